@@ -1,0 +1,79 @@
+// What can happen to a task row, as data. Executors give results, the gate gives verdicts; `decide` turns both into
+// changes, and a store applies a change only while its fence (the attempt id that the claim minted) still holds.
+
+import type { AttemptId } from "./ids.ts"
+import type { Json } from "./json.ts"
+import type { AttemptState, SkipKind } from "./status.ts"
+
+/** An output: inline up to 64 KiB, else an object's key. */
+export type Output = { inline: Json } | { key: string; bytes: number }
+
+export interface Usage {
+  maxRssBytes?: number
+  cpuUserMs?: number
+  cpuSystemMs?: number
+  signal?: string
+}
+
+/** How one attempt ended, whoever ran it. Times are epoch milliseconds on the holder's clock. */
+export interface AttemptResult {
+  state: AttemptState
+  startedAt: number | null
+  finishedAt: number
+  output?: Output
+  error?: string
+  exitCode?: number
+  externalId?: string
+  usage?: Usage
+  /** false: trying again cannot help. */
+  retryable?: boolean
+  retryAfterMs?: number
+}
+
+/** Says which row and which claim of it a change is about. */
+export interface Fence {
+  /** Row number of the task. */
+  row: number
+  attemptId: AttemptId
+}
+
+export type Change =
+  /** The process has begun: dispatched → running. */
+  | (Fence & { kind: "started"; at: number; externalId?: string })
+  /** Success, failure or cancel of an attempt, for good. */
+  | (Fence & {
+      kind: "end"
+      status: "success" | "failed" | "cancelled"
+      result: AttemptResult
+      /** Keeps the output under this key for later runs (`cache:`). */
+      cache?: { key: string; ttlMs: number | null }
+    })
+  /** A failed or lost attempt that is tried again: → pending, available after the delay. */
+  | (Fence & { kind: "retry"; delayMs: number; lost: boolean; result: AttemptResult })
+  /** The gate says no: → skipped. */
+  | (Fence & { kind: "skip"; skip: SkipKind; reason: string })
+  /** The gate could not judge (bad expression, bad reference): → failed without an attempt. */
+  | (Fence & { kind: "refuse"; error: string })
+  /** The gate says go: the row moves to the lane where work is claimed, under these limits. */
+  | (Fence & { kind: "admit"; lane: string; limits: { key: string; cap: number }[] })
+  /** The gate found a cached success. */
+  | (Fence & { kind: "reuse"; output: Output })
+  /**
+   * The gate makes instances `offset … offset + items.length - 1` of `total`; with the last of them the container waits for
+   * its children. `items` holds null for `parallel`. Instances take `lane` and `limits`.
+   */
+  | (Fence & {
+      kind: "expand"
+      total: number
+      offset: number
+      items: Json[]
+      lane: string
+      priority: number
+      limits: { key: string; cap: number }[]
+    })
+  /** All instances have ended: the container ends with what they made. */
+  | (Fence & { kind: "gather"; status: "success" | "failed" | "cancelled"; output: Output; error?: string })
+  /** The holder gives it back unstarted (drain, no such executor here): → as before the claim, attempt not counted. */
+  | (Fence & { kind: "release" })
+
+export type ChangeKind = Change["kind"]

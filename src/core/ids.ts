@@ -1,0 +1,33 @@
+// Ids are UUIDv7 outside and integers inside. A task's public id is made of its run's id and its row number, so it costs no
+// column and no index: `parseTaskId` gives the row back.
+
+declare const brand: unique symbol
+type Branded<Name extends string> = string & { readonly [brand]: Name }
+
+export type RunId = Branded<"RunId">
+export type TaskId = Branded<"TaskId">
+export type AttemptId = Branded<"AttemptId">
+export type HolderId = Branded<"HolderId">
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** `hex` are 32 random hex digits. */
+export const uuidv7 = (ms: number, hex: string): string => {
+  const time = ms.toString(16).padStart(12, "0")
+  const variant = ((Number.parseInt(hex[3]!, 16) & 0x3) | 0x8).toString(16)
+  return `${time.slice(0, 8)}-${time.slice(8, 12)}-7${hex.slice(0, 3)}-${variant}${hex.slice(4, 7)}-${hex.slice(7, 19)}`
+}
+
+export const newRunId = (ms: number, hex: string): RunId => uuidv7(ms, hex) as RunId
+export const newAttemptId = (ms: number, hex: string): AttemptId => uuidv7(ms, hex) as AttemptId
+export const newHolderId = (ms: number, hex: string): HolderId => uuidv7(ms, hex) as HolderId
+
+export const isUuid = (text: string): boolean => UUID.test(text)
+export const parseRunId = (text: string): RunId | null => (UUID.test(text) ? (text as RunId) : null)
+
+/** The last 40 bits of the run's id give way to the row number: unique, ordered like its run, and readable back. */
+export const taskId = (runId: string, row: number): TaskId =>
+  (runId.slice(0, 26) + row.toString(16).padStart(10, "0")) as TaskId
+
+export const parseTaskId = (text: string): { runPrefix: string; row: number } | null =>
+  UUID.test(text) ? { runPrefix: text.slice(0, 26), row: Number.parseInt(text.slice(26), 16) } : null

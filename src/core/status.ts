@@ -1,0 +1,56 @@
+// The states of runs, tasks and attempts, and which of them are ends. Drawn in docs/architecture.md.
+
+export const RUN_STATUSES = ["pending", "running", "success", "failed", "cancelled"] as const
+export type RunStatus = (typeof RUN_STATUSES)[number]
+
+export const TASK_STATUSES = ["pending", "dispatched", "running", "success", "failed", "skipped", "cancelled"] as const
+export type TaskStatus = (typeof TASK_STATUSES)[number]
+
+export type TaskEnd = Extract<TaskStatus, "success" | "failed" | "skipped" | "cancelled">
+
+/** How one attempt ended. `lost`: its holder died. */
+export const ATTEMPT_STATES = ["success", "failed", "timeout", "lost", "cancelled"] as const
+export type AttemptState = (typeof ATTEMPT_STATES)[number]
+
+const TASK_ENDED = {
+  pending: false,
+  dispatched: false,
+  running: false,
+  success: true,
+  failed: true,
+  skipped: true,
+  cancelled: true,
+} as const satisfies Record<TaskStatus, boolean>
+
+const RUN_ENDED = {
+  pending: false,
+  running: false,
+  success: true,
+  failed: true,
+  cancelled: true,
+} as const satisfies Record<RunStatus, boolean>
+
+export const taskEnded = (status: TaskStatus): status is TaskEnd => TASK_ENDED[status]
+export const runEnded = (status: RunStatus): boolean => RUN_ENDED[status]
+
+/**
+ * What the end of an upstream task means to the tasks below it. `unmet`: skipped because something above it failed
+ * (passes on as failure); `waived`: skipped by its own `if`, or by a rule without any failure above it.
+ */
+export type UpstreamEnd = "success" | "failed" | "unmet" | "waived"
+
+export type SkipKind = Extract<UpstreamEnd, "unmet" | "waived">
+
+export const upstreamEnd = (status: TaskEnd, skip: SkipKind | null): UpstreamEnd => {
+  switch (status) {
+    case "success":
+      return "success"
+    case "failed":
+    case "cancelled":
+      return "failed"
+    case "skipped":
+      return skip ?? "waived"
+    default:
+      return status satisfies never
+  }
+}
