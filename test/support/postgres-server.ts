@@ -1,18 +1,18 @@
 // A real Postgres for tests, in a temporary folder on a free loopback port, with the durability settings of production.
-// A shell that holds our pipe is its parent: when this process ends, in whatever way, the pipe closes, the shell stops the
+// A shell that reads our pipe is its parent: when this process ends, in whatever way, the pipe closes, the shell stops the
 // server and removes the folder. Postgres refuses root, so a root user runs all of it as `nobody`.
 
 import { execFile, spawn, type ChildProcess } from "node:child_process"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { chown, cp, mkdir, mkdtemp, open, rm, symlink } from "node:fs/promises"
-import { createRequire } from "node:module"
-import { createServer, type AddressInfo } from "node:net"
-import { tmpdir } from "node:os"
-import { basename, dirname, join } from "node:path"
 import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import { chown, mkdtemp, open, rm } from "node:fs/promises"
+import { createServer, Socket, type AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { promisify } from "node:util"
 import { Client } from "pg"
+import { findBinaries, serverUser } from "./postgres-binaries.ts"
 
 export interface PostgresServer {
   /** Of the maintenance database, as superuser. */
@@ -20,57 +20,83 @@ export interface PostgresServer {
   stop(): Promise<void>
 }
 
-const NOBODY = 65534
-const asUser = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
 const START_ATTEMPTS = 3
 const START_DEADLINE_MS = 60_000
+const GAVE_UP = /could not create any TCP\/IP sockets|database system is shut down/
 const SUPERVISE = `"$@" & server=$!
-cat >&3
-kill -QUIT $server; wait $server; rm -rf "$ORK_TEST_FOLDER"`
+cat >/dev/null
+kill -QUIT $server; wait $server; cd /; rm -rf "$ORK_TEST_FOLDER"`
 
-export const startPostgres = async (): Promise<PostgresServer> => {
+/** A free port may be taken by somebody else before Postgres binds it: hence the attempts. */
+export const startPostgres = async (attempt = 1): Promise<PostgresServer> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-test-postgres-"))
-  if (asUser.uid !== undefined) await chown(folder, asUser.uid, asUser.gid)
   try {
+    if (serverUser.uid !== undefined) await chown(folder, serverUser.uid, serverUser.gid)
     const bin = await findBinaries(folder)
-    const data = join(folder, "data")
-    const initdb = ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-    await promisify(execFile)(join(bin, "initdb"), initdb, { cwd: folder, ...asUser })
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await startOn(await freePort(), { bin, data, folder })
-      } catch (error) {
-        if (attempt === START_ATTEMPTS) throw error
-      }
-    }
+    const initdb = ["-D", join(folder, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+    await promisify(execFile)(join(bin, "initdb"), initdb, { cwd: folder, ...serverUser })
+    return await startIn(folder, bin, await freePort())
   } catch (error) {
     await rm(folder, { recursive: true, force: true })
+    if (attempt < START_ATTEMPTS && error instanceof NotStarted) return startPostgres(attempt + 1)
     throw error
   }
 }
 
-const startOn = async (port: number, at: { bin: string; data: string; folder: string }): Promise<PostgresServer> => {
-  const log = join(at.folder, "log")
-  const logFile = await open(log, "a")
+class NotStarted extends Error {}
+
+const startIn = async (folder: string, bin: string, port: number): Promise<PostgresServer> => {
+  const log = await open(join(folder, "log"), "a")
   const settings = { listen_addresses: "127.0.0.1", port, unix_socket_directories: "", max_connections: 200 }
   const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
-  const shell = spawn("sh", ["-c", SUPERVISE, "sh", join(at.bin, "postgres"), "-D", at.data, ...flags], {
-    cwd: at.folder,
+  const shell = spawn("sh", ["-c", SUPERVISE, "sh", join(bin, "postgres"), "-D", join(folder, "data"), ...flags], {
+    cwd: folder,
     detached: true,
-    stdio: ["pipe", logFile.fd, logFile.fd, logFile.fd],
-    env: { PATH: process.env.PATH, ORK_TEST_FOLDER: at.folder },
-    ...asUser,
+    stdio: ["pipe", log.fd, log.fd],
+    env: { PATH: process.env.PATH, ORK_TEST_FOLDER: folder },
+    ...serverUser,
   })
-  await logFile.close()
+  await log.close()
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   try {
-    await untilReady(url, shell)
+    await untilReady(url, () => readFileSync(join(folder, "log"), "utf8"))
   } catch (error) {
-    const reason = existsSync(log) ? readFileSync(log, "utf8").slice(-2000) : String(error)
     await stop(shell)
-    throw new Error(`Postgres from ${at.bin} did not start:\n${reason}`, { cause: error })
+    throw error
   }
   shell.unref()
-  unrefPipe(shell)
+  if (shell.stdin instanceof Socket) shell.stdin.unref()
   return { url, stop: () => stop(shell) }
+}
+
+const stop = async (shell: ChildProcess): Promise<void> => {
+  if (shell.exitCode !== null || shell.signalCode !== null) return
+  const exit = once(shell, "exit")
+  shell.ref()
+  shell.stdin?.end()
+  await exit
+}
+
+const untilReady = async (url: string, log: () => string): Promise<void> => {
+  const deadline = Date.now() + START_DEADLINE_MS
+  for (;;) {
+    const client = new Client({ connectionString: url })
+    try {
+      await client.connect()
+      return await client.end()
+    } catch (cause) {
+      const said = log()
+      if (GAVE_UP.test(said) || Date.now() > deadline) throw new NotStarted(`Postgres did not start:\n${said}`, { cause })
+      await delay(20)
+    }
+  }
+}
+
+const freePort = async (): Promise<number> => {
+  const probe = createServer().listen(0, "127.0.0.1")
+  await once(probe, "listening")
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, "close")
+  return port
 }

@@ -31,9 +31,9 @@ const serverUrl = (): Promise<string> => (known ??= findServer())
 const findServer = async (): Promise<string> => {
   const given = process.env.TEST_DATABASE_URL
   if (given) return given
-  const shared = process.env.ORK_TEST_POSTGRES_SOCKET
-  if (!shared) return (await startPostgres()).url
-  const answer = JSON.parse(await text(connect(shared))) as { url: string } | { error: string }
+  const port = process.env.ORK_TEST_POSTGRES_PORT
+  if (!port) return (await startPostgres()).url
+  const answer = JSON.parse(await text(connect(Number(port), "127.0.0.1"))) as { url: string } | { error: string }
   if ("error" in answer) throw new Error(answer.error)
   return answer.url
 }

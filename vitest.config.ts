@@ -1,0 +1,23 @@
+import { defineConfig } from "vitest/config"
+
+// `npm test` runs a slice of everything; ORK_TEST_ALL=1 (`npm run test:all`) adds the files that end in `.slow.test.ts`.
+const all = process.env.ORK_TEST_ALL === "1"
+const exclude = ["**/node_modules/**", "dist/**", ...(all ? [] : ["**/*.slow.test.ts"])]
+
+export default defineConfig({
+  test: {
+    pool: "forks",
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    globalSetup: ["test/support/global-setup.ts"],
+    reporters: process.env.CI ? ["dot", "./test/support/count-reporter.ts"] : ["default", "./test/support/count-reporter.ts"],
+    projects: [
+      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"], exclude } },
+      {
+        extends: true,
+        test: { name: "blackbox", include: ["test/**/*.test.ts", "scripts/**/*.test.ts"], exclude, testTimeout: 60_000 },
+      },
+    ],
+  },
+})
