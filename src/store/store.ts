@@ -15,6 +15,7 @@
 import type { Change, Fence, Output, Usage } from "../core/change.ts"
 import type { AttemptId, HolderId, RunId } from "../core/ids.ts"
 import type { Json, JsonObject } from "../core/json.ts"
+import type { NodeState, RetryReset } from "../core/retry-plan.ts"
 import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "../core/status.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
 
@@ -71,7 +72,7 @@ export interface Store {
   /** Instances only (no containers), in row order; `after` is the last row seen. */
   listTasks(query: { runId: RunId; name?: string; after?: number; limit: number }): Promise<TaskRow[]>
   getTask(query: { runId: RunId; name: string; path: string }): Promise<TaskRow | null>
-  /** Rows of top-level nodes and containers with their states, for a retry plan. No instances. */
+  /** Rows of top-level nodes and containers with their states, for a retry plan. No instances, no hooks. */
   listNodes(runId: RunId): Promise<NodeState[]>
   /** Past attempts of a task, oldest first; the current one is in the task's row. */
   listAttempts(row: number): Promise<AttemptRow[]>
@@ -113,6 +114,8 @@ export interface NewRun {
   idempotencyKey: string | null
   /** Private: only the engine that names this run's lanes takes its tasks (`ork run`). */
   private: boolean
+  /** Where its tasks run; null: a folder of the run's own. */
+  workingDir: string | null
 }
 
 // -- advance -------------------------------------------------------------------------------------------------------------------
@@ -179,6 +182,7 @@ export interface Claim {
     logicalDate: string | null
     createdAt: string
     private: boolean
+    workingDir: string | null
     cancelling: CancelReason | null
     /** For hooks. */
     status: RunStatus
@@ -209,32 +213,6 @@ export type LiveAttempt = Pick<
   "row" | "attemptId" | "runSeq" | "runId" | "versionId" | "node" | "path" | "kind" | "attempt" | "failures" | "losses"
 > & { startedAt: string | null; externalId: string | null; cancelling: CancelReason | null }
 
-// -- retry of an ended run -------------------------------------------------------------------------------------------------------
-
-export interface RetryReset {
-  /** Rows (nodes of the top level, or containers) that start anew, instances of containers included when `instances` says so. */
-  nodes: {
-    node: number
-    /** all: from the gate or the queue on. failed: a container keeps its instances, only failed, skipped, cancelled ones again. */
-    scope: "all" | "failed" | { path: string }
-    upstreamLeft: number
-    upstream: { failed: number; unmet: number; waived: number }
-    lane: string
-    /** Lane of the instances that are reset, for containers. */
-    instanceLane: string
-  }[]
-}
-
-export interface NodeState {
-  row: number
-  node: number
-  kind: RowKind
-  status: TaskStatus
-  skip: SkipKind | null
-  /** Containers: instances made. */
-  expanded: number
-}
-
 // -- rows as they leave ----------------------------------------------------------------------------------------------------------
 
 export interface RunRow {
@@ -256,6 +234,7 @@ export interface RunRow {
   finishedAt: string | null
   error: string | null
   private: boolean
+  workingDir: string | null
   /** Hook tasks that have not ended. */
   hooksLeft: number
   /** Instances by status, hooks not counted. */
@@ -315,6 +294,8 @@ export interface NewHolder {
   leaseMs: number
   /** How SQLite's judge knows the process again: pid, start time, boot id. */
   process: string
+  /** The private run that it takes, for `ork run`. */
+  runId: RunId | null
 }
 
 export interface HolderRow extends NewHolder {
