@@ -23,6 +23,7 @@ export const findBinaries = async (folder: string): Promise<string> => {
     if (!bin.includes("node_modules")) continue
     const copy = join(folder, "postgres")
     await cp(dirname(bin), copy, { recursive: true, verbatimSymlinks: true })
+    if (serverUser.uid !== undefined) await promisify(execFile)("chown", ["-R", `${serverUser.uid}:${serverUser.gid}`, copy])
     if ((await whyNotRunnable(join(copy, "bin"))) === null) return join(copy, "bin")
   }
   throw new Error([ADVICE, ...reasons].join("\n"))

@@ -6,7 +6,7 @@ const query = async (url: string, sql: string): Promise<unknown[]> => {
   const client = new Client({ connectionString: url })
   await client.connect()
   try {
-    return (await client.query(sql)).rows
+    return (await client.query<Record<string, unknown>>(sql)).rows
   } finally {
     await client.end()
   }

@@ -1,0 +1,94 @@
+// Prints every import in src/ that points the wrong way, and every impurity of src/core; prints nothing when all is well.
+// The order is the one of docs/architecture.md. Tests and conformance suites may import what they like.
+// `node scripts/check-imports.ts [FOLDER]`: FOLDER is the root of the checkout, by default the one this file lies in.
+
+import { globSync, readFileSync } from "node:fs"
+import { dirname, join, normalize, relative } from "node:path"
+
+/** A module may import its own folder and any of a lower rank. */
+const RANK: Record<string, number> = {
+  core: 0,
+  "config.ts": 1,
+  protocol: 1,
+  store: 1,
+  objects: 1,
+  executors: 2,
+  engine: 3,
+  api: 4,
+  worker: 4,
+  sdk: 5,
+  cli: 5,
+  "main.ts": 6,
+}
+
+/** Folders whose files are backends, named by main.ts alone; everybody else sees the contract. */
+const CONTRACTS: Record<string, string> = {
+  store: "store/store.ts",
+  objects: "objects/objects.ts",
+  executors: "executors/executor.ts",
+}
+
+const EXEMPT = /\.test\.ts$|\/conformance\//
+const IMPORT = /(?:^|\s)(?:import|export)\b[^"'`;]*?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm
+
+const IMPURE: [RegExp, string][] = [
+  [/\bDate\.now\b|\bnew Date\(\)|\bperformance\./, "reads a clock"],
+  [/\bMath\.random\b|\brandomUUID\b|\bgetRandomValues\b|\brandomBytes\b/, "makes randomness"],
+  [/\bset(?:Timeout|Interval|Immediate)\b|\bqueueMicrotask\b/, "sets a timer"],
+  [/\basync\b|\bawait\b|\bnew Promise\b|\bPromise\./, "is asynchronous"],
+  [/\bprocess\.|\bconsole\.|\bfetch\(/, "touches the world"],
+]
+
+/** Folder under src/, or the file itself at the top. */
+const areaOf = (file: string): string => file.split("/")[0] ?? file
+
+export const wrongImport = (file: string, target: string): string | null => {
+  const from = areaOf(file)
+  const to = areaOf(target)
+  if (from === to) return null
+  const [own, other] = [RANK[from], RANK[to]]
+  if (own === undefined) return `src/${file}: ${from} has no place in the order of imports`
+  if (other === undefined) return `src/${file}: imports src/${target}, which has no place in the order of imports`
+  if (other >= own) return `src/${file}: ${from} must not import ${to} (src/${target})`
+  const contract = CONTRACTS[to]
+  if (contract === undefined || contract === target || from === "main.ts") return null
+  return `src/${file}: only src/main.ts names backends; import src/${contract}, not src/${target}`
+}
+
+export const impurities = (file: string, source: string): string[] =>
+  source.split("\n").flatMap((line, i) => {
+    if (/^\s*(?:\/\/|\/?\*)/.test(line)) return []
+    const code = line.replaceAll(/"[^"]*"/g, '""').replace(/\/\/.*/, "")
+    return IMPURE.filter(([pattern]) => pattern.test(code)).map(
+      ([, what]) => `src/${file}:${i + 1}: core ${what}: ${line.trim()}`,
+    )
+  })
+
+export const importsOf = (source: string): string[] =>
+  [...source.matchAll(IMPORT)].map((match) => match[1] ?? match[2]).filter((name) => name !== undefined)
+
+export const checkTree = (root: string): string[] => {
+  const src = join(root, "src")
+  return globSync("**/*.ts", { cwd: src })
+    .toSorted()
+    .filter((file) => !EXEMPT.test(file))
+    .flatMap((file) => checkFile(file, readFileSync(join(src, file), "utf8")))
+}
+
+const checkFile = (file: string, source: string): string[] => {
+  const names = importsOf(source)
+  const problems = names
+    .filter((name) => name.startsWith("."))
+    .map((name) => wrongImport(file, normalize(join(dirname(file), name))))
+    .filter((problem) => problem !== null)
+  if (areaOf(file) !== "core") return problems
+  const outside = names.filter((name) => name.startsWith("node:")).map((name) => `src/${file}: core must not import ${name}`)
+  return [...problems, ...outside, ...impurities(file, source)]
+}
+
+if (import.meta.main) {
+  const root = process.argv[2] ?? join(import.meta.dirname, "..")
+  const problems = checkTree(relative(process.cwd(), root) || ".")
+  for (const problem of problems) console.log(problem)
+  process.exitCode = problems.length > 0 ? 1 : 0
+}

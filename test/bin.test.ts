@@ -1,0 +1,131 @@
+// bin/ork on its own: a copy of it beside a tiny program in place of the built one, so that it is about starting only.
+
+import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { beforeEach, afterEach, expect, test } from "vitest"
+
+const REPO = join(import.meta.dirname, "..")
+const PROGRAM = `
+import { DatabaseSync } from "node:sqlite"
+new DatabaseSync(":memory:").close()
+process.on("SIGTERM", () => process.exit(42))
+const [verb, value] = process.argv.slice(2)
+if (verb === "exit") process.exit(Number(value))
+if (verb === "wait") setInterval(() => {}, 1000)
+if (verb === "warn") process.emitWarning("mind the gap")
+console.log(JSON.stringify({ pid: process.pid, node: process.execPath, args: process.argv.slice(2) }))
+`
+const NO_NODE = "/nonexistent"
+
+interface Said {
+  pid: number
+  node: string
+  args: string[]
+}
+
+let root: string
+let ork: string
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "ork bin-"))
+  ork = join(root, "bin/ork")
+  for (const folder of ["bin", "dist", "elsewhere", "node_modules/node/bin"]) mkdirSync(join(root, folder), { recursive: true })
+  for (const file of ["ork", "preload.cjs"]) copyFileSync(join(REPO, "bin", file), join(root, "bin", file))
+  symlinkSync(process.execPath, ownNode())
+  writeFileSync(join(root, "package.json"), '{ "type": "module" }')
+  writeFileSync(join(root, "dist/main.js"), PROGRAM)
+})
+
+afterEach(() => rmSync(root, { recursive: true }))
+
+const ownNode = (): string => join(root, "node_modules/node/bin/node")
+
+const run = async (args: string[], { command = ork, path = NO_NODE, cwd = root } = {}): Promise<Said> => {
+  const { stdout, stderr } = await promisify(execFile)(command, args, { cwd, env: { PATH: path } })
+  expect(stderr).toBe("")
+  return JSON.parse(stdout) as Said
+}
+
+const failure = async (args: string[], path = NO_NODE): Promise<{ code: number; stderr: string }> => {
+  try {
+    await promisify(execFile)(ork, args, { env: { PATH: path } })
+  } catch (error) {
+    return error as { code: number; stderr: string }
+  }
+  throw new Error("it did not fail")
+}
+
+/** A folder whose `node` tells of another version: the preload runs in it as it would in a real one. */
+const folderWithNode = (version: string): string => {
+  const folder = join(root, `node-${version}`)
+  mkdirSync(folder)
+  const pretend = join(folder, "pretend.cjs")
+  writeFileSync(pretend, `Object.defineProperty(process.versions, "node", { value: "${version}" })`)
+  writeFileSync(join(folder, "node"), `#!/bin/sh\nexec "${process.execPath}" --require "${pretend}" "$@"\n`, { mode: 0o755 })
+  return folder
+}
+
+test("the checkout's own node is used, whatever is in PATH", async () => {
+  expect((await run([], { path: folderWithNode("20.11.0") })).node).toBe(process.execPath)
+})
+
+test("arguments arrive as they were given", async () => {
+  expect((await run(["a b", "", "$HOME", "*"])).args).toEqual(["a b", "", "$HOME", "*"])
+})
+
+test("it starts from another folder and through chains of links, relative ones too", async () => {
+  symlinkSync("../bin/ork", join(root, "elsewhere/one"))
+  symlinkSync(join(root, "elsewhere/one"), join(root, "elsewhere/two"))
+  const path = "/usr/bin:/bin"
+  expect((await run(["x"], { command: "./two", cwd: join(root, "elsewhere"), path })).args).toEqual(["x"])
+  expect((await run(["x"], { command: join(root, "elsewhere/two"), cwd: "/", path })).args).toEqual(["x"])
+})
+
+test("exit codes pass through", async () => {
+  expect((await failure(["exit", "7"])).code).toBe(7)
+})
+
+test("the started process is Ork itself, so signals reach it", async () => {
+  const child = spawn(ork, ["wait"], { stdio: ["ignore", "pipe", "inherit"], env: { PATH: NO_NODE } })
+  const [line] = (await once(child.stdout, "data")) as [Buffer]
+  expect((JSON.parse(line.toString()) as Said).pid).toBe(child.pid)
+  child.kill("SIGTERM")
+  expect(await once(child, "exit")).toEqual([42, null])
+})
+
+test("other warnings than the one about SQLite are shown", async () => {
+  const { stderr } = await promisify(execFile)(ork, ["warn"], { env: { PATH: NO_NODE } })
+  expect(stderr).toContain("mind the gap")
+  expect(stderr).not.toContain("SQLite")
+})
+
+test.each(["22.13.0", "24.0.0", "100.0.0"])("without one of its own, node %s in PATH will do", async (version) => {
+  rmSync(ownNode())
+  expect((await run(["x"], { path: `${folderWithNode(version)}:/usr/bin:/bin` })).args).toEqual(["x"])
+})
+
+test.each(["18.19.0", "20.20.2", "22.12.0"])("node %s is refused in one line that says what is needed", async (version) => {
+  rmSync(ownNode())
+  const { code, stderr } = await failure(["x"], `${folderWithNode(version)}:/usr/bin:/bin`)
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^ork: needs Node 22\.13 or newer, and .*\n$/)
+})
+
+test("without any node it says what to install", async () => {
+  rmSync(ownNode())
+  expect(await failure([])).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^ork: no Node found; install .*\n$/) as string,
+  })
+})
+
+test("without a build it says what to run", async () => {
+  rmSync(join(root, "dist"), { recursive: true })
+  const { code, stderr } = await failure([])
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^ork: not built yet; run `npm install` in .*\n$/)
+})
