@@ -1,13 +1,16 @@
-// Prints the closing line that continuous integration reads, alone on its line.
+// Prints the closing line that continuous integration reads, alone on its line. A run without a test is a failure.
 
+import type { SerializedError } from "vitest"
 import type { Reporter, TestModule } from "vitest/node"
 
 export default class CountReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[]): void {
+  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
     const states = modules.flatMap((module) => [...module.children.allTests()].map((test) => test.result().state))
     const broken = modules.filter((module) => module.errors().length > 0).length
     const count = (state: string): number => states.filter((s) => s === state).length
-    const skipped = count("skipped") + count("pending")
-    process.stdout.write(`${count("passed")} passed, ${count("failed") + broken} failed, ${skipped} skipped\n`)
+    const passed = count("passed")
+    const failed = count("failed") + broken + unhandled.length
+    if (passed + failed === 0) process.exitCode = 1
+    process.stdout.write(`${passed} passed, ${failed} failed, ${count("skipped") + count("pending")} skipped\n`)
   }
 }
