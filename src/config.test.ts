@@ -1,0 +1,68 @@
+import { expect, test } from "vitest"
+import { type Config, resolveConfig, type Sources } from "./config.ts"
+
+const sources = (given: Partial<Sources>): Sources => ({ flags: {}, env: {}, file: null, machine: { cores: 2 }, ...given })
+
+const config = (given: Partial<Sources>): Config => {
+  const resolved = resolveConfig(sources(given))
+  if ("problems" in resolved) throw new Error(resolved.problems.join("\n"))
+  return resolved.config
+}
+
+const problems = (given: Partial<Sources>): string[] => {
+  const resolved = resolveConfig(sources(given))
+  return "problems" in resolved ? resolved.problems : []
+}
+
+test("without anything said, the defaults of the specification hold", () => {
+  expect(config({})).toEqual({
+    dataDir: ".ork",
+    databaseUrl: "sqlite:.ork/ork.db",
+    objectStore: "file:.ork/objects",
+    concurrency: 16,
+    maxFanout: 100_000,
+    maxOutputBytes: 64 * 1024 * 1024,
+    graceMs: 10_000,
+  })
+})
+
+test("the default concurrency is four per core, at least 16", () => {
+  expect(config({ machine: { cores: 8 } }).concurrency).toBe(32)
+})
+
+test("a flag wins over a variable, that over the file, that over the default", () => {
+  const file = { concurrency: 3 }
+  expect(config({ file }).concurrency).toBe(3)
+  expect(config({ file, env: { ORK_CONCURRENCY: "4" } }).concurrency).toBe(4)
+  expect(config({ file, env: { ORK_CONCURRENCY: "4" }, flags: { concurrency: "5" } }).concurrency).toBe(5)
+})
+
+test("an empty variable counts as not set", () => {
+  expect(config({ env: { ORK_DATABASE_URL: "" } }).databaseUrl).toBe("sqlite:.ork/ork.db")
+})
+
+test("the database and the objects lie in the data folder unless told otherwise", () => {
+  const moved = config({ env: { ORK_DATA_DIR: "/var/lib/ork", ORK_OBJECT_STORE: "file:/mnt/objects" } })
+  expect(moved.databaseUrl).toBe("sqlite:/var/lib/ork/ork.db")
+  expect(moved.objectStore).toBe("file:/mnt/objects")
+})
+
+test("sizes and durations take units", () => {
+  const { maxOutputBytes, graceMs } = config({ env: { ORK_MAX_OUTPUT: "1Mi", ORK_GRACE: "3s" } })
+  expect([maxOutputBytes, graceMs]).toEqual([1024 * 1024, 3000])
+})
+
+test.each([
+  [{ flags: { concurrency: "0" } }, '--concurrency: "0" is not a whole number from 1 to 10000'],
+  [{ flags: { concurrency: "many" } }, '--concurrency: "many" is not a whole number from 1 to 10000'],
+  [{ env: { ORK_DATABASE_URL: "mysql://x" } }, 'ORK_DATABASE_URL: "mysql://x" is not sqlite:FILE or postgres://…'],
+  [{ env: { ORK_DATABASE_URL: "sqlite:" } }, 'ORK_DATABASE_URL: "sqlite:" is not sqlite:FILE or postgres://…'],
+  [{ file: { max_fanout: -1 } }, "ork.yaml: max_fanout: -1 is not a whole number from 1 to 10000000"],
+  [{ file: { concurency: 3 } }, "ork.yaml: unknown setting concurency; did you mean concurrency?"],
+])("%j is refused with the place and what is expected", (given, message) => {
+  expect(problems(given)).toEqual([message])
+})
+
+test("all problems are told at once", () => {
+  expect(problems({ env: { ORK_CONCURRENCY: "x", ORK_GRACE: "soon" }, file: { nope: 1 } })).toHaveLength(3)
+})

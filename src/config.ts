@@ -1,0 +1,142 @@
+// Every setting and its default, in one table. Flags win over ORK_* variables, those over ork.yaml, that over the default.
+// Pure: the caller hands in the environment and the parsed file. Used by the command line, and by main.ts to open backends.
+
+import { nearest } from "./core/nearest.ts"
+import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/quantities.ts"
+
+/** What defaults may depend on. */
+export interface Machine {
+  cores: number
+}
+
+interface Setting<T> {
+  /** Name in ork.yaml; the variable is ORK_ and the same in capitals. */
+  key: string
+  about: string
+  expected: string
+  /** Gives null for what it does not understand. Variables arrive as text. */
+  parse(value: unknown): T | null
+  default(machine: Machine, dataDir: string): T
+}
+
+const text = (value: unknown): string | null => (typeof value === "string" && value !== "" ? value : null)
+
+const count =
+  (min: number, max: number) =>
+  (value: unknown): number | null => {
+    const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
+    return typeof number === "number" && Number.isInteger(number) && number >= min && number <= max ? number : null
+  }
+
+const scheme =
+  (...schemes: string[]) =>
+  (value: unknown): string | null => {
+    const address = text(value)
+    return address !== null && schemes.some((s) => address.startsWith(s) && address.length > s.length) ? address : null
+  }
+
+const MIB = 2 ** 20
+
+export const SETTINGS = {
+  dataDir: {
+    key: "data_dir",
+    about: "folder for the database, objects and run folders",
+    expected: "a folder",
+    parse: text,
+    default: () => ".ork",
+  } satisfies Setting<string>,
+  databaseUrl: {
+    key: "database_url",
+    about: "where runs are kept",
+    expected: "sqlite:FILE or postgres://…",
+    parse: scheme("sqlite:", "postgres://", "postgresql://"),
+    default: (_machine: Machine, dataDir: string) => `sqlite:${dataDir}/ork.db`,
+  } satisfies Setting<string>,
+  objectStore: {
+    key: "object_store",
+    about: "where logs and large outputs are kept",
+    expected: "file:FOLDER",
+    parse: scheme("file:"),
+    default: (_machine: Machine, dataDir: string) => `file:${dataDir}/objects`,
+  } satisfies Setting<string>,
+  concurrency: {
+    key: "concurrency",
+    about: "tasks at once on this machine",
+    expected: "a whole number from 1 to 10000",
+    parse: count(1, 10_000),
+    default: (machine: Machine) => Math.max(16, 4 * machine.cores),
+  } satisfies Setting<number>,
+  maxFanout: {
+    key: "max_fanout",
+    about: "most instances of one task",
+    expected: "a whole number from 1 to 10000000",
+    parse: count(1, 10_000_000),
+    default: () => 100_000,
+  } satisfies Setting<number>,
+  maxOutputBytes: {
+    key: "max_output",
+    about: "largest output of one task",
+    expected: MEMORY_HINT,
+    parse: (value: unknown) => parseMemory(typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value),
+    default: () => 64 * MIB,
+  } satisfies Setting<number>,
+  graceMs: {
+    key: "grace",
+    about: "time between SIGTERM and SIGKILL when a task is stopped",
+    expected: DURATION_HINT,
+    parse: parseDuration,
+    default: () => 10_000,
+  } satisfies Setting<number>,
+} as const
+
+type Name = keyof typeof SETTINGS
+export type Config = { [N in Name]: ReturnType<(typeof SETTINGS)[N]["default"]> }
+
+export const variableOf = (name: Name): string => `ORK_${SETTINGS[name].key.toUpperCase()}`
+
+export interface Sources {
+  /** Values given on the command line, by setting. */
+  flags: { [N in Name]?: string | undefined }
+  env: { [name: string]: string | undefined }
+  /** The content of ork.yaml; null: there is none. */
+  file: { [key: string]: unknown } | null
+  machine: Machine
+}
+
+export type Resolved = { config: Config } | { problems: string[] }
+
+const flagOf = (name: Name): string => `--${SETTINGS[name].key.replaceAll("_", "-")}`
+
+/** The value that counts and where it was found; an empty variable counts as not set. */
+const given = (name: Name, { flags, env, file }: Sources): { value: unknown; from: string } | null => {
+  if (flags[name] !== undefined) return { value: flags[name], from: flagOf(name) }
+  const variable = variableOf(name)
+  if (env[variable] !== undefined && env[variable] !== "") return { value: env[variable], from: variable }
+  const { key } = SETTINGS[name]
+  if (file !== null && Object.hasOwn(file, key)) return { value: file[key], from: `ork.yaml: ${key}` }
+  return null
+}
+
+export const resolveConfig = (sources: Sources): Resolved => {
+  const problems: string[] = []
+  const names = Object.keys(SETTINGS) as Name[]
+  const known = names.map((name) => SETTINGS[name].key)
+  for (const key of Object.keys(sources.file ?? {})) {
+    if (known.includes(key)) continue
+    const near = nearest(key, known)
+    problems.push(
+      `ork.yaml: unknown setting ${key}${near === undefined ? `; known are ${known.join(", ")}` : `; did you mean ${near}?`}`,
+    )
+  }
+  const config: { [name: string]: string | number } = {}
+  for (const name of names) {
+    const setting: Setting<string | number> = SETTINGS[name]
+    const found = given(name, sources)
+    const value = found === null ? null : setting.parse(found.value)
+    if (found !== null && value === null) {
+      problems.push(`${found.from}: ${JSON.stringify(found.value)} is not ${setting.expected}`)
+    }
+    config[name] = value ?? setting.default(sources.machine, String(config["dataDir"] ?? ""))
+  }
+  return problems.length > 0 ? { problems } : { config: config as Config }
+}
