@@ -1,0 +1,276 @@
+// The engine: one loop around `store.advance`. What ends goes into the inbox; a turn commits a batch of it and takes what may
+// run next; what was taken is launched or judged. A result, a new run, a due timer or a notification wakes it; nothing else.
+
+import { rm } from "node:fs/promises"
+import { Attempts } from "./attempts.ts"
+import { ConflictError, NotFoundError } from "./errors.ts"
+import { Events, type Listener } from "./events.ts"
+import { Gate } from "./gate.ts"
+import { Holder } from "./holder.ts"
+import { Inbox } from "./inbox.ts"
+import { Inputs, runFolder, upstreamFolder } from "./inputs.ts"
+import type { EngineOptions } from "./ports.ts"
+import type { Change } from "../core/change.ts"
+import { newRunId, type RunId } from "../core/ids.ts"
+import { gateLane, workLane } from "../core/lanes.ts"
+import { planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
+import { runEnded, taskEnded } from "../core/status.ts"
+import type { Advanced, Claim, NewRun, RunRow, StoreEvent } from "../store/store.ts"
+
+/** A start may wait this long to be committed together with its end. */
+const START_DELAY_MS = 25
+const GATE_LIMIT = 256
+const RETRY_MIN_MS = 50
+const RETRY_MAX_MS = 5000
+
+export type TriggerRequest = Omit<NewRun, "id" | "private"> & { id?: RunId }
+
+export class Engine {
+  readonly #options: EngineOptions
+  readonly #inbox = new Inbox()
+  readonly #events: Events
+  readonly #inputs: Inputs
+  readonly #attempts: Attempts
+  readonly #gate: Gate
+  readonly #holder: Holder
+  readonly #lanes: { work: string[]; gate: string[] }
+  readonly #judging = new Set<string>()
+
+  #state: "new" | "running" | "draining" | "stopped" = "new"
+  #turning = false
+  #wanted = false
+  #cancelSoon: (() => void) | null = null
+  #cancelDue: (() => void) | null = null
+  #failures = 0
+  #idle: (() => void)[] = []
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    const emit = (change: Change): void => this.#receive(change)
+    this.#events = new Events(options.store)
+    this.#inputs = new Inputs(options)
+    this.#attempts = new Attempts(options, this.#inputs, emit)
+    this.#gate = new Gate(options, this.#inputs)
+    this.#holder = new Holder(options, emit, () => this.#attempts.stopAll("lost"))
+    const own = options.privateRun === null ? null : { id: options.privateRun, private: true }
+    this.#lanes =
+      own === null
+        ? { work: options.lanes, gate: [gateLane({ id: "", private: false })] }
+        : { work: [workLane(own, { queue: "", labels: [] })], gate: [gateLane(own)] }
+  }
+
+  async start(): Promise<void> {
+    for (const executor of this.#options.executors.values()) await executor.start?.()
+    await this.#holder.start()
+    this.#options.store.onWake(() => this.#wake())
+    this.#state = "running"
+    this.#wake()
+  }
+
+  /** Takes nothing more, stops what runs (it is tried again elsewhere), commits what is left and gives up its place. */
+  async stop(): Promise<void> {
+    if (this.#state !== "running") return
+    this.#state = "draining"
+    this.#attempts.stopAll("shutdown")
+    this.#wake()
+    await new Promise<void>((resolve) => {
+      this.#idle.push(resolve)
+      this.#wake()
+    })
+    this.#state = "stopped"
+    this.#cancelSoon?.()
+    this.#cancelDue?.()
+    await this.#holder.stop()
+    for (const executor of this.#options.executors.values()) await executor.stop?.()
+    await this.#options.evaluator.stop()
+  }
+
+  // -- what people ask for -------------------------------------------------------------------------------------------------------
+
+  async trigger(request: TriggerRequest): Promise<RunRow> {
+    const { store, clock, random, privateRun } = this.#options
+    const id = request.id ?? newRunId(clock.now(), random.hex128())
+    const [created] = await store.createRuns([{ ...request, id, private: privateRun !== null }])
+    if (created!.created) this.#events.emit([runEvent(created!.run)])
+    this.#wake()
+    return created!.run
+  }
+
+  async cancel(runId: RunId): Promise<void> {
+    const run = await this.#find(runId)
+    if (!(await this.#options.store.requestCancel(runId, "cancel"))) {
+      throw new ConflictError(`run ${runId} has already ended as ${run.status}`)
+    }
+    this.#wake()
+  }
+
+  async pause(runId: RunId, paused: boolean): Promise<void> {
+    const run = await this.#find(runId)
+    if (!(await this.#options.store.setPaused(runId, paused))) {
+      throw new ConflictError(`run ${runId} has already ended as ${run.status}`)
+    }
+    this.#wake()
+  }
+
+  /** What a retry would run again and what it would keep; changes nothing. */
+  async planRetry(runId: RunId, request: RetryRequest): Promise<Exclude<RetryPlan, { problem: string }>> {
+    const { store } = this.#options
+    const run = await this.#find(runId)
+    if (!runEnded(run.status)) throw new ConflictError(`run ${runId} is ${run.status}; cancel it or wait for its end`)
+    const plan = planRetry(await store.compiled(run.versionId), run, await store.listNodes(runId), request)
+    if ("problem" in plan) throw new ConflictError(plan.problem)
+    return plan
+  }
+
+  async retry(runId: RunId, request: RetryRequest): Promise<void> {
+    const plan = await this.planRetry(runId, request)
+    if (!(await this.#options.store.retryRun(runId, plan.reset))) {
+      throw new ConflictError(`run ${runId} is not over yet: its hooks are still running`)
+    }
+    this.#wake()
+  }
+
+  /** Resolves when the run and its hooks have ended. */
+  ended(runId: RunId): Promise<RunRow> {
+    return this.#events.ended(runId)
+  }
+
+  onEvent(listener: Listener): () => void {
+    return this.#events.on(listener)
+  }
+
+  async #find(runId: RunId): Promise<RunRow> {
+    const run = await this.#options.store.getRun(runId)
+    if (run === null) throw new NotFoundError(`there is no run ${runId}`)
+    return run
+  }
+
+  // -- the loop ------------------------------------------------------------------------------------------------------------------
+
+  #receive(change: Change): void {
+    this.#inbox.add(change)
+    if (this.#inbox.urgent) this.#wake()
+    else this.#cancelSoon ??= this.#options.clock.after(START_DELAY_MS, () => this.#wake())
+  }
+
+  #wake(): void {
+    if (this.#wanted || this.#state === "new" || this.#state === "stopped") return
+    this.#wanted = true
+    if (!this.#turning) this.#options.clock.after(0, () => void this.#turn())
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#turning || this.#state === "stopped") return
+    this.#turning = true
+    this.#wanted = false
+    this.#cancelSoon?.()
+    this.#cancelSoon = null
+    const changes = this.#inbox.take()
+    const draining = this.#state === "draining"
+    try {
+      const advanced = await this.#options.store.advance({
+        holder: this.#holder.id,
+        changes,
+        claim: { lanes: this.#lanes.work, limit: draining ? 0 : this.#options.concurrency - this.#attempts.size },
+        gate: { lanes: this.#lanes.gate, limit: draining ? 0 : GATE_LIMIT - this.#judging.size },
+      })
+      this.#failures = 0
+      this.#apply(advanced)
+      if (advanced.more || this.#inbox.urgent) this.#wanted = true
+    } catch (error) {
+      this.#inbox.putBack(changes)
+      this.#fail(error)
+    }
+    this.#turning = false
+    if (this.#wanted) this.#options.clock.after(0, () => void this.#turn())
+    else this.#settleIdle()
+  }
+
+  #apply(advanced: Advanced): void {
+    for (const { attemptId } of advanced.refused) this.#attempts.lose(attemptId)
+    this.#events.emit(advanced.events)
+    for (const claim of advanced.claims) void this.#launch(claim)
+    for (const claim of advanced.gates) void this.#judge(claim)
+    for (const { runSeq, reason } of advanced.cancelling) this.#attempts.cancelRun(runSeq, reason)
+    for (const { runId } of advanced.closed) void this.#tidy(runId)
+    if (this.#events.awaited) {
+      const touched = new Set(advanced.closed.map((run) => run.runId))
+      for (const event of advanced.events) if (isHookEnd(event)) touched.add(event.runId)
+      this.#events.settled(touched)
+    }
+    this.#cancelDue?.()
+    this.#cancelDue = advanced.nextDueMs === null ? null : this.#options.clock.after(advanced.nextDueMs, () => this.#wake())
+  }
+
+  async #launch(claim: Claim): Promise<void> {
+    try {
+      await this.#attempts.launch(claim)
+    } catch (error) {
+      this.#options.log.error({ run: claim.runId, error: String(error) }, "an attempt could not be launched; giving it back")
+      this.#receive({ row: claim.row, attemptId: claim.attemptId, kind: "release" })
+    }
+  }
+
+  async #judge(claim: Claim): Promise<void> {
+    this.#judging.add(claim.attemptId)
+    try {
+      await this.#gate.judge(claim, (change) => this.#receive(change))
+    } catch (error) {
+      this.#options.log.warn({ run: claim.runId, error: String(error) }, "could not judge a task; giving it back")
+      this.#options.clock.after(RETRY_MIN_MS, () =>
+        this.#receive({ row: claim.row, attemptId: claim.attemptId, kind: "release" }),
+      )
+    } finally {
+      this.#judging.delete(claim.attemptId)
+    }
+  }
+
+  /** The store is away, or its answer was lost: try again with back-off, and give back what was taken but never got here. */
+  #fail(error: unknown): void {
+    const { clock, log, random } = this.#options
+    this.#failures += 1
+    const delay = Math.min(RETRY_MIN_MS * 2 ** (this.#failures - 1), RETRY_MAX_MS) * (0.5 + random.next() / 2)
+    log.warn({ error: String(error), failures: this.#failures }, "the store did not take a batch; trying again")
+    this.#wanted = false
+    clock.after(delay, () => void this.#recover())
+  }
+
+  async #recover(): Promise<void> {
+    try {
+      const held = await this.#options.store.heldBy(this.#holder.id)
+      for (const fence of held) {
+        const known =
+          this.#attempts.has(fence.attemptId) || this.#judging.has(fence.attemptId) || this.#inbox.has(fence.attemptId)
+        if (!known) this.#receive({ row: fence.row, attemptId: fence.attemptId, kind: "release" })
+      }
+      this.#wake()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** Files that only the run's own tasks need go with its end. */
+  async #tidy(runId: RunId): Promise<void> {
+    await rm(upstreamFolder(this.#options.dataDir, runId), { recursive: true, force: true }).catch((error: unknown) =>
+      this.#options.log.warn({ run: runId, error: String(error) }, "could not remove upstream files"),
+    )
+  }
+
+  #settleIdle(): void {
+    const busy = this.#attempts.size > 0 || this.#judging.size > 0 || this.#inbox.size > 0
+    if (busy || this.#state !== "draining") return
+    for (const resolve of this.#idle.splice(0)) resolve()
+  }
+}
+
+/** Removes everything that a run left on this machine outside of the stores. */
+export const removeRunFiles = async (dataDir: string, runId: string): Promise<void> => {
+  for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const isHookEnd = (event: StoreEvent): boolean =>
+  event.type === "task" && event.task!.startsWith("on_") && event.task!.includes(".") && taskEnded(event.status as never)
+
+const runEvent = (run: RunRow): StoreEvent => ({ type: "run", runId: run.id, status: run.status, at: run.createdAt })

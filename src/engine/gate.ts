@@ -1,0 +1,145 @@
+// Judges what the claim lane cannot: rules, `if`, fan-outs, caches, keyed limits, and the end of containers. Taken from a lane
+// of its own, without a slot and without an attempt; every verdict is a change in the inbox.
+
+import { gather } from "./gather.ts"
+import { type Inputs, isTaskFault } from "./inputs.ts"
+import type { EngineOptions } from "./ports.ts"
+import type { Change } from "../core/change.ts"
+import { type Scope, toText } from "../core/expressions.ts"
+import { fanOut, ifPerInstance, instanceLane, judgeRule } from "../core/gate.ts"
+import type { Json } from "../core/json.ts"
+import { workLane } from "../core/lanes.ts"
+import { keyLimit, limitsOf, taskPriority } from "../core/rows.ts"
+import { upstreamEnd, type SkipKind, taskEnded } from "../core/status.ts"
+import type { CompiledWorkflow, Node } from "../core/workflow.ts"
+import type { Claim } from "../store/store.ts"
+
+const CHUNK = 1000
+
+type Verdict = Change extends infer C ? (C extends Change ? Omit<C, "row" | "attemptId"> : never) : never
+
+export class Gate {
+  readonly #options: EngineOptions
+  readonly #inputs: Inputs
+
+  constructor(options: EngineOptions, inputs: Inputs) {
+    this.#options = options
+    this.#inputs = inputs
+  }
+
+  /** Never rejects for a fault of the task; a fault of ours (a store that is away) rejects, and the claim is given back. */
+  async judge(claim: Claim, emit: (change: Change) => void): Promise<void> {
+    const fence = { row: claim.row, attemptId: claim.attemptId }
+    const say = (verdict: Verdict): void => emit({ ...fence, ...verdict } as Change)
+    try {
+      await this.#judge(claim, say)
+    } catch (error) {
+      if (!isTaskFault(error)) throw error
+      say({ kind: "refuse", error: error.message })
+    }
+  }
+
+  async #judge(claim: Claim, say: (verdict: Verdict) => void): Promise<void> {
+    const workflow = this.#options.store.compiledNow(claim.versionId)
+    const node = workflow.nodes[claim.node]!
+    const isInstance = node.fan !== undefined && claim.kind !== "fan"
+    if (claim.kind === "fan" && claim.count !== null && claim.expanded >= claim.count) {
+      say(await gather(this.#options, claim, workflow))
+      return
+    }
+    const scope = await this.#inputs.scope(claim, workflow, node)
+    if (!isInstance && claim.expanded === 0) {
+      const skip = judgeRule(node.rule, { total: node.upstream.length, ...claim.upstream })
+      if (skip !== null) {
+        say({ kind: "skip", skip, reason: ruleReason(claim, workflow, node, skip) })
+        return
+      }
+    }
+    if (node.if !== undefined && ifPerInstance(node) === isInstance && claim.expanded === 0) {
+      if (!(await this.#truth(node.if, scope))) {
+        say({ kind: "skip", skip: "waived", reason: `if: ${node.if} is false` })
+        return
+      }
+    }
+    if (claim.kind === "fan") await this.#expand(claim, workflow, node, scope, say)
+    else await this.#open(claim, workflow, node, scope, say)
+  }
+
+  async #truth(source: string, scope: Scope): Promise<boolean> {
+    const value = await this.#options.evaluator.evaluate(source, scope)
+    return value !== false && value !== null && value !== 0 && value !== ""
+  }
+
+  async #expand(
+    claim: Claim,
+    workflow: CompiledWorkflow,
+    node: Node,
+    scope: Scope,
+    say: (verdict: Verdict) => void,
+  ): Promise<void> {
+    const { evaluator, maxFanout } = this.#options
+    const fan = node.fan!
+    const values: { foreach?: Json; parallel?: Json } = {}
+    if (fan.foreach !== undefined) values.foreach = await evaluator.render(fan.foreach, scope)
+    if (fan.parallel !== undefined) values.parallel = await evaluator.render(fan.parallel, scope)
+    const plan = fanOut({ ...values, reference: fan.reference }, maxFanout)
+    if ("problem" in plan) {
+      say({ kind: "refuse", error: plan.problem })
+      return
+    }
+    if (plan.total === 0) {
+      say({ kind: "gather", status: "success", output: { inline: [] } })
+      return
+    }
+    const run = { id: claim.runId, private: claim.run.private }
+    const lane = instanceLane(run, node)
+    const limits = lane === workLane(run, node) ? limitsOf(workflow, claim.node, claim.runId) : []
+    const priority = taskPriority(node, claim.run.priority)
+    for (let offset = claim.expanded; offset < plan.total; offset += CHUNK) {
+      const length = Math.min(CHUNK, plan.total - offset)
+      const items = Array.from({ length }, (_, i) => plan.itemAt(offset + i))
+      say({ kind: "expand", total: plan.total, offset, items, lane, priority, limits })
+    }
+  }
+
+  async #open(
+    claim: Claim,
+    workflow: CompiledWorkflow,
+    node: Node,
+    scope: Scope,
+    say: (verdict: Verdict) => void,
+  ): Promise<void> {
+    const { evaluator, store } = this.#options
+    if (node.cache !== undefined) {
+      const key = toText(await evaluator.evaluate(node.cache.key, scope))
+      const output = await store.getCached({ workflowId: claim.workflowId, task: node.name, key })
+      if (output !== null) {
+        say({ kind: "reuse", output })
+        return
+      }
+    }
+    const limits = limitsOf(workflow, claim.node, claim.runId)
+    if (node.concurrencyKey !== undefined) {
+      limits.push(keyLimit(node, claim.workflowId, toText(await evaluator.evaluate(node.concurrencyKey, scope))))
+    }
+    say({ kind: "admit", lane: workLane({ id: claim.runId, private: claim.run.private }, node), limits })
+  }
+}
+
+/** Names the upstreams that kept the rule from being met. */
+const ruleReason = (claim: Claim, workflow: CompiledWorkflow, node: Node, skip: SkipKind): string => {
+  const ends = node.upstream.map((index) => ({
+    name: workflow.nodes[index]!.name,
+    status: claim.needs.get(index)?.status ?? "pending",
+  }))
+  const guilty = ends.filter(({ status }) =>
+    skip === "unmet" ? taskEnded(status) && upstreamEnd(status, "unmet") !== "success" : true,
+  )
+  const told = guilty
+    .slice(0, 3)
+    .map(({ name, status }) =>
+      `${name} ${status === "success" ? "succeeded" : `was ${status}`}`.replace("was failed", "failed"),
+    )
+  const more = guilty.length > 3 ? ` and ${guilty.length - 3} more` : ""
+  return `run_when ${node.rule} is not met: ${told.join(", ")}${more}`
+}

@@ -1,0 +1,98 @@
+// This engine's place among the holders: registered under an id that is new at every start, renewed where the store lives by
+// leases, and on the watch for the dead, whose attempts become outcomes `lost`.
+
+import type { EngineOptions } from "./ports.ts"
+import type { Change } from "../core/change.ts"
+import { decide } from "../core/decide.ts"
+import { type HolderId, newHolderId } from "../core/ids.ts"
+
+const LEASE_MS = 10_000
+const RENEW_MS = 3_000
+const PAGE = 500
+const NEXT_PAGE_MS = 50
+
+export class Holder {
+  readonly #options: EngineOptions
+  readonly #emit: (change: Change) => void
+  /** The holder was given up on: whatever it holds belongs to others now. */
+  readonly #deposed: () => void
+  #id: HolderId
+  #cancel: (() => void) | null = null
+
+  constructor(options: EngineOptions, emit: (change: Change) => void, deposed: () => void) {
+    this.#options = options
+    this.#emit = emit
+    this.#deposed = deposed
+    this.#id = this.#newId()
+  }
+
+  get id(): HolderId {
+    return this.#id
+  }
+
+  async start(): Promise<void> {
+    await this.#register()
+    await this.reap()
+    if (this.#options.store.leases) this.#renewLater()
+  }
+
+  async stop(): Promise<void> {
+    this.#cancel?.()
+    this.#cancel = null
+    await this.#options.store.removeHolder(this.#id)
+  }
+
+  /**
+   * Ends the attempts of dead holders; each is tried again from `lost_retries`. A full page is settled first, then the next is
+   * asked for.
+   */
+  async reap(): Promise<void> {
+    const { store, clock, random } = this.#options
+    const lost = await store.reapHolders(PAGE)
+    for (const attempt of lost) {
+      const workflow = await store.compiled(attempt.versionId)
+      const startedAt = attempt.startedAt === null ? null : Date.parse(attempt.startedAt)
+      const error = "lost: the process that ran it died"
+      const result = { state: "lost", startedAt, finishedAt: clock.now(), error } as const
+      const cancelling = attempt.cancelling !== null
+      this.#emit(decide({ ...attempt, cancelling }, workflow.nodes[attempt.node]!, result, random.next()))
+    }
+    if (lost.length === PAGE) clock.after(NEXT_PAGE_MS, () => void this.#reapSafely())
+  }
+
+  async #reapSafely(): Promise<void> {
+    await this.reap().catch((error: unknown) => {
+      this.#options.log.warn({ error: String(error) }, "could not look for dead holders; trying again")
+      this.#options.clock.after(RENEW_MS, () => void this.#reapSafely())
+    })
+  }
+
+  #newId(): HolderId {
+    return newHolderId(this.#options.clock.now(), this.#options.random.hex128())
+  }
+
+  async #register(): Promise<void> {
+    const { store, holder, privateRun } = this.#options
+    await store.registerHolder({ id: this.#id, ...holder, leaseMs: LEASE_MS, runId: privateRun })
+  }
+
+  #renewLater(): void {
+    this.#cancel = this.#options.clock.after(RENEW_MS, () => void this.#renew())
+  }
+
+  async #renew(): Promise<void> {
+    const { store, log } = this.#options
+    try {
+      if (!(await store.renewHolder(this.#id, LEASE_MS))) {
+        log.warn({ holder: this.#id }, "the lease was lost; starting under a new id")
+        this.#deposed()
+        this.#id = this.#newId()
+        await this.#register()
+      }
+      await this.reap()
+    } catch (error) {
+      log.warn({ error: String(error) }, "could not renew the lease; trying again")
+    }
+    if (this.#cancel !== null) this.#renewLater()
+  }
+}

@@ -1,0 +1,215 @@
+// What a task sees: the scope of its expressions, its input, its environment and its command, made from a claim. A claim
+// carries the outputs that it needs; only large ones are read here, from the object store.
+
+import { mkdir, rename, stat, writeFile } from "node:fs/promises"
+import { isAbsolute, join, resolve } from "node:path"
+import type { EngineOptions } from "./ports.ts"
+import { tasksRead } from "./reads.ts"
+import { TaskFailure } from "./task-failure.ts"
+import type { Output } from "../core/change.ts"
+import { ExpressionError, type Scope, toText } from "../core/expressions.ts"
+import { taskId } from "../core/ids.ts"
+import type { Json, JsonObject } from "../core/json.ts"
+import type { CompiledWorkflow, Node, Template } from "../core/workflow.ts"
+import type { Assignment } from "../executors/executor.ts"
+import { attemptPrefix } from "../objects/objects.ts"
+import type { Claim } from "../store/store.ts"
+
+const MERGE_LIMIT = 64 * 1024
+const VALUE_LIMIT = 100 * 1024
+const KEPT_OUTPUTS = 8
+
+export class Inputs {
+  readonly #options: EngineOptions
+  /** Large outputs read lately: the instances of a fan-out all ask for the same ones. */
+  readonly #outputs = new Map<string, Promise<Json>>()
+  readonly #upstreamFiles = new Map<string, Promise<string>>()
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+  }
+
+  async scope(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<Scope> {
+    const reads = tasksRead(node)
+    const tasks: Scope["tasks"] = {}
+    for (const [index, need] of claim.needs) {
+      const name = workflow.nodes[index]!.name
+      if (reads !== "all" && !reads.has(name)) continue
+      tasks[name] = { status: need.status, output: await this.#value(need.output) }
+    }
+    const scope: Scope = { params: claim.run.params, tasks, run: runScope(claim) }
+    if (node.fan !== undefined && claim.kind !== "fan") {
+      scope.index = instanceIndex(claim)
+      if (node.fan.foreach !== undefined) scope.item = claim.item
+    }
+    return scope
+  }
+
+  async assignment(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<Assignment> {
+    const scope = await this.scope(claim, workflow, node)
+    const render = (template: Template): Json | Promise<Json> => this.#options.evaluator.render(template, scope)
+    const { input, upstreamDir } = await this.#input(claim, workflow, node, render)
+    const env: { [name: string]: string } = {}
+    for (const [name, value] of Object.entries(node.env)) {
+      env[name] = "secret" in value ? this.#secret(value.secret) : toText(await render(value.value))
+    }
+    const fields: { [field: string]: Json } = {}
+    for (const [field, template] of Object.entries(node.fields)) fields[field] = await render(template)
+    const command = await this.#command(node, scope, render, env)
+    for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
+    const index = node.fan === undefined ? null : instanceIndex(claim)
+    return {
+      runId: claim.runId,
+      taskId: taskId(claim.runId, claim.row),
+      attemptId: claim.attemptId,
+      attempt: claim.attempt,
+      workflow: workflow.name,
+      task: node.name,
+      path: claim.path,
+      parallelIndex: index,
+      parallelCount: index === null ? null : claim.count,
+      logicalDate: claim.run.logicalDate,
+      node,
+      input,
+      fields,
+      command,
+      env,
+      workingDir: await this.#workingDir(claim, node, render),
+      upstreamDir,
+      prefix: attemptPrefix(claim.runId, node.name, claim.attemptId),
+      maxOutputBytes: this.#options.maxOutputBytes,
+      graceMs: this.#options.graceMs,
+    }
+  }
+
+  /** item, then upstream outputs by name, then the task's own input: later wins. */
+  async #input(
+    claim: Claim,
+    workflow: CompiledWorkflow,
+    node: Node,
+    render: (template: Template) => Json | Promise<Json>,
+  ): Promise<{ input: JsonObject; upstreamDir: string | null }> {
+    const input: JsonObject = {}
+    let upstreamDir: string | null = null
+    if (node.fan?.foreach !== undefined) input["item"] = claim.item
+    for (const index of node.upstream) {
+      const name = workflow.nodes[index]!.name
+      const output = claim.needs.get(index)?.output ?? null
+      if (node.fan !== undefined && output !== null && isLarge(output)) {
+        upstreamDir = await this.#upstreamFile(claim.runId, name, output)
+      } else {
+        input[name] = await this.#value(output)
+      }
+    }
+    if (node.input !== undefined) Object.assign(input, await render(node.input))
+    return { input, upstreamDir }
+  }
+
+  async #command(
+    node: Node,
+    scope: Scope,
+    render: (template: Template) => Json | Promise<Json>,
+    env: { [name: string]: string },
+  ): Promise<Assignment["command"]> {
+    if (node.command === undefined) return null
+    if ("shell" in node.command) {
+      for (const { name, expr } of node.command.vars) env[name] = toText(await this.#options.evaluator.evaluate(expr, scope))
+      return { shell: node.command.shell }
+    }
+    const argv: string[] = []
+    for (const template of node.command.argv) {
+      const word = toText(await render(template))
+      checkValue(`argument ${argv.length} of the command`, word)
+      argv.push(word)
+    }
+    return { argv }
+  }
+
+  async #workingDir(claim: Claim, node: Node, render: (template: Template) => Json | Promise<Json>): Promise<string> {
+    const own = claim.run.workingDir ?? runFolder(this.#options.dataDir, claim.runId)
+    if (claim.run.workingDir === null) await mkdir(own, { recursive: true })
+    if (node.workingDir === undefined) return own
+    const wanted = toText(await render(node.workingDir))
+    return isAbsolute(wanted) ? wanted : resolve(own, wanted)
+  }
+
+  #secret(name: string): string {
+    const value = this.#options.secret(name)
+    if (value === null) throw new TaskFailure(`there is no secret ${name}: set ORK_SECRET_${name} where Ork runs`)
+    return value
+  }
+
+  #value(output: Output | null): Json | Promise<Json> {
+    if (output === null) return null
+    if ("inline" in output) return output.inline
+    const known = this.#outputs.get(output.key)
+    if (known !== undefined) return known
+    const reading = this.#read(output.key)
+    this.#outputs.set(output.key, reading)
+    reading.catch(() => this.#outputs.delete(output.key))
+    if (this.#outputs.size > KEPT_OUTPUTS) this.#outputs.delete(this.#outputs.keys().next().value!)
+    return reading
+  }
+
+  async #read(key: string): Promise<Json> {
+    const bytes = await this.#options.objects.get(key)
+    if (bytes === null) throw new TaskFailure(`the output ${key} is gone from the object store`)
+    return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+  }
+
+  /** Written once per run and host, whoever asks first. */
+  async #upstreamFile(runId: string, name: string, output: Output): Promise<string> {
+    const folder = upstreamFolder(this.#options.dataDir, runId)
+    const file = join(folder, `${name}.json`)
+    let writing = this.#upstreamFiles.get(file)
+    if (writing === undefined) {
+      writing = this.#writeUpstream(folder, file, output)
+      this.#upstreamFiles.set(file, writing)
+      writing.catch(() => this.#upstreamFiles.delete(file))
+      if (this.#upstreamFiles.size > 1000) this.#upstreamFiles.delete(this.#upstreamFiles.keys().next().value!)
+    }
+    return await writing
+  }
+
+  async #writeUpstream(folder: string, file: string, output: Output): Promise<string> {
+    if (await stat(file).catch(() => null)) return folder
+    await mkdir(folder, { recursive: true })
+    const bytes = "inline" in output ? JSON.stringify(output.inline) : await this.#options.objects.get(output.key)
+    if (bytes === null) throw new TaskFailure(`the output behind ${file} is gone from the object store`)
+    await writeFile(`${file}.part`, bytes)
+    await rename(`${file}.part`, file)
+    return folder
+  }
+}
+
+export const runFolder = (dataDir: string, runId: string): string => join(dataDir, "work", runId)
+export const upstreamFolder = (dataDir: string, runId: string): string => join(dataDir, "upstream", runId)
+
+const isLarge = (output: Output): boolean =>
+  "key" in output ? output.bytes > MERGE_LIMIT : JSON.stringify(output.inline).length > MERGE_LIMIT
+
+const checkValue = (what: string, value: string): void => {
+  if (value.includes("\0")) throw new TaskFailure(`${what} holds a NUL character`)
+  if (Buffer.byteLength(value) > VALUE_LIMIT) {
+    throw new TaskFailure(`${what} is larger than 100 KiB; read it from $ORK_INPUT instead`)
+  }
+}
+
+/** The last part of the path: `3` in `1.3`. */
+export const instanceIndex = (claim: Pick<Claim, "path">): number => Number(claim.path.slice(claim.path.lastIndexOf(".") + 1))
+
+const runScope = (claim: Claim): Scope["run"] => {
+  const logical = claim.run.logicalDate ?? claim.run.createdAt
+  return {
+    id: claim.runId,
+    workflow: claim.run.workflow,
+    logical_date: logical,
+    date: logical.slice(0, 10),
+    trigger: claim.run.trigger,
+    status: claim.run.status,
+    error: claim.run.error,
+  }
+}
+
+/** Errors of expressions and inputs are the task's own fault, not the engine's. */
+export const isTaskFault = (error: unknown): error is Error => error instanceof TaskFailure || error instanceof ExpressionError

@@ -1,0 +1,46 @@
+// What an engine is made of. `main.ts` puts real backends in; a simulation puts others.
+
+import type { Clock, Random } from "../core/ports.ts"
+import type { Json } from "../core/json.ts"
+import type { RunId } from "../core/ids.ts"
+import type { Template } from "../core/workflow.ts"
+import type { Scope } from "../core/expressions.ts"
+import type { Executor } from "../executors/executor.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { Store } from "../store/store.ts"
+
+/** Evaluates expressions in bounded time: at once where that is safe, else elsewhere. */
+export interface Evaluator {
+  evaluate(source: string, scope: Scope): Json | Promise<Json>
+  render(template: Template, scope: Scope): Json | Promise<Json>
+  stop(): Promise<void>
+}
+
+export interface Logger {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+export interface EngineOptions {
+  store: Store
+  objects: ObjectStore
+  executors: ReadonlyMap<string, Executor>
+  evaluator: Evaluator
+  clock: Clock
+  random: Random
+  log: Logger
+  holder: { kind: "server" | "run"; name: string; process: string }
+  /** Set: takes the tasks of this private run and no others. null: takes shared work from `lanes`. */
+  privateRun: RunId | null
+  lanes: string[]
+  /** Attempts at once. */
+  concurrency: number
+  maxFanout: number
+  maxOutputBytes: number
+  graceMs: number
+  /** Run folders and upstream files lie below it. */
+  dataDir: string
+  /** The value of a secret, or null. */
+  secret(name: string): string | null
+}
