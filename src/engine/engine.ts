@@ -14,7 +14,7 @@ import type { Change } from "../core/change.ts"
 import { newRunId, type RunId } from "../core/ids.ts"
 import { gateLane, workLane } from "../core/lanes.ts"
 import { planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
-import { runEnded, taskEnded } from "../core/status.ts"
+import { runEnded } from "../core/status.ts"
 import type { Advanced, Claim, NewRun, RunRow, StoreEvent } from "../store/store.ts"
 
 /** A start may wait this long to be committed together with its end. */
@@ -42,6 +42,8 @@ export class Engine {
   #cancelSoon: (() => void) | null = null
   #cancelDue: (() => void) | null = null
   #failures = 0
+  /** The store did not answer: no turn until `#recover` has been through. */
+  #blocked = false
   #idle: (() => void)[] = []
 
   constructor(options: EngineOptions) {
@@ -156,11 +158,11 @@ export class Engine {
   #wake(): void {
     if (this.#wanted || this.#state === "new" || this.#state === "stopped") return
     this.#wanted = true
-    if (!this.#turning) this.#options.clock.after(0, () => void this.#turn())
+    if (!this.#turning && !this.#blocked) this.#options.clock.after(0, () => void this.#turn())
   }
 
   async #turn(): Promise<void> {
-    if (this.#turning || this.#state === "stopped") return
+    if (this.#turning || this.#blocked || this.#state === "stopped") return
     this.#turning = true
     this.#wanted = false
     this.#cancelSoon?.()
@@ -182,6 +184,7 @@ export class Engine {
       this.#fail(error)
     }
     this.#turning = false
+    if (this.#blocked) return
     if (this.#wanted) this.#options.clock.after(0, () => void this.#turn())
     else this.#settleIdle()
   }
@@ -193,11 +196,7 @@ export class Engine {
     for (const claim of advanced.gates) void this.#judge(claim)
     for (const { runSeq, reason } of advanced.cancelling) this.#attempts.cancelRun(runSeq, reason)
     for (const { runId } of advanced.closed) void this.#tidy(runId)
-    if (this.#events.awaited) {
-      const touched = new Set(advanced.closed.map((run) => run.runId))
-      for (const event of advanced.events) if (isHookEnd(event)) touched.add(event.runId)
-      this.#events.settled(touched)
-    }
+    this.#events.settled(advanced.closed, advanced.events)
     this.#cancelDue?.()
     this.#cancelDue = advanced.nextDueMs === null ? null : this.#options.clock.after(advanced.nextDueMs, () => this.#wake())
   }
@@ -231,7 +230,7 @@ export class Engine {
     this.#failures += 1
     const delay = Math.min(RETRY_MIN_MS * 2 ** (this.#failures - 1), RETRY_MAX_MS) * (0.5 + random.next() / 2)
     log.warn({ error: String(error), failures: this.#failures }, "the store did not take a batch; trying again")
-    this.#wanted = false
+    this.#blocked = true
     clock.after(delay, () => void this.#recover())
   }
 
@@ -243,6 +242,8 @@ export class Engine {
           this.#attempts.has(fence.attemptId) || this.#judging.has(fence.attemptId) || this.#inbox.has(fence.attemptId)
         if (!known) this.#receive({ row: fence.row, attemptId: fence.attemptId, kind: "release" })
       }
+      this.#blocked = false
+      this.#wanted = false
       this.#wake()
     } catch (error) {
       this.#fail(error)
@@ -269,8 +270,5 @@ export const removeRunFiles = async (dataDir: string, runId: string): Promise<vo
     await rm(folder, { recursive: true, force: true })
   }
 }
-
-const isHookEnd = (event: StoreEvent): boolean =>
-  event.type === "task" && event.task!.startsWith("on_") && event.task!.includes(".") && taskEnded(event.status as never)
 
 const runEvent = (run: RunRow): StoreEvent => ({ type: "run", runId: run.id, status: run.status, at: run.createdAt })

@@ -6,10 +6,17 @@ import type { RunRow, Store, StoreEvent } from "../store/store.ts"
 
 export type Listener = (event: StoreEvent) => void
 
+interface Waiter {
+  resolve: (run: RunRow) => void
+  reject: (error: Error) => void
+}
+
 export class Events {
   readonly #store: Store
   readonly #listeners = new Set<Listener>()
-  readonly #waiting = new Map<RunId, Set<{ resolve: (run: RunRow) => void; reject: (error: Error) => void }>>()
+  /** Awaited runs that have ended but for their hooks. */
+  readonly #closing = new Set<RunId>()
+  readonly #waiting = new Map<RunId, Set<Waiter>>()
 
   constructor(store: Store) {
     this.#store = store
@@ -32,31 +39,41 @@ export class Events {
       const waiters = this.#waiting.get(runId) ?? new Set()
       waiters.add({ resolve, reject })
       this.#waiting.set(runId, waiters)
+      this.#closing.add(runId)
       this.#check(runId)
     })
   }
 
-  /** Called after each commit with the runs that closed or whose hooks ended in it. */
-  settled(runIds: Iterable<RunId>): void {
-    for (const runId of runIds) if (this.#waiting.has(runId)) this.#check(runId)
-  }
-
-  get awaited(): boolean {
-    return this.#waiting.size > 0
+  /** Called after each commit. A run that closed may still have hooks: then each end of a task in it is looked at. */
+  settled(closed: readonly { runId: RunId }[], events: readonly StoreEvent[]): void {
+    if (this.#waiting.size === 0) return
+    const touched = new Set<RunId>()
+    for (const { runId } of closed) {
+      if (!this.#waiting.has(runId)) continue
+      this.#closing.add(runId)
+      touched.add(runId)
+    }
+    if (this.#closing.size > 0) for (const { runId } of events) if (this.#closing.has(runId)) touched.add(runId)
+    for (const runId of touched) this.#check(runId)
   }
 
   #check(runId: RunId): void {
     this.#finished(runId).then(
       (run) => {
         if (run === null) return
-        for (const waiter of this.#waiting.get(runId) ?? []) waiter.resolve(run)
-        this.#waiting.delete(runId)
+        for (const waiter of this.#forget(runId)) waiter.resolve(run)
       },
       (error: Error) => {
-        for (const waiter of this.#waiting.get(runId) ?? []) waiter.reject(error)
-        this.#waiting.delete(runId)
+        for (const waiter of this.#forget(runId)) waiter.reject(error)
       },
     )
+  }
+
+  #forget(runId: RunId): Iterable<Waiter> {
+    const waiters = this.#waiting.get(runId) ?? []
+    this.#waiting.delete(runId)
+    this.#closing.delete(runId)
+    return waiters
   }
 
   async #finished(runId: RunId): Promise<RunRow | null> {

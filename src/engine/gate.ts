@@ -2,6 +2,7 @@
 // of its own, without a slot and without an attempt; every verdict is a change in the inbox.
 
 import { gather } from "./gather.ts"
+import { EXPAND_CHUNK } from "./inbox.ts"
 import { type Inputs, isTaskFault } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { Change } from "../core/change.ts"
@@ -13,8 +14,6 @@ import { keyLimit, limitsOf, taskPriority } from "../core/rows.ts"
 import { upstreamEnd, type SkipKind, taskEnded } from "../core/status.ts"
 import type { CompiledWorkflow, Node } from "../core/workflow.ts"
 import type { Claim } from "../store/store.ts"
-
-const CHUNK = 1000
 
 type Verdict = Change extends infer C ? (C extends Change ? Omit<C, "row" | "attemptId"> : never) : never
 
@@ -95,8 +94,8 @@ export class Gate {
     const lane = instanceLane(run, node)
     const limits = lane === workLane(run, node) ? limitsOf(workflow, claim.node, claim.runId) : []
     const priority = taskPriority(node, claim.run.priority)
-    for (let offset = claim.expanded; offset < plan.total; offset += CHUNK) {
-      const length = Math.min(CHUNK, plan.total - offset)
+    for (let offset = claim.expanded; offset < plan.total; offset += EXPAND_CHUNK) {
+      const length = Math.min(EXPAND_CHUNK, plan.total - offset)
       const items = Array.from({ length }, (_, i) => plan.itemAt(offset + i))
       say({ kind: "expand", total: plan.total, offset, items, lane, priority, limits })
     }

@@ -1,33 +1,42 @@
-// Everything that has happened and is not yet committed, in order. A start that waits when its end arrives is folded into it.
+// Everything that has happened and is not yet committed, in order. A start that still waits when its end arrives is folded
+// into it. Chunks of expansions queue apart, one a batch, so that a large fan-out does not hold up results behind it.
 
 import type { Change } from "../core/change.ts"
 
-/** Rows that one change may touch; a batch stays below MAX_BATCH of them. */
-const weight = (change: Change): number => (change.kind === "expand" ? Math.max(1, change.items.length) : 1)
-
+/** Rows that a batch may touch, and the part of it that one chunk of an expansion may take. */
 export const MAX_BATCH = 1000
+export const EXPAND_CHUNK = 500
 
 export class Inbox {
   #changes: Change[] = []
+  #expansions: Change[] = []
+  /** Place in #changes of each start, by attempt. */
   #starts = new Map<string, number>()
-  /** Changes that nobody should have to wait for; starts alone may wait a little for their end. */
-  #urgent = 0
 
   get size(): number {
-    return this.#changes.length
+    return this.#changes.length + this.#expansions.length
   }
 
+  /** Something that nobody should have to wait for; starts alone may wait a little for their end. */
   get urgent(): boolean {
-    return this.#urgent > 0
+    return this.#expansions.length > 0 || this.#changes.length > this.#starts.size
+  }
+
+  has(attemptId: string): boolean {
+    const about = (change: Change): boolean => change.attemptId === attemptId
+    return this.#changes.some(about) || this.#expansions.some(about)
   }
 
   add(change: Change): void {
+    if (change.kind === "expand") {
+      this.#expansions.push(change)
+      return
+    }
     if (change.kind === "started") {
       this.#starts.set(change.attemptId, this.#changes.length)
       this.#changes.push(change)
       return
     }
-    this.#urgent += 1
     const start = this.#starts.get(change.attemptId)
     if (start === undefined) {
       this.#changes.push(change)
@@ -37,38 +46,27 @@ export class Inbox {
     this.#changes[start] = change
   }
 
-  has(attemptId: string): boolean {
-    return this.#changes.some((change) => change.attemptId === attemptId)
-  }
-
   /** The next batch, oldest first. */
   take(): Change[] {
-    let total = 0
-    let count = 0
-    for (const change of this.#changes) {
-      total += weight(change)
-      if (count > 0 && total > MAX_BATCH) break
-      count += 1
-    }
-    const batch = count === this.#changes.length ? this.#changes : this.#changes.slice(0, count)
-    this.#replace(count === this.#changes.length ? [] : this.#changes.slice(count))
+    const expansion = this.#expansions.shift()
+    const limit = expansion === undefined ? MAX_BATCH : MAX_BATCH - EXPAND_CHUNK
+    const batch = this.#changes.slice(0, limit)
+    this.#replace(this.#changes.slice(limit))
+    if (expansion !== undefined) batch.push(expansion)
     return batch
   }
 
   /** A batch that was not committed, or whose answer was lost: the fence makes sending it again harmless. */
-  putBack(batch: Change[]): void {
-    const later = this.#changes
-    this.#replace(batch)
-    for (const change of later) this.add(change)
+  putBack(batch: readonly Change[]): void {
+    const changes = this.#changes
+    this.#expansions.unshift(...batch.filter((change) => change.kind === "expand"))
+    this.#replace(batch.filter((change) => change.kind !== "expand"))
+    for (const change of changes) this.add(change)
   }
 
   #replace(changes: Change[]): void {
     this.#changes = changes
     this.#starts.clear()
-    this.#urgent = 0
-    changes.forEach((change, i) => {
-      if (change.kind === "started") this.#starts.set(change.attemptId, i)
-      else this.#urgent += 1
-    })
+    changes.forEach((change, i) => change.kind === "started" && this.#starts.set(change.attemptId, i))
   }
 }
