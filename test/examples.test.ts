@@ -1,0 +1,88 @@
+// Every file in examples/ runs, and does what its comments say.
+
+import { cpSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { ork, orkRun, REPO, temporaryFolder, type OrkEvent } from "./support/ork.ts"
+
+const EXAMPLES = join(REPO, "examples")
+
+interface Expected {
+  args?: string[]
+  code?: number
+  tasks: Record<string, number>
+  /** What a task printed last: `ork logs` of it must end so. */
+  says?: Record<string, string>
+}
+
+const TABLE: Record<string, Expected> = {
+  "hello.yaml": { tasks: { success: 2 }, says: { part: "Bye from attempt 1 of part" } },
+  "params.yaml": {
+    args: ["--param", "name=Ada"],
+    tasks: { success: 2, skipped: 1 },
+    says: { summary: '{"greeted": "Ada", "letters": 3}' },
+  },
+  "diamond.yaml": { tasks: { success: 4 }, says: { report: "42 pieces of 2 kinds" } },
+  "foreach.yaml": { tasks: { success: 6 }, says: { report: '"longest":["amber.csv","birch.csv","cedar.csv"]' } },
+  "parallel.yaml": { tasks: { success: 6 }, says: { total: '"sums":[45,50,55,60]' } },
+  "retry.yaml": { tasks: { success: 2 }, says: { report: "it took 3 attempts" } },
+  "timeout.yaml": {
+    code: 1,
+    tasks: { success: 2, failed: 1, skipped: 1 },
+    says: { cleanup: "publish was skipped; cleaning up" },
+  },
+  "hooks.yaml": { code: 1, tasks: { failed: 1 }, says: { "on_failure.0": "page somebody about hooks, which ended as failed" } },
+  "conditions.yaml": { tasks: { success: 3, skipped: 1 }, says: { done: "small was skipped, large was success" } },
+  "cache.yaml": { tasks: { success: 2 }, says: { report: "built by run" } },
+  "limits.yaml": { tasks: { success: 4 } },
+  "nightly.yaml": { args: ["--param", "day=2026-01-31"], tasks: { success: 6 }, says: { report: '"rows":[3,5,2]' } },
+  "group.yaml": { tasks: { success: 5 }, says: { report: '"lengths":[6,5]' } },
+  "words.json": { tasks: { success: 3 }, says: { report: '"different":4' } },
+  "list-form.json": { tasks: { success: 4 }, says: { D: "D" } },
+}
+
+/** A copy, so that a run leaves nothing in the checkout. */
+const copy = (): string => {
+  const cwd = temporaryFolder()
+  cpSync(EXAMPLES, cwd, { recursive: true })
+  return cwd
+}
+
+const order = (events: OrkEvent[], status: string): (string | undefined)[] =>
+  events.filter((event) => event.event === "task" && event.status === status).map((event) => event.task)
+
+test("every example is in the table", () => {
+  expect(readdirSync(EXAMPLES).toSorted()).toEqual(Object.keys(TABLE).toSorted())
+})
+
+test.each(Object.entries(TABLE))("%s runs", async (file, { args = [], code = 0, tasks, says = {} }) => {
+  const cwd = copy()
+  const result = await orkRun([file, ...args], { cwd })
+  expect({ code: result.code, status: result.run.status }).toEqual({ code, status: code === 0 ? "success" : "failed" })
+  expect(Object.fromEntries(Object.entries(result.run.tasks).filter(([, count]) => count > 0))).toEqual(tasks)
+  for (const [task, text] of Object.entries(says)) {
+    const logs = await ork(["logs", result.run.id, task], { cwd })
+    expect(logs.stdout.trimEnd()).toContain(text)
+  }
+})
+
+test("limits.yaml runs by priority, one at a time", async () => {
+  const { events } = await orkRun(["limits.yaml"], { cwd: copy() })
+  expect(order(events, "success")).toEqual(["start", "urgent", "normal", "low"])
+  expect(order(events, "running")).toEqual(["start", "urgent", "normal", "low"])
+})
+
+test("cache.yaml builds once for two runs", async () => {
+  const cwd = copy()
+  const [first, second] = [await orkRun(["cache.yaml"], { cwd }), await orkRun(["cache.yaml"], { cwd })]
+  expect(order(first.events, "running")).toContain("build")
+  expect(order(second.events, "running")).not.toContain("build")
+  const logs = await ork(["logs", second.run.id, "report"], { cwd })
+  expect(logs.stdout).toContain(`built by run ${first.run.id}`)
+})
+
+test("params.yaml refuses a number that is out of bounds before anything runs", async () => {
+  const { code, stderr } = await ork(["run", "params.yaml", "--param", "times=9"], { cwd: copy() })
+  expect(code).toBe(2)
+  expect(stderr).toContain("times")
+})
