@@ -1,0 +1,12 @@
+// How much one transaction does at most; what is left goes on with the next one (`Advanced.more`).
+
+/** Due retries that one `advance` makes ready. */
+export const MAX_DUE = 1000
+/** Pending rows of cancelled runs that one `advance` ends. */
+export const MAX_CANCEL = 1000
+/** Ready rows that one `advance` looks at to find what it may claim. */
+export const MAX_CANDIDATES = 1000
+/** Workflows of one priority among which a claim is divided. */
+export const MAX_GROUPS = 64
+/** Runs on which `pastDurations` is based. */
+export const PAST_RUNS = 5

@@ -1,0 +1,31 @@
+// The errors that a store gives its callers. Each says what is wrong, where, and what to do.
+
+export class NotFound extends Error {
+  override readonly name = "NotFound"
+}
+
+/** The row is not in a state that allows it; nothing was changed. */
+export class Conflict extends Error {
+  override readonly name = "Conflict"
+}
+
+/** The database was made by a newer Ork. */
+export class SchemaTooNew extends Error {
+  override readonly name = "SchemaTooNew"
+
+  constructor(where: string, found: number, known: number) {
+    super(
+      `the database ${where} has schema version ${found}, but this Ork knows versions up to ${known}: ` +
+        `run the newer Ork that wrote it, or point ORK_DATABASE_URL at another database`,
+    )
+  }
+}
+
+/** The database could not be read or written (disk full, I/O error, locked for too long, connection gone). Nothing was written. */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable"
+
+  constructor(where: string, reason: string, options?: ErrorOptions) {
+    super(`the database ${where} is not available: ${reason}`, options)
+  }
+}
