@@ -21,12 +21,12 @@ const RANK: Record<string, number> = {
   "main.ts": 6,
 }
 
-/** Folders whose files are backends, named by main.ts alone; everybody else sees the contract. */
-const CONTRACTS: Record<string, string> = {
-  store: "store/store.ts",
-  objects: "objects/objects.ts",
-  executors: "executors/executor.ts",
-}
+/** Backends are named by main.ts alone; everybody else sees the contract that lies beside them. */
+const BACKENDS: [RegExp, string][] = [
+  [/^store\/[^/]+\//, "store/store.ts"],
+  [/^objects\/(?!(?:objects|errors)\.ts$)/, "objects/objects.ts"],
+  [/^executors\/(?!(?:executor|errors)\.ts$)/, "executors/executor.ts"],
+]
 
 const EXEMPT = /\.test\.ts$|\/conformance\//
 const IMPORT = /(?:^|\s)(?:import|export)\b[^"'`;]*?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm
@@ -53,9 +53,9 @@ export const wrongImport = (file: string, target: string): string | null => {
   if (own === undefined) return `src/${file}: ${from} has no place in the order of imports`
   if (other === undefined) return `src/${file}: imports src/${target}, which has no place in the order of imports`
   if (other >= own) return `src/${file}: ${from} must not import ${to} (src/${target})`
-  const contract = CONTRACTS[to]
-  if (contract === undefined || contract === target || from === "main.ts") return null
-  return `src/${file}: only src/main.ts names backends; import src/${contract}, not src/${target}`
+  const backend = BACKENDS.find(([pattern]) => pattern.test(target))
+  if (backend === undefined || from === "main.ts") return null
+  return `src/${file}: only src/main.ts names backends; import src/${backend[1]}, not src/${target}`
 }
 
 export const impurities = (file: string, source: string): string[] =>
