@@ -39,7 +39,6 @@ export class Events {
       const waiters = this.#waiting.get(runId) ?? new Set()
       waiters.add({ resolve, reject })
       this.#waiting.set(runId, waiters)
-      this.#closing.add(runId)
       this.#check(runId)
     })
   }
@@ -49,9 +48,7 @@ export class Events {
     if (this.#waiting.size === 0) return
     const touched = new Set<RunId>()
     for (const { runId } of closed) {
-      if (!this.#waiting.has(runId)) continue
-      this.#closing.add(runId)
-      touched.add(runId)
+      if (this.#waiting.has(runId)) touched.add(runId)
     }
     if (this.#closing.size > 0) for (const { runId } of events) if (this.#closing.has(runId)) touched.add(runId)
     for (const runId of touched) this.#check(runId)
@@ -79,6 +76,9 @@ export class Events {
   async #finished(runId: RunId): Promise<RunRow | null> {
     const run = await this.#store.getRun(runId)
     if (run === null) throw new Error(`there is no run ${runId}`)
-    return runEnded(run.status) && run.hooksLeft === 0 ? run : null
+    if (!runEnded(run.status)) return null
+    if (run.hooksLeft === 0) return run
+    if (this.#waiting.has(runId)) this.#closing.add(runId)
+    return null
   }
 }
