@@ -1,0 +1,33 @@
+// What the documents show is true: whole workflows in the guide run, and links between documents lead somewhere.
+
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { expect, test } from "vitest"
+import { orkRun, REPO, temporaryFolder } from "./support/ork.ts"
+
+const GUIDE = readFileSync(join(REPO, "docs/guide.md"), "utf8")
+const PARAMS: Record<string, string[]> = { greet: ["--param", "name=Ada"] }
+
+const workflows = [...GUIDE.matchAll(/```yaml\n(name: (\S+)\n[\s\S]*?)```/g)].map(([, text, name]) => ({
+  name: name!,
+  text: text!,
+}))
+
+test("the guide has workflows to run", () => {
+  expect(workflows.length).toBeGreaterThan(8)
+})
+
+test.each(workflows)("the guide's workflow $name runs", async ({ name, text }) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, "workflow.yaml"), text)
+  const { code, run, stderr } = await orkRun(["workflow.yaml", ...(PARAMS[name] ?? [])], { cwd })
+  expect({ code, status: run.status, stderr }).toEqual({ code: 0, status: "success", stderr: "" })
+})
+
+const documents = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...globSync("docs/**/*.md", { cwd: REPO })]
+
+test.each(documents)("the links of %s lead somewhere", (document) => {
+  const text = readFileSync(join(REPO, document), "utf8")
+  const targets = [...text.matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map(([, target]) => target!)
+  expect(targets.filter((target) => !existsSync(join(REPO, dirname(document), target)))).toEqual([])
+})
