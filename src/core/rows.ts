@@ -31,12 +31,16 @@ export const taskPriority = (node: Node, runPriority: number): number => node.pr
 
 const groupsOf = (workflow: CompiledWorkflow): Set<number | null> => new Set(workflow.nodes.map((node) => node.group))
 
-/** Limits on what runs at once: tasks of the run, instances of this task in the run. Hooks are under none. */
+/**
+ * Limits on what runs at once that are known beforehand: tasks of the run, instances of this task in the run. With a
+ * `concurrency_key` the gate adds the limit of that key. Hooks are not under the run's.
+ */
 export const limitsOf = (workflow: CompiledWorkflow, index: number, runId: string): Limit[] => {
   const node = workflow.nodes[index]!
   const limits: Limit[] = []
   if (node.hook === null && workflow.concurrency !== undefined) limits.push({ key: `r:${runId}`, cap: workflow.concurrency })
-  if (node.concurrency !== undefined) limits.push({ key: `t:${runId}:${index}`, cap: node.concurrency })
+  if (node.concurrency !== undefined && node.concurrencyKey === undefined)
+    limits.push({ key: `t:${runId}:${index}`, cap: node.concurrency })
   return limits
 }
 
@@ -72,3 +76,9 @@ export const hookRows = (workflow: CompiledWorkflow, run: PlannedRun, status: "s
     node.hook !== null && events.includes(node.hook) ? [newRow(workflow, i, run, groups)] : [],
   )
 }
+
+/** The limit that instances with the same `concurrency_key` share, across all runs of the workflow. */
+export const keyLimit = (node: Node, workflowId: number, key: string): Limit => ({
+  key: `k:${workflowId}:${node.name}:${key}`,
+  cap: node.concurrency ?? 1,
+})

@@ -1,0 +1,50 @@
+// Builders of compiled workflows for tests: what the compiler would make, without text. Not part of the built package's API.
+
+import { type CompiledWorkflow, HOOK_EVENTS, type HookEvent, type Node } from "./workflow.ts"
+
+export type NodeInput = Partial<Omit<Node, "upstream" | "downstream" | "name">> & { after?: string[] }
+
+/** A node with the compiler's defaults. */
+export const node = (name: string, input: Partial<Node> = {}): Node => ({
+  name,
+  group: null,
+  hook: null,
+  executor: "process",
+  upstream: [],
+  downstream: [],
+  needs: [],
+  rule: "all_success",
+  gated: false,
+  fields: {},
+  env: {},
+  retry: { maxAttempts: 1, backoff: "exponential", baseDelayMs: 1000, maxDelayMs: 300_000, jitter: false },
+  lostRetries: 3,
+  timeoutMs: 3_600_000,
+  startTimeoutMs: 300_000,
+  queue: "default",
+  labels: [],
+  priority: null,
+  ...input,
+})
+
+const gated = (node: Node): boolean =>
+  node.rule !== "all_success" || [node.if, node.fan, node.cache, node.concurrencyKey].some((field) => field !== undefined)
+
+/** `{ a: {}, b: { after: ["a"] } }`; names of hook events (`on_exit.0`) make hooks. */
+export const workflow = (
+  tasks: { [name: string]: NodeInput },
+  rest: Partial<Omit<CompiledWorkflow, "nodes">> = {},
+): CompiledWorkflow => {
+  const names = Object.keys(tasks)
+  const nodes = names.map((name) => {
+    const { after = [], ...input } = tasks[name]!
+    const upstream = after.map((up) => names.indexOf(up)).toSorted((a, b) => a - b)
+    const hook = HOOK_EVENTS.find((event: HookEvent) => name.startsWith(`${event}.`)) ?? null
+    const made = node(name, { hook, upstream, needs: upstream, ...input })
+    return { ...made, gated: input.gated ?? gated(made) }
+  })
+  nodes.forEach((below, i) => {
+    for (const up of below.upstream) nodes[up]!.downstream.push(i)
+  })
+  return { format: 1, name: "test", tags: [], params: [], schedules: [], notify: [], include: [], nodes, ...rest }
+}
