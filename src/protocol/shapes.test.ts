@@ -1,0 +1,101 @@
+import { expect, test } from "vitest"
+import { type AttemptFields, attemptShapes, eventShape, indexOf, type TaskFields, taskShape } from "./shapes.ts"
+
+const RUN = "01900000-0000-7000-8000-000000000000"
+
+const task = (given: Partial<TaskFields>): TaskFields => ({
+  row: 7,
+  runId: RUN,
+  name: "load",
+  path: "",
+  status: "pending",
+  attempt: 0,
+  failures: 0,
+  attemptId: null,
+  priority: 5,
+  output: null,
+  outcome: null,
+  worker: null,
+  externalId: null,
+  exitCode: null,
+  error: null,
+  usage: null,
+  availableAt: null,
+  dispatchedAt: null,
+  startedAt: null,
+  finishedAt: null,
+  ...given,
+})
+
+const failed: AttemptFields = {
+  attempt: 1,
+  attemptId: "a1",
+  state: "failed",
+  worker: null,
+  externalId: "123",
+  exitCode: 1,
+  error: "exit code 1",
+  usage: { maxRssBytes: 5 },
+  dispatchedAt: null,
+  startedAt: null,
+  finishedAt: null,
+}
+
+const node = (maxAttempts: number) => ({
+  queue: "default",
+  retry: { maxAttempts, backoff: "fixed" as const, baseDelayMs: 0, maxDelayMs: 0, jitter: false },
+})
+
+test.each([
+  ["", null],
+  ["0", 0],
+  ["12", 12],
+  ["1.2", 2],
+])("the index of path %j is %j", (path, index) => {
+  expect(indexOf(path)).toBe(index)
+})
+
+test("retries left count down with failures, not with attempts that were lost", () => {
+  const left = (given: Partial<TaskFields>): number =>
+    taskShape(task(given), node(3), { input: null, attempts: [] }).retries_left
+  expect(left({})).toBe(2)
+  expect(left({ status: "running", attempt: 1 })).toBe(2)
+  expect(left({ status: "pending", attempt: 1, failures: 1 })).toBe(2)
+  expect(left({ status: "running", attempt: 2, failures: 1 })).toBe(1)
+  expect(left({ status: "running", attempt: 5, failures: 0 })).toBe(2)
+  expect(left({ status: "running", attempt: 3, failures: 2 })).toBe(0)
+})
+
+test("an inline output is shown, a large one by its key", () => {
+  const shape = (output: TaskFields["output"]) => taskShape(task({ output }), node(1), { input: null, attempts: [] })
+  expect(shape({ inline: { rows: 1 } })).toMatchObject({ output: { rows: 1 }, output_object: null })
+  expect(shape({ key: "k", bytes: 9 })).toMatchObject({ output: null, output_object: { key: "k", bytes: 9 } })
+})
+
+test("the latest attempt follows the past ones, alive or ended", () => {
+  const states = (given: Partial<TaskFields>, past: AttemptFields[]): string[] =>
+    attemptShapes(task(given), past).map((each) => `${each.attempt} ${each.status}`)
+  expect(states({}, [])).toEqual([])
+  expect(states({ status: "running", attempt: 2, attemptId: "a2" }, [failed])).toEqual(["1 failed", "2 running"])
+  expect(states({ status: "failed", attempt: 2, attemptId: "a2", outcome: "timeout" }, [failed])).toEqual([
+    "1 failed",
+    "2 timeout",
+  ])
+  expect(states({ status: "pending", attempt: 1, outcome: "failed" }, [failed])).toEqual(["1 failed"])
+})
+
+test("an event line has every field, and the error only where there is one", () => {
+  const at = "2026-01-01T00:00:00.000Z"
+  expect(eventShape({ type: "run", runId: RUN, status: "running", at })).toEqual({
+    event: "run",
+    run_id: RUN,
+    task: null,
+    index: null,
+    path: null,
+    attempt: null,
+    status: "running",
+    at,
+  })
+  const event = { type: "task", runId: RUN, task: "a", path: "3", attempt: 2, status: "failed", at, error: "no" } as const
+  expect(eventShape(event)).toMatchObject({ event: "task", task: "a", index: 3, path: "3", attempt: 2, error: "no" })
+})
