@@ -3,7 +3,6 @@
 
 import { rm } from "node:fs/promises"
 import { Attempts } from "./attempts.ts"
-import { ConflictError, NotFoundError } from "./errors.ts"
 import { Events, type Listener } from "./events.ts"
 import { Gate } from "./gate.ts"
 import { Holder } from "./holder.ts"
@@ -15,6 +14,7 @@ import { newRunId, type RunId } from "../core/ids.ts"
 import { gateLane, workLane } from "../core/lanes.ts"
 import { planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
 import { runEnded } from "../core/status.ts"
+import { Conflict, NotFound } from "../store/errors.ts"
 import type { Advanced, Claim, NewRun, RunRow, StoreEvent } from "../store/store.ts"
 
 /** A start may wait this long to be committed together with its end. */
@@ -101,7 +101,7 @@ export class Engine {
   async cancel(runId: RunId): Promise<void> {
     const run = await this.#find(runId)
     if (!(await this.#options.store.requestCancel(runId, "cancel"))) {
-      throw new ConflictError(`run ${runId} has already ended as ${run.status}`)
+      throw new Conflict(`run ${runId} has already ended as ${run.status}`)
     }
     this.#wake()
   }
@@ -109,7 +109,7 @@ export class Engine {
   async pause(runId: RunId, paused: boolean): Promise<void> {
     const run = await this.#find(runId)
     if (!(await this.#options.store.setPaused(runId, paused))) {
-      throw new ConflictError(`run ${runId} has already ended as ${run.status}`)
+      throw new Conflict(`run ${runId} has already ended as ${run.status}`)
     }
     this.#wake()
   }
@@ -118,16 +118,16 @@ export class Engine {
   async planRetry(runId: RunId, request: RetryRequest): Promise<Exclude<RetryPlan, { problem: string }>> {
     const { store } = this.#options
     const run = await this.#find(runId)
-    if (!runEnded(run.status)) throw new ConflictError(`run ${runId} is ${run.status}; cancel it or wait for its end`)
+    if (!runEnded(run.status)) throw new Conflict(`run ${runId} is ${run.status}; cancel it or wait for its end`)
     const plan = planRetry(await store.compiled(run.versionId), run, await store.listNodes(runId), request)
-    if ("problem" in plan) throw new ConflictError(plan.problem)
+    if ("problem" in plan) throw new Conflict(plan.problem)
     return plan
   }
 
   async retry(runId: RunId, request: RetryRequest): Promise<void> {
     const plan = await this.planRetry(runId, request)
     if (!(await this.#options.store.retryRun(runId, plan.reset))) {
-      throw new ConflictError(`run ${runId} is not over yet: its hooks are still running`)
+      throw new Conflict(`run ${runId} is not over yet: its hooks are still running`)
     }
     this.#wake()
   }
@@ -143,7 +143,7 @@ export class Engine {
 
   async #find(runId: RunId): Promise<RunRow> {
     const run = await this.#options.store.getRun(runId)
-    if (run === null) throw new NotFoundError(`there is no run ${runId}`)
+    if (run === null) throw new NotFound(`there is no run ${runId}`)
     return run
   }
 
