@@ -3,6 +3,7 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
+import { SETTINGS } from "../src/config.ts"
 import { orkRun, REPO, temporaryFolder } from "./support/ork.ts"
 
 const GUIDE = readFileSync(join(REPO, "docs/guide.md"), "utf8")
@@ -30,4 +31,18 @@ test.each(documents)("the links of %s lead somewhere", (document) => {
   const text = readFileSync(join(REPO, document), "utf8")
   const targets = [...text.matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map(([, target]) => target!)
   expect(targets.filter((target) => !existsSync(join(REPO, dirname(document), target)))).toEqual([])
+})
+
+test("every setting is in the table of docs/operations.md", () => {
+  const text = readFileSync(join(REPO, "docs/operations.md"), "utf8")
+  const rows = Object.values(SETTINGS).map(({ key, about }) => ({
+    start: `| \`ORK_${key.toUpperCase()}\``,
+    key: `\`${key}\``,
+    about,
+  }))
+  const missing = rows.filter(
+    ({ start, key, about }) =>
+      !text.split("\n").some((line) => line.startsWith(start) && line.includes(key) && line.includes(about)),
+  )
+  expect(missing).toEqual([])
 })
