@@ -68,7 +68,11 @@ const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f]/g
 
 /** One printable line. */
-export const printable = (text: string): string => text.replace(ESCAPES, "").replaceAll("\t", " ").replace(CONTROLS, "")
+export const printable = (text: string): string =>
+  text
+    .replace(ESCAPES, "")
+    .replace(/[\t\n]/g, " ")
+    .replace(CONTROLS, "")
 
 /** Rows in columns, each as wide as its widest cell; the last column is left as it is. */
 export const table = (rows: readonly (readonly string[])[]): string[] => {

@@ -1,0 +1,22 @@
+// Progress without a terminal: one line per change of state that a reader cares about. Pure.
+
+import type { StoreEvent } from "../../store/store.ts"
+import { duration, printable, timeOfDay } from "../text.ts"
+
+/** `process[3]`, `group.task[1.2]`. */
+export const taskLabel = (task: string, path: string): string => (path === "" ? task : `${task}[${path}]`)
+
+/** null: not worth a line (a task that was only queued). */
+export const plainLine = (event: StoreEvent): string | null => {
+  if (event.status === "dispatched") return null
+  if (event.type === "task" && event.status === "pending" && event.availableAt === undefined) return null
+  const at = Date.parse(event.at)
+  const subject = event.type === "run" ? "run" : taskLabel(event.task ?? "", event.path ?? "")
+  const parts = [timeOfDay(at), subject]
+  if (event.availableAt === undefined) parts.push(event.status)
+  else parts.push(`waiting, retry in ${duration(Date.parse(event.availableAt) - at)}`)
+  if (event.total !== undefined) parts.push(`(${event.total} instances)`)
+  else if (event.attempt !== undefined && event.attempt > 1) parts.push(`(attempt ${event.attempt})`)
+  const line = parts.join(" ")
+  return event.error === undefined || event.error === "" ? line : `${line}: ${printable(event.error)}`
+}

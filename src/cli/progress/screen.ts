@@ -1,0 +1,65 @@
+// Draws frames over each other on a terminal: up to the top of the last frame, rewrite, clear below. The cursor is hidden
+// meanwhile and comes back on any exit of the process.
+
+import { writeSync } from "node:fs"
+import type { WriteStream } from "node:tty"
+import { paint, type Span } from "../style.ts"
+import { textWidth } from "../text.ts"
+
+const HIDE = "\u001b[?25l"
+const SHOW = "\u001b[?25h"
+const CLEAR_LINE = "\u001b[K"
+const CLEAR_BELOW = "\u001b[J"
+const up = (rows: number): string => (rows === 0 ? "\r" : `\u001b[${rows}A\r`)
+
+export class Screen {
+  readonly #out: WriteStream
+  readonly #colour: boolean
+  #widths: number[] = []
+  #open = false
+
+  constructor(out: WriteStream, colour: boolean) {
+    this.#out = out
+    this.#colour = colour
+  }
+
+  get size(): { width: number; height: number } {
+    return { width: Math.max(1, this.#out.columns || 80), height: Math.max(1, this.#out.rows || 24) }
+  }
+
+  draw(lines: readonly (readonly Span[])[]): void {
+    if (!this.#open) {
+      this.#open = true
+      process.on("exit", this.#restore)
+    }
+    const { width } = this.size
+    // One column short, so that no line makes the terminal wrap.
+    const room = Math.max(1, width - 1)
+    const painted = lines.map((line) => paint(line, this.#colour, room) + CLEAR_LINE)
+    const frame = painted.length === 0 ? "" : `${painted.join("\n")}\n`
+    this.#out.write(HIDE + up(this.#rows(width)) + frame + CLEAR_BELOW)
+    this.#widths = lines.map((line) => textWidth(paint(line, false, room)))
+  }
+
+  /** The last frame goes; what is written next starts at its top. */
+  close(): void {
+    if (!this.#open) return
+    this.#out.write(up(this.#rows(this.size.width)) + CLEAR_BELOW + SHOW)
+    this.#widths = []
+    this.#open = false
+    process.off("exit", this.#restore)
+  }
+
+  /** Rows that the last frame takes now: a window made narrower has wrapped it. */
+  #rows(width: number): number {
+    return this.#widths.reduce((rows, line) => rows + Math.max(1, Math.ceil(line / width)), 0)
+  }
+
+  readonly #restore = (): void => {
+    try {
+      writeSync(process.stdout.fd, SHOW)
+    } catch {
+      // The terminal is gone: nobody sees its cursor.
+    }
+  }
+}
