@@ -1,0 +1,173 @@
+// The log of one attempt: the raw bytes, and beside them an index of 24-byte little-endian records, one per written
+// chunk: u64 offset, u64 time in ms since the epoch, u32 length, u32 stream (1 stdout, 2 stderr). The raw bytes are
+// written first, so after any crash the index may only lack its tail. Files are made at the first byte of output.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ork-spawn.h"
+
+static int open_below(const char *path) {
+  int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+  int fd = open(path, flags, 0644);
+  if (fd >= 0 || errno != ENOENT) return fd;
+  char folder[4096];
+  if (strlen(path) >= sizeof folder) return -1;
+  strcpy(folder, path);
+  for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = 0;
+    if (mkdir(folder, 0755) && errno != EEXIST) return -1;
+    *slash = '/';
+  }
+  return open(path, flags, 0644);
+}
+
+static int write_all(int fd, const char *data, size_t length) {
+  while (length) {
+    ssize_t wrote = write(fd, data, length);
+    if (wrote < 0) {
+      if (errno == EINTR) continue;
+      return -1;
+    }
+    data += wrote;
+    length -= wrote;
+  }
+  return 0;
+}
+
+static int open_log(struct task *task) {
+  if (task->log_fd >= 0) return 0;
+  char index_path[4096];
+  if ((size_t)snprintf(index_path, sizeof index_path, "%s.idx", task->log_path) >= sizeof index_path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  task->log_fd = open_below(task->log_path);
+  if (task->log_fd < 0) return -1;
+  task->index_fd = open_below(index_path);
+  return task->index_fd < 0 ? -1 : 0;
+}
+
+static int is_blank(const char *data, size_t length) {
+  for (size_t i = 0; i < length; i++)
+    if (data[i] != ' ' && data[i] != '\t' && data[i] != '\r' && data[i] != '\n') return 0;
+  return 1;
+}
+
+// Remembers where the last non-blank line of stdout lies. `data` lies at `offset` in the log.
+static void note_lines(struct task *task, const char *data, size_t length, uint64_t offset) {
+  const char *end = data + length;
+  const char *newline = memrchr(data, '\n', length);
+  if (newline) {
+    const char *stop = newline;  // end of the line that is looked at, going backwards
+    for (;;) {
+      const char *before = stop == data ? NULL : memrchr(data, '\n', stop - data);
+      const char *start = before ? before + 1 : data;
+      int first = before == NULL;
+      if (!is_blank(start, stop - start) || (first && task->open.length && !task->open_blank)) {
+        struct line line = {offset + (start - data), stop - start, 0};
+        if (first && task->open.length) {
+          line.split = task->open.split || task->open.offset + task->open.length != offset;
+          line.offset = task->open.offset;
+          line.length += task->open.length;
+        }
+        task->last = line;
+        break;
+      }
+      if (first) break;
+      stop = before;
+    }
+    task->open.length = 0;
+    data = newline + 1;
+    offset += data - (end - length);
+  }
+  size_t rest = end - data;
+  if (!rest) return;
+  if (!task->open.length) {
+    task->open = (struct line){offset, 0, 0};
+    task->open_blank = 1;
+  } else if (task->open.offset + task->open.length != offset) {
+    task->open.split = 1;
+  }
+  task->open.length += rest;
+  if (task->open_blank) task->open_blank = is_blank(data, rest);
+}
+
+static void put_chunk(struct stream *stream, const char *data, size_t length) {
+  struct task *task = stream->task;
+  if (!length || !task->log_path || task->log_errno) return;
+  struct {
+    uint64_t offset, at;
+    uint32_t length, stream;
+  } record = {task->log_size, wall_ms(), length, stream->number};
+  if (open_log(task) || write_all(task->log_fd, data, length) ||
+      write_all(task->index_fd, (const char *)&record, sizeof record)) {
+    task->log_errno = errno;  // a full disk must not stop the task: the rest of its log is dropped and said so
+    return;
+  }
+  if (stream->number == 1) note_lines(task, data, length, task->log_size);
+  task->log_size += length;
+}
+
+void log_flush(struct stream *stream) {
+  put_chunk(stream, stream->pending, stream->pending_len);
+  free(stream->pending);
+  stream->pending = NULL;
+  stream->pending_len = 0;
+}
+
+static void keep(struct stream *stream, const char *data, size_t length) {
+  if (!length) return;
+  if (stream->pending_len + length >= LINE_BUFFER) {
+    log_flush(stream);
+    put_chunk(stream, data, length);
+    return;
+  }
+  char *grown = realloc(stream->pending, stream->pending_len + length);
+  if (!grown) {
+    log_flush(stream);
+    put_chunk(stream, data, length);
+    return;
+  }
+  if (!stream->pending_len) stream->pending_since = monotonic_ms();
+  memcpy(grown + stream->pending_len, data, length);
+  stream->pending = grown;
+  stream->pending_len += length;
+}
+
+void log_input(struct stream *stream, const char *data, size_t length) {
+  const char *newline = memrchr(data, '\n', length);
+  if (!newline) {
+    keep(stream, data, length);
+    return;
+  }
+  size_t whole = newline + 1 - data;
+  if (stream->pending_len) {
+    // The end of the line that was kept back goes out with its beginning, in one chunk.
+    char *grown = realloc(stream->pending, stream->pending_len + whole);
+    if (grown) {
+      memcpy(grown + stream->pending_len, data, whole);
+      stream->pending = grown;
+      stream->pending_len += whole;
+      log_flush(stream);
+    } else {
+      log_flush(stream);
+      put_chunk(stream, data, whole);
+    }
+  } else {
+    put_chunk(stream, data, whole);
+  }
+  keep(stream, data + whole, length - whole);
+}
+
+void log_close(struct task *task) {
+  for (int i = 0; i < 2; i++) log_flush(&task->streams[i]);
+  if (task->open.length && !task->open_blank) task->last = task->open;
+  if (task->log_fd >= 0) close(task->log_fd);
+  if (task->index_fd >= 0) close(task->index_fd);
+}

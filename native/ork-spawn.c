@@ -1,0 +1,361 @@
+// ork-spawn: the small process that starts the processes of tasks, writes their logs, and ends them.
+//
+// Ork starts one of these and speaks to it over its standard input and output. It ends when its input ends, that is with
+// Ork, however Ork ended; and with it ends every process of every task (tree.c). Log bytes never pass through Ork.
+//
+// Protocol, little-endian. Frame: u32 length of what follows, u8 type, u32 id, fields. String: u32 length, bytes, one NUL
+// that is not counted. Ids are Ork's; one is in use until its EXITED or FAILED.
+//
+//   to the helper
+//   1 START   u32 flags (1: write `input` to the stdin file first and remove the file at the end, 2: HOME is the user's own),
+//             u32 n, n strings argv; u32 n, n strings NAME=value; string cwd; string stdin file ("": /dev/null);
+//             string log file ("": none; its index is the same with .idx); string output file ("": none); string run_as ("": no);
+//             string input; u64 memory in bytes (0: no limit); u32 cpu in thousandths (0: no limit)
+//   2 KILL    i32 signal, to all processes of the task. After SIGKILL what is left is killed until nothing is.
+//
+//   from the helper
+//   16 HELLO    u32 version, u8 namespace (1: yes), u8 cgroups (0, 1, 2), u8 usable (0: tasks could not be told apart here)
+//   17 STARTED  i32 pid as seen outside of the namespace
+//   18 FAILED   u8 stage (files, cwd, user, exec, limits, fork), i32 errno, string text
+//   19 EXITED   i32 exit code (-1: by signal), i32 signal, u64 peak memory in bytes, u64 user and u64 system CPU in microseconds,
+//             u8 flags (1: memory limit hit, 2: `line` lies in pieces, 4: it was told to end before it ended), i32 errno of the log (0: complete), u64 log size,
+//             u64 offset and u64 length in the log of the last non-blank line of stdout, i64 size of the output file (-1: none),
+//             u8 what follows (0 nothing, 1 the output file, 2 that line), string of it. Only small ones travel so; an
+//             output file that did is removed. Sent when no process of the task is alive.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ork-spawn.h"
+
+#define VERSION 1
+#define STARTS_PER_TURN 16  // between them logs are read and ends are reported
+
+enum { START = 1, KILL = 2, HELLO = 16, STARTED = 17, FAILED = 18, EXITED = 19 };
+
+struct task **tasks;
+int task_count;
+static int task_capacity, poller, signals, input_ended, output_waits;
+static struct buffer in;
+struct buffer out;
+static int64_t look_at;  // monotonic ms of the next look at what ended tasks left; 0: none
+static int look_gap;
+
+static int64_t clock_ms(clockid_t id) {
+  struct timespec now;
+  clock_gettime(id, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+int64_t monotonic_ms(void) { return clock_ms(CLOCK_MONOTONIC); }
+int64_t wall_ms(void) { return clock_ms(CLOCK_REALTIME); }
+
+static void watch(int fd, uint32_t events, void *data) {
+  struct epoll_event event = {.events = events, .data.ptr = data};
+  epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void flush_output(void) {
+  size_t sent = 0;
+  while (sent < out.length) {
+    ssize_t wrote = write(1, out.data + sent, out.length - sent);
+    if (wrote > 0) sent += wrote;
+    else if (errno == EAGAIN) break;
+    else if (errno != EINTR) {
+      input_ended = 1;  // nobody listens any more
+      break;
+    }
+  }
+  memmove(out.data, out.data + sent, out.length - sent);
+  out.length -= sent;
+  int waits = out.length > 0;
+  if (waits == output_waits) return;
+  output_waits = waits;
+  struct epoll_event event = {.events = waits ? EPOLLOUT : 0, .data.ptr = &out};
+  epoll_ctl(poller, EPOLL_CTL_MOD, 1, &event);
+}
+
+static void on_start(uint32_t id, struct reader *reader) {
+  struct launch launch = {.id = id};
+  uint32_t flags = take32(reader);
+  launch.write_input = flags & 1;
+  launch.set_home = !!(flags & 2);
+  launch.argv = take_list(reader, 0);
+  launch.env = take_list(reader, 2);
+  launch.cwd = take_string(reader, NULL);
+  launch.stdin_path = take_string(reader, NULL);
+  launch.log_path = take_string(reader, NULL);
+  launch.output_path = take_string(reader, NULL);
+  launch.run_as = take_string(reader, NULL);
+  launch.input = take_string(reader, &launch.input_len);
+  launch.memory = take64(reader);
+  launch.cpu_millis = take32(reader);
+
+  enum stage stage = STAGE_FORK;
+  int error = 0;
+  struct task *task = start_task(&launch, &stage, &error);
+  free(launch.argv);
+  free(launch.env);
+  size_t at = begin(task ? STARTED : FAILED, id);
+  if (task) {
+    if (task_count == task_capacity) {
+      task_capacity = task_capacity ? task_capacity * 2 : 64;
+      tasks = realloc(tasks, task_capacity * sizeof *tasks);
+      if (!tasks) _exit(1);
+    }
+    tasks[task_count++] = task;
+    for (int i = 0; i < 2; i++) watch(task->streams[i].fd, EPOLLIN, &task->streams[i]);
+    put32(task->pid);
+  } else {
+    const char *text = strerror(error);
+    put8(stage);
+    put32(error);
+    put_string(text, strlen(text));
+  }
+  finish(at);
+}
+
+static void reap(void);
+
+static void on_kill(uint32_t id, int signal) {
+  reap();  // whoever ended before this order did not end by it
+  for (int i = 0; i < task_count; i++) {
+    struct task *task = tasks[i];
+    if (task->id != id) continue;
+    if (signal == SIGKILL) task->killing = 1;
+    else task->stopping = 1;
+    if (!task->exited) task->told = 1;
+    signal_task(task, signal);
+    if (task->exited) look_at = monotonic_ms();
+  }
+}
+
+// Handles what has arrived; returns 1 when whole frames are left for the next turn.
+static int handle_requests(void) {
+  size_t done = 0;
+  int starts = 0, more = 0;
+  while (in.length - done >= 4) {
+    uint32_t length;
+    memcpy(&length, in.data + done, 4);
+    if (length < 5 || length > FRAME_MAX) exit(1);
+    if (in.length - done - 4 < length) {
+      reserve(&in, length + 4);
+      break;
+    }
+    if (starts == STARTS_PER_TURN) {
+      more = 1;
+      break;
+    }
+    struct reader reader = {in.data + done + 4, in.data + done + 4 + length};
+    uint8_t type = *(uint8_t *)take(&reader, 1);
+    uint32_t id = take32(&reader);
+    if (type == START) {
+      on_start(id, &reader);
+      starts++;
+    } else if (type == KILL) {
+      on_kill(id, (int)take32(&reader));
+    }
+    done += 4 + length;
+  }
+  memmove(in.data, in.data + done, in.length - done);
+  in.length -= done;
+  if (!in.length && in.capacity > 1 << 20) {
+    free(in.data);
+    in = (struct buffer){0};
+  }
+  return more;
+}
+
+static void read_requests(void) {
+  reserve(&in, 65536);
+  ssize_t got = read(0, in.data + in.length, in.capacity - in.length);
+  if (got > 0) in.length += got;
+  else if (got == 0 || (errno != EAGAIN && errno != EINTR)) input_ended = 1;
+}
+
+static int read_stream(struct stream *stream) {
+  static char chunk[LINE_BUFFER];
+  ssize_t got = read(stream->fd, chunk, sizeof chunk);
+  if (got > 0) {
+    log_input(stream, chunk, got);
+    return 1;
+  }
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  epoll_ctl(poller, EPOLL_CTL_DEL, stream->fd, NULL);
+  close(stream->fd);
+  stream->fd = -1;
+  return 0;
+}
+
+static void reap(void) {
+  struct signalfd_siginfo info;
+  while (read(signals, &info, sizeof info) > 0) continue;
+  int status;
+  struct rusage usage;
+  for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
+    for (int i = 0; i < task_count; i++) {
+      struct task *task = tasks[i];
+      if (task->pid != pid || task->exited) continue;
+      task->exited = 1;
+      task->status = status;
+      task->usage = usage;
+      look_at = 1;
+      look_gap = 1;
+    }
+  }
+}
+
+static uint64_t micros(struct timeval time) { return (uint64_t)time.tv_sec * 1000000 + time.tv_usec; }
+
+static void put_answer(struct task *task) {
+  struct stat info;
+  int fd = task->output_path ? open(task->output_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+  int regular = fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode);
+  int64_t size = regular ? info.st_size : -1;
+  put64(size);
+  size_t kind = out.length;
+  put8(0);
+  if (size > 0 && size <= INLINE_MAX && put_file(fd, 0, size)) out.data[kind] = 1;
+  if (fd >= 0) close(fd);
+  if (size >= 0 && (size == 0 || out.data[kind])) unlink(task->output_path);
+  if (size <= 0 && task->last.length && task->last.length <= INLINE_MAX && !task->last.split) {
+    int log = open(task->log_path, O_RDONLY | O_CLOEXEC);
+    char first = 0;
+    if (log >= 0 && pread(log, &first, 1, task->last.offset) == 1 && strchr("{[ \t", first) && first &&
+        put_file(log, task->last.offset, task->last.length))
+      out.data[kind] = 2;
+    if (log >= 0) close(log);
+  }
+  if (!out.data[kind]) put_string("", 0);
+}
+
+static void end_task(struct task *task) {
+  for (int i = 0; i < 2; i++) {
+    struct stream *stream = &task->streams[i];
+    while (stream->fd >= 0 && read_stream(stream)) continue;
+    if (stream->fd < 0) continue;
+    epoll_ctl(poller, EPOLL_CTL_DEL, stream->fd, NULL);
+    close(stream->fd);
+    stream->fd = -1;
+  }
+  log_close(task);
+  int memory_hit = cgroup_end(task);
+  size_t at = begin(EXITED, task->id);
+  put32(WIFEXITED(task->status) ? WEXITSTATUS(task->status) : -1);
+  put32(WIFSIGNALED(task->status) ? WTERMSIG(task->status) : 0);
+  put64((uint64_t)task->usage.ru_maxrss * 1024);
+  put64(micros(task->usage.ru_utime));
+  put64(micros(task->usage.ru_stime));
+  put8((memory_hit ? 1 : 0) | (task->last.split ? 2 : 0) | (task->told ? 4 : 0));
+  put32(task->log_errno);
+  put64(task->log_size);
+  put64(task->last.offset);
+  put64(task->last.length);
+  put_answer(task);
+  finish(at);
+  if (task->own_input && task->input_path) unlink(task->input_path);
+  free(task->log_path);
+  free(task->input_path);
+  free(task->output_path);
+  free(task);
+}
+
+// Reports tasks of which nothing is left; looks again soon at the others.
+static void end_tasks(void) {
+  sweep_ended();
+  int waiting = 0;
+  for (int i = 0; i < task_count;) {
+    struct task *task = tasks[i];
+    if (!task->exited || task->left) {
+      waiting += task->exited;
+      i++;
+      continue;
+    }
+    tasks[i] = tasks[--task_count];
+    end_task(task);
+  }
+  look_at = waiting ? monotonic_ms() + look_gap : 0;
+  if (look_gap < 50) look_gap *= 2;
+}
+
+// Writes partial lines that have waited long enough; gives the ms until the next one is due, -1: none.
+static int flush_partials(void) {
+  int64_t now = 0;
+  int next = -1;
+  for (int i = 0; i < task_count; i++) {
+    for (int k = 0; k < 2; k++) {
+      struct stream *stream = &tasks[i]->streams[k];
+      if (!stream->pending_len) continue;
+      if (!now) now = monotonic_ms();
+      int64_t wait = stream->pending_since + PARTIAL_MS - now;
+      if (wait <= 0) log_flush(stream);
+      else if (next < 0 || wait < next) next = wait;
+    }
+  }
+  return next;
+}
+
+static int next_wait(int requests_left) {
+  if (requests_left) return 0;
+  int wait = flush_partials();
+  if (!look_at) return wait;
+  int64_t until = look_at - monotonic_ms();
+  if (until < 0) until = 0;
+  return wait < 0 || until < wait ? (int)until : wait;
+}
+
+int main(int argc, char **argv) {
+  int namespace = isolate(argc < 2 || strcmp(argv[1], "--no-namespace"));
+  static const int ignored[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  poller = epoll_create1(EPOLL_CLOEXEC);
+  fcntl(0, F_SETFL, O_NONBLOCK);
+  fcntl(1, F_SETFL, O_NONBLOCK);
+  watch(0, EPOLLIN, &in);
+  watch(1, 0, &out);
+  watch(signals, EPOLLIN, &signals);
+
+  size_t at = begin(HELLO, 0);
+  put32(VERSION);
+  put8(namespace);
+  put8(cgroup_detect());
+  put8(tags_usable());
+  finish(at);
+  flush_output();
+
+  int requests_left = 0;
+  while (!input_ended) {
+    struct epoll_event events[256];
+    int count = epoll_wait(poller, events, 256, next_wait(requests_left));
+    int exits = 0;
+    for (int i = 0; i < count; i++) {
+      void *data = events[i].data.ptr;
+      if (data == &in) read_requests();
+      else if (data == &out) continue;
+      else if (data == &signals) exits = 1;
+      else if (((struct stream *)data)->fd >= 0) read_stream(data);
+    }
+    requests_left = handle_requests();
+    if (exits) reap();
+    if (look_at && look_at <= monotonic_ms()) end_tasks();
+    flush_output();
+  }
+  end_isolation();
+  for (int i = 0; i < task_count; i++) cgroup_end(tasks[i]);
+  cgroup_cleanup();
+  return 0;
+}

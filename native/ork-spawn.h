@@ -1,0 +1,123 @@
+// What the files of the spawn helper share. See ork-spawn.c for the protocol and the whole picture.
+#ifndef ORK_SPAWN_H
+#define ORK_SPAWN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define LINE_BUFFER 65536   // longest piece of a line that is kept back to keep the line whole
+#define INLINE_MAX 65536    // outputs up to this size travel inside the EXITED event
+#define PARTIAL_MS 250      // a partial line is written after this time, so that a reader sees prompts
+#define CGROUPS_MAX 2
+
+enum stage { STAGE_FILES, STAGE_CWD, STAGE_USER, STAGE_EXEC, STAGE_LIMITS, STAGE_FORK };
+
+struct task;
+
+// One of a task's two output pipes.
+struct stream {
+  struct task *task;
+  int fd;           // -1: closed
+  uint32_t number;  // 1 stdout, 2 stderr
+  char *pending;    // the beginning of a line whose end has not come yet
+  uint32_t pending_len;
+  int64_t pending_since;  // monotonic ms
+};
+
+// Where a line of stdout lies in the raw log. `split`: pieces of stderr lie between its own.
+struct line {
+  uint64_t offset, length;
+  int split;
+};
+
+struct task {
+  uint32_t id;
+  pid_t pid;
+  uint64_t tag;  // value of RLIMIT_RTTIME that all of the task's processes carry
+  int exited;    // the main process is reaped; what it left behind is being ended
+  int stopping;  // told to end gently: what is left gets its grace
+  int killing;   // told to end at once
+  int told;      // told to end before its main process had ended
+  int left;      // processes found by the last look
+  int status;
+  struct rusage usage;
+  struct stream streams[2];
+  int log_fd, index_fd, log_errno;
+  uint64_t log_size;
+  struct line last, open;  // last whole non-blank line of stdout; the one that is not ended yet
+  int open_blank;
+  char *log_path, *input_path, *output_path;
+  int own_input;
+  char *cgroup;  // name below each controller's base, NULL: none
+};
+
+// One START request; strings point into its frame.
+struct launch {
+  uint32_t id;
+  char **argv, **env;
+  char *cwd, *stdin_path, *log_path, *output_path, *run_as;
+  int write_input, set_home;
+  char *input;
+  uint32_t input_len;
+  uint64_t memory;
+  uint32_t cpu_millis;
+};
+
+extern struct task **tasks;
+extern int task_count;
+
+int64_t monotonic_ms(void);
+int64_t wall_ms(void);
+
+// wire.c
+#define FRAME_MAX (16 << 20)
+struct buffer {
+  char *data;
+  size_t length, capacity;
+};
+struct reader {
+  char *at, *end;
+};
+extern struct buffer out;  // events that wait to be sent
+void reserve(struct buffer *buffer, size_t more);
+void put(const void *data, size_t length);
+void put8(uint8_t value);
+void put32(uint32_t value);
+void put64(uint64_t value);
+void put_string(const char *data, uint32_t length);
+int put_file(int fd, uint64_t offset, uint32_t length);
+size_t begin(uint8_t type, uint32_t id);
+void finish(size_t at);
+void *take(struct reader *reader, size_t length);
+uint32_t take32(struct reader *reader);
+uint64_t take64(struct reader *reader);
+char *take_string(struct reader *reader, uint32_t *length);
+char **take_list(struct reader *reader, int spare);
+
+// spawn.c
+struct task *start_task(struct launch *launch, enum stage *stage, int *error);
+int tags_usable(void);
+
+// tree.c
+int isolate(int want_namespace);  // 1: in a pid namespace, 0: below a subreaper
+int any_orphans(void);
+void signal_task(struct task *task, int signal);
+void sweep_ended(void);
+void end_isolation(void);
+int proc_open(const char *path);
+
+// log-file.c
+void log_input(struct stream *stream, const char *data, size_t length);
+void log_flush(struct stream *stream);
+void log_close(struct task *task);
+
+// cgroup.c
+int cgroup_detect(void);  // 0 none, 1 v1, 2 v2
+int cgroup_make(struct task *task, uint64_t memory, uint32_t cpu_millis, int error[1]);
+int cgroup_join(const char *name);
+int cgroup_end(struct task *task);  // removes it; 1: the kernel killed something for want of memory
+void cgroup_cleanup(void);
+
+#endif

@@ -1,0 +1,247 @@
+// Starts one process the cheap way: a child that borrows this process's memory until it execs, so the cost does not
+// depend on anybody's size. The child reports what failed through that same memory.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ork-spawn.h"
+
+#define GROUPS_MAX 256
+#define TAG_BITS 44
+
+struct user {
+  uid_t uid;
+  gid_t gid;
+  gid_t groups[GROUPS_MAX];
+  int group_count;
+  char home[1024], name[256];
+};
+
+// What the child needs; `stage` and `error` are its answer.
+struct child {
+  struct launch *launch;
+  struct task *task;
+  struct user *user;
+  int fds[3];
+  int limit_memory;
+  enum stage stage;
+  int error;
+};
+
+static char child_stack[65536] __attribute__((aligned(16)));
+static struct rlimit files_before;  // children get the limit that this process was started with
+static uint64_t tag_ceiling;
+
+// Tags lie below the present limit, so that Ork inside of a task of Ork may make its own.
+int tags_usable(void) {
+  struct rlimit files, limit;
+  if (!getrlimit(RLIMIT_NOFILE, &files)) {
+    files_before = files;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  if (getrlimit(RLIMIT_RTTIME, &limit)) return 0;
+  tag_ceiling = limit.rlim_max == RLIM_INFINITY ? 1ULL << 61 : limit.rlim_max;
+  return tag_ceiling >> (TAG_BITS + 8) != 0;
+}
+
+static uint64_t new_tag(void) {
+  uint64_t random = 0;
+  while (getrandom(&random, sizeof random, 0) != sizeof random) continue;
+  return tag_ceiling - 1 - (random & ((1ULL << TAG_BITS) - 1));
+}
+
+static int find_user(const char *name, struct user *user) {
+  char *end;
+  errno = 0;
+  struct passwd *entry = getpwnam(name);
+  if (!entry) {
+    unsigned long uid = strtoul(name, &end, 10);
+    if (!*end && *name) entry = getpwuid(uid);
+  }
+  if (!entry) return errno ? errno : ENOENT;
+  user->uid = entry->pw_uid;
+  user->gid = entry->pw_gid;
+  snprintf(user->home, sizeof user->home, "HOME=%s", entry->pw_dir);
+  snprintf(user->name, sizeof user->name, "USER=%s", entry->pw_name);
+  user->group_count = GROUPS_MAX;
+  if (getgrouplist(entry->pw_name, entry->pw_gid, user->groups, &user->group_count) < 0) return E2BIG;
+  return geteuid() == 0 || user->uid == geteuid() ? 0 : EPERM;
+}
+
+static void set_env(char **env, char *entry) {
+  size_t name = strchr(entry, '=') - entry + 1;
+  for (; *env; env++)
+    if (!strncmp(*env, entry, name)) break;
+  *env = entry;  // the list has room for two more
+}
+
+// Like execvpe, with the PATH of the new environment.
+static int exec_path(char **argv, char **env) {
+  const char *file = argv[0], *path = NULL;
+  if (strchr(file, '/')) {
+    execve(file, argv, env);
+    return errno;
+  }
+  for (char **entry = env; *entry; entry++)
+    if (!strncmp(*entry, "PATH=", 5)) path = *entry + 5;
+  if (!path) path = "/usr/local/bin:/usr/bin:/bin";
+  int error = ENOENT;
+  static char candidate[4096];
+  while (*path) {
+    size_t length = strcspn(path, ":");
+    if (length + strlen(file) + 2 <= sizeof candidate && length) {
+      memcpy(candidate, path, length);
+      candidate[length] = '/';
+      strcpy(candidate + length + 1, file);
+      execve(candidate, argv, env);
+      if (errno == EACCES || errno == ENOEXEC) error = errno;
+      else if (errno != ENOENT && errno != ENOTDIR) return errno;
+    }
+    path += length;
+    if (*path) path++;
+  }
+  return error;
+}
+
+static int fail(struct child *child, enum stage stage, int error) {
+  child->stage = stage;
+  child->error = error;
+  _exit(127);
+}
+
+static int run_child(void *data) {
+  struct child *child = data;
+  struct launch *launch = child->launch;
+  static const int reset[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  for (size_t i = 0; i < sizeof reset / sizeof *reset; i++) signal(reset[i], SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  setsid();
+  for (int i = 0; i < 3; i++)
+    if (dup2(child->fds[i], i) < 0) fail(child, STAGE_FILES, errno);
+  if (child->task->cgroup && cgroup_join(child->task->cgroup)) fail(child, STAGE_LIMITS, errno);
+  struct rlimit tag = {child->task->tag, child->task->tag};
+  if (setrlimit(RLIMIT_RTTIME, &tag)) fail(child, STAGE_LIMITS, errno);
+  struct rlimit memory = {launch->memory, launch->memory};
+  if (child->limit_memory && setrlimit(RLIMIT_AS, &memory)) fail(child, STAGE_LIMITS, errno);
+  setrlimit(RLIMIT_NOFILE, &files_before);
+  // Plain system calls: the library's versions would act on the helper's own state.
+  struct user *user = child->user;
+  if (user && geteuid() == 0) {
+    if (syscall(SYS_setgroups, user->group_count, user->groups) || syscall(SYS_setgid, user->gid) ||
+        syscall(SYS_setuid, user->uid))
+      fail(child, STAGE_USER, errno);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (chdir(launch->cwd)) fail(child, STAGE_CWD, errno);
+  return fail(child, STAGE_EXEC, exec_path(launch->argv, launch->env));
+}
+
+static int write_file(const char *path, const char *data, size_t length, struct user *user) {
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return -1;
+  while (length) {
+    ssize_t wrote = write(fd, data, length);
+    if (wrote < 0 && errno != EINTR) goto bad;
+    if (wrote > 0) data += wrote, length -= wrote;
+  }
+  if (user && fchown(fd, user->uid, user->gid)) goto bad;
+  lseek(fd, 0, SEEK_SET);
+  return fd;
+bad:;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+static void free_task(struct task *task) {
+  cgroup_end(task);
+  free(task->log_path);
+  free(task->input_path);
+  free(task->output_path);
+  free(task);
+}
+
+// NULL: it could not be started, `stage` and `error` say why.
+struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
+  struct task *task = calloc(1, sizeof *task);
+  struct user user;
+  struct child child = {.launch = launch, .task = task, .fds = {-1, -1, -1}, .stage = STAGE_FILES};
+  int pipes[2][2] = {{-1, -1}, {-1, -1}};
+  task->id = launch->id;
+  task->tag = new_tag();
+  task->log_fd = task->index_fd = -1;
+  task->log_path = *launch->log_path ? strdup(launch->log_path) : NULL;
+  task->output_path = *launch->output_path ? strdup(launch->output_path) : NULL;
+  task->input_path = *launch->stdin_path ? strdup(launch->stdin_path) : NULL;
+  task->own_input = launch->write_input;
+
+  if (*launch->run_as) {
+    child.stage = STAGE_USER;
+    child.error = find_user(launch->run_as, &user);
+    if (child.error) goto bad;
+    child.user = &user;
+    if (launch->set_home) set_env(launch->env, user.home);
+    set_env(launch->env, user.name);
+    child.stage = STAGE_FILES;
+    if (task->output_path) {
+      int fd = write_file(task->output_path, "", 0, &user);
+      if (fd < 0) goto failed;
+      close(fd);
+    }
+  }
+  if (launch->write_input) child.fds[0] = write_file(launch->stdin_path, launch->input, launch->input_len, child.user);
+  else child.fds[0] = open(task->input_path ? task->input_path : "/dev/null", O_RDONLY | O_CLOEXEC);
+  if (child.fds[0] < 0) goto failed;
+  for (int i = 0; i < 2; i++) {
+    if (pipe2(pipes[i], O_CLOEXEC)) goto failed;
+    fcntl(pipes[i][0], F_SETFL, O_NONBLOCK);
+    child.fds[i + 1] = pipes[i][1];
+  }
+  child.stage = STAGE_LIMITS;
+  if (cgroup_make(task, launch->memory, launch->cpu_millis, &child.error)) goto bad;
+  child.limit_memory = launch->memory && !task->cgroup;
+
+  task->pid = clone(run_child, child_stack + sizeof child_stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
+  if (task->pid < 0) {
+    child.stage = STAGE_FORK;
+    goto failed;
+  }
+  if (child.error) {
+    waitpid(task->pid, NULL, 0);
+    goto bad;
+  }
+  for (int i = 0; i < 3; i++) close(child.fds[i]);
+  for (int i = 0; i < 2; i++) task->streams[i] = (struct stream){.task = task, .fd = pipes[i][0], .number = i + 1};
+  return task;
+
+failed:
+  child.error = errno;
+bad:
+  *stage = child.stage;
+  *error = child.error;
+  if (child.fds[0] >= 0) close(child.fds[0]);
+  for (int i = 0; i < 2; i++)
+    for (int k = 0; k < 2; k++)
+      if (pipes[i][k] >= 0) close(pipes[i][k]);
+  if (task->own_input && task->input_path) unlink(task->input_path);
+  if (child.user && task->output_path) unlink(task->output_path);
+  free_task(task);
+  return NULL;
+}

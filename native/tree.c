@@ -1,0 +1,213 @@
+// Who belongs to a task, and how nothing of it survives.
+//
+// Every process of a task carries the task's tag: a value of RLIMIT_RTTIME (a limit for real-time threads only, here
+// thousands of years) that is inherited by fork, exec, setsid and `env -i` alike and may be lowered but not raised. To find
+// a task's processes is to read that limit of every process.
+//
+// That is not done at every end. Orphans of a task go to the reaper: init of the pid namespace, or without one a
+// subreaper above this process. The kernel hands orphans over before it reports their parent's exit, so when the reaper has no
+// children, an ended task left nothing, and one question answers that for all tasks that ended in a turn of the loop.
+//
+// Namespace: the helper stays outside (its children's pids are those that users see), init and the tasks are inside,
+// with a /proc of their own. Init dies with the helper, and the kernel kills all in the namespace when init dies.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ork-spawn.h"
+
+static int proc = -1;        // /proc as it was outside of the namespace
+static int reaper = -1;      // socket to the reaper
+static pid_t namespace_init; // 0: no namespace
+
+int proc_open(const char *path) { return openat(proc, path, O_RDONLY | O_CLOEXEC); }
+
+// Reaps what it is given. Each byte on the socket asks whether any child is left; the socket's end is its own end.
+static _Noreturn void reap_forever(int socket) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  int events = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  struct pollfd fds[2] = {{socket, POLLIN, 0}, {events, POLLIN, 0}};
+  for (;;) {
+    poll(fds, 2, -1);
+    struct signalfd_siginfo info;
+    while (read(events, &info, sizeof info) > 0) continue;
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) continue;
+    if (!fds[0].revents) continue;
+    char byte;
+    if (read(socket, &byte, 1) <= 0) _exit(0);
+    byte = pid == 0 ? 'y' : 'n';
+    if (write(socket, &byte, 1) != 1) _exit(0);
+  }
+}
+
+static void close_standard_streams(void) {
+  close(0);
+  close(1);
+}
+
+static int enter_namespace(int ends[2]) {
+  int before = openat(proc, "self/ns/pid", O_RDONLY | O_CLOEXEC);
+  if (before < 0 || unshare(CLONE_NEWNS)) return 0;
+  if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) || unshare(CLONE_NEWPID)) return 0;
+  pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(ends[0]);
+    close_standard_streams();
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) || write(ends[1], "k", 1) != 1) _exit(1);
+    reap_forever(ends[1]);
+  }
+  char byte;
+  if (pid > 0) {
+    close(ends[1]);
+    if (read(ends[0], &byte, 1) == 1) {
+      namespace_init = pid;
+      close(before);
+      return 1;
+    }
+    waitpid(pid, NULL, 0);
+  }
+  setns(before, CLONE_NEWPID);
+  close(before);
+  return 0;
+}
+
+int isolate(int want_namespace) {
+  int ends[2];
+  proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) _exit(1);
+  if (want_namespace && geteuid() == 0) {
+    if (enter_namespace(ends)) {
+      reaper = ends[0];
+      return 1;
+    }
+    close(ends[0]);
+    close(ends[1]);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) _exit(1);
+  }
+  // This process becomes the reaper and its child the helper. The child has no exit signal, so a plain waitpid in the
+  // reaper does not count it among its children.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  long pid = syscall(SYS_clone, 0UL, NULL, NULL, NULL, 0UL);
+  if (pid < 0) _exit(1);
+  if (pid > 0) {
+    close(ends[0]);
+    close_standard_streams();
+    reap_forever(ends[1]);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  close(ends[1]);
+  reaper = ends[0];
+  return 0;
+}
+
+int any_orphans(void) {
+  char byte = '?';
+  if (write(reaper, &byte, 1) != 1) return 0;
+  while (read(reaper, &byte, 1) < 0 && errno == EINTR) continue;
+  return byte == 'y';
+}
+
+static uint64_t tag_of(pid_t pid) {
+  struct rlimit limit;
+  return prlimit(pid, RLIMIT_RTTIME, NULL, &limit) ? RLIM_INFINITY : limit.rlim_max;
+}
+
+// Signals a process only while it still carries the tag: a pid that was given to somebody else is left alone.
+static void signal_process(pid_t pid, uint64_t tag, int signal) {
+  int fd = syscall(SYS_pidfd_open, pid, 0);
+  if (fd < 0) {
+    if (errno == ENOSYS && tag_of(pid) == tag) kill(pid, signal);
+    return;
+  }
+  if (tag_of(pid) == tag) {
+    syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0);
+    if (signal == SIGTERM) syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
+  }
+  close(fd);
+}
+
+// Calls `visit` for every process that carries a tag.
+static void each_tagged(void (*visit)(pid_t pid, uint64_t tag, void *data), void *data) {
+  int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+  if (!dir) return;
+  for (struct dirent *entry; (entry = readdir(dir));) {
+    pid_t pid = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? atoi(entry->d_name) : 0;
+    if (!pid) continue;
+    uint64_t tag = tag_of(pid);
+    if (tag != RLIM_INFINITY) visit(pid, tag, data);
+  }
+  closedir(dir);
+}
+
+struct order {
+  uint64_t tag;
+  int signal;
+};
+
+static void visit_signal(pid_t pid, uint64_t tag, void *data) {
+  struct order *order = data;
+  if (tag == order->tag) signal_process(pid, tag, order->signal);
+}
+
+void signal_task(struct task *task, int signal) {
+  struct order order = {task->tag, signal};
+  each_tagged(visit_signal, &order);
+}
+
+static void visit_ended(pid_t pid, uint64_t tag, void *data) {
+  (void)data;
+  for (int i = 0; i < task_count; i++) {
+    struct task *task = tasks[i];
+    if (!task->exited || task->tag != tag) continue;
+    task->left++;
+    if (!task->stopping || task->killing) signal_process(pid, tag, SIGKILL);
+    return;
+  }
+}
+
+// Counts what each ended task has left, and kills it unless it has been given time to end by itself.
+void sweep_ended(void) {
+  for (int i = 0; i < task_count; i++) tasks[i]->left = 0;
+  if (any_orphans()) each_tagged(visit_ended, NULL);
+}
+
+// Kills every process of every task, and waits until they are gone.
+void end_isolation(void) {
+  if (namespace_init) {
+    kill(namespace_init, SIGKILL);
+    waitpid(namespace_init, NULL, 0);  // returns when the namespace is empty
+    return;
+  }
+  for (int i = 0; i < task_count; i++) {
+    tasks[i]->killing = 1;
+    if (!tasks[i]->exited) signal_task(tasks[i], SIGKILL);
+  }
+  for (int left = 1; left;) {
+    for (int i = 0; i < task_count; i++)
+      if (!tasks[i]->exited && waitpid(tasks[i]->pid, NULL, 0) == tasks[i]->pid) tasks[i]->exited = 1;
+    sweep_ended();
+    left = 0;
+    for (int i = 0; i < task_count; i++) left += tasks[i]->left;
+    if (left) poll(NULL, 0, 1);
+  }
+}

@@ -1,0 +1,118 @@
+// Ork's end of a spawn helper: one child process, frames in and out. Requests of one turn of the event loop go out in one write.
+// The helper ends when its input ends, so it cannot outlive this process.
+
+import { spawn } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
+import { encodeRequest, eventDecoder } from "./protocol.ts"
+import type { Exited, Failed, Hello, HelperEvent, StartRequest } from "./protocol.ts"
+
+/** Told what becomes of one task. Exactly one of `failed`, `exited` and `lost` ends it. */
+export interface TaskListener {
+  started(pid: number): void
+  failed(failed: Failed): void
+  exited(exited: Exited): void
+  /** The helper itself has died. */
+  lost(reason: string): void
+}
+
+export class Helper {
+  readonly hello: Hello
+  readonly #child: ChildProcess
+  readonly #listeners = new Map<number, TaskListener>()
+  readonly #closed: Promise<void>
+  #queue: Buffer[] = []
+  #lastId = 0
+  #dead: string | null = null
+
+  private constructor(child: ChildProcess, hello: Hello, onEvent: (handler: (event: HelperEvent) => void) => void) {
+    this.#child = child
+    this.hello = hello
+    this.#closed = new Promise((resolve) => {
+      child.once("close", (code, signal) => {
+        this.#dead = `the spawn helper ended unexpectedly (${signal ?? `exit code ${code}`})`
+        for (const listener of this.#listeners.values()) listener.lost(this.#dead)
+        this.#listeners.clear()
+        resolve()
+      })
+    })
+    // A helper that has died is told by `close`; the broken pipe says nothing more.
+    child.stdin!.on("error", () => {})
+    onEvent((event) => this.#onEvent(event))
+  }
+
+  static start(command: string, args: string[]): Promise<Helper> {
+    // A session of its own: Ctrl-C in the terminal is for Ork, which then ends its tasks in order.
+    const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], detached: true })
+    const decode = eventDecoder()
+    return new Promise((resolve, reject) => {
+      let handler: ((event: HelperEvent) => void) | null = null
+      const early = (reason: string) => () => reject(new Error(`the spawn helper ${command} did not start: ${reason}`))
+      child.once("error", (error) => early(error.message)())
+      child.once("close", early("it ended at once"))
+      child.stdout.on("data", (chunk: Buffer) => {
+        for (const event of decode(chunk)) {
+          if (handler !== null) handler(event)
+          else if (event.kind === "hello") resolve(new Helper(child, event.hello, (onEvent) => (handler = onEvent)))
+        }
+      })
+    })
+  }
+
+  get dead(): boolean {
+    return this.#dead !== null
+  }
+
+  get pid(): number {
+    return this.#child.pid!
+  }
+
+  /** Gives the id to kill it by. */
+  run(request: StartRequest, listener: TaskListener): number {
+    const id = (this.#lastId = (this.#lastId % 0xffff_ffff) + 1)
+    if (this.#dead !== null) {
+      listener.lost(this.#dead)
+      return id
+    }
+    this.#listeners.set(id, listener)
+    this.#send(encodeRequest({ kind: "start", id, start: request }))
+    return id
+  }
+
+  kill(id: number, signal: number): void {
+    if (this.#listeners.has(id)) this.#send(encodeRequest({ kind: "kill", id, signal }))
+  }
+
+  /** Ends the helper and every process of every task. */
+  async stop(): Promise<void> {
+    this.#child.stdin!.end()
+    await this.#closed
+  }
+
+  #send(frame: Buffer): void {
+    if (this.#queue.push(frame) === 1) setImmediate(() => this.#flush())
+  }
+
+  #flush(): void {
+    const data = this.#queue.length === 1 ? this.#queue[0]! : Buffer.concat(this.#queue)
+    this.#queue = []
+    if (this.#dead === null) this.#child.stdin!.write(data)
+  }
+
+  #onEvent(event: HelperEvent): void {
+    if (event.kind === "hello") return
+    const listener = this.#listeners.get(event.id)
+    if (listener === undefined) return
+    switch (event.kind) {
+      case "started":
+        return listener.started(event.pid)
+      case "failed":
+        this.#listeners.delete(event.id)
+        return listener.failed(event.failed)
+      case "exited":
+        this.#listeners.delete(event.id)
+        return listener.exited(event.exited)
+      default:
+        return event satisfies never
+    }
+  }
+}

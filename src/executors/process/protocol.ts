@@ -1,0 +1,341 @@
+// The wire protocol of the spawn helpers, as documented in native/ork-spawn.c: little-endian frames `u32 length, u8 type, u32 id,
+// fields`; a string is `u32 length, bytes, NUL`. The same codec serves Ork's side and the helper that is written in JavaScript.
+
+export const FRAME = { start: 1, kill: 2, hello: 16, started: 17, failed: 18, exited: 19 } as const
+
+/** Which step of a start failed. */
+export const STAGES = ["files", "cwd", "user", "exec", "limits", "fork"] as const
+export type Stage = (typeof STAGES)[number]
+
+export const INLINE_MAX = 65_536
+
+export interface StartRequest {
+  /** Written to the stdin file first, which is removed at the end; null: the file is there already. */
+  input: Uint8Array | string | null
+  homeOfUser: boolean
+  argv: string[]
+  /** NAME=value */
+  env: string[]
+  cwd: string
+  stdinPath: string
+  logPath: string
+  outputPath: string
+  runAs: string
+  memoryBytes: number
+  cpuMillis: number
+}
+
+export interface Hello {
+  version: number
+  namespace: boolean
+  cgroups: "none" | "v1" | "v2"
+  usable: boolean
+}
+
+export interface Failed {
+  stage: Stage
+  errno: number
+  text: string
+}
+
+export interface Exited {
+  code: number | null
+  /** Signal number, 0 for none. */
+  signal: number
+  maxRssBytes: number
+  userMicros: number
+  systemMicros: number
+  memoryHit: boolean
+  /** It was told to end before it had ended. */
+  told: boolean
+  logErrno: number
+  logSize: number
+  /** The last non-blank line of stdout in the raw log; `split`: pieces of stderr lie in between. */
+  line: { offset: number; length: number; split: boolean }
+  /** -1: no output file. */
+  outputSize: number
+  answer: { from: "output" | "line"; bytes: Buffer } | null
+}
+
+/** What happens to one task, in the order STARTED then EXITED, or FAILED alone. */
+export type HelperEvent =
+  | { kind: "hello"; hello: Hello }
+  | { kind: "started"; id: number; pid: number }
+  | { kind: "failed"; id: number; failed: Failed }
+  | { kind: "exited"; id: number; exited: Exited }
+
+export type HelperRequest = { kind: "start"; id: number; start: StartRequest } | { kind: "kill"; id: number; signal: number }
+
+class FrameWriter {
+  #buffer: Buffer
+  #at = 9
+
+  constructor(type: number, id: number, size = 4096) {
+    this.#buffer = Buffer.allocUnsafe(size)
+    this.#buffer.writeUInt8(type, 4)
+    this.#buffer.writeUInt32LE(id, 5)
+  }
+
+  #room(bytes: number): void {
+    if (this.#at + bytes <= this.#buffer.length) return
+    const grown = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#at + bytes))
+    this.#buffer.copy(grown, 0, 0, this.#at)
+    this.#buffer = grown
+  }
+
+  u8(value: number): this {
+    this.#room(1)
+    this.#at = this.#buffer.writeUInt8(value, this.#at)
+    return this
+  }
+
+  u32(value: number): this {
+    this.#room(4)
+    this.#at = this.#buffer.writeUInt32LE(value, this.#at)
+    return this
+  }
+
+  i32(value: number): this {
+    this.#room(4)
+    this.#at = this.#buffer.writeInt32LE(value, this.#at)
+    return this
+  }
+
+  i64(value: number): this {
+    this.#room(8)
+    this.#at = this.#buffer.writeBigInt64LE(BigInt(value), this.#at)
+    return this
+  }
+
+  string(value: string | Uint8Array): this {
+    // One UTF-16 unit gives at most three bytes.
+    this.#room(5 + (typeof value === "string" ? value.length * 3 : value.byteLength))
+    const start = this.#at + 4
+    let length = value.length
+    if (typeof value === "string") length = this.#buffer.write(value, start)
+    else this.#buffer.set(value, start)
+    this.#buffer.writeUInt32LE(length, this.#at)
+    this.#buffer.writeUInt8(0, start + length)
+    this.#at = start + length + 1
+    return this
+  }
+
+  list(values: string[]): this {
+    this.u32(values.length)
+    for (const value of values) this.string(value)
+    return this
+  }
+
+  end(): Buffer {
+    this.#buffer.writeUInt32LE(this.#at - 4, 0)
+    return this.#buffer.subarray(0, this.#at)
+  }
+}
+
+class FrameReader {
+  #at: number
+  readonly #buffer: Buffer
+
+  constructor(buffer: Buffer, at: number) {
+    this.#buffer = buffer
+    this.#at = at
+  }
+
+  u8(): number {
+    return this.#buffer.readUInt8(this.#at++)
+  }
+
+  u32(): number {
+    this.#at += 4
+    return this.#buffer.readUInt32LE(this.#at - 4)
+  }
+
+  i32(): number {
+    this.#at += 4
+    return this.#buffer.readInt32LE(this.#at - 4)
+  }
+
+  i64(): number {
+    this.#at += 8
+    return Number(this.#buffer.readBigInt64LE(this.#at - 8))
+  }
+
+  bytes(): Buffer {
+    const start = this.#at + 4
+    const length = this.#buffer.readUInt32LE(this.#at)
+    this.#at = start + length + 1
+    return this.#buffer.subarray(start, start + length)
+  }
+
+  string(): string {
+    return this.bytes().toString()
+  }
+
+  list(): string[] {
+    return Array.from({ length: this.u32() }, () => this.string())
+  }
+}
+
+const WRITE_INPUT = 1
+const HOME_OF_USER = 2
+
+export const encodeRequest = (request: HelperRequest): Buffer => {
+  if (request.kind === "kill") return new FrameWriter(FRAME.kill, request.id, 16).i32(request.signal).end()
+  const { start } = request
+  const flags = (start.input === null ? 0 : WRITE_INPUT) | (start.homeOfUser ? HOME_OF_USER : 0)
+  return new FrameWriter(FRAME.start, request.id)
+    .u32(flags)
+    .list(start.argv)
+    .list(start.env)
+    .string(start.cwd)
+    .string(start.stdinPath)
+    .string(start.logPath)
+    .string(start.outputPath)
+    .string(start.runAs)
+    .string(start.input ?? "")
+    .i64(start.memoryBytes)
+    .u32(start.cpuMillis)
+    .end()
+}
+
+const decodeRequest = (type: number, id: number, reader: FrameReader): HelperRequest => {
+  if (type === FRAME.kill) return { kind: "kill", id, signal: reader.i32() }
+  const flags = reader.u32()
+  const start = {
+    argv: reader.list(),
+    env: reader.list(),
+    cwd: reader.string(),
+    stdinPath: reader.string(),
+    logPath: reader.string(),
+    outputPath: reader.string(),
+    runAs: reader.string(),
+    input: reader.bytes() as Uint8Array | null,
+    memoryBytes: reader.i64(),
+    cpuMillis: reader.u32(),
+    homeOfUser: (flags & HOME_OF_USER) !== 0,
+  }
+  if ((flags & WRITE_INPUT) === 0) start.input = null
+  return { kind: "start", id, start }
+}
+
+const CGROUPS = ["none", "v1", "v2"] as const
+const ANSWERS = [null, "output", "line"] as const
+
+export const encodeEvent = (event: HelperEvent): Buffer => {
+  switch (event.kind) {
+    case "hello": {
+      const { version, namespace, cgroups, usable } = event.hello
+      return new FrameWriter(FRAME.hello, 0, 32)
+        .u32(version)
+        .u8(namespace ? 1 : 0)
+        .u8(CGROUPS.indexOf(cgroups))
+        .u8(usable ? 1 : 0)
+        .end()
+    }
+    case "started":
+      return new FrameWriter(FRAME.started, event.id, 16).i32(event.pid).end()
+    case "failed": {
+      const { stage, errno, text } = event.failed
+      return new FrameWriter(FRAME.failed, event.id, 64).u8(STAGES.indexOf(stage)).i32(errno).string(text).end()
+    }
+    case "exited": {
+      const { exited } = event
+      return new FrameWriter(FRAME.exited, event.id, 128)
+        .i32(exited.code ?? -1)
+        .i32(exited.signal)
+        .i64(exited.maxRssBytes)
+        .i64(exited.userMicros)
+        .i64(exited.systemMicros)
+        .u8((exited.memoryHit ? 1 : 0) | (exited.line.split ? 2 : 0) | (exited.told ? 4 : 0))
+        .i32(exited.logErrno)
+        .i64(exited.logSize)
+        .i64(exited.line.offset)
+        .i64(exited.line.length)
+        .i64(exited.outputSize)
+        .u8(ANSWERS.indexOf(exited.answer?.from ?? null))
+        .string(exited.answer?.bytes ?? "")
+        .end()
+    }
+    default:
+      return event satisfies never
+  }
+}
+
+const decodeExited = (reader: FrameReader): Exited => {
+  const code = reader.i32()
+  const signal = reader.i32()
+  const maxRssBytes = reader.i64()
+  const userMicros = reader.i64()
+  const systemMicros = reader.i64()
+  const flags = reader.u8()
+  const logErrno = reader.i32()
+  const logSize = reader.i64()
+  const line = { offset: reader.i64(), length: reader.i64(), split: (flags & 2) !== 0 }
+  const outputSize = reader.i64()
+  const from = ANSWERS[reader.u8()] ?? null
+  // A copy: the receive buffer is used again.
+  const answer = from === null ? null : { from, bytes: Buffer.from(reader.bytes()) }
+  return {
+    code: code < 0 ? null : code,
+    signal,
+    maxRssBytes,
+    userMicros,
+    systemMicros,
+    memoryHit: (flags & 1) !== 0,
+    told: (flags & 4) !== 0,
+    logErrno,
+    logSize,
+    line,
+    outputSize,
+    answer,
+  }
+}
+
+const decodeEvent = (type: number, id: number, reader: FrameReader): HelperEvent => {
+  switch (type) {
+    case FRAME.hello: {
+      const version = reader.u32()
+      const namespace = reader.u8() === 1
+      const cgroups = CGROUPS[reader.u8()] ?? "none"
+      return { kind: "hello", hello: { version, namespace, cgroups, usable: reader.u8() === 1 } }
+    }
+    case FRAME.started:
+      return { kind: "started", id, pid: reader.i32() }
+    case FRAME.failed: {
+      const stage = STAGES[reader.u8()] ?? "exec"
+      return { kind: "failed", id, failed: { stage, errno: reader.i32(), text: reader.string() } }
+    }
+    case FRAME.exited:
+      return { kind: "exited", id, exited: decodeExited(reader) }
+    default:
+      throw new Error(`the spawn helper sent a frame of unknown type ${type}`)
+  }
+}
+
+/** Cuts a byte stream into frames. */
+const frames = <T>(decode: (type: number, id: number, reader: FrameReader) => T): ((chunk: Buffer) => T[]) => {
+  let rest: Buffer[] = []
+  let have = 0
+  return (chunk) => {
+    rest.push(chunk)
+    have += chunk.length
+    const first = rest[0]!
+    // A large frame comes in many chunks: they are joined once, when all of it is there.
+    if (rest.length > 1 && first.length >= 4 && have < first.readUInt32LE(0) + 4) return []
+    const buffer = rest.length === 1 ? first : Buffer.concat(rest)
+    const found: T[] = []
+    let at = 0
+    while (buffer.length - at >= 4) {
+      const length = buffer.readUInt32LE(at)
+      if (buffer.length - at - 4 < length) break
+      found.push(decode(buffer.readUInt8(at + 4), buffer.readUInt32LE(at + 5), new FrameReader(buffer, at + 9)))
+      at += 4 + length
+    }
+    have = buffer.length - at
+    rest = have > 0 ? [buffer.subarray(at)] : []
+    return found
+  }
+}
+
+export const eventDecoder = (): ((chunk: Buffer) => HelperEvent[]) => frames(decodeEvent)
+export const requestDecoder = (): ((chunk: Buffer) => HelperRequest[]) => frames(decodeRequest)

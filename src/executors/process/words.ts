@@ -1,0 +1,83 @@
+// What went wrong with a process, in words.
+
+import { constants } from "node:os"
+import type { Exited, Failed } from "./protocol.ts"
+
+const ERRNO_NAMES = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]))
+const SIGNAL_NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
+// Numbers with two names: the one that people know.
+SIGNAL_NAMES.set(constants.signals.SIGABRT, "SIGABRT").set(constants.signals.SIGIO, "SIGIO")
+
+export const errnoName = (errno: number): string => ERRNO_NAMES.get(errno) ?? `errno ${errno}`
+export const signalName = (signal: number): string => SIGNAL_NAMES.get(signal) ?? `signal ${signal}`
+
+const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const
+
+export const bytesInWords = (bytes: number): string => {
+  const step = bytes < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(bytes) / 10))
+  return `${Math.round((bytes / 1024 ** step) * 10) / 10} ${UNITS[step]}`
+}
+
+export interface What {
+  argv: string[]
+  cwd: string
+  runAs: string
+}
+
+const notFound = (program: string): string =>
+  program.includes("/")
+    ? `${program}: it, or the interpreter that its first line names, was not found`
+    : `${program}: not found in PATH`
+
+const execProblem = (program: string, code: string, text: string): string => {
+  switch (code) {
+    case "ENOENT":
+      return notFound(program)
+    case "EACCES":
+      return `${program}: not executable, or a folder on its path may not be entered`
+    case "ENOEXEC":
+      return `${program}: not a program (a script needs a first line such as #!/bin/sh)`
+    case "E2BIG":
+      return `${program}: its arguments and environment are too long for the system; pass large values as input`
+    default:
+      return `${program}: ${text}`
+  }
+}
+
+const userProblem = (user: string, code: string, text: string): string => {
+  if (code === "ENOENT" || code === "ESRCH") return `run_as: there is no user ${user}`
+  return code === "EPERM" ? `run_as: only root may start processes as ${user}` : `run_as ${user}: ${text}`
+}
+
+/** `could not start: python9: not found in PATH (ENOENT)` */
+export const failedInWords = ({ stage, errno, text }: Failed, what: What): string => {
+  const code = errnoName(errno)
+  const reason = (): string => {
+    switch (stage) {
+      case "cwd":
+        return `the working folder ${what.cwd} ${code === "ENOENT" ? "does not exist" : `cannot be entered: ${text}`}`
+      case "user":
+        return userProblem(what.runAs, code, text)
+      case "exec":
+        return execProblem(what.argv[0] ?? "", code, text)
+      case "limits":
+        return `its resource limits cannot be set: ${text}`
+      case "files":
+        return `its files cannot be made: ${text}`
+      case "fork":
+        return `the system gives no process: ${text}`
+      default:
+        return stage satisfies never
+    }
+  }
+  return `could not start: ${reason()} (${code})`
+}
+
+/** null: exit 0. */
+export const exitInWords = (exited: Exited, memoryBytes: number): string | null => {
+  if (exited.code === 0) return null
+  const end = exited.signal !== 0 ? `killed by ${signalName(exited.signal)}` : `exit code ${exited.code}`
+  if (!exited.memoryHit) return end
+  const reason = `used more than ${bytesInWords(memoryBytes)} of memory`
+  return exited.signal !== 0 ? `killed: ${reason}` : `${end}: a process was killed: it ${reason}`
+}

@@ -1,0 +1,96 @@
+// The index of an attempt's log, `log.idx`: one 24-byte little-endian record per written chunk (u64 offset in the raw log, u64 ms since
+// the epoch, u32 length, u32 stream). A record follows its bytes, so after a crash the index may lack its tail, never the log.
+
+import type { ObjectStore } from "./objects.ts"
+
+export type LogStream = "stdout" | "stderr"
+
+export interface Chunk {
+  offset: number
+  at: number
+  length: number
+  stream: LogStream
+}
+
+export const RECORD_BYTES = 24
+const RECORDS_PER_READ = 1024
+const READ_BYTES = 262_144
+
+export const logKey = (prefix: string): string => `${prefix}log`
+export const indexKey = (prefix: string): string => `${prefix}log.idx`
+
+/** Number of the first record that reaches beyond `offset`. */
+export const findRecord = async (objects: ObjectStore, prefix: string, offset: number): Promise<number> => {
+  let low = 0
+  let high = offset === 0 ? 0 : Math.floor(((await objects.size(indexKey(prefix))) ?? 0) / RECORD_BYTES)
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const [chunk] = await readChunks(objects, prefix, middle, 1)
+    if (chunk !== undefined && chunk.offset + chunk.length <= offset) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+export const readChunks = async (
+  objects: ObjectStore,
+  prefix: string,
+  from: number,
+  count = RECORDS_PER_READ,
+): Promise<Chunk[]> => {
+  const bytes = await objects.getRange(indexKey(prefix), from * RECORD_BYTES, (from + count) * RECORD_BYTES)
+  if (bytes === null) return []
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return Array.from({ length: Math.floor(bytes.byteLength / RECORD_BYTES) }, (_, i) => ({
+    offset: Number(view.getBigUint64(i * RECORD_BYTES, true)),
+    at: Number(view.getBigUint64(i * RECORD_BYTES + 8, true)),
+    length: view.getUint32(i * RECORD_BYTES + 16, true),
+    stream: view.getUint32(i * RECORD_BYTES + 20, true) === 2 ? ("stderr" as const) : ("stdout" as const),
+  }))
+}
+
+export interface ChunkBytes {
+  chunk: Chunk
+  bytes: Uint8Array
+}
+
+/** The bytes of chunks from `position` on, many chunks per read. */
+export async function* chunkBytes(
+  objects: ObjectStore,
+  prefix: string,
+  chunks: Chunk[],
+  position: number,
+): AsyncGenerator<ChunkBytes> {
+  let window: Uint8Array = new Uint8Array()
+  let start = 0
+  for (const chunk of chunks) {
+    const from = Math.max(chunk.offset, position)
+    const to = chunk.offset + chunk.length
+    if (to <= from) continue
+    if (from < start || to > start + window.byteLength) {
+      start = from
+      window = (await objects.getRange(logKey(prefix), from, Math.max(to, from + READ_BYTES))) ?? new Uint8Array()
+    }
+    yield { chunk, bytes: window.subarray(from - start, to - start) }
+  }
+}
+
+/** `length` bytes of one stream, from an offset of the raw log on: a line whose pieces may lie apart, put together. */
+export async function* streamBytes(
+  objects: ObjectStore,
+  prefix: string,
+  wanted: { stream: LogStream; offset: number; length: number },
+): AsyncGenerator<Uint8Array> {
+  let left = wanted.length
+  for (let record = await findRecord(objects, prefix, wanted.offset); left > 0;) {
+    const chunks = await readChunks(objects, prefix, record)
+    if (chunks.length === 0) return
+    record += chunks.length
+    const ours = chunks.filter((chunk) => chunk.stream === wanted.stream)
+    for await (const { bytes } of chunkBytes(objects, prefix, ours, wanted.offset)) {
+      if (left <= 0) return
+      yield bytes.subarray(0, left)
+      left -= bytes.byteLength
+    }
+  }
+}
