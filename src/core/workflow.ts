@@ -23,6 +23,9 @@ export const BUILTIN_EXECUTORS = [
   "approval",
 ] as const
 
+/** What `executor` says for a group: its work are the nodes whose `group` it is. */
+export const GROUP_EXECUTOR = "group"
+
 /** A value with expressions in it. `expr` keeps the type of its result; `text` joins parts to a string. */
 export type Template =
   | { lit: Json }
@@ -44,9 +47,12 @@ export interface RetryPolicy {
   jitter: boolean
 }
 
+export const PARAM_TYPES = ["string", "integer", "number", "boolean", "date", "array", "object"] as const
+export type ParamType = (typeof PARAM_TYPES)[number]
+
 export interface ParamSpec {
   name: string
-  type: "string" | "integer" | "number" | "boolean" | "date" | "array" | "object"
+  type: ParamType
   enum?: Json[]
   required: boolean
   default?: Json

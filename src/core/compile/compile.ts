@@ -1,0 +1,201 @@
+// A definition of the right shape (protocol/definition.ts saw to that) becomes a CompiledWorkflow, or everything that is wrong
+// with it. Called by protocol/parse.ts.
+
+import type { TaskDefinition, WorkflowDefinition } from "../definition.ts"
+import type { Finding, Path } from "../problems.ts"
+import { type CompiledWorkflow, type EnvValue, HOOK_EVENTS, type HookEvent, type Node } from "../workflow.ts"
+import { type CompileOptions, Context } from "./context.ts"
+import { GROUP_FIELDS } from "./executors.ts"
+import { type Link, linkScope } from "./links.ts"
+import { taskNameProblem, workflowNameProblem } from "./names.ts"
+import { compileParams } from "./params.ts"
+import { checkReferences } from "./references.ts"
+import { checkTypes } from "./schemas.ts"
+import { compileSchedules } from "./schedule.ts"
+import type { TaskScope } from "./scope.ts"
+import { compileEnv, compileTask, positive } from "./task.ts"
+
+export type Compiled = { ok: true; workflow: CompiledWorkflow } | { ok: false; findings: Finding[] }
+
+const MAX_GROUP_DEPTH = 8
+
+export const compile = (definition: WorkflowDefinition, options: CompileOptions = {}): Compiled => {
+  const context = new Context(options)
+  const nameProblem = workflowNameProblem(definition.name)
+  if (nameProblem !== null) context.findings.add(["name"], nameProblem)
+  if (definition.types !== undefined) checkTypes(context, definition.types)
+  const params = compileParams(context, definition.params)
+  const deadlineMs = positive(context, definition.deadline, ["deadline"])
+  const timeoutMs = positive(context, definition.timeout, ["timeout"])
+
+  const builder = new GraphBuilder(context, definition)
+  const root = builder.build()
+  const workflow: CompiledWorkflow = {
+    format: 1,
+    name: definition.name,
+    ...(definition.description !== undefined && { description: definition.description }),
+    tags: [...new Set(definition.tags ?? [])],
+    params,
+    schedules: compileSchedules(context, definition.schedule, params),
+    ...(definition.webhook !== undefined && { webhook: definition.webhook }),
+    notify: definition.notify ?? [],
+    ...(deadlineMs !== undefined && { deadlineMs }),
+    ...(definition.concurrency !== undefined && { concurrency: definition.concurrency }),
+    ...(definition.max_active_runs !== undefined && { maxActiveRuns: definition.max_active_runs }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(definition.priority !== undefined && { priority: definition.priority }),
+    include: compileInclude(context, definition.include ?? []),
+    nodes: builder.nodes,
+  }
+  const reads = checkReferences(context, workflow, builder.scopes, root)
+  for (const [i, node] of workflow.nodes.entries()) {
+    const read = reads.get(i)
+    node.needs = read === undefined ? [...node.upstream] : [...new Set([...node.upstream, ...read])].sort((a, b) => a - b)
+  }
+  const findings = context.findings.distinct()
+  return findings.length === 0 ? { ok: true, workflow } : { ok: false, findings }
+}
+
+const compileInclude = (context: Context, include: string[]): string[] => {
+  for (const [i, pattern] of include.entries()) {
+    if (pattern.startsWith("/") || pattern.split(/[\\/]/).includes("..")) {
+      context.findings.add(["include", i], "must be a path below the definition's own folder")
+    }
+  }
+  return include
+}
+
+/** Numbers the tasks: each scope in order, groups before what is in them, hooks last. */
+class GraphBuilder {
+  readonly nodes: Node[] = []
+  /** The scope that each node stands in. */
+  readonly scopes = new Map<number, TaskScope>()
+  readonly #context: Context
+  readonly #definition: WorkflowDefinition
+
+  constructor(context: Context, definition: WorkflowDefinition) {
+    this.#context = context
+    this.#definition = definition
+  }
+
+  build(): TaskScope {
+    const root: TaskScope = { group: null, outer: null, names: new Map() }
+    if (Object.keys(this.#definition.tasks).length === 0) {
+      this.#context.findings.add(["tasks"], "there are no tasks")
+    }
+    this.#scope(root, this.#definition.tasks, ["tasks"], "", 0, null)
+    for (const hook of HOOK_EVENTS) {
+      this.#definition[hook]?.forEach((task, i) => this.#hook(root, hook, task, i))
+    }
+    return root
+  }
+
+  /** `env` of the workflow and of the groups around a task, judged anew for each: an expression there sees the task's scope. */
+  #env(layers: readonly EnvLayer[] | null, index: number): { [name: string]: EnvValue } {
+    const all = [{ env: this.#definition.env ?? {}, path: ["env"] }, ...(layers ?? [])]
+    return Object.assign({}, ...all.map(({ env, path }) => compileEnv(this.#context, env, path, { node: index })))
+  }
+
+  #scope(
+    scope: TaskScope,
+    tasks: { [name: string]: TaskDefinition },
+    path: Path,
+    prefix: string,
+    depth: number,
+    env: readonly EnvLayer[] | null,
+  ): void {
+    const entries = Object.entries(tasks)
+    const first = this.nodes.length
+    const placed: { name: string; own: TaskDefinition; index: number }[] = []
+    for (const [name, own] of entries) {
+      const problem = taskNameProblem(name)
+      if (problem !== null) this.#context.findings.addKey([...path, name], problem)
+      const index = first + placed.length
+      placed.push({ name, own, index })
+      scope.names.set(name, index)
+      this.scopes.set(index, scope)
+    }
+    const links: Link[] = []
+    for (const { name, own, index } of placed) {
+      const at = [...path, name]
+      const merged = withDefaults(own, this.#definition.defaults ?? {})
+      this.nodes[index] = compileTask(this.#context, {
+        name: prefix + name,
+        index,
+        group: scope.group,
+        hook: null,
+        path: at,
+        own,
+        merged,
+        scope,
+        env: this.#env(env, index),
+        types: this.#definition.types ?? {},
+      })
+      links.push({ name, node: index, dependsOn: own.depends_on ?? [], path: at })
+    }
+    linkScope(this.#context, this.nodes, scope, links)
+    for (const { name, own, index } of placed) {
+      if (own.tasks === undefined) continue
+      const at = [...path, name]
+      if (depth + 1 > MAX_GROUP_DEPTH) {
+        this.#context.findings.addKey([...at, "tasks"], `groups go ${MAX_GROUP_DEPTH} levels deep at most`)
+        continue
+      }
+      if (Object.keys(own.tasks).length === 0) this.#context.findings.addKey([...at, "tasks"], "the group has no tasks")
+      const inner: TaskScope = { group: index, outer: scope, names: new Map() }
+      const layers = own.env === undefined ? env : [...(env ?? []), { env: own.env, path: [...at, "env"] }]
+      this.#scope(inner, own.tasks, [...at, "tasks"], `${prefix}${name}.`, depth + 1, layers)
+    }
+  }
+
+  #hook(root: TaskScope, hook: HookEvent, own: TaskDefinition, i: number): void {
+    const path = [hook, i]
+    if (own.depends_on !== undefined) {
+      this.#context.findings.addKey([...path, "depends_on"], "hooks have no dependencies: all tasks have ended before them")
+    }
+    if (own.tasks !== undefined) {
+      this.#context.findings.addKey([...path, "tasks"], "a hook cannot be a group; start a workflow from it instead")
+      return
+    }
+    const index = this.nodes.length
+    this.nodes.push(
+      compileTask(this.#context, {
+        name: `${hook}.${i}`,
+        index,
+        group: null,
+        hook,
+        path,
+        own,
+        merged: withDefaults(own, this.#definition.defaults ?? {}),
+        scope: root,
+        env: this.#env(null, index),
+        types: this.#definition.types ?? {},
+      }),
+    )
+  }
+}
+
+interface EnvLayer {
+  env: NonNullable<TaskDefinition["env"]>
+  path: Path
+}
+
+/** The task's own fields win; `env`, `retry` and `resources` are merged name by name. A group takes what suits a group. */
+const withDefaults = (own: TaskDefinition, defaults: Partial<TaskDefinition>): TaskDefinition => {
+  const taken =
+    own.tasks === undefined
+      ? defaults
+      : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_FIELDS.has(field) && field !== "env"))
+  const merged: TaskDefinition = { ...taken, ...own }
+  if (own.tasks !== undefined) return merged
+  for (const field of ["env", "retry", "resources"] as const) {
+    if (defaults[field] !== undefined && own[field] !== undefined) {
+      Object.assign(merged, { [field]: { ...defaults[field], ...own[field] } })
+    }
+  }
+  if (own.retries !== undefined && own.retry?.max_attempts === undefined && merged.retry?.max_attempts !== undefined) {
+    const { max_attempts: _, ...rest } = merged.retry
+    merged.retry = rest
+  }
+  return merged
+}

@@ -1,0 +1,89 @@
+// What the parts of the compiler share while one definition is compiled: the findings so far, and every expression met with
+// the place where it stands, so that references are checked once the whole graph is known.
+
+import { ExpressionError, parseExpression, type Reference } from "../expressions.ts"
+import type { Json } from "../json.ts"
+import { Findings, type Path } from "../problems.ts"
+import type { Template } from "../workflow.ts"
+import { splitText, toTemplate } from "./templates.ts"
+
+/** Where an expression is judged, which decides what it may name. */
+export interface Place {
+  /** The node that it belongs to; null: the workflow itself (schedule params). */
+  node: number | null
+  /** `foreach` and `parallel` are judged before there is an item. */
+  fan?: true
+}
+
+export interface Use {
+  path: Path
+  source: string
+  refs: Reference[]
+  place: Place
+}
+
+export interface CompileOptions {
+  /** Executors registered besides the built-in ones. */
+  knownExecutors?: readonly string[]
+  /** Paths of tasks (as text) that lost a field to an earlier problem: what then is missing is not told again. */
+  incomplete?: ReadonlySet<string>
+}
+
+export class Context {
+  readonly findings = new Findings()
+  readonly uses: Use[] = []
+  readonly options: CompileOptions
+
+  constructor(options: CompileOptions) {
+    this.options = options
+  }
+
+  use(source: string, path: Path, place: Place): void {
+    try {
+      this.uses.push({ path, source, refs: parseExpression(source).refs, place })
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error
+      this.findings.add(path, error.message)
+    }
+  }
+
+  template(value: Json, path: Path, place: Place): Template {
+    return toTemplate(value, {
+      expression: (source, below) => this.use(source, [...path, ...below], place),
+      unclosed: (below) => this.unclosed([...path, ...below]),
+    })
+  }
+
+  unclosed(path: Path): void {
+    this.findings.add(path, 'a "${{" without its "}}"; write "$${{" for a literal one')
+  }
+
+  /** A field that is an expression, with or without braces. Text around braces joins to a string when `join` says so. */
+  expression(text: string, path: Path, place: Place, join: boolean): string | null {
+    const source = this.#source(text, path, join)
+    if (source !== null) this.use(source, path, place)
+    return source
+  }
+
+  #source(text: string, path: Path, join: boolean): string | null {
+    if (!text.includes("${{")) return text.trim()
+    const { parts, unclosed } = splitText(text.trim())
+    if (unclosed) {
+      this.unclosed(path)
+      return null
+    }
+    const [only] = parts
+    if (parts.length === 1 && typeof only === "object") return only.expr
+    if (!join) {
+      this.findings.add(path, "takes one expression, with or without ${{ }} around the whole of it")
+      return null
+    }
+    return parts.map((part) => (typeof part === "string" ? JSON.stringify(part) : `string(${part.expr})`)).join(" + ")
+  }
+
+  /** A field that takes no expressions. */
+  literal(text: string, path: Path): string {
+    if (text.includes("${{")) this.findings.add(path, "takes no expressions: it must be known before the workflow runs")
+    return text
+  }
+}

@@ -1,0 +1,82 @@
+// What each executor takes and needs, and its default timeouts. A task whose fields do not fit its executor is a mistake that
+// would otherwise only show when it runs.
+
+import { BUILTIN_EXECUTORS } from "../workflow.ts"
+
+/** Fields that say what to run; every other task field suits every executor. */
+export const RUN_FIELDS = [
+  "command",
+  "file",
+  "function",
+  "url",
+  "method",
+  "headers",
+  "body",
+  "image",
+  "job",
+  "workflow",
+  "duration",
+] as const
+export type RunField = (typeof RUN_FIELDS)[number]
+
+export interface ExecutorRule {
+  takes: readonly RunField[]
+  needs: readonly RunField[]
+  /** Milliseconds; null: none. */
+  timeoutMs: number | null
+  startTimeoutMs: number | null
+}
+
+const HOUR = 3_600_000
+const START = 300_000
+
+const rule = (
+  needs: RunField[],
+  takes: RunField[],
+  timeoutMs: number | null = HOUR,
+  startTimeoutMs: number | null = START,
+) => ({
+  takes: [...needs, ...takes],
+  needs,
+  timeoutMs,
+  startTimeoutMs,
+})
+
+export const EXECUTOR_RULES = {
+  process: rule(["command"], []),
+  node: rule(["file"], ["function"]),
+  python: rule(["file"], ["function"]),
+  http: rule(["url"], ["method", "headers", "body"]),
+  docker: rule(["image"], ["command"]),
+  kubernetes: rule(["image"], ["command"]),
+  slurm: rule(["command"], [], HOUR, null),
+  cloudrun: rule(["job"], ["command"]),
+  workflow: rule(["workflow"], [], null, null),
+  sleep: rule(["duration"], [], null, null),
+  approval: rule([], [], null, null),
+} as const satisfies Record<(typeof BUILTIN_EXECUTORS)[number], ExecutorRule>
+
+/** An executor of the SDK: it may take any field, and needs none that we know of. */
+export const CUSTOM_RULE: ExecutorRule = rule([], [...RUN_FIELDS])
+
+export const builtinRule = (name: string): ExecutorRule | undefined =>
+  Object.hasOwn(EXECUTOR_RULES, name) ? EXECUTOR_RULES[name as keyof typeof EXECUTOR_RULES] : undefined
+
+/** The executors that take this field: for the hint when another one was given it. */
+export const executorsTaking = (field: RunField): string[] =>
+  BUILTIN_EXECUTORS.filter((name) => (EXECUTOR_RULES[name].takes as readonly RunField[]).includes(field))
+
+/** What a group may say; the rest belongs to its tasks. */
+export const GROUP_FIELDS: ReadonlySet<string> = new Set([
+  "description",
+  "tasks",
+  "depends_on",
+  "run_when",
+  "if",
+  "foreach",
+  "parallel",
+  "concurrency",
+  "timeout",
+  "priority",
+  "env",
+])

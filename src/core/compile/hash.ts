@@ -1,0 +1,35 @@
+// The content hash of a compiled workflow: the same definition is the same version, however it is written. Formatting,
+// comments and the order of keys do not count.
+
+import { createHash } from "node:crypto"
+import type { CompiledWorkflow } from "../workflow.ts"
+
+export const contentHash = (workflow: CompiledWorkflow): string =>
+  createHash("sha256")
+    .update(canonicalJson(byName(workflow)))
+    .digest("hex")
+
+/** Tasks and params by name instead of by place: their order in the file means nothing. */
+const byName = (workflow: CompiledWorkflow): unknown => {
+  const names = (places: number[]): string[] => places.map((place) => workflow.nodes[place]!.name).sort()
+  const nodes = workflow.nodes.map((node) => [
+    node.name,
+    {
+      ...node,
+      group: node.group === null ? null : workflow.nodes[node.group]!.name,
+      upstream: names(node.upstream),
+      downstream: names(node.downstream),
+      needs: names(node.needs),
+    },
+  ])
+  const params = workflow.params.map((param) => [param.name, param])
+  return { ...workflow, nodes: Object.fromEntries(nodes), params: Object.fromEntries(params) }
+}
+
+/** JSON with the keys of every object in order. The order of lists counts. */
+export const canonicalJson = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === "object" && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : inner,
+  )

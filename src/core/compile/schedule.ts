@@ -1,0 +1,60 @@
+// `schedule`: a cron string, an object, or a list of them.
+
+import { cronProblem, isTimezone } from "../cron.ts"
+import type { ScheduleDefinition, WorkflowDefinition } from "../definition.ts"
+import type { Path } from "../problems.ts"
+import type { ParamSpec, ScheduleSpec } from "../workflow.ts"
+import type { Context } from "./context.ts"
+import { quote } from "./names.ts"
+import { dateProblem } from "./params.ts"
+import { positive } from "./task.ts"
+import { nearest } from "../nearest.ts"
+
+export const compileSchedules = (
+  context: Context,
+  schedule: WorkflowDefinition["schedule"],
+  params: readonly ParamSpec[],
+): ScheduleSpec[] => {
+  if (schedule === undefined) return []
+  if (!Array.isArray(schedule)) return [compileOne(context, schedule, ["schedule"], params)]
+  return schedule.map((one, i) => compileOne(context, one, ["schedule", i], params))
+}
+
+const compileOne = (
+  context: Context,
+  written: string | ScheduleDefinition,
+  path: Path,
+  params: readonly ParamSpec[],
+): ScheduleSpec => {
+  const { cron, timezone = "UTC", ...rest } = typeof written === "string" ? { cron: written } : written
+  const at = (field: string): Path => (typeof written === "string" ? path : [...path, field])
+  const broken = cronProblem(cron)
+  if (broken !== null) context.findings.add(at("cron"), `${quote(cron)} is no cron expression: ${broken}`)
+  if (!isTimezone(timezone)) {
+    context.findings.add(at("timezone"), `${quote(timezone)} is no time zone; use an IANA name such as Europe/Berlin`)
+  }
+  for (const field of ["start", "end"] as const) {
+    const problem = rest[field] === undefined ? null : dateProblem(rest[field])
+    if (problem !== null) context.findings.add(at(field), problem)
+  }
+  const names = params.map((param) => param.name)
+  for (const name of Object.keys(rest.params ?? {})) {
+    if (!names.includes(name))
+      context.findings.addKey([...path, "params", name], `there is no param ${quote(name)}`, nearest(name, names))
+  }
+  for (const param of params) {
+    if (!param.required || param.default !== undefined || Object.hasOwn(rest.params ?? {}, param.name)) continue
+    context.findings.add(path, `gives no value for the required param ${quote(param.name)}: add it under params`)
+  }
+  const jitterMs = positive(context, rest.jitter, at("jitter"), 0)
+  return {
+    cron: cron.trim(),
+    timezone,
+    catchup: rest.catchup ?? "none",
+    overlap: rest.overlap ?? "skip",
+    ...(jitterMs !== undefined && { jitterMs }),
+    ...(rest.start !== undefined && { start: rest.start }),
+    ...(rest.end !== undefined && { end: rest.end }),
+    ...(rest.params !== undefined && { params: context.template(rest.params, [...path, "params"], { node: null }) }),
+  }
+}

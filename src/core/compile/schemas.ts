@@ -1,0 +1,34 @@
+// JSON Schemas in a definition: `types` by name, `output` of a task (a schema or one of those names).
+
+import type { Json, JsonObject } from "../json.ts"
+import { nearest } from "../nearest.ts"
+import type { Path } from "../problems.ts"
+import { schemaProblem } from "../schema.ts"
+import type { Context } from "./context.ts"
+import { quote } from "./names.ts"
+
+export const checkTypes = (context: Context, types: { [name: string]: JsonObject }): void => {
+  for (const [name, schema] of Object.entries(types)) checkOne(context, schema, ["types", name])
+}
+
+const checkOne = (context: Context, schema: JsonObject, path: Path): void => {
+  const problem = schemaProblem(schema)
+  if (problem !== null) context.findings.add(path, `is no JSON Schema: ${problem}`)
+}
+
+export const outputSchema = (
+  context: Context,
+  output: Json | undefined,
+  types: { [name: string]: JsonObject },
+  path: Path,
+): { output?: JsonObject } => {
+  if (output === undefined) return {}
+  if (typeof output === "string") {
+    if (Object.hasOwn(types, output)) return { output: types[output]! }
+    const hint = Object.keys(types).length === 0 ? "; there are none under `types`" : ""
+    context.findings.add(path, `there is no type ${quote(output)}${hint}`, nearest(output, Object.keys(types)))
+    return {}
+  }
+  checkOne(context, output as JsonObject, path)
+  return { output: output as JsonObject }
+}

@@ -1,0 +1,246 @@
+// One task definition, its defaults already merged, becomes a node. The graph (upstream, downstream, needs) comes after.
+
+import type { TaskDefinition } from "../definition.ts"
+import { JOB_LIMITS } from "../jobs.ts"
+import type { Json, JsonObject } from "../json.ts"
+import { nearest } from "../nearest.ts"
+import type { Path } from "../problems.ts"
+import { CPU_HINT, MEMORY_HINT, parseCpu, parseDuration, parseMemory, DURATION_HINT } from "../quantities.ts"
+import { BUILTIN_EXECUTORS, type EnvValue, GROUP_EXECUTOR, type HookEvent, type Node, type Template } from "../workflow.ts"
+import { compileCommand } from "./command.ts"
+import type { Context, Place } from "./context.ts"
+import {
+  builtinRule,
+  CUSTOM_RULE,
+  type ExecutorRule,
+  executorsTaking,
+  GROUP_FIELDS,
+  RUN_FIELDS,
+  type RunField,
+} from "./executors.ts"
+import { compileFan } from "./fan.ts"
+import { envNameProblem, quote } from "./names.ts"
+import { compileRetry } from "./retry.ts"
+import type { TaskScope } from "./scope.ts"
+import { outputSchema } from "./schemas.ts"
+
+export interface TaskSource {
+  name: string
+  /** Of the node's own place among the workflow's. */
+  index: number
+  group: number | null
+  hook: HookEvent | null
+  path: Path
+  /** As written: what is told about is what the author wrote there. */
+  own: TaskDefinition
+  merged: TaskDefinition
+  scope: TaskScope
+  env: { [name: string]: EnvValue }
+  types: { [name: string]: JsonObject }
+}
+
+/** Executors that the engine itself waits for; a gate looks at them first. */
+const ENGINE_EXECUTORS = new Set(["sleep", "approval", GROUP_EXECUTOR])
+
+const TEMPLATE_FIELDS = ["url", "method", "headers", "body", "job", "workflow", "duration"] as const satisfies RunField[]
+
+export const compileTask = (context: Context, source: TaskSource): Node => {
+  const { path, merged, index } = source
+  const place: Place = { node: index }
+  const isGroup = merged.tasks !== undefined
+  const executor = isGroup ? GROUP_EXECUTOR : (merged.executor ?? "process")
+  const rule = isGroup ? GROUP_RULE : executorRule(context, executor, path)
+  if (isGroup) checkGroup(context, source)
+  else checkFields(context, source, executor, rule)
+
+  const fan = compileFan(context, source)
+  const takes = (field: RunField): boolean => rule.takes.includes(field)
+  const condition = merged.if === undefined ? null : context.expression(String(merged.if), [...path, "if"], place, false)
+  const key = (text: string, field: Path): string | null => context.expression(text, [...path, ...field], place, true)
+  const cacheKey = merged.cache === undefined ? null : key(merged.cache.key, ["cache", "key"])
+  const concurrencyKey = merged.concurrency_key === undefined ? null : key(merged.concurrency_key, ["concurrency_key"])
+  const ownRule = merged.run_when ?? "all_success"
+
+  return {
+    name: source.name,
+    group: source.group,
+    hook: source.hook,
+    executor,
+    upstream: [],
+    downstream: [],
+    needs: [],
+    rule: ownRule,
+    ...(condition !== null && { if: condition }),
+    ...(fan !== null && { fan }),
+    gated:
+      ownRule !== "all_success" ||
+      condition !== null ||
+      fan !== null ||
+      cacheKey !== null ||
+      concurrencyKey !== null ||
+      ENGINE_EXECUTORS.has(executor),
+    ...(merged.command !== undefined &&
+      takes("command") && { command: compileCommand(context, merged.command, [...path, "command"], place) }),
+    ...literals(context, merged, path, takes),
+    fields: compileFields(context, merged, path, place, takes),
+    ...(merged.input !== undefined && { input: asMap(context.template(merged.input, [...path, "input"], place)) }),
+    env: { ...source.env, ...compileEnv(context, merged.env ?? {}, [...path, "env"], place) },
+    ...(merged.working_dir !== undefined && {
+      workingDir: context.template(merged.working_dir, [...path, "working_dir"], place),
+    }),
+    ...compileResources(context, merged, path),
+    retry: compileRetry(context, merged, path),
+    lostRetries: merged.lost_retries ?? 3,
+    timeoutMs: positive(context, merged.timeout, [...path, "timeout"]) ?? rule.timeoutMs,
+    startTimeoutMs: positive(context, merged.start_timeout, [...path, "start_timeout"]) ?? rule.startTimeoutMs,
+    ...(merged.concurrency !== undefined && { concurrency: merged.concurrency }),
+    ...(concurrencyKey !== null && { concurrencyKey }),
+    queue: compileQueue(context, merged.queue, path),
+    labels: [...new Set(merged.labels ?? [])].sort(),
+    priority: merged.priority ?? null,
+    ...(cacheKey !== null && {
+      cache: { key: cacheKey, ttlMs: positive(context, merged.cache!.ttl, [...path, "cache", "ttl"]) ?? null },
+    }),
+    ...outputSchema(context, merged.output, source.types, [...path, "output"]),
+  }
+}
+
+// -- executors -------------------------------------------------------------------------------------------------------------------
+
+const GROUP_RULE: ExecutorRule = { takes: [], needs: [], timeoutMs: null, startTimeoutMs: null }
+
+const executorRule = (context: Context, executor: string, path: Path): ExecutorRule => {
+  const builtin = builtinRule(executor)
+  if (builtin !== undefined) return builtin
+  const known = context.options.knownExecutors ?? []
+  if (!known.includes(executor)) {
+    const all = [...BUILTIN_EXECUTORS, ...known]
+    context.findings.add(
+      [...path, "executor"],
+      `there is no executor ${quote(executor)}; there are ${all.join(", ")}`,
+      nearest(executor, all),
+    )
+  }
+  return CUSTOM_RULE
+}
+
+const checkGroup = (context: Context, { own, path }: TaskSource): void => {
+  for (const field of Object.keys(own)) {
+    if (GROUP_FIELDS.has(field)) continue
+    context.findings.addKey([...path, field], `a group takes no ${field}; set it on the tasks in it`)
+  }
+}
+
+/** A field in `defaults` that does not suit this executor is left out in silence; one of the task's own is a mistake. */
+const checkFields = (context: Context, { own, merged, path }: TaskSource, executor: string, rule: ExecutorRule): void => {
+  for (const field of RUN_FIELDS) {
+    if (own[field] === undefined || rule.takes.includes(field)) continue
+    const others = executorsTaking(field)
+    const hint = others.length === 0 ? "" : `; it belongs to ${others.join(", ")}`
+    context.findings.addKey([...path, field], `executor ${quote(executor)} takes no ${field}${hint}`)
+  }
+  if (context.options.incomplete?.has(path.join(".")) === true) return
+  const missing = rule.needs.filter((field) => merged[field] === undefined)
+  if (missing.length === 0) return
+  const nothing = own.executor === undefined && !RUN_FIELDS.some((field) => own[field] !== undefined)
+  if (nothing)
+    context.findings.addKey(path, "has nothing to run: give it a command, tasks, or another executor with its fields")
+  else context.findings.addKey(path, `executor ${quote(executor)} needs ${missing.join(", ")}`)
+}
+
+// -- fields ----------------------------------------------------------------------------------------------------------------------
+
+const literals = (
+  context: Context,
+  merged: TaskDefinition,
+  path: Path,
+  takes: (field: RunField) => boolean,
+): Pick<Node, "file" | "function" | "image" | "runAs" | "scriptDir" | "worker"> => {
+  const literal = (field: "file" | "function" | "image" | "run_as" | "script_dir" | "worker"): string | undefined =>
+    merged[field] === undefined ? undefined : context.literal(merged[field], [...path, field])
+  if (merged.file !== undefined && merged.file.split(/[\\/]/).includes("..")) {
+    context.findings.add([...path, "file"], 'must not hold "..": it is stored with the workflow')
+  }
+  const file = takes("file") ? literal("file") : undefined
+  const name = takes("function") ? literal("function") : undefined
+  const image = takes("image") ? literal("image") : undefined
+  const runAs = literal("run_as")
+  const scriptDir = literal("script_dir")
+  const worker = literal("worker")
+  return {
+    ...(file !== undefined && { file }),
+    ...(name !== undefined && { function: name }),
+    ...(image !== undefined && { image }),
+    ...(runAs !== undefined && { runAs }),
+    ...(scriptDir !== undefined && { scriptDir }),
+    ...(worker !== undefined && { worker }),
+  }
+}
+
+const compileFields = (
+  context: Context,
+  merged: TaskDefinition,
+  path: Path,
+  place: Place,
+  takes: (field: RunField) => boolean,
+): Node["fields"] => {
+  const fields: Node["fields"] = {}
+  for (const field of TEMPLATE_FIELDS) {
+    const value = merged[field] as Json | undefined
+    if (value !== undefined && takes(field)) fields[field] = context.template(value, [...path, field], place)
+  }
+  const duration = fields["duration"]
+  if (duration !== undefined && "lit" in duration) positive(context, merged.duration, [...path, "duration"], 0)
+  const method = fields["method"]
+  if (method !== undefined && "lit" in method && !/^[A-Za-z]{3,20}$/.test(String(method.lit))) {
+    context.findings.add([...path, "method"], "must be an HTTP method such as GET or POST")
+  }
+  return fields
+}
+
+const asMap = (template: Template): Template =>
+  "lit" in template
+    ? { map: Object.fromEntries(Object.entries(template.lit as JsonObject).map(([key, lit]) => [key, { lit }])) }
+    : template
+
+export const compileEnv = (
+  context: Context,
+  env: NonNullable<TaskDefinition["env"]>,
+  path: Path,
+  place: Place,
+): { [name: string]: EnvValue } => {
+  const compiled: { [name: string]: EnvValue } = {}
+  for (const [name, value] of Object.entries(env)) {
+    const problem = envNameProblem(name)
+    if (problem !== null) context.findings.addKey([...path, name], problem)
+    else if (typeof value === "object" && value !== null)
+      compiled[name] = { secret: context.literal(value.secret, [...path, name]) }
+    else compiled[name] = { value: context.template(value, [...path, name], place) }
+  }
+  return compiled
+}
+
+const compileResources = (context: Context, { resources }: TaskDefinition, path: Path): Pick<Node, "resources"> => {
+  if (resources === undefined) return {}
+  const cpu = resources.cpu === undefined ? undefined : parseCpu(resources.cpu)
+  const memory = resources.memory === undefined ? undefined : parseMemory(resources.memory)
+  if (cpu === null) context.findings.add([...path, "resources", "cpu"], `must be ${CPU_HINT}`)
+  if (memory === null) context.findings.add([...path, "resources", "memory"], `must be ${MEMORY_HINT}`)
+  return { resources: { ...(typeof cpu === "number" && { cpu }), ...(typeof memory === "number" && { memoryBytes: memory }) } }
+}
+
+const compileQueue = (context: Context, queue: string | undefined, path: Path): string => {
+  if (queue !== undefined && !JOB_LIMITS.queue.test(queue)) {
+    context.findings.add([...path, "queue"], `${quote(queue)} is no queue name: letters, digits and "_", at most 64`)
+  }
+  return queue ?? "default"
+}
+
+/** A duration in milliseconds, more than `over`; undefined when there is none or it is not one (then that is told). */
+export const positive = (context: Context, value: unknown, path: Path, over = 1): number | undefined => {
+  if (value === undefined) return undefined
+  const ms = parseDuration(value)
+  if (ms !== null && ms >= over) return ms
+  context.findings.add(path, `must be a duration${over > 0 ? " of more than 0" : ""}: ${DURATION_HINT}`)
+  return undefined
+}

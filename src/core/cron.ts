@@ -1,0 +1,43 @@
+// Cron expressions through croner: five fields, six with seconds, or @daily and its like. Nothing else imports croner.
+
+import { Cron } from "croner"
+
+const create = (expression: string, timezone: string): Cron =>
+  new Cron(expression, { paused: true, timezone, mode: "5-or-6-parts" })
+
+/** What is wrong with the expression, or null. */
+export const cronProblem = (expression: string): string | null => {
+  if (!expression.startsWith("@") && !/^\S+(\s+\S+){4,5}$/.test(expression.trim())) {
+    return "a cron expression has five fields (minute hour day month weekday), or six with seconds first, or is @hourly, @daily, @weekly, @monthly, @yearly"
+  }
+  try {
+    if (create(expression, "UTC").nextRun(new Date("2000-01-01T00:00:00Z")) === null) return "it never comes"
+    return null
+  } catch (error) {
+    return error instanceof Error ? error.message.replace(/^Cron(Pattern|Date)?: /, "") : String(error)
+  }
+}
+
+/** The ticks after an instant, in order. */
+export const nextTicks = (expression: string, timezone: string, after: Date, count: number): Date[] =>
+  create(expression, timezone).nextRuns(count, after)
+
+export const isTimezone = (name: string): boolean => {
+  if (name === "UTC") return true
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name })
+    return /^[A-Za-z]/.test(name)
+  } catch {
+    return false
+  }
+}
+
+/** `2026-01-31`, or an instant `2026-01-31T10:00:00Z`; days that the calendar does not have are refused. */
+export const isDateText = (text: string): boolean => {
+  const match = /^(\d{4})-(\d{2})-(\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/.exec(text)
+  if (match === null) return false
+  const [, year, month, day, time] = match
+  const midnight = new Date(`${year}-${month}-${day}T00:00:00Z`)
+  if (Number.isNaN(midnight.getTime()) || midnight.getUTCDate() !== Number(day)) return false
+  return time === undefined || !Number.isNaN(Date.parse(text))
+}

@@ -1,0 +1,105 @@
+// A workflow as its author writes it (YAML, JSON, `defineWorkflow`). `compile` turns it into a CompiledWorkflow; the schema of
+// the same shape is in protocol/definition.ts. Field names are those of the file, so snake_case.
+
+import type { Json, JsonObject } from "./json.ts"
+import type { HookEvent, RunWhen } from "./workflow.ts"
+
+/** Seconds, or "90s", "10m", "2h", "1d", "500ms". */
+export type Duration = number | string
+
+export type EnvDefinition = { [name: string]: string | number | boolean | null | { secret: string } }
+
+export interface RetryDefinition {
+  max_attempts?: number
+  backoff?: "fixed" | "linear" | "exponential"
+  base_delay?: Duration
+  max_delay?: Duration
+  jitter?: boolean
+}
+
+export interface TaskDefinition {
+  description?: string
+  executor?: string
+  // What it runs, by executor.
+  command?: string | string[]
+  file?: string
+  function?: string
+  url?: string
+  method?: string
+  headers?: { [name: string]: Json }
+  body?: Json
+  image?: string
+  job?: string
+  workflow?: string
+  duration?: Duration
+  /** A group: in place of a command. */
+  tasks?: { [name: string]: TaskDefinition }
+  // When.
+  depends_on?: string[]
+  run_when?: RunWhen
+  if?: string | boolean
+  foreach?: Json
+  parallel?: number | string
+  concurrency?: number
+  concurrency_key?: string
+  cache?: { key: string; ttl?: Duration }
+  // With what.
+  input?: JsonObject
+  env?: EnvDefinition
+  working_dir?: string
+  run_as?: string
+  script_dir?: string
+  resources?: { cpu?: number | string; memory?: number | string }
+  output?: string | JsonObject
+  // How often, how long.
+  retries?: number
+  retry?: RetryDefinition
+  lost_retries?: number
+  timeout?: Duration
+  start_timeout?: Duration
+  // Where.
+  queue?: string
+  labels?: string[]
+  worker?: string
+  priority?: number
+}
+
+export interface ScheduleDefinition {
+  cron: string
+  timezone?: string
+  catchup?: "none" | "latest" | "all"
+  overlap?: "allow" | "skip" | "queue" | "cancel"
+  jitter?: Duration
+  start?: string
+  end?: string
+  params?: JsonObject
+}
+
+export interface NotifyDefinition {
+  on: ("success" | "failure" | "cancel" | "deadline")[]
+  webhook?: string
+  slack?: string
+}
+
+/** An object with `type`, `default`, `enum`, … is a spec; anything else is the default itself. */
+export type ParamDefinition = Json
+
+export type WorkflowDefinition = {
+  name: string
+  description?: string
+  tags?: string[]
+  types?: { [name: string]: JsonObject }
+  params?: { [name: string]: ParamDefinition }
+  schedule?: string | ScheduleDefinition | (string | ScheduleDefinition)[]
+  webhook?: { secret: string }
+  notify?: NotifyDefinition[]
+  deadline?: Duration
+  concurrency?: number
+  max_active_runs?: number
+  timeout?: Duration
+  priority?: number
+  env?: EnvDefinition
+  include?: string[]
+  defaults?: Omit<TaskDefinition, "tasks" | "depends_on">
+  tasks: { [name: string]: TaskDefinition }
+} & { [hook in HookEvent]?: TaskDefinition[] }

@@ -1,0 +1,72 @@
+// Durations, memory sizes and CPU counts as users write them. Each parser gives null for what it does not understand; the
+// caller says what was expected. Also used for values that come out of expressions (`duration` of a sleep).
+
+const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** Ten years: longer is a slip, and timers stay far from overflow. */
+const MAX_MS = 3650 * UNITS_MS.d
+
+export const DURATION_HINT = 'seconds or a text such as "90s", "10m", "2h", "1d", "500ms"'
+
+const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
+
+/** Seconds, or a number with a unit; several units may follow each other (`1h30m`). In milliseconds. */
+export const parseDuration = (value: unknown): number | null => {
+  if (typeof value === "number") return inRange(value * 1000)
+  if (typeof value !== "string" || value.length > 40) return null
+  const text = value.trim()
+  if (/^\d+(\.\d+)?$/.test(text)) return inRange(Number(text) * 1000)
+  const parts = text.match(/\d+(?:\.\d+)?[a-z]+/g)
+  if (parts === null || parts.join("") !== text) return null
+  let total = 0
+  let smallest = Infinity
+  for (const part of parts) {
+    const match = DURATION.exec(part)
+    if (match === null) return null
+    const unit = UNITS_MS[match[2] as keyof typeof UNITS_MS]
+    if (unit >= smallest) return null
+    smallest = unit
+    total += Number(match[1]) * unit
+  }
+  return inRange(total)
+}
+
+const inRange = (ms: number): number | null => (Number.isFinite(ms) && ms >= 0 && ms <= MAX_MS ? Math.round(ms) : null)
+
+const UNITS_BYTES: Readonly<Record<string, number>> = {
+  "": 1,
+  k: 1e3,
+  K: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+}
+
+export const MEMORY_HINT = 'bytes or a text such as "512Mi", "1Gi", "500M"'
+
+/** Bytes; `Ki Mi Gi Ti` are powers of 1024, `K M G T` of 1000. */
+export const parseMemory = (value: unknown): number | null => {
+  if (typeof value === "number") return Number.isSafeInteger(value) && value > 0 ? value : null
+  if (typeof value !== "string") return null
+  const match = /^(\d+(?:\.\d+)?)([kKMGT]i?)?B?$/.exec(value.trim())
+  const unit = match === null ? undefined : UNITS_BYTES[match[2] ?? ""]
+  if (match === null || unit === undefined) return null
+  const bytes = Math.round(Number(match[1]) * unit)
+  return Number.isSafeInteger(bytes) && bytes > 0 ? bytes : null
+}
+
+export const CPU_HINT = 'a number of cores such as 2, 0.5 or "500m"'
+
+/** Cores; `500m` is half of one. */
+export const parseCpu = (value: unknown): number | null => {
+  if (typeof value === "number") return value > 0 && value <= 4096 ? value : null
+  if (typeof value !== "string") return null
+  const match = /^(\d+(?:\.\d+)?)(m)?$/.exec(value.trim())
+  if (match === null) return null
+  const cores = Number(match[1]) / (match[2] === "m" ? 1000 : 1)
+  return cores > 0 && cores <= 4096 ? cores : null
+}

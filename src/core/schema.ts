@@ -1,0 +1,64 @@
+// JSON Schema (draft 2020-12) through ajv, for task outputs, params and the schemas themselves. ajv is loaded on first use: it
+// takes 25 to 60 ms that a workflow without schemas need not pay. Nothing else imports it.
+
+import { createRequire } from "node:module"
+import type { ErrorObject, ValidateFunction } from "ajv"
+import type { Json, JsonObject } from "./json.ts"
+
+const require = createRequire(import.meta.url)
+
+const createAjv = () => {
+  const { Ajv2020 } = require("ajv/dist/2020.js") as typeof import("ajv/dist/2020.js")
+  return new Ajv2020({ strict: false, allErrors: true, validateFormats: false, logger: false, addUsedSchema: false })
+}
+
+let ajv: ReturnType<typeof createAjv> | undefined
+
+const CACHE_SIZE = 500
+const cache = new Map<string, ValidateFunction>()
+
+const validator = (schema: JsonObject): ValidateFunction => {
+  const key = JSON.stringify(schema)
+  const known = cache.get(key)
+  if (known !== undefined) return known
+  // A fresh one now and then: ajv keeps every schema that it ever compiled.
+  if (ajv === undefined || cache.size >= CACHE_SIZE) {
+    ajv = createAjv()
+    cache.clear()
+  }
+  const validate = ajv.compile(schema)
+  cache.set(key, validate)
+  return validate
+}
+
+/** What is wrong with the schema itself, or null. */
+export const schemaProblem = (schema: JsonObject): string | null => {
+  try {
+    validator(schema)
+    return null
+  } catch (error) {
+    return (error instanceof Error ? error.message : String(error)).replace(
+      /^schema is invalid: data/,
+      "the schema is invalid: ",
+    )
+  }
+}
+
+/** What does not fit, or null. The schema was checked before. */
+export const checkSchema = (schema: JsonObject, value: Json): string | null => {
+  const validate = validator(schema)
+  if (validate(value) === true) return null
+  const errors = (validate.errors ?? []).slice(0, 5).map(describe)
+  return [...new Set(errors)].join("; ")
+}
+
+const describe = ({ instancePath, message, keyword, params }: ErrorObject): string => {
+  const place = instancePath === "" ? "" : `${instancePath.slice(1).replaceAll("/", ".")} `
+  const detail =
+    keyword === "enum"
+      ? `: ${(params["allowedValues"] as Json[]).map((value) => JSON.stringify(value)).join(", ")}`
+      : keyword === "additionalProperties"
+        ? `: ${String(params["additionalProperty"])}`
+        : ""
+  return `${place}${message ?? "does not fit"}${detail}`
+}

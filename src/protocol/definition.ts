@@ -1,0 +1,191 @@
+// The shape of a workflow definition as zod schemas: types, ranges, unknown fields. What goes beyond the shape (graph,
+// expressions, durations, names) is the compiler's. The static type is core/definition.ts.
+
+import { z } from "zod"
+import { nearest } from "../core/nearest.ts"
+import { HOOK_EVENTS, RUN_WHEN } from "../core/workflow.ts"
+
+/** What people write out of habit from elsewhere. */
+const HABITS: Readonly<Record<string, string>> = {
+  dependencies: "depends_on",
+  depends: "depends_on",
+  needs: "depends_on",
+  requires: "depends_on",
+  upstream: "depends_on",
+  cmd: "command",
+  script: "command",
+  run: "command",
+  shell: "command",
+  args: "command",
+  when: "if",
+  condition: "if",
+  trigger_rule: "run_when",
+  environment: "env",
+  cwd: "working_dir",
+  workdir: "working_dir",
+  with_items: "foreach",
+  for_each: "foreach",
+  loop: "foreach",
+  matrix: "foreach",
+  replicas: "parallel",
+  parallelism: "parallel",
+  pool: "queue",
+  id: "name",
+  cron: "schedule",
+  parameters: "params",
+  steps: "tasks",
+  jobs: "tasks",
+  max_concurrency: "concurrency",
+  attempts: "max_attempts",
+  delay: "base_delay",
+  tz: "timezone",
+}
+
+/**
+ * An object that knows its fields. Its message for unknown ones carries the nearest known field of each, line by line, in the
+ * order of the issue's keys; protocol/issues.ts takes it apart.
+ */
+const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
+  const known = Object.keys(shape)
+  return z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? (issue["keys"] as string[]).map((key) => suggest(key, known) ?? "").join("\n")
+        : undefined,
+  })
+}
+
+const suggest = (key: string, known: string[]): string | undefined => {
+  const habit = Object.hasOwn(HABITS, key) ? HABITS[key]! : undefined
+  return habit !== undefined && known.includes(habit) ? habit : nearest(key, known)
+}
+
+/** Alternatives whose names make the message: "must be A or B". */
+const either = <Options extends readonly [z.ZodType, z.ZodType, ...z.ZodType[]]>(what: string, options: Options) =>
+  z.union(options, { error: () => `must be ${what}` })
+
+const text = z.string()
+const count = z.int().min(1).max(1_000_000)
+const priority = z.int().min(1).max(10)
+const duration = either('a duration: seconds or a text such as "90s", "10m", "2h", "1d"', [z.number(), text])
+const record = <Value extends z.ZodType>(value: Value) => z.record(z.string(), value)
+const json = z.unknown()
+const object = record(json)
+
+const env = record(
+  either("a text, a number, true, false, null or { secret: NAME }", [
+    text,
+    z.number(),
+    z.boolean(),
+    z.null(),
+    strict({ secret: text }),
+  ]),
+)
+
+const retry = strict({
+  max_attempts: z.int().min(1).max(100).optional(),
+  backoff: z.enum(["fixed", "linear", "exponential"]).optional(),
+  base_delay: duration.optional(),
+  max_delay: duration.optional(),
+  jitter: z.boolean().optional(),
+})
+
+const taskFields = {
+  description: text.optional(),
+  executor: text.optional(),
+  command: either("a text (for the shell) or a list of texts (program and arguments)", [text, z.array(text)]).optional(),
+  file: text.optional(),
+  function: text.optional(),
+  url: text.optional(),
+  method: text.optional(),
+  headers: object.optional(),
+  body: json.optional(),
+  image: text.optional(),
+  job: text.optional(),
+  workflow: text.optional(),
+  duration: duration.optional(),
+  depends_on: z.array(text).optional(),
+  run_when: z.enum(RUN_WHEN).optional(),
+  if: either("an expression, true or false", [text, z.boolean()]).optional(),
+  foreach: json.optional(),
+  parallel: either("a whole number, a reference or an expression", [z.int().min(0), text]).optional(),
+  concurrency: count.optional(),
+  concurrency_key: text.optional(),
+  cache: strict({ key: text, ttl: duration.optional() }).optional(),
+  input: object.optional(),
+  env: env.optional(),
+  working_dir: text.optional(),
+  run_as: text.optional(),
+  script_dir: text.optional(),
+  resources: strict({
+    cpu: either('cores such as 2 or "500m"', [z.number(), text]).optional(),
+    memory: either('bytes or a text such as "512Mi"', [z.number(), text]).optional(),
+  }).optional(),
+  output: either("a JSON Schema or the name of one under `types`", [text, object]).optional(),
+  retries: z.int().min(0).max(99).optional(),
+  retry: retry.optional(),
+  lost_retries: z.int().min(0).max(1000).optional(),
+  timeout: duration.optional(),
+  start_timeout: duration.optional(),
+  queue: text.optional(),
+  labels: z
+    .array(text.regex(/^[A-Za-z0-9_.=/-]{1,64}$/, 'must be letters, digits, "_", ".", "=", "/" and "-", at most 64'))
+    .optional(),
+  worker: text.optional(),
+  priority: priority.optional(),
+}
+
+const { depends_on: _, ...defaultFields } = taskFields
+
+export const taskSchema: z.ZodType = strict({
+  ...taskFields,
+  get tasks() {
+    return z.record(z.string(), taskSchema).optional()
+  },
+})
+
+const schedule = either("a cron expression, a schedule object, or a list of them", [
+  text,
+  strict({
+    cron: text,
+    timezone: text.optional(),
+    catchup: z.enum(["none", "latest", "all"]).optional(),
+    overlap: z.enum(["allow", "skip", "queue", "cancel"]).optional(),
+    jitter: duration.optional(),
+    start: text.optional(),
+    end: text.optional(),
+    params: object.optional(),
+  }),
+])
+
+const notify = strict({
+  on: z.array(z.enum(["success", "failure", "cancel", "deadline"])).min(1),
+  webhook: text.optional(),
+  slack: text.optional(),
+})
+
+const hooks = Object.fromEntries(HOOK_EVENTS.map((hook) => [hook, z.array(taskSchema).optional()]))
+
+export const workflowSchema = strict({
+  name: text,
+  description: text.optional(),
+  tags: z.array(text).optional(),
+  types: record(object).optional(),
+  params: object.optional(),
+  schedule: either("a cron expression, a schedule object, or a list of them", [
+    ...schedule.def.options,
+    z.array(schedule),
+  ]).optional(),
+  webhook: strict({ secret: text }).optional(),
+  notify: z.array(notify).optional(),
+  deadline: duration.optional(),
+  concurrency: count.optional(),
+  max_active_runs: count.optional(),
+  timeout: duration.optional(),
+  priority: priority.optional(),
+  env: env.optional(),
+  include: z.array(text).optional(),
+  defaults: strict(defaultFields).optional(),
+  ...hooks,
+  tasks: record(taskSchema),
+})
