@@ -1,0 +1,78 @@
+// What a store alone does, without the engine: layered graphs and a chain of no-op tasks through `advance`, 256 at a time.
+// Prints JSON lines. `node bench/store.ts [SQLITE FILE or postgres:// URL] [FINISHED TASKS BEFORE]`
+
+import { join } from "node:path"
+import type { Change } from "../src/core/change.ts"
+import { newHolderId, newRunId, type HolderId } from "../src/core/ids.ts"
+import type { CompiledWorkflow } from "../src/core/workflow.ts"
+import { systemClock as clock, systemRandom as random } from "../src/engine/system.ts"
+import type { Claim, Store } from "../src/store/store.ts"
+import { chain, layered, openStore, print, put, request, tempFolder } from "./support.ts"
+
+const SLOTS = 256
+const LANES = ["q:default"]
+
+const folder = tempFolder()
+const url = process.argv[2] ?? join(folder.path, "bench.db")
+const history = Number(process.argv[3] ?? 0)
+
+const store = await openStore(url)
+const holder = newHolderId(clock.now(), random.hex128())
+await store.registerHolder({ id: holder, kind: "server", name: "bench", leaseMs: 600_000, process: "", runId: null })
+
+const endOf = (claim: Claim): Change => {
+  const now = clock.now()
+  const result = { state: "success", startedAt: now, finishedAt: now, output: { inline: { ok: true } } } as const
+  return { kind: "end", row: claim.row, attemptId: claim.attemptId, status: "success", result }
+}
+
+const createRuns = async (target: Store, compiled: CompiledWorkflow, count: number): Promise<void> => {
+  const version = await put(target, compiled)
+  const run = () => ({ id: newRunId(clock.now(), random.hex128()), ...request(version), private: false })
+  await target.createRuns(Array.from({ length: count }, run))
+}
+
+/** Runs everything that is there; a task ends as soon as it was claimed. Returns the number of transactions. */
+const drain = async (target: Store, taker: HolderId): Promise<number> => {
+  let inbox: Change[] = []
+  for (let transactions = 1; ; transactions++) {
+    const gate = { lanes: ["g"], limit: 0 }
+    const { claims, more } = await target.advance({
+      holder: taker,
+      changes: inbox,
+      claim: { lanes: LANES, limit: SLOTS },
+      gate,
+    })
+    if (claims.length === 0 && !more) return transactions
+    inbox = claims.map(endOf)
+  }
+}
+
+const measure = async (name: string, compiled: CompiledWorkflow, runs: number): Promise<void> => {
+  const tasks = runs * compiled.nodes.length
+  const begun = performance.now()
+  await createRuns(store, compiled, runs)
+  const created = performance.now()
+  const transactions = 1 + (await drain(store, holder))
+  const ended = performance.now()
+  print({
+    bench: name,
+    store: store.kind,
+    history,
+    tasks,
+    createMs: Math.round(created - begun),
+    tasksPerSecond: Math.round((tasks / (ended - begun)) * 1000),
+    drainPerSecond: Math.round((tasks / (ended - created)) * 1000),
+    transactionsPerTask: Number((transactions / tasks).toFixed(4)),
+    msPerStep: Number(((ended - created) / transactions).toFixed(3)),
+  })
+}
+
+for (let left = history; left > 0; left -= 10_000) {
+  await createRuns(store, layered(), 100)
+  await drain(store, holder)
+}
+await measure("layered", layered(), 100)
+await measure("chain", chain(1000), 1)
+await store.close()
+folder.remove()

@@ -1,0 +1,70 @@
+// Ends the pending rows of runs that are being cancelled, a bounded number a transaction. Live rows are left to the engine,
+// which stops them; containers with instances are left until those have ended, for the gate to gather.
+
+import type { HolderId } from "../../core/ids.ts"
+import { MAX_CANCEL } from "../bounds.ts"
+import type { CancelReason, RowKind } from "../store.ts"
+import { tellTask } from "./events.ts"
+import { limitIds } from "./limits.ts"
+import type { Effects } from "./release.ts"
+import type { Tx } from "./tx.ts"
+
+export interface CancellingRun {
+  seq: number
+  reason: CancelReason
+  started: boolean
+}
+
+const RUNS = "SELECT seq, cancelling, status = 'running' FROM runs WHERE cancelling IS NOT NULL ORDER BY seq"
+
+export const cancellingRuns = (tx: Tx): CancellingRun[] =>
+  tx.db.all<[number, CancelReason, number]>(RUNS).map(([seq, reason, started]) => ({ seq, reason, started: started === 1 }))
+
+const ROWS = `
+SELECT id, node, path, kind, hook, parent_id, limits, parked, attempt, expanded
+FROM tasks INDEXED BY tasks_pending
+WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND NOT (kind <> 'task' AND expanded > 0 AND expanded = children_total)
+ORDER BY id LIMIT ?`
+
+type Columns = [number, number, string, RowKind, number, number | null, string | null, number | null, number, number]
+
+const CANCEL = `
+UPDATE tasks SET status = 'cancelled', parked = NULL, available_at = NULL, finished_at = ?
+WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
+
+/** The gate died in the middle of an expansion: what was made so far is all there will be. */
+const CUT = `
+UPDATE tasks SET children_total = expanded, children_left = children_left - (children_total - expanded),
+  status = iif(children_left = children_total - expanded, 'pending', 'running')
+WHERE id = ?`
+
+/** Returns whether rows are left for the next transaction. */
+export const cancelPending = (tx: Tx, effects: Effects, runs: readonly CancellingRun[]): boolean => {
+  let left = MAX_CANCEL
+  for (const run of runs) {
+    if (!run.started) continue
+    if (left === 0) return true
+    const rows = tx.db.all<Columns>(ROWS, run.seq, left)
+    left -= rows.length
+    for (const [id, node, path, kind, hook, parent, limits, parked, attempt, expanded] of rows) {
+      if (expanded > 0) {
+        tx.db.run(CUT, id)
+        continue
+      }
+      tx.db.run(CANCEL, tx.at, id)
+      const row = { runSeq: run.seq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
+      if (parked === null) effects.passedOn(row.limits)
+      effects.ended(row, "cancelled", null, false)
+      tellTask(tx, row, { status: "cancelled", at: tx.at, attempt })
+    }
+  }
+  return left === 0
+}
+
+const HOLDS = `
+SELECT 1 FROM tasks INDEXED BY tasks_held JOIN holders h ON h.seq = tasks.holder
+WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') AND h.id = ? LIMIT 1`
+
+/** Which of these runs this holder has live attempts of. */
+export const heldOf = (tx: Tx, holder: HolderId, runs: readonly CancellingRun[]): { runSeq: number; reason: CancelReason }[] =>
+  runs.flatMap(({ seq, reason }) => (tx.db.get(HOLDS, seq, holder) === undefined ? [] : [{ runSeq: seq, reason }]))

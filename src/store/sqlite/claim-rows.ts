@@ -1,0 +1,89 @@
+// Claims as they leave: the row, its run, and what the nodes that it needs have come to, read once per node and run.
+
+import type { Output } from "../../core/change.ts"
+import type { AttemptId } from "../../core/ids.ts"
+import type { TaskStatus } from "../../core/status.ts"
+import { fromJson, outputOf, scopePath } from "../codec.ts"
+import type { Claim } from "../store.ts"
+import type { Candidate } from "./claim.ts"
+import type { Tx } from "./tx.ts"
+
+export interface Taken extends Candidate {
+  attemptId: AttemptId
+}
+
+const CHILDREN = "SELECT children_total FROM tasks WHERE id = ?"
+
+const NEED = "SELECT status, output, output_key, output_bytes FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+
+type Need = { status: TaskStatus; output: Output | null }
+
+export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
+  const runs = new Map<number, Claim["run"]>()
+  const totals = new Map<number, number | null>()
+  const needs = new Map<string, Need | null>()
+
+  const runOf = (row: Taken): Claim["run"] => {
+    let run = runs.get(row.runSeq)
+    if (run === undefined) {
+      const fact = tx.facts.get(row.runSeq)
+      const { workflow, params, trigger, priority, logicalDate, createdAt, workingDir } = fact
+      run = { workflow, params, trigger, priority, logicalDate, createdAt, private: fact.private, workingDir, ...row.run }
+      runs.set(row.runSeq, run)
+    }
+    return run
+  }
+
+  const siblings = (parent: number): number | null => {
+    if (!totals.has(parent)) totals.set(parent, tx.db.get<[number | null]>(CHILDREN, parent)?.[0] ?? null)
+    return totals.get(parent)!
+  }
+
+  const needOf = (runSeq: number, node: number, path: string): Need | null => {
+    const place = `${runSeq}/${node}/${path}`
+    let need = needs.get(place)
+    if (need === undefined) {
+      const found = tx.db.get<[TaskStatus, string | null, string | null, number | null]>(NEED, runSeq, node, path)
+      need = found === undefined ? null : { status: found[0], output: outputOf(found[1], found[2], found[3]) }
+      needs.set(place, need)
+    }
+    return need
+  }
+
+  const needsOf = (row: Taken, nodes: readonly number[]): Claim["needs"] => {
+    const found: Claim["needs"] = new Map()
+    if (nodes.length === 0) return found
+    const path = scopePath(row)
+    for (const node of nodes) {
+      const need = needOf(row.runSeq, node, path)
+      if (need !== null) found.set(node, need)
+    }
+    return found
+  }
+
+  return taken.map((row) => {
+    const fact = tx.facts.get(row.runSeq)
+    return {
+      row: row.row,
+      attemptId: row.attemptId,
+      runSeq: row.runSeq,
+      runId: fact.id,
+      workflowId: fact.workflowId,
+      versionId: fact.versionId,
+      node: row.node,
+      path: row.path,
+      kind: row.kind,
+      attempt: row.attempt,
+      failures: row.failures,
+      losses: row.losses,
+      priority: row.priority,
+      item: fromJson(row.item),
+      count: row.parent === null ? row.childrenTotal : siblings(row.parent),
+      expanded: row.expanded,
+      childrenFailed: row.childrenFailed,
+      upstream: row.upstream,
+      needs: needsOf(row, tx.versions.get(fact.versionId).nodes[row.node]!.needs),
+      run: runOf(row),
+    }
+  })
+}

@@ -1,0 +1,34 @@
+// What a user asks of a run that has not ended: cancel, pause, resume.
+
+import type { RunId } from "../../core/ids.ts"
+import { timedOut } from "../messages.ts"
+import type { CancelReason } from "../store.ts"
+import type { Tx } from "./tx.ts"
+
+const ACTIVE = "SELECT seq, version_id FROM runs WHERE id = ? AND status IN ('pending', 'running')"
+
+const CANCEL = "UPDATE runs SET cancelling = ?, error = coalesce(?, error) WHERE seq = ? AND cancelling IS NULL"
+
+export const requestCancel = (tx: Tx, runId: RunId, reason: CancelReason): boolean => {
+  const run = tx.db.get<[number, number]>(ACTIVE, runId)
+  if (run === undefined) return false
+  const [seq, versionId] = run
+  tx.db.run(CANCEL, reason, reason === "timeout" ? timedOut(tx.versions.get(versionId).timeoutMs) : null, seq)
+  tx.wakeOthers = true
+  return true
+}
+
+const PAUSE = "UPDATE runs SET paused = ? WHERE seq = ?"
+
+const UNPARK = `
+UPDATE tasks INDEXED BY tasks_pending SET parked = NULL
+WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND parked = 0`
+
+export const setPaused = (tx: Tx, runId: RunId, paused: boolean): boolean => {
+  const run = tx.db.get<[number, number]>(ACTIVE, runId)
+  if (run === undefined) return false
+  tx.db.run(PAUSE, paused ? 1 : 0, run[0])
+  if (!paused) tx.db.run(UNPARK, run[0])
+  tx.wakeOthers = true
+  return true
+}

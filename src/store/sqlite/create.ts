@@ -1,0 +1,50 @@
+// New runs. Each is inserted pending and started at once, unless its workflow has `max_active_runs` of them already.
+
+import { runPriority } from "../../core/rows.ts"
+import type { NewRun, RunRow } from "../store.ts"
+import { activate, startRun } from "./close.ts"
+import { readRun } from "./run-reads.ts"
+import type { Tx } from "./tx.ts"
+
+const INSERT = `
+INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,
+  working_dir, created_at)
+VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING seq`
+
+const BY_KEY = "SELECT seq FROM runs WHERE workflow_id = ? AND idempotency_key = ?"
+
+export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; created: boolean }[] => {
+  const made = runs.map((run) => insertRun(tx, run))
+  const waiting = new Set<number>()
+  for (const [i, { seq, created }] of made.entries()) {
+    const { versionId, workflowId } = runs[i]!
+    if (!created) continue
+    if (tx.versions.get(versionId).maxActiveRuns === undefined) startRun(tx, seq)
+    else waiting.add(workflowId)
+  }
+  for (const workflowId of waiting) activate(tx, workflowId)
+  tx.wakeOthers = true
+  return made.map(({ seq, created }) => ({ run: readRun(tx, seq)!, created }))
+}
+
+const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
+  const { id, workflowId, versionId, trigger, params, logicalDate, idempotencyKey } = run
+  const inserted = tx.db.get<[number]>(
+    INSERT,
+    id,
+    workflowId,
+    versionId,
+    trigger,
+    JSON.stringify(params),
+    runPriority(tx.versions.get(versionId), run.priority),
+    logicalDate,
+    idempotencyKey,
+    run.private ? 1 : 0,
+    run.workingDir,
+    tx.at,
+  )
+  if (inserted !== undefined) return { seq: inserted[0], created: true }
+  return { seq: tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)![0], created: false }
+}

@@ -1,0 +1,102 @@
+// One connection of node:sqlite with its statements prepared once. Rows come as arrays: objects cost twice as much here.
+// Everything is synchronous; `writer.ts` makes transactions of it.
+
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
+import { StoreUnavailable } from "../errors.ts"
+
+/** How long one call may block on another process's transaction before it is tried again later. */
+const BUSY_MS = 20
+
+const PRAGMAS = `
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA cache_size = -65536;
+PRAGMA wal_autocheckpoint = 4000;
+PRAGMA journal_size_limit = 33554432;
+PRAGMA temp_store = MEMORY;
+`
+
+export type Value = SQLInputValue
+
+export class Database {
+  /** For messages. */
+  readonly where: string
+  readonly #db: DatabaseSync
+  readonly #statements = new Map<string, StatementSync>()
+
+  constructor(path: string) {
+    this.where = path
+    this.#db = new DatabaseSync(path, { timeout: BUSY_MS, enableForeignKeyConstraints: false })
+  }
+
+  /** Apart from the constructor, since a locked file makes it fail and it is tried again. */
+  configure(): void {
+    this.#db.exec(PRAGMAS)
+  }
+
+  run(sql: string, ...values: Value[]): number {
+    return this.statement(sql).run(...values).changes as number
+  }
+
+  get<T extends readonly unknown[]>(sql: string, ...values: Value[]): T | undefined {
+    return this.statement(sql).get(...values) as unknown as T | undefined
+  }
+
+  all<T extends readonly unknown[]>(sql: string, ...values: Value[]): T[] {
+    return this.statement(sql).all(...values) as unknown as T[]
+  }
+
+  exec(sql: string): void {
+    this.#db.exec(sql)
+  }
+
+  rollback(): void {
+    if (this.#db.isTransaction) this.#db.exec("ROLLBACK")
+  }
+
+  get inTransaction(): boolean {
+    return this.#db.isTransaction
+  }
+
+  get open(): boolean {
+    return this.#db.isOpen
+  }
+
+  close(): void {
+    this.#statements.clear()
+    this.#db.close()
+  }
+
+  /** The statement itself, for loops that call it once a row. */
+  statement(sql: string): StatementSync {
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      statement = this.#db.prepare(sql)
+      statement.setReturnArrays(true)
+      this.#statements.set(sql, statement)
+    }
+    return statement
+  }
+}
+
+const PRIMARY = 0xff
+const SQLITE_BUSY = 5
+const SQLITE_LOCKED = 6
+const UNAVAILABLE = new Set([8, 10, 11, 13, 14, 26]) // READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB
+
+const codeOf = (error: unknown): number | null =>
+  error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode & PRIMARY : null
+
+/** Another process is writing: try again. */
+export const isBusy = (error: unknown): boolean => {
+  const code = codeOf(error)
+  return code === SQLITE_BUSY || code === SQLITE_LOCKED
+}
+
+/** Trouble with the file or the disk becomes StoreUnavailable; every other error stays what it is. */
+export const asUnavailable = (db: Database, error: unknown): unknown => {
+  const code = codeOf(error)
+  return code !== null && UNAVAILABLE.has(code)
+    ? new StoreUnavailable(db.where, (error as Error).message, { cause: error })
+    : error
+}

@@ -1,0 +1,165 @@
+// What the ends of rows do to others, collected over a whole batch and applied once per row that it touches: the edges below,
+// the container above, the run's counters, the slots of limits.
+
+import { edgesOf } from "../../core/effects.ts"
+import { type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
+import type { LoadedRow } from "./rows.ts"
+import type { Tx } from "./tx.ts"
+
+interface Release {
+  node: number
+  path: string
+  ended: number
+  failed: number
+  unmet: number
+  waived: number
+  lane: string | null
+}
+
+interface RunDelta {
+  open: number
+  failed: number
+  hooks: number
+  total: number
+  success: number
+  taskFailed: number
+  skipped: number
+  cancelled: number
+}
+
+type Ended = Pick<LoadedRow, "runSeq" | "node" | "path" | "kind" | "hook" | "parent" | "limits">
+
+export class Effects {
+  readonly #tx: Tx
+  readonly #releases = new Map<number, Map<number | string, Release>>()
+  readonly #parents = new Map<number, { ended: number; failed: number }>()
+  readonly #runs = new Map<number, RunDelta>()
+  readonly #freed = new Map<number, number>()
+  readonly #chances = new Map<number, number>()
+  readonly #touched = new Set<number>()
+
+  constructor(tx: Tx) {
+    this.#tx = tx
+  }
+
+  /** A row has ended. `follow`: count down what is below it (a cancelled run has nothing below that would go on). */
+  ended(row: Ended, status: TaskEnd, skip: SkipKind | null, follow: boolean): void {
+    const run = this.run(row.runSeq)
+    if (row.kind === "task" && !row.hook) run[COUNTER[status]]++
+    if (row.parent !== null) {
+      const parent = this.#parents.get(row.parent)
+      const failed = status === "failed" || status === "cancelled" ? 1 : 0
+      if (parent === undefined) this.#parents.set(row.parent, { ended: 1, failed })
+      else {
+        parent.ended++
+        parent.failed += failed
+      }
+      return
+    }
+    if (row.hook) run.hooks--
+    else {
+      run.open--
+      if (status === "failed") run.failed++
+    }
+    if (follow) this.#follow(row, status, skip)
+  }
+
+  /** Slots of a row that was in flight. */
+  freed(limits: readonly number[]): void {
+    for (const id of limits) this.#freed.set(id, (this.#freed.get(id) ?? 0) + 1)
+  }
+
+  /** A ready row went away without using its slots: the next one parked there must have its turn. */
+  passedOn(limits: readonly number[]): void {
+    for (const id of limits) this.#chances.set(id, (this.#chances.get(id) ?? 0) + 1)
+  }
+
+  run(seq: number): RunDelta {
+    let run = this.#runs.get(seq)
+    if (run === undefined) {
+      run = { open: 0, failed: 0, hooks: 0, total: 0, success: 0, taskFailed: 0, skipped: 0, cancelled: 0 }
+      this.#runs.set(seq, run)
+      this.#touched.add(seq)
+    }
+    return run
+  }
+
+  /** Steps of `advance` that come after all changes: rows and runs. */
+  apply(): void {
+    for (const [runSeq, releases] of this.#releases)
+      for (const release of releases.values()) applyRelease(this.#tx, runSeq, release)
+    for (const [id, { ended, failed }] of this.#parents) this.#tx.db.run(COUNT_CHILDREN, ended, failed, id)
+    for (const [seq, run] of this.#runs) applyRun(this.#tx, seq, run)
+    this.#releases.clear()
+    this.#parents.clear()
+    this.#runs.clear()
+  }
+
+  /** Gives slots back and lets as many parked rows be claimed. */
+  unpark(): void {
+    const { limits } = this.#tx
+    for (const [id, slots] of this.#freed) limits.free(id, slots)
+    for (const [id, rows] of this.#freed) this.#chances.set(id, (this.#chances.get(id) ?? 0) + rows)
+    for (const [id, rows] of this.#chances) {
+      const runs = limits.unpark(id, rows)
+      if (runs.some((seq) => !this.#touched.has(seq))) this.#tx.wakeOthers = true
+    }
+    this.#freed.clear()
+    this.#chances.clear()
+  }
+
+  #follow(row: Ended, status: TaskEnd, skip: SkipKind | null): void {
+    const fact = this.#tx.facts.get(row.runSeq)
+    const edges = edgesOf(this.#tx.versions.get(fact.versionId), fact, row, upstreamEnd(status, skip))
+    if (edges.length === 0) return
+    let releases = this.#releases.get(row.runSeq)
+    if (releases === undefined) this.#releases.set(row.runSeq, (releases = new Map()))
+    for (const { node, path, end, reroute } of edges) {
+      const key = path === "" ? node : `${node}/${path}`
+      let release = releases.get(key)
+      if (release === undefined)
+        releases.set(key, (release = { node, path, ended: 0, failed: 0, unmet: 0, waived: 0, lane: null }))
+      release.ended++
+      if (end !== "success") release[end]++
+      if (reroute !== null) release.lane = reroute
+    }
+  }
+}
+
+const COUNTER = {
+  success: "success",
+  failed: "taskFailed",
+  skipped: "skipped",
+  cancelled: "cancelled",
+} as const satisfies Record<TaskEnd, keyof RunDelta>
+
+const RELEASE_SUCCESS = `
+UPDATE tasks SET upstream_left = upstream_left - ? WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
+
+const RELEASE = `
+UPDATE tasks SET upstream_left = upstream_left - ?, up_failed = up_failed + ?, up_unmet = up_unmet + ?, up_waived = up_waived + ?,
+  lane = coalesce(?, lane)
+WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
+
+const applyRelease = (tx: Tx, runSeq: number, release: Release): void => {
+  const { node, path, ended, failed, unmet, waived, lane } = release
+  if (failed + unmet + waived === 0) tx.db.run(RELEASE_SUCCESS, ended, runSeq, node, path)
+  else tx.db.run(RELEASE, ended, failed, unmet, waived, lane, runSeq, node, path)
+}
+
+/** The last child makes its container ready again, for the gate to gather. */
+const COUNT_CHILDREN = `
+UPDATE tasks SET children_left = children_left - ?1, children_failed = children_failed + ?2,
+  status = CASE WHEN status = 'running' AND children_left = ?1 THEN 'pending' ELSE status END
+WHERE id = ?3`
+
+const COUNT_RUN = `
+UPDATE runs SET open = open + ?, failed = failed + ?, hooks_left = hooks_left + ?, tasks_total = tasks_total + ?,
+  tasks_success = tasks_success + ?, tasks_failed = tasks_failed + ?, tasks_skipped = tasks_skipped + ?,
+  tasks_cancelled = tasks_cancelled + ?
+WHERE seq = ?`
+
+const applyRun = (tx: Tx, seq: number, run: RunDelta): void => {
+  const { open, failed, hooks, total, success, taskFailed, skipped, cancelled } = run
+  tx.db.run(COUNT_RUN, open, failed, hooks, total, success, taskFailed, skipped, cancelled, seq)
+}

@@ -1,0 +1,15 @@
+// Setting rows back to before their first attempt, for a retry of the user and for an expansion that was done before. The
+// attempt's number goes on; the attempt that the row still shows becomes history.
+
+/** Columns as before the first attempt; `attempt` stays. */
+export const FRESH = `
+  status = 'pending', skip = NULL, attempt_id = NULL, holder = NULL, available_at = NULL, failures = 0, losses = 0, worker = NULL,
+  external_id = NULL, dispatched_at = NULL, started_at = NULL, finished_at = NULL, output = NULL, output_key = NULL,
+  output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, outcome = NULL`
+
+/** Follow with a condition on tasks. */
+export const SUPERSEDE_WHERE = `
+INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at,
+  finished_at)
+SELECT id, attempt, attempt_id, outcome, worker, external_id, exit_code, error, usage, dispatched_at, started_at, finished_at
+FROM tasks WHERE attempt_id IS NOT NULL AND outcome IS NOT NULL AND`

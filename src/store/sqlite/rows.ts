@@ -1,0 +1,86 @@
+// A task row as the verbs of `advance` need it, and the insertion of new top-level rows.
+
+import type { NewRow } from "../../core/rows.ts"
+import type { TaskStatus } from "../../core/status.ts"
+import type { RowKind } from "../store.ts"
+import { limitIds, limitText } from "./limits.ts"
+import type { Tx } from "./tx.ts"
+
+export interface LoadedRow {
+  id: number
+  runSeq: number
+  node: number
+  path: string
+  kind: RowKind
+  hook: boolean
+  status: TaskStatus
+  attemptId: string | null
+  attempt: number
+  parent: number | null
+  limits: readonly number[]
+  workflowId: number
+  expanded: number
+  childrenTotal: number | null
+}
+
+const LOAD = `
+SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.attempt_id, t.attempt, t.parent_id, t.limits, t.workflow_id,
+  t.expanded, t.children_total
+FROM json_each(?) AS wanted CROSS JOIN tasks t ON t.id = wanted.value`
+
+type Columns = [
+  number,
+  number,
+  number,
+  string,
+  RowKind,
+  number,
+  TaskStatus,
+  string | null,
+  number,
+  number | null,
+  string | null,
+  number,
+  number,
+  number | null,
+]
+
+export const loadRows = (tx: Tx, ids: Iterable<number>): Map<number, LoadedRow> => {
+  const rows = new Map<number, LoadedRow>()
+  for (const c of tx.db.all<Columns>(LOAD, JSON.stringify([...ids])))
+    rows.set(c[0], {
+      id: c[0],
+      runSeq: c[1],
+      node: c[2],
+      path: c[3],
+      kind: c[4],
+      hook: c[5] === 1,
+      status: c[6],
+      attemptId: c[7],
+      attempt: c[8],
+      parent: c[9],
+      limits: limitIds(c[10]),
+      workflowId: c[11],
+      expanded: c[12],
+      childrenTotal: c[13],
+    })
+  return rows
+}
+
+const INSERT = `
+INSERT INTO tasks (run_seq, workflow_id, hook, path, status, node, kind, upstream_left, lane, priority, limits)
+SELECT ?1, ?2, ?3, '', 'pending', value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+FROM json_each(?4) ORDER BY key`
+
+export const insertRows = (tx: Tx, run: { seq: number; workflowId: number }, rows: readonly NewRow[], hook: boolean): void => {
+  if (rows.length === 0) return
+  const values = rows.map((row) => [
+    row.node,
+    row.kind,
+    row.upstreamLeft,
+    row.lane,
+    row.priority,
+    limitText(row.limits.length === 0 ? [] : tx.limits.ensure(row.limits)),
+  ])
+  tx.db.run(INSERT, run.seq, run.workflowId, hook ? 1 : 0, JSON.stringify(values))
+}

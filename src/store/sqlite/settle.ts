@@ -1,0 +1,220 @@
+// Changes, one after the other, each under its fence: the row still has that attempt id and a status that the change may
+// leave. A change whose fence is lost has no effect and is reported; so is every later one of the batch under the same fence.
+
+import type { Change, Fence } from "../../core/change.ts"
+import type { TaskEnd, TaskStatus } from "../../core/status.ts"
+import { outputColumns } from "../codec.ts"
+import { tellTask } from "./events.ts"
+import { dropInstances, expand } from "./expand.ts"
+import { limitText } from "./limits.ts"
+import type { Effects } from "./release.ts"
+import { type LoadedRow, loadRows } from "./rows.ts"
+import type { Tx } from "./tx.ts"
+
+const FROM = {
+  started: ["dispatched"],
+  end: ["dispatched", "running"],
+  retry: ["dispatched", "running"],
+  skip: ["pending"],
+  refuse: ["pending"],
+  admit: ["pending"],
+  reuse: ["pending"],
+  expand: ["pending"],
+  gather: ["pending"],
+  release: ["pending", "dispatched"],
+} as const satisfies Record<Change["kind"], readonly TaskStatus[]>
+
+export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fence[] => {
+  if (changes.length === 0) return []
+  const rows = loadRows(tx, new Set(changes.map((change) => change.row)))
+  const refused = new Map<string, Fence>()
+  for (const change of changes) {
+    const row = rows.get(change.row)
+    const lost = row === undefined || row.attemptId !== change.attemptId || refused.has(change.attemptId)
+    const from: readonly TaskStatus[] = FROM[change.kind]
+    if (lost || !from.includes(row.status) || !apply(tx, effects, row, change))
+      refused.set(change.attemptId, { row: change.row, attemptId: change.attemptId })
+  }
+  return [...refused.values()]
+}
+
+const apply = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): boolean => {
+  switch (change.kind) {
+    case "started":
+      return start(tx, row, change)
+    case "end":
+      return end(tx, effects, row, change)
+    case "retry":
+      return retry(tx, effects, row, change)
+    case "skip":
+      return judge(tx, effects, row, { status: "skipped", skip: change.skip, error: change.reason })
+    case "refuse":
+      return judge(tx, effects, row, { status: "failed", error: change.error })
+    case "reuse":
+      return judge(tx, effects, row, { status: "success", output: change.output })
+    case "gather":
+      return row.kind !== "task" && judge(tx, effects, row, change)
+    case "admit":
+      return admitRow(tx, row, change)
+    case "expand":
+      return expand(tx, effects, row, change)
+    case "release":
+      return release(tx, effects, row)
+    default:
+      return change satisfies never
+  }
+}
+
+type Of<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>
+
+const START = `
+UPDATE tasks SET status = 'running', started_at = ?, external_id = coalesce(?, external_id)
+WHERE id = ? AND attempt_id = ? AND status = 'dispatched'`
+
+const start = (tx: Tx, row: LoadedRow, change: Of<"started">): boolean => {
+  const at = tx.iso(change.at)
+  tx.db.run(START, at, change.externalId ?? null, row.id, change.attemptId)
+  row.status = "running"
+  tellTask(tx, row, { status: "running", at, attempt: row.attempt })
+  return true
+}
+
+/** A start that was not reported on its own is told before the end. */
+const tellFoldedStart = (tx: Tx, row: LoadedRow, startedAt: number | null): string | null => {
+  if (startedAt === null) return null
+  const at = tx.iso(startedAt)
+  if (row.status === "dispatched") tellTask(tx, row, { status: "running", at, attempt: row.attempt })
+  return at
+}
+
+const END = `
+UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
+  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL
+WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
+
+const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boolean => {
+  const { status, result, attemptId } = change
+  const startedAt = tellFoldedStart(tx, row, result.startedAt)
+  const finishedAt = tx.iso(result.finishedAt)
+  const [output, key, bytes] = outputColumns(result.output)
+  tx.db.run(
+    END,
+    status,
+    result.state,
+    output,
+    key,
+    bytes,
+    result.error ?? null,
+    result.exitCode ?? null,
+    result.usage === undefined ? null : JSON.stringify(result.usage),
+    result.externalId ?? null,
+    startedAt,
+    finishedAt,
+    row.id,
+    attemptId,
+  )
+  if (change.cache !== undefined && status === "success") keep(tx, row, change.cache, [output, key, bytes])
+  row.status = status
+  effects.freed(row.limits)
+  effects.ended(row, status, null, true)
+  tellTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
+  return true
+}
+
+const KEEP = `
+INSERT INTO cache (workflow_id, task, key, output, output_key, output_bytes, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (workflow_id, task, key) DO UPDATE SET
+  output = excluded.output, output_key = excluded.output_key, output_bytes = excluded.output_bytes, expires_at = excluded.expires_at`
+
+const keep = (
+  tx: Tx,
+  row: LoadedRow,
+  cache: { key: string; ttlMs: number | null },
+  [output, key, bytes]: ReturnType<typeof outputColumns>,
+): void => {
+  const task = tx.versions.get(tx.facts.get(row.runSeq).versionId).nodes[row.node]!.name
+  const inline = output === null && key === null ? "null" : output
+  const expiresAt = cache.ttlMs === null ? null : tx.iso(tx.now + cache.ttlMs)
+  tx.db.run(KEEP, row.workflowId, task, cache.key, inline, key, bytes, expiresAt)
+}
+
+const SUPERSEDE = `
+INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at,
+  finished_at)
+SELECT id, attempt, attempt_id, ?, worker, coalesce(?, external_id), ?, ?, ?, dispatched_at, coalesce(?, started_at), ?
+FROM tasks WHERE id = ?`
+
+const RETRY = `
+UPDATE tasks SET status = 'pending', attempt_id = NULL, holder = NULL, available_at = ?, failures = failures + ?, losses = losses + ?,
+  outcome = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL
+WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
+
+const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): boolean => {
+  const { result, lost } = change
+  const startedAt = tellFoldedStart(tx, row, result.startedAt)
+  const error = result.error ?? null
+  const exitCode = result.exitCode ?? null
+  const usage = result.usage === undefined ? null : JSON.stringify(result.usage)
+  const finishedAt = tx.iso(result.finishedAt)
+  tx.db.run(SUPERSEDE, result.state, result.externalId ?? null, exitCode, error, usage, startedAt, finishedAt, row.id)
+  const availableAt = change.delayMs > 0 ? tx.iso(tx.now + change.delayMs) : null
+  tx.db.run(RETRY, availableAt, lost ? 0 : 1, lost ? 1 : 0, result.state, error, exitCode, row.id, change.attemptId)
+  row.status = "pending"
+  row.attemptId = null
+  effects.freed(row.limits)
+  const told = { status: "pending", at: tx.at, attempt: row.attempt, error: result.error } as const
+  tellTask(tx, row, availableAt === null ? told : { ...told, availableAt })
+  return true
+}
+
+const JUDGE = `
+UPDATE tasks SET status = ?, skip = ?, error = ?, output = ?, output_key = ?, output_bytes = ?, finished_at = ?,
+  attempt_id = NULL, holder = NULL
+WHERE id = ? AND attempt_id = ? AND status = 'pending'`
+
+interface Verdict {
+  status: TaskEnd
+  skip?: "unmet" | "waived"
+  error?: string
+  output?: Of<"reuse">["output"]
+}
+
+/** The gate ends a row without an attempt. */
+const judge = (tx: Tx, effects: Effects, row: LoadedRow, { status, skip, error, output }: Verdict): boolean => {
+  tx.db.run(JUDGE, status, skip ?? null, error ?? null, ...outputColumns(output), tx.at, row.id, row.attemptId)
+  row.status = status
+  row.attemptId = null
+  if (row.kind !== "task" && row.expanded === 0) dropInstances(tx, effects, row, 0)
+  effects.ended(row, status, skip ?? null, true)
+  tellTask(tx, row, { status, at: tx.at, attempt: row.attempt, error })
+  return true
+}
+
+const ADMIT = `
+UPDATE tasks SET lane = ?, limits = ?, attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = ? AND status = 'pending'`
+
+const admitRow = (tx: Tx, row: LoadedRow, change: Of<"admit">): boolean => {
+  tx.db.run(ADMIT, change.lane, limitText(tx.limits.ensure(change.limits)), row.id, change.attemptId)
+  row.attemptId = null
+  return true
+}
+
+const GIVE_BACK = `
+UPDATE tasks SET status = 'pending', attempt = attempt - 1, attempt_id = NULL, holder = NULL, worker = NULL, dispatched_at = NULL
+WHERE id = ? AND attempt_id = ? AND status = 'dispatched'`
+
+const GIVE_BACK_GATE = `
+UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = ? AND status = 'pending'`
+
+const release = (tx: Tx, effects: Effects, row: LoadedRow): boolean => {
+  if (row.status === "pending") tx.db.run(GIVE_BACK_GATE, row.id, row.attemptId)
+  else {
+    tx.db.run(GIVE_BACK, row.id, row.attemptId)
+    row.status = "pending"
+    row.attempt--
+    effects.freed(row.limits)
+    tellTask(tx, row, { status: "pending", at: tx.at, attempt: row.attempt })
+  }
+  row.attemptId = null
+  return true
+}

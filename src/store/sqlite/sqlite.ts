@@ -1,0 +1,111 @@
+// The store on SQLite: one connection, every write through the group-committing writer, reads straight from the connection
+// (between transactions, so they see what is committed).
+
+import { iso } from "../../core/ports.ts"
+import type { Clock, Random } from "../../core/ports.ts"
+import type { HolderRow, Store } from "../store.ts"
+import { advance, type Turns } from "./advance.ts"
+import { requestCancel, setPaused } from "./control.ts"
+import { createRuns } from "./create.ts"
+import { Database } from "./database.ts"
+import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
+import { migrate } from "./migrations.ts"
+import { expiredRuns, removeRun } from "./retention.ts"
+import { retryRun } from "./retry.ts"
+import { RunFacts } from "./run-facts.ts"
+import { getRun, listRuns } from "./run-reads.ts"
+import { getCached, getTask, instanceOutputs, listAttempts, listNodes, listTasks, pastDurations } from "./task-reads.ts"
+import { newTx, type Session, type Tx } from "./tx.ts"
+import { Versions } from "./versions.ts"
+import { boundWal } from "./wal.ts"
+import { openWake } from "./wake.ts"
+import { putWorkflow } from "./workflows.ts"
+import { whileBusy, Writer } from "./writer.ts"
+
+export interface SqliteOptions {
+  /** A file, or `:memory:`. */
+  path: string
+  clock: Clock
+  random: Random
+  /** Whether a holder's process is gone for sure; never, when not given. */
+  isDead?: (holder: HolderRow) => boolean
+  /** Runs a flush of the write queue later; `setImmediate` when not given, so that calls of one turn share a commit. */
+  schedule?: (flush: () => void) => void
+}
+
+export interface SqliteStore extends Store {
+  /** Transactions committed so far. */
+  readonly commits: number
+}
+
+export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> => {
+  const { path, clock, random, isDead = () => false } = options
+  const db = new Database(path)
+  await whileBusy(db, () => db.configure())
+  const session: Session = { db, clock, random, versions: new Versions(db), facts: new RunFacts(db) }
+  const wake = path === ":memory:" ? null : openWake(path, random.hex128())
+  const turns: Turns = { work: { workflowId: 0 }, gate: { workflowId: 0 } }
+  const forget = (): void => {
+    session.versions.clear()
+    session.facts.clear()
+  }
+  let wakeOthers = false
+  const writer = new Writer(db, {
+    committed: () => {
+      if (wakeOthers) wake?.touch()
+      wakeOthers = false
+      boundWal(db, writer.commits)
+    },
+    rolledBack: forget,
+    schedule: options.schedule ?? setImmediate,
+  })
+  const write = <T>(work: (tx: Tx) => T): Promise<T> =>
+    writer.write(() => {
+      const tx = newTx(session)
+      const value = work(tx)
+      tx.limits.save()
+      wakeOthers ||= tx.wakeOthers
+      return value
+    })
+  const read = <T>(work: (session: Session) => T): Promise<T> => whileBusy(db, () => work(session))
+
+  return {
+    kind: "sqlite",
+    leases: false,
+    get commits() {
+      return writer.commits
+    },
+    migrate: () => whileBusy(db, () => migrate(db)),
+    close: async () => {
+      await writer.close()
+      wake?.close()
+      if (db.open) db.close()
+    },
+    putWorkflow: (input) => write((tx) => putWorkflow(tx, input)),
+    compiled: (versionId) => read(({ versions }) => versions.get(versionId)),
+    compiledNow: (versionId) => session.versions.get(versionId),
+    advance: (batch) => write((tx) => advance(tx, batch, turns)),
+    onWake: (listener) => wake?.listen(listener),
+    createRuns: (runs) => write((tx) => createRuns(tx, runs)),
+    requestCancel: (runId, reason) => write((tx) => requestCancel(tx, runId, reason)),
+    setPaused: (runId, paused) => write((tx) => setPaused(tx, runId, paused)),
+    retryRun: (runId, plan) => write((tx) => retryRun(tx, runId, plan)),
+    registerHolder: (holder) => write((tx) => registerHolder(tx, holder)),
+    renewHolder: (id, leaseMs) => write((tx) => renewHolder(tx, id, leaseMs)),
+    removeHolder: (id) => write((tx) => removeHolder(tx, id)),
+    heldBy: (id) => read((s) => heldBy(s, id)),
+    listHolders: () => read(listHolders),
+    reapHolders: (limit) => write((tx) => reapHolders(tx, limit, isDead)),
+    getRun: (runId) => read((s) => getRun(s, runId)),
+    listRuns: (query) => read((s) => listRuns(s, query)),
+    listTasks: (query) => read((s) => listTasks(s, query)),
+    getTask: (query) => read((s) => getTask(s, query)),
+    listNodes: (runId) => read((s) => listNodes(s, runId)),
+    listAttempts: (row) => read((s) => listAttempts(s, row)),
+    instanceOutputs: (query) => read((s) => instanceOutputs(s, query)),
+    getCached: (query) => read((s) => getCached(s, query, iso(clock.now()))),
+    pastDurations: (workflow) => read((s) => pastDurations(s, workflow)),
+    expiredRuns: (query) => read((s) => expiredRuns(s, query)),
+    removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
+  }
+}

@@ -1,0 +1,48 @@
+// What every verb gets: the connection inside a transaction, the instant it stands for, and what was read before.
+
+import { type Clock, iso, type Random } from "../../core/ports.ts"
+import type { StoreEvent } from "../store.ts"
+import type { Database } from "./database.ts"
+import { LimitBook } from "./limits.ts"
+import type { RunFacts } from "./run-facts.ts"
+import type { Versions } from "./versions.ts"
+
+/** What lives as long as the store. */
+export interface Session {
+  db: Database
+  clock: Clock
+  random: Random
+  versions: Versions
+  facts: RunFacts
+}
+
+/** What lives as long as one operation. */
+export interface Tx extends Session {
+  /** Epoch milliseconds, and the same as text: the time of everything that this transaction writes. */
+  now: number
+  at: string
+  /** An instant as text; results of one batch mostly share theirs. */
+  iso: (ms: number) => string
+  limits: LimitBook
+  events: StoreEvent[]
+  /** Other processes on this file may have something to do after the commit. */
+  wakeOthers: boolean
+}
+
+export const newTx = (session: Session): Tx => {
+  const now = session.clock.now()
+  const text = isoMemo()
+  return { ...session, now, at: text(now), iso: text, limits: new LimitBook(session.db), events: [], wakeOthers: false }
+}
+
+const isoMemo = (): ((ms: number) => string) => {
+  let last = Number.NaN
+  let text = ""
+  return (ms) => {
+    if (ms !== last) {
+      last = ms
+      text = iso(ms)
+    }
+    return text
+  }
+}
