@@ -22,6 +22,9 @@ const load = (): NonNullable<typeof loaded> => {
   return loaded
 }
 
+/** Loads the library now, for whoever wants the time spent beforehand. */
+export const warmUp = (): void => void load()
+
 /** Calls whose cost is not bounded by the size of what goes in: a regular expression, and texts that multiply. */
 const UNBOUNDED_CALLS = new Set(["matches", "replace", "format"])
 
