@@ -75,25 +75,23 @@ export class FileObjectStore implements ObjectStore {
   }
 
   async deletePrefix(prefix: string): Promise<void> {
-    const folder = join(this.root, checkPrefix(prefix))
-    if (folder === join(this.root, "/")) throw new Error("a prefix to delete must not be empty")
+    if (prefix === "") throw new Error("the prefix to delete must not be empty")
+    const folder = join(this.root, checkPrefix(prefix).slice(0, -1))
     await rm(folder, { recursive: true, force: true })
     await this.#removeEmptyParents(dirname(folder))
   }
 
   async check(): Promise<void> {
-    const key = `check/${randomBytes(8).toString("hex")}`
+    const prefix = `check-${randomBytes(8).toString("hex")}/`
     try {
-      await this.put(key, "ok")
-      const back = await this.get(key)
+      await this.put(`${prefix}probe`, "ok")
+      const back = await this.get(`${prefix}probe`)
+      await this.deletePrefix(prefix)
       if (back === null || Buffer.from(back).toString() !== "ok")
         throw new Error("the probe did not come back as it was written")
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       throw new Error(`the object store in ${this.root} cannot be used: ${reason}`, { cause: error })
-    } finally {
-      await rm(this.localPath(key), { force: true })
-      await this.#removeEmptyParents(dirname(this.localPath(key)))
     }
   }
 

@@ -1,0 +1,137 @@
+// Writes an attempt's log as native/log-file.c does, for the helper in JavaScript: raw bytes, then their index record; whole lines together
+// per stream; a partial line at the latest after 250 ms or 64 KiB; files made at the first byte.
+
+import { closeSync, mkdirSync, openSync, writeSync } from "node:fs"
+import { constants } from "node:os"
+import { dirname } from "node:path"
+
+const LINE_BUFFER = 65_536
+const PARTIAL_MS = 250
+const RECORD_BYTES = 24
+const NEWLINE = 0x0a
+
+export interface LastLine {
+  offset: number
+  length: number
+  split: boolean
+}
+
+interface Pending {
+  bytes: Buffer
+  timer: NodeJS.Timeout | null
+}
+
+const NO_LINE: LastLine = { offset: 0, length: 0, split: false }
+
+export class LogWriter {
+  readonly #path: string
+  readonly #pending: [Pending, Pending] = [
+    { bytes: Buffer.alloc(0), timer: null },
+    { bytes: Buffer.alloc(0), timer: null },
+  ]
+  #files: { log: number; index: number } | null = null
+  #open: LastLine = NO_LINE
+  #openBlank = true
+  /** Last whole non-blank line of stdout. */
+  last: LastLine = NO_LINE
+  size = 0
+  /** The rest of the log is dropped after a failed write: a full disk must not stop the task. */
+  errno = 0
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** `stream`: 1 stdout, 2 stderr. */
+  add(stream: 1 | 2, data: Buffer): void {
+    const pending = this.#pending[stream - 1]!
+    const bytes = pending.bytes.length > 0 ? Buffer.concat([pending.bytes, data]) : data
+    const whole = bytes.lastIndexOf(NEWLINE) + 1
+    const out = bytes.length - whole >= LINE_BUFFER ? bytes.length : whole
+    if (out > 0) {
+      if (pending.timer !== null) clearTimeout(pending.timer)
+      pending.timer = null
+      this.#put(stream, bytes.subarray(0, out))
+    }
+    pending.bytes = Buffer.from(bytes.subarray(out))
+    if (pending.bytes.length > 0) pending.timer ??= setTimeout(() => this.#flush(stream), PARTIAL_MS)
+  }
+
+  close(): void {
+    this.#flush(1)
+    this.#flush(2)
+    if (this.#open.length > 0 && !this.#openBlank) this.last = this.#open
+    if (this.#files === null) return
+    closeSync(this.#files.log)
+    closeSync(this.#files.index)
+  }
+
+  #flush(stream: 1 | 2): void {
+    const pending = this.#pending[stream - 1]!
+    if (pending.timer !== null) clearTimeout(pending.timer)
+    pending.timer = null
+    if (pending.bytes.length > 0) this.#put(stream, pending.bytes)
+    pending.bytes = Buffer.alloc(0)
+  }
+
+  #put(stream: 1 | 2, bytes: Buffer): void {
+    if (this.errno !== 0) return
+    const record = Buffer.alloc(RECORD_BYTES)
+    record.writeBigUInt64LE(BigInt(this.size), 0)
+    record.writeBigUInt64LE(BigInt(Date.now()), 8)
+    record.writeUInt32LE(bytes.length, 16)
+    record.writeUInt32LE(stream, 20)
+    try {
+      this.#files ??= this.#create()
+      writeAll(this.#files.log, bytes)
+      writeAll(this.#files.index, record)
+    } catch (error) {
+      const errno = error instanceof Error && "errno" in error ? Number(error.errno) : 0
+      this.errno = Math.abs(errno) || constants.errno.EIO
+      return
+    }
+    if (stream === 1) this.#note(bytes, this.size)
+    this.size += bytes.length
+  }
+
+  #create(): { log: number; index: number } {
+    mkdirSync(dirname(this.#path), { recursive: true })
+    return { log: openSync(this.#path, "a"), index: openSync(`${this.#path}.idx`, "a") }
+  }
+
+  /** Remembers where the last non-blank line lies, going backwards through what was written at `offset`. */
+  #note(bytes: Buffer, offset: number): void {
+    const end = bytes.lastIndexOf(NEWLINE)
+    for (let stop = end; stop >= 0;) {
+      const start = stop === 0 ? 0 : bytes.lastIndexOf(NEWLINE, stop - 1) + 1
+      const continues = start === 0 && this.#open.length > 0
+      if (!isBlank(bytes.subarray(start, stop)) || (continues && !this.#openBlank)) {
+        this.last = continues ? this.#joined(offset, stop) : { offset: offset + start, length: stop - start, split: false }
+        break
+      }
+      stop = start - 1
+    }
+    if (end >= 0) this.#open = NO_LINE
+    const rest = bytes.subarray(end + 1)
+    if (rest.length === 0) return
+    if (this.#open.length === 0) {
+      this.#open = { offset: offset + end + 1, length: rest.length, split: false }
+      this.#openBlank = isBlank(rest)
+    } else {
+      this.#open = this.#joined(offset, rest.length)
+      this.#openBlank &&= isBlank(rest)
+    }
+  }
+
+  /** The open line with `length` more bytes that lie at `offset`. */
+  #joined(offset: number, length: number): LastLine {
+    const split = this.#open.split || this.#open.offset + this.#open.length !== offset
+    return { offset: this.#open.offset, length: this.#open.length + length, split }
+  }
+}
+
+const isBlank = (bytes: Buffer): boolean => bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))
+
+const writeAll = (file: number, bytes: Buffer): void => {
+  for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done)
+}
