@@ -1,0 +1,398 @@
+// Fences, starts, ends, retries, releases.
+
+import { describe, expect, it } from "vitest"
+import type { Change } from "../../core/change.ts"
+import type { AttemptId } from "../../core/ids.ts"
+import { iso } from "../../core/ports.ts"
+import { workflow } from "../../core/testing.ts"
+import { BEGIN, fence, names, type Open, setup } from "./world.ts"
+
+const one = workflow({ a: {} })
+const pair = workflow({ a: {}, b: { after: ["a"] } })
+
+export const attemptTests = (open: Open): void => {
+  describe("a claim", () => {
+    it("makes a row dispatched under a fresh attempt id, counted, with its holder's name", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      const [claim] = await world.claim()
+      expect(claim).toMatchObject({ node: 0, path: "", kind: "task", attempt: 1, failures: 0, losses: 0, runId: run.id })
+      expect(await world.task(run.id, "a")).toMatchObject({
+        status: "dispatched",
+        attempt: 1,
+        attemptId: claim!.attemptId,
+        worker: "first",
+        dispatchedAt: iso(BEGIN),
+      })
+    })
+
+    it("takes a row once, and no more than was asked for", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: {}, c: {} }))
+      expect(await world.claim(2)).toHaveLength(2)
+      expect(await world.claim(2)).toHaveLength(1)
+      expect(await world.claim(2)).toHaveLength(0)
+    })
+
+    it("takes only from the lanes it names", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: { queue: "gpu" }, b: { labels: ["x", "y"] }, c: {} }))
+      expect(names(world, (await world.turn({ claim: 9, lanes: ["q:gpu"] })).claims)).toEqual(["a"])
+      expect(names(world, (await world.turn({ claim: 9, lanes: ["q:default|x,y", "q:default"] })).claims)).toEqual(["b", "c"])
+    })
+
+    it("leaves rows of a private run to whoever names its lanes", async () => {
+      const world = await setup(open)
+      const run = await world.start(one, { private: true })
+      expect(await world.claim()).toEqual([])
+      expect((await world.turn({ claim: 9, lanes: [`p:${run.id}:w`] })).claims).toHaveLength(1)
+    })
+
+    it("carries its run", async () => {
+      const world = await setup(open)
+      const params = { day: "monday", list: [1, { a: null }] }
+      const input = {
+        params,
+        priority: 7,
+        logicalDate: "2026-01-01T00:00:00.000Z",
+        workingDir: "here",
+        trigger: "webhook",
+      } as const
+      const run = await world.start(one, input)
+      const [claim] = await world.claim()
+      expect(claim).toMatchObject({ runSeq: run.seq, workflowId: run.workflowId, versionId: run.versionId, priority: 7 })
+      expect(claim!.run).toEqual({
+        workflow: "test",
+        params,
+        trigger: "webhook",
+        priority: 7,
+        logicalDate: input.logicalDate,
+        createdAt: iso(BEGIN),
+        private: false,
+        workingDir: "here",
+        cancelling: null,
+        status: "running",
+        error: null,
+      })
+    })
+
+    it("carries the state and output of what the task needs, and nothing else", async () => {
+      const world = await setup(open)
+      const flow = workflow({ a: {}, b: {}, c: { after: ["a"] }, d: { after: ["c"], needs: [0, 2] } })
+      await world.start(flow)
+      const [a, b] = await world.claim()
+      const [c] = (await world.turn({ changes: [world.ended(a!, "success", { rows: [1, 2] }), world.ended(b!)], claim: 9 }))
+        .claims
+      expect(c!.needs).toEqual(new Map([[0, { status: "success", output: { inline: { rows: [1, 2] } } }]]))
+      const output = { key: "runs/x/output.json", bytes: 70_000 }
+      const result = { state: "success", startedAt: BEGIN, finishedAt: BEGIN, output } as const
+      const [d] = (await world.turn({ changes: [{ ...fence(c!), kind: "end", status: "success", result }], claim: 9 })).claims
+      expect(d!.needs).toEqual(
+        new Map([
+          [0, { status: "success", output: { inline: { rows: [1, 2] } } }],
+          [2, { status: "success", output }],
+        ]),
+      )
+    })
+
+    it("tells an output that is null from none", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
+      const [a, b] = await world.claim()
+      const [c] = (await world.turn({ changes: [world.ended(a!, "success", null), world.ended(b!)], claim: 9 })).claims
+      expect([...c!.needs.values()].map(({ output }) => output)).toEqual([{ inline: null }, null])
+    })
+
+    it("is refused to a holder that nobody registered", async () => {
+      const world = await setup(open)
+      await world.start(one)
+      const stranger = "0198f000-0000-7000-8000-00000000dead" as typeof world.holder
+      expect((await world.turn({ holder: stranger, claim: 9, gate: 9 })).claims).toEqual([])
+      expect(await world.claim()).toHaveLength(1)
+    })
+  })
+
+  describe("a start", () => {
+    it("makes a dispatched row running, with the holder's time", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      const [claim] = await world.claim()
+      const at = BEGIN + 1234
+      const { events } = await world.turn({ changes: [{ ...fence(claim!), kind: "started", at, externalId: "pid 7" }] })
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "running", startedAt: iso(at), externalId: "pid 7" })
+      expect(events).toEqual([{ type: "task", runId: run.id, task: "a", path: "", attempt: 1, status: "running", at: iso(at) }])
+    })
+
+    it("that is folded into the end is written and told before it", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      const [claim] = await world.claim()
+      world.clock.pass(5000)
+      const result = { state: "success", startedAt: BEGIN + 1000, finishedAt: BEGIN + 3000 } as const
+      const { events } = await world.turn({ changes: [{ ...fence(claim!), kind: "end", status: "success", result }] })
+      expect(events.map(({ type, status, at }) => [type, status, at])).toEqual([
+        ["task", "running", iso(BEGIN + 1000)],
+        ["task", "success", iso(BEGIN + 3000)],
+        ["run", "success", iso(BEGIN + 5000)],
+      ])
+      expect(await world.task(run.id, "a")).toMatchObject({ startedAt: iso(BEGIN + 1000), finishedAt: iso(BEGIN + 3000) })
+    })
+
+    it("is told once, also in the batch that ends it", async () => {
+      const world = await setup(open)
+      await world.start(one)
+      const [claim] = await world.claim()
+      const { events } = await world.turn({
+        changes: [{ ...fence(claim!), kind: "started", at: BEGIN }, world.ended(claim!)],
+      })
+      expect(events.map(({ status }) => status)).toEqual(["running", "success", "success"])
+    })
+  })
+
+  describe("an end", () => {
+    it("keeps all that the result says, and the attempt id for its log", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      const [claim] = await world.claim()
+      const usage = { maxRssBytes: 5_000_000, cpuUserMs: 12, signal: "SIGKILL" }
+      const result = {
+        state: "timeout",
+        startedAt: BEGIN,
+        finishedAt: BEGIN + 9,
+        output: { inline: { half: true } },
+        error: "took too long",
+        exitCode: 137,
+        externalId: "pid 9",
+        usage,
+      } as const
+      await world.turn({ changes: [{ ...fence(claim!), kind: "end", status: "failed", result }] })
+      expect(await world.task(run.id, "a")).toMatchObject({
+        status: "failed",
+        outcome: "timeout",
+        attemptId: claim!.attemptId,
+        output: { inline: { half: true } },
+        error: "took too long",
+        exitCode: 137,
+        externalId: "pid 9",
+        usage,
+        worker: "first",
+        finishedAt: iso(BEGIN + 9),
+      })
+      expect(await world.store.heldBy(world.holder)).toEqual([])
+    })
+
+    it("is applied once", async () => {
+      const world = await setup(open)
+      const run = await world.start(pair)
+      const [a] = await world.claim()
+      const first = await world.turn({ changes: [world.ended(a!), world.ended(a!)] })
+      expect(first.refused).toEqual([fence(a!)])
+      const second = await world.turn({ changes: [world.ended(a!, "failed")] })
+      expect(second).toMatchObject({ refused: [fence(a!)], events: [], closed: [] })
+      expect(await world.statuses(run.id)).toEqual({ a: "success", b: "pending" })
+      expect((await world.run(run.id)).tasks).toMatchObject({ pending: 1, success: 1, failed: 0 })
+    })
+  })
+
+  describe("a stale attempt", () => {
+    it("changes nothing: no status, no release, no counter", async () => {
+      const world = await setup(open)
+      const run = await world.start(pair)
+      const [old] = await world.claim()
+      await world.turn({ changes: [world.again(old!, 0, "lost")] })
+      const [live] = await world.claim()
+      const before = await world.run(run.id)
+      const answer = await world.turn({
+        changes: [
+          { ...fence(old!), kind: "started", at: BEGIN },
+          world.ended(old!),
+          world.again(old!, 0),
+          { ...fence(old!), kind: "release" },
+        ],
+      })
+      expect(answer).toMatchObject({ refused: [fence(old!)], events: [], closed: [] })
+      expect(await world.run(run.id)).toEqual(before)
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "dispatched", attemptId: live!.attemptId, losses: 1 })
+      expect(await world.task(run.id, "b")).toMatchObject({ status: "pending", upstreamLeft: 1 })
+      expect((await world.turn({ changes: [world.ended(live!)] })).refused).toEqual([])
+    })
+
+    it("of a row that never was is refused", async () => {
+      const world = await setup(open)
+      const nobody = { row: 987_654, attemptId: "0198f000-0000-7000-8000-000000000000" as AttemptId }
+      expect((await world.turn({ changes: [world.ended(nobody)] })).refused).toEqual([nobody])
+    })
+
+    it("takes the later changes under its fence down with it", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      const [claim] = await world.claim()
+      await world.turn({ changes: [{ ...fence(claim!), kind: "started", at: BEGIN }] })
+      // A second start is refused, since the row is running already.
+      const changes = [{ ...fence(claim!), kind: "started", at: BEGIN } as const, world.ended(claim!)]
+      expect((await world.turn({ changes })).refused).toEqual([fence(claim!)])
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "running" })
+    })
+
+    it("does not hinder the other changes of its batch", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {}, b: {} }))
+      const [a, b] = await world.claim()
+      await world.turn({ changes: [world.ended(a!)] })
+      expect((await world.turn({ changes: [world.ended(a!), world.ended(b!)] })).refused).toEqual([fence(a!)])
+      expect(await world.run(run.id)).toMatchObject({ status: "success" })
+    })
+
+    it("of the gate is refused after the row was given to another", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: { if: "true" } }))
+      const [old] = await world.gate()
+      await world.turn({ changes: [{ ...fence(old!), kind: "release" }] })
+      const [live] = await world.gate()
+      const stale: Change[] = [
+        { ...fence(old!), kind: "skip", skip: "waived", reason: "" },
+        { ...fence(old!), kind: "admit", lane: "q:default", limits: [] },
+      ]
+      for (const change of stale) expect((await world.turn({ changes: [change] })).refused).toEqual([fence(old!)])
+      const admitted: Change = { ...fence(live!), kind: "admit", lane: "q:default", limits: [] }
+      expect((await world.turn({ changes: [admitted], claim: 1 })).claims).toHaveLength(1)
+    })
+
+    it("of a claim for work is no verdict, nor the other way round", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: { if: "true" } }))
+      const { claims, gates } = await world.turn({ claim: 1, gate: 1 })
+      const wrong = [
+        { ...fence(claims[0]!), kind: "refuse", error: "no" } as const,
+        { ...fence(claims[0]!), kind: "reuse", output: { inline: 1 } } as const,
+        world.ended(gates[0]!),
+        { ...fence(gates[0]!), kind: "started", at: BEGIN } as const,
+      ]
+      for (const change of wrong) expect((await world.turn({ changes: [change] })).refused).toEqual([fence(change)])
+    })
+  })
+
+  describe("a retry", () => {
+    it("is available after its delay, not before", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      const [claim] = await world.claim()
+      const { events, nextDueMs } = await world.turn({ changes: [world.again(claim!, 5000)], claim: 9 })
+      expect(nextDueMs).toBe(5000)
+      expect(events.at(-1)).toMatchObject({ status: "pending", attempt: 1, availableAt: iso(BEGIN + 5000), error: "it broke" })
+      world.clock.pass(4999)
+      expect(await world.turn({ claim: 9 })).toMatchObject({ claims: [], nextDueMs: 1 })
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "pending", availableAt: iso(BEGIN + 5000), failures: 1 })
+      world.clock.pass(1)
+      const { claims, nextDueMs: after } = await world.turn({ claim: 9 })
+      expect(claims[0]).toMatchObject({ attempt: 2, failures: 1, losses: 0 })
+      expect(claims[0]!.attemptId).not.toBe(claim!.attemptId)
+      expect(after).toBeNull()
+    })
+
+    it("without a delay is ready in the same turn", async () => {
+      const world = await setup(open)
+      await world.start(one)
+      const [claim] = await world.claim()
+      expect((await world.turn({ changes: [world.again(claim!, 0)], claim: 9 })).claims[0]).toMatchObject({ attempt: 2 })
+    })
+
+    it("counts losses apart from failures", async () => {
+      const world = await setup(open)
+      await world.start(one)
+      const [first] = await world.claim()
+      const [second] = (await world.turn({ changes: [world.again(first!, 0, "lost")], claim: 9 })).claims
+      expect(second).toMatchObject({ failures: 0, losses: 1 })
+      const [third] = (await world.turn({ changes: [world.again(second!, 0)], claim: 9 })).claims
+      expect(third).toMatchObject({ failures: 1, losses: 1, attempt: 3 })
+    })
+
+    it("keeps the attempt that it supersedes", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      const [claim] = await world.claim()
+      await world.turn({ changes: [{ ...fence(claim!), kind: "started", at: BEGIN + 5, externalId: "pid 1" }] })
+      await world.turn({ changes: [world.again(claim!, 0)] })
+      const { row, outcome, attemptId } = await world.task(run.id, "a")
+      expect({ outcome, attemptId }).toEqual({ outcome: "failed", attemptId: null })
+      expect(await world.store.listAttempts(row)).toEqual([
+        {
+          attempt: 1,
+          attemptId: claim!.attemptId,
+          state: "failed",
+          worker: "first",
+          externalId: "pid 1",
+          exitCode: 3,
+          error: "it broke",
+          usage: null,
+          dispatchedAt: iso(BEGIN),
+          startedAt: iso(BEGIN),
+          finishedAt: iso(BEGIN),
+        },
+      ])
+    })
+
+    it("of more than a thousand rows at once is taken up in several turns", async () => {
+      const world = await setup(open)
+      const tasks = Object.fromEntries(Array.from({ length: 1500 }, (_, i) => [`t${i}`, {}]))
+      await world.start(workflow(tasks))
+      const first = await world.claim(1000)
+      const rest = await world.claim(1000)
+      await world.turn({ changes: first.map((claim) => world.again(claim, 1000)) })
+      await world.turn({ changes: rest.map((claim) => world.again(claim, 1000)) })
+      world.clock.pass(1000)
+      expect((await world.turn()).more).toBe(true)
+      expect((await world.turn()).more).toBe(false)
+      expect(await world.claim(1000)).toHaveLength(1000)
+      expect(await world.claim(1000)).toHaveLength(500)
+    })
+  })
+
+  describe("a release", () => {
+    it("of work gives the row back as it was, the attempt not counted", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      const [claim] = await world.claim()
+      await world.turn({ changes: [{ ...fence(claim!), kind: "release" }] })
+      expect(await world.task(run.id, "a")).toMatchObject({
+        status: "pending",
+        attempt: 0,
+        attemptId: null,
+        worker: null,
+        dispatchedAt: null,
+      })
+      expect((await world.claim())[0]).toMatchObject({ attempt: 1, failures: 0, losses: 0 })
+    })
+
+    it("of what has started is refused", async () => {
+      const world = await setup(open)
+      await world.start(one)
+      const [claim] = await world.claim()
+      await world.turn({ changes: [{ ...fence(claim!), kind: "started", at: BEGIN }] })
+      expect((await world.turn({ changes: [{ ...fence(claim!), kind: "release" }] })).refused).toEqual([fence(claim!)])
+    })
+
+    it("of the gate lets it be judged again", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: { if: "true" } }))
+      const [gate] = await world.gate()
+      expect(await world.gate()).toEqual([])
+      await world.turn({ changes: [{ ...fence(gate!), kind: "release" }] })
+      expect(await world.gate()).toHaveLength(1)
+    })
+  })
+
+  it("answers an empty turn with nothing", async () => {
+    const world = await setup(open)
+    expect(await world.turn({ claim: 9, gate: 9 })).toEqual({
+      refused: [],
+      claims: [],
+      gates: [],
+      cancelling: [],
+      closed: [],
+      events: [],
+      more: false,
+      nextDueMs: null,
+    })
+  })
+}

@@ -1,0 +1,14 @@
+// Every store is held to this suite: `storeSuite("sqlite", open)`. Differences between backends are declared by what `open`
+// gives (see `Opened`) and by `store.leases`.
+
+import { describe } from "vitest"
+import { attemptTests } from "./attempts.ts"
+import { gateTests } from "./gate.ts"
+import type { Open } from "./world.ts"
+
+export const storeSuite = (name: string, open: Open): void => {
+  describe(`the store on ${name}`, () => {
+    attemptTests(open)
+    gateTests(open)
+  })
+}

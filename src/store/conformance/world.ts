@@ -1,0 +1,186 @@
+// What a test of a store has at hand: a fresh store under a clock that stands still, and short words for what an engine does.
+
+import { onTestFinished } from "vitest"
+import type { Change, Output } from "../../core/change.ts"
+import { type HolderId, newHolderId, newRunId, type RunId } from "../../core/ids.ts"
+import type { Json } from "../../core/json.ts"
+import type { Clock, Random } from "../../core/ports.ts"
+import type { AttemptState, TaskStatus } from "../../core/status.ts"
+import type { CompiledWorkflow } from "../../core/workflow.ts"
+import type { Advanced, Claim, NewRun, RunRow, Store, StoredVersion, TaskRow } from "../store.ts"
+
+export interface Opened {
+  store: Store
+  close(): Promise<void>
+  /** For stores without leases: makes the judge say that this holder is dead. */
+  kill?: (holder: HolderId) => void
+}
+
+export type Open = (options: { clock: Clock; random: Random }) => Promise<Opened>
+
+export const BEGIN = Date.parse("2026-03-01T00:00:00.000Z")
+export const LEASE_MS = 10_000
+export const WORK = "q:default"
+export const GATE = "g"
+
+export interface TestClock extends Clock {
+  pass(ms: number): void
+}
+
+/** Stands still until told. */
+export const testClock = (): TestClock => {
+  let now = BEGIN
+  return { now: () => now, after: () => () => undefined, pass: (ms) => void (now += ms) }
+}
+
+/** The same numbers for the same seed. */
+export const seededRandom = (seed: number): Random => {
+  let state = seed >>> 0
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let t = state
+    t = Math.imul(t ^ (t >>> 15), t | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+  const word = (): string =>
+    Math.floor(next() * 4_294_967_296)
+      .toString(16)
+      .padStart(8, "0")
+  return { next, hex128: () => word() + word() + word() + word() }
+}
+
+export interface TurnInput {
+  holder?: HolderId
+  changes?: Change[]
+  /** How many to take; none when not given. */
+  claim?: number
+  gate?: number
+  lanes?: string[]
+  gateLanes?: string[]
+}
+
+export type World = Awaited<ReturnType<typeof setup>>
+
+export const setup = async (open: Open, seed = 1) => {
+  const clock = testClock()
+  const random = seededRandom(seed)
+  const { store, close, kill } = await open({ clock, random })
+  onTestFinished(close)
+  const holder = newHolderId(clock.now(), random.hex128())
+
+  const register = async (id: HolderId, name: string): Promise<HolderId> => {
+    await store.registerHolder({ id, kind: "server", name, leaseMs: LEASE_MS, process: name, runId: null })
+    return id
+  }
+  await register(holder, "first")
+
+  const newRun = (version: StoredVersion, input: Partial<NewRun> = {}): NewRun => ({
+    id: newRunId(clock.now(), random.hex128()),
+    workflowId: version.workflowId,
+    versionId: version.versionId,
+    trigger: "manual",
+    params: {},
+    priority: null,
+    logicalDate: null,
+    idempotencyKey: null,
+    private: false,
+    workingDir: null,
+    ...input,
+  })
+
+  const deploy = (compiled: CompiledWorkflow): Promise<StoredVersion> =>
+    store.putWorkflow({ compiled, hash: JSON.stringify(compiled), source: "", deploy: true })
+
+  const turn = (input: TurnInput = {}): Promise<Advanced> =>
+    store.advance({
+      holder: input.holder ?? holder,
+      changes: input.changes ?? [],
+      claim: { lanes: input.lanes ?? [WORK], limit: input.claim ?? 0 },
+      gate: { lanes: input.gateLanes ?? [GATE], limit: input.gate ?? 0 },
+    })
+
+  return {
+    store,
+    clock,
+    random,
+    holder,
+    newRun,
+    deploy,
+    turn,
+
+    /** Another holder, live. */
+    join: (name: string): Promise<HolderId> => register(newHolderId(clock.now(), random.hex128()), name),
+
+    /** That holder is dead now; the first one lives on. */
+    die: async (id: HolderId): Promise<void> => {
+      if (kill !== undefined) return kill(id)
+      clock.pass(LEASE_MS + 1)
+      await store.renewHolder(holder, LEASE_MS)
+    },
+
+    start: async (compiled: CompiledWorkflow, input: Partial<NewRun> = {}): Promise<RunRow> => {
+      const version = await deploy(compiled)
+      return (await store.createRuns([newRun(version, input)]))[0]!.run
+    },
+
+    /** Everything ready in the work lane, or the gate's, as one batch. */
+    claim: async (limit = 1000): Promise<Claim[]> => (await turn({ claim: limit })).claims,
+    gate: async (limit = 1000): Promise<Claim[]> => (await turn({ gate: limit })).gates,
+
+    /** The clock's time as a result has it. */
+    ended: (claim: Fenced, status: "success" | "failed" | "cancelled" = "success", output?: Json): Change => ({
+      kind: "end",
+      row: claim.row,
+      attemptId: claim.attemptId,
+      status,
+      result: resultOf(clock, status, output),
+    }),
+
+    again: (claim: Fenced, delayMs: number, state: AttemptState = "failed"): Change => ({
+      kind: "retry",
+      row: claim.row,
+      attemptId: claim.attemptId,
+      delayMs,
+      lost: state === "lost",
+      result: { ...resultOf(clock, state), error: "it broke", exitCode: 3 },
+    }),
+
+    run: async (id: RunId): Promise<RunRow> => (await store.getRun(id))!,
+    task: async (runId: RunId, name: string, path = ""): Promise<TaskRow> => (await store.getTask({ runId, name, path }))!,
+    statuses: async (runId: RunId): Promise<Record<string, TaskStatus>> => {
+      const tasks = await store.listTasks({ runId, limit: 100_000 })
+      return Object.fromEntries(tasks.map(({ name, path, status }) => [path === "" ? name : `${name}[${path}]`, status]))
+    },
+  }
+}
+
+type Fenced = Pick<Claim, "row" | "attemptId">
+
+const resultOf = (clock: Clock, state: AttemptState, output?: Json) => ({
+  state,
+  startedAt: clock.now(),
+  finishedAt: clock.now(),
+  ...(output === undefined ? {} : { output: { inline: output } satisfies Output }),
+})
+
+/** The gate's part of a fence and the change's own fields. */
+export const fence = ({ row, attemptId }: Fenced) => ({ row, attemptId })
+
+/** The change that makes all instances at once. */
+export const expandAll = (claim: Fenced, items: Json[], limits: { key: string; cap: number }[] = []): Change => ({
+  ...fence(claim),
+  kind: "expand",
+  total: items.length,
+  offset: 0,
+  items,
+  lane: WORK,
+  priority: 5,
+  limits,
+})
+
+export const names = (world: World, claims: readonly Claim[]): string[] =>
+  claims.map((claim) => {
+    const { name } = world.store.compiledNow(claim.versionId).nodes[claim.node]!
+    return claim.path === "" ? name : `${name}[${claim.path}]`
+  })

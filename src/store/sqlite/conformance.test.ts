@@ -1,0 +1,17 @@
+import { storeSuite } from "../conformance/suite.ts"
+import type { Open } from "../conformance/world.ts"
+import { openSqlite } from "./sqlite.ts"
+
+const open =
+  (path: () => string): Open =>
+  async ({ clock, random }) => {
+    const dead = new Set<string>()
+    const store = await openSqlite({ path: path(), clock, random, isDead: (holder) => dead.has(holder.id) })
+    await store.migrate()
+    return { store, close: () => store.close(), kill: (holder) => void dead.add(holder) }
+  }
+
+storeSuite(
+  "SQLite in memory",
+  open(() => ":memory:"),
+)
