@@ -24,15 +24,15 @@ const RANK: Record<string, number> = {
 /** Backends are named by main.ts alone; everybody else sees the contract that lies beside them. */
 const BACKENDS: [RegExp, string][] = [
   [/^store\/[^/]+\//, "store/store.ts"],
-  [/^objects\/(?!(?:objects|errors)\.ts$)/, "objects/objects.ts"],
+  [/^objects\/(?:file|s3|gcs)(?:\.ts$|\/)/, "objects/objects.ts"],
   [/^executors\/(?!(?:executor|errors)\.ts$)/, "executors/executor.ts"],
 ]
 
 const EXEMPT = /\.test\.ts$|\/conformance\//
 const IMPORT = /(?:^|\s)(?:import|export)\b[^"'`;]*?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm
 
-/** What core may take from Node: loading a library on first use is no effect that anybody can see. */
-const PURE_BUILTINS = new Set(["node:module"])
+/** What core may take from Node: loading a library on first use and hashing have no effect that anybody can see. */
+const PURE_BUILTINS = new Set(["node:module", "node:crypto"])
 
 const IMPURE: [RegExp, string][] = [
   [/\bDate\.now\b|\bnew Date\(\)|\bperformance\./, "reads a clock"],
