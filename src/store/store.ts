@@ -21,6 +21,8 @@ import type { CompiledWorkflow } from "../core/workflow.ts"
 
 export interface Store {
   readonly kind: "sqlite" | "postgres"
+  /** Holders live by leases that they renew. False (SQLite): a judge of processes on this machine says who is dead. */
+  readonly leases: boolean
 
   /** Applies missing migrations under a lock. Refuses a schema newer than the code (`SchemaTooNew`). */
   migrate(): Promise<void>
@@ -54,6 +56,8 @@ export interface Store {
   /** Extends the lease. False: the holder was given up on; it must stop and start under a new id. */
   renewHolder(id: HolderId, leaseMs: number): Promise<boolean>
   removeHolder(id: HolderId): Promise<void>
+  /** What a holder has, gate claims too: after a call whose answer was lost, it gives back what it never got. */
+  heldBy(id: HolderId): Promise<Fence[]>
   listHolders(): Promise<HolderRow[]>
   /**
    * Marks a dead holder (`isDead`: Postgres by lease, SQLite by the judge given at open) and returns at most `limit` of the
@@ -205,6 +209,8 @@ export interface StoreEvent {
   error?: string
   /** Set for a pending task that waits for its retry. */
   availableAt?: string
+  /** Set for a fan whose instances were made: how many there are in all. The path is the fan's own. */
+  total?: number
 }
 
 /** An attempt of a dead holder: a claim without the launch data. */

@@ -1,0 +1,43 @@
+// usage: node bench/noop.ts URL [finished tasks already in the database]
+// 100 runs of 100 no-op tasks, then a chain of 1,000, through the whole engine. One JSON line.
+
+import { chain, counted, layered, makeEngine, openStore, print, put, request, tempFolder } from "./support.ts"
+import { fillHistory } from "./history.ts"
+
+const [url, history = "0"] = process.argv.slice(2)
+const folder = tempFolder()
+const target = url === "sqlite" ? `${folder.path}/ork.db` : url!
+const store = await openStore(target)
+if (history !== "0") await fillHistory(store, target, Number(history))
+const count = counted(store)
+const engine = makeEngine(store, folder.path)
+await engine.start()
+
+const wide = await put(store, layered())
+const RUNS = 100
+const started = performance.now()
+const runs = await Promise.all(Array.from({ length: RUNS }, () => engine.trigger(request(wide))))
+await Promise.all(runs.map((run) => engine.ended(run.id)))
+const seconds = (performance.now() - started) / 1000
+const tasks = RUNS * 100
+const perTask = count.transactions / tasks
+
+const STEPS = 1000
+const long = await put(store, chain(STEPS))
+const begun = performance.now()
+await engine.ended((await engine.trigger(request(long))).id)
+const step = (performance.now() - begun) / STEPS
+
+print({
+  bench: "noop",
+  store: store.kind,
+  history: Number(history),
+  tasks_per_s: Math.round(tasks / seconds),
+  transactions_per_task: perTask,
+  chain_ms_per_step: Number(step.toFixed(3)),
+  rss_mb: process.memoryUsage().rss >> 20,
+})
+await engine.stop()
+await store.close()
+folder.remove()
+process.exit(0)
