@@ -3,7 +3,9 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
+import type { ZodObject } from "zod"
 import { SETTINGS } from "../src/config.ts"
+import { taskSchema, workflowSchema } from "../src/protocol/definition.ts"
 import { orkRun, REPO, temporaryFolder } from "./support/ork.ts"
 
 const GUIDE = readFileSync(join(REPO, "docs/guide.md"), "utf8")
@@ -45,4 +47,13 @@ test("every setting is in the table of docs/operations.md", () => {
       !text.split("\n").some((line) => line.startsWith(start) && line.includes(key) && line.includes(about)),
   )
   expect(missing).toEqual([])
+})
+
+test.each([
+  ["Workflow", workflowSchema],
+  ["Task", taskSchema],
+])("every field of the %s schema is in docs/reference/definition.md", (heading, schema) => {
+  const text = readFileSync(join(REPO, "docs/reference/definition.md"), "utf8")
+  const section = text.split(/^## /m).find((part) => part.startsWith(heading)) ?? ""
+  expect(Object.keys((schema as ZodObject).shape).filter((field) => !section.includes(`\`${field}\``))).toEqual([])
 })
