@@ -116,7 +116,7 @@ const applyTask = (view: RunView, task: TaskView, event: StoreEvent, at: number)
   const path = event.path ?? ""
   const indexes = path === "" ? 0 : path.split(".").length
   const { status } = event
-  if (event.total !== undefined) task.total = (task.total ?? 0) + event.total
+  if (event.total !== undefined) task.total = event.total + (indexes === 0 ? 0 : (task.total ?? 0))
   if (status === "running") started(view, task, at)
   if (taskEnded(status)) finished(view, task, at)
   if (indexes === 0) {

@@ -41,10 +41,10 @@ export class Screen {
     this.#widths = lines.map((line) => textWidth(paint(line, false, room)))
   }
 
-  /** The last frame goes; what is written next starts at its top. */
+  /** The last frame stays; what is written next follows it. */
   close(): void {
     if (!this.#open) return
-    this.#out.write(up(this.#rows(this.size.width)) + CLEAR_BELOW + SHOW)
+    this.#out.write(SHOW)
     this.#widths = []
     this.#open = false
     process.off("exit", this.#restore)

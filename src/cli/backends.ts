@@ -1,0 +1,36 @@
+// What the command line takes from the composition root: backends by contract, opened when a command needs them.
+
+import type { Config } from "../config.ts"
+import type { Clock, Random } from "../core/ports.ts"
+import type { EngineOptions } from "../engine/ports.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { Store } from "../store/store.ts"
+
+export interface Backends {
+  clock: Clock
+  random: Random
+  /** Opened and migrated. null: there is no database yet, and `create` was not asked for. */
+  openStore(config: Config, options: { create: boolean }): Promise<Store | null>
+  openObjects(config: Config): Promise<ObjectStore>
+  engineParts(config: Config, objects: ObjectStore): Promise<Pick<EngineOptions, "executors" | "evaluator">>
+  /** How this process is known to others, and whether the one so described still lives. */
+  processIdentity(): string
+  processAlive(identity: string): boolean
+  inspect(config: Config): Promise<Inspection>
+}
+
+/** What `ork doctor` asks of the backends. */
+export interface Inspection {
+  spawn: { helper: string; reason: string | null; isolation: string; cgroups: string } | { problem: string }
+  sqlite: string
+}
+
+/** What every command gets. */
+export interface Context {
+  backends: Backends
+  env: { [name: string]: string | undefined }
+  cwd: string
+  version(): string
+  stdout: NodeJS.WriteStream
+  stderr: NodeJS.WriteStream
+}

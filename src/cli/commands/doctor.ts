@@ -1,0 +1,111 @@
+// `ork doctor`: what this machine can do and whether the stores work. Exit 1 if something does not.
+
+import { platform, release } from "node:os"
+import type { Context, Inspection } from "../backends.ts"
+import { printJson, printSpans } from "../output.ts"
+import { loadConfig, type StoreFlags } from "../settings.ts"
+import { padEnd } from "../text.ts"
+import type { Config } from "../../config.ts"
+
+export interface DoctorOptions extends StoreFlags {
+  json?: boolean
+}
+
+interface Check {
+  name: string
+  /** warn: works, with less than everything that Ork promises. */
+  state: "ok" | "warn" | "fail"
+  detail: string
+}
+
+export const doctor = async (context: Context, options: DoctorOptions): Promise<number> => {
+  const { databaseUrl, objectStore } = options
+  const config = await loadConfig(context, { databaseUrl, objectStore })
+  const inspection = await context.backends.inspect(config)
+  const checks: Check[] = [
+    { name: "ork", state: "ok", detail: `version ${context.version()}` },
+    { name: "node", state: "ok", detail: `${process.version} at ${process.execPath}` },
+    platformCheck(),
+    { name: "sqlite", state: "ok", detail: inspection.sqlite },
+    ...spawnChecks(inspection.spawn),
+    await databaseCheck(context, config),
+    await objectsCheck(context, config),
+    { name: "concurrency", state: "ok", detail: `${config.concurrency} tasks at once` },
+  ]
+  if (options.json === true) printJson(context, checks)
+  else {
+    const STYLES = { ok: "green", warn: "yellow", fail: "red" } as const
+    printSpans(
+      context,
+      checks.map(({ name, state, detail }) => [[padEnd(state, 4), STYLES[state]], " ", padEnd(name, 12), detail]),
+    )
+  }
+  return checks.some(({ state }) => state === "fail") ? 1 : 0
+}
+
+const platformCheck = (): Check => {
+  const name = "platform"
+  const detail = `${platform()} ${release()}`
+  if (platform() === "linux") return { name, state: "ok", detail: `${detail}: every promise holds` }
+  return {
+    name,
+    state: "warn",
+    detail: `${detail}: tasks end by their process group only; a process that leaves its group can survive its task`,
+  }
+}
+
+const ISOLATION: Readonly<Record<string, string>> = {
+  namespace: "the kernel ends all processes of a task with it (pid namespace)",
+  reaper: "the helper ends all processes of a task with it (subreaper)",
+  environ: "processes of a task are found by a variable in their environment; one that clears it can survive",
+}
+
+const spawnChecks = (spawn: Inspection["spawn"]): Check[] => {
+  if ("problem" in spawn) return [{ name: "spawn", state: "fail", detail: spawn.problem }]
+  const { helper, reason, isolation, cgroups } = spawn
+  return [
+    {
+      name: "spawn",
+      state: reason === null ? "ok" : "warn",
+      detail: `${helper} helper${reason === null ? "" : `: no compiled one, as ${reason}`}`,
+    },
+    {
+      name: "isolation",
+      state: isolation === "environ" ? "warn" : "ok",
+      detail: `${isolation}: ${ISOLATION[isolation] ?? ""}`,
+    },
+    {
+      name: "cgroups",
+      state: cgroups === "none" ? "warn" : "ok",
+      detail: cgroups === "none" ? "none: limits of `resources` are set as rlimits" : cgroups,
+    },
+  ]
+}
+
+const databaseCheck = async (context: Context, config: Config): Promise<Check> => {
+  const name = "database"
+  const where = config.databaseUrl.replace(/:\/\/[^@/]*@/, "://…@")
+  try {
+    const store = await context.backends.openStore(config, { create: false })
+    if (store === null) return { name, state: "ok", detail: `${where}: not there yet, made by the first run` }
+    try {
+      await store.listRuns({ limit: 1 })
+      return { name, state: "ok", detail: where }
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    return { name, state: "fail", detail: `${where}: ${messageOf(error)}` }
+  }
+}
+
+const objectsCheck = async (context: Context, config: Config): Promise<Check> => {
+  try {
+    await (await context.backends.openObjects(config)).check()
+    return { name: "objects", state: "ok", detail: config.objectStore }
+  } catch (error) {
+    return { name: "objects", state: "fail", detail: messageOf(error) }
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

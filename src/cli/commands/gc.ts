@@ -1,0 +1,35 @@
+// `ork gc`: removes ended runs that are too old or too many, with their objects and files, in small batches.
+
+import type { Context } from "../backends.ts"
+import { InputError } from "../errors.ts"
+import { withStores } from "../open.ts"
+import { print, printJson } from "../output.ts"
+import type { StoreFlags } from "../settings.ts"
+import { plural } from "../text.ts"
+import { DURATION_HINT, parseDuration } from "../../core/quantities.ts"
+import { removeExpired } from "../../engine/retention.ts"
+
+export interface GcOptions extends StoreFlags {
+  olderThan?: string
+  keep?: string
+  json?: boolean
+}
+
+export const gc = (context: Context, options: GcOptions): Promise<number> => {
+  const olderThanMs = options.olderThan === undefined ? undefined : parseDuration(options.olderThan)
+  if (olderThanMs === null) throw new InputError(`--older-than: "${options.olderThan}" is not ${DURATION_HINT}`)
+  const keep = options.keep === undefined ? undefined : Number(options.keep)
+  if (keep !== undefined && (!/^\d+$/.test(options.keep!) || !Number.isSafeInteger(keep))) {
+    throw new InputError(`--keep: "${options.keep}" is not a whole number`)
+  }
+  if (olderThanMs === undefined && keep === undefined) {
+    throw new InputError("say what to remove: --older-than 30d, --keep 100 (runs of each workflow), or both")
+  }
+  return withStores(context, options, async ({ config, store, objects }) => {
+    const rule = { ...(olderThanMs === undefined ? {} : { olderThanMs }), ...(keep === undefined ? {} : { keep }) }
+    const removed = await removeExpired({ store, objects, dataDir: config.dataDir }, rule)
+    if (options.json === true) printJson(context, { removed })
+    else print(context, `removed ${plural(removed, "run")}`)
+    return 0
+  })
+}

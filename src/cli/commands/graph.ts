@@ -1,0 +1,23 @@
+// `ork graph FILE`: the tasks of a workflow and what they wait for, as text or for another program to draw.
+
+import type { Context } from "../backends.ts"
+import { loadDefinition } from "../definition.ts"
+import { InputError } from "../errors.ts"
+import { GRAPH_FORMATS, renderGraph } from "../../core/graph.ts"
+import { nearest } from "../../core/nearest.ts"
+
+export interface GraphOptions {
+  format: string
+}
+
+export const graph = async (context: Context, file: string, options: GraphOptions): Promise<number> => {
+  const format = GRAPH_FORMATS.find((known) => known === options.format)
+  if (format === undefined) {
+    const near = nearest(options.format, GRAPH_FORMATS)
+    const hint = near === undefined ? `there are ${GRAPH_FORMATS.join(", ")}` : `did you mean ${near}?`
+    throw new InputError(`--format: there is no format "${options.format}"; ${hint}`)
+  }
+  const { workflow } = await loadDefinition(context.cwd, file)
+  context.stdout.write(renderGraph(workflow, format))
+  return 0
+}

@@ -1,0 +1,69 @@
+// `ork run FILE`: compiles, runs it here and now with live progress, deploys nothing. Bad input is refused before anything is
+// stored.
+
+import { dirname, resolve } from "node:path"
+import type { Context } from "../backends.ts"
+import { loadDefinition } from "../definition.ts"
+import { InputError } from "../errors.ts"
+import { printError } from "../output.ts"
+import { readParams } from "../params.ts"
+import { newView } from "../progress/model.ts"
+import { resumeRun } from "../resume.ts"
+import { runSession } from "../session.ts"
+import { loadConfig, type StoreFlags } from "../settings.ts"
+import { newRunId } from "../../core/ids.ts"
+
+export interface RunOptions extends StoreFlags {
+  param: string[]
+  paramsFile?: string
+  json?: boolean
+  concurrency?: string
+  resume?: string
+}
+
+export const run = async (context: Context, file: string | undefined, options: RunOptions): Promise<number> => {
+  const { databaseUrl, objectStore, concurrency, param, paramsFile, json = false } = options
+  const config = await loadConfig(context, { databaseUrl, objectStore, concurrency })
+  if (options.resume !== undefined) {
+    if (param.length > 0 || paramsFile !== undefined) {
+      throw new InputError(
+        "--resume goes on with the params that the run was started with; leave out --param and --params-file",
+      )
+    }
+    if (file !== undefined) printError(context, `ork: --resume goes on with the stored definition; ${file} is not read`)
+    return resumeRun(context, config, options.resume, json)
+  }
+  if (file === undefined) throw new InputError("name the workflow to run: ork run FILE")
+
+  const { workflow, hash, source } = await loadDefinition(context.cwd, file)
+  const params = await readParams(workflow, { cwd: context.cwd, param, paramsFile })
+  const { clock, random, openStore } = context.backends
+  const store = (await openStore(config, { create: true }))!
+  const runId = newRunId(clock.now(), random.hex128())
+  try {
+    return await runSession(
+      context,
+      { config, store, runId, view: newView(runId, workflow), json },
+      async ({ engine, reporter }) => {
+        const [version] = await Promise.all([
+          store.putWorkflow({ compiled: workflow, hash, source, deploy: false }),
+          engine.start(),
+        ])
+        reporter.start()
+        await engine.trigger({
+          id: runId,
+          workflowId: version.workflowId,
+          versionId: version.versionId,
+          trigger: "manual",
+          params,
+          priority: null,
+          logicalDate: null,
+          idempotencyKey: null,
+          workingDir: dirname(resolve(context.cwd, file)),
+        })
+      },
+    )
+  } finally {
+    await store.close()
+  }
+}

@@ -1,0 +1,102 @@
+// `ork show RUN`: the run, and each of its tasks with its attempts.
+
+import type { Context } from "../backends.ts"
+import { findRun } from "../find-run.ts"
+import { type Opened, withStores } from "../open.ts"
+import { printJson, printSpans } from "../output.ts"
+import { taskLabel } from "../progress/plain.ts"
+import { iconOf } from "../progress/rows.ts"
+import type { StoreFlags } from "../settings.ts"
+import type { Span } from "../style.ts"
+import { bytes, duration, padEnd, printable } from "../text.ts"
+import { TASK_STATUSES } from "../../core/status.ts"
+import { attemptShapes, runShape, type TaskShape, taskShape } from "../../protocol/shapes.ts"
+import type { RunRow } from "../../store/store.ts"
+
+export interface ShowOptions extends StoreFlags {
+  json?: boolean
+}
+
+const PAGE = 500
+/** More tasks than this are shown only with --json. */
+const MAX_SHOWN = 1000
+
+export const show = (context: Context, runText: string, options: ShowOptions): Promise<number> =>
+  withStores(context, options, async (opened) => {
+    const run = await findRun(opened.store, runText)
+    if (options.json === true) {
+      const tasks: TaskShape[] = []
+      for await (const task of allTasks(opened, run)) tasks.push(task)
+      printJson(context, { ...runShape(run), task_list: tasks })
+      return 0
+    }
+    const now = context.backends.clock.now()
+    printSpans(context, runLines(run, now))
+    let shown = 0
+    for await (const task of allTasks(opened, run)) {
+      if (shown++ === MAX_SHOWN) {
+        printSpans(context, [[["  … more; see them all with --json", "dim"]]])
+        break
+      }
+      printSpans(context, taskLines(task, now))
+    }
+    return 0
+  })
+
+async function* allTasks({ store }: Opened, run: RunRow): AsyncGenerator<TaskShape> {
+  const workflow = await store.compiled(run.versionId)
+  let after: number | undefined
+  for (;;) {
+    const page = await store.listTasks({ runId: run.id, limit: PAGE, ...(after === undefined ? {} : { after }) })
+    for (const task of page) {
+      const past = task.attempt > 1 ? await store.listAttempts(task.row) : []
+      yield taskShape(task, workflow.nodes[task.node]!, { input: null, attempts: attemptShapes(task, past) })
+    }
+    after = page.at(-1)?.row
+    if (after === undefined || page.length < PAGE) return
+  }
+}
+
+const runLines = (run: RunRow, now: number): Span[][] => {
+  const [icon, style] = iconOf(run.status)
+  const end = run.finishedAt === null ? now : Date.parse(run.finishedAt)
+  const took =
+    run.startedAt === null
+      ? "not started"
+      : `${run.finishedAt === null ? "for" : "in"} ${duration(end - Date.parse(run.startedAt))}`
+  const counts = TASK_STATUSES.filter((status) => run.tasks[status] > 0).map((status) => `${run.tasks[status]} ${status}`)
+  const lines: Span[][] = [
+    [[icon, style], " ", [run.workflow, "bold"], ` version ${run.version} `, [run.status, style], ` ${took}`],
+    ["  run      ", run.id],
+    ["  created  ", run.createdAt, ` by ${run.trigger}`],
+    ["  tasks    ", counts.join(", ")],
+  ]
+  if (Object.keys(run.params).length > 0) lines.push(["  params   ", JSON.stringify(run.params)])
+  if (run.error !== null) lines.push(["  error    ", [printable(run.error), "red"]])
+  return [...lines, []]
+}
+
+const span = (from: string | null, to: string | null, now: number): string =>
+  from === null ? "" : duration((to === null ? now : Date.parse(to)) - Date.parse(from))
+
+const NAME_WIDTH = 24
+
+const taskLines = (task: TaskShape, now: number): Span[][] => {
+  const state = task.status === "pending" && task.available_at !== null && task.attempt > 0 ? "waiting" : task.status
+  const line: Span[] = [iconOf(state), " ", padEnd(taskLabel(task.name, task.path), NAME_WIDTH), " ", padEnd(state, 10)]
+  line.push(padEnd(span(task.started_at, task.finished_at, now), 8))
+  if (task.attempt > 1) line.push([`attempt ${task.attempt}  `, "yellow"])
+  if (task.usage?.max_rss_bytes != null) line.push([`${bytes(task.usage.max_rss_bytes)}  `, "dim"])
+  if (task.error !== null) line.push([printable(task.error), "red"])
+  const past = task.attempts.slice(0, -1)
+  return [
+    line,
+    ...past.map((each): Span[] => [
+      ["    ", "dim"],
+      [
+        `attempt ${each.attempt} ${each.status} ${span(each.started_at, each.finished_at, now)} ${printable(each.error ?? "")}`,
+        "dim",
+      ],
+    ]),
+  ]
+}

@@ -1,0 +1,25 @@
+// Errors of the command line, and how any error is told: on standard error, one line each, with what to do. Exit codes: 2 for bad
+// input, 1 for work that failed.
+
+import { Conflict, NotFound, SchemaTooNew, StoreUnavailable } from "../store/errors.ts"
+
+/** Something that the person at the keyboard can put right. Each line of the message is told by itself. */
+export class InputError extends Error {
+  override readonly name = "InputError"
+}
+
+/** Errors of the layers below whose message says all that is needed. */
+const EXPLAINED = [NotFound, Conflict, SchemaTooNew, StoreUnavailable] as const
+
+const isSystemError = (error: Error): boolean => "syscall" in error && typeof error.syscall === "string"
+
+export const explain = (error: unknown): { lines: string[]; exitCode: number } => {
+  if (error instanceof InputError) return { lines: prefixed(error.message), exitCode: 2 }
+  if (error instanceof Error && (EXPLAINED.some((known) => error instanceof known) || isSystemError(error))) {
+    return { lines: prefixed(error.message), exitCode: 1 }
+  }
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  return { lines: [`ork: this is a bug in Ork; please report it: ${detail}`], exitCode: 1 }
+}
+
+const prefixed = (message: string): string[] => message.split("\n").map((line) => `ork: ${line}`)

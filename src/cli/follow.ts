@@ -1,0 +1,98 @@
+// Follows a run of this process to its end: progress, Ctrl-C, the summary, the exit code.
+
+import type { Context } from "./backends.ts"
+import { onInterrupt } from "./interrupts.ts"
+import { print, printSpans } from "./output.ts"
+import { jsonReporter, plainReporter } from "./progress/line-reporters.ts"
+import type { RunView } from "./progress/model.ts"
+import type { Reporter } from "./progress/reporter.ts"
+import { takeRun } from "./progress/seed.ts"
+import { FAILURES_SHOWN, failuresOf, summaryLines, TAIL_LINES } from "./progress/summary.ts"
+import type { RunId } from "../core/ids.ts"
+import type { Engine } from "../engine/engine.ts"
+import { TaskLog } from "../objects/logs.ts"
+import { attemptPrefix, type ObjectStore } from "../objects/objects.ts"
+import { runShape } from "../protocol/shapes.ts"
+import { Conflict } from "../store/errors.ts"
+import type { RunRow, Store } from "../store/store.ts"
+
+export interface Stores {
+  store: Store
+  objects: ObjectStore
+}
+
+export const EXIT_INTERRUPTED = 130
+
+export const makeReporter = async (
+  context: Context,
+  { store, objects }: Stores,
+  view: RunView,
+  options: { json: boolean; concurrency: number },
+): Promise<Reporter> => {
+  if (options.json) return jsonReporter(context)
+  if (!context.stdout.isTTY || context.env["TERM"] === "dumb") return plainReporter(context)
+  const { liveReporter } = await import("./live.ts")
+  return liveReporter(context, { store, objects }, view, options.concurrency)
+}
+
+/** Waits for the run; the first interrupt cancels it, the second ends this process and with it all of its tasks. */
+export const waitForEnd = async (
+  engine: Engine,
+  runId: RunId,
+  reporter: Reporter,
+): Promise<{ run: RunRow; interrupted: boolean }> => {
+  let interrupted = false
+  const cancel = async (): Promise<void> => {
+    interrupted = true
+    reporter.note("cancelling… press Ctrl-C again to kill")
+    await engine.cancel(runId).catch((error: unknown) => {
+      // A run that ended in this very moment needs no cancel.
+      if (!(error instanceof Conflict)) reporter.warn(`could not cancel: ${String(error)}`)
+    })
+  }
+  const stopListening = onInterrupt(
+    () => void cancel(),
+    () => {
+      reporter.stop()
+      process.exit(EXIT_INTERRUPTED)
+    },
+  )
+  try {
+    return { run: await engine.ended(runId), interrupted }
+  } finally {
+    stopListening()
+  }
+}
+
+export const summarize = async (context: Context, stores: Stores, view: RunView, run: RunRow, json: boolean): Promise<void> => {
+  if (json) {
+    print(context, JSON.stringify(runShape(run)))
+    return
+  }
+  takeRun(view, run)
+  const { shown, all } = failuresOf(view)
+  const failures = []
+  for (const failure of shown.slice(0, FAILURES_SHOWN)) {
+    const lastLines = await tail(stores, run, failure.task, failure.path).catch(() => [])
+    failures.push({ failure, lastLines })
+  }
+  printSpans(context, summaryLines({ view, counts: run.tasks, failures, more: all - failures.length }))
+}
+
+const tail = async ({ store, objects }: Stores, run: RunRow, name: string, path: string): Promise<string[]> => {
+  const task = await store.getTask({ runId: run.id, name, path })
+  if (task?.attemptId == null) return []
+  const log = new TaskLog(objects, attemptPrefix(run.id, name, task.attemptId))
+  return (await log.tailLines(TAIL_LINES)).map(({ line }) => line)
+}
+
+export const exitCodeOf = (run: RunRow, interrupted: boolean): number => {
+  if (run.status === "success") return 0
+  return interrupted && run.status === "cancelled" ? EXIT_INTERRUPTED : 1
+}
+
+/** The engine's log, told by the reporter. */
+export const warnTo = (reporter: Reporter) => {
+  const warn = (fields: object, message: string): void => reporter.warn(`${message} ${JSON.stringify(fields)}`)
+  return { info: () => {}, warn, error: warn }
+}

@@ -1,0 +1,30 @@
+// Opens what a reading command needs, and closes it whatever happens.
+
+import type { Context } from "./backends.ts"
+import { InputError } from "./errors.ts"
+import { loadConfig, type StoreFlags } from "./settings.ts"
+import type { Config } from "../config.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { Store } from "../store/store.ts"
+
+export interface Opened {
+  config: Config
+  store: Store
+  objects: ObjectStore
+}
+
+/** Calls `use` with the stores of this folder; makes none where there are none. */
+export const withStores = async <T>(context: Context, flags: StoreFlags, use: (opened: Opened) => Promise<T>): Promise<T> => {
+  const config = await loadConfig(context, { databaseUrl: flags.databaseUrl, objectStore: flags.objectStore })
+  const store = await context.backends.openStore(config, { create: false })
+  if (store === null) {
+    throw new InputError(
+      `there are no runs in ${config.databaseUrl} yet; start one with \`ork run FILE\`, or look in another folder`,
+    )
+  }
+  try {
+    return await use({ config, store, objects: await context.backends.openObjects(config) })
+  } finally {
+    await store.close()
+  }
+}

@@ -1,0 +1,23 @@
+// Progress as lines: for people without a terminal, and for programs.
+
+import { plainLine } from "./plain.ts"
+import type { Reporter } from "./reporter.ts"
+import type { Context } from "../backends.ts"
+import { print, printError } from "../output.ts"
+import { eventShape } from "../../protocol/shapes.ts"
+
+export const plainReporter = (context: Context): Reporter => ({
+  start: () => {},
+  event(event) {
+    const line = plainLine(event)
+    if (line !== null) print(context, line)
+  },
+  note: (text) => printError(context, `ork: ${text}`),
+  warn: (text) => printError(context, `ork: warning: ${text}`),
+  stop: () => {},
+})
+
+export const jsonReporter = (context: Context): Reporter => ({
+  ...plainReporter(context),
+  event: (event) => print(context, JSON.stringify(eventShape(event))),
+})

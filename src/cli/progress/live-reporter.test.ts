@@ -1,0 +1,101 @@
+import { expect, test } from "vitest"
+import { LiveReporter } from "./live-reporter.ts"
+import { applyEvent, newView } from "./model.ts"
+import { event, RUN, T0, workflowOf } from "../../../test/support/view-sketch.ts"
+import { paint, type Span } from "../style.ts"
+
+const setup = () => {
+  const timers: { at: number; fn: () => void }[] = []
+  const clock = {
+    time: T0,
+    now: () => clock.time,
+    after: (ms: number, fn: () => void) => {
+      const timer = { at: clock.time + ms, fn }
+      timers.push(timer)
+      return () => void timers.splice(timers.indexOf(timer), 1)
+    },
+  }
+  /** Lets time pass, tick by tick, with room for promises in between. */
+  const pass = async (ms: number): Promise<void> => {
+    const end = clock.time + ms
+    for (;;) {
+      const next = timers.filter((timer) => timer.at <= end).toSorted((a, b) => a.at - b.at)[0]
+      if (next === undefined) break
+      timers.splice(timers.indexOf(next), 1)
+      clock.time = next.at
+      next.fn()
+      for (let i = 0; i < 20; i++) await Promise.resolve()
+    }
+    clock.time = end
+  }
+  const frames: string[] = []
+  const screen = {
+    size: { width: 80, height: 24 },
+    draw: (lines: readonly (readonly Span[])[]) => void frames.push(lines.map((line) => paint(line, false)).join("\n")),
+    close: () => void frames.push("closed"),
+  }
+  const view = newView(RUN, workflowOf({ a: {}, b: { after: ["a"] } }))
+  const asked: string[] = []
+  const warnings: string[] = []
+  const reporter = new LiveReporter({
+    view,
+    screen,
+    clock,
+    means: new Map([["a", 20]]),
+    concurrency: 4,
+    lastLine: (task, path, attempt) => {
+      asked.push(`${task}/${path}/${attempt}`)
+      return task === "a" ? Promise.resolve("hello") : Promise.reject(new Error("no log"))
+    },
+    printWarning: (text) => void warnings.push(text),
+  })
+  const tell = (...given: Parameters<typeof event>): void => {
+    applyEvent(view, event(...given))
+    reporter.event()
+  }
+  return { reporter, view, pass, frames, asked, warnings, tell, timers }
+}
+
+test("many events are drawn at most ten times a second", async () => {
+  const { reporter, pass, frames, tell } = setup()
+  reporter.start()
+  for (let i = 0; i < 1000; i++) {
+    tell(0, "a running")
+    await pass(1)
+  }
+  expect(frames.length).toBeLessThanOrEqual(11)
+  expect(frames.length).toBeGreaterThan(8)
+})
+
+test("the last log line of what runs is shown, with the estimate", async () => {
+  const { reporter, pass, frames, asked, tell } = setup()
+  reporter.start()
+  tell(0, "run running")
+  tell(0, "a running", { attempt: 2 })
+  await pass(1000)
+  expect(asked).toContain("a//2")
+  expect(frames.at(-1)).toContain("attempt 2  hello")
+  expect(frames.at(-1)).toContain("about 39s left")
+})
+
+test("a log that cannot be read does not stop the view", async () => {
+  const { reporter, pass, frames, tell } = setup()
+  reporter.start()
+  tell(0, "b running")
+  await pass(2000)
+  expect(frames.at(-1)).toContain("● b")
+})
+
+test("a note is drawn at once, warnings come after the end, and nothing is drawn then", async () => {
+  const { reporter, pass, frames, warnings, timers } = setup()
+  reporter.start()
+  reporter.note("cancelling…")
+  expect(frames.at(-1)).toContain("cancelling…")
+  reporter.warn("slow store")
+  expect(warnings).toEqual([])
+  reporter.stop()
+  expect([frames.at(-1), warnings, timers]).toEqual(["closed", ["slow store"], []])
+  const drawn = frames.length
+  await pass(1000)
+  expect(frames).toHaveLength(drawn)
+})

@@ -1,0 +1,75 @@
+// One private run in this process: an engine of its own, told about by a reporter, seen to its end.
+
+import { hostname } from "node:os"
+import { resolve } from "node:path"
+import type { Context } from "./backends.ts"
+import { exitCodeOf, makeReporter, summarize, waitForEnd, warnTo } from "./follow.ts"
+import { applyEvent, type RunView } from "./progress/model.ts"
+import type { Reporter } from "./progress/reporter.ts"
+import type { Config } from "../config.ts"
+import type { RunId } from "../core/ids.ts"
+import { Engine } from "../engine/engine.ts"
+import type { Store } from "../store/store.ts"
+
+export interface SessionOptions {
+  config: Config
+  store: Store
+  runId: RunId
+  view: RunView
+  json: boolean
+}
+
+export interface Session {
+  engine: Engine
+  reporter: Reporter
+}
+
+/** `begin` starts the engine and the run. Gives the exit code. */
+export const runSession = async (
+  context: Context,
+  { config, store, runId, view, json }: SessionOptions,
+  begin: (session: Session) => Promise<void>,
+): Promise<number> => {
+  const { backends } = context
+  const objects = await backends.openObjects(config)
+  const stores = { store, objects }
+  const reporter = await makeReporter(context, stores, view, { json, concurrency: config.concurrency })
+  const engine = new Engine({
+    ...(await backends.engineParts(config, objects)),
+    store,
+    objects,
+    clock: backends.clock,
+    random: backends.random,
+    log: warnTo(reporter),
+    holder: { kind: "run", name: `${hostname()}:${process.pid}`, process: backends.processIdentity() },
+    privateRun: runId,
+    lanes: [],
+    concurrency: config.concurrency,
+    maxFanout: config.maxFanout,
+    maxOutputBytes: config.maxOutputBytes,
+    graceMs: config.graceMs,
+    dataDir: resolve(context.cwd, config.dataDir),
+    secret: (name) => secretOf(context, name),
+  })
+  // Nobody reads any more (`ork run … | head`): the work goes on.
+  context.stdout.removeAllListeners("error").on("error", () => {})
+  engine.onEvent((event) => {
+    if (event.runId !== runId) return
+    applyEvent(view, event)
+    reporter.event(event)
+  })
+  try {
+    await begin({ engine, reporter })
+    const { run, interrupted } = await waitForEnd(engine, runId, reporter)
+    reporter.stop()
+    await summarize(context, stores, view, run, json)
+    return exitCodeOf(run, interrupted)
+  } finally {
+    reporter.stop()
+    await engine.stop()
+  }
+}
+
+/** Secrets are variables of Ork's own environment; Ork's settings, keys among them, are none. */
+const secretOf = (context: Context, name: string): string | null =>
+  name.startsWith("ORK_") ? null : (context.env[name] ?? null)

@@ -1,0 +1,35 @@
+// The configuration of one command: its flags, the environment, ork.yaml of the current folder, the defaults.
+
+import { readFile } from "node:fs/promises"
+import { availableParallelism } from "node:os"
+import { join } from "node:path"
+import type { Context } from "./backends.ts"
+import { InputError } from "./errors.ts"
+import { type Config, resolveConfig, type Sources } from "../config.ts"
+
+/** Flags that every command with a store takes. */
+export interface StoreFlags {
+  databaseUrl?: string
+  objectStore?: string
+}
+
+export const loadConfig = async (context: Context, flags: Sources["flags"]): Promise<Config> => {
+  const resolved = resolveConfig({
+    flags,
+    env: context.env,
+    file: await readSettings(join(context.cwd, "ork.yaml")),
+    machine: { cores: availableParallelism() },
+  })
+  if ("problems" in resolved) throw new InputError(resolved.problems.join("\n"))
+  return resolved.config
+}
+
+const readSettings = async (path: string): Promise<Sources["file"]> => {
+  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null
+    throw new InputError(`ork.yaml cannot be read: ${error.message}`)
+  })
+  if (text === null) return null
+  const { parseDataFile } = await import("./data-file.ts")
+  return parseDataFile(text, "ork.yaml")
+}

@@ -1,0 +1,34 @@
+// Removes ended runs that are too old or too many, oldest first, a few rows at a time, so that no other writer waits long.
+// A run's objects go before its rows: what is cut off in between is found and finished by the next time.
+// Called by `ork gc`.
+
+import { removeRunFiles } from "./engine.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { Store } from "../store/store.ts"
+
+const RUNS_AT_ONCE = 100
+const ROWS_AT_ONCE = 500
+
+export interface RetentionRule {
+  olderThanMs?: number
+  /** Newest runs of each workflow that stay whatever their age. */
+  keep?: number
+}
+
+/** Gives the number of runs removed. */
+export const removeExpired = async (
+  { store, objects, dataDir }: { store: Store; objects: ObjectStore; dataDir: string },
+  rule: RetentionRule,
+): Promise<number> => {
+  let removed = 0
+  for (;;) {
+    const expired = await store.expiredRuns({ ...rule, limit: RUNS_AT_ONCE })
+    for (const runId of expired) {
+      await objects.deletePrefix(`runs/${runId}/`)
+      await removeRunFiles(dataDir, runId)
+      while (!(await store.removeRun(runId, ROWS_AT_ONCE))) continue
+      removed += 1
+    }
+    if (expired.length < RUNS_AT_ONCE) return removed
+  }
+}

@@ -1,0 +1,85 @@
+// The composition root: the only file that names concrete backends. Everything is loaded when it is needed, after the compile
+// cache is on, so that a short command starts fast.
+
+import { enableCompileCache } from "node:module"
+import { homedir } from "node:os"
+import { dirname, join } from "node:path"
+import type { Backends, Context } from "./cli/backends.ts"
+import type { Config } from "./config.ts"
+import type { Store } from "./store/store.ts"
+
+enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork", "compile"))
+
+const { existsSync, mkdirSync, readFileSync } = await import("node:fs")
+const { main } = await import("./cli/program.ts")
+const { systemClock, systemRandom } = await import("./engine/system.ts")
+const { processIdentity, processIsDead } = await import("./store/sqlite/process-identity.ts")
+
+const openSqliteStore = async (path: string, create: boolean): Promise<Store | null> => {
+  if (!create && !existsSync(path)) return null
+  mkdirSync(dirname(path), { recursive: true })
+  const { openSqlite } = await import("./store/sqlite/sqlite.ts")
+  return openSqlite({ path, clock: systemClock, random: systemRandom, isDead: (holder) => processIsDead(holder.process) })
+}
+
+const openStore = async ({ databaseUrl }: Config, { create }: { create: boolean }): Promise<Store | null> => {
+  const store = await openSqliteStore(databaseUrl.slice("sqlite:".length), create)
+  await store?.migrate()
+  return store
+}
+
+const processExecutor = async (config: Config, objects: Awaited<ReturnType<Backends["openObjects"]>>) => {
+  const { ProcessExecutor } = await import("./executors/process/process.ts")
+  return new ProcessExecutor({ objects, clock: systemClock, helper: "auto", dataDir: config.dataDir })
+}
+
+const backends: Backends = {
+  clock: systemClock,
+  random: systemRandom,
+  openStore,
+  async openObjects({ objectStore }) {
+    const { FileObjectStore } = await import("./objects/file.ts")
+    return new FileObjectStore(objectStore.slice("file:".length))
+  },
+  async engineParts(config, objects) {
+    const { createEvaluator } = await import("./engine/evaluator.ts")
+    const executor = await processExecutor(config, objects)
+    return { executors: new Map([[executor.name, executor]]), evaluator: createEvaluator() }
+  },
+  processIdentity: () => processIdentity(),
+  processAlive: (identity) => !processIsDead(identity),
+  async inspect(config) {
+    const { DatabaseSync } = await import("node:sqlite")
+    const database = new DatabaseSync(":memory:")
+    const { version } = database.prepare("SELECT sqlite_version() AS version").get() as { version: string }
+    database.close()
+    const executor = await processExecutor(config, await backends.openObjects(config))
+    try {
+      return { sqlite: `version ${version}`, spawn: await executor.describe() }
+    } catch (error) {
+      return { sqlite: `version ${version}`, spawn: { problem: String(error) } }
+    } finally {
+      await executor.stop()
+    }
+  },
+}
+
+const context: Context = {
+  backends,
+  env: process.env,
+  cwd: process.cwd(),
+  version() {
+    const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
+    return manifest.version
+  },
+  stdout: process.stdout,
+  stderr: process.stderr,
+}
+
+// Nobody reads any more (`ork runs | head`): no reason to go on, and no error.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0)
+  throw error
+})
+
+process.exitCode = await main(context, process.argv.slice(2))
