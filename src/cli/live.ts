@@ -1,6 +1,5 @@
 // Puts the live view together: screen, estimate of earlier runs, last log lines. Loaded only on a terminal.
 
-import type { WriteStream } from "node:tty"
 import type { Context } from "./backends.ts"
 import type { Stores } from "./follow.ts"
 import { printError } from "./output.ts"
@@ -16,7 +15,7 @@ import { attemptPrefix } from "../objects/objects.ts"
 export const liveReporter = async (context: Context, stores: Stores, view: RunView, concurrency: number): Promise<Reporter> =>
   new LiveReporter({
     view,
-    screen: new Screen(context.stdout as WriteStream, wantsColour(context.stdout, context.env)),
+    screen: new Screen(context.stdout, wantsColour(context.stdout, context.env)),
     clock: context.backends.clock,
     means: await stores.store.pastDurations(view.workflow.name),
     concurrency,

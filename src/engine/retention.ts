@@ -11,7 +11,7 @@ const ROWS_AT_ONCE = 500
 
 export interface RetentionRule {
   olderThanMs?: number
-  /** Newest runs of each workflow that stay whatever their age. */
+  /** Those beyond the newest so many of each workflow go too. */
   keep?: number
 }
 

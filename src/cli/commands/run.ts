@@ -14,7 +14,7 @@ import { loadConfig, type StoreFlags } from "../settings.ts"
 import { newRunId } from "../../core/ids.ts"
 
 export interface RunOptions extends StoreFlags {
-  param: string[]
+  param?: string[]
   paramsFile?: string
   json?: boolean
   concurrency?: string
@@ -22,7 +22,7 @@ export interface RunOptions extends StoreFlags {
 }
 
 export const run = async (context: Context, file: string | undefined, options: RunOptions): Promise<number> => {
-  const { databaseUrl, objectStore, concurrency, param, paramsFile, json = false } = options
+  const { databaseUrl, objectStore, concurrency, param = [], paramsFile, json = false } = options
   const config = await loadConfig(context, { databaseUrl, objectStore, concurrency })
   if (options.resume !== undefined) {
     if (param.length > 0 || paramsFile !== undefined) {

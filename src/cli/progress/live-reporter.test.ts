@@ -96,6 +96,7 @@ test("a note is drawn at once, warnings come after the end, and nothing is drawn
   reporter.stop()
   expect([frames.at(-1), warnings, timers]).toEqual(["closed", ["slow store"], []])
   const drawn = frames.length
+  reporter.stop()
   await pass(1000)
   expect(frames).toHaveLength(drawn)
 })

@@ -49,7 +49,7 @@ export class LiveReporter implements Reporter {
 
   note(text: string): void {
     this.#note = text
-    this.#draw()
+    if (this.#cancel !== null) this.#draw()
   }
 
   /** Kept for the end: a line in between would tear the view. */
@@ -59,7 +59,8 @@ export class LiveReporter implements Reporter {
   }
 
   stop(): void {
-    this.#cancel?.()
+    if (this.#cancel === null) return
+    this.#cancel()
     this.#cancel = null
     this.#note = null
     this.#draw()

@@ -9,6 +9,6 @@ export interface Reporter {
   /** For the person watching, such as what the next Ctrl-C does. */
   note(text: string): void
   warn(text: string): void
-  /** Shows the last state; the summary may follow. */
+  /** Shows the last state; the summary may follow. A second call does nothing. */
   stop(): void
 }
