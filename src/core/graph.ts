@@ -37,7 +37,12 @@ const hooksOf = (workflow: CompiledWorkflow, hook: HookEvent): number[] =>
 const shortName = (node: Node): string => (node.hook === null ? node.name.slice(node.name.lastIndexOf(".") + 1) : node.name)
 
 /** What sets the task apart from a plain one: `× discover.files, if params.limit > 10`. */
-const remarks = (node: Node, isGroup: boolean): string[] => [
+const remarks = (node: Node, isGroup: boolean): string[] => allRemarks(node, isGroup).map(oneLine)
+
+/** An expression may hold anything, and this is drawn on a terminal. */
+const oneLine = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, " ")
+
+const allRemarks = (node: Node, isGroup: boolean): string[] => [
   ...(node.executor === "process" || isGroup ? [] : [node.executor]),
   ...(node.fan === undefined ? [] : [`× ${node.fan.reference}`]),
   ...(node.rule === "all_success" ? [] : [node.rule]),

@@ -28,7 +28,7 @@ const MAX_KNOWN = 2000
 export const nearest = (name: string, known: Iterable<string>): string | undefined => {
   if (name.length === 0 || name.length > MAX_LENGTH) return undefined
   const wanted = name.toLowerCase()
-  let limit = Math.max(1, Math.min(3, Math.floor(name.length / 3)))
+  let limit = Math.min(3, Math.floor(name.length / 3))
   let best: string | undefined
   let seen = 0
   for (const candidate of known) {
@@ -39,7 +39,6 @@ export const nearest = (name: string, known: Iterable<string>): string | undefin
     best = candidate
     if (cost === 0) break
     limit = cost - 1
-    if (limit < 1) limit = 0
   }
   return best
 }

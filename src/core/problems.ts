@@ -28,11 +28,6 @@ export class Findings {
     this.list.push(suggestion === undefined ? { path, message } : { path, message, suggestion })
   }
 
-  /** Without repeats: what is wrong in `env` or `defaults` is met once for every task. */
-  distinct(): Finding[] {
-    return [...new Map(this.list.map((finding) => [`${pathText(finding.path)}\n${finding.message}`, finding])).values()]
-  }
-
   addKey(path: Path, message: string, suggestion?: string): void {
     this.list.push(suggestion === undefined ? { path, message, key: true } : { path, message, suggestion, key: true })
   }

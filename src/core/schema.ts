@@ -37,10 +37,14 @@ export const schemaProblem = (schema: JsonObject): string | null => {
     validator(schema)
     return null
   } catch (error) {
-    return (error instanceof Error ? error.message : String(error)).replace(
-      /^schema is invalid: data/,
-      "the schema is invalid: ",
-    )
+    const message = error instanceof Error ? error.message : String(error)
+    const invalid = /^schema is invalid: (.*)$/s.exec(message)?.[1]
+    return invalid === undefined
+      ? message
+      : invalid
+          .split(", data")[0]!
+          .replace(/^data\/?/, "")
+          .replaceAll("/", ".")
   }
 }
 

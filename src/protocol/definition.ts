@@ -50,10 +50,16 @@ const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
   return z.strictObject(shape, {
     error: (issue) =>
       issue.code === "unrecognized_keys"
-        ? (issue["keys"] as string[]).map((key) => suggest(key, known) ?? "").join("\n")
+        ? (issue["keys"] as string[])
+            .slice(0, MAX_SUGGESTED)
+            .map((key) => suggest(key, known) ?? "")
+            .join("\n")
         : undefined,
   })
 }
+
+/** Beyond these nobody reads, and a document may hold 100,000. */
+const MAX_SUGGESTED = 100
 
 const suggest = (key: string, known: string[]): string | undefined => {
   const habit = Object.hasOwn(HABITS, key) ? HABITS[key]! : undefined

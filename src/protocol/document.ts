@@ -51,7 +51,7 @@ export const readDocument = (
   const parsed = parseDocument(text, {
     version: "1.2",
     schema: "core",
-    merge: true,
+
     uniqueKeys: false,
     lineCounter: lines,
     prettyErrors: false,

@@ -5,6 +5,7 @@ import { compile } from "../core/compile/compile.ts"
 import type { CompileOptions } from "../core/compile/context.ts"
 import { contentHash } from "../core/compile/hash.ts"
 import type { WorkflowDefinition } from "../core/definition.ts"
+import { isObject } from "../core/json.ts"
 import { type Finding, type Path, pathText, type Problem } from "../core/problems.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
 import { workflowSchema } from "./definition.ts"
@@ -46,6 +47,10 @@ interface Checked {
 }
 
 const check = (raw: unknown, options: ParseOptions): Checked => {
+  if (!isObject(raw)) {
+    const what = raw === null ? "the definition is empty" : "the definition is no object"
+    return { workflow: null, findings: [{ path: [], message: `${what}; it needs name and tasks` }], origin: (path) => path }
+  }
   const { value, findings, origin } = enter(raw)
   const compileOptions: CompileOptions = options.knownExecutors === undefined ? {} : { knownExecutors: options.knownExecutors }
   const shape = workflowSchema.safeParse(value, { reportInput: true })
@@ -54,8 +59,9 @@ const check = (raw: unknown, options: ParseOptions): Checked => {
     if (compiled.ok) return { workflow: compiled.workflow, findings, origin }
     return { workflow: null, findings: [...findings, ...compiled.findings], origin }
   }
-  const found = [...findings, ...findingsOf(shape.error.issues)]
-  const rest = prune(value, found)
+  const misshapen = findingsOf(shape.error.issues)
+  const found = [...findings, ...misshapen]
+  const rest = prune(value, misshapen)
   if (rest === null) return { workflow: null, findings: found, origin }
   const compiled = compile(rest.definition, { ...compileOptions, incomplete: rest.incomplete })
   return { workflow: null, findings: compiled.ok ? found : [...found, ...compiled.findings], origin }

@@ -16,7 +16,6 @@ export const prune = (
 ): { definition: WorkflowDefinition; incomplete: Set<string> } | null => {
   if (!isObject(value) || !isObject(value["tasks"])) return null
   const copy = structuredClone(value)
-  if (typeof copy["name"] !== "string") copy["name"] = "unnamed"
   const incomplete = new Set<string>()
   let findings = found
   for (let round = 0; round < ROUNDS; round++) {
@@ -27,6 +26,7 @@ export const prune = (
       remove(copy, round === 0 ? path : path.slice(0, -1), key === true ? suggestion : undefined, lists)
     }
     for (const list of lists) list.splice(0, list.length, ...list.filter((item) => item !== GONE))
+    if (typeof copy["name"] !== "string") copy["name"] = "unnamed"
     const shape = workflowSchema.safeParse(copy, { reportInput: true })
     if (shape.success) return { definition: copy as unknown as WorkflowDefinition, incomplete }
     findings = findingsOf(shape.error.issues)

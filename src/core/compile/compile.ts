@@ -1,9 +1,10 @@
 // A definition of the right shape (protocol/definition.ts saw to that) becomes a CompiledWorkflow, or everything that is wrong
 // with it. Called by protocol/parse.ts.
 
-import type { TaskDefinition, WorkflowDefinition } from "../definition.ts"
+import type { NotifyDefinition, TaskDefinition, WorkflowDefinition } from "../definition.ts"
 import type { Finding, Path } from "../problems.ts"
 import { type CompiledWorkflow, type EnvValue, HOOK_EVENTS, type HookEvent, type Node } from "../workflow.ts"
+import { blameDefaults } from "./blame.ts"
 import { type CompileOptions, Context } from "./context.ts"
 import { GROUP_FIELDS } from "./executors.ts"
 import { type Link, linkScope } from "./links.ts"
@@ -38,7 +39,7 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
     params,
     schedules: compileSchedules(context, definition.schedule, params),
     ...(definition.webhook !== undefined && { webhook: definition.webhook }),
-    notify: definition.notify ?? [],
+    notify: compileNotify(context, definition.notify ?? []),
     ...(deadlineMs !== undefined && { deadlineMs }),
     ...(definition.concurrency !== undefined && { concurrency: definition.concurrency }),
     ...(definition.max_active_runs !== undefined && { maxActiveRuns: definition.max_active_runs }),
@@ -52,8 +53,16 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
     const read = reads.get(i)
     node.needs = read === undefined ? [...node.upstream] : [...new Set([...node.upstream, ...read])].sort((a, b) => a - b)
   }
-  const findings = context.findings.distinct()
+  const findings = blameDefaults(context.findings.list, definition)
   return findings.length === 0 ? { ok: true, workflow } : { ok: false, findings }
+}
+
+const compileNotify = (context: Context, notify: NotifyDefinition[]): NotifyDefinition[] => {
+  for (const [i, { webhook, slack }] of notify.entries()) {
+    if (webhook === undefined && slack === undefined)
+      context.findings.add(["notify", i], "tells nobody: give it webhook or slack")
+  }
+  return notify
 }
 
 const compileInclude = (context: Context, include: string[]): string[] => {
@@ -187,7 +196,11 @@ const withDefaults = (own: TaskDefinition, defaults: Partial<TaskDefinition>): T
       ? defaults
       : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_FIELDS.has(field) && field !== "env"))
   const merged: TaskDefinition = { ...taken, ...own }
-  if (own.tasks !== undefined) return merged
+  if (own.tasks !== undefined) {
+    // The env of a group is that of the tasks in it.
+    const { env: _, ...group } = merged
+    return group
+  }
   for (const field of ["env", "retry", "resources"] as const) {
     if (defaults[field] !== undefined && own[field] !== undefined) {
       Object.assign(merged, { [field]: { ...defaults[field], ...own[field] } })

@@ -2,6 +2,7 @@
 // comments and the order of keys do not count.
 
 import { createHash } from "node:crypto"
+import { isObject } from "../json.ts"
 import type { CompiledWorkflow } from "../workflow.ts"
 
 export const contentHash = (workflow: CompiledWorkflow): string =>
@@ -27,9 +28,12 @@ const byName = (workflow: CompiledWorkflow): unknown => {
 }
 
 /** JSON with the keys of every object in order. The order of lists counts. */
-export const canonicalJson = (value: unknown): string =>
-  JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
-      : inner,
-  )
+export const canonicalJson = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
+  if (!isObject(value)) return JSON.stringify(value)
+  const keys = Object.keys(value).filter((key) => value[key] !== undefined)
+  return `{${keys
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`)
+    .join(",")}}`
+}

@@ -17,6 +17,19 @@ const SCHEMA_KEYWORDS = (
   "prefixItems contains minItems maxItems uniqueItems properties patternProperties additionalProperties propertyNames " +
   "minProperties maxProperties required dependentRequired allOf anyOf oneOf not"
 ).split(" ")
+const HABITS: Readonly<Record<string, ParamType>> = {
+  int: "integer",
+  float: "number",
+  double: "number",
+  bool: "boolean",
+  str: "string",
+  text: "string",
+  list: "array",
+  dict: "object",
+  map: "object",
+  datetime: "date",
+  timestamp: "date",
+}
 const KEYWORDS = [...OWN_KEYWORDS, ...SCHEMA_KEYWORDS]
 
 export const compileParams = (context: Context, params: WorkflowDefinition["params"] = {}): ParamSpec[] =>
@@ -57,7 +70,7 @@ const compileSpec = (context: Context, name: string, spec: JsonObject, path: Pat
     add(
       "type",
       `must be one of ${PARAM_TYPES.join(", ")}`,
-      typeof written === "string" ? nearest(written, PARAM_TYPES) : undefined,
+      typeof written === "string" ? (HABITS[written] ?? nearest(written, PARAM_TYPES)) : undefined,
     )
   }
   const type = isParamType(written) ? written : (commonType(values) ?? typeOf(spec["default"]) ?? "string")

@@ -53,7 +53,7 @@ export const checkReferences = (
   for (const [i, { use, name, target, from }] of pending.entries()) {
     const node = use.place.node!
     if (upstream[i] === true) addRead(reads, node, target)
-    else context.findings.add(use.path, notUpstream(workflow, node, name, target === from))
+    else context.findings.add(use.path, notUpstream(workflow, node, from, name, target))
   }
   return reads
 }
@@ -64,11 +64,13 @@ const addRead = (reads: Map<number, Set<number>>, node: number, target: number):
   else set.add(target)
 }
 
-const notUpstream = (workflow: CompiledWorkflow, node: number, name: string, self: boolean): string => {
-  const own = workflow.nodes[node]!.name
-  return self
-    ? `${quote(own)} refers to its own output, which is not there before it has run`
-    : `${quote(own)} refers to task ${quote(name)}, which is not upstream of it; add it to depends_on`
+const notUpstream = (workflow: CompiledWorkflow, node: number, from: number, name: string, target: number): string => {
+  const own = quote(workflow.nodes[node]!.name)
+  if (target === node) return `${own} refers to its own output, which is not there before it has run`
+  if (target === from) return `${own} refers to ${quote(name)}, the group that it is part of`
+  if (from === node) return `${own} refers to task ${quote(name)}, which is not upstream of it; add it to depends_on`
+  const group = quote(workflow.nodes[from]!.name)
+  return `${own} refers to task ${quote(name)}, which is not upstream of its group ${group}; add it to the group's depends_on`
 }
 
 interface Problem {
@@ -107,9 +109,10 @@ const rootProblem = (
     default: {
       const names = node === null ? [] : [...scopeOf(node, scopes, root).names.keys()]
       if (names.includes(ref.root)) {
+        const below = TASK_FIELDS.some((field) => field === ref.path[0]) ? ref.path : ["output", ...ref.path]
         return {
           message: `${quote(ref.root)} is no variable`,
-          suggestion: formatPath("tasks", [ref.root, "output", ...ref.path]),
+          suggestion: formatPath("tasks", [ref.root, ...below]),
         }
       }
       const hint = names.some((name) => name.includes("-")) ? '; a name with "-" is written tasks["a-b"]' : ""

@@ -4,7 +4,7 @@ import type { TaskDefinition } from "../definition.ts"
 import { JOB_LIMITS } from "../jobs.ts"
 import type { Json, JsonObject } from "../json.ts"
 import { nearest } from "../nearest.ts"
-import type { Path } from "../problems.ts"
+import { type Path, pathText } from "../problems.ts"
 import { CPU_HINT, MEMORY_HINT, parseCpu, parseDuration, parseMemory, DURATION_HINT } from "../quantities.ts"
 import { BUILTIN_EXECUTORS, type EnvValue, GROUP_EXECUTOR, type HookEvent, type Node, type Template } from "../workflow.ts"
 import { compileCommand } from "./command.ts"
@@ -133,13 +133,13 @@ const checkGroup = (context: Context, { own, path }: TaskSource): void => {
 
 /** A field in `defaults` that does not suit this executor is left out in silence; one of the task's own is a mistake. */
 const checkFields = (context: Context, { own, merged, path }: TaskSource, executor: string, rule: ExecutorRule): void => {
-  for (const field of RUN_FIELDS) {
-    if (own[field] === undefined || rule.takes.includes(field)) continue
+  const misfits = RUN_FIELDS.filter((field) => own[field] !== undefined && !rule.takes.includes(field))
+  for (const field of misfits) {
     const others = executorsTaking(field)
     const hint = others.length === 0 ? "" : `; it belongs to ${others.join(", ")}`
     context.findings.addKey([...path, field], `executor ${quote(executor)} takes no ${field}${hint}`)
   }
-  if (context.options.incomplete?.has(path.join(".")) === true) return
+  if (misfits.length > 0 || context.options.incomplete?.has(pathText(path)) === true) return
   const missing = rule.needs.filter((field) => merged[field] === undefined)
   if (missing.length === 0) return
   const nothing = own.executor === undefined && !RUN_FIELDS.some((field) => own[field] !== undefined)

@@ -1,0 +1,114 @@
+// What the API's requests and answers have in common: objects that know their fields, ids, instants, pages, the error. The same
+// schemas validate requests and make the OpenAPI document.
+
+import { z } from "zod"
+import { isDateText } from "../../core/cron.ts"
+import { nearest } from "../../core/nearest.ts"
+
+/**
+ * An object that refuses fields it does not know. Its message carries the nearest known field of each, line by line, in the
+ * order of the issue's keys; protocol/issues.ts takes it apart.
+ */
+export const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
+  const known = Object.keys(shape)
+  return z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? (issue["keys"] as string[]).map((key) => nearest(key, known) ?? "").join("\n")
+        : undefined,
+  })
+}
+
+const CONTROL = /[\u0000-\u001f\u007f]/
+
+/** One line of text of so many characters. */
+export const text = (min: number, max: number) =>
+  z
+    .string()
+    .refine(
+      (value) => {
+        const length = value.length > 2 * max ? value.length : [...value].length
+        return length >= min && length <= max && !CONTROL.test(value) && value.isWellFormed()
+      },
+      { error: `must be ${min} to ${max} characters without control characters` },
+    )
+    .meta({ minLength: min, maxLength: max })
+
+export const WORKFLOW_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
+/** Inside groups `group.task`, for hooks `on_failure.0`. */
+export const TASK_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}(\.[A-Za-z0-9_-]{1,64}){0,8}$/
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const PATH = /^\d{1,9}(\.\d{1,9}){0,8}$/
+
+export const uuid = z
+  .string()
+  .toLowerCase()
+  .regex(UUID, { error: "must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057" })
+export const workflowName = z.string().regex(WORKFLOW_NAME, {
+  error: 'must be a workflow name: letters, digits, "_", "." and "-", at most 128, the first a letter or digit',
+})
+export const taskName = z.string().regex(TASK_NAME, { error: "must be a task name such as load, or group.load" })
+export const instancePath = z.string().regex(PATH, { error: "must be a path of indexes such as 3 or 1.2" })
+
+const isInstant = (value: string): boolean => isDateText(value) && /^(19[7-9]|[2-9]\d\d)/.test(value)
+const normal = (value: string): string => (isInstant(value) ? new Date(value).toISOString() : value)
+
+/** A day or an instant in; an instant in UTC with milliseconds goes on. */
+export const instant = z
+  .string()
+  .refine(isInstant, { error: "must be a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)" })
+  .overwrite(normal)
+  .meta({ examples: ["2026-01-31T10:00:00.000Z"] })
+
+export const priority = z.int().min(1).max(10)
+export const json = z.unknown().meta({ description: "any JSON value" })
+export const object = z.record(z.string(), z.unknown())
+
+/** Instants as they leave. */
+export const at = z.string().meta({ format: "date-time" })
+
+export const DEFAULT_LIMIT = 20
+export const MAX_LIMIT = 100
+
+export const page = {
+  limit: z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT).meta({ description: "entries in one answer" }),
+  cursor: z.string().max(400).optional().meta({ description: "`next_cursor` of the answer before" }),
+}
+
+export const list = <Item extends z.ZodType>(item: Item) =>
+  z.object({ items: z.array(item), next_cursor: z.string().nullable(), has_more: z.boolean() })
+
+export const ERROR_CODES = {
+  VALIDATION_ERROR: 400,
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  CONFLICT: 409,
+  TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  RATE_LIMITED: 429,
+  INTERNAL: 500,
+  UNAVAILABLE: 503,
+} as const
+export type ErrorCode = keyof typeof ERROR_CODES
+
+export const problem = z
+  .object({
+    path: z.string(),
+    message: z.string(),
+    line: z.int().optional(),
+    column: z.int().optional(),
+    suggestion: z.string().optional(),
+  })
+  .meta({ id: "Problem" })
+
+export const error = z
+  .object({
+    error: z.object({
+      code: z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]]),
+      message: z.string(),
+      details: z.array(problem).optional(),
+    }),
+  })
+  .meta({ id: "Error" })

@@ -1,0 +1,123 @@
+// Jobs as the API takes and shows them. The limits are those of core/jobs.ts.
+
+import { z } from "zod"
+import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/jobs.ts"
+import { at, instant, json, list, object, page, priority, strict, text, uuid } from "./common.ts"
+import { outputObject } from "./runs.ts"
+
+export const MAX_BATCH = 1000
+
+const { max_attempts, base_delay_seconds, max_delay_seconds } = JOB_LIMITS
+
+export const retryPolicy = strict({
+  max_attempts: z.int().min(max_attempts.min).max(max_attempts.max).default(DEFAULT_JOB_RETRY.max_attempts),
+  backoff_strategy: z.enum(BACKOFF_STRATEGIES).default(DEFAULT_JOB_RETRY.backoff_strategy),
+  base_delay_seconds: z
+    .int()
+    .min(base_delay_seconds.min)
+    .max(base_delay_seconds.max)
+    .default(DEFAULT_JOB_RETRY.base_delay_seconds),
+  max_delay_seconds: z.int().min(1).max(max_delay_seconds.max).default(DEFAULT_JOB_RETRY.max_delay_seconds),
+}).refine((policy) => policy.max_delay_seconds >= policy.base_delay_seconds, {
+  path: ["max_delay_seconds"],
+  error: "must not be less than base_delay_seconds",
+})
+
+const name = text(JOB_LIMITS.name.min, JOB_LIMITS.name.max)
+export const queueName = z.string().regex(JOB_LIMITS.queue, {
+  error: "must be 1 to 64 letters, digits and underscores",
+})
+const dependencies = z.array(uuid).refine((ids) => ids.length <= JOB_LIMITS.dependencies, {
+  error: `must be at most ${JOB_LIMITS.dependencies} ids`,
+})
+const payload = json.refine(
+  (value) => value === undefined || Buffer.byteLength(JSON.stringify(value)) <= JOB_LIMITS.payload_bytes,
+  {
+    error: `must be at most ${JOB_LIMITS.payload_bytes} bytes as JSON`,
+  },
+)
+
+export const newJob = strict({
+  id: uuid.optional(),
+  name,
+  queue: queueName,
+  payload: payload.optional(),
+  priority: priority.default(5),
+  dependencies: dependencies.default([]),
+  retry_policy: retryPolicy.default(DEFAULT_JOB_RETRY),
+  task: object.optional().meta({ description: "executor fields of a task; without it a handler of the queue runs the job" }),
+  concurrency_key: text(1, 255).nullish(),
+})
+
+export const newJobs = strict({
+  jobs: z.array(newJob).refine((jobs) => jobs.length >= 1 && jobs.length <= MAX_BATCH, {
+    error: `must be a list of 1 to ${MAX_BATCH} jobs`,
+  }),
+})
+
+/** Fields that nobody changes are named here so that the answer can say so. */
+export const FIXED_FIELDS = ["id", "created_at", "updated_at", "status", "attempt_count"] as const
+
+export const jobChange = strict({
+  name: name.optional(),
+  queue: queueName.optional(),
+  payload: payload.optional(),
+  priority: priority.optional(),
+  dependencies: dependencies.optional(),
+  retry_policy: retryPolicy.optional(),
+})
+
+export const job = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    queue: z.string(),
+    payload: json,
+    priority,
+    status: z.enum(JOB_STATUSES),
+    dependencies: z.array(z.string()),
+    retry_policy: z.object({
+      max_attempts: z.int(),
+      backoff_strategy: z.enum(BACKOFF_STRATEGIES),
+      base_delay_seconds: z.int(),
+      max_delay_seconds: z.int(),
+    }),
+    created_at: at,
+    updated_at: at,
+    attempt_count: z.int().min(0),
+    task: object.nullable(),
+    concurrency_key: z.string().nullable(),
+    error: z.string().nullable(),
+    worker: z.string().nullable(),
+    available_at: at.nullable(),
+    started_at: at.nullable(),
+    finished_at: at.nullable(),
+  })
+  .meta({ id: "Job" })
+
+export const jobBatch = z.object({ items: z.array(job) }).meta({ id: "JobBatch" })
+export const jobList = list(job)
+
+export const jobResult = z
+  .object({
+    id: z.string(),
+    status: z.enum(JOB_STATUSES),
+    output: json,
+    output_object: outputObject.nullable(),
+    error: z.string().nullable(),
+    exit_code: z.int().nullable(),
+    finished_at: at.nullable(),
+  })
+  .meta({ id: "JobResult" })
+
+export const jobParams = strict({ job_id: uuid })
+
+export const jobQuery = strict({
+  queue: queueName.optional(),
+  status: z.enum(JOB_STATUSES).optional(),
+  priority_min: priority.optional(),
+  priority_max: priority.optional(),
+  created_after: instant.optional().meta({ description: "this instant and later" }),
+  created_before: instant.optional().meta({ description: "earlier than this instant" }),
+  ...page,
+})

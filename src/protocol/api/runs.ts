@@ -1,0 +1,156 @@
+// Runs and tasks as the API takes and shows them.
+
+import { z } from "zod"
+import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/status.ts"
+import type { AttemptShape, RunShape, TaskShape, UsageShape } from "../shapes.ts"
+import {
+  at,
+  instancePath,
+  instant,
+  json,
+  list,
+  object,
+  page,
+  priority,
+  strict,
+  taskName,
+  text,
+  uuid,
+  workflowName,
+} from "./common.ts"
+
+export const TRIGGERS = ["manual", "schedule", "webhook", "backfill", "workflow"] as const
+
+const count = z.int().min(0)
+const counts = z.object(
+  Object.fromEntries(TASK_STATUSES.map((status) => [status, count])) as Record<(typeof TASK_STATUSES)[number], typeof count>,
+)
+
+export const run = z
+  .object({
+    id: z.string(),
+    workflow: z.string(),
+    version: z.int(),
+    status: z.enum(RUN_STATUSES),
+    paused: z.boolean(),
+    trigger: z.string(),
+    params: object,
+    priority,
+    logical_date: at.nullable(),
+    created_at: at,
+    started_at: at.nullable(),
+    finished_at: at.nullable(),
+    error: z.string().nullable(),
+    tasks: counts,
+  })
+  .meta({ id: "Run" })
+
+const usage = z
+  .object({
+    max_rss_bytes: z.number().nullable(),
+    cpu_user_ms: z.number().nullable(),
+    cpu_system_ms: z.number().nullable(),
+    signal: z.string().nullable(),
+  })
+  .meta({ id: "Usage" })
+
+const ending = {
+  worker: z.string().nullable(),
+  external_id: z.string().nullable(),
+  exit_code: z.int().nullable(),
+  error: z.string().nullable(),
+  usage: usage.nullable(),
+  dispatched_at: at.nullable(),
+  started_at: at.nullable(),
+  finished_at: at.nullable(),
+}
+
+const attempt = z
+  .object({
+    id: z.string(),
+    attempt: z.int().min(1),
+    status: z.enum([...ATTEMPT_STATES, "dispatched", "running"]),
+    ...ending,
+  })
+  .meta({ id: "Attempt" })
+
+export const outputObject = z.object({ key: z.string(), bytes: z.int() })
+
+export const task = z
+  .object({
+    id: z.string(),
+    run_id: z.string(),
+    name: z.string(),
+    index: z.int().nullable().meta({ description: "null without fan-out" }),
+    path: z.string(),
+    status: z.enum(TASK_STATUSES),
+    attempt: z.int().min(0),
+    max_attempts: z.int(),
+    retries_left: z.int(),
+    queue: z.string(),
+    priority,
+    input: json,
+    output: json,
+    output_object: outputObject.nullable().meta({ description: "in place of `output` when that is large" }),
+    available_at: at.nullable(),
+    ...ending,
+    attempts: z.array(attempt),
+  })
+  .meta({ id: "Task" })
+
+// The schemas say what src/protocol/shapes.ts makes.
+run satisfies z.ZodType<Omit<RunShape, "params">>
+attempt satisfies z.ZodType<AttemptShape>
+usage satisfies z.ZodType<UsageShape>
+task satisfies z.ZodType<Omit<TaskShape, "id" | "input" | "output">>
+
+export const runList = list(run)
+export const taskList = list(task)
+
+export const runParams = strict({ id: uuid })
+export const taskParams = strict({ id: uuid, name: taskName })
+
+export const runQuery = strict({
+  workflow: workflowName.optional(),
+  status: z.enum(RUN_STATUSES).optional(),
+  trigger: z.enum(TRIGGERS).optional(),
+  created_after: instant.optional().meta({ description: "this instant and later" }),
+  created_before: instant.optional().meta({ description: "earlier than this instant" }),
+  ...page,
+})
+
+export const taskQuery = strict({ name: taskName.optional().meta({ description: "instances of this task" }), ...page })
+
+/** Which instance of a fan-out is meant. */
+export const instanceQuery = {
+  index: z.int().min(0).optional().meta({ description: "instance of a fan-out" }),
+  path: instancePath.optional().meta({ description: "the same inside groups: `1.2`" }),
+}
+
+export const newRun = strict({
+  params: object.optional(),
+  priority: priority.nullish(),
+  idempotency_key: text(1, 255).nullish().meta({ description: "the same key of that workflow again gives the first run" }),
+  logical_date: instant.nullish(),
+})
+
+export const retryBody = strict({
+  from: taskName.optional().meta({ description: "this task and all below it, whatever their state" }),
+  plan: z.boolean().optional().meta({ description: "only say what would run" }),
+})
+
+export const retryPlan = z
+  .object({ again: z.array(z.string()), kept: z.array(z.string()) })
+  .meta({ id: "RetryPlan", description: "names of the tasks that go again and of those that are kept" })
+
+export const markBody = strict({
+  status: z.enum(["success", "failed", "skipped"]),
+  reason: text(1, 1000),
+})
+
+export const explanation = z
+  .object({ task: z.string().nullable(), path: z.string(), status: z.string(), sentence: z.string() })
+  .meta({ id: "Explanation" })
+
+export const explanations = z.object({ items: z.array(explanation) })
+export const explainQuery = strict({ task: taskName.optional() })

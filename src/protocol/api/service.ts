@@ -1,0 +1,106 @@
+// Queues, workers, keys, the audit log, and what the server says of itself.
+
+import { z } from "zod"
+import { at, list, page, strict, text, uuid } from "./common.ts"
+import { queueName } from "./jobs.ts"
+
+const SCOPES = ["read", "trigger", "worker", "admin"] as const
+
+// -- queues --------------------------------------------------------------------------------------------------------------------
+
+const rate = strict({ limit: z.int().min(1).max(1_000_000), period_seconds: z.number().min(0.001).max(86_400) })
+
+export const queue = z
+  .object({
+    name: z.string(),
+    concurrency: z.int().nullable(),
+    rate_limit: z.object({ limit: z.int(), period_seconds: z.number() }).nullable(),
+    paused: z.boolean(),
+    ready: z.int(),
+    running: z.int(),
+    oldest_ready_seconds: z.number().nullable(),
+  })
+  .meta({ id: "Queue" })
+
+export const queues = z.object({ items: z.array(queue) })
+export const queueParams = strict({ name: queueName })
+export const queueSettings = strict({
+  concurrency: z.int().min(1).max(1_000_000).nullable().optional().meta({ description: "at once; null: no limit" }),
+  rate_limit: rate.nullable().optional().meta({ description: "starts in a period; null: no limit" }),
+  paused: z.boolean().optional(),
+})
+
+// -- workers -------------------------------------------------------------------------------------------------------------------
+
+export const worker = z
+  .object({
+    id: z.string(),
+    kind: z.enum(["server", "worker", "run"]),
+    name: z.string(),
+    run_id: z.string().nullable(),
+    alive: z.boolean(),
+    lease_until: at,
+  })
+  .meta({ id: "Worker" })
+
+export const workers = z.object({ items: z.array(worker) })
+
+// -- keys and audit --------------------------------------------------------------------------------------------------------------
+
+export const key = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    scopes: z.array(z.enum(SCOPES)),
+    created_at: at,
+    last_used_at: at.nullable(),
+  })
+  .meta({ id: "Key" })
+
+export const newKey = strict({
+  name: text(1, 128),
+  scopes: z
+    .array(z.enum(SCOPES))
+    .refine((scopes) => scopes.length > 0, { error: `must name at least one of ${SCOPES.join(", ")}` }),
+})
+
+export const createdKey = z
+  .object({ ...key.shape, key: z.string().meta({ description: "the key itself; shown this once" }) })
+  .meta({ id: "CreatedKey" })
+
+export const keys = z.object({ items: z.array(key) })
+export const keyParams = strict({ id: uuid })
+
+export const auditEntry = z
+  .object({
+    id: z.int(),
+    at,
+    key_id: z.string().nullable().meta({ description: "null: the server's own key, or Ork itself" }),
+    action: z.string(),
+    target: z.string(),
+    details: z.string().nullable(),
+  })
+  .meta({ id: "AuditEntry" })
+
+export const auditList = list(auditEntry)
+export const auditQuery = strict({ ...page })
+
+// -- the server ------------------------------------------------------------------------------------------------------------------
+
+export const health = z.object({ status: z.literal("ok"), version: z.string() }).meta({ id: "Health" })
+
+const check = z.object({ ok: z.boolean(), message: z.string().nullable() })
+export const ready = z.object({ ready: z.boolean(), store: check, objects: check }).meta({ id: "Ready" })
+
+export const stats = z
+  .object({
+    version: z.string(),
+    store: z.enum(["sqlite", "postgres"]),
+    objects: z.enum(["file", "s3", "gcs"]),
+    started_at: at,
+    uptime_seconds: z.number(),
+    workers: z.object({ alive: z.int(), dead: z.int() }),
+    queues: z.object({ ready: z.int(), running: z.int(), oldest_ready_seconds: z.number().nullable() }),
+    streams: z.int().meta({ description: "open event and log streams of this server" }),
+  })
+  .meta({ id: "Stats" })

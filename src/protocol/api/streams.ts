@@ -1,0 +1,52 @@
+// Event and log streams: what is asked for, and what one entry looks like.
+
+import { z } from "zod"
+import { RUN_STATUSES, TASK_STATUSES } from "../../core/status.ts"
+import { at, strict } from "./common.ts"
+import { instanceQuery } from "./runs.ts"
+
+export const EVENT_ID = /^\d{1,19}\.\d{1,9}$/
+
+const eventId = z.string().regex(EVENT_ID, { error: "must be the id of an event, such as 42.0" })
+
+export const eventQuery = strict({
+  after: eventId.optional().meta({ description: "the same as the header Last-Event-ID, for clients that cannot set it" }),
+})
+
+export const event = z
+  .object({
+    event: z.enum(["run", "task"]),
+    run_id: z.string(),
+    task: z.string().nullable(),
+    index: z.int().nullable(),
+    path: z.string().nullable(),
+    attempt: z.int().nullable(),
+    status: z.enum([...new Set([...RUN_STATUSES, ...TASK_STATUSES])]),
+    at,
+    error: z.string().optional(),
+    available_at: at.optional(),
+    total: z.int().optional(),
+  })
+  .meta({ id: "Event" })
+
+const reading = {
+  offset: z.int().optional().meta({ description: "in bytes; negative from the end" }),
+  follow: z.boolean().optional().meta({ description: "until the task ends" }),
+}
+
+export const logQuery = strict({
+  attempt: z.int().min(1).optional().meta({ description: "default: the latest" }),
+  ...instanceQuery,
+  ...reading,
+})
+
+export const jobLogQuery = strict({ ...reading })
+
+export const logLine = z
+  .object({
+    at,
+    stream: z.enum(["stdout", "stderr"]),
+    line: z.string(),
+    more: z.boolean().optional().meta({ description: "the line goes on in the next entry" }),
+  })
+  .meta({ id: "LogLine" })

@@ -1,0 +1,131 @@
+// Workflows, their versions and schedules as the API takes and shows them.
+
+import { z } from "zod"
+import { RUN_STATUSES } from "../../core/status.ts"
+import { PARAM_TYPES } from "../../core/workflow.ts"
+import { at, instant, json, list, object, page, problem, strict, text, workflowName } from "./common.ts"
+
+export const scheduleSpec = z
+  .object({
+    cron: z.string(),
+    timezone: z.string(),
+    catchup: z.enum(["none", "latest", "all"]),
+    overlap: z.enum(["allow", "skip", "queue", "cancel"]),
+    jitter_seconds: z.number().nullable(),
+    start: z.string().nullable(),
+    end: z.string().nullable(),
+  })
+  .meta({ id: "ScheduleSpec" })
+
+const summary = {
+  name: z.string(),
+  version: z.int(),
+  description: z.string().nullable(),
+  tags: z.array(z.string()),
+  paused: z.boolean(),
+  schedules: z.array(scheduleSpec),
+  created_at: at,
+  updated_at: at,
+}
+
+const lastRun = z.object({
+  id: z.string(),
+  status: z.enum(RUN_STATUSES),
+  created_at: at,
+  started_at: at.nullable(),
+  finished_at: at.nullable(),
+})
+
+export const workflowSummary = z
+  .object({
+    ...summary,
+    next_at: at.nullable().meta({ description: "the next tick of its schedules" }),
+    last_runs: z.array(lastRun).meta({ description: "newest first" }),
+  })
+  .meta({ id: "WorkflowSummary" })
+
+const param = z.object({
+  name: z.string(),
+  type: z.enum(PARAM_TYPES),
+  required: z.boolean(),
+  default: json,
+  enum: z.array(z.unknown()).nullable(),
+  description: z.string().nullable(),
+  schema: object.nullable(),
+})
+
+const graphTask = z.object({
+  name: z.string(),
+  executor: z.string(),
+  depends_on: z.array(z.string()),
+  group: z.string().nullable(),
+  hook: z.string().nullable(),
+  run_when: z.string(),
+  if: z.string().nullable(),
+  fan_out: z.string().nullable(),
+  queue: z.string(),
+  max_attempts: z.int(),
+})
+
+export const workflow = z
+  .object({
+    ...summary,
+    hash: z.string(),
+    params: z.array(param),
+    tasks: z.array(graphTask),
+    definition: z.string().meta({ description: "as it was deployed, YAML or JSON" }),
+  })
+  .meta({ id: "Workflow" })
+
+export const version = z
+  .object({ version: z.int(), hash: z.string(), definition: z.string(), created_at: at })
+  .meta({ id: "WorkflowVersion" })
+
+export const workflowList = list(workflowSummary)
+export const versionList = list(version)
+
+export const workflowParams = strict({ name: workflowName })
+export const workflowQuery = strict({
+  search: text(1, 128).optional().meta({ description: "part of the name" }),
+  tag: text(1, 128).optional(),
+  ...page,
+})
+export const pageQuery = strict({ ...page })
+
+export const validation = z
+  .object({
+    valid: z.boolean(),
+    problems: z.array(problem),
+    name: z.string().nullable(),
+    tasks: z.array(z.string()),
+  })
+  .meta({ id: "Validation" })
+
+export const backfillBody = strict({
+  from: instant,
+  to: instant,
+  plan: z.boolean().optional().meta({ description: "only list the ticks" }),
+  max_active_runs: z.int().min(1).max(1000).optional().meta({ description: "runs of this backfill at once" }),
+})
+
+export const backfill = z
+  .object({
+    ticks: z.array(at),
+    runs: z.array(z.string()).meta({ description: "ids of the runs made, in the order of the ticks" }),
+  })
+  .meta({ id: "Backfill" })
+
+export const schedule = z
+  .object({
+    id: z.int(),
+    workflow: z.string(),
+    ...scheduleSpec.shape,
+    paused: z.boolean(),
+    next_at: at.nullable(),
+    last_tick_at: at.nullable(),
+    next_ticks: z.array(at).meta({ description: "the next five" }),
+  })
+  .meta({ id: "Schedule" })
+
+export const scheduleList = list(schedule)
+export const scheduleQuery = strict({ workflow: workflowName.optional(), ...page })
