@@ -6,7 +6,7 @@ import { expect, test } from "vitest"
 import type { ZodObject } from "zod"
 import { SETTINGS } from "../src/config.ts"
 import { taskSchema, workflowSchema } from "../src/protocol/definition.ts"
-import { orkRun, REPO, temporaryFolder } from "./support/ork.ts"
+import { ork, orkRun, REPO, temporaryFolder } from "./support/ork.ts"
 
 const GUIDE = readFileSync(join(REPO, "docs/guide.md"), "utf8")
 const PARAMS: Record<string, string[]> = { greet: ["--param", "name=Ada"] }
@@ -56,4 +56,24 @@ test.each([
   const text = readFileSync(join(REPO, "docs/reference/definition.md"), "utf8")
   const section = text.split(/^## /m).find((part) => part.startsWith(heading)) ?? ""
   expect(Object.keys((schema as ZodObject).shape).filter((field) => !section.includes(`\`${field}\``))).toEqual([])
+})
+
+test("every command and option that `--help` shows is in docs/reference/cli.md, and no other", async () => {
+  const text = readFileSync(join(REPO, "docs/reference/cli.md"), "utf8")
+  const sections = new Map(
+    text
+      .split(/^## ork /m)
+      .slice(1)
+      .map((part) => [part.slice(0, part.indexOf("\n")), part]),
+  )
+  const cwd = temporaryFolder()
+  const help = async (...args: string[]): Promise<string> => (await ork([...args, "--help"], { cwd })).stdout
+  const commands = [...(await help()).matchAll(/^ {2}([a-z]+) (?:\[|<)/gm)].map(([, name]) => name!)
+  expect([...sections.keys()].toSorted()).toEqual(commands.toSorted())
+  for (const command of commands) {
+    const options = (found: string): string[] =>
+      [...new Set(found.match(/--[a-z][a-z-]+/g))].filter((o) => o !== "--help").toSorted()
+    const shown = (await help(command)).split(/^Options:/m)[1]?.split(/^Examples:/m)[0] ?? ""
+    expect({ command, options: options(sections.get(command)!) }).toEqual({ command, options: options(shown) })
+  }
 })

@@ -36,7 +36,6 @@ const TABLE: Record<string, Expected> = {
   "cache.yaml": { tasks: { success: 2 }, says: { report: "built by run" } },
   "limits.yaml": { tasks: { success: 4 } },
   "nightly.yaml": { args: ["--param", "day=2026-01-31"], tasks: { success: 6 }, says: { report: '"rows":[3,5,2]' } },
-  "group.yaml": { tasks: { success: 5 }, says: { report: '"lengths":[6,5]' } },
   "words.json": { tasks: { success: 3 }, says: { report: '"different":4' } },
   "list-form.json": { tasks: { success: 4 }, says: { D: "D" } },
 }
