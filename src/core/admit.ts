@@ -42,9 +42,8 @@ export const admit = (candidates: readonly Candidate[], limits: ReadonlyMap<numb
       continue
     }
     admission.park.push({ row: candidate.row, limit: full })
-    if (full === PAUSED) continue
     for (const id of candidate.limits)
-      if (id !== full && free(id)) admission.unpark.set(id, (admission.unpark.get(id) ?? 0) + 1)
+      if (id !== full && limits.has(id) && free(id)) admission.unpark.set(id, (admission.unpark.get(id) ?? 0) + 1)
   }
   return admission
 }

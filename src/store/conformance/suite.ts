@@ -3,12 +3,18 @@
 
 import { describe } from "vitest"
 import { attemptTests } from "./attempts.ts"
+import { fanOutTests } from "./fan-out.ts"
 import { gateTests } from "./gate.ts"
+import { limitTests } from "./limits.ts"
+import { runTests } from "./runs.ts"
 import type { Open } from "./world.ts"
 
 export const storeSuite = (name: string, open: Open): void => {
   describe(`the store on ${name}`, () => {
     attemptTests(open)
     gateTests(open)
+    fanOutTests(open)
+    limitTests(open)
+    runTests(open)
   })
 }

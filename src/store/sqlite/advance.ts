@@ -32,7 +32,7 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
     refused,
     claims: work.claims,
     gates: gates.claims,
-    cancelling: heldOf(tx, batch.holder, cancelling),
+    cancelling: heldOf(tx, batch.holder, cancelling, closed),
     closed,
     events: tx.events,
     more: moreDue || moreToCancel || gates.more || work.more,

@@ -3,7 +3,7 @@
 
 import type { HolderId } from "../../core/ids.ts"
 import { MAX_CANCEL } from "../bounds.ts"
-import type { CancelReason, RowKind } from "../store.ts"
+import type { Advanced, CancelReason, RowKind } from "../store.ts"
 import { tellTask } from "./events.ts"
 import { limitIds } from "./limits.ts"
 import type { Effects } from "./release.ts"
@@ -65,6 +65,13 @@ const HOLDS = `
 SELECT 1 FROM tasks INDEXED BY tasks_held JOIN holders h ON h.seq = tasks.holder
 WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') AND h.id = ? LIMIT 1`
 
-/** Which of these runs this holder has live attempts of. */
-export const heldOf = (tx: Tx, holder: HolderId, runs: readonly CancellingRun[]): { runSeq: number; reason: CancelReason }[] =>
-  runs.flatMap(({ seq, reason }) => (tx.db.get(HOLDS, seq, holder) === undefined ? [] : [{ runSeq: seq, reason }]))
+/** Which of these runs this holder has live attempts of. Those that were closed have hooks at most. */
+export const heldOf = (
+  tx: Tx,
+  holder: HolderId,
+  runs: readonly CancellingRun[],
+  closed: Advanced["closed"],
+): Advanced["cancelling"] =>
+  runs
+    .filter(({ seq }) => !closed.some(({ runSeq }) => runSeq === seq) && tx.db.get(HOLDS, seq, holder) !== undefined)
+    .map(({ seq, reason }) => ({ runSeq: seq, reason }))

@@ -18,7 +18,7 @@ type Expand = Extract<Change, { kind: "expand" }>
 
 const INSERT = `
 INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, lane, priority, limits, status, upstream_left, path, item, parked)
-SELECT ?1, ?2, ?3, ?4, 'task', ?5, ?6, ?7, ?8, 'pending', 0, ?9 || (?10 + key), value, iif(key < ?11, NULL, ?12)
+SELECT ?1, ?2, ?3, ?4, 'task', ?5, ?6, ?7, ?8, 'pending', 0, ?9 || (CAST(?10 AS INTEGER) + key), value, iif(key < ?11, NULL, ?12)
 FROM json_each(?13) WHERE true ORDER BY key
 ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, parent_id = excluded.parent_id, lane = excluded.lane,
   priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked`
@@ -102,7 +102,7 @@ const EXISTS = "SELECT 1 FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 const exists = (tx: Tx, row: LoadedRow, path: string): boolean => tx.db.get(EXISTS, row.runSeq, row.node, path) !== undefined
 
 const OLD = `run_seq = ?1 AND node = ?2 AND path IN (
-  WITH RECURSIVE places(i) AS (SELECT ?4 UNION ALL SELECT i + 1 FROM places WHERE i + 1 < ?4 + ?5) SELECT ?3 || i FROM places)`
+  WITH RECURSIVE places(i) AS (SELECT CAST(?4 AS INTEGER) UNION ALL SELECT i + 1 FROM places WHERE i + 1 < ?4 + ?5) SELECT ?3 || i FROM places)`
 
 const SUPERSEDE_OLD = `${SUPERSEDE_WHERE} ${OLD}`
 
