@@ -1,0 +1,161 @@
+import { describe, expect, it } from "vitest"
+import { fail, setup } from "./world.ts"
+
+const diamond = `
+name: diamond
+tasks:
+  a: { command: x }
+  b: { command: x, depends_on: [a] }
+  c: { command: x, depends_on: [a] }
+  d: { command: x, depends_on: [b, c] }
+`
+
+describe("dependencies", () => {
+  it("run a task after everything above it, with the outputs of its upstreams as input", async () => {
+    const world = await setup({ a: () => ({ n: 1 }), b: () => "left", c: () => ["right"] })
+    const run = await world.ended(await world.trigger(diamond))
+    expect(run.status).toBe("success")
+    expect(run.tasks).toMatchObject({ success: 4, pending: 0, failed: 0 })
+    expect(world.launched.map((each) => each.task)).toEqual(["a", "b", "c", "d"])
+    expect(world.inputs("b")).toEqual([{ a: { n: 1 } }])
+    expect(world.inputs("d")).toEqual([{ b: "left", c: ["right"] }])
+  })
+
+  it("skip what is below a failure and fail the run", async () => {
+    const world = await setup({ b: () => fail("no disk") })
+    const runId = await world.trigger(diamond)
+    expect((await world.ended(runId)).status).toBe("failed")
+    expect(await world.statuses(runId)).toEqual({ a: "success", b: "failed", c: "success", d: "skipped" })
+    expect(await world.task(runId, "b")).toMatchObject({ error: "no disk", exitCode: 1, attempt: 1, outcome: "failed" })
+    expect((await world.task(runId, "d")).error).toBe("run_when all_success is not met: b failed")
+  })
+
+  it("tell each state in its order, a start before its end", async () => {
+    const world = await setup()
+    const runId = await world.trigger("name: one\ntasks: { a: { command: x } }")
+    await world.ended(runId)
+    expect(world.events.map((event) => [event.type, event.task ?? "", event.status])).toEqual([
+      ["run", "", "running"],
+      ["task", "a", "dispatched"],
+      ["task", "a", "running"],
+      ["task", "a", "success"],
+      ["run", "", "success"],
+    ])
+  })
+})
+
+describe("run_when and if", () => {
+  const rules = (rule: string): string => `
+name: rules
+tasks:
+  a: { command: x }
+  b: { command: x }
+  last: { command: x, depends_on: [a, b], run_when: ${rule} }
+`
+  it.each([
+    ["all_success", "success", "skipped", "skipped"],
+    ["all_done", "success", "success", "success"],
+    ["any_failed", "skipped", "success", "success"],
+    ["all_failed", "skipped", "skipped", "success"],
+    ["any_success", "success", "success", "skipped"],
+    ["none_failed", "success", "skipped", "skipped"],
+  ])("%s: after success %s, after one failure %s, after two %s", async (rule, none, one, both) => {
+    const seen: string[] = []
+    for (const failing of [[], ["a"], ["a", "b"]]) {
+      const world = await setup(Object.fromEntries(failing.map((name) => [name, () => fail()])))
+      const runId = await world.trigger(rules(rule))
+      await world.ended(runId)
+      seen.push((await world.statuses(runId))["last"]!)
+    }
+    expect(seen).toEqual([none, one, both])
+  })
+
+  it("skip a task whose `if` is false, and go on below it", async () => {
+    const world = await setup()
+    const text = `
+name: cond
+params: { limit: 5 }
+tasks:
+  maybe: { command: x, if: params.limit > 10 }
+  after: { command: x, depends_on: [maybe] }
+`
+    const small = await world.trigger(text)
+    expect((await world.ended(small)).status).toBe("success")
+    expect(await world.statuses(small)).toEqual({ maybe: "skipped", after: "success" })
+    const large = await world.trigger(text, { limit: 11 })
+    await world.ended(large)
+    expect(await world.statuses(large)).toEqual({ maybe: "success", after: "success" })
+  })
+
+  it("pass a failure on through everything skipped because of it", async () => {
+    const world = await setup({ a: () => fail() })
+    const runId = await world.trigger(`
+name: cascade
+tasks:
+  a: { command: x }
+  b: { command: x, depends_on: [a] }
+  c: { command: x, depends_on: [b] }
+  rescue: { command: x, depends_on: [c], run_when: any_failed }
+`)
+    await world.ended(runId)
+    expect(await world.statuses(runId)).toEqual({ a: "failed", b: "skipped", c: "skipped", rescue: "success" })
+  })
+
+  it("fail a task whose expression cannot be evaluated, naming it", async () => {
+    const world = await setup({ a: () => ({}) })
+    const runId = await world.trigger(`
+name: bad
+tasks:
+  a: { command: x }
+  b: { command: x, depends_on: [a], if: tasks.a.output.rows > 3 }
+`)
+    expect((await world.ended(runId)).status).toBe("failed")
+    expect((await world.task(runId, "b")).error).toContain("tasks.a.output.rows > 3")
+  })
+})
+
+describe("input, env and secrets", () => {
+  it("give a task its own input over its upstreams', with types kept", async () => {
+    const world = await setup({ a: () => ({ rows: 3 }) })
+    const runId = await world.trigger(
+      `
+name: inputs
+params: { day: { type: string, required: true } }
+env: { TOKEN: { secret: API_TOKEN }, DAY: "\${{ params.day }}" }
+tasks:
+  a: { command: x }
+  b:
+    depends_on: [a]
+    command: [load, "\${{ params.day }}"]
+    input: { a: "\${{ tasks.a.output.rows + 1 }}", text: "rows: \${{ tasks.a.output.rows }}" }
+`,
+      { day: "2026-01-02" },
+    )
+    await world.ended(runId)
+    expect(world.inputs("b")).toEqual([{ a: 4, text: "rows: 3" }])
+    const assignment = world.launched[1]!
+    expect(assignment.command).toEqual({ argv: ["load", "2026-01-02"] })
+    expect(assignment.env).toMatchObject({ TOKEN: "s3cret", DAY: "2026-01-02" })
+  })
+
+  it("fail a task whose secret is missing, saying how to set it", async () => {
+    const world = await setup()
+    const runId = await world.trigger("name: s\ntasks: { a: { command: x, env: { X: { secret: NOPE } } } }")
+    await world.ended(runId)
+    expect((await world.task(runId, "a")).error).toBe("there is no secret NOPE: set ORK_SECRET_NOPE where Ork runs")
+  })
+
+  it("fail an attempt whose output does not fit its schema", async () => {
+    const world = await setup({ a: () => ({ rows: "many" }) })
+    const runId = await world.trigger(`
+name: typed
+types: { Rows: { type: object, required: [rows], properties: { rows: { type: integer } } } }
+tasks: { a: { command: x, output: Rows } }
+`)
+    await world.ended(runId)
+    expect(await world.task(runId, "a")).toMatchObject({
+      status: "failed",
+      error: expect.stringContaining("does not fit its schema"),
+    })
+  })
+})

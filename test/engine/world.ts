@@ -1,0 +1,170 @@
+// An engine on a real SQLite store in memory under a virtual clock, with tasks that a test scripts by name. Time moves only
+// when nothing else can: a retry after an hour takes no time at all.
+
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { onTestFinished } from "vitest"
+import type { AttemptResult } from "../../src/core/change.ts"
+import { newRunId, type RunId } from "../../src/core/ids.ts"
+import type { Json, JsonObject } from "../../src/core/json.ts"
+import { bindParams } from "../../src/core/params.ts"
+import { Engine } from "../../src/engine/engine.ts"
+import { inlineEvaluator } from "../../src/engine/evaluator.ts"
+import type { EngineOptions } from "../../src/engine/ports.ts"
+import type { Assignment, Executor, LaunchContext } from "../../src/executors/executor.ts"
+import { FileObjectStore } from "../../src/objects/file.ts"
+import { parseDefinition } from "../../src/protocol/parse.ts"
+import { seededRandom } from "../../src/store/conformance/world.ts"
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts"
+import type { RunRow, StoreEvent, TaskRow } from "../../src/store/store.ts"
+import { VirtualClock } from "../sim/clock.ts"
+
+/** What a scripted task does: gives an output, throws for a failure, takes virtual time, or runs until it is stopped. */
+export type Script = (assignment: Assignment, tools: Tools) => Json | Promise<Json>
+
+export interface Tools {
+  sleep(ms: number): Promise<void>
+  signal: AbortSignal
+  untilStopped(): Promise<never>
+}
+
+class Stopped extends Error {}
+
+export const setup = async (scripts: { [task: string]: Script } = {}, options: Partial<EngineOptions> = {}) => {
+  const clock = new VirtualClock()
+  const random = seededRandom(1)
+  const folder = mkdtempSync(join(tmpdir(), "ork-engine-"))
+  const store = await openSqlite({ path: ":memory:", clock, random })
+  await store.migrate()
+  const launched: Assignment[] = []
+  let live = 0
+  let most = 0
+
+  const run = async (assignment: Assignment, context: LaunchContext): Promise<AttemptResult> => {
+    launched.push(assignment)
+    const startedAt = clock.now()
+    context.started({ at: startedAt })
+    live += 1
+    most = Math.max(most, live)
+    const end = (rest: Pick<AttemptResult, "state"> & Partial<AttemptResult>): AttemptResult => {
+      live -= 1
+      return { startedAt, finishedAt: clock.now(), ...rest }
+    }
+    const stopped = new Promise<never>((_, reject) => context.signal.addEventListener("abort", () => reject(new Stopped())))
+    stopped.catch(() => undefined)
+    const tools: Tools = {
+      signal: context.signal,
+      untilStopped: () => stopped,
+      sleep: (ms) => Promise.race([stopped, new Promise<void>((resolve) => clock.after(ms, resolve))]),
+    }
+    try {
+      const output = await (scripts[assignment.task] ?? (() => null))(assignment, tools)
+      return end({ state: "success", output: { inline: output } })
+    } catch (error) {
+      if (!(error instanceof Stopped)) return end({ state: "failed", error: (error as Error).message, exitCode: 1 })
+      return end({
+        state: context.signal.reason === "timeout" ? "timeout" : context.signal.reason === "cancel" ? "cancelled" : "lost",
+      })
+    }
+  }
+  const executor: Executor = { name: "process", launch: run }
+
+  const engine = new Engine({
+    store,
+    objects: new FileObjectStore(join(folder, "objects")),
+    executors: new Map([["process", executor]]),
+    evaluator: inlineEvaluator,
+    clock,
+    random,
+    log: { info: () => {}, warn: () => {}, error: () => {} },
+    holder: { kind: "server", name: "test", process: "" },
+    privateRun: null,
+    lanes: ["q:default"],
+    concurrency: 16,
+    maxFanout: 100_000,
+    maxOutputBytes: 1 << 20,
+    graceMs: 1000,
+    dataDir: folder,
+    secret: (name) => (name === "API_TOKEN" ? "s3cret" : null),
+    ...options,
+  })
+  const events: StoreEvent[] = []
+  engine.onEvent((event) => events.push(event))
+
+  /** Lets everything happen until the promise settles, moving the clock when nothing else is left to do. */
+  const until = async <T>(promise: Promise<T>): Promise<T> => {
+    let settled = false
+    const mark = (): void => void (settled = true)
+    promise.then(mark, mark)
+    for (let quiet = 0; !settled; quiet++) {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (settled) break
+      if (quiet > 12 && clock.step()) quiet = 0
+      // Files are real: reading one takes real time, though no virtual one.
+      if (quiet > 100) await new Promise((resolve) => setTimeout(resolve, 5))
+      if (quiet > 1000) throw new Error("nothing is left to happen, and it has not happened")
+    }
+    return await promise
+  }
+  await until(engine.start())
+  onTestFinished(async () => {
+    await until(engine.stop())
+    await store.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const deploy = async (text: string) => {
+    const parsed = parseDefinition(text)
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+    return { parsed, version: await store.putWorkflow({ compiled: parsed.workflow, ...parsed, deploy: true }) }
+  }
+
+  const trigger = async (text: string, params: JsonObject = {}, rest: { priority?: number } = {}): Promise<RunId> => {
+    const { parsed, version } = await deploy(text)
+    const bound = bindParams(parsed.workflow, { values: params })
+    if (!bound.ok) throw new Error(JSON.stringify(bound.problems))
+    const run = await engine.trigger({
+      id: newRunId(clock.now(), random.hex128()),
+      workflowId: version.workflowId,
+      versionId: version.versionId,
+      trigger: "manual",
+      params: bound.params,
+      priority: rest.priority ?? null,
+      logicalDate: null,
+      idempotencyKey: null,
+      workingDir: folder,
+    })
+    return run.id
+  }
+
+  const tasks = async (runId: RunId): Promise<TaskRow[]> => await store.listTasks({ runId, limit: 10_000 })
+  /** `{ a: "success", "each.0": "failed" }` */
+  const statuses = async (runId: RunId): Promise<{ [task: string]: string }> =>
+    Object.fromEntries(
+      (await tasks(runId)).map((task) => [task.path === "" ? task.name : `${task.name}.${task.path}`, task.status]),
+    )
+
+  return {
+    clock,
+    store,
+    engine,
+    events,
+    launched,
+    folder,
+    until,
+    trigger,
+    tasks,
+    statuses,
+    most: () => most,
+    ended: (runId: RunId): Promise<RunRow> => until(engine.ended(runId)),
+    /** Lets everything happen that can without the clock, and then `ms` of it. */
+    pass: (ms: number): Promise<void> => until(new Promise((resolve) => clock.after(ms, () => resolve()))),
+    task: async (runId: RunId, name: string, path = ""): Promise<TaskRow> => (await store.getTask({ runId, name, path }))!,
+    inputs: (name: string): Json[] => launched.filter((each) => each.task === name).map((each) => each.input),
+  }
+}
+
+export const fail = (message = "exit code 1"): never => {
+  throw new Error(message)
+}
