@@ -5,7 +5,11 @@ import { describe } from "vitest"
 import { attemptTests } from "./attempts.ts"
 import { fanOutTests } from "./fan-out.ts"
 import { gateTests } from "./gate.ts"
+import { holderTests } from "./holders.ts"
 import { limitTests } from "./limits.ts"
+import { orderTests } from "./order.ts"
+import { readTests } from "./reads.ts"
+import { retryRunTests } from "./retry-run.ts"
 import { runTests } from "./runs.ts"
 import type { Open } from "./world.ts"
 
@@ -15,6 +19,10 @@ export const storeSuite = (name: string, open: Open): void => {
     gateTests(open)
     fanOutTests(open)
     limitTests(open)
+    orderTests(open)
     runTests(open)
+    retryRunTests(open)
+    holderTests(open)
+    readTests(open)
   })
 }

@@ -1,5 +1,6 @@
 // What a test of a store has at hand: a fresh store under a clock that stands still, and short words for what an engine does.
 
+import { createHash } from "node:crypto"
 import { onTestFinished } from "vitest"
 import type { Change, Output } from "../../core/change.ts"
 import { type HolderId, newHolderId, newRunId, type RunId } from "../../core/ids.ts"
@@ -90,7 +91,12 @@ export const setup = async (open: Open, seed = 1) => {
   })
 
   const deploy = (compiled: CompiledWorkflow): Promise<StoredVersion> =>
-    store.putWorkflow({ compiled, hash: JSON.stringify(compiled), source: "", deploy: true })
+    store.putWorkflow({
+      compiled,
+      hash: createHash("sha256").update(JSON.stringify(compiled)).digest("hex"),
+      source: "",
+      deploy: true,
+    })
 
   const turn = (input: TurnInput = {}): Promise<Advanced> =>
     store.advance({

@@ -1,0 +1,280 @@
+// A user's retry of an ended run.
+
+import { describe, expect, it } from "vitest"
+import type { Change } from "../../core/change.ts"
+import { iso } from "../../core/ports.ts"
+import { planRetry, type RetryRequest, type RetryReset } from "../../core/retry-plan.ts"
+import { workflow } from "../../core/testing.ts"
+import type { RunRow } from "../store.ts"
+import { BEGIN, expandAll, fence, names, type Open, setup, WORK, type World } from "./world.ts"
+
+const fan = { foreach: { lit: [] }, reference: "items" }
+
+const planOf = async (world: World, run: RunRow, request: RetryRequest = {}): Promise<RetryReset> => {
+  const plan = planRetry(world.store.compiledNow(run.versionId), run, await world.store.listNodes(run.id), request)
+  if ("problem" in plan) throw new Error(plan.problem)
+  return plan.reset
+}
+
+const retry = async (world: World, run: RunRow, request: RetryRequest = {}): Promise<boolean> =>
+  world.store.retryRun(run.id, await planOf(world, run, request))
+
+/** Ends all that can be claimed, failing the tasks named; skips what the gate holds. Until nothing moves. */
+const finish = async (world: World, failing: string[] = []): Promise<string[]> => {
+  const done: string[] = []
+  let changes: Change[] = []
+  for (;;) {
+    const { claims, gates } = await world.turn({ changes, claim: 100, gate: 100 })
+    if (claims.length + gates.length === 0) return done
+    const labels = names(world, claims)
+    done.push(...labels)
+    changes = [
+      ...claims.map((claim, i) => world.ended(claim, failing.includes(labels[i]!) ? "failed" : "success", i)),
+      ...gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skip: "unmet", reason: "upstream failed" })),
+    ]
+  }
+}
+
+/** A run of `each` over n items, gathered. */
+const fanned = async (world: World, count: number, failing: number[]): Promise<RunRow> => {
+  const run = await world.start(workflow({ each: { fan }, after: { after: ["each"] } }))
+  await expandAndGather(world, count, failing)
+  await finish(world)
+  return run
+}
+
+const expandAndGather = async (world: World, count: number, failing: number[]): Promise<void> => {
+  const [gate] = await world.gate()
+  const items = Array.from({ length: count }, (_, i) => `item ${i}`)
+  await world.turn({ changes: [expandAll(gate!, items)] })
+  await endInstances(world, failing)
+}
+
+const endInstances = async (world: World, failing: number[]): Promise<string[]> => {
+  const claims = await world.claim()
+  const ends = claims.map((claim) =>
+    world.ended(claim, failing.includes(Number(claim.path)) ? "failed" : "success", claim.path),
+  )
+  const { gates } = await world.turn({ changes: ends, gate: 9 })
+  const status = failing.length > 0 ? "failed" : "success"
+  await world.turn({ changes: [{ ...fence(gates[0]!), kind: "gather", status, output: { inline: "gathered" } }] })
+  return names(world, claims)
+}
+
+export const retryRunTests = (open: Open): void => {
+  describe("a retry of a run", () => {
+    const flow = workflow({ a: {}, b: {}, c: { after: ["a"] }, d: { after: ["c"] }, "on_failure.0": {}, "on_exit.0": {} })
+
+    it("runs what failed and what was skipped again, and keeps successes", async () => {
+      const world = await setup(open)
+      const run = await world.start(flow)
+      await finish(world, ["c"])
+      expect(await world.statuses(run.id)).toMatchObject({ a: "success", b: "success", c: "failed", d: "skipped" })
+      world.clock.pass(60_000)
+      expect(await retry(world, run)).toBe(true)
+      expect(await world.run(run.id)).toMatchObject({
+        status: "running",
+        finishedAt: null,
+        error: null,
+        cancelling: null,
+        hooksLeft: 0,
+        tasks: { pending: 2, success: 2, failed: 0, skipped: 0 },
+      })
+      // The hooks of the first end are gone.
+      expect(Object.keys(await world.statuses(run.id))).toEqual(["a", "b", "c", "d"])
+      expect(await finish(world)).toEqual(["c", "d", "on_exit.0"])
+      expect(await world.run(run.id)).toMatchObject({
+        status: "success",
+        finishedAt: iso(BEGIN + 60_000),
+        tasks: { success: 4 },
+      })
+    })
+
+    it("goes on with the attempt's number, with new budgets, and keeps the old attempt", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }))
+      const [first] = await world.claim()
+      const [second] = (await world.turn({ changes: [world.again(first!, 0)], claim: 1 })).claims
+      await world.turn({ changes: [world.ended(second!, "failed")] })
+      await retry(world, run)
+      expect(await world.task(run.id, "a")).toMatchObject({
+        status: "pending",
+        attempt: 2,
+        attemptId: null,
+        failures: 0,
+        losses: 0,
+        outcome: null,
+        error: null,
+        output: null,
+        dispatchedAt: null,
+        startedAt: null,
+        finishedAt: null,
+      })
+      const [third] = await world.claim()
+      expect(third).toMatchObject({ attempt: 3, failures: 0 })
+      const attempts = await world.store.listAttempts(third!.row)
+      expect(attempts.map(({ attempt, attemptId, state }) => [attempt, attemptId, state])).toEqual([
+        [1, first!.attemptId, "failed"],
+        [2, second!.attemptId, "failed"],
+      ])
+    })
+
+    it("from a task runs it and all below, whatever they came to", async () => {
+      const world = await setup(open)
+      const run = await world.start(flow)
+      await finish(world)
+      expect(await retry(world, run, { from: "c" })).toBe(true)
+      expect((await world.run(run.id)).tasks).toMatchObject({ pending: 2, success: 2 })
+      expect(await finish(world)).toEqual(["c", "d", "on_exit.0"])
+    })
+
+    it("begins the run's timeout anew", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }, { timeoutMs: 1000 }))
+      await finish(world, ["a"])
+      world.clock.pass(5000)
+      await retry(world, run)
+      expect((await world.turn()).nextDueMs).toBe(1000)
+    })
+
+    it("is refused while the run or its hooks have not ended, and for an unknown run", async () => {
+      const world = await setup(open)
+      const run = await world.start(flow)
+      const plan: RetryReset = { nodes: [] }
+      expect(await world.store.retryRun(run.id, plan)).toBe(false)
+      const claims = await world.claim()
+      await world.turn({ changes: claims.map((claim) => world.ended(claim, "failed")) })
+      const { gates } = await world.turn({ gate: 9 })
+      const skips = gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skip: "unmet", reason: "" }))
+      const next = await world.turn({ changes: skips, gate: 9 })
+      const { claims: hooks, closed } = await world.turn({
+        changes: next.gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skip: "unmet", reason: "" })),
+        claim: 9,
+      })
+      expect(closed).toHaveLength(1)
+      expect(await retry(world, run)).toBe(false)
+      await world.turn({ changes: hooks.map((hook) => world.ended(hook)) })
+      expect(await retry(world, run)).toBe(true)
+      expect(await world.store.retryRun(world.newRun(await world.deploy(flow)).id, plan)).toBe(false)
+    })
+
+    it("of a cancelled run goes on where it was", async () => {
+      const world = await setup(open)
+      const run = await world.start(flow)
+      const [a] = await world.claim(1)
+      await world.store.requestCancel(run.id, "cancel")
+      await world.turn({ changes: [world.ended(a!)] })
+      await finish(world)
+      expect((await world.run(run.id)).status).toBe("cancelled")
+      expect(await retry(world, run)).toBe(true)
+      expect(await finish(world)).toEqual(["b", "c", "d", "on_exit.0"])
+      expect((await world.run(run.id)).status).toBe("success")
+    })
+
+    it("of a run that was cancelled before it had begun starts it", async () => {
+      const world = await setup(open)
+      const version = await world.deploy(workflow({ a: {} }, { maxActiveRuns: 1 }))
+      const made = await world.store.createRuns([world.newRun(version), world.newRun(version)])
+      const second = made[1]!.run
+      await world.store.requestCancel(second.id, "cancel")
+      await world.turn()
+      expect(await world.store.retryRun(second.id, { nodes: [] })).toBe(true)
+      expect(await world.run(second.id)).toMatchObject({ status: "running", tasks: { pending: 1 } })
+    })
+
+    it("keeps the limits of what runs again", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {}, b: {}, c: {} }, { concurrency: 1 }))
+      for (let i = 0; i < 3; i++)
+        await world.turn({ changes: (await world.claim()).map((claim) => world.ended(claim, "failed")) })
+      await retry(world, run)
+      expect(await world.claim()).toHaveLength(1)
+      expect(await world.claim()).toEqual([])
+    })
+  })
+
+  describe("a retry of a fan-out", () => {
+    it("runs only its failed instances again", async () => {
+      const world = await setup(open)
+      const run = await fanned(world, 5, [1, 3])
+      expect((await world.run(run.id)).tasks).toMatchObject({ success: 3, failed: 2, skipped: 1 })
+      expect(await retry(world, run)).toBe(true)
+      expect((await world.run(run.id)).tasks).toMatchObject({ success: 3, failed: 0, pending: 3 })
+      expect(await world.task(run.id, "each")).toMatchObject({ status: "running" })
+      expect(await endInstances(world, [])).toEqual(["each[1]", "each[3]"])
+      expect(await world.task(run.id, "each", "1")).toMatchObject({ status: "success", attempt: 2, item: "item 1" })
+      expect(await finish(world)).toEqual(["after"])
+      expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { success: 6, failed: 0 } })
+    })
+
+    it("runs one instance again, whatever it came to, and gathers with what the others are", async () => {
+      const world = await setup(open)
+      const run = await fanned(world, 4, [2])
+      expect(await retry(world, run, { instance: { task: "each", path: "0" } })).toBe(true)
+      const [claim] = await world.claim()
+      expect(claim).toMatchObject({ path: "0", attempt: 2 })
+      const { gates } = await world.turn({ changes: [world.ended(claim!)], claim: 9, gate: 9 })
+      expect(gates[0]).toMatchObject({ kind: "fan", count: 4, expanded: 4, childrenFailed: 1 })
+    })
+
+    it("from it on expands anew: instances go on with their numbers, and those beyond the new list are gone", async () => {
+      const world = await setup(open)
+      const run = await fanned(world, 5, [])
+      expect(await retry(world, run, { from: "each" })).toBe(true)
+      const [gate] = await world.gate()
+      expect(gate).toMatchObject({ expanded: 0, count: null })
+      await world.turn({ changes: [expandAll(gate!, ["new 0", "new 1", "new 2"])] })
+      expect((await world.run(run.id)).tasks).toMatchObject({ pending: 4, success: 0 })
+      const listed = await world.store.listTasks({ runId: run.id, name: "each", limit: 99 })
+      expect(listed.map(({ path, status, attempt, item }) => ({ path, status, attempt, item }))).toEqual(
+        ["0", "1", "2"].map((path) => ({ path, status: "pending", attempt: 1, item: `new ${path}` })),
+      )
+      expect(await world.store.listAttempts(listed[0]!.row)).toMatchObject([{ attempt: 1, state: "success" }])
+      expect(await endInstances(world, [])).toEqual(["each[0]", "each[1]", "each[2]"])
+      expect((await world.task(run.id, "each", "0")).attempt).toBe(2)
+      expect(await world.store.instanceOutputs({ containerRow: gate!.row, after: 0, limit: 99 })).toHaveLength(3)
+    })
+
+    it("expands anew to more instances than before, in index order", async () => {
+      const world = await setup(open)
+      const run = await fanned(world, 2, [])
+      await retry(world, run, { from: "each" })
+      await expandAndGather(world, 4, [])
+      expect((await world.store.listTasks({ runId: run.id, name: "each", limit: 99 })).map(({ path }) => path)).toEqual([
+        "0",
+        "1",
+        "2",
+        "3",
+      ])
+      await finish(world)
+      expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { success: 5, pending: 0 } })
+    })
+
+    it("that gives nothing the second time has no instances left", async () => {
+      const world = await setup(open)
+      const run = await fanned(world, 3, [])
+      await retry(world, run, { from: "each" })
+      const [gate] = await world.gate()
+      await world.turn({ changes: [{ ...fence(gate!), kind: "gather", status: "success", output: { inline: [] } }] })
+      expect(await world.statuses(run.id)).toEqual({ after: "pending" })
+      expect((await world.run(run.id)).tasks).toMatchObject({ pending: 1, success: 0 })
+    })
+
+    it("whose failure was its own, not an instance's, begins with the gate", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ each: { fan } }))
+      const [gate] = await world.gate()
+      await world.turn({ changes: [{ ...fence(gate!), kind: "refuse", error: "no list" }] })
+      expect(await retry(world, run)).toBe(true)
+      expect(await world.gate()).toMatchObject([{ kind: "fan", expanded: 0 }])
+    })
+
+    it("of scope failed without any instance to run again begins with the gate", async () => {
+      const world = await setup(open)
+      const run = await fanned(world, 2, [])
+      const lanes = { lane: "g", instanceLane: WORK, upstreamLeft: 0, upstream: { failed: 0, unmet: 0, waived: 0 } }
+      expect(await world.store.retryRun(run.id, { nodes: [{ node: 0, scope: "failed", ...lanes }] })).toBe(true)
+      expect(await world.gate()).toMatchObject([{ kind: "fan", expanded: 0, count: null }])
+    })
+  })
+}
