@@ -92,6 +92,7 @@ static int enter_namespace(int ends[2]) {
 
 int isolate(int want_namespace) {
   int ends[2];
+  syscall(SYS_close_range, 3U, ~0U, 0U);  // what Ork was started with is not for tasks
   proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) _exit(1);
   if (want_namespace && geteuid() == 0) {
@@ -195,7 +196,8 @@ void sweep_ended(void) {
 void end_isolation(void) {
   if (namespace_init) {
     kill(namespace_init, SIGKILL);
-    waitpid(namespace_init, NULL, 0);  // returns when the namespace is empty
+    // Init is gone when its namespace is empty, and the tasks' main processes in it are reaped here, not there.
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
     return;
   }
   for (int i = 0; i < task_count; i++) {

@@ -1,0 +1,140 @@
+// What the conformance tests of executors share: an executor with a store of its own, assignments, and a look at the processes.
+
+import { readdirSync, readFileSync } from "node:fs"
+import { randomBytes } from "node:crypto"
+import type { AttemptResult } from "../../core/change.ts"
+import type { Clock } from "../../core/ports.ts"
+import type { Node } from "../../core/workflow.ts"
+import { TaskLog } from "../../objects/logs.ts"
+import type { LogLine } from "../../objects/logs.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import { attemptPrefix } from "../../objects/objects.ts"
+import type { Assignment, Executor, StopReason } from "../executor.ts"
+
+export interface ExecutorFixture {
+  executor: Executor
+  objects: ObjectStore
+  /** An empty folder of the test's own. */
+  folder: string
+  cleanup(): Promise<void>
+}
+
+export interface Capabilities {
+  /** Peak memory and CPU time are known. */
+  usage: boolean
+  /** Finds processes that left their session and cleared their environment. */
+  scrubbed: boolean
+  /** Says that a process was ended for its memory. */
+  memoryKill: boolean
+}
+
+export const realClock: Clock = {
+  now: () => Date.now(),
+  after: (ms, fn) => {
+    const timer = setTimeout(fn, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+const NODE: Node = {
+  name: "task",
+  group: null,
+  hook: null,
+  executor: "process",
+  upstream: [],
+  downstream: [],
+  needs: [],
+  rule: "all_success",
+  gated: false,
+  fields: {},
+  env: {},
+  retry: { maxAttempts: 1, backoff: "fixed", baseDelayMs: 0, maxDelayMs: 0, jitter: false },
+  lostRetries: 0,
+  timeoutMs: 60_000,
+  startTimeoutMs: null,
+  queue: "default",
+  labels: [],
+  priority: null,
+}
+
+export type Overrides = Partial<Omit<Assignment, "node">> & { node?: Partial<Node> }
+
+export const uniqueId = (): string => randomBytes(8).toString("hex")
+
+export const assignment = (folder: string, command: Assignment["command"], { node, ...rest }: Overrides = {}): Assignment => {
+  const attemptId = rest.attemptId ?? `attempt-${uniqueId()}`
+  return {
+    runId: "run-1",
+    taskId: "task-1",
+    attemptId,
+    attempt: 1,
+    workflow: "conformance",
+    task: "task",
+    path: "",
+    parallelIndex: null,
+    parallelCount: null,
+    logicalDate: null,
+    node: { ...NODE, ...node },
+    input: { greeting: "hello" },
+    fields: {},
+    command,
+    env: {},
+    workingDir: folder,
+    upstreamDir: null,
+    prefix: attemptPrefix("run-1", "task", attemptId),
+    maxOutputBytes: 4 << 20,
+    graceMs: 10_000,
+    ...rest,
+  }
+}
+
+/** A launch under way. */
+export interface Launched {
+  result: Promise<AttemptResult>
+  started: Promise<{ at: number; externalId?: string }>
+  log: TaskLog
+  /** Resolves with the first line on which `text` is seen while the task runs. */
+  line(text: string): Promise<LogLine>
+  stop(reason: StopReason): void
+}
+
+export const launch = ({ executor, objects }: ExecutorFixture, work: Assignment): Launched => {
+  const controller = new AbortController()
+  const ended = new AbortController()
+  const started = Promise.withResolvers<{ at: number; externalId?: string }>()
+  const log = new TaskLog(objects, work.prefix)
+  const result = executor.launch(work, { signal: controller.signal, started: (info) => started.resolve(info) })
+  void result.finally(() => ended.abort())
+  return {
+    result,
+    started: started.promise,
+    log,
+    line: async (text) => {
+      for await (const line of log.lines({ ended: ended.signal })) if (line.line.includes(text)) return line
+      throw new Error(`the task ended without the line ${text}: ${JSON.stringify(await result)}`)
+    },
+    stop: (reason) => controller.abort(reason),
+  }
+}
+
+export const allLines = async (log: TaskLog): Promise<LogLine[]> => {
+  const all: LogLine[] = []
+  for await (const line of log.lines()) all.push(line)
+  return all
+}
+
+/** Live processes with the mark in their environment or arguments. Zombies are dead. */
+export const marked = (mark: string, except: number[] = []): number[] =>
+  readdirSync("/proc").flatMap((name) => {
+    if (!/^[0-9]+$/.test(name) || except.includes(Number(name))) return []
+    const read = (file: string): string => {
+      try {
+        return readFileSync(`/proc/${name}/${file}`, "latin1")
+      } catch {
+        return ""
+      }
+    }
+    const stat = read("stat")
+    const dead = stat === "" || stat.slice(stat.lastIndexOf(")") + 2).startsWith("Z")
+    return !dead && (read("environ").includes(mark) || read("cmdline").includes(mark)) ? [Number(name)] : []
+  })

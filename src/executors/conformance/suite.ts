@@ -1,0 +1,25 @@
+// What every executor that runs commands on this machine must do, whichever way it starts them.
+
+import { afterAll, beforeAll, describe } from "vitest"
+import type { Capabilities, ExecutorFixture } from "./fixture.ts"
+import { outcomeTests } from "./outcomes.ts"
+import { stoppingTests } from "./stopping.ts"
+import type { HostArguments } from "./stopping.ts"
+import { surroundingTests } from "./surroundings.ts"
+
+export const executorSuite = (
+  name: string,
+  setup: () => Promise<ExecutorFixture>,
+  options: { can: Capabilities; host: HostArguments },
+): void => {
+  describe(`executor: ${name}`, () => {
+    let fixture: ExecutorFixture
+    beforeAll(async () => {
+      fixture = await setup()
+    })
+    afterAll(() => fixture.cleanup())
+    outcomeTests(() => fixture, options.can)
+    surroundingTests(() => fixture)
+    stoppingTests(() => fixture, options.can, options.host)
+  })
+}
