@@ -1,0 +1,255 @@
+// One turn of the loop in one transaction. What does not depend on an answer travels together: BEGIN, locks, changes, claims and
+// the look at timers go out at once; what the claims need, and COMMIT, follow at once. Only a batch that meets limits, cancels,
+// timers or ends of runs takes more round trips, inside the same transaction.
+
+import type { Fence } from "../../core/change.ts"
+import type { AttemptId } from "../../core/ids.ts"
+import type { TaskStatus } from "../../core/status.ts"
+import type { Advanced, Batch, Claim, StoreEvent } from "../store.ts"
+import { plain } from "./arrays.ts"
+import { cancelPending } from "./cancel.ts"
+import { Changes, lockRuns, type Task } from "./changes.ts"
+import { type Answer, Claims, type Taken } from "./claim.ts"
+import { type Closed, closeRuns } from "./close.ts"
+import { tellCancelled, tellClaims, tellClosed, tellSteps } from "./events.ts"
+import { fold, type Step } from "./fold.ts"
+import type { Instants } from "./instants.ts"
+import type { Held, Memory } from "./memory.ts"
+import { loadRuns, toClaims } from "./needs.ts"
+import { NOTIFY } from "./notify.ts"
+import { later, type Runner, statement } from "./session.ts"
+import { look, runTimers } from "./timers.ts"
+import type { Sessions, Transaction } from "./transaction.ts"
+import type { Workflows } from "./workflows.ts"
+
+const NOW = statement("turn_now", "SELECT COALESCE($1::timestamptz, now())::timestamptz(3) AS now")
+
+const HELD = statement(
+  "held",
+  `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.private,
+     t.workflow_id AS "workflowId", r.version_id AS "versionId", t.node, t.path, t.kind, t.attempt, t.limits, t.status
+   FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
+   JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id JOIN runs r ON r.seq = t.run_seq`,
+)
+
+export interface LoopDeps {
+  sessions: Sessions
+  workflows: Workflows
+  memory: Memory
+  instants: Instants
+  /** Names this store among those that listen, and where they listen. */
+  channel: string
+  self: string
+}
+
+interface Sent {
+  gate: Promise<Answer[]> | null
+  claim: Promise<Answer[]> | null
+}
+
+interface Taking {
+  gates: Taken[]
+  claims: Taken[]
+  more: boolean
+}
+
+export class Loop {
+  readonly #deps: LoopDeps
+  readonly #gates: Claims
+  readonly #work: Claims
+  /** Timers or cancels that the last look saw come before the claims of the next turn. */
+  #slow = true
+  /** When the next timer is due, on the clock of `instants.roughly`. */
+  #dueAt = Number.POSITIVE_INFINITY
+
+  constructor(deps: LoopDeps) {
+    this.#deps = deps
+    this.#gates = new Claims("gate", deps.instants)
+    this.#work = new Claims("claim", deps.instants)
+  }
+
+  async advance(batch: Batch): Promise<Advanced> {
+    const folded = fold(batch.changes)
+    const turn = await this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded))
+    this.#remember(turn)
+    return turn.advanced
+  }
+
+  async #turn(tx: Transaction, batch: Batch, { steps, refused }: ReturnType<typeof fold>): Promise<Turn> {
+    const { workflows, instants, memory } = this.#deps
+    const now = instants.now()
+    const { tasks, lost } = await this.#find(tx, steps)
+    await workflows.load(tasks.map(({ held }) => held.versionId))
+    const changes = new Changes(tasks)
+    const slow = this.#slow || changes.limited || instants.roughly() >= this.#dueAt
+
+    const at = tx.run<{ now: string }>(NOW, [now])
+    const locked = lockRuns(tx, tasks)
+    let ready = slow ? await runTimers(tx, now, workflows) : 0
+    const changing = later(changes.apply(tx, now, workflows))
+    if (slow) await changing
+    const early = slow ? null : this.#send(tx, batch, now)
+    const looking = later(look(tx, now, batch.holder))
+    await locked
+    const changed = await changing
+    ready += changed.ready
+    let taking: Taking = early === null ? { gates: [], claims: [], more: false } : await this.#take(tx, batch, early, now)
+    let seen = await looking
+
+    const late = !slow && seen.due !== null && seen.due <= 0
+    if (late) {
+      ready += await runTimers(tx, now, workflows)
+      seen = await look(tx, now, batch.holder)
+    }
+    const cancelling = seen.cancelling.map(({ runSeq }) => runSeq)
+    const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, now, workflows, cancelling)
+    for (const row of cancelled?.rows ?? []) if (row.was_ready) changed.freed.chances(row.limits)
+    const over = [...new Set([...changed.done, ...cancelling])]
+    const closed = over.length === 0 ? NOTHING_CLOSED : await closeRuns(tx, now, workflows, over)
+    const unparked = changed.freed.any ? await changed.freed.apply(tx) : 0
+    ready += unparked + closed.rows
+    if (slow || late || cancelled !== null || unparked + closed.rows > 0) taking = await this.#takeMore(tx, batch, taking, now)
+    if (cancelled !== null || late) seen = await look(tx, now, batch.holder)
+
+    const events: StoreEvent[] = []
+    const instant = (await at)[0]!.now
+    const told = { workflows, at: instant, events }
+    tellSteps(told, tasks, changed.applied)
+    if (cancelled !== null && cancelled.rows.length > 0) {
+      const runs = await loadRuns(
+        tx,
+        memory,
+        cancelled.rows.map((row) => row.run_seq),
+      )
+      tellCancelled(told, cancelled.rows, runs)
+    }
+    tellClosed(told, closed)
+    await workflows.load([...taking.gates, ...taking.claims].map((row) => row.version_id))
+    const notified = ready > taking.gates.length + taking.claims.length ? this.#notify(tx) : null
+    const gates = later(toClaims(tx, memory, workflows, taking.gates, false))
+    const claims = later(toClaims(tx, memory, workflows, taking.claims, true))
+    void tx.commit()
+    await notified
+    const taken = { gates: await gates, claims: await claims }
+    tellClaims(told, taken.claims)
+    const isDue = seen.due !== null && seen.due <= 0
+    const open = seen.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
+    return {
+      tasks,
+      changed: changed.applied,
+      limits: new Map([...taking.claims, ...taking.gates].map((row) => [row.id, row.limits])),
+      slow: isDue || open.length > 0,
+      due: seen.due,
+      advanced: {
+        refused: once([...refused, ...lost, ...changed.refused]),
+        ...taken,
+        cancelling: open.filter(({ held }) => held).map(({ runSeq, reason }) => ({ runSeq, reason })),
+        closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
+        events,
+        more: taking.more || isDue || (cancelled?.full ?? false),
+        nextDueMs: seen.due === null ? null : Math.max(0, Math.ceil(seen.due)),
+      },
+    }
+  }
+
+  /** What the store gave out it knows; the rest (another's, or from before a restart) it reads. */
+  async #find(tx: Runner, steps: readonly Step[]): Promise<{ tasks: Task[]; lost: Fence[] }> {
+    const { memory } = this.#deps
+    const found = new Map<AttemptId, Held>()
+    const unknown: Fence[] = []
+    for (const { fence } of steps) {
+      const held = memory.held.get(fence.attemptId)
+      if (held === undefined) unknown.push(fence)
+      else found.set(fence.attemptId, held)
+    }
+    if (unknown.length > 0) {
+      const values = [plain(unknown.map(({ row }) => row)), plain(unknown.map(({ attemptId }) => attemptId))]
+      for (const { status, ...row } of await tx.run<Omit<Held, "gate" | "started"> & { status: TaskStatus }>(HELD, values))
+        found.set(row.attemptId, { ...row, gate: status === "pending", started: status === "running" })
+    }
+    const tasks: Task[] = []
+    const lost: Fence[] = []
+    for (const step of steps) {
+      const held = found.get(step.fence.attemptId)
+      if (held === undefined || held.row !== step.fence.row) lost.push(step.fence)
+      else tasks.push({ held, step })
+    }
+    return { tasks, lost }
+  }
+
+  #send(tx: Runner, batch: Batch, now: string | null): Sent {
+    const { holder, gate, claim } = batch
+    const send = (claims: Claims, { lanes, limit }: Batch["gate"]): Promise<Answer[]> | null =>
+      limit > 0 && lanes.length > 0 ? claims.send(tx, { holder, lanes, limit }, now) : null
+    return { gate: send(this.#gates, gate), claim: send(this.#work, claim) }
+  }
+
+  async #take(tx: Runner, batch: Batch, sent: Sent, now: string | null): Promise<Taking> {
+    const { holder } = batch
+    const gate = sent.gate === null ? NONE : await this.#gates.finish(tx, await sent.gate, { holder, ...batch.gate }, now)
+    const claim = sent.claim === null ? NONE : await this.#work.finish(tx, await sent.claim, { holder, ...batch.claim }, now)
+    return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more }
+  }
+
+  async #takeMore(tx: Runner, batch: Batch, taking: Taking, now: string | null): Promise<Taking> {
+    const rest = {
+      ...batch,
+      gate: { ...batch.gate, limit: batch.gate.limit - taking.gates.length },
+      claim: { ...batch.claim, limit: batch.claim.limit - taking.claims.length },
+    }
+    const next = await this.#take(tx, rest, this.#send(tx, rest, now), now)
+    return {
+      gates: [...taking.gates, ...next.gates],
+      claims: [...taking.claims, ...next.claims],
+      more: next.more,
+    }
+  }
+
+  #notify(tx: Runner): Promise<unknown> {
+    return tx.run(NOTIFY, [this.#deps.channel, this.#deps.self])
+  }
+
+  /** After the commit: what is held now, and what the next turn must look at first. */
+  #remember({ tasks, changed, advanced, limits, slow, due }: Turn): void {
+    const { memory } = this.#deps
+    this.#slow = slow
+    this.#dueAt = due === null ? Number.POSITIVE_INFINITY : this.#deps.instants.roughly() + due
+    for (const { held, step } of tasks) {
+      if (!changed.has(step) || step.last !== null) memory.held.delete(held.attemptId)
+      else memory.held.set(held.attemptId, { ...held, started: held.started || step.start !== null })
+    }
+    const remember = (claim: Claim, gate: boolean): void =>
+      memory.held.set(claim.attemptId, {
+        row: claim.row,
+        attemptId: claim.attemptId,
+        runSeq: claim.runSeq,
+        runId: claim.runId,
+        private: claim.run.private,
+        workflowId: claim.workflowId,
+        versionId: claim.versionId,
+        node: claim.node,
+        path: claim.path,
+        kind: claim.kind,
+        attempt: claim.attempt,
+        limits: limits.get(claim.row) ?? null,
+        gate,
+        started: false,
+      })
+    for (const claim of advanced.gates) remember(claim, true)
+    for (const claim of advanced.claims) remember(claim, false)
+  }
+}
+
+interface Turn {
+  tasks: Task[]
+  changed: ReadonlyMap<Step, unknown>
+  limits: ReadonlyMap<number, number[] | null>
+  slow: boolean
+  due: number | null
+  advanced: Advanced
+}
+
+const once = (fences: Fence[]): Fence[] => [...new Map(fences.map((fence) => [fence.attemptId, fence])).values()]
+
+const NONE = { taken: [], more: false }
+const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0 }

@@ -1,0 +1,27 @@
+// Array parameters as Postgres reads them. A column of a batch is one parameter; a column without any value is NULL, which
+// `unnest` fills up with NULLs, so that wide batches of narrow rows cost little.
+
+const element = (value: string): string => `"${value.replaceAll("\0", "\uFFFD").replaceAll(/["\\]/g, String.raw`\$&`)}"`
+
+const column = <T>(values: readonly (T | null)[], write: (value: T) => string): string | null => {
+  let text = ""
+  let empty = true
+  for (const value of values) {
+    if (value !== null) empty = false
+    text += `${text === "" ? "" : ","}${value === null ? "NULL" : write(value)}`
+  }
+  return empty ? null : `{${text}}`
+}
+
+export const texts = (values: readonly (string | null)[]): string | null => column(values, element)
+
+/** Numbers, booleans, uuids, instants: nothing in them needs quotes. */
+export const plain = (values: readonly (string | number | boolean | null)[]): string | null => column(values, String)
+
+/** As `plain`, but an empty array is an empty set rather than NULL: for `= ANY`. */
+export const anyOf = (values: Iterable<string | number>): string => `{${[...values].join(",")}}`
+
+export const anyText = (values: readonly string[]): string => `{${values.map(element).join(",")}}`
+
+/** Postgres has no text with a NUL in it. */
+export const clean = (text: string): string => text.replaceAll("\0", "\uFFFD")

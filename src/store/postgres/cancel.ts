@@ -1,0 +1,79 @@
+// Ends the pending rows of runs that are being cancelled, a bounded number a transaction. Live rows are left to the engine,
+// which stops them; containers with instances are left until those have ended, for the gate to gather. Edges are not followed:
+// everything below is pending in the same run, and is ended too.
+
+import { rootNodes } from "../../core/workflow.ts"
+import { MAX_CANCEL } from "../bounds.ts"
+import { anyOf, plain } from "./arrays.ts"
+import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
+import { type Runner, statement } from "./session.ts"
+import type { Workflows } from "./workflows.ts"
+
+/** Runs that another transaction works on are left to it. */
+const LOCK = statement(
+  "cancel_lock",
+  `SELECT seq, version_id FROM runs WHERE seq = ANY ($1::bigint[]) AND status = 'running' AND cancelling IS NOT NULL
+   ORDER BY seq FOR UPDATE SKIP LOCKED`,
+)
+
+const CANCEL = statement(
+  "cancel",
+  `WITH instances AS MATERIALIZED (
+     SELECT t.id, t.parked FROM unnest($2::bigint[]) AS r (seq) CROSS JOIN LATERAL (
+       SELECT t.id, t.parked FROM tasks t
+       WHERE t.run_seq = r.seq AND t.status = 'pending' AND t.parent_id IS NOT NULL AND t.attempt_id IS NULL
+       ORDER BY t.run_seq, t.id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
+     ) t
+   ), top AS MATERIALIZED (
+     SELECT t.id, t.parked FROM unnest($3::bigint[], $4::int[]) AS n (seq, node)
+     JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = ''
+     WHERE t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.expanded > 0)
+     FOR UPDATE OF t SKIP LOCKED
+   ), doomed AS (
+     SELECT * FROM (SELECT * FROM instances UNION ALL SELECT * FROM top) x LIMIT ${MAX_CANCEL}
+   ), ended AS (
+     UPDATE tasks t SET status = 'cancelled', parked = NULL, available_at = NULL,
+       finished_at = COALESCE($1::timestamptz, now())
+     FROM doomed d WHERE t.id = d.id
+     RETURNING t.id, t.run_seq, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, t.attempt, t.limits,
+       d.parked IS NULL AND t.upstream_left = 0 AS was_ready
+   ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
+   SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`,
+)
+
+/** The gate died in the middle of an expansion: what was made so far is all there will be. */
+const CUT = statement(
+  "cancel_cut",
+  `UPDATE tasks t SET children_total = t.expanded, children_left = t.children_left - (t.children_total - t.expanded),
+     status = CASE WHEN t.children_left = t.children_total - t.expanded THEN 'pending' ELSE 'running' END
+   FROM unnest($1::bigint[], $2::int[]) AS n (seq, node)
+   WHERE t.run_seq = n.seq AND t.node = n.node AND t.path = '' AND t.status = 'pending' AND t.attempt_id IS NULL
+     AND t.kind <> 'task' AND t.expanded > 0 AND t.expanded < t.children_total`,
+)
+
+export interface CancelledRow {
+  run_seq: number
+  node: number
+  path: string
+  attempt: number
+  limits: number[] | null
+  was_ready: boolean
+}
+
+/** `full`: there may be more for the next transaction. */
+export const cancelPending = async (
+  tx: Runner,
+  now: string | null,
+  workflows: Workflows,
+  seqs: readonly number[],
+): Promise<{ rows: CancelledRow[]; full: boolean }> => {
+  const runs = await tx.run<{ seq: number; version_id: number }>(LOCK, [anyOf(seqs)])
+  if (runs.length === 0) return { rows: [], full: false }
+  await workflows.load(runs.map((run) => run.version_id))
+  const nodes = runs.flatMap(({ seq, version_id }) => rootNodes(workflows.now(version_id)).map((node) => ({ seq, node })))
+  const places = [plain(nodes.map(({ seq }) => seq)), plain(nodes.map(({ node }) => node))]
+  const cut = tx.run(CUT, places)
+  const rows = tx.run<CancelledRow>(CANCEL, [now, plain(runs.map(({ seq }) => seq)), ...places])
+  await cut
+  return { rows: await rows, full: (await rows).length === MAX_CANCEL }
+}

@@ -1,0 +1,201 @@
+// The changes of a batch inside a transaction: sent as one set per kind, all together, then read. Rows whose fence did not hold
+// had no effect; they are in `refused`.
+
+import type { LimitState } from "../../core/admit.ts"
+import type { Fence } from "../../core/change.ts"
+import type { Limit } from "../../core/rows.ts"
+import { type Admit, admitRows, cacheOutputs, releaseRows, type Retry, retryRows, startRows } from "./attempts.ts"
+import { anyOf } from "./arrays.ts"
+import { dropInstances, expandRow } from "./expand.ts"
+import type { Step } from "./fold.ts"
+import { ensureLimits, Freed, lockLimits } from "./limits.ts"
+import type { Held } from "./memory.ts"
+import { later, type Runner, statement } from "./session.ts"
+import { type End, endOf, endRows, type Settled } from "./settle.ts"
+import type { Workflows } from "./workflows.ts"
+
+/** A step whose row is known. */
+export interface Task {
+  held: Held
+  step: Step
+}
+
+export interface Changed {
+  /** Steps whose fence held, with the instant when a retry is due. */
+  applied: Map<Step, { availableAt: string | null }>
+  refused: Fence[]
+  freed: Freed
+  /** Runs in which nothing is open any more. */
+  done: number[]
+  /** Rows that others or this turn may claim now. */
+  ready: number
+}
+
+/** In order, before anything else of those runs is touched: transactions on overlapping runs cannot wait for each other. */
+const LOCK_RUNS = statement("lock_runs", "SELECT 1 FROM runs WHERE seq = ANY ($1::bigint[]) ORDER BY seq FOR UPDATE")
+
+export const lockRuns = (tx: Runner, tasks: readonly Task[]): Promise<unknown> =>
+  tasks.length === 0 ? Promise.resolve() : tx.run(LOCK_RUNS, [anyOf(new Set(tasks.map(({ held }) => held.runSeq)))])
+
+const NO_END: Settled = { ended: new Set(), done: [], ready: 0 }
+
+export class Changes {
+  readonly #tasks: readonly Task[]
+  readonly #ends: { task: Task; end: End }[] = []
+  readonly #starts: Task[] = []
+  readonly #retries: { task: Task; change: Retry }[] = []
+  readonly #releases: Task[] = []
+  readonly #admits: { task: Task; change: Admit }[] = []
+  readonly #expands: Task[]
+
+  constructor(tasks: readonly Task[]) {
+    this.#tasks = tasks
+    this.#expands = tasks.filter(({ step }) => step.expands.length > 0)
+    for (const task of tasks) this.#sort(task)
+  }
+
+  #sort(task: Task): void {
+    const { step, held } = task
+    const change = step.last
+    if (change === null) {
+      if (step.start !== null) this.#starts.push(task)
+      return
+    }
+    const end = endOf(held, step, change)
+    if (end !== null) this.#ends.push({ task, end })
+    else if (change.kind === "retry") this.#retries.push({ task, change })
+    else if (change.kind === "release") this.#releases.push(task)
+    else if (change.kind === "admit") this.#admits.push({ task, change })
+  }
+
+  /** Whether slots of limits are involved: then what may be claimed is known only after these changes were read. */
+  get limited(): boolean {
+    return this.#limits().length > 0 || this.#tasks.some(({ held }) => held.limits !== null && !held.gate)
+  }
+
+  #limits(): Limit[] {
+    const admitted = this.#admits.flatMap(({ change }) => change.limits)
+    return [...admitted, ...this.#expands.flatMap(({ step }) => step.expands.flatMap((change) => change.limits))]
+  }
+
+  /** Sends everything before its first wait, unless limits are named. */
+  async apply(tx: Runner, now: string | null, workflows: Workflows): Promise<Changed> {
+    const named = this.#limits()
+    const ids = named.length === 0 ? new Map<string, number>() : await ensureLimits(tx, named)
+    const states = named.length === 0 ? new Map<number, LimitState>() : await lockLimits(tx, ids.values())
+    const idsOf = (limits: readonly Limit[]): number[] => limits.map(({ key }) => ids.get(key)!)
+
+    const started =
+      this.#starts.length === 0
+        ? []
+        : startRows(
+            tx,
+            this.#starts.flatMap(({ step }) => step.start ?? []),
+          )
+    const expanded = this.#expands.map(({ held, step }) => ({
+      step,
+      chunks: step.expands.map((change) => later(expandRow(tx, now, held, change, idsOf(change.limits), states))),
+    }))
+    const released =
+      this.#releases.length === 0
+        ? []
+        : releaseRows(
+            tx,
+            this.#releases.map(({ step }) => step.fence),
+          )
+    const admitted =
+      this.#admits.length === 0
+        ? []
+        : admitRows(
+            tx,
+            this.#admits.map(({ change }) => change),
+            (limits) => (limits.length === 0 ? null : idsOf(limits)),
+          )
+    const retried =
+      this.#retries.length === 0
+        ? []
+        : retryRows(
+            tx,
+            now,
+            this.#retries.map(({ task, change }) => ({ step: task.step, change })),
+          )
+    const ended =
+      this.#ends.length === 0
+        ? NO_END
+        : later(
+            endRows(
+              tx,
+              now,
+              this.#ends.map(({ end }) => end),
+              (version) => workflows.now(version),
+            ),
+          )
+
+    const held = new Set<number>()
+    const due = new Map<number, string | null>()
+    for (const row of [...(await started), ...(await released), ...(await admitted)]) held.add(row.id)
+    for (const row of await retried) due.set(row.id, row.available_at ?? null)
+    const settled = await ended
+    const chunks = new Map<Step, boolean>()
+    for (const { step, chunks: made } of expanded) chunks.set(step, (await Promise.all(made)).every(Boolean))
+    const outcome = this.#read(held, due, settled, chunks)
+    await this.#follow(tx, now, workflows, outcome.applied)
+    return outcome
+  }
+
+  #read(
+    held: ReadonlySet<number>,
+    due: ReadonlyMap<number, string | null>,
+    settled: Settled,
+    expanded: ReadonlyMap<Step, boolean>,
+  ): Changed {
+    const changed: Changed = { applied: new Map(), refused: [], freed: new Freed(), done: settled.done, ready: settled.ready }
+    for (const { held: row, step } of this.#tasks) {
+      const { fence, last } = step
+      const chunk = expanded.get(step) ?? true
+      const written =
+        held.has(fence.row) || due.has(fence.row) || settled.ended.has(fence.row) || (last === null && expanded.has(step))
+      if (!chunk || !written) {
+        changed.refused.push(fence)
+        continue
+      }
+      changed.applied.set(step, { availableAt: due.get(fence.row) ?? null })
+      if (last !== null && !row.gate) changed.freed.slots(row.limits)
+      if (last !== null && !isEnd(last.kind) && due.get(fence.row) == null) changed.ready += 1
+      changed.ready += step.expands.reduce((n, change) => n + change.items.length, 0)
+    }
+    return changed
+  }
+
+  /** Writes that only rows whose fence held may cause. */
+  async #follow(tx: Runner, now: string | null, workflows: Workflows, applied: ReadonlyMap<Step, unknown>): Promise<void> {
+    const containers = this.#tasks.filter(({ held, step }) => held.kind !== "task" && applied.has(step))
+    const cached = this.#ends.flatMap(({ task: { held, step }, end }) => {
+      const { last } = step
+      if (last?.kind !== "end" || last.cache === undefined || last.status !== "success" || !applied.has(step)) return []
+      const task = workflows.now(held.versionId).nodes[held.node]!.name
+      const [inline, key, bytes] = end.output
+      const output: End["output"] = inline === null && key === null ? ["null", null, null] : [inline, key, bytes]
+      return [{ workflowId: held.workflowId, task, key: last.cache.key, output, ttlMs: last.cache.ttlMs }]
+    })
+    if (containers.length > 0)
+      await dropInstances(
+        tx,
+        containers.map(({ held }) => held.row),
+      )
+    if (cached.length > 0) await cacheOutputs(tx, now, cached)
+  }
+}
+
+const ENDS = {
+  end: true,
+  skip: true,
+  refuse: true,
+  reuse: true,
+  gather: true,
+  retry: false,
+  release: false,
+  admit: false,
+} as const
+
+const isEnd = (kind: keyof typeof ENDS): boolean => ENDS[kind]

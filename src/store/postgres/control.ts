@@ -1,0 +1,42 @@
+// What a user asks of a run that has not ended: cancel, pause, resume.
+
+import type { RunId } from "../../core/ids.ts"
+import { timedOut } from "../messages.ts"
+import type { CancelReason } from "../store.ts"
+import { type Runner, statement } from "./session.ts"
+import type { Workflows } from "./workflows.ts"
+
+const ACTIVE = statement(
+  "control_active",
+  "SELECT seq, version_id FROM runs WHERE id = $1::uuid AND status IN ('pending', 'running') FOR UPDATE",
+)
+
+const CANCEL = statement(
+  "control_cancel",
+  "UPDATE runs SET cancelling = $2, error = COALESCE($3, error) WHERE seq = $1 AND cancelling IS NULL",
+)
+
+interface Active {
+  seq: number
+  version_id: number
+}
+
+export const requestCancel = async (tx: Runner, workflows: Workflows, runId: RunId, reason: CancelReason): Promise<boolean> => {
+  const [run] = await tx.run<Active>(ACTIVE, [runId])
+  if (run === undefined) return false
+  const error = reason === "timeout" ? timedOut((await workflows.compiled(run.version_id)).timeoutMs) : null
+  await tx.run(CANCEL, [run.seq, reason, error])
+  return true
+}
+
+const PAUSE = statement("control_pause", "UPDATE runs SET paused = $2 WHERE seq = $1")
+
+const UNPARK = statement("control_unpark", "UPDATE tasks SET parked = NULL WHERE parked = 0 AND run_seq = $1")
+
+export const setPaused = async (tx: Runner, runId: RunId, paused: boolean): Promise<boolean> => {
+  const [run] = await tx.run<Active>(ACTIVE, [runId])
+  if (run === undefined) return false
+  await tx.run(PAUSE, [run.seq, paused])
+  if (!paused) await tx.run(UNPARK, [run.seq])
+  return true
+}

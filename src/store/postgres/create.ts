@@ -1,0 +1,105 @@
+// New runs. Calls of one turn of the event loop share a transaction. A run starts at once, unless its workflow has
+// `max_active_runs`: then it is inserted pending, and the oldest pending ones are started while there is room.
+
+import { runPriority } from "../../core/rows.ts"
+import type { NewRun, RunRow } from "../store.ts"
+import { plain, texts } from "./arrays.ts"
+import { activate, plan } from "./close.ts"
+import type { Instants } from "./instants.ts"
+import { insertRows } from "./rows.ts"
+import { readRuns } from "./run-reads.ts"
+import { later, type Runner, statement } from "./session.ts"
+import type { Workflows } from "./workflows.ts"
+
+const INSERT = statement(
+  "create_runs",
+  `INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
+     working_dir, created_at, started_at, timeout_at, open, tasks_total)
+   SELECT id, workflow_id, version_id, CASE WHEN waits THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
+     idempotency_key, private, working_dir, COALESCE($1::timestamptz, now()),
+     CASE WHEN NOT waits THEN COALESCE($1::timestamptz, now()) END,
+     COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open, total
+   FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::smallint[], $9::text[],
+     $10::text[], $11::boolean[], $12::text[], $13::bigint[], $14::int[], $15::int[]) WITH ORDINALITY
+   AS c (id, workflow_id, version_id, waits, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
+     timeout, open, total, n) ORDER BY n
+   ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+   RETURNING seq, id`,
+)
+
+const BY_KEY = statement(
+  "create_by_key",
+  `SELECT r.seq, c.id AS asked FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS c (id, workflow_id, key)
+   JOIN runs r ON r.workflow_id = c.workflow_id AND r.idempotency_key = c.key`,
+)
+
+const LOCK_WORKFLOWS = statement("create_lock", "SELECT id FROM workflows WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE")
+
+export const createRuns = async (
+  tx: Runner,
+  instants: Instants,
+  workflows: Workflows,
+  runs: readonly NewRun[],
+): Promise<{ run: RunRow; created: boolean }[]> => {
+  const now = instants.now()
+  await workflows.load(runs.map((run) => run.versionId))
+  const planned = runs.map((run) => {
+    const compiled = workflows.now(run.versionId)
+    const priority = runPriority(compiled, run.priority)
+    const waits = compiled.maxActiveRuns !== undefined
+    return { run, priority, waits, ...plan(compiled, { priority, private: run.private }) }
+  })
+  const waiting = [...new Set(planned.filter(({ waits }) => waits).map(({ run }) => run.workflowId))]
+  if (waiting.length > 0) await tx.run(LOCK_WORKFLOWS, [plain(waiting)])
+  const inserted = await insertRuns(tx, now, planned)
+  const seqs = new Map(inserted.map(({ seq, id }) => [id, seq]))
+
+  const shapes = Map.groupBy(
+    planned.filter(({ run, waits }) => !waits && seqs.has(run.id)),
+    ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`,
+  )
+  const rows = [...shapes.values()].map((shape) => {
+    const members = shape.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id }))
+    return later(insertRows(tx, members, shape[0]!.run.workflowId, shape[0]!.rows, false))
+  })
+  await Promise.all(rows)
+  await activate(tx, now, workflows, waiting)
+
+  const known = runs.filter((run) => !seqs.has(run.id))
+  const first = new Map(known.length === 0 ? [] : await findByKey(tx, known))
+  const found = await readRuns(tx, [...seqs.values(), ...first.values()])
+  return runs.map((run) => {
+    const seq = seqs.get(run.id)
+    return { run: found.get(seq ?? first.get(run.id)!)!, created: seq !== undefined }
+  })
+}
+
+type Planned = { run: NewRun; priority: number; waits: boolean } & ReturnType<typeof plan>
+
+const insertRuns = (tx: Runner, now: string | null, planned: readonly Planned[]): Promise<{ seq: number; id: string }[]> =>
+  tx.run(INSERT, [
+    now,
+    plain(planned.map(({ run }) => run.id)),
+    plain(planned.map(({ run }) => run.workflowId)),
+    plain(planned.map(({ run }) => run.versionId)),
+    plain(planned.map(({ waits }) => waits)),
+    texts(planned.map(({ run }) => run.trigger)),
+    texts(planned.map(({ run }) => JSON.stringify(run.params))),
+    plain(planned.map(({ priority }) => priority)),
+    texts(planned.map(({ run }) => run.logicalDate)),
+    texts(planned.map(({ run }) => run.idempotencyKey)),
+    plain(planned.map(({ run }) => run.private)),
+    texts(planned.map(({ run }) => run.workingDir)),
+    plain(planned.map(({ waits, timeoutMs }) => (waits ? null : timeoutMs))),
+    plain(planned.map(({ waits, rows }) => (waits ? 0 : rows.length))),
+    plain(planned.map(({ waits, tasks }) => (waits ? 0 : tasks))),
+  ])
+
+const findByKey = async (tx: Runner, runs: readonly NewRun[]): Promise<[string, number][]> => {
+  const rows = await tx.run<{ seq: number; asked: string }>(BY_KEY, [
+    plain(runs.map(({ id }) => id)),
+    plain(runs.map(({ workflowId }) => workflowId)),
+    texts(runs.map(({ idempotencyKey }) => idempotencyKey)),
+  ])
+  return rows.map(({ seq, asked }) => [asked, seq])
+}

@@ -1,0 +1,108 @@
+// What a turn tells: one event per change of a run's or a task's status, in order.
+
+import { iso } from "../../core/ports.ts"
+import type { TaskStatus } from "../../core/status.ts"
+import type { Claim, StoreEvent } from "../store.ts"
+import type { CancelledRow } from "./cancel.ts"
+import type { Task } from "./changes.ts"
+import type { Closed } from "./close.ts"
+import type { Step } from "./fold.ts"
+import type { RunFacts } from "./memory.ts"
+import type { Workflows } from "./workflows.ts"
+
+export interface Told {
+  workflows: Workflows
+  /** The instant of the transaction. */
+  at: string
+  events: StoreEvent[]
+}
+
+interface Place {
+  runId: StoreEvent["runId"]
+  versionId: number
+  node: number
+  path: string
+}
+
+type News = Pick<StoreEvent, "availableAt" | "total"> & {
+  status: TaskStatus
+  at: string
+  attempt: number
+  error?: string | null | undefined
+}
+
+const tellTask = ({ workflows, events }: Told, place: Place, { status, at, attempt, error, ...rest }: News): void => {
+  const task = workflows.now(place.versionId).nodes[place.node]!.name
+  const event: StoreEvent = { type: "task", runId: place.runId, task, path: place.path, attempt, status, at, ...rest }
+  if (error !== undefined && error !== null) event.error = error
+  events.push(event)
+}
+
+export const tellSteps = (
+  told: Told,
+  tasks: readonly Task[],
+  applied: ReadonlyMap<Step, { availableAt: string | null }>,
+): void => {
+  for (const { held, step } of tasks) {
+    const outcome = applied.get(step)
+    if (outcome === undefined) continue
+    const { attempt } = held
+    const tell = (news: Omit<News, "attempt">): void => tellTask(told, held, { attempt, ...news })
+    if (step.start !== null) tell({ status: "running", at: iso(step.start.at) })
+    for (const { offset, items, total } of step.expands)
+      if (offset + items.length === total) tell({ status: "running", at: told.at, total })
+    const { last } = step
+    switch (last?.kind) {
+      case "end":
+      case "retry": {
+        const { startedAt, finishedAt, error } = last.result
+        // A start that was not reported on its own is told before the end.
+        if (startedAt !== null && !held.started && step.start === null) tell({ status: "running", at: iso(startedAt) })
+        if (last.kind === "end") tell({ status: last.status, at: iso(finishedAt), error })
+        else {
+          const { availableAt } = outcome
+          tell({ status: "pending", at: told.at, error, ...(availableAt === null ? {} : { availableAt }) })
+        }
+        break
+      }
+      case "skip":
+        tell({ status: "skipped", at: told.at, error: last.reason })
+        break
+      case "refuse":
+        tell({ status: "failed", at: told.at, error: last.error })
+        break
+      case "reuse":
+        tell({ status: "success", at: told.at })
+        break
+      case "gather":
+        tell({ status: last.status, at: told.at, error: last.error })
+        break
+      case "release":
+        if (!held.gate) tellTask(told, held, { status: "pending", at: told.at, attempt: attempt - 1 })
+        break
+      case "admit":
+      case undefined:
+        break
+      default:
+        last satisfies never
+    }
+  }
+}
+
+export const tellCancelled = (told: Told, rows: readonly CancelledRow[], runs: ReadonlyMap<number, RunFacts>): void => {
+  for (const { run_seq, node, path, attempt } of rows) {
+    const run = runs.get(run_seq)!
+    const place = { runId: run.id, versionId: run.versionId, node, path }
+    tellTask(told, place, { status: "cancelled", at: told.at, attempt })
+  }
+}
+
+export const tellClosed = ({ at, events }: Told, closed: Closed): void => {
+  for (const { runId, status, error } of closed.runs)
+    events.push({ type: "run", runId, status, at, ...(error === null ? {} : { error }) })
+  for (const { id } of closed.started) events.push({ type: "run", runId: id, status: "running", at })
+}
+
+export const tellClaims = (told: Told, claims: readonly Claim[]): void => {
+  for (const claim of claims) tellTask(told, claim, { status: "dispatched", at: told.at, attempt: claim.attempt })
+}

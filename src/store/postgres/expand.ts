@@ -1,0 +1,115 @@
+// Instances of a fan-out, made in chunks under the container's fence. What cannot get a slot is inserted parked, so that
+// 100,000 instances under a limit of 4 are not looked at one by one; the caller has locked those limits.
+//
+// An earlier expansion (before a user's retry) left its instances: they are reset in place, and those beyond the new total go.
+
+import type { LimitState } from "../../core/admit.ts"
+import { gateLane } from "../../core/lanes.ts"
+import { instancePath, toJson } from "../codec.ts"
+import { anyOf, plain, texts } from "./arrays.ts"
+import type { Expand } from "./fold.ts"
+import type { Held } from "./memory.ts"
+import { COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "./reset.ts"
+import { type Runner, statement } from "./session.ts"
+
+const EXPAND = statement(
+  "expand",
+  `WITH container AS (
+     UPDATE tasks t SET expanded = $5::int + $6::int, children_total = $4::int,
+       children_left = CASE WHEN $5 = 0 THEN $4 ELSE t.children_left END,
+       children_failed = CASE WHEN $5 = 0 THEN 0 ELSE t.children_failed END,
+       started_at = CASE WHEN $5 = 0 THEN COALESCE($1::timestamptz, now()) ELSE t.started_at END,
+       status = CASE WHEN $5 + $6 = $4 AND ($5 = 0 OR t.children_left > 0) THEN 'running' ELSE 'pending' END,
+       lane = CASE WHEN $5 + $6 = $4 THEN $14::text ELSE t.lane END,
+       attempt_id = CASE WHEN $5 + $6 = $4 THEN NULL ELSE t.attempt_id END,
+       holder = CASE WHEN $5 + $6 = $4 THEN NULL ELSE t.holder END
+     WHERE t.id = $2::bigint AND t.attempt_id = $3::uuid AND t.status = 'pending' AND t.kind <> 'task' AND t.expanded = $5
+       AND ($5 = 0 OR t.children_total = $4)
+     RETURNING t.id, t.run_seq, t.workflow_id, t.node, t.hook
+   ), old AS (
+     SELECT t.* FROM container c CROSS JOIN generate_series($5, $5 + $6 - 1) AS i (place)
+     JOIN tasks t ON t.run_seq = c.run_seq AND t.node = c.node AND t.path = $7::text || i.place
+     WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = c.node AND f.path = $7 || $5)
+   ), history AS (
+     ${SUPERSEDE_FROM} old t WHERE ${SHOWS_ATTEMPT}
+   ), made AS (
+     INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_left, lane, priority, limits, item, parked)
+     SELECT c.run_seq, c.workflow_id, c.hook, c.node, 'task', c.id, $7 || ($5 + i.place - 1), 0, $9::text, $10::smallint,
+       $11::bigint[], i.item, CASE WHEN i.place > $12::int THEN $13::bigint END
+     FROM container c CROSS JOIN unnest($8::text[]) WITH ORDINALITY AS i (item, place) ORDER BY i.place
+     ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, parent_id = excluded.parent_id, lane = excluded.lane,
+       priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked
+   ), counted AS (
+     UPDATE runs r SET tasks_total = r.tasks_total + $6 - o.total, ${UNCOUNT}
+     FROM container c CROSS JOIN (SELECT ${COUNTS} FROM old t) o WHERE r.seq = c.run_seq AND NOT c.hook
+   )
+   SELECT id FROM container`,
+)
+
+/** Instances at or beyond what their container has expanded, left from before a retry. */
+const DROP = statement(
+  "expand_drop",
+  `WITH container AS (
+     SELECT c.id, c.run_seq, c.hook, c.expanded, p.prefix
+     FROM tasks c CROSS JOIN LATERAL (SELECT CASE WHEN c.path = '' THEN '' ELSE c.path || '.' END AS prefix) p
+     WHERE c.id = ANY ($1::bigint[]) AND c.kind <> 'task' AND EXISTS (
+       SELECT 1 FROM tasks t WHERE t.run_seq = c.run_seq AND t.node = c.node AND t.path = p.prefix || c.expanded)
+   ), gone AS (
+     DELETE FROM tasks t USING container c
+     WHERE t.parent_id = c.id AND substr(t.path, length(c.prefix) + 1)::int >= c.expanded
+     RETURNING t.id, t.run_seq, t.hook, t.status
+   ), forgotten AS (
+     DELETE FROM attempts a USING gone g WHERE a.task_id = g.id
+   )
+   UPDATE runs r SET tasks_total = r.tasks_total - o.total, ${UNCOUNT}
+   FROM (SELECT t.run_seq, ${COUNTS} FROM gone t WHERE NOT t.hook GROUP BY t.run_seq) o WHERE r.seq = o.run_seq`,
+)
+
+/** True when the fence held. */
+export const expandRow = async (
+  tx: Runner,
+  now: string | null,
+  held: Held,
+  change: Expand,
+  limits: readonly number[],
+  states: ReadonlyMap<number, LimitState>,
+): Promise<boolean> => {
+  const { total, offset, items } = change
+  if (items.length === 0 || offset + items.length > total) return false
+  const { room, under } = smallestRoom(limits, states, items.length)
+  const made = await tx.run(EXPAND, [
+    now,
+    change.row,
+    change.attemptId,
+    total,
+    offset,
+    items.length,
+    instancePath(held.path, 0).slice(0, -1),
+    texts(items.map(toJson)) ?? `{${items.map(() => "NULL").join(",")}}`,
+    change.lane,
+    change.priority,
+    limits.length === 0 ? null : plain(limits),
+    room,
+    under,
+    gateLane({ id: held.runId, private: held.private }),
+  ])
+  return made.length > 0
+}
+
+export const dropInstances = (tx: Runner, containers: readonly number[]): Promise<unknown> => tx.run(DROP, [anyOf(containers)])
+
+/** How many of the new instances may be ready, and the limit under which the others wait. */
+const smallestRoom = (
+  limits: readonly number[],
+  states: ReadonlyMap<number, LimitState>,
+  wanted: number,
+): { room: number; under: number | null } => {
+  let room = wanted
+  let under: number | null = null
+  for (const id of limits) {
+    const state = states.get(id)
+    const free = state === undefined ? 0 : Math.max(0, state.cap - state.used)
+    if (free < room) [room, under] = [free, id]
+  }
+  return { room, under }
+}

@@ -1,0 +1,217 @@
+// The schema, as numbered steps, the same numbers as SQLite's. Applied on start under a lock of the database; the number
+// reached is in the table `schema_version`. A step that was released is never edited. `schema.txt` beside this file is what
+// they add up to (held by a test).
+//
+// Indexes that the loop reads (ready, timers, parked, pending, held) are partial: finished rows are in none of them.
+
+import { SchemaTooNew } from "../errors.ts"
+import { placeOf, type Session, statement } from "./session.ts"
+import type { Sessions } from "./transaction.ts"
+
+const FIRST = `
+CREATE TABLE workflows (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text NOT NULL UNIQUE,
+  deployed_version bigint,
+  paused boolean NOT NULL DEFAULT false,
+  created_at timestamptz(3) NOT NULL
+);
+
+CREATE TABLE versions (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  workflow_id bigint NOT NULL REFERENCES workflows (id),
+  version integer NOT NULL,
+  hash text NOT NULL,
+  source text NOT NULL,
+  compiled text NOT NULL,
+  created_at timestamptz(3) NOT NULL,
+  UNIQUE (workflow_id, hash),
+  UNIQUE (workflow_id, version)
+);
+
+CREATE TABLE runs (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id uuid NOT NULL UNIQUE,
+  workflow_id bigint NOT NULL,
+  version_id bigint NOT NULL,
+  status text NOT NULL CHECK (status IN ('pending', 'running', 'success', 'failed', 'cancelled')),
+  paused boolean NOT NULL DEFAULT false,
+  cancelling text CHECK (cancelling IN ('cancel', 'timeout')),
+  trigger text NOT NULL,
+  params text NOT NULL,
+  priority smallint NOT NULL,
+  logical_date text,
+  idempotency_key text,
+  private boolean NOT NULL,
+  working_dir text,
+  created_at timestamptz(3) NOT NULL,
+  started_at timestamptz(3),
+  finished_at timestamptz(3),
+  timeout_at timestamptz(3),
+  error text,
+  open integer NOT NULL DEFAULT 0 CHECK (open >= 0),
+  failed integer NOT NULL DEFAULT 0,
+  hooks_left integer NOT NULL DEFAULT 0 CHECK (hooks_left >= 0),
+  tasks_total integer NOT NULL DEFAULT 0,
+  tasks_success integer NOT NULL DEFAULT 0,
+  tasks_failed integer NOT NULL DEFAULT 0,
+  tasks_skipped integer NOT NULL DEFAULT 0,
+  tasks_cancelled integer NOT NULL DEFAULT 0,
+  CHECK ((finished_at IS NOT NULL) = (status IN ('success', 'failed', 'cancelled')))
+) WITH (fillfactor = 70);
+CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX runs_created ON runs (created_at DESC, id DESC);
+CREATE INDEX runs_of_workflow ON runs (workflow_id, created_at DESC, id DESC);
+CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_active ON runs (workflow_id, seq) WHERE status IN ('pending', 'running');
+CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL AND status IN ('pending', 'running');
+CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
+
+CREATE TABLE tasks (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  run_seq bigint NOT NULL,
+  workflow_id bigint NOT NULL,
+  node integer NOT NULL,
+  path text NOT NULL COLLATE "C",
+  kind text NOT NULL CHECK (kind IN ('task', 'fan', 'group')),
+  parent_id bigint,
+  hook boolean NOT NULL DEFAULT false,
+  status text NOT NULL DEFAULT 'pending'
+    CHECK (status IN ('pending', 'dispatched', 'running', 'success', 'failed', 'skipped', 'cancelled')),
+  skip text CHECK (skip IN ('unmet', 'waived')),
+  upstream_left integer NOT NULL CHECK (upstream_left >= 0),
+  up_failed integer NOT NULL DEFAULT 0,
+  up_unmet integer NOT NULL DEFAULT 0,
+  up_waived integer NOT NULL DEFAULT 0,
+  lane text NOT NULL COLLATE "C",
+  priority smallint NOT NULL,
+  parked bigint,
+  limits bigint[],
+  attempt integer NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+  failures integer NOT NULL DEFAULT 0,
+  losses integer NOT NULL DEFAULT 0,
+  attempt_id uuid,
+  holder uuid,
+  worker text,
+  external_id text,
+  available_at timestamptz(3),
+  dispatched_at timestamptz(3),
+  started_at timestamptz(3),
+  finished_at timestamptz(3),
+  item text,
+  output text,
+  output_key text,
+  output_bytes bigint,
+  error text,
+  exit_code integer,
+  usage text,
+  outcome text CHECK (outcome IN ('success', 'failed', 'timeout', 'lost', 'cancelled')),
+  children_total integer,
+  children_left integer CHECK (children_left >= 0),
+  children_failed integer NOT NULL DEFAULT 0,
+  expanded integer NOT NULL DEFAULT 0,
+  CONSTRAINT live_is_held CHECK (
+    CASE
+      WHEN status IN ('dispatched', 'running') AND kind = 'task' THEN attempt_id IS NOT NULL AND holder IS NOT NULL
+      WHEN status = 'pending' THEN (attempt_id IS NULL) = (holder IS NULL)
+      ELSE holder IS NULL
+    END
+  ),
+  CONSTRAINT waiting_is_pending CHECK (status = 'pending' OR (parked IS NULL AND available_at IS NULL)),
+  CONSTRAINT skip_is_skipped CHECK ((status = 'skipped') = (skip IS NOT NULL))
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+CREATE UNIQUE INDEX tasks_place ON tasks (run_seq, node, path);
+CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq, id)
+  WHERE status = 'pending' AND attempt_id IS NULL AND upstream_left = 0 AND parked IS NULL AND available_at IS NULL;
+CREATE INDEX tasks_timers ON tasks (available_at) WHERE status = 'pending' AND available_at IS NOT NULL;
+CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq, id) WHERE parked IS NOT NULL;
+CREATE INDEX tasks_held ON tasks (run_seq) WHERE holder IS NOT NULL;
+CREATE INDEX tasks_children ON tasks (parent_id, id) WHERE parent_id IS NOT NULL;
+CREATE INDEX tasks_pending ON tasks (run_seq, id) WHERE status = 'pending' AND parent_id IS NOT NULL;
+
+CREATE TABLE attempts (
+  task_id bigint NOT NULL,
+  attempt integer NOT NULL,
+  attempt_id uuid NOT NULL,
+  state text NOT NULL,
+  worker text,
+  external_id text,
+  exit_code integer,
+  error text,
+  usage text,
+  dispatched_at timestamptz(3),
+  started_at timestamptz(3),
+  finished_at timestamptz(3),
+  PRIMARY KEY (task_id, attempt)
+);
+
+CREATE TABLE limits (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  key text NOT NULL UNIQUE COLLATE "C",
+  cap integer NOT NULL,
+  used integer NOT NULL DEFAULT 0 CHECK (used >= 0)
+) WITH (fillfactor = 50);
+
+CREATE TABLE holders (
+  seq bigint GENERATED ALWAYS AS IDENTITY,
+  id uuid PRIMARY KEY,
+  kind text NOT NULL,
+  name text NOT NULL,
+  process text NOT NULL,
+  run_id uuid,
+  lease_ms integer NOT NULL,
+  lease_until timestamptz(3) NOT NULL,
+  dead boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 50);
+
+CREATE TABLE cache (
+  workflow_id bigint NOT NULL,
+  task text NOT NULL,
+  key text NOT NULL,
+  output text,
+  output_key text,
+  output_bytes bigint,
+  expires_at timestamptz(3),
+  PRIMARY KEY (workflow_id, task, key)
+);
+`
+
+export const MIGRATIONS = [FIRST] as const
+
+const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || $1, 0))")
+const PREPARE = (schema: string): string => `
+CREATE SCHEMA IF NOT EXISTS ${schema};
+CREATE TABLE IF NOT EXISTS ${schema}.schema_version (version integer NOT NULL);`
+const FOUND = statement("migrate_found", "SELECT COALESCE(max(version), 0)::integer AS version FROM schema_version")
+const REACHED = statement("migrate_reached", "WITH old AS (DELETE FROM schema_version) INSERT INTO schema_version VALUES ($1)")
+
+/** Applies what is missing, all of it or nothing; servers that start together wait for each other. */
+export const migrate = (
+  sessions: Sessions,
+  target: { url: string; schema: string },
+  migrations: readonly string[] = MIGRATIONS,
+): Promise<void> =>
+  sessions.use(async (session) => {
+    await session.script("BEGIN")
+    try {
+      await session.run(LOCK, [target.schema])
+      await apply(session, target, migrations)
+      await session.script("COMMIT")
+    } catch (error) {
+      if (!session.gone) await session.script("ROLLBACK")
+      throw error
+    }
+  })
+
+const apply = async (
+  session: Session,
+  target: { url: string; schema: string },
+  migrations: readonly string[],
+): Promise<void> => {
+  await session.script(PREPARE(`"${target.schema.replaceAll('"', '""')}"`))
+  const found = (await session.run<{ version: number }>(FOUND))[0]!.version
+  if (found > migrations.length) throw new SchemaTooNew(placeOf(target.url), found, migrations.length)
+  if (found === migrations.length) return
+  for (const step of migrations.slice(found)) await session.script(step)
+  await session.run(REACHED, [migrations.length])
+}

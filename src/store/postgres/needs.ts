@@ -1,0 +1,169 @@
+// What was taken, with all that its judgement or launch needs: the states of the rows that its expressions read, and its run.
+// One query each for the whole batch, sent together.
+
+import type { Output } from "../../core/change.ts"
+import type { JsonObject } from "../../core/json.ts"
+import type { TaskStatus } from "../../core/status.ts"
+import { fromJson, outputOf, scopePath } from "../codec.ts"
+import type { Claim } from "../store.ts"
+import { anyOf, plain, texts } from "./arrays.ts"
+import type { Taken } from "./claim.ts"
+import type { Memory, RunFacts } from "./memory.ts"
+import { later, type Runner, statement } from "./session.ts"
+import type { Workflows } from "./workflows.ts"
+
+const NEEDS = statement(
+  "needs",
+  `SELECT n.place, t.status, t.output, t.output_key, t.output_bytes
+   FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[]) AS n (place, run_seq, node, path)
+   JOIN tasks t ON t.run_seq = n.run_seq AND t.node = n.node AND t.path = n.path`,
+)
+
+const RUNS = statement(
+  "run_facts",
+  `SELECT r.seq, r.id, w.name, r.version_id, r.params, r.trigger, r.priority, r.logical_date, r.created_at, r.private, r.working_dir
+   FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ANY ($1::bigint[])`,
+)
+
+interface RunRow {
+  seq: number
+  id: RunFacts["id"]
+  name: string
+  version_id: number
+  params: string
+  trigger: string
+  priority: number
+  logical_date: string | null
+  created_at: string
+  private: boolean
+  working_dir: string | null
+}
+
+export const loadRuns = async (tx: Runner, memory: Memory, seqs: Iterable<number>): Promise<Map<number, RunFacts>> => {
+  const wanted = new Set(seqs)
+  const found = new Map<number, RunFacts>()
+  for (const seq of wanted) {
+    const known = memory.runs.get(seq)
+    if (known !== undefined) found.set(seq, known)
+  }
+  const missing = [...wanted].filter((seq) => !found.has(seq))
+  if (missing.length === 0) return found
+  for (const row of await tx.run<RunRow>(RUNS, [anyOf(missing)])) {
+    const facts: RunFacts = {
+      id: row.id,
+      workflow: row.name,
+      versionId: row.version_id,
+      params: JSON.parse(row.params) as JsonObject,
+      trigger: row.trigger,
+      priority: row.priority,
+      logicalDate: row.logical_date,
+      createdAt: row.created_at,
+      private: row.private,
+      workingDir: row.working_dir,
+    }
+    found.set(row.seq, facts)
+    memory.runs.set(row.seq, facts)
+  }
+  return found
+}
+
+type State = { status: TaskStatus; output: Output | null }
+type NeedRow = { place: number; status: TaskStatus } & {
+  output: string | null
+  output_key: string | null
+  output_bytes: number | null
+}
+
+/** The rows that were taken, as claims. `counted`: as attempts. Sends its statements at once. */
+export const toClaims = async (
+  tx: Runner,
+  memory: Memory,
+  workflows: Workflows,
+  taken: readonly Taken[],
+  counted: boolean,
+): Promise<Claim[]> => {
+  if (taken.length === 0) return []
+  const places = new Map<string, number>()
+  const wanted: { runSeq: number; node: number; path: string }[] = []
+  const needsOf = taken.map((row) => {
+    const path = scopePath({ path: row.path, parent: row.parent_id })
+    return workflows.now(row.version_id).nodes[row.node]!.needs.map((node): [number, number] => {
+      const key = `${row.run_seq}/${node}/${path}`
+      let place = places.get(key)
+      if (place === undefined) {
+        places.set(key, (place = wanted.length))
+        wanted.push({ runSeq: row.run_seq, node, path })
+      }
+      return [node, place]
+    })
+  })
+  const runs = later(
+    loadRuns(
+      tx,
+      memory,
+      taken.map((row) => row.run_seq),
+    ),
+  )
+  const states = wanted.length === 0 ? [] : later(readStates(tx, wanted))
+  const facts = await runs
+  const found = await states
+  return taken.map((row, i) => {
+    const needs = new Map<number, State>()
+    for (const [node, place] of needsOf[i]!) {
+      const state = found[place]
+      if (state !== undefined) needs.set(node, state)
+    }
+    return toClaim(row, facts.get(row.run_seq)!, needs, counted)
+  })
+}
+
+const readStates = async (
+  tx: Runner,
+  wanted: readonly { runSeq: number; node: number; path: string }[],
+): Promise<(State | undefined)[]> => {
+  const rows = await tx.run<NeedRow>(NEEDS, [
+    plain(wanted.map((_, place) => place)),
+    plain(wanted.map(({ runSeq }) => runSeq)),
+    plain(wanted.map(({ node }) => node)),
+    texts(wanted.map(({ path }) => path)),
+  ])
+  const states: (State | undefined)[] = Array.from({ length: wanted.length })
+  for (const row of rows)
+    states[row.place] = { status: row.status, output: outputOf(row.output, row.output_key, row.output_bytes) }
+  return states
+}
+
+const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, counted: boolean): Claim => ({
+  row: row.id,
+  attemptId: row.new_id,
+  runSeq: row.run_seq,
+  runId: run.id,
+  workflowId: row.workflow_id,
+  versionId: row.version_id,
+  node: row.node,
+  path: row.path,
+  kind: row.kind,
+  attempt: row.attempt + (counted ? 1 : 0),
+  failures: row.failures,
+  losses: row.losses,
+  priority: row.priority,
+  item: fromJson(row.item),
+  count: row.count,
+  expanded: row.expanded,
+  childrenFailed: row.children_failed,
+  upstream: { failed: row.up_failed, unmet: row.up_unmet, waived: row.up_waived },
+  needs,
+  run: {
+    workflow: run.workflow,
+    params: run.params,
+    trigger: run.trigger,
+    priority: run.priority,
+    logicalDate: run.logicalDate,
+    createdAt: run.createdAt,
+    private: run.private,
+    workingDir: run.workingDir,
+    cancelling: row.cancelling,
+    status: row.run_status,
+    error: row.run_error,
+  },
+})

@@ -1,0 +1,74 @@
+// Waking each other: a store that commits something which another may take says so in the same transaction (NOTIFY); each
+// listens on a connection of its own, and comes back by itself when that one breaks.
+
+import type { Session, Target } from "./session.ts"
+import { Session as Connection, statement } from "./session.ts"
+
+/** $1 the channel, $2 who says it: its own notes wake nobody. */
+export const NOTIFY = statement("notify", "SELECT pg_notify($1, $2)")
+
+const FIRST_WAIT_MS = 100
+const LONGEST_WAIT_MS = 5_000
+
+export class Listener {
+  readonly #target: Target
+  readonly #channel: string
+  readonly #self: string
+  readonly #wakes: (() => void)[] = []
+  #session: Session | null = null
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+  #opening: Promise<void> | null = null
+
+  constructor(target: Target, channel: string, self: string) {
+    this.#target = target
+    this.#channel = channel
+    this.#self = self
+  }
+
+  /** Resolves when it listens, or when the first try failed and more will follow. */
+  onWake(wake: () => void): Promise<void> {
+    this.#wakes.push(wake)
+    this.#opening ??= this.#open(FIRST_WAIT_MS)
+    return this.#opening
+  }
+
+  async #open(wait: number): Promise<void> {
+    try {
+      const session = await Connection.open(this.#target, "ork listen")
+      session.onNotification((who) => {
+        if (who !== this.#self) this.#wake()
+      })
+      session.onGone(() => this.#again(FIRST_WAIT_MS))
+      this.#session = session
+      if (this.#closed) return await session.close()
+      await session.script(`LISTEN "${this.#channel}"`)
+    } catch {
+      this.#again(wait)
+      return
+    }
+    if (wait !== FIRST_WAIT_MS || this.#missed) this.#wake()
+    this.#missed = false
+  }
+
+  #missed = false
+
+  /** What was said meanwhile is lost, so being back wakes everybody. */
+  #again(wait: number): void {
+    if (this.#closed) return
+    this.#missed = true
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.#open(Math.min(wait * 2, LONGEST_WAIT_MS)), wait)
+    this.#timer.unref()
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakes) wake()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    await this.#session?.close()
+  }
+}

@@ -1,0 +1,97 @@
+// The store on Postgres 14 and newer, in a schema of its own. One connection belongs to `advance`, one listens, a few serve the
+// rest. Several stores on one database share its work.
+
+import type { Clock, Random } from "../../core/ports.ts"
+import type { NewRun, RunRow, Store } from "../store.ts"
+import { Loop } from "./advance.ts"
+import { requestCancel, setPaused } from "./control.ts"
+import { createRuns } from "./create.ts"
+import { Group } from "./group.ts"
+import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
+import { Instants } from "./instants.ts"
+import { Memory } from "./memory.ts"
+import { migrate } from "./migrations.ts"
+import { Listener, NOTIFY } from "./notify.ts"
+import { expiredRuns, removeRun } from "./retention.ts"
+import { retryRun } from "./retry.ts"
+import { getRun, listRuns } from "./run-reads.ts"
+import type { Runner } from "./session.ts"
+import { getCached, getTask, instanceOutputs, listAttempts, listNodes, listTasks, pastDurations } from "./task-reads.ts"
+import { Sessions } from "./transaction.ts"
+import { Workflows } from "./workflows.ts"
+
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database` */
+  url: string
+  /** Tests: the time of everything that is written. The database's own when not given. */
+  clock?: Clock
+  random: Random
+  /** Where the tables lie; `ork` when not given. */
+  schema?: string
+}
+
+const SHARED = 6
+
+export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<Store> => {
+  const target = { url, schema }
+  const instants = new Instants(clock, random)
+  const memory = new Memory()
+  const shared = new Sessions(target, "ork", SHARED)
+  const own = new Sessions(target, "ork advance", 1)
+  const workflows = new Workflows(shared, instants)
+  const channel = `ork_${schema}`
+  const self = random.hex128()
+  const loop = new Loop({ sessions: own, workflows, memory, instants, channel, self })
+  const listener = new Listener(target, channel, self)
+
+  const read = <T>(work: (session: Runner) => Promise<T>): Promise<T> => shared.use(work)
+  const write = <T>(work: (tx: Runner) => Promise<T>): Promise<T> => shared.transaction(work)
+  /** A write that may give others something to do. */
+  const tell = <T>(work: (tx: Runner) => Promise<T>): Promise<T> =>
+    shared.transaction(async (tx) => {
+      const result = await work(tx)
+      await tx.run(NOTIFY, [channel, self])
+      return result
+    })
+  const creations = new Group<NewRun, { run: RunRow; created: boolean }>((runs) =>
+    tell((tx) => createRuns(tx, instants, workflows, runs)),
+  )
+
+  return {
+    kind: "postgres",
+    leases: true,
+    migrate: () => migrate(shared, target),
+    close: async () => {
+      await Promise.all([listener.close(), own.close(), shared.close()])
+    },
+    putWorkflow: (input) => workflows.put(input),
+    compiled: (versionId) => workflows.compiled(versionId),
+    compiledNow: (versionId) => workflows.now(versionId),
+    advance: (batch) => loop.advance(batch),
+    onWake: (wake) => void listener.onWake(wake),
+    createRuns: (runs) => creations.add(runs),
+    requestCancel: (runId, reason) => tell((tx) => requestCancel(tx, workflows, runId, reason)),
+    setPaused: (runId, paused) => tell((tx) => setPaused(tx, runId, paused)),
+    retryRun: (runId, plan) => tell((tx) => retryRun(tx, instants.now(), workflows, runId, plan)),
+    registerHolder: (holder) => write((tx) => registerHolder(tx, instants.now(), holder)),
+    renewHolder: (id, leaseMs) => write((tx) => renewHolder(tx, instants.now(), id, leaseMs)),
+    removeHolder: (id) => tell((tx) => removeHolder(tx, id)),
+    heldBy: (id) => read((session) => heldBy(session, id)),
+    listHolders: () => read(listHolders),
+    reapHolders: async (limit) => {
+      const reap = (tx: Runner) => reapHolders(tx, instants.now(), limit)
+      return (await tell(reap)).left
+    },
+    getRun: (runId) => read((session) => getRun(session, runId)),
+    listRuns: (query) => read((session) => listRuns(session, query)),
+    listTasks: (query) => read((session) => listTasks(session, workflows, query)),
+    getTask: (query) => read((session) => getTask(session, workflows, query)),
+    listNodes: (runId) => read((session) => listNodes(session, workflows, runId)),
+    listAttempts: (row) => read((session) => listAttempts(session, row)),
+    instanceOutputs: (query) => read((session) => instanceOutputs(session, query)),
+    getCached: (query) => read((session) => getCached(session, instants.now(), query)),
+    pastDurations: (workflow) => read((session) => pastDurations(session, workflows, workflow)),
+    expiredRuns: (query) => read((session) => expiredRuns(session, instants.now(), query)),
+    removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
+  }
+}

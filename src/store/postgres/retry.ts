@@ -1,0 +1,149 @@
+// A user's retry of an ended run: rows of the plan start anew, the run is running again. What the run showed of those rows
+// becomes history; attempt numbers go on, budgets of retries are new.
+
+import type { RunId } from "../../core/ids.ts"
+import type { RetryReset } from "../../core/retry-plan.ts"
+import { plain, texts } from "./arrays.ts"
+import { startRuns } from "./close.ts"
+import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
+import { type Runner, statement } from "./session.ts"
+import type { Workflows } from "./workflows.ts"
+
+const ENDED = statement(
+  "retry_ended",
+  `SELECT seq, id, workflow_id, version_id, priority, private FROM runs
+   WHERE id = $1::uuid AND finished_at IS NOT NULL AND hooks_left = 0 FOR UPDATE`,
+)
+
+const REOPEN = statement(
+  "retry_reopen",
+  `UPDATE runs SET status = CASE WHEN $4 THEN 'running' ELSE 'pending' END, cancelling = NULL, paused = false, finished_at = NULL,
+     error = NULL, open = 0, timeout_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond'
+   WHERE seq = $2`,
+)
+
+const DROP_HOOKS = statement(
+  "retry_drop_hooks",
+  `WITH gone AS (DELETE FROM tasks WHERE run_seq = $1 AND node = ANY ($2::int[]) AND hook RETURNING id)
+   DELETE FROM attempts a USING gone g WHERE a.task_id = g.id`,
+)
+
+/** Cancelled before it had begun, a run has no rows. */
+const BEGUN = statement("retry_begun", "SELECT EXISTS (SELECT 1 FROM tasks WHERE run_seq = $1) AS begun")
+
+const WHOLE = "c.expanded > 0 AND c.expanded = c.children_total"
+
+const RESET_INSTANCES = statement(
+  "retry_instances",
+  `WITH again AS (
+     SELECT t.*, w.node AS plan_node, w.lane AS new_lane
+     FROM unnest($2::int[], $3::text[], $4::text[]) AS w (node, path, lane)
+     JOIN tasks c ON c.run_seq = $1 AND c.node = w.node AND c.path = '' AND c.kind <> 'task' AND ${WHOLE}
+     JOIN tasks t ON t.parent_id = c.id
+     WHERE CASE WHEN w.path IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.path END
+   ), history AS (
+     ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
+   ), fresh AS (
+     UPDATE tasks t SET ${FRESH}, parked = NULL, lane = a.new_lane FROM again a WHERE t.id = a.id
+   )
+   SELECT plan_node AS node, count(*)::int AS instances FROM again GROUP BY plan_node`,
+)
+
+const RESET_ROWS = statement(
+  "retry_rows",
+  `WITH again AS (
+     SELECT t.*, w.left_, w.failed, w.unmet, w.waived, w.lane AS new_lane
+     FROM unnest($2::int[], $3::int[], $4::int[], $5::int[], $6::int[], $7::text[]) AS w (node, left_, failed, unmet, waived, lane)
+     JOIN tasks t ON t.run_seq = $1 AND t.node = w.node AND t.path = ''
+   ), history AS (
+     ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
+   )
+   UPDATE tasks t SET ${FRESH}, parked = NULL, upstream_left = a.left_, up_failed = a.failed, up_unmet = a.unmet,
+     up_waived = a.waived, lane = a.new_lane
+   FROM again a WHERE t.id = a.id`,
+)
+
+/** Containers whose instances go again wait for those; the others expand anew. */
+const RESET_CONTAINERS = statement(
+  "retry_containers",
+  `UPDATE tasks t SET
+     status = CASE WHEN w.instances > 0 THEN 'running' ELSE 'pending' END,
+     started_at = CASE WHEN w.instances > 0 THEN COALESCE($1::timestamptz, now()) END,
+     expanded = CASE WHEN w.instances > 0 THEN t.expanded ELSE 0 END,
+     children_total = CASE WHEN w.instances > 0 THEN t.children_total END,
+     children_left = CASE WHEN w.instances > 0 THEN w.instances END,
+     children_failed = CASE WHEN w.instances > 0 THEN
+       (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
+   FROM unnest($3::int[], $4::int[]) AS w (node, instances)
+   WHERE t.run_seq = $2 AND t.node = w.node AND t.path = '' AND t.kind <> 'task'`,
+)
+
+const RECOUNT = statement(
+  "retry_recount",
+  `UPDATE runs r SET open = c.open, failed = c.failed, tasks_total = c.total, tasks_success = c.success,
+     tasks_failed = c.tasks_failed, tasks_skipped = c.skipped, tasks_cancelled = c.cancelled
+   FROM (
+     SELECT count(*) FILTER (WHERE parent_id IS NULL AND finished_at IS NULL) AS open,
+       count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed') AS failed,
+       count(*) FILTER (WHERE kind = 'task') AS total,
+       count(*) FILTER (WHERE kind = 'task' AND status = 'success') AS success,
+       count(*) FILTER (WHERE kind = 'task' AND status = 'failed') AS tasks_failed,
+       count(*) FILTER (WHERE kind = 'task' AND status = 'skipped') AS skipped,
+       count(*) FILTER (WHERE kind = 'task' AND status = 'cancelled') AS cancelled
+     FROM tasks WHERE run_seq = $1
+   ) c WHERE r.seq = $1`,
+)
+
+interface EndedRun {
+  seq: number
+  id: RunId
+  workflow_id: number
+  version_id: number
+  priority: number
+  private: boolean
+}
+
+export const retryRun = async (
+  tx: Runner,
+  now: string | null,
+  workflows: Workflows,
+  runId: RunId,
+  reset: RetryReset,
+): Promise<boolean> => {
+  const [run] = await tx.run<EndedRun>(ENDED, [runId])
+  if (run === undefined) return false
+  const compiled = await workflows.compiled(run.version_id)
+  const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))
+  if (hooks.length > 0) await tx.run(DROP_HOOKS, [run.seq, plain(hooks)])
+  const [{ begun } = { begun: false }] = await tx.run<{ begun: boolean }>(BEGUN, [run.seq])
+  await tx.run(REOPEN, [now, run.seq, compiled.timeoutMs ?? null, begun])
+  if (begun) await resetRows(tx, now, run.seq, reset)
+  else await startRuns(tx, now, workflows, [run])
+  return true
+}
+
+const resetRows = async (tx: Runner, now: string | null, seq: number, { nodes }: RetryReset): Promise<void> => {
+  const partly = nodes.filter(({ scope }) => scope !== "all")
+  const found =
+    partly.length === 0
+      ? []
+      : await tx.run<{ node: number; instances: number }>(RESET_INSTANCES, [
+          seq,
+          plain(partly.map(({ node }) => node)),
+          texts(partly.map(({ scope }) => (typeof scope === "object" ? scope.path : null))),
+          texts(partly.map(({ instanceLane }) => instanceLane)),
+        ])
+  const instances = new Map(found.map((row) => [row.node, row.instances]))
+  const numbers = plain(nodes.map(({ node }) => node))
+  await tx.run(RESET_ROWS, [
+    seq,
+    numbers,
+    plain(nodes.map(({ upstreamLeft }) => upstreamLeft)),
+    plain(nodes.map(({ upstream }) => upstream.failed)),
+    plain(nodes.map(({ upstream }) => upstream.unmet)),
+    plain(nodes.map(({ upstream }) => upstream.waived)),
+    texts(nodes.map(({ lane }) => lane)),
+  ])
+  await tx.run(RESET_CONTAINERS, [now, seq, numbers, plain(nodes.map(({ node }) => instances.get(node) ?? 0))])
+  await tx.run(RECOUNT, [seq])
+}

@@ -1,0 +1,114 @@
+// Runs as they leave. Counts of ended instances are columns; live ones are counted from the index of held rows.
+
+import type { RunId } from "../../core/ids.ts"
+import type { JsonObject } from "../../core/json.ts"
+import type { RunStatus } from "../../core/status.ts"
+import type { CancelReason, RunRow } from "../store.ts"
+import { anyOf } from "./arrays.ts"
+import { type Runner, statement } from "./session.ts"
+
+const COLUMNS = `
+SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r.trigger, r.params,
+  r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.working_dir, r.hooks_left,
+  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, live.dispatched, live.running
+FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r.version_id
+CROSS JOIN LATERAL (
+  SELECT (count(*) FILTER (WHERE t.status = 'dispatched'))::int AS dispatched,
+    (count(*) FILTER (WHERE t.status = 'running'))::int AS running
+  FROM tasks t WHERE t.run_seq = r.seq AND t.holder IS NOT NULL AND t.kind = 'task' AND NOT t.hook
+) live`
+
+interface Columns {
+  seq: number
+  id: RunId
+  name: string
+  workflow_id: number
+  version_id: number
+  version: number
+  status: RunStatus
+  paused: boolean
+  cancelling: CancelReason | null
+  trigger: string
+  params: string
+  priority: number
+  logical_date: string | null
+  created_at: string
+  started_at: string | null
+  finished_at: string | null
+  error: string | null
+  private: boolean
+  working_dir: string | null
+  hooks_left: number
+  tasks_total: number
+  tasks_success: number
+  tasks_failed: number
+  tasks_skipped: number
+  tasks_cancelled: number
+  dispatched: number
+  running: number
+}
+
+const BY_SEQS = statement("runs_by_seq", `${COLUMNS} WHERE r.seq = ANY ($1::bigint[])`)
+
+export const readRuns = async (session: Runner, seqs: Iterable<number>): Promise<Map<number, RunRow>> => {
+  const rows = await session.run<Columns>(BY_SEQS, [anyOf(new Set(seqs))])
+  return new Map(rows.map((row) => [row.seq, runOf(row)]))
+}
+
+const BY_ID = statement("run_by_id", `${COLUMNS} WHERE r.id = $1::uuid`)
+
+export const getRun = async (session: Runner, runId: RunId): Promise<RunRow | null> => {
+  const [row] = await session.run<Columns>(BY_ID, [runId])
+  return row === undefined ? null : runOf(row)
+}
+
+const PAGE = `($2::timestamptz IS NULL OR (r.created_at, r.id) < ($2::timestamptz, $3::uuid)) AND ($1::text IS NULL OR r.status = $1)
+ORDER BY r.created_at DESC, r.id DESC LIMIT $4`
+
+const LIST = statement("runs_list", `${COLUMNS} WHERE ${PAGE}`)
+
+const LIST_OF_WORKFLOW = statement(
+  "runs_list_of_workflow",
+  `${COLUMNS} WHERE r.workflow_id = (SELECT id FROM workflows WHERE name = $5) AND ${PAGE}`,
+)
+
+export const listRuns = async (
+  session: Runner,
+  query: { workflow?: string; status?: RunStatus; limit: number; before?: { createdAt: string; id: string } },
+): Promise<RunRow[]> => {
+  const { status = null, before, limit, workflow } = query
+  const values = [status, before?.createdAt ?? null, before?.id ?? null, limit]
+  const rows = await (workflow === undefined
+    ? session.run<Columns>(LIST, values)
+    : session.run<Columns>(LIST_OF_WORKFLOW, [...values, workflow]))
+  return rows.map(runOf)
+}
+
+const runOf = (c: Columns): RunRow => {
+  const { dispatched, running } = c
+  const ended = { success: c.tasks_success, failed: c.tasks_failed, skipped: c.tasks_skipped, cancelled: c.tasks_cancelled }
+  const pending = c.tasks_total - ended.success - ended.failed - ended.skipped - ended.cancelled - dispatched - running
+  return {
+    seq: c.seq,
+    id: c.id,
+    workflow: c.name,
+    workflowId: c.workflow_id,
+    versionId: c.version_id,
+    version: c.version,
+    status: c.status,
+    paused: c.paused,
+    cancelling: c.cancelling,
+    trigger: c.trigger,
+    params: JSON.parse(c.params) as JsonObject,
+    priority: c.priority,
+    logicalDate: c.logical_date,
+    createdAt: c.created_at,
+    startedAt: c.started_at,
+    finishedAt: c.finished_at,
+    error: c.error,
+    private: c.private,
+    workingDir: c.working_dir,
+    hooksLeft: c.hooks_left,
+    tasks: { pending, dispatched, running, ...ended },
+  }
+}

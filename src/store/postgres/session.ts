@@ -1,0 +1,154 @@
+// One connection to Postgres. Statements that are sent without waiting travel together (pg's pipeline mode) and are answered
+// in order: the first that fails makes those behind it fail too, so awaiting them in order gives the cause.
+
+import pg from "pg"
+import { StoreUnavailable } from "../errors.ts"
+
+/** One SQL statement, prepared under its name on first use. */
+export interface Statement {
+  readonly name: string
+  readonly text: string
+}
+
+export const statement = (name: string, text: string): Statement => ({ name, text })
+
+export type Value = string | number | boolean | null
+
+/** What runs statements: a connection, inside or outside of a transaction. */
+export interface Runner {
+  run<Row>(statement: Statement, values?: readonly Value[]): Promise<Row[]>
+}
+
+/** For work that is awaited later: its failure is heard there, and is not unhandled until then. */
+export const later = <T>(work: Promise<T>): Promise<T> => {
+  work.catch(() => {})
+  return work
+}
+
+export interface Target {
+  url: string
+  schema: string
+}
+
+const TYPES = { int8: 20, int8Array: 1016, timestamptz: 1184 } as const
+
+/** `2026-11-15 02:03:04.5+00`, as the session's time zone UTC makes it, to `2026-11-15T02:03:04.500Z`. */
+const instant = (text: string): string => {
+  const [seconds = "", fraction = ""] = text.slice(0, -3).split(".")
+  return `${seconds.replace(" ", "T")}.${fraction.padEnd(3, "0")}Z`
+}
+
+const types = new pg.TypeOverrides()
+types.setTypeParser(TYPES.int8, Number)
+types.setTypeParser(TYPES.int8Array, (text) => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number)))
+types.setTypeParser(TYPES.timestamptz, instant)
+
+const CONNECT_TIMEOUT_MS = 10_000
+const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
+
+/**
+ * Every statement of the store reads a bounded set by an index. A plan that was made while a table was small would scan it
+ * later, when it is not: so scans of whole tables and joins that need them are off.
+ */
+const SETTINGS = (schema: string): string =>
+  `SET search_path TO ${quoted(schema)}; SET TimeZone TO 'UTC'; SET DateStyle TO ISO; SET jit TO off;
+   SET enable_seqscan TO off; SET enable_hashjoin TO off; SET enable_mergejoin TO off;
+   SET statement_timeout TO 0; SET idle_in_transaction_session_timeout TO '60s'`
+
+/** Where a database is, for messages: no user, no password. */
+export const placeOf = (url: string): string => {
+  try {
+    const { host, pathname } = new URL(url)
+    return `${host}${pathname}`
+  } catch {
+    return "(address not readable)"
+  }
+}
+
+const GONE = /^(08|53|57P|58|XX)/
+const SQLSTATE = /^[0-9A-Z]{5}$/
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : ""
+
+/** Serialization failure or deadlock: nothing was written, and the same again may work. */
+export const isCollision = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error))
+
+/** What went wrong with the database itself leaves as StoreUnavailable; a statement that it refused as it is. */
+export const asStoreError = (error: unknown, url: string): unknown => {
+  if (error instanceof StoreUnavailable) return error
+  const code = codeOf(error)
+  if (SQLSTATE.test(code) && !GONE.test(code)) return error
+  return new StoreUnavailable(placeOf(url), error instanceof Error ? error.message || code : String(error), { cause: error })
+}
+
+export class Session implements Runner {
+  readonly #client: pg.Client
+  readonly #url: string
+  #gone = false
+
+  private constructor(client: pg.Client, url: string) {
+    this.#client = client
+    this.#url = url
+    client.on("error", () => (this.#gone = true))
+    client.on("end", () => (this.#gone = true))
+  }
+
+  static async open(target: Target, application: string): Promise<Session> {
+    const client = new pg.Client({
+      connectionString: target.url,
+      application_name: application,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      keepAlive: true,
+      pipeline: true,
+      types,
+    })
+    const session = new Session(client, target.url)
+    try {
+      await client.connect()
+      await client.query(SETTINGS(target.schema))
+    } catch (error) {
+      await session.close()
+      throw asStoreError(error, target.url)
+    }
+    return session
+  }
+
+  /** The connection broke: open another. */
+  get gone(): boolean {
+    return this.#gone
+  }
+
+  run<Row>({ name, text }: Statement, values: readonly Value[] = []): Promise<Row[]> {
+    return later(
+      this.#client.query({ name, text, values: [...values] }).then(
+        (result) => result.rows as Row[],
+        (error: unknown) => {
+          throw asStoreError(error, this.#url)
+        },
+      ),
+    )
+  }
+
+  /** Statements without parameters, several in one text: migrations, LISTEN. */
+  async script(text: string): Promise<void> {
+    try {
+      await this.#client.query(text)
+    } catch (error) {
+      throw asStoreError(error, this.#url)
+    }
+  }
+
+  onNotification(listener: (payload: string) => void): void {
+    this.#client.on("notification", ({ payload }) => listener(payload ?? ""))
+  }
+
+  onGone(listener: () => void): void {
+    this.#client.once("end", listener)
+  }
+
+  async close(): Promise<void> {
+    this.#gone = true
+    await this.#client.end().catch(() => {})
+  }
+}

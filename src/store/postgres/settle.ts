@@ -1,0 +1,154 @@
+// Ends of rows, all of a batch in one statement: the row, its container, the rows below it and its run's counters. Only rows
+// whose fence held have an effect; whom that concerns was worked out before from the compiled workflow (`edgesOf`).
+// The caller has locked the runs, in order.
+
+import { edgesOf } from "../../core/effects.ts"
+import { type AttemptState, type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
+import { iso } from "../../core/ports.ts"
+import type { CompiledWorkflow } from "../../core/workflow.ts"
+import { type OutputColumns, outputColumns } from "../codec.ts"
+import { plain, texts } from "./arrays.ts"
+import type { Last, Step } from "./fold.ts"
+import type { Held } from "./memory.ts"
+import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
+import { type Runner, statement } from "./session.ts"
+
+/** A row that ends, and what it looks like then. */
+export interface End {
+  held: Held
+  /** gate, container: pending under the gate's claim. unstarted: its start is part of this write. live: dispatched or running. */
+  from: "gate" | "container" | "unstarted" | "live"
+  status: TaskEnd
+  skip: SkipKind | null
+  outcome: AttemptState | null
+  output: OutputColumns
+  error: string | null
+  exitCode: number | null
+  usage: string | null
+  externalId: string | null
+  startedAt: number | null
+  /** null: now. */
+  finishedAt: number | null
+}
+
+const END = statement(
+  "end",
+  `WITH change AS (
+     SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+       $10::bigint[], $11::text[], $12::int[], $13::text[], $14::text[], $15::timestamptz[], $16::timestamptz[], $17::text[],
+       $18::text[], $19::text[])
+     AS c (id, attempt_id, held, status, skip, outcome, output, output_key, output_bytes, error, exit_code, usage, external_id,
+       started_at, finished_at, upstream_end, targets, lanes)
+   ), ended AS (
+     UPDATE tasks t SET status = c.status, skip = c.skip, outcome = c.outcome, output = c.output, output_key = c.output_key,
+       output_bytes = c.output_bytes, error = c.error, exit_code = c.exit_code, usage = c.usage,
+       external_id = COALESCE(c.external_id, t.external_id), started_at = COALESCE(c.started_at, t.started_at),
+       finished_at = COALESCE(c.finished_at, $1::timestamptz, now()),
+       attempt_id = CASE WHEN c.held IN ('gate', 'container') THEN NULL ELSE t.attempt_id END, holder = NULL
+     FROM change c
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.held
+       WHEN 'gate' THEN t.status = 'pending' WHEN 'container' THEN t.status = 'pending' AND t.kind <> 'task'
+       WHEN 'unstarted' THEN t.status = 'dispatched' ELSE t.status IN ('dispatched', 'running') END
+     RETURNING t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, c.upstream_end, c.targets, c.lanes
+   ), ${COUNT_CONTAINERS},
+   released AS (
+     UPDATE tasks t SET upstream_left = t.upstream_left - e.ended, up_failed = t.up_failed + e.failed,
+       up_unmet = t.up_unmet + e.unmet, up_waived = t.up_waived + e.waived, lane = COALESCE(e.lane, t.lane)
+     FROM (SELECT d.run_seq, x.node, d.path, max(x.lane) AS lane, count(*)::int AS ended,
+             (count(*) FILTER (WHERE d.upstream_end = 'failed'))::int AS failed,
+             (count(*) FILTER (WHERE d.upstream_end = 'unmet'))::int AS unmet,
+             (count(*) FILTER (WHERE d.upstream_end = 'waived'))::int AS waived
+           FROM ended d CROSS JOIN LATERAL unnest(d.targets::int[], d.lanes::text[]) AS x (node, lane)
+           WHERE d.targets IS NOT NULL GROUP BY d.run_seq, x.node, d.path) e
+     WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
+     RETURNING t.upstream_left = 0 AS ready
+   ), ${COUNT_RUNS}
+   SELECT (SELECT array_agg(id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
+     (SELECT count(*) FROM containers WHERE ready)::int + (SELECT count(*) FROM released WHERE ready)::int AS ready`,
+)
+
+export interface Settled {
+  ended: Set<number>
+  /** Runs in which nothing is open any more. */
+  done: number[]
+  /** Rows that became ready. */
+  ready: number
+}
+
+export const endRows = async (
+  tx: Runner,
+  now: string | null,
+  ends: readonly End[],
+  compiled: (versionId: number) => CompiledWorkflow,
+): Promise<Settled> => {
+  const edges = ends.map(({ held, status, skip }) => {
+    const scope = { id: held.runId, private: held.private }
+    return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
+  })
+  const instant = (ms: number | null): string | null => (ms === null ? null : iso(ms))
+  const [answer] = await tx.run<{ ended: number[] | null; done: number[] | null; ready: number }>(END, [
+    now,
+    plain(ends.map((end) => end.held.row)),
+    plain(ends.map((end) => end.held.attemptId)),
+    plain(ends.map((end) => end.from)),
+    plain(ends.map((end) => end.status)),
+    plain(ends.map((end) => end.skip)),
+    plain(ends.map((end) => end.outcome)),
+    texts(ends.map((end) => end.output[0])),
+    texts(ends.map((end) => end.output[1])),
+    plain(ends.map((end) => end.output[2])),
+    texts(ends.map((end) => end.error)),
+    plain(ends.map((end) => end.exitCode)),
+    texts(ends.map((end) => end.usage)),
+    texts(ends.map((end) => end.externalId)),
+    plain(ends.map((end) => instant(end.startedAt))),
+    plain(ends.map((end) => instant(end.finishedAt))),
+    plain(edges.map((list) => list[0]?.end ?? null)),
+    texts(edges.map((list) => (list.length === 0 ? null : plain(list.map((edge) => edge.node))))),
+    texts(edges.map((list) => texts(list.map((edge) => edge.reroute)))),
+  ])
+  return { ended: new Set(answer!.ended), done: answer!.done ?? [], ready: answer!.ready }
+}
+
+const NOTHING: OutputColumns = [null, null, null]
+
+/** What a change makes of a row, when it ends it; null when it does not. */
+export const endOf = (held: Held, step: Step, change: Last): End | null => {
+  const gate = { held, from: "gate", skip: null, outcome: null, exitCode: null, usage: null, externalId: null } as const
+  const untimed = { startedAt: null, finishedAt: null }
+  switch (change.kind) {
+    case "end": {
+      const { result } = change
+      return {
+        held,
+        from: step.start === null ? "live" : "unstarted",
+        status: change.status,
+        skip: null,
+        outcome: result.state,
+        output: outputColumns(result.output),
+        error: result.error ?? null,
+        exitCode: result.exitCode ?? null,
+        usage: result.usage === undefined ? null : JSON.stringify(result.usage),
+        externalId: result.externalId ?? step.start?.externalId ?? null,
+        startedAt: result.startedAt ?? step.start?.at ?? null,
+        finishedAt: result.finishedAt,
+      }
+    }
+    case "skip":
+      return { ...gate, ...untimed, status: "skipped", skip: change.skip, output: NOTHING, error: change.reason }
+    case "refuse":
+      return { ...gate, ...untimed, status: "failed", output: NOTHING, error: change.error }
+    case "reuse":
+      return { ...gate, ...untimed, status: "success", output: outputColumns(change.output), error: null }
+    case "gather": {
+      const { status, output, error } = change
+      return { ...gate, ...untimed, from: "container", status, output: outputColumns(output), error: error ?? null }
+    }
+    case "retry":
+    case "admit":
+    case "release":
+      return null
+    default:
+      return change satisfies never
+  }
+}

@@ -1,0 +1,219 @@
+// Tasks, their attempts and outputs as they leave.
+
+import type { Output, Usage } from "../../core/change.ts"
+import type { AttemptId, RunId } from "../../core/ids.ts"
+import type { NodeState } from "../../core/retry-plan.ts"
+import type { AttemptState, SkipKind, TaskStatus } from "../../core/status.ts"
+import { PAST_RUNS } from "../bounds.ts"
+import { fromJson, outputOf } from "../codec.ts"
+import type { AttemptRow, RowKind, TaskRow } from "../store.ts"
+import { type Runner, statement } from "./session.ts"
+import type { Workflows } from "./workflows.ts"
+
+const COLUMNS = `
+SELECT t.id, t.node, t.path, t.kind, t.status, t.skip, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
+  t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome, t.available_at,
+  t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key AS limit_key, l.cap, l.used, t.upstream_left`
+
+interface Columns {
+  id: number
+  node: number
+  path: string
+  kind: RowKind
+  status: TaskStatus
+  skip: SkipKind | null
+  attempt: number
+  failures: number
+  losses: number
+  attempt_id: AttemptId | null
+  priority: number
+  item: string | null
+  output: string | null
+  output_key: string | null
+  output_bytes: number | null
+  error: string | null
+  exit_code: number | null
+  worker: string | null
+  external_id: string | null
+  usage: string | null
+  outcome: AttemptState | null
+  available_at: string | null
+  dispatched_at: string | null
+  started_at: string | null
+  finished_at: string | null
+  parked: number | null
+  limit_key: string | null
+  cap: number | null
+  used: number | null
+  upstream_left: number
+}
+
+const RUN = statement("tasks_run", "SELECT seq, version_id FROM runs WHERE id = $1::uuid")
+
+/**
+ * Rows by number: top-level ones by the places that the definition gives them ($2: its nodes), instances under their containers
+ * in order. So a page costs what it shows.
+ */
+const LIST = statement(
+  "tasks_list",
+  `WITH top AS (
+     SELECT t.id, t.kind FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
+   ), page AS (
+     SELECT id FROM top WHERE kind = 'task' AND id > $3
+     UNION ALL
+     SELECT i.id FROM top CROSS JOIN LATERAL (
+       SELECT c.id FROM tasks c WHERE c.parent_id = top.id AND c.id > $3 ORDER BY c.parent_id, c.id LIMIT $4
+     ) i WHERE top.kind <> 'task'
+     ORDER BY id LIMIT $4
+   )
+   ${COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`,
+)
+
+type RunPlace = { seq: number; version_id: number }
+
+export const listTasks = async (
+  session: Runner,
+  workflows: Workflows,
+  { runId, name, after = 0, limit }: { runId: RunId; name?: string; after?: number; limit: number },
+): Promise<TaskRow[]> => {
+  const [run] = await session.run<RunPlace>(RUN, [runId])
+  if (run === undefined) return []
+  const { nodes } = await workflows.compiled(run.version_id)
+  const numbers = nodes.flatMap((node, i) => (name === undefined || node.name === name ? [i] : []))
+  const rows = await session.run<Columns>(LIST, [run.seq, `{${numbers.join(",")}}`, after, limit])
+  return rows.map((row) => taskOf(row, runId, nodes[row.node]!.name))
+}
+
+const GET = statement(
+  "task_get",
+  `${COLUMNS} FROM tasks t LEFT JOIN limits l ON l.id = t.parked WHERE t.run_seq = $1 AND t.node = $2 AND t.path = $3`,
+)
+
+export const getTask = async (
+  session: Runner,
+  workflows: Workflows,
+  { runId, name, path }: { runId: RunId; name: string; path: string },
+): Promise<TaskRow | null> => {
+  const [run] = await session.run<RunPlace>(RUN, [runId])
+  if (run === undefined) return null
+  const node = (await workflows.compiled(run.version_id)).nodes.findIndex((candidate) => candidate.name === name)
+  const [row] = await session.run<Columns>(GET, [run.seq, node, path])
+  return row === undefined ? null : taskOf(row, runId, name)
+}
+
+const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
+  row: c.id,
+  runId,
+  node: c.node,
+  name,
+  path: c.path,
+  kind: c.kind,
+  status: c.status,
+  skip: c.skip,
+  attempt: c.attempt,
+  failures: c.failures,
+  losses: c.losses,
+  attemptId: c.attempt_id,
+  priority: c.priority,
+  item: fromJson(c.item),
+  output: outputOf(c.output, c.output_key, c.output_bytes),
+  error: c.error,
+  exitCode: c.exit_code,
+  worker: c.worker,
+  externalId: c.external_id,
+  usage: usageOf(c.usage),
+  outcome: c.outcome,
+  availableAt: c.available_at,
+  dispatchedAt: c.dispatched_at,
+  startedAt: c.started_at,
+  finishedAt: c.finished_at,
+  parked: c.parked === null ? null : c.limit_key === null ? "paused" : { limit: c.limit_key, cap: c.cap!, used: c.used! },
+  upstreamLeft: c.upstream_left,
+})
+
+const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
+
+const NODES = statement(
+  "nodes_list",
+  `SELECT t.node, t.kind, t.status, t.skip, t.expanded
+   FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
+   WHERE NOT t.hook ORDER BY t.id`,
+)
+
+export const listNodes = async (session: Runner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
+  const [run] = await session.run<RunPlace>(RUN, [runId])
+  if (run === undefined) return []
+  const { nodes } = await workflows.compiled(run.version_id)
+  return session.run<NodeState>(NODES, [run.seq, `{${nodes.map((_, i) => i).join(",")}}`])
+}
+
+const ATTEMPTS = statement(
+  "attempts_list",
+  `SELECT attempt, attempt_id AS "attemptId", state, worker, external_id AS "externalId", exit_code AS "exitCode", error, usage,
+     dispatched_at AS "dispatchedAt", started_at AS "startedAt", finished_at AS "finishedAt"
+   FROM attempts WHERE task_id = $1 ORDER BY attempt`,
+)
+
+export const listAttempts = async (session: Runner, row: number): Promise<AttemptRow[]> => {
+  const rows = await session.run<Omit<AttemptRow, "usage"> & { usage: string | null }>(ATTEMPTS, [row])
+  return rows.map((attempt) => ({ ...attempt, usage: usageOf(attempt.usage) }))
+}
+
+/** Rows of one container lie in the order of their indexes: they are made so, and reset in place. */
+const INSTANCES = statement(
+  "instance_outputs",
+  `SELECT id, status, output, output_key, output_bytes FROM tasks WHERE parent_id = $1 AND id > $2
+   ORDER BY parent_id, id LIMIT $3`,
+)
+
+type OutputRow = { output: string | null; output_key: string | null; output_bytes: number | null }
+
+export const instanceOutputs = async (
+  session: Runner,
+  { containerRow, after, limit }: { containerRow: number; after: number; limit: number },
+): Promise<{ row: number; output: Output | null }[]> => {
+  const rows = await session.run<OutputRow & { id: number; status: TaskStatus }>(INSTANCES, [containerRow, after, limit])
+  return rows.map(({ id, status, output, output_key, output_bytes }) => ({
+    row: id,
+    output: status === "success" ? outputOf(output, output_key, output_bytes) : null,
+  }))
+}
+
+const CACHED = statement(
+  "cache_get",
+  `SELECT output, output_key, output_bytes FROM cache WHERE workflow_id = $2 AND task = $3 AND key = $4
+     AND (expires_at IS NULL OR expires_at > COALESCE($1::timestamptz, now()))`,
+)
+
+export const getCached = async (
+  session: Runner,
+  now: string | null,
+  { workflowId, task, key }: { workflowId: number; task: string; key: string },
+): Promise<Output | null> => {
+  const [row] = await session.run<OutputRow>(CACHED, [now, workflowId, task, key])
+  return row === undefined ? null : outputOf(row.output, row.output_key, row.output_bytes)
+}
+
+const DURATIONS = statement(
+  "past_durations",
+  `WITH past AS (
+     SELECT r.seq, r.version_id FROM runs r WHERE r.workflow_id = (SELECT id FROM workflows WHERE name = $1)
+       AND r.status = 'success' ORDER BY r.created_at DESC, r.id DESC LIMIT ${PAST_RUNS}
+   )
+   SELECT past.version_id, t.node, sum(EXTRACT(epoch FROM t.finished_at - t.started_at))::float8 AS seconds,
+     count(*)::int AS count
+   FROM past JOIN tasks t ON t.run_seq = past.seq
+   WHERE t.kind = 'task' AND NOT t.hook AND t.status = 'success' AND t.started_at IS NOT NULL
+   GROUP BY past.version_id, t.node`,
+)
+
+export const pastDurations = async (session: Runner, workflows: Workflows, workflow: string): Promise<Map<string, number>> => {
+  const sums = new Map<string, { seconds: number; count: number }>()
+  type Sum = { version_id: number; node: number; seconds: number; count: number }
+  for (const { version_id, node, seconds, count } of await session.run<Sum>(DURATIONS, [workflow])) {
+    const { name } = (await workflows.compiled(version_id)).nodes[node]!
+    const sum = sums.get(name) ?? { seconds: 0, count: 0 }
+    sums.set(name, { seconds: sum.seconds + seconds, count: sum.count + count })
+  }
+  return new Map([...sums].map(([name, { seconds, count }]) => [name, Math.round((seconds / count) * 1000) / 1000]))
+}

@@ -1,0 +1,69 @@
+// Time as a column: retries whose hour has come become ready, runs whose time is over begin to be cancelled. And the look at the
+// end of each turn that says when the next of them is due, and which runs are being cancelled.
+
+import type { HolderId } from "../../core/ids.ts"
+import { MAX_DUE } from "../bounds.ts"
+import { timedOut } from "../messages.ts"
+import type { CancelReason } from "../store.ts"
+import { plain, texts } from "./arrays.ts"
+import { type Runner, statement } from "./session.ts"
+import type { Workflows } from "./workflows.ts"
+
+const DUE = statement(
+  "timers_due",
+  `UPDATE tasks t SET available_at = NULL FROM (
+     SELECT id FROM tasks WHERE status = 'pending' AND available_at <= COALESCE($1::timestamptz, now())
+     ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
+   ) d WHERE t.id = d.id
+   RETURNING t.id`,
+)
+
+const LATE = statement(
+  "timers_late",
+  `SELECT seq, version_id FROM runs
+   WHERE timeout_at <= COALESCE($1::timestamptz, now()) AND status = 'running' AND cancelling IS NULL
+   ORDER BY timeout_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED`,
+)
+
+const TIME_OUT = statement(
+  "timers_time_out",
+  `UPDATE runs r SET cancelling = 'timeout', error = c.error FROM unnest($1::bigint[], $2::text[]) AS c (seq, error)
+   WHERE r.seq = c.seq`,
+)
+
+/** Retries that are due, and runs that are late. Returns how many rows became ready. */
+export const runTimers = async (tx: Runner, now: string | null, workflows: Workflows): Promise<number> => {
+  const due = tx.run(DUE, [now])
+  const late = tx.run<{ seq: number; version_id: number }>(LATE, [now])
+  const ready = (await due).length
+  const runs = await late
+  if (runs.length > 0) {
+    await workflows.load(runs.map((run) => run.version_id))
+    const errors = runs.map((run) => timedOut(workflows.now(run.version_id).timeoutMs))
+    await tx.run(TIME_OUT, [plain(runs.map((run) => run.seq)), texts(errors)])
+  }
+  return ready
+}
+
+const LOOK = statement(
+  "look",
+  `SELECT (EXTRACT(epoch FROM LEAST(
+       (SELECT min(available_at) FROM tasks WHERE status = 'pending' AND available_at IS NOT NULL),
+       (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL)
+     ) - COALESCE($1::timestamptz, now())) * 1000)::float8 AS due,
+     (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling, 'held', EXISTS (
+        SELECT 1 FROM tasks t WHERE t.run_seq = r.seq AND t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
+      FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling`,
+)
+
+export interface Look {
+  /** Milliseconds until something is due, or null. */
+  due: number | null
+  /** Runs that are being cancelled; `held`: this holder has live attempts of it. */
+  cancelling: { runSeq: number; reason: CancelReason; held: boolean }[]
+}
+
+export const look = async (tx: Runner, now: string | null, holder: HolderId): Promise<Look> => {
+  const [row] = await tx.run<{ due: number | null; cancelling: Look["cancelling"] | null }>(LOOK, [now, holder])
+  return { due: row!.due, cancelling: row!.cancelling ?? [] }
+}

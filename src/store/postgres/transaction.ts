@@ -1,0 +1,96 @@
+// Transactions over sessions, and who uses which: one session belongs to `advance`, whose turns follow each other; the rest
+// share a few. A session that broke is replaced by the next one who needs it, so the store recovers by itself.
+
+import { isCollision, type Runner, Session, statement, type Target } from "./session.ts"
+
+export const BEGIN = statement("begin", "BEGIN")
+export const COMMIT = statement("commit", "COMMIT")
+const ROLLBACK = statement("rollback", "ROLLBACK")
+
+const MAX_COLLISIONS = 8
+
+/** Sessions that are opened when needed, at most `size` of them; who finds none waits in line. */
+export class Sessions {
+  readonly #target: Target
+  readonly #application: string
+  readonly #size: number
+  readonly #idle: Session[] = []
+  readonly #waiting: (() => void)[] = []
+  #busy = 0
+  #closed = false
+
+  constructor(target: Target, application: string, size: number) {
+    this.#target = target
+    this.#application = application
+    this.#size = size
+  }
+
+  async use<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    while (this.#busy >= this.#size) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    if (this.#closed) throw new Error("the store is closed")
+    this.#busy += 1
+    let session: Session | undefined
+    try {
+      session = this.#idle.pop()
+      while (session?.gone) session = this.#idle.pop()
+      session ??= await Session.open(this.#target, this.#application)
+      return await work(session)
+    } finally {
+      this.#busy -= 1
+      if (session !== undefined && !session.gone) {
+        if (this.#closed) await session.close()
+        else this.#idle.push(session)
+      }
+      this.#waiting.shift()?.()
+    }
+  }
+
+  /**
+   * One transaction. `work` may leave its last statements unanswered and send COMMIT itself by `commit`, so that it travels
+   * with them. Tried again when it collided with another one: it must not have changed anything outside of the database.
+   */
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return this.use(async (session) => {
+      for (let collisions = 0; ; collisions++) {
+        const tx = new Transaction(session)
+        try {
+          const result = await work(tx)
+          await tx.commit()
+          return result
+        } catch (error) {
+          await tx.rollback()
+          if (!isCollision(error) || collisions === MAX_COLLISIONS) throw error
+        }
+      }
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all(this.#idle.splice(0).map((session) => session.close()))
+  }
+}
+
+export class Transaction implements Runner {
+  readonly #session: Session
+  #commit: Promise<unknown> | undefined
+
+  constructor(session: Session) {
+    this.#session = session
+    void session.run(BEGIN)
+  }
+
+  run<Row>(...call: Parameters<Session["run"]>): Promise<Row[]> {
+    return this.#session.run<Row>(...call)
+  }
+
+  /** Sends COMMIT behind what was sent. The answer counts only if everything before it was answered well: await that first. */
+  commit(): Promise<unknown> {
+    this.#commit ??= this.#session.run(COMMIT)
+    return this.#commit
+  }
+
+  async rollback(): Promise<void> {
+    if (!this.#session.gone) await this.#session.run(ROLLBACK).catch(() => {})
+  }
+}
