@@ -138,6 +138,17 @@ export const attemptTests = (open: Open): void => {
       expect(await world.task(run.id, "a")).toMatchObject({ startedAt: iso(BEGIN + 1000), finishedAt: iso(BEGIN + 3000) })
     })
 
+    it("that is reported again, since the answer was lost, changes nothing", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      const [claim] = await world.claim()
+      const started = (at: number): Change => ({ ...fence(claim!), kind: "started", at })
+      await world.turn({ changes: [started(BEGIN + 1)] })
+      expect(await world.turn({ changes: [started(BEGIN + 2)] })).toMatchObject({ refused: [], events: [] })
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "running", startedAt: iso(BEGIN + 1) })
+      expect((await world.turn({ changes: [started(BEGIN + 3), world.ended(claim!)] })).refused).toEqual([])
+    })
+
     it("is told once, also in the batch that ends it", async () => {
       const world = await setup(open)
       await world.start(one)
@@ -228,8 +239,8 @@ export const attemptTests = (open: Open): void => {
       const run = await world.start(one)
       const [claim] = await world.claim()
       await world.turn({ changes: [{ ...fence(claim!), kind: "started", at: BEGIN }] })
-      // A second start is refused, since the row is running already.
-      const changes = [{ ...fence(claim!), kind: "started", at: BEGIN } as const, world.ended(claim!)]
+      // What runs cannot be given back.
+      const changes: Change[] = [{ ...fence(claim!), kind: "release" }, world.ended(claim!)]
       expect((await world.turn({ changes })).refused).toEqual([fence(claim!)])
       expect(await world.task(run.id, "a")).toMatchObject({ status: "running" })
     })

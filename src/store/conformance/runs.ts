@@ -282,6 +282,17 @@ export const runTests = (open: Open): void => {
       expect((await world.turn({ changes: [gather] })).closed).toHaveLength(1)
     })
 
+    it("gathers a fan-out of a paused run", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ each: { fan } }))
+      const [gate] = await world.gate()
+      const { claims } = await world.turn({ changes: [expandAll(gate!, [1])], claim: 1 })
+      await world.store.setPaused(run.id, true)
+      expect((await world.turn({ changes: [world.ended(claims[0]!)], gate: 9 })).gates).toEqual([])
+      await world.store.requestCancel(run.id, "cancel")
+      expect((await world.turn({ gate: 9 })).gates).toMatchObject([{ kind: "fan", run: { cancelling: "cancel" } }])
+    })
+
     it("ends a fan-out whose gate died in the middle of making instances", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))

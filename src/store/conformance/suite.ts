@@ -8,6 +8,7 @@ import { gateTests } from "./gate.ts"
 import { holderTests } from "./holders.ts"
 import { limitTests } from "./limits.ts"
 import { orderTests } from "./order.ts"
+import { propertyTests } from "./property.ts"
 import { readTests } from "./reads.ts"
 import { retryRunTests } from "./retry-run.ts"
 import { runTests } from "./runs.ts"
@@ -24,5 +25,6 @@ export const storeSuite = (name: string, open: Open): void => {
     retryRunTests(open)
     holderTests(open)
     readTests(open)
+    propertyTests(open)
   })
 }

@@ -67,7 +67,9 @@ export const setup = async (open: Open, seed = 1) => {
   const clock = testClock()
   const random = seededRandom(seed)
   const { store, close, kill } = await open({ clock, random })
-  onTestFinished(close)
+  let closed: Promise<void> | null = null
+  const closeOnce = (): Promise<void> => (closed ??= close())
+  onTestFinished(closeOnce)
   const holder = newHolderId(clock.now(), random.hex128())
 
   const register = async (id: HolderId, name: string): Promise<HolderId> => {
@@ -114,6 +116,8 @@ export const setup = async (open: Open, seed = 1) => {
     newRun,
     deploy,
     turn,
+    /** At the end of the test at the latest. */
+    close: closeOnce,
 
     /** Another holder, live. */
     join: (name: string): Promise<HolderId> => register(newHolderId(clock.now(), random.hex128()), name),

@@ -3,6 +3,7 @@
 
 import type { HolderId } from "../../core/ids.ts"
 import { MAX_CANCEL } from "../bounds.ts"
+import { timedOut } from "../messages.ts"
 import type { Advanced, CancelReason, RowKind } from "../store.ts"
 import { tellTask } from "./events.ts"
 import { limitIds } from "./limits.ts"
@@ -20,6 +21,19 @@ const RUNS = "SELECT seq, cancelling, status = 'running' FROM runs WHERE cancell
 export const cancellingRuns = (tx: Tx): CancellingRun[] =>
   tx.db.all<[number, CancelReason, number]>(RUNS).map(([seq, reason, started]) => ({ seq, reason, started: started === 1 }))
 
+const CANCEL_RUN = "UPDATE runs SET cancelling = ?, error = coalesce(?, error) WHERE seq = ? AND cancelling IS NULL"
+
+/** A pause must not keep the gate from gathering what has ended. */
+const UNPARK_CONTAINERS = `
+UPDATE tasks INDEXED BY tasks_pending SET parked = NULL
+WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND parked = 0 AND kind <> 'task' AND expanded > 0`
+
+export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => {
+  const { timeoutMs } = tx.versions.get(tx.facts.get(seq).versionId)
+  tx.db.run(CANCEL_RUN, reason, reason === "timeout" ? timedOut(timeoutMs) : null, seq)
+  tx.db.run(UNPARK_CONTAINERS, seq)
+}
+
 const ROWS = `
 SELECT id, node, path, kind, hook, parent_id, limits, parked, attempt, expanded
 FROM tasks INDEXED BY tasks_pending
@@ -35,7 +49,7 @@ WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
 /** The gate died in the middle of an expansion: what was made so far is all there will be. */
 const CUT = `
 UPDATE tasks SET children_total = expanded, children_left = children_left - (children_total - expanded),
-  status = iif(children_left = children_total - expanded, 'pending', 'running')
+  status = iif(children_left = children_total - expanded, 'pending', 'running'), parked = NULL
 WHERE id = ?`
 
 /** Returns whether rows are left for the next transaction. */

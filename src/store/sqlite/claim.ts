@@ -4,7 +4,7 @@
 // A run that is being cancelled gives nothing away but containers whose instances have ended; its other rows are put aside
 // for the cancel cursor.
 
-import { admit, PAUSED } from "../../core/admit.ts"
+import { admit } from "../../core/admit.ts"
 import { type HolderId, newAttemptId } from "../../core/ids.ts"
 import type { RunStatus } from "../../core/status.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../bounds.ts"
@@ -216,9 +216,7 @@ const candidateOf = (c: Columns): Candidate => {
     childrenTotal: c[13],
     childrenFailed: c[14],
     upstream: { failed: c[15], unmet: c[16], waived: c[17] },
-    paused: active && (c[18] === 1 || (c[20] !== null && !gathering)),
+    paused: active && (c[20] === null ? c[18] === 1 : !gathering),
     run: { status: c[19], cancelling: c[20], error: c[21] },
   }
 }
-
-export const PARKED_BY_PAUSE = PAUSED

@@ -1,19 +1,16 @@
 // What a user asks of a run that has not ended: cancel, pause, resume.
 
 import type { RunId } from "../../core/ids.ts"
-import { timedOut } from "../messages.ts"
 import type { CancelReason } from "../store.ts"
+import { beginCancel } from "./cancel.ts"
 import type { Tx } from "./tx.ts"
 
-const ACTIVE = "SELECT seq, version_id FROM runs WHERE id = ? AND status IN ('pending', 'running')"
-
-const CANCEL = "UPDATE runs SET cancelling = ?, error = coalesce(?, error) WHERE seq = ? AND cancelling IS NULL"
+const ACTIVE = "SELECT seq FROM runs WHERE id = ? AND status IN ('pending', 'running')"
 
 export const requestCancel = (tx: Tx, runId: RunId, reason: CancelReason): boolean => {
-  const run = tx.db.get<[number, number]>(ACTIVE, runId)
+  const run = tx.db.get<[number]>(ACTIVE, runId)
   if (run === undefined) return false
-  const [seq, versionId] = run
-  tx.db.run(CANCEL, reason, reason === "timeout" ? timedOut(tx.versions.get(versionId).timeoutMs) : null, seq)
+  beginCancel(tx, run[0], reason)
   tx.wakeOthers = true
   return true
 }
@@ -25,7 +22,7 @@ UPDATE tasks INDEXED BY tasks_pending SET parked = NULL
 WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND parked = 0`
 
 export const setPaused = (tx: Tx, runId: RunId, paused: boolean): boolean => {
-  const run = tx.db.get<[number, number]>(ACTIVE, runId)
+  const run = tx.db.get<[number]>(ACTIVE, runId)
   if (run === undefined) return false
   tx.db.run(PAUSE, paused ? 1 : 0, run[0])
   if (!paused) tx.db.run(UNPARK, run[0])

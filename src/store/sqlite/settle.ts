@@ -12,7 +12,7 @@ import { type LoadedRow, loadRows } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 
 const FROM = {
-  started: ["dispatched"],
+  started: ["dispatched", "running"],
   end: ["dispatched", "running"],
   retry: ["dispatched", "running"],
   skip: ["pending"],
@@ -71,7 +71,9 @@ const START = `
 UPDATE tasks SET status = 'running', started_at = ?, external_id = coalesce(?, external_id)
 WHERE id = ? AND attempt_id = ? AND status = 'dispatched'`
 
+/** Told again (the answer to the first time was lost): it holds, and changes nothing. */
 const start = (tx: Tx, row: LoadedRow, change: Of<"started">): boolean => {
+  if (row.status === "running") return true
   const at = tx.iso(change.at)
   tx.db.run(START, at, change.externalId ?? null, row.id, change.attemptId)
   row.status = "running"

@@ -1,7 +1,7 @@
 // What the clock does: retries that are due become ready, runs past their time begin to be cancelled.
 
-import { timedOut } from "../messages.ts"
 import { MAX_DUE } from "../bounds.ts"
+import { beginCancel } from "./cancel.ts"
 import type { Tx } from "./tx.ts"
 
 const RELEASE_DUE = `
@@ -9,14 +9,11 @@ UPDATE tasks SET available_at = NULL WHERE id IN (
   SELECT id FROM tasks WHERE available_at IS NOT NULL AND available_at <= ? ORDER BY available_at LIMIT ?)`
 
 const OVERDUE = `
-SELECT seq, version_id FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL AND timeout_at <= ?`
-
-const TIME_OUT = "UPDATE runs SET cancelling = 'timeout', error = ? WHERE seq = ?"
+SELECT seq FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL AND timeout_at <= ?`
 
 /** Returns whether more retries are due than one transaction takes. */
 export const fireTimers = (tx: Tx): boolean => {
-  for (const [seq, versionId] of tx.db.all<[number, number]>(OVERDUE, tx.at))
-    tx.db.run(TIME_OUT, timedOut(tx.versions.get(versionId).timeoutMs), seq)
+  for (const [seq] of tx.db.all<[number]>(OVERDUE, tx.at)) beginCancel(tx, seq, "timeout")
   return tx.db.run(RELEASE_DUE, tx.at, MAX_DUE) === MAX_DUE
 }
 

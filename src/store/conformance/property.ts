@@ -1,0 +1,320 @@
+// Random small graphs under random changes, duplicates and stale ones among them. After every step the counters must be what a
+// recount of the rows says, limits must be used by exactly the live rows under them, and in the end every run has ended.
+
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { Change } from "../../core/change.ts"
+import { judgeRule } from "../../core/gate.ts"
+import type { HolderId, RunId } from "../../core/ids.ts"
+import { planRetry } from "../../core/retry-plan.ts"
+import { limitsOf } from "../../core/rows.ts"
+import { runEnded, taskEnded } from "../../core/status.ts"
+import { type NodeInput, workflow } from "../../core/testing.ts"
+import { type CompiledWorkflow, RUN_WHEN } from "../../core/workflow.ts"
+import type { Claim, RunRow, TaskRow } from "../store.ts"
+import { fence, type Open, setup, WORK, type World } from "./world.ts"
+
+const fan = { foreach: { lit: [] }, reference: "items" }
+
+interface Plan {
+  seed: number
+  tasks: { after: number[]; fan: number | null; rule: number; concurrency: number | null }[]
+  concurrency: number | null
+  maxActiveRuns: number | null
+  steps: number[]
+}
+
+const planArbitrary: fc.Arbitrary<Plan> = fc.record({
+  seed: fc.nat(),
+  tasks: fc.array(
+    fc.record({
+      after: fc.array(fc.nat({ max: 5 }), { maxLength: 3 }),
+      fan: fc.option(fc.nat({ max: 4 }), { freq: 3 }),
+      rule: fc.nat({ max: RUN_WHEN.length - 1 }),
+      concurrency: fc.option(fc.integer({ min: 1, max: 2 }), { freq: 3 }),
+    }),
+    { minLength: 1, maxLength: 6 },
+  ),
+  concurrency: fc.option(fc.integer({ min: 1, max: 3 })),
+  maxActiveRuns: fc.option(fc.integer({ min: 1, max: 2 })),
+  steps: fc.array(fc.nat({ max: 11 }), { minLength: 5, maxLength: 40 }),
+})
+
+const flowOf = (plan: Plan): CompiledWorkflow => {
+  const tasks = plan.tasks.map((task, i): [string, NodeInput] => {
+    const after = [...new Set(task.after.filter((up) => up < i))].map((up) => `t${up}`)
+    const input: NodeInput = { after, rule: RUN_WHEN[task.rule]! }
+    if (task.fan !== null) input.fan = fan
+    if (task.concurrency !== null) input.concurrency = task.concurrency
+    return [`t${i}`, input]
+  })
+  const rest: Partial<CompiledWorkflow> = {}
+  if (plan.concurrency !== null) rest.concurrency = plan.concurrency
+  if (plan.maxActiveRuns !== null) rest.maxActiveRuns = plan.maxActiveRuns
+  return workflow(Object.fromEntries([...tasks, ["on_exit.0", {}]]), rest)
+}
+
+/** An engine of chance: knows what it was given, answers some of it, some of it twice, some of it too late. */
+class Chaos {
+  readonly world: World
+  readonly plan: Plan
+  readonly flow: CompiledWorkflow
+  readonly runs: RunId[] = []
+  held: { claim: Claim; gate: boolean; holder: HolderId }[] = []
+  past: Change[] = []
+  others: HolderId[] = []
+
+  constructor(world: World, plan: Plan) {
+    this.world = world
+    this.plan = plan
+    this.flow = flowOf(plan)
+  }
+
+  chance(below: number): number {
+    return Math.floor(this.world.random.next() * below)
+  }
+
+  pick<T>(list: readonly T[]): T | undefined {
+    return list[this.chance(list.length)]
+  }
+
+  async step(kind: number): Promise<void> {
+    const { store } = this.world
+    const run = this.pick(this.runs)
+    switch (kind) {
+      case 0:
+        this.runs.push((await this.world.start(this.flow)).id)
+        return
+      case 1:
+        if (run !== undefined) await store.setPaused(run, this.chance(2) === 0)
+        return
+      case 2:
+        if (run !== undefined && this.chance(3) === 0) await store.requestCancel(run, "cancel")
+        return
+      case 3:
+        this.world.clock.pass(this.chance(3000))
+        return
+      case 4:
+        if (run !== undefined) await this.retryRun(run)
+        return
+      case 5:
+        await this.lose()
+        return
+      default:
+        await this.turn(this.changes(), this.chance(4), this.chance(4))
+    }
+  }
+
+  async turn(
+    changes: Change[],
+    claim: number,
+    gate: number,
+    holder = this.pick([this.world.holder, ...this.others])!,
+  ): Promise<boolean> {
+    const { claims, gates, more } = await this.world.turn({ holder, changes, claim, gate })
+    this.held.push(
+      ...claims.map((c) => ({ claim: c, gate: false, holder })),
+      ...gates.map((c) => ({ claim: c, gate: true, holder })),
+    )
+    this.past.push(...changes)
+    return more || claims.length + gates.length > 0
+  }
+
+  /** Some of what is held, each answered once, and now and then something from the past. */
+  changes(all = false): Change[] {
+    const taken = this.held.filter(() => all || this.chance(2) === 0)
+    this.held = this.held.filter((held) => !taken.includes(held))
+    const changes = taken.flatMap(({ claim, gate }) => (gate ? this.judge(claim) : this.end(claim, all)))
+    const old = all ? undefined : this.pick(this.past)
+    if (old !== undefined) changes.splice(this.chance(changes.length + 1), 0, old)
+    if (changes.length > 0 && !all && this.chance(3) === 0) changes.push(changes[0]!)
+    return changes
+  }
+
+  end(claim: Claim, surely: boolean): Change[] {
+    const started: Change = { ...fence(claim), kind: "started", at: this.world.clock.now() }
+    switch (this.chance(surely ? 3 : 7)) {
+      case 0:
+        return [this.world.ended(claim, "failed")]
+      case 1:
+      case 2:
+        return [this.world.ended(claim, "success", claim.row)]
+      case 3:
+        return [this.world.again(claim, this.chance(2) * 500)]
+      case 4:
+        return [{ ...fence(claim), kind: "release" }]
+      case 5:
+        return [started, this.world.ended(claim)]
+      default:
+        this.held.push({ claim, gate: false, holder: this.world.holder })
+        return [started]
+    }
+  }
+
+  judge(claim: Claim): Change[] {
+    const node = this.flow.nodes[claim.node]!
+    const total = this.plan.tasks[claim.node]?.fan ?? 0
+    const gather = claim.kind !== "task" && claim.expanded > 0 && claim.expanded === claim.count
+    if (gather || (claim.kind !== "task" && claim.expanded === 0 && claim.run.cancelling !== null && total === 0)) {
+      const status = claim.run.cancelling !== null ? "cancelled" : claim.childrenFailed > 0 ? "failed" : "success"
+      return [{ ...fence(claim), kind: "gather", status, output: { inline: [] } }]
+    }
+    const verdict = claim.path === "" ? judgeRule(node.rule, { total: node.upstream.length, ...claim.upstream }) : null
+    if (verdict !== null && claim.expanded === 0) return [{ ...fence(claim), kind: "skip", skip: verdict, reason: node.rule }]
+    const limits = limitsOf(this.flow, claim.node, claim.runId)
+    if (claim.kind === "task") return [{ ...fence(claim), kind: "admit", lane: WORK, limits }]
+    if (total === 0) return [{ ...fence(claim), kind: "gather", status: "success", output: { inline: [] } }]
+    return this.expand(claim, total, limits)
+  }
+
+  /** One instance a chunk; sometimes it stops in the middle, as if it had died. */
+  expand(claim: Claim, total: number, limits: { key: string; cap: number }[]): Change[] {
+    const upTo = this.chance(4) === 0 ? claim.expanded + this.chance(total - claim.expanded) : total
+    const chunks: Change[] = []
+    for (let offset = claim.expanded; offset < upTo; offset++)
+      chunks.push({ ...fence(claim), kind: "expand", total, offset, items: [offset], lane: WORK, priority: 5, limits })
+    return upTo === total ? chunks : [...chunks, { ...fence(claim), kind: "release" }]
+  }
+
+  async retryRun(id: RunId): Promise<void> {
+    const run = await this.world.run(id)
+    const nodes = await this.world.store.listNodes(id)
+    const from = this.chance(2) === 0 ? {} : { from: `t${this.chance(this.plan.tasks.length)}` }
+    const plan = planRetry(this.flow, run, nodes, from)
+    if ("reset" in plan && runEnded(run.status)) await this.world.store.retryRun(id, plan.reset)
+  }
+
+  /** A holder joins, and another dies with what it held. */
+  async lose(): Promise<void> {
+    const dead = this.others.shift()
+    this.others.push(await this.world.join("other"))
+    if (dead === undefined) return
+    await this.world.die(dead)
+    for (const other of this.others) await this.world.store.renewHolder(other, 10_000)
+    const left = await this.world.store.reapHolders(100)
+    this.held = this.held.filter(({ holder }) => holder !== dead)
+    await this.turn(
+      left.map((attempt) => this.world.again(attempt, 0, "lost")),
+      0,
+      0,
+      this.world.holder,
+    )
+  }
+
+  /** A change that fell with a stale one before it left its row held. */
+  async giveBack(): Promise<void> {
+    for (const holder of [this.world.holder, ...this.others]) {
+      const fences = await this.world.store.heldBy(holder)
+      await this.turn(
+        fences.map((held): Change => ({ ...held, kind: "release" })),
+        0,
+        0,
+        holder,
+      )
+      await this.turn(
+        fences.map((held) => this.world.ended(held)),
+        0,
+        0,
+        holder,
+      )
+    }
+  }
+
+  /** Everything is answered until every run has ended. */
+  async finish(): Promise<void> {
+    for (const id of this.runs) if ((await this.world.run(id)).cancelling === null) await this.world.store.setPaused(id, false)
+    for (let turns = 0; ; turns++) {
+      if (turns > 500) throw new Error("some run does not end")
+      const busy = await this.turn(this.changes(true), 100, 100, this.world.holder)
+      if (busy || this.held.length > 0) continue
+      const runs = await Promise.all(this.runs.map((id) => this.world.run(id)))
+      if (runs.every(({ status, hooksLeft }) => runEnded(status) && hooksLeft === 0)) return
+      await this.giveBack()
+      this.world.clock.pass(1000)
+      for (const holder of [this.world.holder, ...this.others]) await this.world.store.renewHolder(holder, 10_000)
+    }
+  }
+}
+
+const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
+  const { store } = chaos.world
+  const tasks = await store.listTasks({ runId: run.id, limit: 1000 })
+  const instances = tasks.filter(({ name }) => !name.startsWith("on_"))
+  const counts: Record<string, number> = {
+    pending: 0,
+    dispatched: 0,
+    running: 0,
+    success: 0,
+    failed: 0,
+    skipped: 0,
+    cancelled: 0,
+  }
+  for (const { status } of instances) counts[status]!++
+  expect(run.tasks).toEqual(counts)
+  expect(run.hooksLeft).toBe(tasks.filter(({ name, status }) => name.startsWith("on_") && !taskEnded(status)).length)
+  const nodes = await store.listNodes(run.id)
+  if (run.status === "running") expect(nodes.some(({ status }) => !taskEnded(status))).toBe(true)
+  if (runEnded(run.status)) expect(nodes.every(({ status }) => taskEnded(status))).toBe(true)
+  if (run.status !== "running" || run.cancelling !== null) return
+  const states = new Map(nodes.map((node) => [node.node, node]))
+  for (const task of instances) if (task.path === "" && task.status === "pending") checkUpstream(chaos.flow, states, task)
+}
+
+type States = Map<number, { status: RunRow["status"] | TaskRow["status"] }>
+
+const checkUpstream = (flow: CompiledWorkflow, states: States, task: TaskRow): void => {
+  const open = flow.nodes[task.node]!.upstream.filter((up) => !taskEnded(states.get(up)!.status as TaskRow["status"]))
+  expect(task.upstreamLeft).toBe(open.length)
+}
+
+/** `used` shows on parked rows; live rows under a limit never exceed its cap. */
+const checkLimits = (chaos: Chaos, runs: { run: RunRow; tasks: TaskRow[] }[]): void => {
+  for (const { run, tasks } of runs) {
+    const live = new Map<string, number>()
+    const caps = new Map<string, number>()
+    for (const { node, status } of tasks)
+      for (const { key, cap } of limitsOf(chaos.flow, node, run.id)) {
+        caps.set(key, cap)
+        if (status === "dispatched" || status === "running") live.set(key, (live.get(key) ?? 0) + 1)
+      }
+    for (const [key, count] of live) expect(count).toBeLessThanOrEqual(caps.get(key)!)
+    for (const { parked } of tasks)
+      if (parked !== null && parked !== "paused")
+        expect(parked).toEqual({ limit: parked.limit, cap: caps.get(parked.limit), used: live.get(parked.limit) ?? 0 })
+  }
+}
+
+const check = async (chaos: Chaos): Promise<void> => {
+  const all = await Promise.all(
+    chaos.runs.map(async (runId) => ({
+      run: await chaos.world.run(runId),
+      tasks: await chaos.world.store.listTasks({ runId, limit: 1000 }),
+    })),
+  )
+  for (const { run } of all) await checkRun(chaos, run)
+  checkLimits(chaos, all)
+  const max = chaos.plan.maxActiveRuns
+  if (max !== null && all.some(({ run }) => run.status === "pending" && run.cancelling === null))
+    expect(all.filter(({ run }) => run.status === "running").length).toBeGreaterThanOrEqual(max)
+}
+
+export const propertyTests = (open: Open, { runs = 60 } = {}): void => {
+  describe("random graphs under random changes", () => {
+    it("keep their counters, their limits and their order, and every run ends", async () => {
+      await fc.assert(
+        fc.asyncProperty(planArbitrary, async (plan) => {
+          const chaos = new Chaos(await setup(open, plan.seed), plan)
+          chaos.runs.push((await chaos.world.start(chaos.flow)).id)
+          for (const step of plan.steps) {
+            await chaos.step(step)
+            await check(chaos)
+          }
+          await chaos.finish()
+          await check(chaos)
+          await chaos.world.close()
+        }),
+        { numRuns: runs, endOnFailure: false },
+      )
+    }, 120_000)
+  })
+}
