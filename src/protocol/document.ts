@@ -14,11 +14,13 @@ import {
   parseDocument,
   type Scalar,
   type YAMLMap,
+  type YAMLParseError,
 } from "yaml"
 import type { Json, JsonObject } from "../core/json.ts"
 import type { Path, Problem } from "../core/problems.ts"
 import { pathText } from "../core/problems.ts"
-import { limitProblem } from "./limits.ts"
+import { jsonFaults } from "./json-text.ts"
+import { limitProblem, sizeProblem } from "./limits.ts"
 
 export interface Position {
   line: number
@@ -34,45 +36,76 @@ export interface TextDocument {
 /** Nodes that aliases may add in all. */
 const MAX_EXPANDED = 100_000
 
-export const readDocument = (
-  text: string,
-  format: "yaml" | "json",
-): { document: TextDocument; problems: Problem[] } | { document: null; problems: Problem[] } => {
+export type ReadDocument = { document: TextDocument | null; problems: Problem[] }
+
+/** `document` is null when the text cannot be read at all; problems may stand beside one (a key that stands twice). */
+export const readDocument = (text: string, format: "yaml" | "json"): ReadDocument => {
+  const large = sizeProblem(text)
+  if (large !== null) return { document: null, problems: [{ path: "", message: large }] }
+  return format === "json" ? readJson(text) : readYaml(text)
+}
+
+const readJson = (text: string): ReadDocument => {
+  let value: Json
+  try {
+    value = JSON.parse(text) as Json
+  } catch (error) {
+    return { document: null, problems: [jsonProblem(text, error instanceof Error ? error.message : String(error))] }
+  }
+  const faults = jsonFaults(text)
+  const problems = faults.map(({ path, message, offset, first }) => ({
+    path: pathText(path),
+    message: first === undefined ? message : `${message}; ${firstPlace(positionAt(text, first))}`,
+    ...positionAt(text, offset),
+  }))
+  if (faults.some(({ first }) => first === undefined)) return { document: null, problems }
+  // JSON is YAML: its tree is made for places only, when there is a problem to tell.
+  let root: Parsed | undefined
+  const locate = (path: Path, key: boolean): Position => (root ??= parseYaml(text)).place(offsetOf(root.contents, path, key))
+  return { document: { value, locate }, problems }
+}
+
+const readYaml = (text: string): ReadDocument => {
   const broken = limitProblem(text)
   if (broken !== null) {
-    const { line, column } = positionAt(text, broken.offset)
-    return { document: null, problems: [{ path: "", message: broken.message, line, column }] }
+    return { document: null, problems: [{ path: "", message: broken.message, ...positionAt(text, broken.offset) }] }
   }
-  if (format === "json") {
-    const problem = jsonProblem(text)
-    if (problem !== null) return { document: null, problems: [problem] }
-  }
-  const lines = new LineCounter()
-  const parsed = parseDocument(text, {
-    version: "1.2",
-    schema: "core",
-
-    uniqueKeys: false,
-    lineCounter: lines,
-    prettyErrors: false,
-  })
-  const [error] = parsed.errors
-  const place = (offset: number): Position => {
-    const { line, col } = lines.linePos(offset)
-    return { line: Math.max(1, line), column: Math.max(1, col) }
-  }
-  if (error !== undefined && format === "yaml") {
+  const { contents, error, place } = parseYaml(text)
+  if (error !== undefined) {
     const message = `the YAML cannot be read: ${error.message.split("\n")[0]}`
     return { document: null, problems: [{ path: "", message, ...place(error.pos[0]) }] }
   }
   const converter = new Converter(place)
-  const value = converter.convert(parsed.contents as YamlNode | null, [])
-  const document = {
-    value,
-    locate: (path: Path, key: boolean) => place(offsetOf(parsed.contents as YamlNode | null, path, key)),
-  }
-  return { document, problems: converter.problems }
+  const value = converter.convert(contents, [])
+  const locate = (path: Path, key: boolean): Position => place(offsetOf(contents, path, key))
+  return { document: { value, locate }, problems: converter.problems }
 }
+
+interface Parsed {
+  contents: YamlNode | null
+  error: YAMLParseError | undefined
+  place(offset: number): Position
+}
+
+const parseYaml = (text: string): Parsed => {
+  const lines = new LineCounter()
+  const place = (offset: number): Position => {
+    const { line, col } = lines.linePos(offset)
+    return { line: Math.max(1, line), column: Math.max(1, col) }
+  }
+  // A broken text can make an error of every token; their stacks would take most of the time.
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  try {
+    const options = { version: "1.2", schema: "core", uniqueKeys: false, lineCounter: lines, prettyErrors: false } as const
+    const { contents, errors } = parseDocument(text, options)
+    return { contents: contents as YamlNode | null, error: errors[0], place }
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+const firstPlace = ({ line, column }: Position): string => `the first is in line ${line}, column ${column}`
 
 class Converter {
   readonly problems: Problem[] = []
@@ -152,8 +185,7 @@ class Converter {
       }
       const first = seen.get(name)
       if (first !== undefined) {
-        const { line, column } = this.#place(first.range?.[0] ?? 0)
-        this.#add(key, [...path, name], `stands here twice; the first is in line ${line}, column ${column}`)
+        this.#add(key, [...path, name], `stands here twice; ${firstPlace(this.#place(first.range?.[0] ?? 0))}`)
         continue
       }
       seen.set(name, key)
@@ -215,16 +247,10 @@ const pairsOf = (map: YAMLMap): Map<string, Pair> => {
   return known
 }
 
-const jsonProblem = (text: string): Problem | null => {
-  try {
-    JSON.parse(text)
-    return null
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
-    const at = /\(line (\d+) column (\d+)\)/.exec(message)
-    const position = at === null ? positionAt(text, text.length) : { line: Number(at[1]), column: Number(at[2]) }
-    return { path: "", message: `the JSON cannot be read: ${message.replace(/ in JSON at position.*$/s, "")}`, ...position }
-  }
+const jsonProblem = (text: string, message: string): Problem => {
+  const at = /\(line (\d+) column (\d+)\)/.exec(message)
+  const position = at === null ? positionAt(text, text.length) : { line: Number(at[1]), column: Number(at[2]) }
+  return { path: "", message: `the JSON cannot be read: ${message.replace(/ in JSON at position.*$/s, "")}`, ...position }
 }
 
 const positionAt = (text: string, offset: number): Position => {

@@ -6,18 +6,18 @@ import { CST, Lexer } from "yaml"
 export const MAX_BYTES = 1024 * 1024
 export const MAX_DEPTH = 64
 export const MAX_ALIASES = 100
+/** A task takes 20 to 40. Beyond, parsing takes seconds, whatever the text is. */
+export const MAX_TOKENS = 400_000
+export const MAX_LINES = 200_000
 
 export interface LimitProblem {
   message: string
   offset: number
 }
 
-/** The first limit that the text breaks, or null. */
-export const limitProblem = (text: string): LimitProblem | null => {
+export const sizeProblem = (text: string): string | null => {
   const bytes = Buffer.byteLength(text)
-  if (bytes > MAX_BYTES)
-    return { message: `the definition has ${bytes} bytes; at most ${MAX_BYTES} (1 MiB) are taken`, offset: 0 }
-  return scan(text)
+  return bytes > MAX_BYTES ? `the definition has ${bytes} bytes; at most ${MAX_BYTES} (1 MiB) are taken` : null
 }
 
 const OPENS = new Set(["flow-map-start", "flow-seq-start"])
@@ -26,14 +26,18 @@ const BLANK = new Set(["space", "newline", "comment", "byte-order-mark", "doc-mo
 /** What follows these on the same line may be a collection of its own. */
 const NESTS = new Set(["seq-item-ind", "explicit-key-ind"])
 
-const scan = (text: string): LimitProblem | null => {
+/** The first limit that a YAML text of allowed size breaks, or null. */
+export const limitProblem = (text: string): LimitProblem | null => {
   const columns: number[] = []
   let flow = 0
   let aliases = 0
+  let tokens = 0
+  let lines = 0
   let offset = 0
   let lineStart = 0
   let mayNest = true
   for (const token of new Lexer().lex(text)) {
+    if (++tokens > MAX_TOKENS) return { message: `more than ${MAX_TOKENS} words and signs`, offset }
     const type = CST.tokenType(token)
     const width = type === "doc-mode" || type === "flow-error-end" || type === "scalar" ? 0 : token.length
     const column = offset - lineStart
@@ -50,6 +54,8 @@ const scan = (text: string): LimitProblem | null => {
     offset += width
     const newline = token.lastIndexOf("\n")
     if (newline !== -1) {
+      lines += token === "\n" ? 1 : token.split("\n").length - 1
+      if (lines > MAX_LINES) return { message: `more than ${MAX_LINES} lines`, offset }
       lineStart = offset - (token.length - newline - 1)
       mayNest = true
     }
