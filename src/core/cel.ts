@@ -144,7 +144,7 @@ export const fromCel = (value: CelResult): Json => {
   }
   if (value instanceof Uint8Array) return Buffer.from(value).toString("base64")
   if (library.isCelType(value)) throw new Error(`its result is the type ${value.name}, not a value`)
-  return messageText(value.message as { $typeName: string; seconds?: bigint; nanos?: number })
+  return messageText(value.message)
 }
 
 const keyText = (key: unknown): unknown => (isObject(key) && "value" in key ? key["value"] : key)

@@ -103,7 +103,7 @@ class EvaluatorThread {
     worker.on("message", (reply: EvaluateReply) => {
       if (this.#worker === worker) this.#receive(reply)
     })
-    worker.on("error", (error) => {
+    worker.on("error", (error: Error) => {
       if (this.#worker !== worker) return
       this.#fail(`it could not be evaluated: ${error.message}`)
     })

@@ -50,7 +50,7 @@ const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
   return z.strictObject(shape, {
     error: (issue) =>
       issue.code === "unrecognized_keys"
-        ? (issue["keys"] as string[])
+        ? issue.keys
             .slice(0, MAX_SUGGESTED)
             .map((key) => suggest(key, known) ?? "")
             .join("\n")

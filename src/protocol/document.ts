@@ -99,7 +99,7 @@ const parseYaml = (text: string): Parsed => {
   try {
     const options = { version: "1.2", schema: "core", uniqueKeys: false, lineCounter: lines, prettyErrors: false } as const
     const { contents, errors } = parseDocument(text, options)
-    return { contents: contents as YamlNode | null, error: errors[0], place }
+    return { contents, error: errors[0], place }
   } finally {
     Error.stackTraceLimit = stackTraceLimit
   }
@@ -163,7 +163,7 @@ class Converter {
     if (value === undefined || value === null) return null
     if (typeof value === "string" || typeof value === "boolean") return value
     if (typeof value === "number" && Number.isFinite(value)) return value
-    this.#add(node, path, `${String(value)} has no JSON form`)
+    this.#add(node, path, `${typeof value === "number" ? value : "this value"} has no JSON form`)
     return null
   }
 
@@ -206,7 +206,7 @@ class Converter {
 }
 
 const scalarName = (key: Pick<Scalar, "value" | "source">): string | null =>
-  typeof key.value === "string" ? key.value : key.value === null ? null : (key.source ?? String(key.value))
+  typeof key.value === "string" ? key.value : key.value === null ? null : (key.source ?? null)
 
 const offsetOf = (root: YamlNode | null, path: Path, atKey: boolean): number => {
   let node = root

@@ -48,7 +48,7 @@ describe("a good definition", () => {
   })
 
   it("with 10,000 tasks, each naming the first, compiles", () => {
-    const tasks = Array.from({ length: 10_000 }, (_, i) => [
+    const tasks = Array.from({ length: 10_000 }, (_, i): [string, unknown] => [
       `t${i}`,
       i === 0 ? { command: "x" } : { command: "x ${{ tasks.t0.output }}", depends_on: [`t${i - 1}`] },
     ])

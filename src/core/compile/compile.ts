@@ -102,7 +102,9 @@ class GraphBuilder {
   /** `env` of the workflow and of the groups around a task, judged anew for each: an expression there sees the task's scope. */
   #env(layers: readonly EnvLayer[] | null, index: number): { [name: string]: EnvValue } {
     const all = [{ env: this.#definition.env ?? {}, path: ["env"] }, ...(layers ?? [])]
-    return Object.assign({}, ...all.map(({ env, path }) => compileEnv(this.#context, env, path, { node: index })))
+    const merged: { [name: string]: EnvValue } = {}
+    for (const { env, path } of all) Object.assign(merged, compileEnv(this.#context, env, path, { node: index }))
+    return merged
   }
 
   #scope(

@@ -13,18 +13,18 @@ export const contentHash = (workflow: CompiledWorkflow): string =>
 /** Tasks and params by name instead of by place: their order in the file means nothing. */
 const byName = (workflow: CompiledWorkflow): unknown => {
   const names = (places: number[]): string[] => places.map((place) => workflow.nodes[place]!.name).sort()
-  const nodes = workflow.nodes.map((node) => [
-    node.name,
-    {
+  const nodes = new Map<string, unknown>()
+  for (const node of workflow.nodes) {
+    nodes.set(node.name, {
       ...node,
       group: node.group === null ? null : workflow.nodes[node.group]!.name,
       upstream: names(node.upstream),
       downstream: names(node.downstream),
       needs: names(node.needs),
-    },
-  ])
-  const params = workflow.params.map((param) => [param.name, param])
-  return { ...workflow, nodes: Object.fromEntries(nodes), params: Object.fromEntries(params) }
+    })
+  }
+  const params = new Map(workflow.params.map((param) => [param.name, param]))
+  return { ...workflow, nodes: Object.fromEntries(nodes), params: Object.fromEntries(params) } satisfies Record<string, unknown>
 }
 
 /** JSON with the keys of every object in order. The order of lists counts. */

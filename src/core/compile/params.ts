@@ -37,7 +37,7 @@ export const compileParams = (context: Context, params: WorkflowDefinition["para
     const path = ["params", name]
     const problem = paramNameProblem(name)
     if (problem !== null) context.findings.addKey(path, problem)
-    return isObject(value) ? compileSpec(context, name, value as JsonObject, path) : shorthand(name, value)
+    return isObject(value) ? compileSpec(context, name, value, path) : shorthand(name, value)
   })
 
 const shorthand = (name: string, value: Json): ParamSpec => ({

@@ -1,8 +1,9 @@
 // One task definition, its defaults already merged, becomes a node. The graph (upstream, downstream, needs) comes after.
 
 import type { TaskDefinition } from "../definition.ts"
+import { toText } from "../expressions.ts"
 import { JOB_LIMITS } from "../jobs.ts"
-import type { Json, JsonObject } from "../json.ts"
+import type { JsonObject } from "../json.ts"
 import { nearest } from "../nearest.ts"
 import { type Path, pathText } from "../problems.ts"
 import { CPU_HINT, MEMORY_HINT, parseCpu, parseDuration, parseMemory, DURATION_HINT } from "../quantities.ts"
@@ -186,13 +187,13 @@ const compileFields = (
 ): Node["fields"] => {
   const fields: Node["fields"] = {}
   for (const field of TEMPLATE_FIELDS) {
-    const value = merged[field] as Json | undefined
+    const value = merged[field]
     if (value !== undefined && takes(field)) fields[field] = context.template(value, [...path, field], place)
   }
   const duration = fields["duration"]
   if (duration !== undefined && "lit" in duration) positive(context, merged.duration, [...path, "duration"], 0)
   const method = fields["method"]
-  if (method !== undefined && "lit" in method && !/^[A-Za-z]{3,20}$/.test(String(method.lit))) {
+  if (method !== undefined && "lit" in method && !/^[A-Za-z]{3,20}$/.test(toText(method.lit))) {
     context.findings.add([...path, "method"], "must be an HTTP method such as GET or POST")
   }
   return fields
