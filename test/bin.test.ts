@@ -6,7 +6,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { beforeEach, afterEach, expect, test } from "vitest"
+import { beforeEach, afterEach, expect, onTestFinished, test } from "vitest"
 
 const REPO = join(import.meta.dirname, "..")
 const PROGRAM = `
@@ -92,7 +92,11 @@ test("exit codes pass through", async () => {
 test("the started process is Ork itself, so signals reach it", async () => {
   const child = spawn(ork, ["wait"], { stdio: ["ignore", "pipe", "inherit"], env: { PATH: NO_NODE } })
   const [line] = (await once(child.stdout, "data")) as [Buffer]
-  expect((JSON.parse(line.toString()) as Said).pid).toBe(child.pid)
+  const { pid } = JSON.parse(line.toString()) as Said
+  onTestFinished(() => {
+    if (pid !== child.pid) process.kill(pid, "SIGKILL")
+  })
+  expect(pid).toBe(child.pid)
   child.kill("SIGTERM")
   expect(await once(child, "exit")).toEqual([42, null])
 })
