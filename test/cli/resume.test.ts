@@ -1,0 +1,119 @@
+// `ork run --resume`: what was cut off goes on, what failed or was cancelled is retried, successes are kept.
+
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test, vi } from "vitest"
+import { containing, having, matching } from "../support/matchers.ts"
+import { processesOf, startOrk } from "../support/ork-process.ts"
+import { ork, orkRun, temporaryFolder } from "../support/ork.ts"
+
+const lines = (path: string): string[] => readFileSync(path, "utf8").trimEnd().split("\n")
+const count = (all: string[], line: string): number => all.filter((each) => each === line).length
+
+interface Shown {
+  id: string
+  status: string
+  task_list: { name: string; status: string; attempt: number }[]
+}
+
+const show = async (cwd: string): Promise<Shown> =>
+  JSON.parse((await ork(["show", "latest", "--json"], { cwd })).stdout) as Shown
+
+/** Ten layers of twenty tasks, each with three upstreams. Every task writes down its start and its end. */
+const graph = (): string => {
+  const tasks = Array.from({ length: 200 }, (_, i) => {
+    const layer = Math.floor(i / 20)
+    const upstream = layer === 0 ? [] : [0, 7, 13].map((step) => `t${(layer - 1) * 20 + ((i + step) % 20)}`)
+    return `  t${i}:\n    depends_on: [${upstream.join(", ")}]\n    command: echo start t${i} >> witness; sleep 0.05; echo end t${i} >> witness\n`
+  })
+  return `name: layers\ntasks:\n${tasks.join("")}`
+}
+
+test("after kill -9 in the middle of 200 tasks every task is done, no success twice, and no process is left", async () => {
+  const cwd = temporaryFolder()
+  const witness = join(cwd, "witness")
+  writeFileSync(join(cwd, "flow.yaml"), graph())
+  const first = startOrk(["run", "flow.yaml"], { cwd })
+  await first.printed(/t(9\d|1\d\d) success/)
+  first.kill("SIGKILL")
+  expect(await first.exit).toEqual({ code: null, signal: "SIGKILL" })
+
+  const before = await show(cwd)
+  await vi.waitFor(() => expect(processesOf(before.id)).toEqual([]), { timeout: 10_000 })
+  expect(before.status).toBe("running")
+  const done = before.task_list.filter((task) => task.status === "success").map((task) => task.name)
+  expect(done.length).toBeGreaterThan(20)
+  expect(done.length).toBeLessThan(200)
+
+  const second = await orkRun(["--resume", "latest"], { cwd })
+  expect([second.code, second.run.id, second.run.tasks["success"]]).toEqual([0, before.id, 200])
+  expect(processesOf(before.id)).toEqual([])
+  const written = lines(witness)
+  for (let i = 0; i < 200; i++) expect(count(written, `end t${i}`), `t${i}`).toBeGreaterThan(0)
+  for (const name of done) expect([name, count(written, `start ${name}`)]).toEqual([name, 1])
+})
+
+test("a failed run is retried: successes and successful instances are kept", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(
+    join(cwd, "flow.yaml"),
+    `
+name: w
+tasks:
+  once: { command: echo once >> witness }
+  each:
+    depends_on: [once]
+    foreach: [a, b, c]
+    command: echo "\${{ item }}" >> witness; test "\${{ item }}" != b || test -e fixed
+  last: { depends_on: [each], command: echo last >> witness }
+`,
+  )
+  const first = await orkRun(["flow.yaml"], { cwd })
+  expect([first.code, first.run.tasks]).toEqual([1, having({ success: 3, failed: 1, skipped: 1 })])
+  writeFileSync(join(cwd, "fixed"), "")
+  const second = await orkRun(["--resume", first.run.id.slice(0, 20)], { cwd })
+  expect([second.code, second.run.id, second.run.tasks["success"]]).toEqual([0, first.run.id, 5])
+  expect(lines(join(cwd, "witness")).toSorted()).toEqual(["a", "b", "b", "c", "last", "once"])
+
+  const third = await ork(["run", "--resume", "latest"], { cwd })
+  expect([third.code, third.stdout]).toEqual([0, matching(/^✓ w success in /)])
+  expect(lines(join(cwd, "witness"))).toHaveLength(6)
+})
+
+test("a run that fails again exits 1", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { command: exit 4 }\n")
+  await ork(["run", "flow.yaml"], { cwd })
+  const { code, stdout } = await ork(["run", "--resume", "latest"], { cwd })
+  expect([code, stdout]).toEqual([1, containing("✗ a, attempt 2: exit code 4")])
+})
+
+test("a cancelled run is retried from where it was", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(
+    join(cwd, "flow.yaml"),
+    "name: w\ntasks:\n  a: { command: echo a >> witness }\n  b: { depends_on: [a], command: test -e fixed || sleep 1000 }\n",
+  )
+  const first = startOrk(["run", "flow.yaml"], { cwd })
+  await first.printed(/b running/)
+  first.kill("SIGINT")
+  expect((await first.exit).code).toBe(130)
+  writeFileSync(join(cwd, "fixed"), "")
+  const second = await orkRun(["--resume", "latest"], { cwd })
+  expect([second.code, second.run.tasks["success"], lines(join(cwd, "witness"))]).toEqual([0, 2, ["a"]])
+})
+
+test("a run that another process is at is refused, naming it", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { command: sleep 1000 }\n")
+  const first = startOrk(["run", "flow.yaml"], { cwd })
+  await first.printed(/a running/)
+  const { code, stderr } = await ork(["run", "--resume", "latest"], { cwd })
+  expect([code, stderr]).toEqual([2, matching(new RegExp(`is being run by .*:${first.child.pid}; wait for its end`))])
+})
+
+test("params belong to the run that was started; giving others is refused", async () => {
+  const cwd = temporaryFolder()
+  const { code, stderr } = await ork(["run", "--resume", "latest", "--param", "a=b"], { cwd })
+  expect([code, stderr]).toEqual([2, containing("leave out --param")])
+})
