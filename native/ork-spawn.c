@@ -314,7 +314,10 @@ static int next_wait(int requests_left) {
 }
 
 int main(int argc, char **argv) {
-  int namespace = isolate(argc < 2 || strcmp(argv[1], "--no-namespace"));
+  int want_namespace = 1;
+  for (int i = 1; i < argc; i++)
+    if (!strcmp(argv[i], "--no-namespace")) want_namespace = 0;  // other arguments tell people whose helper this is
+  int namespace = isolate(want_namespace);
   static const int ignored[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
   sigset_t set;

@@ -200,16 +200,16 @@ void end_isolation(void) {
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
     return;
   }
-  for (int i = 0; i < task_count; i++) {
-    tasks[i]->killing = 1;
-    if (!tasks[i]->exited) signal_task(tasks[i], SIGKILL);
-  }
+  // As if all had ended: the look at what ended tasks left kills their main processes too.
+  for (int i = 0; i < task_count; i++) tasks[i]->exited = tasks[i]->killing = 1;
   for (int left = 1; left;) {
-    for (int i = 0; i < task_count; i++)
-      if (!tasks[i]->exited && waitpid(tasks[i]->pid, NULL, 0) == tasks[i]->pid) tasks[i]->exited = 1;
-    sweep_ended();
+    each_tagged(visit_ended, NULL);
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
     left = 0;
-    for (int i = 0; i < task_count; i++) left += tasks[i]->left;
+    for (int i = 0; i < task_count; i++) {
+      left += tasks[i]->left;
+      tasks[i]->left = 0;
+    }
     if (left) poll(NULL, 0, 1);
   }
 }

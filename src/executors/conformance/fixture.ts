@@ -24,6 +24,8 @@ export interface Capabilities {
   usage: boolean
   /** Finds processes that left their session and cleared their environment. */
   scrubbed: boolean
+  /** A task does not see the processes of the server. */
+  hidden: boolean
   /** Says that a process was ended for its memory. */
   memoryKill: boolean
 }

@@ -19,7 +19,7 @@ export const executorSuite = (
     })
     afterAll(() => fixture.cleanup())
     outcomeTests(() => fixture, options.can)
-    surroundingTests(() => fixture)
+    surroundingTests(() => fixture, options.can)
     stoppingTests(() => fixture, options.can, options.host)
   })
 }

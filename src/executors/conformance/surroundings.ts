@@ -4,9 +4,9 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { allLines, assignment, launch } from "./fixture.ts"
-import type { ExecutorFixture, Overrides } from "./fixture.ts"
+import type { Capabilities, ExecutorFixture, Overrides } from "./fixture.ts"
 
-export const surroundingTests = (fixture: () => ExecutorFixture): void => {
+export const surroundingTests = (fixture: () => ExecutorFixture, can: Capabilities): void => {
   const shell = (script: string, overrides?: Overrides) =>
     launch(fixture(), assignment(fixture().folder, { shell: script }, overrides))
   const argv = (list: string[], overrides?: Overrides) =>
@@ -68,6 +68,14 @@ export const surroundingTests = (fixture: () => ExecutorFixture): void => {
     } finally {
       delete process.env["ORK_TEST_SECRET"]
     }
+  })
+
+  test.runIf(can.hidden)("a task cannot read the server's environment from /proc", async () => {
+    const [mine, others] = await linesOf(
+      shell("tr '\\0' '\\n' < /proc/$$/environ | grep -c ORK_RUN_ID; cat /proc/1/environ | wc -c"),
+    )
+    expect(mine).toBe("1")
+    expect(others).toBe("0")
   })
 
   test("an argument list is not interpreted by a shell", async () => {

@@ -9,6 +9,9 @@ const ALLOWED = ["PATH", "HOME", "LANG", "TZ"] as const
 /** Linux refuses more than 128 KiB in one variable, with an error that names none. */
 const MAX_VALUE_BYTES = 100 * 1024
 
+/** Linux takes about 2 MiB of arguments and environment together. */
+const MAX_TOTAL = 4 << 20
+
 export const OWNER_VARIABLE = "ORK_OWNER"
 export const ATTEMPT_VARIABLE = "ORK_ATTEMPT_ID"
 
@@ -57,6 +60,9 @@ export const environmentProblem = (env: string[], argv: string[]): string | null
       return `the environment variable ${name} is ${bytes} bytes long, the most is ${MAX_VALUE_BYTES}: pass it as input instead`
     }
   }
+  const total = env.concat(argv).reduce((sum, text) => sum + text.length, 0)
+  if (total > MAX_TOTAL)
+    return `the command and its environment are ${total} characters long: pass large values as input instead`
   const bad = argv.findIndex((argument) => argument.includes("\0"))
   return bad < 0 ? null : `argument ${bad} of the command holds a NUL character, which no process can be given`
 }

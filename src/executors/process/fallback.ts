@@ -66,18 +66,21 @@ const coded = (code: string, text: string): Error => Object.assign(new Error(tex
 interface User {
   uid: number
   gid: number
+  home: string
 }
 
-/** `id` asks the system's user database, whatever it is; supplementary groups are dropped. */
+/** Asks the system's user database, whatever it is. Supplementary groups are dropped. */
 const findUser = (name: string): User => {
-  const ask = (flag: string): number =>
-    Number(execFileSync("id", [flag, "--", name], { stdio: ["ignore", "pipe", "ignore"] }).toString())
-  let user: User
+  let fields: string[]
   try {
-    user = { uid: ask("-u"), gid: ask("-g") }
+    fields = execFileSync("getent", ["passwd", "--", name], { stdio: ["ignore", "pipe", "ignore"] })
+      .toString()
+      .trim()
+      .split(":")
   } catch {
     throw coded("ENOENT", `no user ${name}`)
   }
+  const user = { uid: Number(fields[2]), gid: Number(fields[3]), home: fields[5] ?? "/" }
   if (process.geteuid?.() !== 0 && process.geteuid?.() !== user.uid) throw coded("EPERM", "not root")
   return user
 }
@@ -97,14 +100,17 @@ const startProcess = (start: StartRequest): ChildProcess => {
     if (user !== null) makeFile(start.outputPath, Buffer.alloc(0), user)
     return openSync(start.stdinPath === "" ? "/dev/null" : start.stdinPath, "r")
   })
-  const env = Object.fromEntries(
+  const env: { [name: string]: string } = Object.fromEntries(
     start.env.map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)]),
   )
+  if (user !== null) env["USER"] = start.runAs
+  if (user !== null && start.homeOfUser) env["HOME"] = user.home
   // Limits: the shell sets what it can and becomes the command.
   const limited = ["/bin/sh", "-c", `ulimit -v ${Math.ceil(start.memoryBytes / 1024)} && exec "$@"`, "sh", ...start.argv]
   const [program, ...args] = start.memoryBytes > 0 ? limited : start.argv
+  const ids = user === null ? {} : { uid: user.uid, gid: user.gid }
   try {
-    return spawn(program!, args, { cwd: start.cwd, env, stdio: [stdin, "pipe", "pipe"], detached: true, ...user })
+    return spawn(program!, args, { cwd: start.cwd, env, stdio: [stdin, "pipe", "pipe"], detached: true, ...ids })
   } finally {
     closeSync(stdin)
   }

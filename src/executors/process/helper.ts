@@ -23,13 +23,15 @@ export class Helper {
   #queue: Buffer[] = []
   #lastId = 0
   #dead: string | null = null
+  #stopping = false
 
   private constructor(child: ChildProcess, hello: Hello, onEvent: (handler: (event: HelperEvent) => void) => void) {
     this.#child = child
     this.hello = hello
     this.#closed = new Promise((resolve) => {
       child.once("close", (code, signal) => {
-        this.#dead = `the spawn helper ended unexpectedly (${signal ?? `exit code ${code}`})`
+        const reason = signal ?? `exit code ${code}`
+        this.#dead = this.#stopping ? "stopped, as Ork is shutting down" : `the spawn helper ended unexpectedly (${reason})`
         for (const listener of this.#listeners.values()) listener.lost(this.#dead)
         this.#listeners.clear()
         resolve()
@@ -41,8 +43,9 @@ export class Helper {
   }
 
   static start(command: string, args: string[]): Promise<Helper> {
-    // A session of its own: Ctrl-C in the terminal is for Ork, which then ends its tasks in order.
-    const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], detached: true })
+    // A session of its own: Ctrl-C in the terminal is for Ork, which then ends its tasks in order. No environment: tasks may be
+    // able to read that of the helper.
+    const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], detached: true, env: {} })
     const decode = eventDecoder()
     return new Promise((resolve, reject) => {
       let handler: ((event: HelperEvent) => void) | null = null
@@ -84,6 +87,7 @@ export class Helper {
 
   /** Ends the helper and every process of every task. */
   async stop(): Promise<void> {
+    this.#stopping = true
     this.#child.stdin!.end()
     await this.#closed
   }

@@ -1,22 +1,42 @@
-// Checks that a stream of bytes is one JSON value, in constant memory (one bit per level of nesting) and without building it. Used for
+// Checks that a stream of bytes is one JSON value, in constant memory (one entry per level of nesting) and without building it. Used for
 // outputs that are kept as objects: they may be large, and nobody here needs their value.
 
 const MAX_DEPTH = 10_000
+const MAX_WORD = 1024
 
-const SPACE = /[ \t\n\r]/
-const LITERALS: { [first: string]: string } = { t: "true", f: "false", n: "null" }
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const COLON = 0x3a
+const OPEN_LIST = 0x5b
+const CLOSE_LIST = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+const LETTER_U = 0x75
+
+const table = (characters: string): Uint8Array => {
+  const flags = new Uint8Array(256)
+  for (const character of characters) flags[character.charCodeAt(0)] = 1
+  return flags
+}
+
+const SPACE = table(" \t\n\r")
+const ESCAPED = table('"\\/bfnrt')
+const HEX = table("0123456789abcdefABCDEF")
+/** Numbers and the three names are made of these. */
+const WORD = table("0123456789+-.eEtrufalsn")
 const NUMBER = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/
-const MAX_NUMBER = 1024
+const NAMES = new Set(["true", "false", "null"])
 
 type Expect = "value" | "firstValue" | "firstKey" | "key" | "colon" | "commaOrEnd" | "nothing"
 
 export class JsonCheck {
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-  readonly #closers: string[] = []
+  readonly #closers: number[] = []
   #expect: Expect = "value"
   #mode: "between" | "string" | "escape" | "unicode" | "word" = "between"
   #word = ""
-  #left = 0
+  #hexLeft = 0
   #stringIsKey = false
   #problem: string | null = null
 
@@ -24,7 +44,8 @@ export class JsonCheck {
   push(chunk: Uint8Array): string | null {
     if (this.#problem !== null) return this.#problem
     try {
-      this.#problem = this.#scan(this.#decoder.decode(chunk, { stream: true }))
+      this.#decoder.decode(chunk, { stream: true })
+      this.#problem = this.#scan(chunk)
     } catch {
       this.#problem = "it is not valid UTF-8"
     }
@@ -36,116 +57,120 @@ export class JsonCheck {
     try {
       this.#decoder.decode()
     } catch {
-      return "it ends inside a UTF-8 character"
+      return (this.#problem = "it ends inside a character")
     }
     if (this.#mode === "word") this.#problem = this.#endWord()
     if (this.#problem === null && (this.#mode !== "between" || this.#expect !== "nothing")) this.#problem = "it ends too early"
     return this.#problem
   }
 
-  #scan(text: string): string | null {
-    for (let i = 0; i < text.length; i++) {
+  #scan(chunk: Uint8Array): string | null {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    for (let i = 0; i < bytes.length;) {
       if (this.#mode === "string") {
-        const code = text.charCodeAt(i)
-        if (code === 0x22) this.#endString()
-        else if (code === 0x5c) this.#mode = "escape"
-        else if (code < 0x20) return "a control character stands in a string"
-        continue
+        while (i < bytes.length && bytes[i]! !== QUOTE && bytes[i]! !== BACKSLASH && bytes[i]! >= 0x20) i++
+        if (i < bytes.length) {
+          const problem = this.#inString(bytes[i++]!)
+          if (problem !== null) return problem
+        }
+      } else if (this.#mode === "word") {
+        const start = i
+        while (i < bytes.length && WORD[bytes[i]!] === 1) i++
+        this.#word += bytes.toString("latin1", start, Math.min(i, start + MAX_WORD))
+        if (this.#word.length >= MAX_WORD) return "a number is too long"
+        const problem = i < bytes.length ? this.#endWord() : null
+        if (problem !== null) return problem
+      } else {
+        const problem = this.#step(bytes[i++]!)
+        if (problem !== null) return problem
       }
-      const problem = this.#step(text[i]!)
-      if (problem !== null) return problem
     }
     return null
   }
 
-  #step(char: string): string | null {
-    switch (this.#mode) {
-      case "escape":
-        if (char === "u") {
-          this.#mode = "unicode"
-          this.#left = 4
-          return null
-        }
-        this.#mode = "string"
-        return '"\\/bfnrt'.includes(char) ? null : `bad escape \\${char}`
-      case "unicode":
-        if (!/[0-9a-fA-F]/.test(char)) return "bad \\u escape"
-        if (--this.#left === 0) this.#mode = "string"
-        return null
-      case "word":
-        if (/[A-Za-z0-9.+-]/.test(char)) {
-          this.#word += char
-          return this.#word.length > MAX_NUMBER ? "a number is too long" : null
-        }
-        return this.#endWord() ?? this.#between(char)
-      default:
-        return this.#between(char)
+  #inString(byte: number): string | null {
+    if (byte === QUOTE) {
+      this.#mode = "between"
+      if (this.#stringIsKey) this.#expect = "colon"
+      else this.#endValue()
+    } else if (byte === BACKSLASH) {
+      this.#mode = "escape"
+    } else {
+      return "a control character stands in a string"
     }
+    return null
   }
 
-  #between(char: string): string | null {
-    if (SPACE.test(char)) return null
+  #step(byte: number): string | null {
+    if (this.#mode === "escape") {
+      this.#mode = byte === LETTER_U ? "unicode" : "string"
+      this.#hexLeft = 4
+      return byte === LETTER_U || ESCAPED[byte] === 1 ? null : `bad escape \\${String.fromCharCode(byte)}`
+    }
+    if (this.#mode === "unicode") {
+      if (--this.#hexLeft === 0) this.#mode = "string"
+      return HEX[byte] === 1 ? null : "bad \\u escape"
+    }
+    return SPACE[byte] === 1 ? null : this.#token(byte)
+  }
+
+  #token(byte: number): string | null {
     switch (this.#expect) {
-      case "value":
       case "firstValue":
-        if (char === "]" && this.#expect === "firstValue") return this.#close(char)
-        return this.#beginValue(char)
+        return byte === CLOSE_LIST ? this.#close(byte) : this.#beginValue(byte)
+      case "value":
+        return this.#beginValue(byte)
       case "firstKey":
+        return byte === CLOSE_OBJECT ? this.#close(byte) : this.#beginKey(byte)
       case "key":
-        if (char === "}" && this.#expect === "firstKey") return this.#close(char)
-        if (char !== '"') return `expected a key, found ${JSON.stringify(char)}`
-        this.#mode = "string"
-        this.#stringIsKey = true
-        return null
+        return this.#beginKey(byte)
       case "colon":
-        if (char !== ":") return `expected ":", found ${JSON.stringify(char)}`
         this.#expect = "value"
-        return null
+        return byte === COLON ? null : unexpected('":"', byte)
       case "commaOrEnd":
-        if (char !== ",") return this.#close(char)
-        this.#expect = this.#closers.at(-1) === "}" ? "key" : "value"
+        if (byte !== COMMA) return this.#close(byte)
+        this.#expect = this.#closers.at(-1) === CLOSE_OBJECT ? "key" : "value"
         return null
       case "nothing":
-        return `something follows the value: ${JSON.stringify(char)}`
+        return unexpected("nothing after the value", byte)
       default:
         return this.#expect satisfies never
     }
   }
 
-  #beginValue(char: string): string | null {
-    if (char === '"') {
+  #beginKey(byte: number): string | null {
+    this.#mode = "string"
+    this.#stringIsKey = true
+    return byte === QUOTE ? null : unexpected("a key", byte)
+  }
+
+  #beginValue(byte: number): string | null {
+    if (byte === QUOTE) {
       this.#mode = "string"
       this.#stringIsKey = false
-    } else if (char === "{" || char === "[") {
+    } else if (byte === OPEN_OBJECT || byte === OPEN_LIST) {
       if (this.#closers.length >= MAX_DEPTH) return `it is nested deeper than ${MAX_DEPTH} levels`
-      this.#closers.push(char === "{" ? "}" : "]")
-      this.#expect = char === "{" ? "firstKey" : "firstValue"
-    } else if (/[-0-9a-z]/.test(char)) {
+      this.#closers.push(byte === OPEN_OBJECT ? CLOSE_OBJECT : CLOSE_LIST)
+      this.#expect = byte === OPEN_OBJECT ? "firstKey" : "firstValue"
+    } else if (WORD[byte] === 1) {
       this.#mode = "word"
-      this.#word = char
+      this.#word = String.fromCharCode(byte)
     } else {
-      return `expected a value, found ${JSON.stringify(char)}`
+      return unexpected("a value", byte)
     }
     return null
   }
 
-  #close(char: string): string | null {
-    if (this.#closers.at(-1) !== char) return `expected "," or the end of a list or object, found ${JSON.stringify(char)}`
+  #close(byte: number): string | null {
+    if (this.#closers.at(-1) !== byte) return unexpected('"," or the end of a list or object', byte)
     this.#closers.pop()
     this.#endValue()
     return null
   }
 
-  #endString(): void {
-    this.#mode = "between"
-    if (this.#stringIsKey) this.#expect = "colon"
-    else this.#endValue()
-  }
-
   #endWord(): string | null {
-    const word = this.#word
     this.#mode = "between"
-    if (LITERALS[word[0]!] !== word && !NUMBER.test(word)) return `unknown value ${JSON.stringify(word)}`
+    if (!NAMES.has(this.#word) && !NUMBER.test(this.#word)) return `unknown value ${this.#word.slice(0, 40)}`
     this.#endValue()
     return null
   }
@@ -154,3 +179,6 @@ export class JsonCheck {
     this.#expect = this.#closers.length > 0 ? "commaOrEnd" : "nothing"
   }
 }
+
+const unexpected = (wanted: string, byte: number): string =>
+  `expected ${wanted}, found ${JSON.stringify(String.fromCharCode(byte))}`

@@ -20,9 +20,11 @@ export const killLeftovers = (): void => {
     if (found.owner !== null && ownerAlive(found.owner) === false) signalProcess(found, "SIGKILL")
 }
 
-/** Kills every process of this owner's tasks; for when its helper has died before it. */
-export const killOwned = (owner: string): void => {
-  for (const found of liveProcesses()) if (found.owner === owner) signalProcess(found, "SIGKILL")
+/** Kills the processes of an attempt whose helper has died before it. Gives the number of those that were alive. */
+export const killAttempt = (attemptId: string): number => {
+  const found = liveProcesses().filter((one) => one.attempt === attemptId)
+  for (const one of found) signalProcess(one, "SIGKILL")
+  return found.length
 }
 
 const pidNamespace = (): string => {

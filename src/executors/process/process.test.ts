@@ -1,10 +1,11 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { describe, expect, test } from "vitest"
+import { describe, expect, test, vi } from "vitest"
 import { FileObjectStore } from "../../objects/file.ts"
-import { assignment, launch, realClock } from "../conformance/fixture.ts"
+import { assignment, launch, marked, realClock } from "../conformance/fixture.ts"
 import type { Capabilities, ExecutorFixture } from "../conformance/fixture.ts"
+import { leaveBehindScript, newMark } from "../conformance/leave-behind.ts"
 import { executorSuite } from "../conformance/suite.ts"
 import { nativeHelper } from "./native.ts"
 import { ProcessExecutor } from "./process.ts"
@@ -36,15 +37,15 @@ if ("unavailable" in native) {
   console.error(`SKIPPED: every test of the compiled spawn helper: ${native.unavailable}`)
   describe.skip(`executor: process, compiled helper (skipped: ${native.unavailable})`)
 } else {
-  const can = { usage: true, scrubbed: true, memoryKill: root }
-  if (root) suite("process, compiled helper, pid namespace", { helper: "native", namespace: true }, can)
+  const can = { usage: true, scrubbed: true, hidden: false, memoryKill: root }
+  if (root) suite("process, compiled helper, pid namespace", { helper: "native", namespace: true }, { ...can, hidden: true })
   else console.error("SKIPPED: the compiled spawn helper in a pid namespace, which needs root")
   suite("process, compiled helper, no namespace", { helper: "native", namespace: false }, can)
 }
 suite(
   "process, helper in JavaScript",
   { helper: "node", namespace: false },
-  { usage: false, scrubbed: false, memoryKill: false },
+  { usage: false, scrubbed: false, hidden: false, memoryKill: false },
 )
 
 test("files of an attempt are gone when it is over", async () => {
@@ -57,4 +58,57 @@ test("files of an attempt are gone when it is over", async () => {
   await fixture.executor.stop()
   expect(await readdir(join(fixture.folder, "data", "io"))).toEqual([])
   await fixture.cleanup()
+})
+
+const kinds: [string, Kind][] = [
+  ...("path" in native ? [["compiled helper", { helper: "native", namespace: root }] as [string, Kind]] : []),
+  ...("path" in native ? [["compiled helper, no namespace", { helper: "native", namespace: false }] as [string, Kind]] : []),
+  ["helper in JavaScript", { helper: "node", namespace: false }],
+]
+
+describe.each(kinds)("when the helper dies: %s", (_, kind) => {
+  test("its attempts are lost with their processes, and the next launch gets a new helper", async () => {
+    const fixture = await setup(kind)
+    const mark = newMark()
+    const script = `${leaveBehindScript(mark, false)}\nwait`
+    const running = launch(fixture, assignment(fixture.folder, { shell: script }, { env: { MARK: mark } }))
+    await running.line("ready")
+    for (const pid of marked(`-${process.pid}-`, [process.pid, ...marked(mark)])) process.kill(pid, "SIGKILL")
+    expect(await running.result).toMatchObject({
+      state: "lost",
+      error: expect.stringContaining("the spawn helper ended unexpectedly"),
+    })
+    await vi.waitFor(() => expect(marked(mark)).toEqual([]))
+    expect(await launch(fixture, assignment(fixture.folder, { shell: "true" })).result).toMatchObject({ state: "success" })
+    await fixture.cleanup()
+  })
+
+  test("stop ends what runs", async () => {
+    const fixture = await setup(kind)
+    const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; exec sleep 600" }))
+    await running.line("up")
+    await fixture.executor.stop()
+    expect(await running.result).toMatchObject({ state: "lost", error: "stopped, as Ork is shutting down" })
+    await fixture.cleanup()
+  })
+})
+
+test("describe says which helper is in use and why", async () => {
+  const fixture = await setup({ helper: "node", namespace: false })
+  expect(await fixture.executor.describe()).toEqual({
+    helper: "node",
+    reason: "asked for",
+    isolation: "environ",
+    cgroups: "none",
+  })
+  await fixture.cleanup()
+})
+
+test.runIf("path" in native)("describe says how tasks are isolated", async () => {
+  for (const namespace of [true, false]) {
+    const fixture = await setup({ helper: "native", namespace })
+    const isolation = namespace && root ? "namespace" : "reaper"
+    expect(await fixture.executor.describe()).toMatchObject({ helper: "native", reason: null, isolation })
+    await fixture.cleanup()
+  }
 })

@@ -15,7 +15,7 @@ import type { Assignment, Executor, LaunchContext, StopReason } from "../executo
 import { environmentProblem, serverEnvironment, taskEnvironment } from "./environment.ts"
 import type { Environment } from "./environment.ts"
 import { Helper } from "./helper.ts"
-import { currentOwner, killLeftovers, killOwned, ownerAlive } from "./leftovers.ts"
+import { currentOwner, killAttempt, killLeftovers, ownerAlive } from "./leftovers.ts"
 import { nativeHelper } from "./native.ts"
 import { readOutput, removeOutput } from "./output.ts"
 import type { Answer } from "./output.ts"
@@ -91,7 +91,7 @@ export class ProcessExecutor implements Executor {
 
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     try {
-      const helper = this.#helper ?? (await this.#ensureHelper())
+      const helper = this.#helper?.dead === false ? this.#helper : await this.#ensureHelper()
       if (context.signal.aborted) return this.#stopped(context.signal.reason as StopReason, assignment, null)
       return await this.#run(helper, assignment, context)
     } catch (error) {
@@ -161,7 +161,7 @@ export class ProcessExecutor implements Executor {
           end(this.#failed(failedInWords(failed, what)))
         },
         exited: (exited) => end(this.#ended(exited, begun, request, assignment, signal)),
-        lost: (reason) => end(this.#lost(reason, begun)),
+        lost: (reason) => end(this.#lost(reason, begun, helper, assignment)),
       })
       if (signal.aborted) onAbort()
       else signal.addEventListener("abort", onAbort, { once: true })
@@ -209,9 +209,10 @@ export class ProcessExecutor implements Executor {
     return { ...this.#base(null), state: "failed", error }
   }
 
-  #lost(reason: string, begun: Begun | null): AttemptResult {
-    // Without a namespace the tasks may have outlived their helper.
-    if (this.#helper !== null && !this.#helper.hello.namespace) killOwned(this.#owner)
+  async #lost(reason: string, begun: Begun | null, helper: Helper, { attemptId }: Assignment): Promise<AttemptResult> {
+    // Without a namespace the task may have outlived its helper.
+    while (!helper.hello.namespace && killAttempt(attemptId) > 0)
+      await new Promise((look) => this.#options.clock.after(5, () => look(null)))
     return { ...this.#base(begun), state: "lost", error: reason }
   }
 
@@ -252,7 +253,7 @@ export class ProcessExecutor implements Executor {
       const found = await nativeHelper()
       if ("path" in found) {
         this.#binaryDir = found.temporary
-        const helper = await Helper.start(found.path, namespace === false ? ["--no-namespace"] : [])
+        const helper = await Helper.start(found.path, [this.#owner, ...(namespace === false ? ["--no-namespace"] : [])])
         if (helper.hello.usable) {
           this.#kind = { helper: "native", reason: null }
           return helper
@@ -265,7 +266,7 @@ export class ProcessExecutor implements Executor {
       if (wanted === "native") throw new Error(`the compiled spawn helper cannot be used: ${reason}`)
     }
     this.#kind = { helper: "node", reason }
-    return await Helper.start(process.execPath, [FALLBACK])
+    return await Helper.start(process.execPath, [FALLBACK, this.#owner])
   }
 
   /** Files of tasks that run as other users: a folder that all may enter, in which each has its own files. */

@@ -1,0 +1,79 @@
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import { JsonCheck } from "./json-check.ts"
+
+/** The verdict on bytes that come in pieces of the given sizes. */
+const check = (data: string | Uint8Array, sizes: number[] = []): string | null => {
+  const bytes = Buffer.from(data as string)
+  const verdict = new JsonCheck()
+  let at = 0
+  for (const size of [...sizes, bytes.length]) {
+    verdict.push(bytes.subarray(at, at + size))
+    at += size
+  }
+  return verdict.end()
+}
+
+const parses = (text: string): boolean => {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+test("it says yes to every JSON value, however it is cut", () => {
+  fc.assert(
+    fc.property(
+      fc.jsonValue(),
+      fc.array(fc.integer({ min: 0, max: 9 })),
+      fc.constantFrom(undefined, 1, "\t"),
+      (value, sizes, space) => {
+        expect(check(JSON.stringify(value, null, space), sizes)).toBeNull()
+      },
+    ),
+  )
+})
+
+test("it agrees with JSON.parse on text that is nearly JSON", () => {
+  const piece = fc.constantFrom(...'{}[],:"\\ue1-+.0 \n', "true", "null", "nul", '"a"', '"\\u00e', "1.5e3", "01", "\u0001")
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), fc.array(fc.integer({ min: 0, max: 3 })), (pieces, sizes) => {
+      const text = pieces.join("")
+      expect(check(text, sizes) === null, JSON.stringify(text)).toBe(parses(text))
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+test("a valid value that is changed in one place is judged as JSON.parse judges it", () => {
+  const change = fc.tuple(fc.nat(), fc.constantFrom(...'{}[],:"\\0e-. x'))
+  fc.assert(
+    fc.property(fc.jsonValue(), change, (value, [place, character]) => {
+      const text = JSON.stringify(value)
+      const at = place % text.length
+      const changed = text.slice(0, at) + character + text.slice(at + 1)
+      if (/[\ud800-\udfff]/.test(changed)) return
+      expect(check(changed) === null, changed).toBe(parses(changed))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test("it says what is wrong", () => {
+  expect(check("")).toBe("it ends too early")
+  expect(check("[1,")).toBe("it ends too early")
+  expect(check("[1,]")).toBe('expected a value, found "]"')
+  expect(check('{"a" 1}')).toBe('expected ":", found "1"')
+  expect(check("{} {}")).toBe('expected nothing after the value, found "{"')
+  expect(check("[nul]")).toBe("unknown value nul")
+  expect(check(Uint8Array.of(0x22, 0xff, 0x22))).toBe("it is not valid UTF-8")
+  expect(check(Uint8Array.of(0x22, 0xc3))).toBe("it ends inside a character")
+})
+
+test("it refuses what would be dear to read: endless numbers and nesting", () => {
+  expect(check("1".repeat(100_000))).toBe("a number is too long")
+  expect(check("1".repeat(2000), [500, 500, 500])).toBe("a number is too long")
+  expect(check("[".repeat(20_000))).toMatch(/nested deeper than 10000/)
+})

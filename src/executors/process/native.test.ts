@@ -1,0 +1,53 @@
+import { execFileSync } from "node:child_process"
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, test } from "vitest"
+import { nativeHelper } from "./native.ts"
+
+const available = "path" in (await nativeHelper())
+if (!available) console.error("SKIPPED: tests of compiling the spawn helper: there is no C compiler here")
+
+const withFolder = async (body: (folder: string) => Promise<void>): Promise<void> => {
+  const folder = await mkdtemp(join(tmpdir(), "ork-native-"))
+  try {
+    await body(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+describe.runIf(available)("the compiled spawn helper", () => {
+  test("several that compile it at once end up with one program", () =>
+    withFolder(async (folder) => {
+      const cache = join(folder, "cache")
+      const found = await Promise.all([nativeHelper(cache), nativeHelper(cache), nativeHelper(cache)])
+      expect(new Set(found.map((one) => JSON.stringify(one))).size).toBe(1)
+      expect(await readdir(cache)).toHaveLength(1)
+    }))
+
+  test("a program that others could have changed is not run but made anew", () =>
+    withFolder(async (folder) => {
+      const first = (await nativeHelper(folder)) as { path: string }
+      await chmod(first.path, 0o777)
+      await nativeHelper(folder)
+      expect((await stat(first.path)).mode & 0o022).toBe(0)
+    }))
+
+  test("where the cache cannot be used, it lies in a folder of this process alone", () =>
+    withFolder(async (folder) => {
+      await writeFile(join(folder, "file"), "")
+      const found = (await nativeHelper(join(folder, "file", "cache"))) as { path: string; temporary: string }
+      expect(found.path.startsWith(found.temporary)).toBe(true)
+      expect((await stat(found.temporary)).mode & 0o077).toBe(0)
+      await rm(found.temporary, { recursive: true })
+    }))
+
+  test("it compiles without a warning", () =>
+    withFolder(async (folder) => {
+      const sources = fileURLToPath(new URL("../../../native/", import.meta.url))
+      const files = (await readdir(sources)).filter((name) => name.endsWith(".c")).map((name) => join(sources, name))
+      execFileSync("cc", ["-O2", "-Wall", "-Wextra", "-Werror", "-o", join(folder, "out"), ...files])
+    }))
+})
