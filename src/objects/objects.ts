@@ -22,3 +22,6 @@ export interface ObjectStore {
 
 /** Everything about one attempt lies below this prefix. */
 export const attemptPrefix = (runId: string, task: string, attemptId: string): string => `runs/${runId}/${task}/${attemptId}/`
+
+/** The same for an attempt of a job, which has no run. */
+export const jobAttemptPrefix = (jobId: string, attemptId: string): string => `jobs/${jobId}/${attemptId}/`

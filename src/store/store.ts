@@ -67,9 +67,13 @@ export interface Store {
 
   // -- reads -----------------------------------------------------------------------------------------------------------------
   getRun(runId: RunId): Promise<RunRow | null>
+  /** Newest first, then by id, descending. `createdAfter` is inclusive, `createdBefore` is not. */
   listRuns(query: {
     workflow?: string
     status?: RunStatus
+    trigger?: NewRun["trigger"]
+    createdAfter?: string
+    createdBefore?: string
     limit: number
     before?: { createdAt: string; id: string }
   }): Promise<RunRow[]>

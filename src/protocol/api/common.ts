@@ -13,9 +13,7 @@ export const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
   const known = Object.keys(shape)
   return z.strictObject(shape, {
     error: (issue) =>
-      issue.code === "unrecognized_keys"
-        ? (issue["keys"] as string[]).map((key) => nearest(key, known) ?? "").join("\n")
-        : undefined,
+      issue.code === "unrecognized_keys" ? issue.keys.map((key) => nearest(key, known) ?? "").join("\n") : undefined,
   })
 }
 

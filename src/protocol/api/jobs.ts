@@ -55,8 +55,12 @@ export const newJobs = strict({
   }),
 })
 
-/** Fields that nobody changes are named here so that the answer can say so. */
-export const FIXED_FIELDS = ["id", "created_at", "updated_at", "status", "attempt_count"] as const
+/** Named, so that the answer can say why. */
+const fixed = z
+  .unknown()
+  .refine((value) => value === undefined, { error: "cannot be changed" })
+  .optional()
+  .meta({ description: "cannot be changed", not: {} })
 
 export const jobChange = strict({
   name: name.optional(),
@@ -65,6 +69,11 @@ export const jobChange = strict({
   priority: priority.optional(),
   dependencies: dependencies.optional(),
   retry_policy: retryPolicy.optional(),
+  id: fixed,
+  status: fixed,
+  attempt_count: fixed,
+  created_at: fixed,
+  updated_at: fixed,
 })
 
 export const job = z

@@ -89,8 +89,9 @@ export const auditQuery = strict({ ...page })
 
 export const health = z.object({ status: z.literal("ok"), version: z.string() }).meta({ id: "Health" })
 
-const check = z.object({ ok: z.boolean(), message: z.string().nullable() })
-export const ready = z.object({ ready: z.boolean(), store: check, objects: check }).meta({ id: "Ready" })
+export const ready = z
+  .object({ status: z.literal("ready"), store: z.literal("ok"), objects: z.literal("ok") })
+  .meta({ id: "Ready" })
 
 export const stats = z
   .object({
@@ -104,3 +105,8 @@ export const stats = z
     streams: z.int().meta({ description: "open event and log streams of this server" }),
   })
   .meta({ id: "Stats" })
+
+// -- signing in --------------------------------------------------------------------------------------------------------------------
+
+export const tokenQuery = strict({ token: text(1, 200) })
+export const signInBody = strict({ key: text(1, 1000) })

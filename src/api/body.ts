@@ -1,0 +1,39 @@
+// Reads bodies: text from the wire, JSON of bounded depth from text. fastify hands over the text, so that every refusal is ours.
+
+import { ApiError } from "./errors.ts"
+
+export const BODY_LIMIT = 1_048_576
+export const MAX_DEPTH = 64
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Deeper than `max` brackets, strings left out. Does not care whether the text is JSON. */
+export const tooDeep = (text: string, max = MAX_DEPTH): boolean => {
+  if (text.length <= max) return false
+  let depth = 0
+  let quoted = false
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    if (quoted) {
+      if (char === BACKSLASH) i++
+      else if (char === QUOTE) quoted = false
+    } else if (char === QUOTE) quoted = true
+    else if (char === 0x7b || char === 0x5b) {
+      if (++depth > max) return true
+    } else if (char === 0x7d || char === 0x5d) depth--
+  }
+  return false
+}
+
+/** `undefined` for no body at all. */
+export const parseJson = (text: string): unknown => {
+  if (text.trim() === "") return undefined
+  if (tooDeep(text)) throw new ApiError("VALIDATION_ERROR", `the body is nested more than ${MAX_DEPTH} levels deep`)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.split("\n")[0]!.slice(0, 200) : ""
+    throw new ApiError("VALIDATION_ERROR", `the body is not JSON: ${reason}`)
+  }
+}

@@ -1,0 +1,52 @@
+// Finds one instance of a task from what a request says: its name, and `index` or `path` for a fan-out.
+
+import { nearest } from "../core/nearest.ts"
+import { attemptShapes, type TaskShape, taskShape } from "../protocol/shapes.ts"
+import type { AttemptRow, RunRow, TaskRow } from "../store/store.ts"
+import { invalidField, notFound } from "./errors.ts"
+import type { Api } from "./ports.ts"
+
+export interface Instance {
+  index?: number | undefined
+  path?: string | undefined
+}
+
+export const instancePathOf = ({ index, path }: Instance): string | undefined => {
+  if (index !== undefined && path !== undefined && path !== String(index)) {
+    throw invalidField("path", "says another instance than index; give one of them")
+  }
+  return path ?? (index === undefined ? undefined : String(index))
+}
+
+export const findTask = async (api: Api, run: RunRow, name: string, instance: Instance): Promise<TaskRow> => {
+  const path = instancePathOf(instance)
+  if (path !== undefined) {
+    const found = await api.store.getTask({ runId: run.id, name, path })
+    if (found?.kind === "task") return found
+    throw await unknownTask(api, run, name, path)
+  }
+  const [first, second] = await api.store.listTasks({ runId: run.id, name, limit: 2 })
+  if (first === undefined) throw await unknownTask(api, run, name)
+  if (second !== undefined || first.path !== "") {
+    throw invalidField("index", `task ${name} has several instances: say which with index=N, or path=1.2 inside groups`)
+  }
+  return first
+}
+
+const unknownTask = async (api: Api, run: RunRow, name: string, path?: string): Promise<Error> => {
+  const names = (await api.store.compiled(run.versionId)).nodes.map((node) => node.name)
+  if (names.includes(name))
+    return notFound(`task ${name} of run ${run.id} has no instance${path === undefined ? " yet" : ` ${path}`}`)
+  const near = nearest(name, names)
+  return notFound(`run ${run.id} has no task ${name}${near === undefined ? "" : `; did you mean ${near}?`}`)
+}
+
+/** Attempts before the one in the task's row; no read for a task that has had none. */
+export const pastAttempts = async (api: Api, task: TaskRow): Promise<AttemptRow[]> =>
+  task.attempt > 1 || (task.attempt === 1 && task.status === "pending") ? await api.store.listAttempts(task.row) : []
+
+export const shownTask = async (api: Api, run: RunRow, task: TaskRow): Promise<TaskShape> => {
+  const workflow = await api.store.compiled(run.versionId)
+  const attempts = attemptShapes(task, await pastAttempts(api, task))
+  return taskShape(task, workflow.nodes[task.node]!, { input: null, attempts })
+}

@@ -1,0 +1,91 @@
+// Sends logs. A reader that is slow slows the reading down, one that has gone ends it; nothing is kept in memory but one piece.
+
+import type { FastifyReply, FastifyRequest } from "fastify"
+import type { TaskLog } from "../objects/logs.ts"
+import { formatOf, lineText, TYPE_OF } from "./log-format.ts"
+import type { LogSource } from "./log-source.ts"
+import type { Api } from "./ports.ts"
+import type { Stream } from "./streams.ts"
+
+export interface LogRequest {
+  api: Api
+  request: FastifyRequest
+  reply: FastifyReply
+  offset: number
+}
+
+/** What is there now. null: nothing was ever written. */
+export const sendLog = async (asked: LogRequest, log: TaskLog | null): Promise<void> => {
+  const { api, request, reply } = asked
+  const format = formatOf(request.headers.accept)
+  const size = log === null ? 0 : await log.size()
+  const start = asked.offset < 0 ? Math.max(0, size + asked.offset) : Math.min(asked.offset, size)
+  const headers = format === "raw" ? { "x-ork-next-offset": String(size), "content-length": String(size - start) } : {}
+  const stream = api.streams.open(request, reply, { type: TYPE_OF[format], headers })
+  await guarded(api, stream, async () => {
+    if (log === null) return
+    if (format === "raw") return sendBytes(stream, log, start, size)
+    for await (const line of log.lines({ offset: start })) {
+      if (stream.closed.aborted) return
+      await stream.send(lineText(line, format))
+    }
+  })
+}
+
+const sendBytes = async (stream: Stream, log: TaskLog, start: number, end: number): Promise<void> => {
+  for (let at = start; at < end && !stream.closed.aborted;) {
+    const { bytes, next } = await log.read(at)
+    if (bytes.byteLength === 0) return
+    await stream.send(bytes.subarray(0, end - at))
+    at = next
+  }
+}
+
+/** Until the task ends. */
+export const followLog = async (asked: LogRequest, source: LogSource): Promise<void> => {
+  const { api, request, reply } = asked
+  const format = formatOf(request.headers.accept)
+  const stream = api.streams.open(request, reply, {
+    type: TYPE_OF[format],
+    ...(format === "sse" && { heartbeat: ": ping\n\n" }),
+  })
+  await guarded(api, stream, async () => {
+    let offset = asked.offset
+    for await (const { log, ended } of source(stream.closed)) {
+      await sendAttempt(stream, log, { offset, ...(ended !== undefined && { ended }) }, format)
+      if (stream.closed.aborted) return
+      offset = 0
+    }
+    if (format === "sse") await stream.send("event: end\ndata: {}\n\n")
+  })
+}
+
+const sendAttempt = async (
+  stream: Stream,
+  log: TaskLog,
+  options: { offset: number; ended?: AbortSignal },
+  format: ReturnType<typeof formatOf>,
+): Promise<void> => {
+  if (format === "raw") {
+    for await (const bytes of log.bytes(options)) {
+      if (stream.closed.aborted) return
+      await stream.send(bytes)
+    }
+    return
+  }
+  for await (const line of log.lines(options)) {
+    if (stream.closed.aborted) return
+    await stream.send(lineText(line, format))
+  }
+}
+
+/** The head is sent already: an error can only cut the stream short. */
+const guarded = async (api: Api, stream: Stream, work: () => Promise<void>): Promise<void> => {
+  try {
+    await work()
+    stream.end()
+  } catch (error) {
+    api.log.warn({ error: String(error) }, "a log stream was cut short")
+    stream.cut()
+  }
+}

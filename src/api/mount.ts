@@ -1,0 +1,132 @@
+// Puts the routes of the table on fastify: key, scope, params, query, body, handler, audit, answer, in that order, alike for all.
+// A path that is known with another method is answered 405.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify"
+import { type Caller, mayCall, NOBODY } from "./auth.ts"
+import { parseJson } from "./body.ts"
+import { ApiError } from "./errors.ts"
+import type { Api } from "./ports.ts"
+import { type Answer, type BodySpec, type Route, STREAMED, type TextBody } from "./route.ts"
+import { check, queryReader } from "./validate.ts"
+import { strict } from "../protocol/api/common.ts"
+
+export const PREFIX = "/api/v1"
+
+declare module "fastify" {
+  interface FastifyRequest {
+    caller: Caller
+  }
+}
+
+const METHODS: readonly HTTPMethods[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+const NOTHING = strict({})
+const readNothing = queryReader(NOTHING)
+
+const fastifyPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1")
+
+/** Every path that a route answers under. */
+export const pathsOf = (route: Route): string[] =>
+  [route.path, ...(route.aliases ?? [])].flatMap((path) => (path.startsWith("/ui/") ? [path] : [PREFIX + path, path]))
+
+export const mount = (app: FastifyInstance, api: Api, routes: readonly Route[]): void => {
+  const methods = new Map<string, HTTPMethods[]>()
+  for (const route of routes) {
+    const onRequest = guard(api, route)
+    const handler = answer(api, route)
+    const head = route.method === "GET" && Object.values(route.answers).some((spec) => spec.schema !== undefined)
+    for (const path of pathsOf(route)) {
+      const url = fastifyPath(path)
+      app.route({ method: route.method, url, exposeHeadRoute: head, onRequest, handler })
+      methods.set(url, [...(methods.get(url) ?? []), route.method, ...(head ? (["HEAD"] as const) : [])])
+    }
+  }
+  for (const [url, allowed] of methods) refuseOthers(app, url, allowed)
+}
+
+const refuseOthers = (app: FastifyInstance, url: string, allowed: readonly HTTPMethods[]): void => {
+  const method = METHODS.filter((each) => !allowed.includes(each))
+  const allow = allowed.join(", ")
+  app.route({
+    method,
+    url,
+    // Before the body is read: its type and size do not matter.
+    onRequest: (request, _reply, done) =>
+      done(
+        new ApiError("METHOD_NOT_ALLOWED", `${request.method} is not possible here; there is ${allow}`, {
+          headers: { allow },
+        }),
+      ),
+    handler: () => undefined,
+  })
+}
+
+/** Nothing of a request is read before its key is known to allow it. */
+const guard =
+  (api: Api, route: Route) =>
+  async (request: FastifyRequest): Promise<void> => {
+    request.caller = NOBODY
+    if (route.scope === null) return
+    const found = api.auth.caller(request)
+    const caller = found instanceof Promise ? await found : found
+    if (!mayCall(caller, route.scope)) {
+      throw new ApiError("FORBIDDEN", `this needs a key with the scope ${route.scope}; the key has ${caller.scopes.join(", ")}`)
+    }
+    if (caller.via === "cookie" && route.method !== "GET") checkOrigin(request)
+    request.caller = caller
+  }
+
+/**
+ * A form of another site can send cookies but neither JSON nor a header of its own. SameSite=Strict keeps its cookies away
+ * already; this holds where a browser does not know that.
+ */
+const checkOrigin = (request: FastifyRequest): void => {
+  const type = request.headers["content-type"] ?? ""
+  if (/^application\/(json|yaml)\b/.test(type) || request.headers["x-ork-request"] !== undefined) return
+  throw new ApiError("FORBIDDEN", "changes with a session cookie need a JSON body or the header X-Ork-Request: 1")
+}
+
+const answer = (api: Api, route: Route) => {
+  const params = route.params ?? NOTHING
+  const query = route.query ?? NOTHING
+  const readQuery = route.query === undefined ? readNothing : queryReader(route.query)
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const call = {
+      params: check(params, request.params),
+      query: check(query, readQuery(request.query)),
+      body: readBody(route.body, request),
+      caller: request.caller,
+      request,
+      reply,
+      api,
+    }
+    const made = await route.handle(call)
+    if (made === STREAMED) return reply
+    if (route.audit !== undefined) await audit(api, route, call, made)
+    if (made.headers !== undefined) reply.headers(made.headers)
+    return reply.code(made.status).send(made.body)
+  }
+}
+
+const readBody = (spec: BodySpec | undefined, request: FastifyRequest): unknown => {
+  const text = typeof request.body === "string" ? request.body : ""
+  const type = (request.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase()
+  if (spec !== undefined && "text" in spec) {
+    if (!spec.text.includes(type)) {
+      throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `send the body as ${spec.text.join(" or ")} in the header Content-Type`)
+    }
+    return { text, type } satisfies TextBody
+  }
+  if (text !== "" && type !== "application/json") {
+    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "send the body as JSON with the header Content-Type: application/json")
+  }
+  const value = parseJson(text)
+  if (spec === undefined) return void check(NOTHING, value ?? {})
+  return check(spec.schema, value === undefined && spec.required !== true ? {} : value)
+}
+
+const audit = async (api: Api, route: Route, call: { params: unknown; caller: Caller }, made: Answer): Promise<void> => {
+  const target = made.target ?? Object.values(call.params as Record<string, string>).join("/")
+  const entry = { keyId: call.caller.keyId, action: route.audit!, target, details: made.details ?? null }
+  if (route.scope === "admin") await api.audit.record(entry)
+  else api.audit.note(entry)
+}

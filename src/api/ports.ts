@@ -1,0 +1,105 @@
+// What an API server is made of. `buildServer` takes the options; every handler gets the `Api`.
+
+import type { Logger } from "pino"
+import type { Clock, Random } from "../core/ports.ts"
+import type { RunId } from "../core/ids.ts"
+import type { RetryPlan, RetryRequest } from "../core/retry-plan.ts"
+import type { TriggerRequest } from "../engine/engine.ts"
+import type { Listener } from "../engine/events.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { ServerStore } from "../store/server-store.ts"
+import type { RunRow } from "../store/store.ts"
+import type { Audit } from "./audit.ts"
+import type { Authenticator } from "./authenticator.ts"
+import type { EventFeed } from "./event-feed.ts"
+import type { SignIns } from "./sign-ins.ts"
+import type { Streams } from "./streams.ts"
+
+/** What the API asks of the engine. */
+export interface ApiEngine {
+  trigger(request: TriggerRequest): Promise<RunRow>
+  cancel(runId: RunId): Promise<void>
+  pause(runId: RunId, paused: boolean): Promise<void>
+  planRetry(runId: RunId, request: RetryRequest): Promise<Exclude<RetryPlan, { problem: string }>>
+  retry(runId: RunId, request: RetryRequest): Promise<void>
+  onEvent(listener: Listener): () => void
+}
+
+export interface Explanation {
+  task: string | null
+  path: string
+  status: string
+  sentence: string
+}
+
+export interface BackfillRequest {
+  workflow: string
+  from: string
+  to: string
+  plan: boolean
+  maxActiveRuns: number | null
+}
+
+/** Parts that a server may have; the routes of a part that is missing are not there. */
+export interface ApiParts {
+  explain?: (runId: RunId, task?: string) => Promise<Explanation[]>
+  backfill?: (request: BackfillRequest) => Promise<{ ticks: string[]; runs: string[] }>
+  /** Ends a task by hand. Throws NotFound or Conflict. */
+  mark?: (input: {
+    runId: RunId
+    task: string
+    path: string
+    status: "success" | "failed" | "skipped"
+    reason: string
+  }) => Promise<void>
+  /** In Prometheus' text format. */
+  metrics?: () => Promise<string>
+}
+
+export interface ApiConfig {
+  /** The server's own key, 16 characters or more: an admin key. */
+  apiKey: string
+  version: string
+  /** Run folders lie below it. */
+  dataDir: string
+  /** Wrong keys from one address in a minute before it has to wait. */
+  failuresPerMinute?: number
+  /** Behind a proxy that sets X-Forwarded-For and -Proto. */
+  trustProxy?: boolean
+  heartbeatMs?: number
+  /** Bytes that a slow reader of a stream may lag behind before it is cut off. */
+  streamBuffer?: number
+}
+
+export interface ServerOptions extends ApiParts {
+  engine: ApiEngine
+  store: ServerStore
+  objects: ObjectStore
+  config: ApiConfig
+  log: Logger
+  clock: Clock
+  random: Random
+  /** The value of a secret, or null: for the signatures of webhooks. */
+  secret(name: string): string | null
+  /** Wakes the engine after a change that it did not make itself (a job, a queue). */
+  wake(): void
+}
+
+export interface Api {
+  engine: ApiEngine
+  store: ServerStore
+  objects: ObjectStore
+  config: ApiConfig
+  log: Logger
+  clock: Clock
+  random: Random
+  parts: ApiParts
+  secret(name: string): string | null
+  wake(): void
+  startedAt: number
+  auth: Authenticator
+  signIns: SignIns
+  audit: Audit
+  feed: EventFeed
+  streams: Streams
+}

@@ -1,0 +1,23 @@
+// The audit log: every change, by which key.
+
+import { auditList, auditQuery } from "../../protocol/api/service.ts"
+import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
+import { route } from "../route.ts"
+import { auditShape } from "../shapes.ts"
+
+export const auditRoutes = [
+  route({
+    method: "GET",
+    path: "/audit",
+    tag: "keys",
+    summary: "Changes, newest first",
+    scope: "admin",
+    query: auditQuery,
+    answers: { 200: { about: "A page of changes", schema: auditList } },
+    async handle({ query: { limit, cursor }, api }) {
+      const before = cursor === undefined ? {} : { before: parseNumber("a", cursor) }
+      const rows = await api.store.listAudit({ limit: limit + 1, ...before })
+      return { status: 200, body: pageOf(rows, limit, auditShape, (row) => numberCursor("a", row.seq)) }
+    },
+  }),
+]

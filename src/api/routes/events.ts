@@ -1,0 +1,49 @@
+// Server-sent events: what happens to one run, or to all.
+
+import { runParams } from "../../protocol/api/runs.ts"
+import { event, eventQuery } from "../../protocol/api/streams.ts"
+import { lastEventId, streamEvents } from "../event-stream.ts"
+import { SSE_TYPE } from "../log-format.ts"
+import { route, STREAMED } from "../route.ts"
+import { findRun } from "./runs.ts"
+
+const TAG = "events"
+
+const EVENTS = {
+  200: {
+    about: "Events `run` and `task`, each with an id; Last-Event-ID goes on after it. `gap`: some are no longer kept.",
+    types: [SSE_TYPE],
+    lines: event,
+  },
+}
+
+export const eventRoutes = [
+  route({
+    method: "GET",
+    path: "/events",
+    tag: TAG,
+    summary: "What happens to every run, as it happens",
+    scope: "read",
+    query: eventQuery,
+    answers: EVENTS,
+    async handle({ query, request, reply, api }) {
+      await streamEvents(api, request, reply, { runId: null, after: lastEventId(request, query.after) })
+      return STREAMED
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/runs/{id}/events",
+    tag: TAG,
+    summary: "What happens to a run, as it happens",
+    scope: "read",
+    params: runParams,
+    query: eventQuery,
+    answers: EVENTS,
+    async handle({ params, query, request, reply, api }) {
+      const { id } = await findRun(api, params.id)
+      await streamEvents(api, request, reply, { runId: id, after: lastEventId(request, query.after) })
+      return STREAMED
+    },
+  }),
+]

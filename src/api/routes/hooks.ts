@@ -1,0 +1,64 @@
+// Webhook triggers: no key, but a signature made with the workflow's secret. The same message again gives the run it made.
+
+import { newRunId } from "../../core/ids.ts"
+import { isObject, type JsonObject } from "../../core/json.ts"
+import { bindParams } from "../../core/params.ts"
+import { run } from "../../protocol/api/runs.ts"
+import { workflowParams } from "../../protocol/api/workflows.ts"
+import { runShape } from "../../protocol/shapes.ts"
+import { SIGNATURE_HEADER, signatureProblem, TIMESTAMP_HEADER } from "../../protocol/signature.ts"
+import { parseJson } from "../body.ts"
+import { ApiError, invalid, notFound, unavailable } from "../errors.ts"
+import { route } from "../route.ts"
+
+const single = (header: string | string[] | undefined): string | undefined => (typeof header === "string" ? header : undefined)
+
+export const hookRoutes = [
+  route({
+    method: "POST",
+    path: "/hooks/{name}",
+    tag: "hooks",
+    summary: "Triggers a workflow that has a webhook; the body are its params, X-Ork-Signature and X-Ork-Timestamp sign it",
+    scope: null,
+    params: workflowParams,
+    body: { text: ["application/json"], example: '{ "date": "2026-01-31" }' },
+    answers: {
+      200: { about: "The run that the same message had made before", schema: run },
+      201: { about: "The new run", schema: run },
+    },
+    errors: [401, 429],
+    audit: "run.hook",
+    async handle({ params, body, request, api }) {
+      api.auth.check(request.ip)
+      const found = await api.store.getWorkflow(params.name)
+      const webhook = found?.compiled.webhook
+      if (found === null || webhook === undefined) throw notFound(`there is no webhook ${params.name}`)
+      const secret = api.secret(webhook.secret)
+      if (secret === null) throw unavailable("the secret of this webhook is not set on the server")
+      const signature = single(request.headers[SIGNATURE_HEADER])
+      const timestamp = single(request.headers[TIMESTAMP_HEADER])
+      const problem = signatureProblem(secret, { timestamp, signature, body: body.text }, api.clock.now())
+      if (problem !== null) {
+        api.auth.failed(request.ip)
+        throw new ApiError("UNAUTHORIZED", problem)
+      }
+      const values = parseJson(body.text) ?? {}
+      if (!isObject(values)) throw new ApiError("VALIDATION_ERROR", "the body must be an object: the params of the run")
+      const bound = bindParams(found.compiled, { values: values as JsonObject })
+      if (!bound.ok) throw invalid(bound.problems)
+      const id = newRunId(api.clock.now(), api.random.hex128())
+      const made = await api.engine.trigger({
+        id,
+        workflowId: found.id,
+        versionId: found.versionId,
+        trigger: "webhook",
+        params: bound.params,
+        priority: null,
+        logicalDate: null,
+        idempotencyKey: `hook:${signature}`,
+        workingDir: null,
+      })
+      return { status: made.id === id ? 201 : 200, body: runShape(made), target: made.id }
+    },
+  }),
+]

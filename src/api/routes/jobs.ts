@@ -1,0 +1,228 @@
+// Single jobs from priority queues. What a request may say is in protocol/api/jobs.ts, what follows from it in core/jobs.ts.
+
+import type { z } from "zod"
+import { uuidv7 } from "../../core/ids.ts"
+import type { Json, JsonObject } from "../../core/json.ts"
+import { job, jobBatch, jobChange, jobList, jobParams, jobQuery, jobResult, newJob, newJobs } from "../../protocol/api/jobs.ts"
+import { parseValue } from "../../protocol/parse.ts"
+import type { JobChange, JobFilter, JobRefusal, JobRow, NewJob } from "../../store/job-store.ts"
+import { type Caller, mayCall } from "../auth.ts"
+import { pageOf, parsePlace, placeCursor } from "../cursors.ts"
+import { ApiError, conflict, invalid, invalidField, notFound } from "../errors.ts"
+import type { Api } from "../ports.ts"
+import { route } from "../route.ts"
+import { jobResultShape, jobShape } from "../shapes.ts"
+
+const TAG = "jobs"
+
+export const findJob = async (api: Api, id: string): Promise<JobRow> => {
+  const found = await api.store.getJob(id)
+  if (found === null) throw notFound(`there is no job ${id}`)
+  return found
+}
+
+const refusal = (refused: JobRefusal, id = ""): Error => {
+  switch (refused.refused) {
+    case "exists":
+      return conflict(`there is a job ${refused.id} already`)
+    case "missing_dependency":
+      return invalidField("dependencies", `job ${refused.id} depends on ${refused.dependency}, which does not exist`)
+    case "cycle":
+      return conflict(`the dependencies form a circle: ${[...refused.path, refused.path[0]].join(" → ")}`)
+    case "terminal":
+      return conflict(`the job has ended as ${refused.status} and cannot be changed`)
+    case "has_dependents":
+      return conflict("other jobs depend on this one; delete them first")
+    case "not_pending":
+      return conflict("dependencies can be changed only while the job is PENDING")
+    case "not_found":
+      return notFound(`there is no job ${id}`)
+    default:
+      return refused satisfies never
+  }
+}
+
+const isRefusal = (made: object): made is JobRefusal => "refused" in made
+
+/** A command in a job runs on the workers as one of a workflow would: that takes the same scope as deploying. */
+const checkTask = (caller: Caller, task: unknown, path: string): void => {
+  if (task === undefined) return
+  if (!mayCall(caller, "admin"))
+    throw new ApiError("FORBIDDEN", "a job with a task of its own needs a key with the scope admin")
+  const parsed = parseValue({ name: "job", tasks: { job: task } })
+  if (!parsed.ok) {
+    throw invalid(parsed.problems.map((problem) => ({ ...problem, path: problem.path.replace(/^tasks\.job/, path) })))
+  }
+  const { nodes } = parsed.workflow
+  const [node] = nodes
+  const given =
+    nodes.length > 1 ? "tasks" : node?.file !== undefined ? "file" : node?.fan !== undefined ? "foreach or parallel" : null
+  if (given !== null) throw invalid([{ path, message: `a job cannot have ${given}` }])
+}
+
+const toNew = (api: Api, caller: Caller, body: z.output<typeof newJob>, path: string): NewJob => {
+  checkTask(caller, body.task, path)
+  return {
+    id: body.id ?? uuidv7(api.clock.now(), api.random.hex128()),
+    name: body.name,
+    queue: body.queue,
+    payload: (body.payload ?? null) as Json,
+    priority: body.priority,
+    dependencies: [...new Set(body.dependencies)],
+    retryPolicy: body.retry_policy,
+    task: (body.task as JsonObject | undefined) ?? null,
+    concurrencyKey: body.concurrency_key ?? null,
+  }
+}
+
+const create = async (api: Api, jobs: NewJob[]): Promise<JobRow[]> => {
+  const made = await api.store.createJobs(jobs)
+  if (!Array.isArray(made)) throw refusal(made)
+  api.wake()
+  return made
+}
+
+const toChange = (body: z.output<typeof jobChange>): JobChange => ({
+  ...(body.name !== undefined && { name: body.name }),
+  ...(body.queue !== undefined && { queue: body.queue }),
+  ...(body.payload !== undefined && { payload: body.payload as Json }),
+  ...(body.priority !== undefined && { priority: body.priority }),
+  ...(body.dependencies !== undefined && { dependencies: [...new Set(body.dependencies)] }),
+  ...(body.retry_policy !== undefined && { retryPolicy: body.retry_policy }),
+})
+
+const toFilter = (query: z.output<typeof jobQuery>): JobFilter => ({
+  ...(query.queue !== undefined && { queue: query.queue }),
+  ...(query.status !== undefined && { status: query.status }),
+  ...(query.priority_min !== undefined && { priorityMin: query.priority_min }),
+  ...(query.priority_max !== undefined && { priorityMax: query.priority_max }),
+  ...(query.created_after !== undefined && { createdAfter: query.created_after }),
+  ...(query.created_before !== undefined && { createdBefore: query.created_before }),
+})
+
+export const jobRoutes = [
+  route({
+    method: "POST",
+    path: "/jobs",
+    tag: TAG,
+    summary: "Submits a job",
+    scope: "trigger",
+    body: { schema: newJob, required: true },
+    answers: { 201: { about: "The new job", schema: job } },
+    errors: [409],
+    audit: "job.create",
+    async handle({ body, caller, api }) {
+      const [made] = await create(api, [toNew(api, caller, body, "task")])
+      return { status: 201, body: jobShape(made!), headers: { location: `/api/v1/jobs/${made!.id}` }, target: made!.id }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/jobs/batch",
+    tag: TAG,
+    summary: "Submits up to 1,000 jobs, all or none; they may depend on each other",
+    scope: "trigger",
+    body: { schema: newJobs, required: true },
+    answers: { 201: { about: "The new jobs in the order given", schema: jobBatch } },
+    errors: [409],
+    audit: "job.batch",
+    async handle({ body, caller, api }) {
+      const jobs = body.jobs.map((each, i) => toNew(api, caller, each, `jobs.${i}.task`))
+      const ids = new Set(jobs.map((each) => each.id))
+      if (ids.size < jobs.length) throw invalidField("jobs", "two jobs have the same id")
+      const made = await create(api, jobs)
+      return { status: 201, body: { items: made.map(jobShape) }, target: made[0]!.id, details: `${made.length} jobs` }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs",
+    tag: TAG,
+    summary: "Jobs, newest first, then by id",
+    scope: "read",
+    query: jobQuery,
+    answers: { 200: { about: "A page of jobs", schema: jobList } },
+    async handle({ query, api }) {
+      const { limit, cursor } = query
+      const after = cursor === undefined ? {} : { after: parsePlace(cursor) }
+      const rows = await api.store.searchJobs({ filter: toFilter(query), limit: limit + 1, ...after })
+      return { status: 200, body: pageOf(rows, limit, jobShape, placeCursor) }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs/{job_id}",
+    tag: TAG,
+    summary: "A job",
+    scope: "read",
+    params: jobParams,
+    answers: { 200: { about: "The job", schema: job } },
+    async handle({ params, api }) {
+      return { status: 200, body: jobShape(await findJob(api, params.job_id)) }
+    },
+  }),
+  route({
+    method: "PUT",
+    path: "/jobs/{job_id}",
+    tag: TAG,
+    summary: "Changes a job that has not ended; its id, status, times and attempts cannot be changed",
+    scope: "trigger",
+    params: jobParams,
+    body: { schema: jobChange, required: true },
+    answers: { 200: { about: "The job as it is now", schema: job } },
+    errors: [409],
+    audit: "job.update",
+    async handle({ params, body, api }) {
+      const made = await api.store.updateJob(params.job_id, toChange(body))
+      if (isRefusal(made)) throw refusal(made, params.job_id)
+      api.wake()
+      return { status: 200, body: jobShape(made) }
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: "/jobs/{job_id}",
+    tag: TAG,
+    summary: "Deletes a job that no other depends on; a running one is killed",
+    scope: "trigger",
+    params: jobParams,
+    answers: { 204: { about: "Deleted" } },
+    errors: [409],
+    audit: "job.delete",
+    async handle({ params, api }) {
+      const refused = await api.store.deleteJob(params.job_id)
+      if (refused !== null) throw refusal(refused, params.job_id)
+      api.wake()
+      return { status: 204 }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/jobs/{job_id}/cancel",
+    tag: TAG,
+    summary: "Ends a job as FAILED with the error `cancelled`; what depends on it is BLOCKED",
+    scope: "trigger",
+    params: jobParams,
+    answers: { 202: { about: "The job; one that runs ends when its process is dead", schema: job } },
+    errors: [409],
+    audit: "job.cancel",
+    async handle({ params, api }) {
+      const made = await api.store.cancelJob(params.job_id)
+      if (isRefusal(made)) throw refusal(made, params.job_id)
+      api.wake()
+      return { status: 202, body: jobShape(made) }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs/{job_id}/result",
+    tag: TAG,
+    summary: "How a job ended, and its output",
+    scope: "read",
+    params: jobParams,
+    answers: { 200: { about: "The result; output and error are null while there is none", schema: jobResult } },
+    async handle({ params, api }) {
+      return { status: 200, body: jobResultShape(await findJob(api, params.job_id)) }
+    },
+  }),
+]

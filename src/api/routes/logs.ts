@@ -1,0 +1,60 @@
+// Logs of tasks and jobs, as they stand or followed until the end.
+
+import { jobParams } from "../../protocol/api/jobs.ts"
+import { taskParams } from "../../protocol/api/runs.ts"
+import { jobLogQuery, logLine, logQuery } from "../../protocol/api/streams.ts"
+import { findTask } from "../find-task.ts"
+import { NDJSON_TYPE, SSE_TYPE } from "../log-format.ts"
+import { followJob, followTask, jobLog, presentLog } from "../log-source.ts"
+import { followLog, sendLog } from "../log-stream.ts"
+import { route, STREAMED } from "../route.ts"
+import { findJob } from "./jobs.ts"
+import { findRun } from "./runs.ts"
+
+const TAG = "logs"
+
+const LOG = {
+  200: {
+    about: "The log: raw, or by Accept as JSON lines or events of LogLine. X-Ork-Next-Offset tells where to go on.",
+    types: ["text/plain", NDJSON_TYPE, SSE_TYPE],
+    lines: logLine,
+  },
+}
+
+export const logRoutes = [
+  route({
+    method: "GET",
+    path: "/runs/{id}/tasks/{name}/logs",
+    tag: TAG,
+    summary: "What a task wrote",
+    scope: "read",
+    params: taskParams,
+    query: logQuery,
+    answers: LOG,
+    async handle({ params, query, request, reply, api }) {
+      const task = await findTask(api, await findRun(api, params.id), params.name, query)
+      const asked = { api, request, reply, offset: query.offset ?? 0 }
+      const present = await presentLog(api, task, query.attempt)
+      if (query.follow === true) await followLog(asked, followTask(api, task, query.attempt))
+      else await sendLog(asked, present)
+      return STREAMED
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs/{job_id}/logs",
+    tag: TAG,
+    summary: "What the latest attempt of a job wrote",
+    scope: "read",
+    params: jobParams,
+    query: jobLogQuery,
+    answers: LOG,
+    async handle({ params, query, request, reply, api }) {
+      const job = await findJob(api, params.job_id)
+      const asked = { api, request, reply, offset: query.offset ?? 0 }
+      if (query.follow === true) await followLog(asked, followJob(api, job))
+      else await sendLog(asked, jobLog(api, job))
+      return STREAMED
+    },
+  }),
+]

@@ -1,0 +1,157 @@
+// Runs: list, look at, cancel, retry, pause, remove.
+
+import type { RunId } from "../../core/ids.ts"
+import { runEnded } from "../../core/status.ts"
+import { removeRunFiles } from "../../engine/engine.ts"
+import { explainQuery, explanations, retryBody, retryPlan, run, runList, runParams, runQuery } from "../../protocol/api/runs.ts"
+import { runShape } from "../../protocol/shapes.ts"
+import type { RunRow } from "../../store/store.ts"
+import { pageOf, parsePlace, placeCursor } from "../cursors.ts"
+import { conflict, notFound } from "../errors.ts"
+import type { Api } from "../ports.ts"
+import { route } from "../route.ts"
+
+const TAG = "runs"
+const ROWS_PER_REMOVAL = 1000
+
+export const findRun = async (api: Api, id: string): Promise<RunRow> => {
+  const found = await api.store.getRun(id as RunId)
+  if (found === null) throw notFound(`there is no run ${id}`)
+  return found
+}
+
+const shown = async (api: Api, id: string) => runShape(await findRun(api, id))
+
+export const runRoutes = [
+  route({
+    method: "GET",
+    path: "/runs",
+    tag: TAG,
+    summary: "Runs, newest first",
+    scope: "read",
+    query: runQuery,
+    answers: { 200: { about: "A page of runs", schema: runList } },
+    async handle({ query: { limit, cursor, workflow, status, trigger, created_after, created_before }, api }) {
+      const rows = await api.store.listRuns({
+        limit: limit + 1,
+        ...(cursor !== undefined && { before: parsePlace(cursor) }),
+        ...(workflow !== undefined && { workflow }),
+        ...(status !== undefined && { status }),
+        ...(trigger !== undefined && { trigger }),
+        ...(created_after !== undefined && { createdAfter: created_after }),
+        ...(created_before !== undefined && { createdBefore: created_before }),
+      })
+      return { status: 200, body: pageOf(rows, limit, runShape, placeCursor) }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/runs/{id}",
+    tag: TAG,
+    summary: "A run, with its tasks counted by status",
+    scope: "read",
+    params: runParams,
+    answers: { 200: { about: "The run", schema: run } },
+    async handle({ params, api }) {
+      return { status: 200, body: await shown(api, params.id) }
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: "/runs/{id}",
+    tag: TAG,
+    summary: "Removes a run that has ended, with its tasks, logs and outputs",
+    scope: "admin",
+    params: runParams,
+    answers: { 204: { about: "Removed" } },
+    errors: [409],
+    audit: "run.remove",
+    async handle({ params, api }) {
+      const found = await findRun(api, params.id)
+      if (!runEnded(found.status) || found.hooksLeft > 0) {
+        throw conflict(`run ${found.id} has not ended; cancel it first`)
+      }
+      // Objects first: a run without its logs can be removed again, logs without their run would stay for ever.
+      await api.objects.deletePrefix(`runs/${found.id}/`)
+      await removeRunFiles(api.config.dataDir, found.id)
+      while (!(await api.store.removeRun(found.id, ROWS_PER_REMOVAL)));
+      return { status: 204 }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/runs/{id}/explain",
+    tag: TAG,
+    summary: "Why what waits, waits, and what failed or was skipped, did so",
+    scope: "read",
+    needs: "explain",
+    params: runParams,
+    query: explainQuery,
+    answers: { 200: { about: "One sentence for each task", schema: explanations } },
+    async handle({ params, query, api }) {
+      const found = await findRun(api, params.id)
+      return { status: 200, body: { items: await api.parts.explain!(found.id, query.task) } }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/runs/{id}/cancel",
+    tag: TAG,
+    summary: "Cancels a run: pending tasks at once, running ones when their processes are dead",
+    scope: "trigger",
+    params: runParams,
+    answers: { 202: { about: "It is being cancelled", schema: run } },
+    errors: [409],
+    audit: "run.cancel",
+    async handle({ params, api }) {
+      await api.engine.cancel(params.id as RunId)
+      return { status: 202, body: await shown(api, params.id) }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/runs/{id}/retry",
+    tag: TAG,
+    summary: "Failed, skipped and cancelled tasks again; or one task and all below it",
+    scope: "trigger",
+    params: runParams,
+    body: { schema: retryBody },
+    answers: {
+      200: { about: "With `plan`: what would run again", schema: retryPlan },
+      202: { about: "It goes on", schema: run },
+    },
+    errors: [409],
+    audit: "run.retry",
+    async handle({ params, body, api }) {
+      const request = body.from === undefined ? {} : { from: body.from }
+      const id = params.id as RunId
+      if (body.plan === true) {
+        const { again, kept } = await api.engine.planRetry(id, request)
+        return { status: 200, body: { again, kept }, details: "plan only" }
+      }
+      await api.engine.retry(id, request)
+      return {
+        status: 202,
+        body: await shown(api, params.id),
+        ...(body.from !== undefined && { details: `from ${body.from}` }),
+      }
+    },
+  }),
+  ...(["pause", "resume"] as const).map((verb) =>
+    route({
+      method: "POST",
+      path: `/runs/{id}/${verb}`,
+      tag: TAG,
+      summary: verb === "pause" ? "Starts no further task of the run" : "Lets the run go on",
+      scope: "trigger",
+      params: runParams,
+      answers: { 200: { about: "The run", schema: run } },
+      errors: [409],
+      audit: `run.${verb}`,
+      async handle({ params, api }) {
+        await api.engine.pause(params.id as RunId, verb === "pause")
+        return { status: 200, body: await shown(api, params.id) }
+      },
+    }),
+  ),
+]

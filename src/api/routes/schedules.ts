@@ -1,0 +1,35 @@
+// Schedules of all deployed workflows with their next ticks.
+
+import { scheduleList, scheduleQuery } from "../../protocol/api/workflows.ts"
+import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
+import { route } from "../route.ts"
+import { scheduleShape } from "../shapes.ts"
+
+export const scheduleRoutes = [
+  route({
+    method: "GET",
+    path: "/schedules",
+    tag: "schedules",
+    summary: "Schedules, with the next five ticks of each",
+    scope: "read",
+    query: scheduleQuery,
+    answers: { 200: { about: "A page of schedules", schema: scheduleList } },
+    async handle({ query: { limit, cursor, workflow }, api }) {
+      const rows = await api.store.listSchedules({
+        limit: limit + 1,
+        ...(workflow !== undefined && { workflow }),
+        ...(cursor !== undefined && { after: parseNumber("s", cursor) }),
+      })
+      const now = api.clock.now()
+      return {
+        status: 200,
+        body: pageOf(
+          rows,
+          limit,
+          (row) => scheduleShape(row, now),
+          (row) => numberCursor("s", row.id),
+        ),
+      }
+    },
+  }),
+]

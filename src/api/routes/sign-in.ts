@@ -1,0 +1,57 @@
+// How a browser signs in: by a link that works once, or with a key. Both give a session cookie.
+
+import { signInBody, tokenQuery } from "../../protocol/api/service.ts"
+import { ApiError } from "../errors.ts"
+import { route } from "../route.ts"
+import { setCookie } from "../sign-ins.ts"
+
+const TAG = "signing in"
+
+export const signInRoutes = [
+  route({
+    method: "GET",
+    path: "/ui/sign-in",
+    tag: TAG,
+    summary: "Exchanges the token of a sign-in link for a session cookie, once",
+    scope: null,
+    query: tokenQuery,
+    answers: { 303: { about: "Signed in; goes on to the web page" } },
+    errors: [401, 429],
+    handle({ query, request, api }) {
+      api.auth.check(request.ip)
+      const subject = api.signIns.redeem(query.token)
+      if (subject === null) {
+        api.auth.failed(request.ip)
+        throw new ApiError("UNAUTHORIZED", "this link has been used or is too old; `ork serve` prints a new one when it starts")
+      }
+      const cookie = setCookie(api.signIns.session(subject), request.protocol === "https")
+      return { status: 303, headers: { location: "/ui/", "set-cookie": cookie, "referrer-policy": "no-referrer" } }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/ui/sign-in",
+    tag: TAG,
+    summary: "Exchanges an API key for a session cookie",
+    scope: null,
+    body: { schema: signInBody, required: true },
+    answers: { 204: { about: "Signed in" } },
+    errors: [401, 429],
+    async handle({ body, request, api }) {
+      const subject = await api.auth.subjectOf(request.ip, body.key)
+      const cookie = setCookie(api.signIns.session(subject), request.protocol === "https")
+      return { status: 204, headers: { "set-cookie": cookie } }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/ui/sign-out",
+    tag: TAG,
+    summary: "Ends the session of this browser",
+    scope: null,
+    answers: { 204: { about: "Signed out" } },
+    handle({ request }) {
+      return { status: 204, headers: { "set-cookie": setCookie(null, request.protocol === "https") } }
+    },
+  }),
+]

@@ -1,0 +1,41 @@
+// Every route, in the order in which the document shows them.
+
+import type { ApiParts } from "../ports.ts"
+import type { Route } from "../route.ts"
+import { auditRoutes } from "./audit.ts"
+import { eventRoutes } from "./events.ts"
+import { healthRoutes } from "./health.ts"
+import { hookRoutes } from "./hooks.ts"
+import { jobRoutes } from "./jobs.ts"
+import { keyRoutes } from "./keys.ts"
+import { logRoutes } from "./logs.ts"
+import { queueRoutes } from "./queues.ts"
+import { runRoutes } from "./runs.ts"
+import { scheduleRoutes } from "./schedules.ts"
+import { signInRoutes } from "./sign-in.ts"
+import { statsRoutes } from "./stats.ts"
+import { taskRoutes } from "./tasks.ts"
+import { workerRoutes } from "./workers.ts"
+import { workflowRoutes } from "./workflows.ts"
+
+export const ROUTES: readonly Route[] = [
+  ...workflowRoutes,
+  ...runRoutes,
+  ...taskRoutes,
+  ...logRoutes,
+  ...eventRoutes,
+  ...jobRoutes,
+  ...queueRoutes,
+  ...scheduleRoutes,
+  ...workerRoutes,
+  ...hookRoutes,
+  ...keyRoutes,
+  ...auditRoutes,
+  ...statsRoutes,
+  ...healthRoutes,
+  ...signInRoutes,
+]
+
+/** Without the routes of parts that the server lacks. */
+export const routesFor = (parts: ApiParts): Route[] =>
+  ROUTES.filter((route) => route.needs === undefined || parts[route.needs] !== undefined)

@@ -1,0 +1,94 @@
+// Tasks of a run: every instance with its attempts; one instance again; one marked by hand.
+
+import { markBody, instanceQuery, run, task, taskList, taskParams, taskQuery, runParams } from "../../protocol/api/runs.ts"
+import { strict } from "../../protocol/api/common.ts"
+import { runShape } from "../../protocol/shapes.ts"
+import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
+import { findTask, shownTask } from "../find-task.ts"
+import { route } from "../route.ts"
+import { findRun } from "./runs.ts"
+
+const TAG = "tasks"
+const instance = strict({ ...instanceQuery })
+
+export const taskRoutes = [
+  route({
+    method: "GET",
+    path: "/runs/{id}/tasks",
+    tag: TAG,
+    summary: "Every instance of a run's tasks, with its attempts",
+    scope: "read",
+    params: runParams,
+    query: taskQuery,
+    answers: { 200: { about: "A page of tasks", schema: taskList } },
+    async handle({ params, query: { limit, cursor, name }, api }) {
+      const found = await findRun(api, params.id)
+      const rows = await api.store.listTasks({
+        runId: found.id,
+        limit: limit + 1,
+        ...(name !== undefined && { name }),
+        ...(cursor !== undefined && { after: parseNumber("t", cursor) }),
+      })
+      const page = pageOf(
+        rows,
+        limit,
+        (row) => shownTask(api, found, row),
+        (row) => numberCursor("t", row.row),
+      )
+      return { status: 200, body: { ...page, items: await Promise.all(page.items) } }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/runs/{id}/tasks/{name}",
+    tag: TAG,
+    summary: "One instance of a task",
+    scope: "read",
+    params: taskParams,
+    query: instance,
+    answers: { 200: { about: "The task", schema: task } },
+    async handle({ params, query, api }) {
+      const found = await findRun(api, params.id)
+      return { status: 200, body: await shownTask(api, found, await findTask(api, found, params.name, query)) }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/runs/{id}/tasks/{name}/retry",
+    tag: TAG,
+    summary: "One instance again, and all below it",
+    scope: "trigger",
+    params: taskParams,
+    query: instance,
+    answers: { 202: { about: "The run goes on", schema: run } },
+    errors: [409],
+    audit: "task.retry",
+    async handle({ params, query, api }) {
+      const found = await findRun(api, params.id)
+      const { name, path } = await findTask(api, found, params.name, query)
+      await api.engine.retry(found.id, path === "" ? { from: name } : { instance: { task: name, path } })
+      return { status: 202, body: runShape(await findRun(api, params.id)) }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/runs/{id}/tasks/{name}/mark",
+    tag: TAG,
+    summary: "Says by hand how a task ended",
+    scope: "admin",
+    needs: "mark",
+    params: taskParams,
+    query: instance,
+    body: { schema: markBody, required: true },
+    answers: { 200: { about: "The task", schema: task } },
+    errors: [409],
+    audit: "task.mark",
+    async handle({ params, query, body, api }) {
+      const found = await findRun(api, params.id)
+      const { name, path } = await findTask(api, found, params.name, query)
+      await api.parts.mark!({ runId: found.id, task: name, path, ...body })
+      const marked = await findTask(api, found, params.name, query)
+      return { status: 200, body: await shownTask(api, found, marked), details: `${body.status}: ${body.reason}` }
+    },
+  }),
+]

@@ -1,0 +1,263 @@
+// Workflows: deploy, look at, trigger, pause. A definition that comes over the API has no files with it, so it may name none.
+
+import { bindParams } from "../../core/params.ts"
+import type { Problem } from "../../core/problems.ts"
+import type { CompiledWorkflow } from "../../core/workflow.ts"
+import { newRunId } from "../../core/ids.ts"
+import type { JsonObject } from "../../core/json.ts"
+import { newRun, run } from "../../protocol/api/runs.ts"
+import {
+  backfill,
+  backfillBody,
+  pageQuery,
+  validation,
+  versionList,
+  workflow,
+  workflowList,
+  workflowParams,
+  workflowQuery,
+} from "../../protocol/api/workflows.ts"
+import { parseDefinition, type ParsedDefinition } from "../../protocol/parse.ts"
+import { runShape } from "../../protocol/shapes.ts"
+import type { WorkflowRow } from "../../store/catalog.ts"
+import { nameCursor, numberCursor, pageOf, parseName, parseNumber } from "../cursors.ts"
+import { conflict, invalid, invalidField, notFound } from "../errors.ts"
+import type { Api } from "../ports.ts"
+import { route, type TextBody } from "../route.ts"
+import { versionShape, workflowShape, workflowSummaryShape } from "../shapes.ts"
+import { ticksAfter } from "../ticks.ts"
+
+const TAG = "workflows"
+const LAST_RUNS = 5
+
+const DEFINITION = {
+  text: ["application/json", "application/yaml"],
+  example: "name: hello\ntasks:\n  hello:\n    command: echo hello\n",
+} as const
+
+export const findWorkflow = async (api: Api, name: string): Promise<WorkflowRow> => {
+  const found = await api.store.getWorkflow(name)
+  if (found === null) throw notFound(`there is no workflow ${name}; GET /workflows lists those that there are`)
+  return found
+}
+
+const fileProblems = (compiled: CompiledWorkflow): Problem[] => [
+  ...compiled.nodes
+    .filter((node) => node.file !== undefined)
+    .map((node) => ({
+      path: `tasks.${node.name}.file`,
+      message: "a definition sent over the API has no files with it; use `ork deploy`",
+    })),
+  ...(compiled.include.length > 0
+    ? [{ path: "include", message: "a definition sent over the API has no files with it; use `ork deploy`" }]
+    : []),
+]
+
+const parse = ({ text, type }: TextBody): ParsedDefinition => {
+  const parsed = parseDefinition(text, { format: type === "application/json" ? "json" : "yaml" })
+  const files = parsed.ok ? fileProblems(parsed.workflow) : []
+  return files.length > 0 ? { ok: false, problems: files } : parsed
+}
+
+export const workflowRoutes = [
+  route({
+    method: "GET",
+    path: "/workflows",
+    tag: TAG,
+    summary: "Deployed workflows by name, with their last runs and next tick",
+    scope: "read",
+    query: workflowQuery,
+    answers: { 200: { about: "A page of workflows", schema: workflowList } },
+    async handle({ query: { limit, cursor, search, tag }, api }) {
+      const rows = await api.store.listWorkflows({
+        limit: limit + 1,
+        runs: LAST_RUNS,
+        ...(cursor !== undefined && { after: parseName("w", cursor) }),
+        ...(search !== undefined && { search }),
+        ...(tag !== undefined && { tag }),
+      })
+      return { status: 200, body: pageOf(rows, limit, workflowSummaryShape, (row) => nameCursor("w", row.workflow.name)) }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/workflows",
+    tag: TAG,
+    summary: "Deploys a definition; with If-None-Match: * only under a new name",
+    scope: "admin",
+    body: DEFINITION,
+    answers: {
+      200: { about: "The same as before, or a new version", schema: workflow },
+      201: { about: "New", schema: workflow },
+    },
+    errors: [409],
+    audit: "workflow.deploy",
+    async handle({ body, request, api }) {
+      const parsed = parse(body)
+      if (!parsed.ok) throw invalid(parsed.problems)
+      const { name } = parsed.workflow
+      const onlyNew = request.headers["if-none-match"] === "*"
+      if (onlyNew && (await api.store.getWorkflow(name)) !== null) throw conflict(`there is a workflow ${name} already`)
+      const { workflow: compiled, hash, source } = parsed
+      const stored = await api.store.putWorkflow({ compiled, hash, source, deploy: true })
+      api.wake()
+      return {
+        status: stored.outcome === "new" ? 201 : 200,
+        body: workflowShape(await findWorkflow(api, name)),
+        headers: { location: `/api/v1/workflows/${name}` },
+        target: name,
+        details: `version ${stored.version}`,
+      }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/workflows/validate",
+    tag: TAG,
+    summary: "Compiles a definition and tells every problem; stores nothing",
+    scope: "read",
+    body: DEFINITION,
+    answers: { 200: { about: "What is wrong with it, if anything", schema: validation } },
+    handle({ body }) {
+      const parsed = parse(body)
+      return {
+        status: 200,
+        body: parsed.ok
+          ? { valid: true, problems: [], name: parsed.workflow.name, tasks: parsed.workflow.nodes.map((node) => node.name) }
+          : { valid: false, problems: parsed.problems, name: null, tasks: [] },
+      }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/workflows/{name}",
+    tag: TAG,
+    summary: "A workflow with its definition, params and graph",
+    scope: "read",
+    params: workflowParams,
+    answers: { 200: { about: "The workflow", schema: workflow } },
+    async handle({ params, api }) {
+      return { status: 200, body: workflowShape(await findWorkflow(api, params.name)) }
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: "/workflows/{name}",
+    tag: TAG,
+    summary: "Removes a workflow and its schedules; its runs stay",
+    scope: "admin",
+    params: workflowParams,
+    answers: { 204: { about: "Removed" } },
+    audit: "workflow.remove",
+    async handle({ params, api }) {
+      if (!(await api.store.removeWorkflow(params.name))) throw notFound(`there is no workflow ${params.name}`)
+      return { status: 204 }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/workflows/{name}/versions",
+    tag: TAG,
+    summary: "The versions of a workflow, newest first",
+    scope: "read",
+    params: workflowParams,
+    query: pageQuery,
+    answers: { 200: { about: "A page of versions", schema: versionList } },
+    async handle({ params: { name }, query: { limit, cursor }, api }) {
+      await findWorkflow(api, name)
+      const before = cursor === undefined ? {} : { before: parseNumber("v", cursor) }
+      const rows = await api.store.listVersions({ name, limit: limit + 1, ...before })
+      return { status: 200, body: pageOf(rows, limit, versionShape, (row) => numberCursor("v", row.version)) }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/workflows/{name}/runs",
+    aliases: ["/workflows/{name}/run"],
+    tag: TAG,
+    summary: "Triggers a run; the same idempotency key (or Idempotency-Key header) again gives the first run",
+    scope: "trigger",
+    params: workflowParams,
+    body: { schema: newRun },
+    answers: {
+      200: { about: "The run that the idempotency key had made before", schema: run },
+      201: { about: "The new run", schema: run },
+    },
+    audit: "run.create",
+    async handle({ params, body, request, api }) {
+      const found = await findWorkflow(api, params.name)
+      const bound = bindParams(found.compiled, body.params === undefined ? {} : { values: body.params as JsonObject })
+      if (!bound.ok) throw invalid(bound.problems)
+      const id = newRunId(api.clock.now(), api.random.hex128())
+      const made = await api.engine.trigger({
+        id,
+        workflowId: found.id,
+        versionId: found.versionId,
+        trigger: "manual",
+        params: bound.params,
+        priority: body.priority ?? null,
+        logicalDate: body.logical_date ?? null,
+        idempotencyKey: body.idempotency_key ?? keyHeader(request.headers["idempotency-key"]),
+        workingDir: null,
+      })
+      return {
+        status: made.id === id ? 201 : 200,
+        body: runShape(made),
+        headers: { location: `/api/v1/runs/${made.id}` },
+        target: made.id,
+      }
+    },
+  }),
+  ...(["pause", "resume"] as const).map((verb) =>
+    route({
+      method: "POST",
+      path: `/workflows/{name}/${verb}`,
+      tag: TAG,
+      summary: verb === "pause" ? "Lets the schedules of a workflow rest" : "Lets them go on",
+      scope: "admin",
+      params: workflowParams,
+      answers: { 200: { about: "The workflow", schema: workflow } },
+      audit: `workflow.${verb}`,
+      async handle({ params: { name }, api }) {
+        const { schedules } = (await findWorkflow(api, name)).compiled
+        const now = api.clock.now()
+        const nextAt = schedules.map((spec) => ticksAfter(spec, now, 1)[0] ?? null)
+        if (!(await api.store.setWorkflowPaused({ name, paused: verb === "pause", nextAt }))) {
+          throw notFound(`there is no workflow ${name}`)
+        }
+        api.wake()
+        return { status: 200, body: workflowShape(await findWorkflow(api, name)) }
+      },
+    }),
+  ),
+  route({
+    method: "POST",
+    path: "/workflows/{name}/backfill",
+    tag: TAG,
+    summary: "One run for each tick of the schedule in a range; with `plan` only the ticks",
+    scope: "trigger",
+    needs: "backfill",
+    params: workflowParams,
+    body: { schema: backfillBody, required: true },
+    answers: { 200: { about: "The ticks, and the runs that were made", schema: backfill } },
+    errors: [409],
+    audit: "workflow.backfill",
+    async handle({ params, body, api }) {
+      if (body.to <= body.from) throw invalidField("to", "must be later than from")
+      const made = await api.parts.backfill!({
+        workflow: params.name,
+        from: body.from,
+        to: body.to,
+        plan: body.plan ?? false,
+        maxActiveRuns: body.max_active_runs ?? null,
+      })
+      return { status: 200, body: made, details: `${made.runs.length} runs of ${made.ticks.length} ticks` }
+    },
+  }),
+]
+
+const keyHeader = (header: string | string[] | undefined): string | null => {
+  if (typeof header !== "string" || header === "") return null
+  if (header.length > 255) throw invalidField("Idempotency-Key", "must be at most 255 characters")
+  return header
+}
