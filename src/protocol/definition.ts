@@ -2,8 +2,9 @@
 // expressions, durations, names) is the compiler's. The static type is core/definition.ts.
 
 import { z } from "zod"
+import type { TaskDefinition, WorkflowDefinition } from "../core/definition.ts"
 import { nearest } from "../core/nearest.ts"
-import { HOOK_EVENTS, RUN_WHEN } from "../core/workflow.ts"
+import { RUN_WHEN } from "../core/workflow.ts"
 
 /** What people write out of habit from elsewhere. */
 const HABITS: Readonly<Record<string, string>> = {
@@ -139,7 +140,7 @@ const taskFields = {
     .optional(),
   worker: text.optional(),
   priority: priority.optional(),
-}
+} satisfies Record<Exclude<keyof TaskDefinition, "tasks">, z.ZodType>
 
 const { depends_on: _, ...defaultFields } = taskFields
 
@@ -170,7 +171,7 @@ const notify = strict({
   slack: text.optional(),
 })
 
-const hooks = Object.fromEntries(HOOK_EVENTS.map((hook) => [hook, z.array(taskSchema).optional()]))
+const hook = z.array(taskSchema).optional()
 
 export const workflowSchema = strict({
   name: text,
@@ -192,6 +193,9 @@ export const workflowSchema = strict({
   env: env.optional(),
   include: z.array(text).optional(),
   defaults: strict(defaultFields).optional(),
-  ...hooks,
+  on_success: hook,
+  on_failure: hook,
+  on_cancel: hook,
+  on_exit: hook,
   tasks: record(taskSchema),
-})
+} satisfies Record<keyof WorkflowDefinition, z.ZodType>)

@@ -191,12 +191,15 @@ interface EnvLayer {
   path: Path
 }
 
-/** The task's own fields win; `env`, `retry` and `resources` are merged name by name. A group takes what suits a group. */
+/**
+ * The task's own fields win; `env`, `retry` and `resources` are merged name by name. A group takes what suits a group, but no
+ * `timeout`: that one is meant for each attempt of the tasks in it.
+ */
 const withDefaults = (own: TaskDefinition, defaults: Partial<TaskDefinition>): TaskDefinition => {
   const taken =
     own.tasks === undefined
       ? defaults
-      : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_FIELDS.has(field) && field !== "env"))
+      : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_FIELDS.has(field) && field !== "timeout"))
   const merged: TaskDefinition = { ...taken, ...own }
   if (own.tasks !== undefined) {
     // The env of a group is that of the tasks in it.
