@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest"
 import { nativeHelper } from "./native.ts"
 
 const available = "path" in (await nativeHelper())
-if (!available) console.error("SKIPPED: tests of compiling the spawn helper: there is no C compiler here")
+if (!available) process.stderr.write("SKIPPED: tests of compiling the spawn helper: there is no C compiler here\n")
 
 const withFolder = async (body: (folder: string) => Promise<void>): Promise<void> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-native-"))
