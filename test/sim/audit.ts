@@ -1,0 +1,122 @@
+// The database recounted: whatever it counts (edges, children, slots, tasks of a run) equals what its rows say.
+
+import type { BookLimit, BookTask } from "./books.ts"
+import { endOf, hasEnded, isLive } from "./model.ts"
+import { Violation } from "./trace.ts"
+import { checkCounts } from "./verify.ts"
+import type { World } from "./world.ts"
+
+export const audit = (world: World): void => {
+  const runs = world.books.runs()
+  const rows = world.books.openTasks()
+  const byRun = Map.groupBy(rows, (row) => row.run_seq)
+  for (const run of runs) {
+    const own = byRun.get(run.seq) ?? []
+    if (run.status === "pending") continue
+    if (run.status !== "running" && run.hooks_left === 0) continue
+    checkCounts({ world, run, rows: own })
+    const label = world.labelOf(run.id)
+    if (run.cancelling === null && run.status === "running") checkEdges(world, run.workflow, label, own)
+    checkChildren(label, own)
+  }
+  checkLimits(world, rows)
+  checkActive(world)
+}
+
+const checkEdges = (world: World, workflow: string, label: string, rows: BookTask[]): void => {
+  const top = new Map(rows.filter((row) => row.parent_id === null).map((row) => [row.node, row]))
+  for (const row of top.values()) {
+    if (row.status !== "pending" || row.hook === 1) continue
+    const { name, upstream } = world.simOf(workflow, row.node).node
+    const above = upstream.map((up) => top.get(up)!)
+    const ends = above.filter(hasEnded).map(endOf)
+    const count = (end: string): number => ends.filter((one) => one === end).length
+    const wanted = [above.length - ends.length, count("failed"), count("unmet"), count("waived")]
+    const found = [row.upstream_left, row.up_failed, row.up_unmet, row.up_waived]
+    if (wanted.join() === found.join()) continue
+    throw new Violation("edges are counted once", `${label}/${name} has ${found.join(" ")}, not ${wanted.join(" ")}`)
+  }
+}
+
+const checkChildren = (label: string, rows: BookTask[]): void => {
+  const children = Map.groupBy(
+    rows.filter((row) => row.parent_id !== null),
+    (row) => row.parent_id,
+  )
+  for (const row of rows) {
+    if (row.kind === "task" || row.children_total === null || hasEnded(row)) continue
+    const own = (children.get(row.id) ?? []).filter((child) => Number(child.path) < row.expanded)
+    const left = row.children_total - own.filter(hasEnded).length
+    const failed = own.filter((child) => child.status === "failed" || child.status === "cancelled").length
+    if (left === row.children_left && failed === row.children_failed) continue
+    const told = `node ${row.node} of ${label} has ${row.children_left} left, ${row.children_failed} failed`
+    throw new Violation("instances are counted once", `${told}; recounted ${left}, ${failed}`)
+  }
+}
+
+const idsOf = (row: BookTask): number[] => (row.limits === null ? [] : (JSON.parse(row.limits) as number[]))
+
+const isReady = (row: BookTask): boolean =>
+  row.status === "pending" &&
+  row.attempt_id === null &&
+  row.upstream_left === 0 &&
+  row.parked === null &&
+  row.available_at === null
+
+const checkLimits = (world: World, rows: BookTask[]): void => {
+  const limits = new Map(world.books.limits().map((limit) => [limit.id, limit]))
+  const used = new Map<number, number>()
+  const promised = new Set<number>()
+  for (const row of rows) {
+    if (isLive(row) && row.kind === "task") for (const id of idsOf(row)) used.set(id, (used.get(id) ?? 0) + 1)
+    if (isReady(row)) for (const id of idsOf(row)) promised.add(id)
+  }
+  for (const limit of limits.values()) {
+    const wanted = used.get(limit.id) ?? 0
+    if (limit.used !== wanted) throw new Violation("slots are counted once", `${told(limit)}, but ${wanted} are live`)
+    if (limit.used > limit.cap) throw new Violation("limits are kept", told(limit))
+  }
+  for (const row of rows) {
+    if (row.parked === null || row.parked === 0) continue
+    const limit = limits.get(row.parked)!
+    if (limit.used >= limit.cap || promised.has(limit.id)) continue
+    throw new Violation("no slot stays idle", `row ${row.id} is parked under ${told(limit)} and nothing will wake it`)
+  }
+}
+
+const told = (limit: BookLimit): string => `${limit.key} with ${limit.used} of ${limit.cap} used`
+
+/** Runs that a user retried are let in whatever the number. */
+const checkActive = (world: World): void => {
+  const active = new Map<string, number>()
+  for (const run of world.books.runs()) {
+    if (run.status !== "running" || world.freshNodes(run.id) !== null) continue
+    active.set(run.workflow, (active.get(run.workflow) ?? 0) + 1)
+  }
+  for (const [name, count] of active) {
+    const max = world.workflowOf(name).compiled.maxActiveRuns
+    if (max !== undefined && count > max) throw new Violation("limits are kept", `${count} runs of ${name} with ${max} allowed`)
+  }
+}
+
+/** At a point where nothing is under way: what could run, runs. */
+export const checkIdle = (world: World): void => {
+  if (world.wakes > 0) return
+  const lives = world.lives.filter((life) => life.alive && life.started)
+  const shared = world.scenario.engines.filter((engine) => engine.privateRun === null).length
+  const ready = world.books.ready()
+  for (const life of lives) {
+    const spec = world.scenario.engines[life.engine]!
+    if (life.calls > 0 || life.failing || life.draining || (life.holder !== null && world.deadHolders.has(life.holder)))
+      continue
+    if (spec.privateRun === null && shared > 1) continue
+    const own = spec.privateRun === null ? null : world.runIdOf(spec.privateRun)
+    const mine = ready.filter((row) => (own === null ? row.private === 0 : row.run_id === own))
+    const busy = [...world.witness.live].filter((attempt) => attempt.incarnation === life).length
+    const waiting = mine.find((row) => row.lane.endsWith("g") || busy < spec.concurrency)
+    if (waiting !== undefined) {
+      const free = `${life.name} has ${spec.concurrency - busy} free slots`
+      throw new Violation("no slot stays idle", `row ${waiting.id} in ${waiting.lane} is ready and ${free}`)
+    }
+  }
+}

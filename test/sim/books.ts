@@ -1,0 +1,168 @@
+// The database as it stands, read beside the store by statements of the simulation's own.
+
+import { DatabaseSync, type StatementSync } from "node:sqlite"
+import type { Json } from "../../src/core/json.ts"
+import type { RunStatus, SkipKind, TaskStatus } from "../../src/core/status.ts"
+
+export interface BookRun {
+  seq: number
+  id: string
+  workflow: string
+  status: RunStatus
+  open: number
+  failed: number
+  hooks_left: number
+  tasks_total: number
+  tasks_success: number
+  tasks_failed: number
+  tasks_skipped: number
+  tasks_cancelled: number
+  paused: number
+  cancelling: "cancel" | "timeout" | null
+  params: string
+  private: number
+  idempotency_key: string | null
+  started_at: string | null
+  finished_at: string | null
+  error: string | null
+}
+
+export interface BookTask {
+  id: number
+  run_seq: number
+  node: number
+  path: string
+  kind: "task" | "fan" | "group"
+  hook: number
+  status: TaskStatus
+  skip: SkipKind | null
+  upstream_left: number
+  up_failed: number
+  up_unmet: number
+  up_waived: number
+  lane: string
+  priority: number
+  parked: number | null
+  limits: string | null
+  attempt: number
+  failures: number
+  losses: number
+  attempt_id: string | null
+  holder: number | null
+  available_at: string | null
+  parent_id: number | null
+  item: string | null
+  output: string | null
+  output_key: string | null
+  error: string | null
+  outcome: string | null
+  finished_at: string | null
+  children_total: number | null
+  children_left: number | null
+  children_failed: number
+  expanded: number
+}
+
+export interface BookLimit {
+  id: number
+  key: string
+  cap: number
+  used: number
+}
+
+export interface BookAttempt {
+  attempt: number
+  attempt_id: string
+  state: string
+}
+
+const RUN = "SELECT r.*, w.name AS workflow FROM runs r JOIN workflows w ON w.id = r.workflow_id"
+const READY =
+  "t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_left = 0 AND t.parked IS NULL AND t.available_at IS NULL"
+
+export class Books {
+  readonly #db: DatabaseSync
+  readonly #statements = new Map<string, StatementSync>()
+
+  constructor(path: string) {
+    this.#db = new DatabaseSync(path, { readOnly: true })
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+
+  #all<T>(sql: string, ...values: (string | number)[]): T[] {
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      statement = this.#db.prepare(sql)
+      this.#statements.set(sql, statement)
+    }
+    return statement.all(...values) as unknown as T[]
+  }
+
+  runs(): BookRun[] {
+    return this.#all(`${RUN} ORDER BY r.seq`)
+  }
+
+  run(id: string): BookRun | undefined {
+    return this.#all<BookRun>(`${RUN} WHERE r.id = ?`, id)[0]
+  }
+
+  /** Runs that have not ended, or whose hooks have not. */
+  unfinished(): number {
+    const sql = "SELECT count(*) AS n FROM runs WHERE status IN ('pending', 'running') OR hooks_left > 0"
+    return this.#all<{ n: number }>(sql)[0]!.n
+  }
+
+  tasksOf(runSeq: number): BookTask[] {
+    return this.#all("SELECT * FROM tasks WHERE run_seq = ? ORDER BY id", runSeq)
+  }
+
+  /** Every row of the runs that have not ended. */
+  openTasks(): BookTask[] {
+    return this.#all(
+      `SELECT t.* FROM tasks t JOIN runs r ON r.seq = t.run_seq
+       WHERE r.status IN ('pending', 'running') OR r.hooks_left > 0 ORDER BY t.id`,
+    )
+  }
+
+  task(runSeq: number, node: number, path: string): BookTask | undefined {
+    return this.#all<BookTask>("SELECT * FROM tasks WHERE run_seq = ? AND node = ? AND path = ?", runSeq, node, path)[0]
+  }
+
+  taskByRow(row: number): BookTask | undefined {
+    return this.#all<BookTask>("SELECT * FROM tasks WHERE id = ?", row)[0]
+  }
+
+  instances(containerRow: number): BookTask[] {
+    return this.#all("SELECT * FROM tasks WHERE parent_id = ? ORDER BY id", containerRow)
+  }
+
+  attempts(row: number): BookAttempt[] {
+    return this.#all("SELECT attempt, attempt_id, state FROM attempts WHERE task_id = ? ORDER BY attempt", row)
+  }
+
+  limits(): BookLimit[] {
+    return this.#all("SELECT * FROM limits ORDER BY id")
+  }
+
+  /** Rows that could be taken now, of runs that are neither paused nor being cancelled. */
+  ready(): (BookTask & { private: number; run_id: string })[] {
+    return this.#all(
+      `SELECT t.*, r.private, r.id AS run_id FROM tasks t JOIN runs r ON r.seq = t.run_seq
+       WHERE ${READY} AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1) ORDER BY t.id`,
+    )
+  }
+
+  /** Retries that should have been made ready before `iso`. */
+  overdue(iso: string): BookTask[] {
+    return this.#all("SELECT * FROM tasks WHERE status = 'pending' AND available_at < ?", iso)
+  }
+
+  holders(): { seq: number; id: string; process: string; dead: number; lease_until: string }[] {
+    return this.#all("SELECT seq, id, process, dead, lease_until FROM holders ORDER BY seq")
+  }
+}
+
+export const parseOutput = (task: BookTask): Json => (task.output === null ? null : (JSON.parse(task.output) as Json))

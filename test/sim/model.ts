@@ -1,0 +1,100 @@
+// The rules of the specification once more, in the simplest form: lists and counts, no code shared with the engine.
+
+import type { Json } from "../../src/core/json.ts"
+import type { HookEvent, RetryPolicy, RunWhen } from "../../src/core/workflow.ts"
+import { type BookRun, type Books, type BookTask, parseOutput } from "./books.ts"
+import type { MemoryObjects } from "./objects.ts"
+import type { SimNode, SimWorkflow, View } from "./workflows.ts"
+
+export type End = "success" | "failed" | "unmet" | "waived"
+
+const ENDED = ["success", "failed", "skipped", "cancelled"]
+export const hasEnded = (task: { status: string }): boolean => ENDED.includes(task.status)
+export const isLive = (task: { status: string }): boolean => task.status === "dispatched" || task.status === "running"
+
+export const endOf = (task: BookTask): End => {
+  if (task.status === "success") return "success"
+  if (task.status === "skipped") return task.skip ?? "waived"
+  return "failed"
+}
+
+const isBad = (end: End): boolean => end === "failed" || end === "unmet"
+
+/** run: go on. Else what the skip hands down. */
+export const ruleVerdict = (rule: RunWhen, ends: End[]): "run" | "unmet" | "waived" => {
+  const met = {
+    all_success: !ends.some(isBad),
+    all_done: true,
+    any_failed: ends.some(isBad),
+    all_failed: ends.length > 0 && ends.every(isBad),
+    any_success: ends.length === 0 || ends.includes("success"),
+    none_failed: !ends.includes("failed"),
+  }[rule]
+  if (met) return "run"
+  return ends.some(isBad) ? "unmet" : "waived"
+}
+
+/** The least time between the end of the n-th failed attempt and the next launch. */
+export const leastDelay = (policy: RetryPolicy, failed: number): number => {
+  const { baseDelayMs: base, maxDelayMs: cap } = policy
+  const grown = { fixed: base, linear: base * failed, exponential: base * 2 ** (failed - 1) }[policy.backoff]
+  const delay = policy.backoff === "fixed" ? grown : Math.min(grown, cap)
+  return policy.jitter ? Math.floor(delay / 2) : delay
+}
+
+export const hookEvents = (status: string): HookEvent[] => {
+  switch (status) {
+    case "success":
+      return ["on_success", "on_exit"]
+    case "failed":
+      return ["on_failure", "on_exit"]
+    case "cancelled":
+      return ["on_cancel", "on_exit"]
+    default:
+      return []
+  }
+}
+
+/** Reads what a run's tasks would see from the database and the object store. */
+export class Model {
+  readonly #books: Books
+  readonly #objects: MemoryObjects
+
+  constructor(books: Books, objects: MemoryObjects) {
+    this.#books = books
+    this.#objects = objects
+  }
+
+  output(task: BookTask): Json {
+    return task.output_key === null ? parseOutput(task) : (JSON.parse(this.#objects.text(task.output_key)) as Json)
+  }
+
+  /** What a task hands down: its output, or of a fan-out the list of its instances' outputs. */
+  handedDown(task: BookTask): Json {
+    if (task.status === "skipped" || (task.kind === "task" && task.status !== "success")) return null
+    if (task.kind === "task") return this.output(task)
+    if (task.status !== "success" && task.expanded === 0) return null
+    const instances = this.#books.instances(task.id).toSorted((a, b) => Number(a.path) - Number(b.path))
+    return instances.map((instance) => (instance.status === "success" ? this.output(instance) : null))
+  }
+
+  upstream(workflow: SimWorkflow, run: BookRun, sim: SimNode): BookTask[] {
+    return sim.node.upstream.map((up) => {
+      const row = this.#books.task(run.seq, up, "")
+      if (row === undefined) throw new Error(`${run.id} has no row of ${workflow.nodes[up]!.node.name}`)
+      return row
+    })
+  }
+
+  view(workflow: SimWorkflow, run: BookRun, index: number | null): View {
+    return {
+      params: JSON.parse(run.params) as View["params"],
+      index,
+      up: (name) => {
+        const node = workflow.nodes.findIndex((sim) => sim.node.name === name)
+        const row = this.#books.task(run.seq, node, "")!
+        return { status: row.status, output: this.handedDown(row) }
+      },
+    }
+  }
+}

@@ -1,0 +1,163 @@
+// Everything that a seed decides beforehand: workflows, engines, what users do and when, and which faults come.
+
+import type { JsonObject } from "../../src/core/json.ts"
+import type { RetryRequest } from "../../src/core/retry-plan.ts"
+import { Rng } from "./rng.ts"
+import { makeWorkflow, type SimWorkflow } from "./workflows.ts"
+
+export interface RunSpec {
+  label: string
+  workflow: number
+  at: number
+  params: JsonObject
+  priority: number | null
+  /** With a key, a user whose request failed sends it again. */
+  key: string | null
+  /** The engine of its own that takes it, or null for shared work. */
+  private: number | null
+}
+
+export type UserAction = { at: number; run: number } & (
+  | { kind: "cancel" }
+  | { kind: "pause"; forMs: number }
+  | { kind: "retry"; how: "failed" | "from" | "instance"; pick: number }
+)
+
+export interface EngineSpec {
+  name: string
+  concurrency: number
+  /** Takes this run alone. */
+  privateRun: number | null
+  /** Leaves and comes back in good order at these times. */
+  restarts: number[]
+}
+
+/** Counted in store calls of all incarnations of one engine. */
+export interface CrashSpec {
+  engine: number
+  call: number
+  when: "before" | "after"
+  downMs: number
+}
+
+export interface FaultSpec {
+  /** No fault begins after this time. */
+  until: number
+  throwBefore: number
+  throwAfter: number
+  slow: number
+  verySlow: number
+  /** A batch arrives once more, at once or late. */
+  doubled: number
+  /** The evaluator fails for reasons of its own. */
+  evaluator: number
+  crashes: CrashSpec[]
+}
+
+export interface Scenario {
+  seed: number
+  workflows: SimWorkflow[]
+  runs: RunSpec[]
+  actions: UserAction[]
+  engines: EngineSpec[]
+  faults: FaultSpec
+  /** Holders live by leases, as on Postgres; else the judge knows who crashed. */
+  leases: boolean
+}
+
+const LAST_ACTION_MS = 60_000
+
+export const makeScenario = (seed: number): Scenario => {
+  const rng = new Rng("scenario", seed)
+  const workflows = Array.from({ length: rng.pick([1, 1, 2, 2, 3, 4]) }, (_, i) => makeWorkflow(rng, `w${i}`))
+  const span = rng.pick([1, 1000, 10_000, LAST_ACTION_MS])
+  const runs = Array.from({ length: rng.pick([1, 2, 3, 4, 6]) }, (_, i): RunSpec => makeRun(rng, i, workflows.length, span))
+  const engines: EngineSpec[] = Array.from({ length: rng.chance(0.3) ? 2 : 1 }, (_, i) => makeEngine(rng, `e${i}`, null))
+  if (rng.chance(0.25)) {
+    const own = rng.int(0, runs.length - 1)
+    Object.assign(runs[own]!, { private: engines.length, key: "own" })
+    engines.push(makeEngine(rng, "own", own))
+  }
+  const actions = Array.from({ length: rng.chance(0.6) ? rng.int(0, 5) : 0 }, () => makeAction(rng, runs, span))
+  return {
+    seed,
+    workflows,
+    runs,
+    actions: actions.toSorted((a, b) => a.at - b.at),
+    engines,
+    faults: makeFaults(rng, engines.length),
+    leases: rng.chance(0.4),
+  }
+}
+
+const makeRun = (rng: Rng, i: number, workflows: number, span: number): RunSpec => ({
+  label: `r${i}`,
+  workflow: rng.int(0, workflows - 1),
+  at: rng.int(0, span),
+  params: { x: rng.int(0, 5), g: rng.pick(["a", "b"]) },
+  priority: rng.chance(0.2) ? rng.int(1, 10) : null,
+  key: rng.chance(0.5) ? `key-${i}` : null,
+  private: null,
+})
+
+const makeEngine = (rng: Rng, name: string, privateRun: number | null): EngineSpec => ({
+  name,
+  concurrency: rng.pick([1, 2, 4, 16, 64]),
+  privateRun,
+  restarts: rng.chance(0.1) ? [rng.int(100, LAST_ACTION_MS)] : [],
+})
+
+const makeAction = (rng: Rng, runs: RunSpec[], span: number): UserAction => {
+  const run = rng.int(0, runs.length - 1)
+  const at = runs[run]!.at + rng.int(0, rng.chance(0.5) ? 2000 : Math.max(span, 20_000))
+  const kind = rng.pick(["cancel", "pause", "retry", "retry"] as const)
+  switch (kind) {
+    case "cancel":
+      return { at, run, kind }
+    case "pause":
+      return { at, run, kind, forMs: rng.int(1, 10_000) }
+    case "retry": {
+      const how = rng.pick(["failed", "from", "instance"] as const)
+      return { at, run, kind, how, pick: rng.int(0, 1_000_000) }
+    }
+    default:
+      return kind satisfies never
+  }
+}
+
+const makeFaults = (rng: Rng, engines: number): FaultSpec => {
+  const rate = rng.pick([0, 0, 0.01, 0.05])
+  const crashes = rng.chance(0.5) ? rng.int(1, 4) : 0
+  return {
+    until: LAST_ACTION_MS + 30_000,
+    throwBefore: rate,
+    throwAfter: rate,
+    slow: rng.pick([0, 0.1, 0.4]),
+    verySlow: rng.chance(0.15) ? 0.02 : 0,
+    doubled: rng.pick([0, 0, 0.1]),
+    evaluator: rng.pick([0, 0, 0, 0.03]),
+    crashes: Array.from({ length: crashes }, () => ({
+      engine: rng.int(0, engines - 1),
+      call: rng.chance(0.7) ? rng.int(1, 30) : rng.int(1, 200),
+      when: rng.pick(["before", "after"] as const),
+      downMs: rng.pick([0, 100, 5000, 15_000]),
+    })),
+  }
+}
+
+/** What a retry asks for, once the names of the run's tasks are known. */
+export const retryRequest = (
+  action: Extract<UserAction, { kind: "retry" }>,
+  workflow: SimWorkflow,
+  instances: (task: string) => string[],
+): RetryRequest => {
+  const tasks = workflow.nodes.filter((sim) => sim.node.hook === null)
+  const from = tasks[action.pick % tasks.length]!.node.name
+  if (action.how === "failed") return {}
+  if (action.how === "from") return { from }
+  const fans = tasks.filter((sim) => sim.items !== null && instances(sim.node.name).length > 0)
+  if (fans.length === 0) return { from }
+  const task = fans[action.pick % fans.length]!.node.name
+  const paths = instances(task)
+  return { instance: { task, path: paths[action.pick % paths.length]! } }
+}

@@ -1,0 +1,160 @@
+// One seed from its beginning to its end: a fresh database, the world, and the checks when all is over.
+
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts"
+import type { StoredVersion } from "../../src/store/store.ts"
+import { audit, checkIdle } from "./audit.ts"
+import { VirtualClock } from "./clock.ts"
+import { dump } from "./dump.ts"
+import { Rng } from "./rng.ts"
+import { makeScenario, type Scenario } from "./scenario.ts"
+import { Trace, Violation } from "./trace.ts"
+import { Users } from "./users.ts"
+import { checkRun } from "./verify.ts"
+import { World } from "./world.ts"
+
+export interface Outcome {
+  seed: number
+  digest: string
+  events: number
+  launches: number
+  commits: number
+  failure: { invariant: string; message: string; tail: string[]; state: string[] } | null
+}
+
+/** All runs must be over after this much virtual time. */
+const UNTIL_MS = 4 * 3_600_000
+const AUDIT_EVERY = 4
+
+/** Databases lie in memory where the system has a place for that. */
+const memoryDir = (): string => mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "ork-sim-"))
+
+export class Simulator {
+  readonly #dir = memoryDir()
+  readonly #template = join(this.#dir, "template.db")
+  #made = false
+
+  close(): void {
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
+
+  async run(seed: number, print: ((line: string) => void) | null = null): Promise<Outcome> {
+    const scenario = makeScenario(seed)
+    const trace = new Trace(print)
+    const path = join(this.#dir, `${seed}.db`)
+    const versions = await this.#prepare(scenario, path)
+    const world = new World(scenario, path, trace)
+    let failure: Outcome["failure"] = null
+    try {
+      await playSeed(world, versions)
+    } catch (error) {
+      const invariant = error instanceof Violation ? error.invariant : "nothing throws"
+      const message = error instanceof Violation ? error.message : String((error as Error).stack ?? error)
+      failure = { invariant, message, tail: trace.tail, state: dump(world) }
+    }
+    for (const life of world.lives) if (life.alive) await life.store.close()
+    world.books.close()
+    for (const suffix of ["", "-wal", "-shm", ".wake"]) rmSync(path + suffix, { force: true })
+    const { commits, witness } = world
+    return {
+      seed,
+      digest: trace.digest(),
+      events: trace.lines,
+      launches: witness.attempts.size,
+      commits: commits.count,
+      failure,
+    }
+  }
+
+  /** A database with the schema and the workflows in it. */
+  async #prepare(scenario: Scenario, path: string): Promise<StoredVersion[]> {
+    const clock = new VirtualClock()
+    const open = (file: string) => openSqlite({ path: file, clock, random: new Rng("prepare") })
+    if (!this.#made) {
+      const store = await open(this.#template)
+      await store.migrate()
+      await store.close()
+      this.#made = true
+    }
+    copyFileSync(this.#template, path)
+    const store = await open(path)
+    const versions: StoredVersion[] = []
+    for (const { compiled } of scenario.workflows) {
+      versions.push(await store.putWorkflow({ compiled, hash: compiled.name, source: "", deploy: true }))
+    }
+    await store.close()
+    return versions
+  }
+}
+
+const playSeed = async (world: World, versions: StoredVersion[]): Promise<void> => {
+  const users = new Users(world, versions)
+  world.scenario.engines.forEach((_, i) => world.begin(i))
+  let audited = -AUDIT_EVERY
+  const quiet = (): void => {
+    if (world.commits.count < audited + AUDIT_EVERY) return
+    audited = world.commits.count
+    audit(world)
+    checkIdle(world)
+  }
+  const rests = (): boolean => users.idle && world.books.unfinished() === 0 && world.witness.live.size === 0 && isQuiet(world)
+  await world.play(rests, quiet, UNTIL_MS)
+  audit(world)
+  await stopAll(world)
+  checkEnd(world, users)
+}
+
+/** Every engine is there and has nothing under way. */
+const isQuiet = (world: World): boolean =>
+  world.scenario.engines.every((_, i) => {
+    const life = world.lives.findLast((one) => one.engine === i)
+    return life !== undefined && life.alive && life.started && !life.draining && life.calls === 0 && !life.failing
+  })
+
+const stopAll = async (world: World): Promise<void> => {
+  const lives = world.lives.filter((life) => life.alive)
+  checkTold(world)
+  world.ending = true
+  let left = lives.length
+  for (const life of lives) {
+    life.draining = true
+    const over = (): void => void (left -= 1)
+    life.subject.stop().then(over, over)
+  }
+  await world.play(
+    () => left === 0,
+    () => undefined,
+    world.clock.elapsed + UNTIL_MS,
+  )
+  world.tell(null, "all is over")
+}
+
+/** Who waited for the end of a run has heard of it. Where other engines end runs too, the one that was asked may not know. */
+const checkTold = (world: World): void => {
+  const { engines, faults } = world.scenario
+  if (engines.filter((engine) => engine.privateRun === null).length > 1 || faults.doubled > 0) return
+  for (const life of world.lives) {
+    if (!life.alive) continue
+    for (const [runId, told] of life.awaited) {
+      if (!told) throw new Violation("the end is told", `${life.name} did not tell that ${world.labelOf(runId)} has ended`)
+    }
+  }
+}
+
+const checkEnd = (world: World, users: Users): void => {
+  const runs = world.books.runs()
+  const stored = new Set(runs.map((run) => run.id))
+  for (const id of [...users.acknowledged.keys(), ...world.commits.created]) {
+    if (!stored.has(id)) throw new Violation("nothing acknowledged is lost", `${world.labelOf(id)} is not stored`)
+  }
+  const labels = runs.map((run) => world.labelOf(run.id))
+  const twice = labels.find((label, i) => labels.indexOf(label) !== i)
+  if (twice !== undefined) throw new Violation("a key starts one run", `${twice} is there twice`)
+  for (const run of runs) checkRun(world, run)
+  for (const limit of world.books.limits()) {
+    if (limit.used !== 0) throw new Violation("slots are counted once", `${limit.key} has ${limit.used} used at the end`)
+  }
+  for (const run of runs) world.tell(null, `${world.labelOf(run.id)} ${run.status} ${run.error ?? ""}`)
+}

@@ -1,0 +1,33 @@
+// A task is stopped only for a reason: its time is over, its run was stopped, its engine leaves, or somebody else has it.
+
+import type { StopReason } from "../../src/executors/executor.ts"
+import { Violation } from "./trace.ts"
+import { placeText, type Witnessed } from "./witness.ts"
+import type { World } from "./world.ts"
+
+export const checkStop = (world: World, attempt: Witnessed, reason: StopReason): void => {
+  if (isJust(world, attempt, reason)) return
+  throw new Violation("no task is stopped without a reason", `${placeText(attempt)} #${attempt.number}: ${reason}`)
+}
+
+const isJust = (world: World, attempt: Witnessed, reason: StopReason): boolean => {
+  const run = world.books.run(attempt.runId)!
+  const now = world.clock.now()
+  switch (reason) {
+    case "cancel":
+      return world.commits.cancelled.has(attempt.runId)
+    case "shutdown":
+      return attempt.incarnation.draining
+    case "lost": {
+      const row = world.books.task(run.seq, attempt.sim.index, attempt.path)
+      return world.givenUp(attempt) || row?.attempt_id !== attempt.id
+    }
+    case "timeout": {
+      const { timeoutMs, startTimeoutMs } = attempt.sim.node
+      const [since, limit] = attempt.startedAt === null ? [attempt.launchedAt, startTimeoutMs] : [attempt.startedAt, timeoutMs]
+      return (limit !== null && now >= since + limit) || world.mayStop(run)
+    }
+    default:
+      return reason satisfies never
+  }
+}

@@ -1,0 +1,176 @@
+// An ended run against the model: every status follows from the rules, the witness and what users asked for.
+
+import { isDeepStrictEqual } from "node:util"
+import type { Json } from "../../src/core/json.ts"
+import type { BookRun, BookTask } from "./books.ts"
+import { endOf, hasEnded, hookEvents, ruleVerdict } from "./model.ts"
+import { Violation } from "./trace.ts"
+import type { SimNode, SimWorkflow } from "./workflows.ts"
+import type { World } from "./world.ts"
+
+interface Ended {
+  world: World
+  run: BookRun
+  workflow: SimWorkflow
+  rows: BookTask[]
+  /** A user or the run's own time limit stopped it: tasks may be cancelled instead of what they would have been. */
+  stopped: boolean
+}
+
+const fail = ({ world, run }: Ended, row: BookTask, why: string): never => {
+  const { name } = world.simOf(run.workflow, row.node).node
+  throw new Violation("tasks end as the rules say", `${world.labelOf(run.id)}/${name}[${row.path}] is ${row.status}: ${why}`)
+}
+
+export const checkRun = (world: World, run: BookRun): void => {
+  const rows = world.books.tasksOf(run.seq)
+  const stopped = world.mayStop(run)
+  const ended: Ended = { world, run, workflow: world.workflowOf(run.workflow), rows, stopped }
+  for (const row of rows) if (!hasEnded(row)) fail(ended, row, "its run has ended")
+  checkStatus(ended)
+  checkHooks(ended)
+  checkCounts(ended)
+  for (const row of rows) checkAttempts(ended, row)
+  const fresh = world.freshNodes(run.id)
+  for (const row of rows) {
+    if (row.parent_id !== null || row.hook === 1 || (fresh !== null && !fresh.has(row.node))) continue
+    checkNode(ended, row)
+  }
+}
+
+const checkStatus = ({ world, run, rows, workflow }: Ended): void => {
+  const failed = rows.some((row) => row.parent_id === null && row.hook === 0 && row.status === "failed")
+  const plain = failed ? "failed" : "success"
+  const cancelled = world.commits.cancelled.has(run.id)
+  const timedOut = run.error?.startsWith("timed out") ?? false
+  const allowed = timedOut ? (cancelled ? ["failed", "cancelled"] : ["failed"]) : cancelled ? ["cancelled"] : [plain]
+  if (!allowed.includes(run.status)) {
+    const why = `${cancelled ? "cancelled by a user" : "not cancelled"}, a task failed: ${failed}, ${run.error ?? "no error"}`
+    throw new Violation("runs end as the rules say", `${world.labelOf(run.id)} is ${run.status}: ${why}`)
+  }
+  if (rows.length === 0 && run.status !== "cancelled" && workflow.nodes.length > 0) {
+    throw new Violation("runs end as the rules say", `${world.labelOf(run.id)} is ${run.status} without having begun`)
+  }
+}
+
+const checkHooks = (ended: Ended): void => {
+  const { world, run, rows, workflow } = ended
+  const events = hookEvents(run.status)
+  const wanted = workflow.nodes.filter(({ node }) => node.hook !== null && events.includes(node.hook)).map(({ index }) => index)
+  const found = rows.filter((row) => row.hook === 1)
+  const nodes = found.map((row) => row.node).toSorted((a, b) => a - b)
+  if (!isDeepStrictEqual(nodes, wanted)) {
+    throw new Violation(
+      "hooks fit the end of their run",
+      `${world.labelOf(run.id)} is ${run.status} with hooks ${nodes.join(" ")}`,
+    )
+  }
+  for (const row of found) {
+    if (row.status === "success" || row.status === "failed") checkWork(ended, row)
+    else fail(ended, row, "a hook is run whatever happens")
+  }
+}
+
+export const checkCounts = ({ world, run, rows }: Pick<Ended, "world" | "run" | "rows">): void => {
+  const tasks = rows.filter((row) => row.kind === "task" && row.hook === 0)
+  const count = (status: string): number => tasks.filter((row) => row.status === status).length
+  const open = rows.filter((row) => row.parent_id === null && row.hook === 0)
+  const wanted = {
+    tasks_total: tasks.length,
+    tasks_success: count("success"),
+    tasks_failed: count("failed"),
+    tasks_skipped: count("skipped"),
+    tasks_cancelled: count("cancelled"),
+    open: open.filter((row) => !hasEnded(row)).length,
+    failed: open.filter((row) => row.status === "failed").length,
+    hooks_left: rows.filter((row) => row.hook === 1 && !hasEnded(row)).length,
+  }
+  for (const [name, value] of Object.entries(wanted)) {
+    const found = run[name as keyof BookRun]
+    if (found !== value)
+      throw new Violation("counts are right", `${name} of ${world.labelOf(run.id)} is ${found}, not ${value}`)
+  }
+}
+
+const checkAttempts = (ended: Ended, row: BookTask): void => {
+  const numbers = ended.world.books.attempts(row.id).map(({ attempt }) => attempt)
+  const past = row.attempt_id === null ? row.attempt : row.attempt - 1
+  const wanted = Array.from({ length: past }, (_, i) => i + 1)
+  if (isDeepStrictEqual(numbers, wanted)) return
+  const { name } = ended.world.simOf(ended.run.workflow, row.node).node
+  const told = `${ended.world.labelOf(ended.run.id)}/${name}[${row.path}] at ${row.attempt} has kept ${numbers.join(" ")}`
+  throw new Violation("every attempt is kept", told)
+}
+
+const checkNode = (ended: Ended, row: BookTask): void => {
+  const { world, run, workflow, stopped } = ended
+  const sim = workflow.nodes[row.node]!
+  if (row.status === "cancelled") return stopped ? undefined : fail(ended, row, "nobody stopped the run")
+  const verdict = ruleVerdict(sim.node.rule, world.model.upstream(workflow, run, sim).map(endOf))
+  const demand = (status: string, skip: string | null, why: string): void => {
+    if (row.status !== status || row.skip !== skip) fail(ended, row, why)
+    if (row.status === "skipped" && world.witness.history(run.id, row.node, "").launches.length > 0) {
+      fail(ended, row, "it was launched")
+    }
+  }
+  if (verdict !== "run") return demand("skipped", verdict, `${sim.node.rule} says ${verdict}`)
+  if (sim.condition !== null && !sim.condition.perInstance) {
+    const truth = sim.condition.judge(world.model.view(workflow, run, null))
+    if (truth === false) return demand("skipped", "waived", "its if is false")
+    if (truth === "error") return demand("failed", null, "its if cannot be judged")
+  }
+  if (row.status === "skipped") fail(ended, row, "nothing says so")
+  if (sim.items === null) checkWork(ended, row)
+  else checkFan(ended, row, sim)
+}
+
+const checkFan = (ended: Ended, row: BookTask, sim: SimNode): void => {
+  const { world, run, workflow, stopped } = ended
+  const instances = world.books.instances(row.id)
+  const items = sim.items!(world.model.view(workflow, run, null))
+  if (items === "error") {
+    if (row.status !== "failed" || instances.length > 0) fail(ended, row, "it has no list to work on")
+    return
+  }
+  const short = stopped && instances.length < items.length
+  const paths = new Set(instances.map((instance) => instance.path))
+  if (!short && (instances.length !== items.length || paths.size !== items.length)) {
+    fail(ended, row, `it has ${instances.length} instances, not ${items.length}`)
+  }
+  for (const instance of instances) {
+    const item = items[Number(instance.path)]
+    if (!isDeepStrictEqual(parse(instance.item), item)) fail(ended, instance, `its item is ${instance.item}`)
+    if (instance.status === "cancelled") {
+      if (!stopped) fail(ended, instance, "nobody stopped the run")
+      continue
+    }
+    const truth = sim.condition?.perInstance
+      ? sim.condition.judge(world.model.view(workflow, run, Number(instance.path)))
+      : true
+    if ((instance.status === "skipped") !== (truth === false)) fail(ended, instance, `its if is ${truth}`)
+    if (truth === true) checkWork(ended, instance)
+  }
+  const bad = instances.some(({ status }) => status === "failed" || status === "cancelled")
+  if (row.status !== (bad ? "failed" : "success")) fail(ended, row, `an instance failed: ${bad}`)
+}
+
+const parse = (text: string | null): Json => (text === null ? null : (JSON.parse(text) as Json))
+
+/** A row that should have been worked on: its end is what the last attempt said. */
+const checkWork = (ended: Ended, row: BookTask): void => {
+  const { world, run, workflow } = ended
+  const sim = workflow.nodes[row.node]!
+  const history = world.witness.history(run.id, row.node, row.path)
+  const last = history.applied.at(-1)
+  if (row.status === "success" && row.attempt_id === null) {
+    if (sim.node.cache === undefined) fail(ended, row, "nobody ran it")
+    if (!world.cachedOutputs(workflow, sim).has(row.output ?? row.output_key ?? "null"))
+      fail(ended, row, "its cached output is of nobody")
+    return
+  }
+  if (last === undefined || last.kind !== "end" || last.id !== row.attempt_id) fail(ended, row, "no attempt ended so")
+  if (last!.state === "success" && !isDeepStrictEqual(world.model.output(row), world.said(last!.id))) {
+    fail(ended, row, "its output is not what the task said")
+  }
+  if ((last!.state === "success") !== (row.status === "success")) fail(ended, row, `its last attempt was ${last!.state}`)
+}

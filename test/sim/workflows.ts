@@ -1,0 +1,276 @@
+// Random workflows in compiled form. Whatever the engine must evaluate (conditions, lists, keys) comes with a small function of
+// the model that says what it must give, written apart from the engine's own rules.
+
+import type { Json, JsonObject } from "../../src/core/json.ts"
+import { type CompiledWorkflow, HOOK_EVENTS, type HookEvent, type Node, RUN_WHEN } from "../../src/core/workflow.ts"
+import type { Rng } from "./rng.ts"
+
+/** What a task's expressions can see. */
+export interface View {
+  params: JsonObject
+  up: (name: string) => { status: string; output: Json }
+  index: number | null
+}
+
+export interface SimNode {
+  index: number
+  node: Node
+  condition: { perInstance: boolean; judge: (view: View) => boolean | "error" } | null
+  /** Fan-outs: the items in order (null each for a count), or what is no list and no count. */
+  items: ((view: View) => Json[] | "error") | null
+  key: ((view: View) => string) | null
+  cacheKey: ((view: View) => string) | null
+  /** Large outputs go to the object store. */
+  largeOutput: boolean
+}
+
+/** How often the tasks of a workflow misbehave. */
+export interface Mood {
+  fail: number
+  hang: number
+  odd: number
+  slow: number
+}
+
+export interface SimWorkflow {
+  compiled: CompiledWorkflow
+  nodes: SimNode[]
+  mood: Mood
+}
+
+const bareNode = (name: string): Node => ({
+  name,
+  group: null,
+  hook: null,
+  executor: "fake",
+  upstream: [],
+  downstream: [],
+  needs: [],
+  rule: "all_success",
+  gated: false,
+  fields: {},
+  env: {},
+  retry: { maxAttempts: 1, backoff: "exponential", baseDelayMs: 1000, maxDelayMs: 300_000, jitter: false },
+  lostRetries: 3,
+  timeoutMs: 3_600_000,
+  startTimeoutMs: 300_000,
+  queue: "default",
+  labels: [],
+  priority: null,
+})
+
+const simNode = (index: number, node: Node): SimNode => ({
+  index,
+  node,
+  condition: null,
+  items: null,
+  key: null,
+  cacheKey: null,
+  largeOutput: false,
+})
+
+// -- shape -----------------------------------------------------------------------------------------------------------------------
+
+const SHAPES = ["chain", "layers", "diamond", "random", "apart"] as const
+
+const taskCount = (rng: Rng): number => (rng.chance(0.6) ? rng.int(1, 6) : rng.chance(0.85) ? rng.int(7, 14) : rng.int(15, 40))
+
+const upstreamsOf = (rng: Rng, shape: (typeof SHAPES)[number], i: number, count: number): number[] => {
+  const some = (low: number, high: number, n: number): number[] =>
+    high < low ? [] : Array.from({ length: n }, () => rng.int(low, high))
+  switch (shape) {
+    case "chain":
+      return i === 0 ? [] : [i - 1]
+    case "layers": {
+      const width = Math.max(1, Math.ceil(Math.sqrt(count)))
+      const layer = Math.floor(i / width)
+      return layer === 0 ? [] : some((layer - 1) * width, layer * width - 1, rng.int(1, 3))
+    }
+    case "diamond":
+      return i === 0 ? [] : i === count - 1 ? some(1, count - 2, count).concat(count === 2 ? [0] : []) : [0]
+    case "random":
+      return some(Math.max(0, i - 6), i - 1, rng.int(0, 3))
+    case "apart":
+      return []
+    default:
+      return shape satisfies never
+  }
+}
+
+const ascending = (list: number[]): number[] => [...new Set(list)].toSorted((a, b) => a - b)
+
+// -- what a task may have --------------------------------------------------------------------------------------------------------
+
+/** A field of an output; undefined when it is not there, which fails the task that reads it. */
+const fieldOf = (output: Json, field: string): Json | undefined =>
+  typeof output === "object" && output !== null && !Array.isArray(output) ? output[field] : undefined
+
+const addCondition = (rng: Rng, sim: SimNode, plainUp: string | null): void => {
+  const { node } = sim
+  const bound = rng.int(0, 4)
+  const choices: [string, boolean, (view: View) => boolean | "error"][] = [
+    [`params.x > ${bound}`, false, (view) => (view.params["x"] as number) > bound],
+  ]
+  if (plainUp !== null) {
+    const flag = (view: View): boolean | "error" => {
+      const value = fieldOf(view.up(plainUp).output, "flag")
+      return value === undefined ? "error" : value === true
+    }
+    choices.push([`tasks.${plainUp}.output.flag`, false, flag])
+    choices.push([`tasks.${plainUp}.status == "success"`, false, (view) => view.up(plainUp).status === "success"])
+  }
+  if (node.fan !== undefined) choices.push(["index % 2 == 0", true, (view) => view.index! % 2 === 0])
+  const [source, perInstance, judge] = rng.pick(choices)
+  node.if = source
+  sim.condition = { perInstance, judge }
+}
+
+const addFan = (rng: Rng, sim: SimNode, plainUp: string | null, fanUp: string | null): void => {
+  const { node } = sim
+  let foreach: ((view: View) => Json | undefined) | null = null
+  let parallel: ((view: View) => Json | undefined) | null = null
+  const fan: NonNullable<Node["fan"]> = { reference: "the reference" }
+  const kind = rng.pick(["foreach", "foreach", "parallel", "both"] as const)
+  const read = (field: string) => (view: View) => fieldOf(view.up(plainUp!).output, field)
+  if (kind !== "parallel") {
+    const wrong = rng.chance(0.06)
+    if (fanUp !== null && rng.chance(0.4)) {
+      fan.foreach = { expr: `tasks.${fanUp}.output` }
+      foreach = (view) => view.up(fanUp).output
+    } else if (plainUp !== null && rng.chance(0.7)) {
+      const field = wrong ? "n" : "items"
+      fan.foreach = { expr: `tasks.${plainUp}.output.${field}` }
+      foreach = read(field)
+    } else {
+      const list = wrong ? "no list" : Array.from({ length: rng.int(0, 5) }, (_, i) => i * 10)
+      fan.foreach = { lit: list }
+      foreach = () => list
+    }
+  }
+  if (kind !== "foreach") {
+    if (plainUp !== null && rng.chance(0.5)) {
+      fan.parallel = { expr: `tasks.${plainUp}.output.n` }
+      parallel = read("n")
+    } else {
+      const count = rng.chance(0.05) ? -1 : rng.int(0, kind === "both" ? 3 : 7)
+      fan.parallel = { lit: count }
+      parallel = () => count
+    }
+  }
+  node.fan = fan
+  sim.items = (view) => {
+    const list = foreach === null ? [null] : foreach(view)
+    const each = parallel === null ? 1 : parallel(view)
+    if (!Array.isArray(list) || typeof each !== "number" || !Number.isInteger(each) || each < 0) return "error"
+    return list.flatMap((item) => Array.from({ length: each }, () => item))
+  }
+}
+
+/** A fan-out over more instances than one transaction makes. */
+const addHugeFan = (rng: Rng, sim: SimNode): void => {
+  const count = rng.int(501, 1100)
+  sim.node.fan = { parallel: { lit: count }, reference: String(count) }
+  sim.items = () => Array.from({ length: count }, () => null)
+}
+
+const addKeys = (rng: Rng, sim: SimNode): void => {
+  const { node } = sim
+  const byIndex = node.fan !== undefined && rng.chance(0.5)
+  if (rng.chance(0.12)) {
+    node.concurrencyKey = byIndex ? "index % 2" : "params.g"
+    node.concurrency = rng.int(1, 2)
+    sim.key = (view) => (byIndex ? String(view.index! % 2) : (view.params["g"] as string))
+  } else if (rng.chance(0.25)) {
+    node.concurrency = rng.int(1, 3)
+  }
+  if (rng.chance(0.08)) {
+    node.cache = { key: byIndex ? "index" : "params.g", ttlMs: rng.chance(0.5) ? null : rng.int(1, 20) * 1000 }
+    sim.cacheKey = (view) => (byIndex ? String(view.index) : (view.params["g"] as string))
+  }
+}
+
+const addRetries = (rng: Rng, node: Node): void => {
+  if (rng.chance(0.6)) {
+    node.retry = {
+      maxAttempts: rng.int(1, 4),
+      backoff: rng.pick(["fixed", "linear", "exponential"] as const),
+      baseDelayMs: rng.pick([0, 100, 1000, 3000]),
+      maxDelayMs: rng.pick([2000, 10_000]),
+      jitter: rng.chance(0.5),
+    }
+  }
+  node.lostRetries = rng.pick([0, 1, 3, 3, 10])
+  node.timeoutMs = rng.pick([2000, 10_000, 3_600_000, null])
+  node.startTimeoutMs = rng.pick([1000, 5000, 300_000, null])
+}
+
+// -- the whole -------------------------------------------------------------------------------------------------------------------
+
+export const makeWorkflow = (rng: Rng, name: string): SimWorkflow => {
+  const shape = rng.pick(SHAPES)
+  const count = taskCount(rng)
+  const fancy = rng.chance(0.8)
+  const huge = rng.chance(0.02) ? rng.int(0, count - 1) : -1
+  const nodes: SimNode[] = []
+  for (let i = 0; i < count; i++) {
+    const sim = simNode(i, bareNode(`t${i}`))
+    const { node } = sim
+    node.upstream = ascending(upstreamsOf(rng, shape, i, count))
+    node.needs = node.upstream
+    const plain = node.upstream.filter((up) => nodes[up]!.items === null).map((up) => nodes[up]!.node.name)
+    const fans = node.upstream.filter((up) => nodes[up]!.items !== null).map((up) => nodes[up]!.node.name)
+    const plainUp = plain.length > 0 ? rng.pick(plain) : null
+    if (fancy) {
+      if (rng.chance(0.3)) node.rule = rng.pick(RUN_WHEN)
+      if (i === huge) addHugeFan(rng, sim)
+      else if (rng.chance(0.25)) addFan(rng, sim, plainUp, fans.length > 0 ? rng.pick(fans) : null)
+      if (rng.chance(0.15)) addCondition(rng, sim, plainUp)
+      addKeys(rng, sim)
+      if (rng.chance(0.15)) node.priority = rng.int(1, 10)
+      node.input = { map: { x: { expr: "params.x" } } }
+      // Instances would get it as a file, which is no business of this simulation.
+      sim.largeOutput = node.fan === undefined && rng.chance(0.02)
+    }
+    addRetries(rng, node)
+    nodes.push(sim)
+  }
+  for (const { index, node } of nodes) for (const up of node.upstream) nodes[up]!.node.downstream.push(index)
+  for (const sim of nodes) {
+    sim.largeOutput &&= sim.node.downstream.every((below) => nodes[below]!.node.fan === undefined)
+    sim.node.gated = isGated(sim.node)
+  }
+  const hooks = rng.chance(0.4) ? HOOK_EVENTS.filter(() => rng.chance(0.6)) : []
+  for (const event of hooks) nodes.push(makeHook(rng, nodes.length, event))
+  return { compiled: compiled(rng, name, nodes), nodes, mood: makeMood(rng) }
+}
+
+const isGated = (node: Node): boolean =>
+  node.rule !== "all_success" || [node.if, node.fan, node.cache, node.concurrencyKey].some((reason) => reason !== undefined)
+
+const makeHook = (rng: Rng, index: number, event: HookEvent): SimNode => {
+  const node = { ...bareNode(`${event}.0`), hook: event }
+  addRetries(rng, node)
+  return simNode(index, node)
+}
+
+const makeMood = (rng: Rng): Mood =>
+  rng.pick([
+    { fail: 0, hang: 0, odd: 0.02, slow: 0.05 },
+    { fail: 0.1, hang: 0.02, odd: 0.1, slow: 0.1 },
+    { fail: 0.3, hang: 0.05, odd: 0.2, slow: 0.2 },
+  ])
+
+const compiled = (rng: Rng, name: string, nodes: SimNode[]): CompiledWorkflow => ({
+  format: 1,
+  name,
+  tags: [],
+  params: [],
+  schedules: [],
+  notify: [],
+  include: [],
+  nodes: nodes.map((sim) => sim.node),
+  ...(rng.chance(0.3) && { concurrency: rng.int(1, 4) }),
+  ...(rng.chance(0.3) && { maxActiveRuns: rng.int(1, 2) }),
+  ...(rng.chance(0.1) && { timeoutMs: rng.int(3, 40) * 1000 }),
+  ...(rng.chance(0.2) && { priority: rng.int(1, 10) }),
+})
