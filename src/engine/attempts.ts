@@ -42,11 +42,17 @@ export class Attempts {
     this.#live.set(claim.attemptId, live)
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const node = workflow.nodes[claim.node]!
-    const result = await this.#run(live, workflow, node)
+    const result = await this.#run(live, workflow, node).catch((error: unknown) => this.#broken(error))
     const cache = result.state === "success" ? await this.#cacheKey(claim, workflow, node) : undefined
     this.#live.delete(claim.attemptId)
     const change = decide({ ...claim, cancelling: live.cancelling }, node, result, this.#options.random.next())
     this.#emit(cache !== undefined && change.kind === "end" ? { ...change, cache } : change)
+  }
+
+  /** Something of ours broke, not the task: whatever it was, the attempt has an end. */
+  #broken(error: unknown): AttemptResult {
+    const { clock } = this.#options
+    return { state: "failed", startedAt: null, finishedAt: clock.now(), error: `could not run the task: ${messageOf(error)}` }
   }
 
   /** The run is being cancelled: what runs of it is stopped, nothing of it is tried again. */
@@ -88,13 +94,10 @@ export class Attempts {
       assignment = await this.#inputs.assignment(live.claim, workflow, node)
     } catch (error) {
       if (isTaskFault(error)) return fail(error.message)
-      return {
-        ...fail(`could not prepare the task: ${error instanceof Error ? error.message : String(error)}`),
-        retryable: true,
-      }
+      return { ...fail(`could not prepare the task: ${messageOf(error)}`), retryable: true }
     }
     const clocks = new AttemptClocks(this.#options.clock, node, () => this.#stop(live, "timeout"))
-    const result = await executor.launch(assignment, {
+    const launched = executor.launch(assignment, {
       signal: live.abort.signal,
       started: ({ at, externalId }) => {
         clocks.started()
@@ -102,7 +105,7 @@ export class Attempts {
         this.#emit({ row, attemptId, kind: "started", at, ...(externalId !== undefined && { externalId }) })
       },
     })
-    clocks.stop()
+    const result = await launched.finally(() => clocks.stop())
     return await this.#checked(clocks.explain(result), node)
   }
 
@@ -118,14 +121,20 @@ export class Attempts {
     return { ...rest, state: "failed", error: `the output does not fit its schema: ${problem}` }
   }
 
+  /** A success stays one when its key cannot be told: it is just not kept for others. */
   async #cacheKey(
     claim: Claim,
     workflow: CompiledWorkflow,
     node: Node,
   ): Promise<{ key: string; ttlMs: number | null } | undefined> {
     if (node.cache === undefined) return undefined
-    const scope = await this.#inputs.scope(claim, workflow, node)
-    return { key: toText(await this.#options.evaluator.evaluate(node.cache.key, scope)), ttlMs: node.cache.ttlMs }
+    try {
+      const scope = await this.#inputs.scope(claim, workflow, node)
+      return { key: toText(await this.#options.evaluator.evaluate(node.cache.key, scope)), ttlMs: node.cache.ttlMs }
+    } catch (error) {
+      this.#options.log.warn({ run: claim.runId, error: messageOf(error) }, "could not keep an output in the cache")
+      return undefined
+    }
   }
 }
 
@@ -167,6 +176,8 @@ class AttemptClocks {
     })
   }
 }
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 const formatDuration = (ms: number): string => {
   for (const [unit, size] of [

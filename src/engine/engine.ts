@@ -242,6 +242,7 @@ export class Engine {
           this.#attempts.has(fence.attemptId) || this.#judging.has(fence.attemptId) || this.#inbox.has(fence.attemptId)
         if (!known) this.#receive({ row: fence.row, attemptId: fence.attemptId, kind: "release" })
       }
+      this.#events.recheck()
       this.#blocked = false
       this.#wanted = false
       this.#wake()

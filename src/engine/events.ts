@@ -54,6 +54,11 @@ export class Events {
     for (const runId of touched) this.#check(runId)
   }
 
+  /** The answer to a commit was lost: any awaited run may have ended in it. */
+  recheck(): void {
+    for (const runId of this.#waiting.keys()) this.#check(runId)
+  }
+
   #check(runId: RunId): void {
     this.#finished(runId).then(
       (run) => {
@@ -78,7 +83,9 @@ export class Events {
     if (run === null) throw new Error(`there is no run ${runId}`)
     if (!runEnded(run.status)) return null
     if (run.hooksLeft === 0) return run
-    if (this.#waiting.has(runId)) this.#closing.add(runId)
-    return null
+    if (!this.#waiting.has(runId) || this.#closing.has(runId)) return null
+    // Its hooks may have ended between the read and now, unseen: events of the run are looked at from here on.
+    this.#closing.add(runId)
+    return await this.#finished(runId)
   }
 }
