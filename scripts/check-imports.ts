@@ -1,5 +1,5 @@
 // Prints every import in src/ that points the wrong way, and every impurity of src/core; prints nothing when all is well.
-// The order is the one of docs/architecture.md. Tests and conformance suites may import what they like.
+// The order is the one of docs/architecture.md. Tests, what helps them (testing) and conformance suites may import what they like.
 // `node scripts/check-imports.ts [FOLDER]`: FOLDER is the root of the checkout, by default the one this file lies in.
 
 import { globSync, readFileSync } from "node:fs"
@@ -28,7 +28,7 @@ const BACKENDS: [RegExp, string][] = [
   [/^executors\/(?!(?:executor|errors)\.ts$)/, "executors/executor.ts"],
 ]
 
-const EXEMPT = /\.test\.ts$|\/conformance\//
+const EXEMPT = /\.test\.ts$|\/conformance\/|\/testing(?:\.ts$|\/)/
 const IMPORT = /(?:^|\s)(?:import|export)\b[^"'`;]*?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm
 
 /** What core may take from Node: loading a library on first use and hashing have no effect that anybody can see. */
