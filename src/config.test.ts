@@ -56,6 +56,10 @@ test.each([
   [{ flags: { concurrency: "0" } }, '--concurrency: "0" is not a whole number from 1 to 10000'],
   [{ flags: { concurrency: "many" } }, '--concurrency: "many" is not a whole number from 1 to 10000'],
   [{ env: { ORK_DATABASE_URL: "mysql://x" } }, 'ORK_DATABASE_URL: "mysql://x" is not sqlite:FILE or postgres://…'],
+  [
+    { env: { ORK_DATABASE_URL: "mysql://me:pw@host/x" } },
+    'ORK_DATABASE_URL: "mysql://…@host/x" is not sqlite:FILE or postgres://…',
+  ],
   [{ env: { ORK_DATABASE_URL: "sqlite:" } }, 'ORK_DATABASE_URL: "sqlite:" is not sqlite:FILE or postgres://…'],
   [{ file: { max_fanout: -1 } }, "ork.yaml: max_fanout: -1 is not a whole number from 1 to 10000000"],
   [{ file: { concurency: 3 } }, "ork.yaml: unknown setting concurency; did you mean concurrency?"],

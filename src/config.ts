@@ -117,6 +117,9 @@ const given = (name: Name, { flags, env, file }: Sources): { value: unknown; fro
   return null
 }
 
+/** An address as it may be shown. */
+export const withoutPassword = (address: string): string => address.replace(/:\/\/[^@/]*@/, "://…@")
+
 export const resolveConfig = (sources: Sources): Resolved => {
   const problems: string[] = []
   const names = Object.keys(SETTINGS) as Name[]
@@ -134,7 +137,7 @@ export const resolveConfig = (sources: Sources): Resolved => {
     const found = given(name, sources)
     const value = found === null ? null : setting.parse(found.value)
     if (found !== null && value === null) {
-      problems.push(`${found.from}: ${JSON.stringify(found.value)} is not ${setting.expected}`)
+      problems.push(`${found.from}: ${withoutPassword(JSON.stringify(found.value))} is not ${setting.expected}`)
     }
     config[name] = value ?? setting.default(sources.machine, String(config["dataDir"] ?? ""))
   }

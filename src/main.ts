@@ -15,6 +15,9 @@ const { main } = await import("./cli/program.ts")
 const { systemClock, systemRandom } = await import("./engine/system.ts")
 const { processIdentity, processIsDead } = await import("./store/sqlite/process-identity.ts")
 
+const SQLITE = "sqlite:"
+const FILE = "file:"
+
 const openSqliteStore = async (path: string, create: boolean): Promise<Store | null> => {
   if (!create && !existsSync(path)) return null
   mkdirSync(dirname(path), { recursive: true })
@@ -22,9 +25,21 @@ const openSqliteStore = async (path: string, create: boolean): Promise<Store | n
   return openSqlite({ path, clock: systemClock, random: systemRandom, isDead: (holder) => processIsDead(holder.process) })
 }
 
+const openPostgresStore = async (url: string): Promise<Store> => {
+  const { openPostgres } = await import("./store/postgres/postgres.ts")
+  return openPostgres({ url, random: systemRandom })
+}
+
 const openStore = async ({ databaseUrl }: Config, { create }: { create: boolean }): Promise<Store | null> => {
-  const store = await openSqliteStore(databaseUrl.slice("sqlite:".length), create)
-  await store?.migrate()
+  const store = databaseUrl.startsWith(SQLITE)
+    ? await openSqliteStore(databaseUrl.slice(SQLITE.length), create)
+    : await openPostgresStore(databaseUrl)
+  try {
+    await store?.migrate()
+  } catch (error) {
+    await store?.close()
+    throw error
+  }
   return store
 }
 
@@ -39,7 +54,7 @@ const backends: Backends = {
   openStore,
   async openObjects({ objectStore }) {
     const { FileObjectStore } = await import("./objects/file.ts")
-    return new FileObjectStore(objectStore.slice("file:".length))
+    return new FileObjectStore(objectStore.slice(FILE.length))
   },
   async engineParts(config, objects) {
     const { createEvaluator } = await import("./engine/evaluator.ts")

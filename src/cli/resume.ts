@@ -48,6 +48,8 @@ const refuseTaken = async (context: Context, store: Store, row: RunRow): Promise
   for (const holder of await store.listHolders()) {
     if (holder.runId !== row.id || holder.dead) continue
     const alive = store.leases ? Date.parse(holder.leaseUntil) > clock.now() : processAlive(holder.process)
-    if (alive) throw new InputError(`run ${row.id} is being run by ${holder.name}; wait for its end, or stop it first`)
+    if (!alive) continue
+    const hint = store.leases ? "; if it has just died, try again in 10 seconds" : ""
+    throw new InputError(`run ${row.id} is being run by ${holder.name}; wait for its end, or stop it first${hint}`)
   }
 }

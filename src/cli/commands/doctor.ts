@@ -5,7 +5,7 @@ import type { Context, Inspection } from "../backends.ts"
 import { printJson, printSpans } from "../output.ts"
 import { loadConfig, type StoreFlags } from "../settings.ts"
 import { padEnd } from "../text.ts"
-import type { Config } from "../../config.ts"
+import { type Config, withoutPassword } from "../../config.ts"
 
 export interface DoctorOptions extends StoreFlags {
   json?: boolean
@@ -84,7 +84,7 @@ const spawnChecks = (spawn: Inspection["spawn"]): Check[] => {
 
 const databaseCheck = async (context: Context, config: Config): Promise<Check> => {
   const name = "database"
-  const where = config.databaseUrl.replace(/:\/\/[^@/]*@/, "://…@")
+  const where = withoutPassword(config.databaseUrl)
   try {
     const store = await context.backends.openStore(config, { create: false })
     if (store === null) return { name, state: "ok", detail: `${where}: not there yet, made by the first run` }

@@ -122,7 +122,8 @@ const remark = (frame: Frame, task: TaskView, live: ReturnType<typeof leader>): 
   const last = live === null ? undefined : frame.lastLines.get(logKey(task.name, live.path))
   if (last !== undefined && last !== "") return ["  ", [printable(last), "dim"]]
   const error = task.error ?? task.failures.at(-1)?.error
-  if (error !== undefined && error !== null && error !== "") return ["  ", [printable(error), task.own === "skipped" ? "dim" : "red"]]
+  if (error !== undefined && error !== null && error !== "")
+    return ["  ", [printable(error), task.own === "skipped" ? "dim" : "red"]]
   return []
 }
 
