@@ -35,32 +35,40 @@ export const makeReporter = async (
   return liveReporter(context, { store, objects }, view, options.concurrency)
 }
 
-/** Waits for the run; the first interrupt cancels it, the second ends this process and with it all of its tasks. */
-export const waitForEnd = async (
-  engine: Engine,
-  runId: RunId,
-  reporter: Reporter,
-): Promise<{ run: RunRow; interrupted: boolean }> => {
-  let interrupted = false
+export interface Interrupts {
+  /** The run is under way: from here on an interrupt cancels it. */
+  begun(): void
+  /** Whether there was one. */
+  readonly heard: boolean
+  stop(): void
+}
+
+/**
+ * The first interrupt cancels the run, the second ends this process and with it all of its tasks. Before the run is under way
+ * there is nothing to cancel: then the first one ends it too.
+ */
+export const listenForInterrupts = (engine: Engine, runId: RunId, reporter: Reporter): Interrupts => {
+  let begun = false
+  let heard = false
+  const exit = (): void => {
+    reporter.stop()
+    process.exit(EXIT_INTERRUPTED)
+  }
   const cancel = async (): Promise<void> => {
-    interrupted = true
+    heard = true
     reporter.note("cancelling… press Ctrl-C again to kill")
     await engine.cancel(runId).catch((error: unknown) => {
       // A run that ended in this very moment needs no cancel.
       if (!(error instanceof Conflict)) reporter.warn(`could not cancel: ${String(error)}`)
     })
   }
-  const stopListening = onInterrupt(
-    () => void cancel(),
-    () => {
-      reporter.stop()
-      process.exit(EXIT_INTERRUPTED)
+  const stop = onInterrupt(() => (begun ? void cancel() : exit()), exit)
+  return {
+    begun: () => void (begun = true),
+    get heard() {
+      return heard
     },
-  )
-  try {
-    return { run: await engine.ended(runId), interrupted }
-  } finally {
-    stopListening()
+    stop,
   }
 }
 

@@ -3,7 +3,7 @@
 import { hostname } from "node:os"
 import { resolve } from "node:path"
 import type { Context } from "./backends.ts"
-import { exitCodeOf, makeReporter, summarize, waitForEnd, warnTo } from "./follow.ts"
+import { exitCodeOf, listenForInterrupts, makeReporter, summarize, warnTo } from "./follow.ts"
 import { applyEvent, type RunView } from "./progress/model.ts"
 import type { Reporter } from "./progress/reporter.ts"
 import type { Config } from "../config.ts"
@@ -58,13 +58,17 @@ export const runSession = async (
     applyEvent(view, event)
     reporter.event(event)
   })
+  const interrupts = listenForInterrupts(engine, runId, reporter)
   try {
     await begin({ engine, reporter })
-    const { run, interrupted } = await waitForEnd(engine, runId, reporter)
+    interrupts.begun()
+    const run = await engine.ended(runId)
+    interrupts.stop()
     reporter.stop()
     await summarize(context, stores, view, run, json)
-    return exitCodeOf(run, interrupted)
+    return exitCodeOf(run, interrupts.heard)
   } finally {
+    interrupts.stop()
     reporter.stop()
     await engine.stop()
   }
