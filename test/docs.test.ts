@@ -77,3 +77,10 @@ test("every command and option that `--help` shows is in docs/reference/cli.md, 
     expect({ command, options: options(sections.get(command)!) }).toEqual({ command, options: options(shown) })
   }
 })
+
+test("every runtime dependency has its line in docs/decisions/dependencies.md, and no other has", () => {
+  const manifest = JSON.parse(readFileSync(join(REPO, "package.json"), "utf8")) as { dependencies: Record<string, string> }
+  const text = readFileSync(join(REPO, "docs/decisions/dependencies.md"), "utf8")
+  const rows = [...text.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name!)
+  expect(rows.toSorted()).toEqual(Object.keys(manifest.dependencies).toSorted())
+})
