@@ -2,8 +2,19 @@
 
 import { Cron } from "croner"
 
-const create = (expression: string, timezone: string): Cron =>
-  new Cron(expression, { paused: true, timezone, mode: "5-or-6-parts" })
+const KEPT = 1000
+const kept = new Map<string, Cron>()
+
+/** Parsed once: a server with thousands of schedules asks for the same ones again and again. */
+const create = (expression: string, timezone: string): Cron => {
+  const key = `${timezone} ${expression}`
+  const known = kept.get(key)
+  if (known !== undefined) return known
+  const cron = new Cron(expression, { paused: true, timezone, mode: "5-or-6-parts" })
+  kept.set(key, cron)
+  if (kept.size > KEPT) kept.delete(kept.keys().next().value!)
+  return cron
+}
 
 /** What is wrong with the expression, or null. */
 export const cronProblem = (expression: string): string | null => {
@@ -21,6 +32,12 @@ export const cronProblem = (expression: string): string | null => {
 /** The ticks after an instant, in order. */
 export const nextTicks = (expression: string, timezone: string, after: Date, count: number): Date[] =>
   create(expression, timezone).nextRuns(count, after)
+
+/** The last ticks up to and including an instant, oldest first. */
+export const previousTicks = (expression: string, timezone: string, until: Date, count: number): Date[] =>
+  create(expression, timezone)
+    .previousRuns(count, new Date(Math.floor(until.getTime() / 1000) * 1000 + 1000))
+    .toReversed()
 
 export const isTimezone = (name: string): boolean => {
   if (name === "UTC") return true
