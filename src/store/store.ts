@@ -30,7 +30,7 @@ export interface Store {
 
   // -- workflows -------------------------------------------------------------------------------------------------------------
   /** Idempotent by (name, hash). `deploy: false` (for `ork run`) stores the version but leaves what is deployed as it is. */
-  putWorkflow(input: { compiled: CompiledWorkflow; hash: string; source: string; deploy: boolean }): Promise<StoredVersion>
+  putWorkflow(input: NewVersion): Promise<StoredVersion>
   /** The compiled workflow of a version; cached in memory (bounded). Throws NotFound. */
   compiled(versionId: number): Promise<CompiledWorkflow>
   /** The same without waiting: there for every version that a claim or an acknowledged run named and still in use. */
@@ -103,11 +103,22 @@ export interface Store {
 
 export type CancelReason = "cancel" | "timeout"
 
+export interface NewVersion {
+  compiled: CompiledWorkflow
+  hash: string
+  source: string
+  deploy: boolean
+  /** With `deploy`: when each of `compiled.schedules` fires next, by its place; null: never again. */
+  nextAt?: (string | null)[]
+  /** With `deploy`: refuses (`exists`) when the name is deployed already. */
+  ifNew?: boolean
+}
+
 export interface StoredVersion {
   workflowId: number
   versionId: number
   version: number
-  outcome: "new" | "new_version" | "same"
+  outcome: "new" | "new_version" | "same" | "exists"
 }
 
 export interface NewRun {
@@ -124,6 +135,11 @@ export interface NewRun {
   private: boolean
   /** Where its tasks run; null: a folder of the run's own. */
   workingDir: string | null
+  /** The schedule that made it, and the zone that its days are counted in. */
+  scheduleId?: number
+  timezone?: string
+  /** Waits as pending while an earlier run of the same schedule is active. */
+  waitForSchedule?: boolean
 }
 
 // -- advance -------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,32 @@
+// API keys (stored as hashes) and the audit log.
+
+export const SCOPES = ["read", "trigger", "worker", "admin"] as const
+export type Scope = (typeof SCOPES)[number]
+
+export interface KeyRow {
+  id: string
+  name: string
+  scopes: Scope[]
+  createdAt: string
+  lastUsedAt: string | null
+}
+
+export interface AuditRow {
+  seq: number
+  at: string
+  /** null: the server's own key or Ork itself. */
+  keyId: string | null
+  action: string
+  target: string
+  details: string | null
+}
+
+export interface KeyStore {
+  createKey(input: { id: string; name: string; scopes: Scope[]; hash: string }): Promise<KeyRow>
+  findKey(hash: string): Promise<KeyRow | null>
+  listKeys(): Promise<KeyRow[]>
+  removeKey(id: string): Promise<boolean>
+  touchKeys(ids: string[]): Promise<void>
+  appendAudit(entries: Omit<AuditRow, "seq" | "at">[]): Promise<void>
+  listAudit(query: { before?: number; limit: number }): Promise<AuditRow[]>
+}
