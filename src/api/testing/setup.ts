@@ -1,0 +1,156 @@
+// A server for tests: the real engine on a real SQLite store, a folder of objects, and an executor that does what tasks say.
+
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { pino } from "pino"
+import type { InjectOptions, LightMyRequestResponse } from "fastify"
+import { Engine } from "../../engine/engine.ts"
+import { inlineEvaluator } from "../../engine/evaluator.ts"
+import { systemClock, systemRandom } from "../../engine/system.ts"
+import { FileObjectStore } from "../../objects/file.ts"
+import type { Scope } from "../../store/key-store.ts"
+import type { ServerStore } from "../../store/server-store.ts"
+import { openSqlite } from "../../store/sqlite/sqlite.ts"
+import type { Explanation, ServerOptions } from "../ports.ts"
+import { type ApiServer, buildServer, close } from "../server.ts"
+import { withFakeFacets } from "./fake-facets.ts"
+import { ScriptedExecutor } from "./scripted.ts"
+
+export const ADMIN_KEY = "the-admin-key-of-tests"
+
+export interface TestServer {
+  server: ApiServer
+  store: ServerStore
+  engine: Engine
+  executor: ScriptedExecutor
+  objects: FileObjectStore
+  /** What the server logged, line by line. */
+  logged: string[]
+  /** Asks as the administrator; `key: null` as nobody. Objects are sent as JSON. */
+  call(method: string, url: string, options?: CallOptions): Promise<Answer>
+  newKey(...scopes: Scope[]): Promise<string>
+  /** Deploys tasks given as commands by name, or a whole definition. */
+  deploy(name: string, tasks: { [task: string]: unknown }, rest?: object): Promise<void>
+  /** Triggers a run and waits for its end. */
+  ran(name: string): Promise<string>
+}
+
+export interface CallOptions {
+  body?: unknown
+  key?: string | null
+  headers?: Record<string, string>
+}
+
+export interface Answer {
+  status: number
+  /** Parsed JSON; the text if it is none. */
+  body: { [field: string]: unknown } & { error?: { code: string; message: string; details?: { path: string }[] } }
+  text: string
+  headers: LightMyRequestResponse["headers"]
+}
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+const explain = async (): Promise<Explanation[]> => [
+  { task: "a", path: "", status: "pending", sentence: "a waits for its upstream" },
+]
+
+/** `await using` takes it down. */
+export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: ServerStore) => ServerStore } = {}) => {
+  const folder = await mkdtemp(join(tmpdir(), "ork-api-"))
+  const objects = new FileObjectStore(join(folder, "objects"))
+  const inner = await openSqlite({ path: join(folder, "ork.db"), clock: systemClock, random: systemRandom })
+  await inner.migrate()
+  const plain = withFakeFacets(inner, () => new Date().toISOString())
+  const store = change.wrap?.(plain) ?? plain
+  const executor = new ScriptedExecutor(objects)
+  const logged: string[] = []
+  const log = pino({ level: "debug" }, { write: (line: string) => void logged.push(line) })
+  const engine = new Engine({
+    store,
+    objects,
+    executors: new Map([["process", executor]]),
+    evaluator: inlineEvaluator,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    holder: { kind: "server", name: "test", process: "" },
+    privateRun: null,
+    lanes: ["q:default"],
+    concurrency: 16,
+    maxFanout: 1000,
+    maxOutputBytes: 1 << 20,
+    graceMs: 100,
+    dataDir: folder,
+    secret: () => null,
+  })
+  await engine.start()
+  const server = buildServer({
+    engine,
+    store,
+    objects,
+    log,
+    clock: systemClock,
+    random: systemRandom,
+    secret: (name) => (name === "HOOK" ? "hook-secret" : null),
+    wake: () => undefined,
+    explain,
+    backfill: async ({ from }) => ({ ticks: [from], runs: [] }),
+    mark: async () => undefined,
+    metrics: async () => "ork_up 1\n",
+    ...change,
+    config: { apiKey: ADMIN_KEY, version: "1.2.3", dataDir: folder, ...change.config },
+  })
+  await server.app.ready()
+
+  const call: TestServer["call"] = async (method, url, { body, key = ADMIN_KEY, headers = {} } = {}) => {
+    const options: InjectOptions = {
+      method: method as "GET",
+      url,
+      headers: {
+        ...(key !== null && { "x-api-key": key }),
+        ...(body !== undefined && typeof body !== "string" && { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body !== undefined && { payload: typeof body === "string" ? body : JSON.stringify(body) }),
+    }
+    const found = await server.app.inject(options)
+    return { status: found.statusCode, body: parse(found.body) as Answer["body"], text: found.body, headers: found.headers }
+  }
+  const deploy: TestServer["deploy"] = async (name, tasks, rest = {}) => {
+    const all = Object.entries(tasks).map(([task, spec]) => [task, typeof spec === "string" ? { command: spec } : spec])
+    const { status, text } = await call("POST", "/workflows", { body: { name, tasks: Object.fromEntries(all), ...rest } })
+    if (status >= 300) throw new Error(`could not deploy ${name}: ${text}`)
+  }
+  return {
+    server,
+    store,
+    engine,
+    executor,
+    objects,
+    logged,
+    call,
+    deploy,
+    async newKey(...scopes: Scope[]) {
+      return (await call("POST", "/keys", { body: { name: scopes.join(), scopes } })).body["key"] as string
+    },
+    async ran(name: string) {
+      const { body } = await call("POST", `/workflows/${name}/runs`)
+      await engine.ended(body["id"] as never)
+      return body["id"] as string
+    },
+    async [Symbol.asyncDispose]() {
+      await close(server)
+      await engine.stop()
+      await store.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  } satisfies TestServer & AsyncDisposable
+}
