@@ -1,7 +1,16 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { parseCel, fromCel, toCel } from "./cel.ts"
-import { evaluate, ExpressionError, isBounded, parseExpression, render, type Scope, toText } from "./expressions.ts"
+import {
+  evaluate,
+  ExpressionError,
+  isBounded,
+  narrowScope,
+  parseExpression,
+  render,
+  type Scope,
+  toText,
+} from "./expressions.ts"
 import type { Json } from "./json.ts"
 
 const scope: Scope = {
@@ -90,6 +99,43 @@ describe("expressions", () => {
       { root: "run", path: ["id"] },
       { root: "tasks", path: ["c", "status"] },
     ])
+  })
+
+  it("maps and filters long lists", () => {
+    const item = Array.from({ length: 20_000 }, (_, i) => i)
+    expect(evaluate("item.map(x, x + 1)", { ...scope, item })).toEqual(item.map((x) => x + 1))
+    expect(evaluate("item.filter(x, x % 3 == 0)", { ...scope, item })).toEqual(item.filter((x) => x % 3 === 0))
+  })
+
+  it("leaves a list as it is when something is added to it", () => {
+    expect(evaluate("[[1] + [2]].map(l, [l + [3], l + [4, 5], l, [] + l + []])", scope)).toEqual([
+      [
+        [1, 2, 3],
+        [1, 2, 4, 5],
+        [1, 2],
+        [1, 2],
+      ],
+    ])
+    const lists = fc.array(fc.array(fc.nat(9), { maxLength: 5 }), { minLength: 1, maxLength: 12 })
+    fc.assert(
+      fc.property(lists, (parts) => {
+        const source = parts.map((part) => JSON.stringify(part)).join(" + ")
+        expect(evaluate(source, scope)).toEqual(parts.flat())
+      }),
+    )
+  })
+
+  it("takes no more of the scope than it reads", () => {
+    const { refs } = parseExpression("tasks.fetch.output.rows[0].id + params.limit > 1 && has(item.file)")
+    expect(narrowScope({ ...scope, item: { file: "a", size: 3 } }, refs)).toEqual({
+      params: { limit: 100 },
+      tasks: { fetch: { output: scope.tasks["fetch"]!.output } },
+      run: scope.run,
+      item: { file: "a" },
+      index: 4,
+    })
+    expect(evaluate("size(params)", scope)).toBe(7)
+    expect(evaluate("params[run.trigger == 'manual' ? 'name' : 'limit']", scope)).toBe("eu")
   })
 
   it("sees no inherited properties", () => {

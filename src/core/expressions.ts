@@ -4,7 +4,7 @@
 
 import { fromCel, parseCel, toCel, type CelExpression } from "./cel.ts"
 import { formatPath, parsePath, walkPath, type Reference } from "./expression-path.ts"
-import type { Json, JsonObject } from "./json.ts"
+import { isObject, type Json, type JsonObject } from "./json.ts"
 import type { Template } from "./workflow.ts"
 
 export { formatPath, SCOPE_ROOTS, type Reference } from "./expression-path.ts"
@@ -55,8 +55,10 @@ const cache = new Map<string, Expression>()
 export const parseExpression = (source: string): Expression => {
   const known = cache.get(source)
   if (known !== undefined) {
-    cache.delete(source)
-    cache.set(source, known)
+    if (cache.size > CACHE_SIZE / 2) {
+      cache.delete(source)
+      cache.set(source, known)
+    }
     return known
   }
   const parsed = parse(source)
@@ -98,22 +100,34 @@ export const evaluate: Evaluate = (source, scope) => {
   }
 }
 
-/** Only what the expression reads is converted: an upstream's output can be large. */
+/** The scope with only what the expression reads: an upstream's output can be large, and is converted or sent elsewhere. */
 export const narrowScope = (scope: Scope, refs: readonly Reference[]): Scope => {
-  const roots = new Set(refs.map((ref) => ref.root))
-  const tasks: Scope["tasks"] = {}
-  for (const { root, path } of refs) {
-    const name = path[0]
-    if (root === "tasks" && typeof name === "string" && Object.hasOwn(scope.tasks, name)) tasks[name] = scope.tasks[name]!
-  }
+  const pathsOf = (root: string): Reference["path"][] => refs.flatMap((ref) => (ref.root === root ? [ref.path] : []))
+  const [item, parent] = [pathsOf("item"), pathsOf("parent")]
   return {
-    params: roots.has("params") ? scope.params : {},
-    tasks,
+    params: pick(scope.params, pathsOf("params")) as Scope["params"],
+    tasks: pick(scope.tasks, pathsOf("tasks")) as Scope["tasks"],
     run: scope.run,
-    ...(roots.has("item") && scope.item !== undefined && { item: scope.item }),
+    ...(item.length > 0 && scope.item !== undefined && { item: pick(scope.item, item) }),
     ...(scope.index !== undefined && { index: scope.index }),
-    ...(roots.has("parent") && scope.parent !== undefined && { parent: scope.parent }),
+    ...(parent.length > 0 && scope.parent !== undefined && { parent: scope.parent }),
   }
+}
+
+/** Objects are thinned out along the paths; a list, or a value that is read as a whole, stays as it is. */
+const pick = (value: Json, paths: readonly Reference["path"][]): Json => {
+  if (!isObject(value) || paths.some(([step]) => typeof step !== "string")) return value
+  const below = Map.groupBy(paths, ([step]) => String(step))
+  const kept = [...below].filter(([key]) => Object.hasOwn(value, key))
+  return Object.fromEntries(
+    kept.map(([key, inner]) => [
+      key,
+      pick(
+        value[key]!,
+        inner.map((path) => path.slice(1)),
+      ),
+    ]),
+  )
 }
 
 const variables = (scope: Scope, refs: readonly Reference[]): Record<string, ReturnType<typeof toCel>> =>

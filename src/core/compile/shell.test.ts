@@ -39,6 +39,7 @@ describe("an expression in a shell command", () => {
     ["cat <<EOF\n'\nEOF\necho ${{ x }}", 'cat <<EOF\n\'\nEOF\necho "${ORK_VALUE_0}"'],
     ["cat <<-'A B'\n\t$(\n\tA B\necho ${{ x }}", "cat <<-'A B'\n\t$(\n\tA B\necho \"${ORK_VALUE_0}\""],
     ["x=$(case $y in a) echo 1;; esac) ${{ x }}", 'x=$(case $y in a) echo 1;; esac) "${ORK_VALUE_0}"'],
+    ['echo "$(case $y in a) echo ${{ x }};; esac)"', 'echo "$(case $y in a) echo "${ORK_VALUE_0}";; esac)"'],
     ["(cd x && ls ${{ x }}); echo '('", "(cd x && ls \"${ORK_VALUE_0}\"); echo '('"],
     ["echo $((1<<2)) ${{ x }}", 'echo $((1<<2)) "${ORK_VALUE_0}"'],
     ["sh -c 'echo \"$1\"' _ ${{ x }}", 'sh -c \'echo "$1"\' _ "${ORK_VALUE_0}"'],
