@@ -92,26 +92,28 @@ export class Engine {
   async trigger(request: TriggerRequest): Promise<RunRow> {
     const { store, clock, random, privateRun } = this.#options
     const id = request.id ?? newRunId(clock.now(), random.hex128())
-    const [created] = await store.createRuns([{ ...request, id, private: privateRun !== null }])
+    const [created] = await this.#ask(store.createRuns([{ ...request, id, private: privateRun !== null }]))
     if (created!.created) this.#events.emit([runEvent(created!.run)])
-    this.#wake()
     return created!.run
   }
 
   async cancel(runId: RunId): Promise<void> {
     const run = await this.#find(runId)
-    if (!(await this.#options.store.requestCancel(runId, "cancel"))) {
+    if (!(await this.#ask(this.#options.store.requestCancel(runId, "cancel")))) {
       throw new Conflict(`run ${runId} has already ended as ${run.status}`)
     }
-    this.#wake()
   }
 
   async pause(runId: RunId, paused: boolean): Promise<void> {
     const run = await this.#find(runId)
-    if (!(await this.#options.store.setPaused(runId, paused))) {
+    if (!(await this.#ask(this.#options.store.setPaused(runId, paused)))) {
       throw new Conflict(`run ${runId} has already ended as ${run.status}`)
     }
-    this.#wake()
+  }
+
+  /** Whatever the answer: it may have been lost after the commit, and then there is work that nobody else tells of. */
+  #ask<T>(request: Promise<T>): Promise<T> {
+    return request.finally(() => this.#wake())
   }
 
   /** What a retry would run again and what it would keep; changes nothing. */
@@ -126,10 +128,9 @@ export class Engine {
 
   async retry(runId: RunId, request: RetryRequest): Promise<void> {
     const plan = await this.planRetry(runId, request)
-    if (!(await this.#options.store.retryRun(runId, plan.reset))) {
+    if (!(await this.#ask(this.#options.store.retryRun(runId, plan.reset)))) {
       throw new Conflict(`run ${runId} is not over yet: its hooks are still running`)
     }
-    this.#wake()
   }
 
   /** Resolves when the run and its hooks have ended. */

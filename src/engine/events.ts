@@ -59,23 +59,28 @@ export class Events {
     for (const runId of this.#waiting.keys()) this.#check(runId)
   }
 
+  /** Answers those who asked before it looks: what it reads may be older than a later question. */
   #check(runId: RunId): void {
+    const asked = [...(this.#waiting.get(runId) ?? [])]
     this.#finished(runId).then(
       (run) => {
-        if (run === null) return
-        for (const waiter of this.#forget(runId)) waiter.resolve(run)
+        if (run !== null) for (const waiter of this.#leave(runId, asked)) waiter.resolve(run)
       },
       (error: Error) => {
-        for (const waiter of this.#forget(runId)) waiter.reject(error)
+        for (const waiter of this.#leave(runId, asked)) waiter.reject(error)
       },
     )
   }
 
-  #forget(runId: RunId): Iterable<Waiter> {
-    const waiters = this.#waiting.get(runId) ?? []
-    this.#waiting.delete(runId)
-    this.#closing.delete(runId)
-    return waiters
+  #leave(runId: RunId, asked: Waiter[]): Waiter[] {
+    const waiting = this.#waiting.get(runId)
+    if (waiting === undefined) return []
+    for (const waiter of asked) waiting.delete(waiter)
+    if (waiting.size === 0) {
+      this.#waiting.delete(runId)
+      this.#closing.delete(runId)
+    }
+    return asked
   }
 
   async #finished(runId: RunId): Promise<RunRow | null> {
