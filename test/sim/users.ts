@@ -125,7 +125,7 @@ export class Users {
           this.#world.fail(new Violation("the end is told at the end", `${this.#world.labelOf(runId)} is ${run.status}`))
         }
       },
-      () => life.clock.after(AGAIN_MS, () => this.#await(life, runId)),
+      () => this.#later(AGAIN_MS, () => (life.alive ? this.#await(life, runId) : undefined)),
     )
   }
 
