@@ -1,8 +1,9 @@
-// Every file in examples/ runs, and does what its comments say.
+// Every file in examples/ runs on both stores, and does what its comments say.
 
 import { cpSync, readdirSync } from "node:fs"
 import { join } from "node:path"
-import { expect, test } from "vitest"
+import { afterAll, describe, expect, test } from "vitest"
+import { createDatabase, type TestDatabase } from "./support/postgres.ts"
 import { ork, orkRun, REPO, temporaryFolder, type OrkEvent } from "./support/ork.ts"
 
 const EXAMPLES = join(REPO, "examples")
@@ -54,15 +55,25 @@ test("every example is in the table", () => {
   expect(readdirSync(EXAMPLES).toSorted()).toEqual(Object.keys(TABLE).toSorted())
 })
 
-test.each(Object.entries(TABLE))("%s runs", async (file, { args = [], code = 0, tasks, says = {} }) => {
-  const cwd = copy()
-  const result = await orkRun([file, ...args], { cwd })
-  expect({ code: result.code, status: result.run.status }).toEqual({ code, status: code === 0 ? "success" : "failed" })
-  expect(Object.fromEntries(Object.entries(result.run.tasks).filter(([, count]) => count > 0))).toEqual(tasks)
-  for (const [task, text] of Object.entries(says)) {
-    const logs = await ork(["logs", result.run.id, task], { cwd })
-    expect(logs.stdout.trimEnd()).toContain(text)
-  }
+let postgres: Promise<TestDatabase> | undefined
+afterAll(async () => (await postgres)?.drop())
+
+const STORES: Record<string, () => Promise<Record<string, string>>> = {
+  sqlite: () => Promise.resolve({}),
+  postgres: async () => ({ ORK_DATABASE_URL: (await (postgres ??= createDatabase())).url }),
+}
+
+describe.each(Object.entries(STORES))("on %s", (_store, environment) => {
+  test.each(Object.entries(TABLE))("%s runs", async (file, { args = [], code = 0, tasks, says = {} }) => {
+    const at = { cwd: copy(), env: await environment() }
+    const result = await orkRun([file, ...args], at)
+    expect({ code: result.code, status: result.run.status }).toEqual({ code, status: code === 0 ? "success" : "failed" })
+    expect(Object.fromEntries(Object.entries(result.run.tasks).filter(([, count]) => count > 0))).toEqual(tasks)
+    for (const [task, text] of Object.entries(says)) {
+      const logs = await ork(["logs", result.run.id, task], at)
+      expect(logs.stdout.trimEnd()).toContain(text)
+    }
+  })
 })
 
 test("limits.yaml runs by priority, one at a time", async () => {
