@@ -39,3 +39,14 @@ test("check says where and why when the folder cannot be written", async () => {
   )
   await cleanup()
 })
+
+test("a stream that fails leaves no file behind", async () => {
+  const { root, store, cleanup } = await setup()
+  async function* broken(): AsyncGenerator<Uint8Array> {
+    yield Buffer.from("half")
+    throw new Error("the source broke")
+  }
+  await expect(store.putStream("a/b", broken())).rejects.toThrow("the source broke")
+  expect(await readdir(join(root, "store", "a"))).toEqual([])
+  await cleanup()
+})

@@ -25,8 +25,10 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
   })
 
   test("every process of it is told, and may clean up within the grace", async () => {
-    const child = `trap 'echo child cleaned; exit 0' TERM; echo child ready; while :; do sleep 0.01; done`
-    const running = shell(`sh -c "${child}" & trap 'echo main gone; exit 0' TERM; wait`)
+    // The child goes on after the main process is gone, until it has cleaned up.
+    const cleanUp = "while kill -0 $PPID 2>/dev/null; do :; done; sleep 0.1; echo child cleaned; exit 0"
+    const child = `trap "${cleanUp}" TERM; echo child ready; while :; do sleep 0.01; done`
+    const running = shell(`CHILD='${child}'; sh -c "$CHILD" & trap 'echo main gone; exit 0' TERM; wait`)
     await running.line("child ready")
     running.stop("cancel")
     expect((await running.result).state).toBe("cancelled")

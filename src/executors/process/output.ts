@@ -1,7 +1,7 @@
 // A successful process's output: the file $ORK_OUTPUT, else its last line on stdout when that is a JSON object or array, else null. Small
 // ones come inside the helper's report; larger ones go to the object store as they are, checked but never built in memory.
 
-import { rm, stat } from "node:fs/promises"
+import { rm } from "node:fs/promises"
 import type { Output } from "../../core/change.ts"
 import type { Json } from "../../core/json.ts"
 import { fileStream } from "../../objects/file.ts"
@@ -63,10 +63,7 @@ const looksLikeJson = (first: string | undefined, last: string | undefined): boo
   (first === "{" && last === "}") || (first === "[" && last === "]")
 
 const storeFile = async (place: OutputPlace): Promise<Answer> => {
-  // The size may have been reported for a file that the task's own user still can reach: it is measured again as it is read.
-  const { size } = await stat(place.outputPath)
-  if (size > place.maxBytes) return tooLarge("output", size, place.maxBytes)
-  const stored = await store(fileStream(place.outputPath, { start: 0, end: size }), place)
+  const stored = await store(fileStream(place.outputPath), place)
   return "problem" in stored ? invalid(stored.problem) : { output: stored }
 }
 

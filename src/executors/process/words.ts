@@ -76,6 +76,11 @@ export const failedInWords = ({ stage, errno, text }: Failed, what: What): strin
 /** null: exit 0. */
 export const exitInWords = (exited: Exited, memoryBytes: number): string | null => {
   if (exited.code === 0) return null
+  const log = exited.logErrno === 0 ? "" : ` (its log is incomplete: ${errnoName(exited.logErrno)})`
+  return endInWords(exited, memoryBytes) + log
+}
+
+const endInWords = (exited: Exited, memoryBytes: number): string => {
   const end = exited.signal !== 0 ? `killed by ${signalName(exited.signal)}` : `exit code ${exited.code}`
   if (!exited.memoryHit) return end
   const reason = `used more than ${bytesInWords(memoryBytes)} of memory`
