@@ -28,7 +28,7 @@ export interface ParseOptions {
 
 export const parseDefinition = (text: string, options: ParseOptions = {}): ParsedDefinition => {
   const format = options.format ?? (options.file?.endsWith(".json") === true ? "json" : "yaml")
-  const { document, problems } = readDocument(text, format)
+  const { document, problems } = readDocument(text.replace(/^\uFEFF/, ""), format)
   if (document === null) return { ok: false, problems }
   return finish(check(document.value, options), text, problems, document)
 }

@@ -3,6 +3,7 @@
 
 import { ExpressionError, parseExpression, type Reference } from "../expressions.ts"
 import type { Json } from "../json.ts"
+import { nearest } from "../nearest.ts"
 import { Findings, type Path } from "../problems.ts"
 import type { Template } from "../workflow.ts"
 import { splitText, toTemplate } from "./templates.ts"
@@ -29,6 +30,8 @@ export interface CompileOptions {
   incomplete?: ReadonlySet<string>
 }
 
+const MAX_SUGGESTED = 100
+
 export class Context {
   readonly findings = new Findings()
   readonly uses: Use[] = []
@@ -36,6 +39,11 @@ export class Context {
 
   constructor(options: CompileOptions) {
     this.options = options
+  }
+
+  /** The nearest known name, for the first problems: a search for each of 10,000 would take seconds. */
+  nearest(name: string, known: Iterable<string>): string | undefined {
+    return this.findings.list.length < MAX_SUGGESTED ? nearest(name, known) : undefined
   }
 
   use(source: string, path: Path, place: Place): void {

@@ -4,7 +4,6 @@
 import { formatPath } from "../expressions.ts"
 import { parsePath } from "../expression-path.ts"
 import type { Json } from "../json.ts"
-import { nearest } from "../nearest.ts"
 import type { Node, Template } from "../workflow.ts"
 import type { Context, Place } from "./context.ts"
 import { quote } from "./names.ts"
@@ -44,7 +43,7 @@ const compileValue = (context: Context, source: TaskSource, value: Json, field: 
       context.findings.add(
         path,
         `${quote(value)} refers to task ${quote(first)}, which is not there`,
-        nearest(first, source.scope.names.keys()),
+        context.nearest(first, source.scope.names.keys()),
       )
     }
     return { lit: value }

@@ -1,7 +1,6 @@
 // Dependencies within one scope: names looked up, edges both ways, cycles told with their path.
 
 import { detectCycle } from "../jobs.ts"
-import { nearest } from "../nearest.ts"
 import type { Path } from "../problems.ts"
 import type { Node } from "../workflow.ts"
 import type { Context } from "./context.ts"
@@ -27,7 +26,7 @@ export const linkScope = (context: Context, nodes: Node[], scope: TaskScope, lin
         context.findings.add(
           at,
           `${quote(link.name)} depends on ${quote(name)}, which is not there`,
-          nearest(name, scope.names.keys()),
+          context.nearest(name, scope.names.keys()),
         )
       } else upstream.add(target)
     }

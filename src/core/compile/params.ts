@@ -70,7 +70,11 @@ const compileSpec = (context: Context, name: string, spec: JsonObject, path: Pat
     add(
       "type",
       `must be one of ${PARAM_TYPES.join(", ")}`,
-      typeof written === "string" ? (HABITS[written] ?? nearest(written, PARAM_TYPES)) : undefined,
+      typeof written === "string"
+        ? Object.hasOwn(HABITS, written)
+          ? HABITS[written]
+          : nearest(written, PARAM_TYPES)
+        : undefined,
     )
   }
   const type = isParamType(written) ? written : (commonType(values) ?? typeOf(spec["default"]) ?? "string")

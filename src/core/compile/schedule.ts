@@ -8,7 +8,6 @@ import type { Context } from "./context.ts"
 import { quote } from "./names.ts"
 import { dateProblem } from "./params.ts"
 import { positive } from "./task.ts"
-import { nearest } from "../nearest.ts"
 
 export const compileSchedules = (
   context: Context,
@@ -40,7 +39,7 @@ const compileOne = (
   const names = params.map((param) => param.name)
   for (const name of Object.keys(rest.params ?? {})) {
     if (!names.includes(name))
-      context.findings.addKey([...path, "params", name], `there is no param ${quote(name)}`, nearest(name, names))
+      context.findings.addKey([...path, "params", name], `there is no param ${quote(name)}`, context.nearest(name, names))
   }
   for (const param of params) {
     if (!param.required || param.default !== undefined || Object.hasOwn(rest.params ?? {}, param.name)) continue

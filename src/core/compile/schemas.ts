@@ -1,7 +1,6 @@
 // JSON Schemas in a definition: `types` by name, `output` of a task (a schema or one of those names).
 
 import type { Json, JsonObject } from "../json.ts"
-import { nearest } from "../nearest.ts"
 import type { Path } from "../problems.ts"
 import { schemaProblem } from "../schema.ts"
 import type { Context } from "./context.ts"
@@ -26,7 +25,7 @@ export const outputSchema = (
   if (typeof output === "string") {
     if (Object.hasOwn(types, output)) return { output: types[output]! }
     const hint = Object.keys(types).length === 0 ? "; there are none under `types`" : ""
-    context.findings.add(path, `there is no type ${quote(output)}${hint}`, nearest(output, Object.keys(types)))
+    context.findings.add(path, `there is no type ${quote(output)}${hint}`, context.nearest(output, Object.keys(types)))
     return {}
   }
   checkOne(context, output as JsonObject, path)
