@@ -2,7 +2,6 @@
 // `put` returns, since a row in the database may name it. Logs are the exception: their writer appends to `localPath`.
 
 import { randomBytes } from "node:crypto"
-import { createReadStream } from "node:fs"
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises"
 import type { FileHandle } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
@@ -158,9 +157,6 @@ export class FileObjectStore implements ObjectStore {
     }
   }
 }
-
-/** The bytes of a local file, for `putStream`. */
-export const fileStream = (path: string): AsyncIterable<Uint8Array> => createReadStream(path)
 
 const checkParts = (text: string, what: string): void => {
   const bad =

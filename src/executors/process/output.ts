@@ -1,10 +1,10 @@
 // A successful process's output: the file $ORK_OUTPUT, else its last line on stdout when that is a JSON object or array, else null. Small
 // ones come inside the helper's report; larger ones go to the object store as they are, checked but never built in memory.
 
+import { createReadStream } from "node:fs"
 import { rm } from "node:fs/promises"
 import type { Output } from "../../core/change.ts"
 import type { Json } from "../../core/json.ts"
-import { fileStream } from "../../objects/file.ts"
 import { streamBytes } from "../../objects/log-chunks.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { JsonCheck } from "./json-check.ts"
@@ -63,7 +63,7 @@ const looksLikeJson = (first: string | undefined, last: string | undefined): boo
   (first === "{" && last === "}") || (first === "[" && last === "]")
 
 const storeFile = async (place: OutputPlace): Promise<Answer> => {
-  const stored = await store(fileStream(place.outputPath), place)
+  const stored = await store(createReadStream(place.outputPath), place)
   return "problem" in stored ? invalid(stored.problem) : { output: stored }
 }
 

@@ -2,13 +2,12 @@
 // slowly). The helper writes logs, ends what a task leaves behind, and dies with Ork together with all of its tasks.
 // One attempt: request → supervise (started, stop) → ended → output → result.
 
-import { statSync } from "node:fs"
+import { createReadStream, statSync } from "node:fs"
 import { rm, writeFile } from "node:fs/promises"
 import { constants } from "node:os"
 import { join } from "node:path"
 import type { AttemptResult } from "../../core/change.ts"
 import type { Clock } from "../../core/ports.ts"
-import { fileStream } from "../../objects/file.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { AttemptFiles } from "./attempt-files.ts"
@@ -197,7 +196,7 @@ const uploadLog = async (objects: ObjectStore, prefix: string, path: string): Pr
   ] as const
   for (const [key, file] of files) {
     if (statSync(file, { throwIfNoEntry: false }) === undefined) continue
-    await objects.putStream(prefix + key, fileStream(file))
+    await objects.putStream(prefix + key, createReadStream(file))
     await rm(file, { force: true })
   }
 }
