@@ -47,6 +47,8 @@ describe("expressions", () => {
     ["params.list.filter(x, x > 1)", [2, 3]],
     ["timestamp('2026-01-02T03:04:05Z') + duration('60s')", "2026-01-02T03:05:05.000Z"],
     ["duration('90s')", "90s"],
+    ['"n=" + ((params.limit) == null ? "" : string(params.limit))', "n=100"],
+    ['"n=" + ((params.none) == null ? "" : string(params.none))', "n="],
     ["1u + 2u", 3],
   ] as [string, Json][])("%s is %j", (source, expected) => {
     expect(evaluate(source, scope)).toEqual(expected)

@@ -86,7 +86,9 @@ export class Context {
       this.findings.add(path, "takes one expression, with or without ${{ }} around the whole of it")
       return null
     }
-    return parts.map((part) => (typeof part === "string" ? JSON.stringify(part) : `string(${part.expr})`)).join(" + ")
+    return parts
+      .map((part) => (typeof part === "string" ? JSON.stringify(part) : `((${part.expr}) == null ? "" : string(${part.expr}))`))
+      .join(" + ")
   }
 
   /** A field that takes no expressions. */
