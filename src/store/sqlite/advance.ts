@@ -23,6 +23,8 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
   const moreToCancel = cancelPending(tx, effects, cancelling)
   effects.apply()
   const closed = closeRuns(tx, cancelling)
+  for (const { runSeq } of closed) effects.touch(runSeq)
+  tx.wakeOthers ||= effects.concernsOthers(batch.gate.lanes)
   effects.unpark()
   const taker = takerOf(tx, batch.holder)
   const gates = claimGates(tx, taker, batch.gate, turns.gate)

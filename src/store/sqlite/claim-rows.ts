@@ -28,7 +28,20 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
     if (run === undefined) {
       const fact = tx.facts.get(row.runSeq)
       const { workflow, params, trigger, priority, logicalDate, createdAt, workingDir } = fact
-      run = { workflow, params, trigger, priority, logicalDate, createdAt, private: fact.private, workingDir, ...row.run }
+      const { status, cancelling, error } = row.run
+      run = {
+        workflow,
+        params,
+        trigger,
+        priority,
+        logicalDate,
+        createdAt,
+        private: fact.private,
+        workingDir,
+        status,
+        cancelling,
+        error,
+      }
       runs.set(row.runSeq, run)
     }
     return run

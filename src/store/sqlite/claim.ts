@@ -5,7 +5,7 @@
 // for the cancel cursor.
 
 import { admit } from "../../core/admit.ts"
-import { type HolderId, newAttemptId } from "../../core/ids.ts"
+import { type AttemptId, type HolderId, newAttemptId } from "../../core/ids.ts"
 import type { RunStatus } from "../../core/status.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../bounds.ts"
 import type { CancelReason, Claim, RowKind } from "../store.ts"
@@ -62,11 +62,9 @@ const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"
 
 /** The candidates that may go; the others are parked. The gate is under no limit. */
 const admitted = (tx: Tx, candidates: Candidate[], work: boolean): Candidate[] => {
-  const bound = work ? new Set(candidates.flatMap((candidate) => candidate.limits)) : []
-  const free = candidates.every((candidate) => !candidate.paused)
-  if (free && (bound instanceof Set ? bound.size === 0 : true)) return candidates
-  const judged = work ? candidates : candidates.map((candidate) => ({ ...candidate, limits: [] }))
-  const admission = admit(judged, tx.limits.states(bound))
+  if (candidates.every(({ paused, limits }) => !paused && (!work || limits.length === 0))) return candidates
+  const judged = candidates.map(({ row, paused, limits }) => ({ row, paused, limits: work ? limits : [] }))
+  const admission = admit(judged, tx.limits.states(new Set(judged.flatMap(({ limits }) => limits))))
   for (const { row, limit } of admission.park) tx.db.run(PARK, limit, row)
   for (const [id, slots] of admission.used) tx.limits.use(id, slots)
   for (const [id, rows] of admission.unpark) tx.limits.unpark(id, rows)
@@ -81,16 +79,16 @@ WHERE id = ?`
 
 const HOLD = "UPDATE tasks SET attempt_id = ?, holder = ? WHERE id = ?"
 
+/** Mints the attempt id. The candidate itself is changed: copies would cost as much as the statement. */
 const hold = (tx: Tx, taker: NonNullable<Taker>, candidate: Candidate, work: boolean): Taken => {
-  const attemptId = newAttemptId(tx.now, tx.random.hex128())
-  if (!work) {
-    tx.db.run(HOLD, attemptId, taker.seq, candidate.row)
-    return { ...candidate, attemptId }
-  }
-  tx.db.run(DISPATCH, attemptId, taker.seq, taker.name, tx.at, candidate.row)
-  const attempt = candidate.attempt + 1
-  tellTask(tx, candidate, { status: "dispatched", at: tx.at, attempt })
-  return { ...candidate, attempt, attemptId }
+  const taken = candidate as Taken
+  taken.attemptId = newAttemptId(tx.now, tx.random.hex128())
+  if (work) {
+    tx.db.run(DISPATCH, taken.attemptId, taker.seq, taker.name, tx.at, taken.row)
+    taken.attempt++
+    tellTask(tx, taken, { status: "dispatched", at: tx.at, attempt: taken.attempt })
+  } else tx.db.run(HOLD, taken.attemptId, taker.seq, taken.row)
+  return taken
 }
 
 // -- candidates ------------------------------------------------------------------------------------------------------------------
@@ -113,7 +111,16 @@ export interface Candidate {
   childrenFailed: number
   upstream: { failed: number; unmet: number; waived: number }
   paused: boolean
-  run: { status: RunStatus; cancelling: CancelReason | null; error: string | null }
+  run: RunState
+  /** Minted when it is taken. */
+  attemptId: AttemptId | null
+}
+
+export interface RunState {
+  status: RunStatus
+  cancelling: CancelReason | null
+  error: string | null
+  paused: boolean
 }
 
 const READY = "status = 'pending' AND attempt_id IS NULL AND upstream_left = 0 AND parked IS NULL AND available_at IS NULL"
@@ -125,11 +132,11 @@ SELECT workflow_id FROM tasks INDEXED BY tasks_ready
 WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id > ? ORDER BY workflow_id LIMIT 1`
 
 const ROWS = `
-SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.limits,
-  t.expanded, t.children_total, t.children_failed, t.up_failed, t.up_unmet, t.up_waived, r.paused, r.status, r.cancelling, r.error
-FROM tasks t INDEXED BY tasks_ready CROSS JOIN runs r ON r.seq = t.run_seq
-WHERE t.${READY.replaceAll(" AND ", " AND t.")} AND t.lane = ? AND t.priority = ? AND t.workflow_id = ?
-ORDER BY t.run_seq, t.id LIMIT ?`
+SELECT id, run_seq, node, path, kind, parent_id, attempt, failures, losses, priority, item, limits,
+  expanded, children_total, children_failed, up_failed, up_unmet, up_waived
+FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id = ? ORDER BY run_seq, id LIMIT ?`
+
+const RUN_STATE = "SELECT status, cancelling, error, paused FROM runs WHERE seq = ?"
 
 type Columns = [
   number,
@@ -150,10 +157,6 @@ type Columns = [
   number,
   number,
   number,
-  number,
-  RunStatus,
-  CancelReason | null,
-  string | null,
 ]
 
 /** Candidates of the highest priority in these lanes, divided among its workflows in turn. Empty: nothing is ready. */
@@ -191,13 +194,23 @@ const inTurn = (workflows: number[], turn: Turn): number[] => [
 ]
 
 const rowsOf = (tx: Tx, lanes: readonly string[], priority: number, workflowId: number, share: number): Candidate[] => {
-  const found = lanes.flatMap((lane) => tx.db.all<Columns>(ROWS, lane, priority, workflowId, share).map(candidateOf))
+  const states = new Map<number, RunState>()
+  const stateOf = (seq: number): RunState => {
+    let state = states.get(seq)
+    if (state === undefined) {
+      const found = tx.db.get<[RunStatus, CancelReason | null, string | null, number]>(RUN_STATE, seq)!
+      state = { status: found[0], cancelling: found[1], error: found[2], paused: found[3] === 1 }
+      states.set(seq, state)
+    }
+    return state
+  }
+  const rows = lanes.flatMap((lane) => tx.db.all<Columns>(ROWS, lane, priority, workflowId, share))
+  const found = rows.map((columns) => candidateOf(columns, stateOf(columns[1])))
   if (lanes.length === 1) return found
   return found.toSorted((a, b) => a.runSeq - b.runSeq || a.row - b.row).slice(0, share)
 }
 
-const candidateOf = (c: Columns): Candidate => {
-  const active = c[19] === "running"
+const candidateOf = (c: Columns, run: RunState): Candidate => {
   const gathering = c[4] !== "task" && c[12] > 0
   return {
     row: c[0],
@@ -216,7 +229,8 @@ const candidateOf = (c: Columns): Candidate => {
     childrenTotal: c[13],
     childrenFailed: c[14],
     upstream: { failed: c[15], unmet: c[16], waived: c[17] },
-    paused: active && (c[20] === null ? c[18] === 1 : !gathering),
-    run: { status: c[19], cancelling: c[20], error: c[21] },
+    paused: run.status === "running" && (run.cancelling === null ? run.paused : !gathering),
+    run,
+    attemptId: null,
   }
 }

@@ -2,6 +2,7 @@
 // the container above, the run's counters, the slots of limits.
 
 import { edgesOf } from "../../core/effects.ts"
+import { gateLane } from "../../core/lanes.ts"
 import { type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
 import type { LoadedRow } from "./rows.ts"
 import type { Tx } from "./tx.ts"
@@ -74,12 +75,23 @@ export class Effects {
     for (const id of limits) this.#chances.set(id, (this.#chances.get(id) ?? 0) + 1)
   }
 
+  /** Something of this run was changed. */
+  touch(seq: number): void {
+    this.#touched.add(seq)
+  }
+
+  /** Whether a run was changed whose rows are in none of these lanes: whoever takes them must hear of it. */
+  concernsOthers(gateLanes: readonly string[]): boolean {
+    for (const seq of this.#touched) if (!gateLanes.includes(gateLane(this.#tx.facts.get(seq)))) return true
+    return false
+  }
+
   run(seq: number): RunDelta {
     let run = this.#runs.get(seq)
     if (run === undefined) {
       run = { open: 0, failed: 0, hooks: 0, total: 0, success: 0, taskFailed: 0, skipped: 0, cancelled: 0 }
       this.#runs.set(seq, run)
-      this.#touched.add(seq)
+      this.touch(seq)
     }
     return run
   }

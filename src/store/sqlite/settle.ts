@@ -34,6 +34,7 @@ export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fe
     const from: readonly TaskStatus[] = FROM[change.kind]
     if (lost || !from.includes(row.status) || !apply(tx, effects, row, change))
       refused.set(change.attemptId, { row: change.row, attemptId: change.attemptId })
+    else effects.touch(row.runSeq)
   }
   return [...refused.values()]
 }

@@ -14,7 +14,8 @@ SELECT seq FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND can
 /** Returns whether more retries are due than one transaction takes. */
 export const fireTimers = (tx: Tx): boolean => {
   for (const [seq] of tx.db.all<[number]>(OVERDUE, tx.at)) beginCancel(tx, seq, "timeout")
-  return tx.db.run(RELEASE_DUE, tx.at, MAX_DUE) === MAX_DUE
+  const next = tx.db.get<[string]>(NEXT_RETRY)
+  return next !== undefined && next[0] <= tx.at && tx.db.run(RELEASE_DUE, tx.at, MAX_DUE) === MAX_DUE
 }
 
 const NEXT_RETRY = "SELECT available_at FROM tasks WHERE available_at IS NOT NULL ORDER BY available_at LIMIT 1"

@@ -10,10 +10,10 @@ const LARGE = 64 << 20
 const TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 /** Called after each commit. */
-export const boundWal = (db: Database, commits: number): void => {
+export const boundWal = (db: Database, commits: number, large = LARGE): void => {
   if (commits % EVERY_COMMITS !== 0) return
   const size = statSync(`${db.where}-wal`, { throwIfNoEntry: false })?.size ?? 0
-  if (size <= LARGE) return
+  if (size <= large) return
   try {
     db.get(TRUNCATE)
   } catch {

@@ -1,0 +1,177 @@
+CREATE TABLE attempts (
+  task_id INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  attempt_id TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state = 'success' OR state = 'failed' OR state = 'timeout' OR state = 'lost' OR state = 'cancelled'),
+  worker TEXT,
+  external_id TEXT,
+  exit_code INTEGER,
+  error TEXT,
+  usage TEXT,
+  dispatched_at TEXT,
+  started_at TEXT,
+  finished_at TEXT,
+  PRIMARY KEY (task_id, attempt)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE cache (
+  workflow_id INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  key TEXT NOT NULL,
+  output TEXT,
+  output_key TEXT,
+  output_bytes INTEGER,
+  expires_at TEXT,
+  PRIMARY KEY (workflow_id, task, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE holders (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  process TEXT NOT NULL,
+  run_id TEXT,
+  lease_ms INTEGER NOT NULL,
+  lease_until TEXT NOT NULL,
+  dead INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE limits (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  cap INTEGER NOT NULL CHECK (cap > 0),
+  used INTEGER NOT NULL DEFAULT 0 CHECK (used >= 0)
+) STRICT;
+
+CREATE TABLE runs (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  workflow_id INTEGER NOT NULL,
+  version_id INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status = 'pending' OR status = 'running' OR status = 'success' OR status = 'failed' OR status = 'cancelled'),
+  open INTEGER NOT NULL DEFAULT 0 CHECK (open >= 0),
+  failed INTEGER NOT NULL DEFAULT 0,
+  hooks_left INTEGER NOT NULL DEFAULT 0 CHECK (hooks_left >= 0),
+  tasks_total INTEGER NOT NULL DEFAULT 0,
+  tasks_success INTEGER NOT NULL DEFAULT 0,
+  tasks_failed INTEGER NOT NULL DEFAULT 0,
+  tasks_skipped INTEGER NOT NULL DEFAULT 0,
+  tasks_cancelled INTEGER NOT NULL DEFAULT 0,
+  paused INTEGER NOT NULL DEFAULT 0,
+  cancelling TEXT CHECK (cancelling IN ('cancel', 'timeout')),
+  "trigger" TEXT NOT NULL,
+  params TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  logical_date TEXT,
+  idempotency_key TEXT,
+  private INTEGER NOT NULL,
+  working_dir TEXT,
+  created_at TEXT NOT NULL,
+  started_at TEXT,
+  finished_at TEXT,
+  timeout_at TEXT,
+  error TEXT,
+  CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
+) STRICT;
+
+CREATE INDEX runs_active ON runs (workflow_id, status) WHERE finished_at IS NULL;
+
+CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL;
+
+CREATE INDEX runs_created ON runs (created_at, id);
+
+CREATE INDEX runs_done ON runs (seq) WHERE status = 'running' AND open = 0;
+
+CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE INDEX runs_of_workflow ON runs (workflow_id, created_at, id);
+
+CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
+
+CREATE TABLE tasks (
+  id INTEGER PRIMARY KEY,
+  run_seq INTEGER NOT NULL,
+  node INTEGER NOT NULL,
+  path TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind = 'task' OR kind = 'fan' OR kind = 'group'),
+  hook INTEGER NOT NULL DEFAULT 0,
+  status TEXT NOT NULL CHECK (status = 'pending' OR status = 'dispatched' OR status = 'running' OR status = 'success' OR status = 'failed' OR status = 'skipped' OR status = 'cancelled'),
+  upstream_left INTEGER NOT NULL CHECK (upstream_left >= 0),
+  lane TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  workflow_id INTEGER NOT NULL,
+  parked INTEGER,
+  attempt_id TEXT,
+  holder INTEGER,
+  available_at TEXT,
+  attempt INTEGER NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+  parent_id INTEGER,
+  limits TEXT,
+  failures INTEGER NOT NULL DEFAULT 0,
+  losses INTEGER NOT NULL DEFAULT 0,
+  up_failed INTEGER NOT NULL DEFAULT 0,
+  up_unmet INTEGER NOT NULL DEFAULT 0,
+  up_waived INTEGER NOT NULL DEFAULT 0,
+  skip TEXT CHECK (skip IN ('unmet', 'waived')),
+  worker TEXT,
+  external_id TEXT,
+  dispatched_at TEXT,
+  started_at TEXT,
+  finished_at TEXT,
+  item TEXT,
+  output TEXT,
+  output_key TEXT,
+  output_bytes INTEGER,
+  error TEXT,
+  exit_code INTEGER,
+  usage TEXT,
+  outcome TEXT CHECK (outcome = 'success' OR outcome = 'failed' OR outcome = 'timeout' OR outcome = 'lost' OR outcome = 'cancelled'),
+  children_total INTEGER,
+  children_left INTEGER CHECK (children_left >= 0),
+  children_failed INTEGER NOT NULL DEFAULT 0,
+  expanded INTEGER NOT NULL DEFAULT 0,
+  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND holder IS NOT NULL)),
+  CHECK (holder IS NULL OR status = 'pending' OR status = 'dispatched' OR status = 'running'),
+  CHECK (parked IS NULL OR status = 'pending'),
+  CHECK (available_at IS NULL OR status = 'pending')
+) STRICT;
+
+CREATE INDEX tasks_children ON tasks (parent_id) WHERE parent_id IS NOT NULL;
+
+CREATE INDEX tasks_held ON tasks (run_seq) WHERE holder IS NOT NULL;
+
+CREATE INDEX tasks_of_run ON tasks (run_seq);
+
+CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq) WHERE parked IS NOT NULL;
+
+CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL;
+
+CREATE UNIQUE INDEX tasks_place ON tasks (run_seq, node, path);
+
+CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq)
+  WHERE status = 'pending' AND attempt_id IS NULL AND upstream_left = 0 AND parked IS NULL AND available_at IS NULL;
+
+CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
+
+CREATE TABLE versions (
+  id INTEGER PRIMARY KEY,
+  workflow_id INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  hash TEXT NOT NULL,
+  source TEXT NOT NULL,
+  compiled TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  UNIQUE (workflow_id, hash),
+  UNIQUE (workflow_id, version)
+) STRICT;
+
+CREATE TABLE workflows (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  deployed_version INTEGER,
+  paused INTEGER NOT NULL DEFAULT 0,
+  created_at TEXT NOT NULL
+) STRICT;

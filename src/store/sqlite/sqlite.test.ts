@@ -1,0 +1,134 @@
+import { describe, expect, it, onTestFinished } from "vitest"
+import { newRunId } from "../../core/ids.ts"
+import { workflow } from "../../core/testing.ts"
+import { systemClock as clock, systemRandom as random } from "../../engine/system.ts"
+import { Database } from "./database.ts"
+import { openSqlite, type SqliteStore } from "./sqlite.ts"
+import { otherProcess, tempFile } from "./testing.ts"
+
+const open = async (path: string): Promise<SqliteStore> => {
+  const store = await openSqlite({ path, clock, random })
+  await store.migrate()
+  onTestFinished(() => store.close())
+  return store
+}
+
+const flow = workflow({ a: {}, b: { after: ["a"] } })
+
+const put = (store: SqliteStore) => store.putWorkflow({ compiled: flow, hash: "h", source: "", deploy: true })
+
+const runOf = (version: { workflowId: number; versionId: number }) => ({
+  id: newRunId(clock.now(), random.hex128()),
+  workflowId: version.workflowId,
+  versionId: version.versionId,
+  trigger: "manual" as const,
+  params: {},
+  priority: null,
+  logicalDate: null,
+  idempotencyKey: null,
+  private: false,
+  workingDir: null,
+})
+
+/** Makes runs and works on them for ever; prints each run's id once it is acknowledged, and each task's row once it has ended. */
+const WORKER = `
+  const store = await openSqlite({ path, clock, random })
+  const flow = workflow({ a: {}, b: { after: ["a"] } })
+  const version = await store.putWorkflow({ compiled: flow, hash: "h", source: "", deploy: true })
+  const holder = newHolderId(clock.now(), random.hex128())
+  await store.registerHolder({ id: holder, kind: "server", name: "other", leaseMs: 1000, process: "", runId: null })
+  let changes = []
+  for (;;) {
+    const { workflowId, versionId } = version
+    const made = store.createRuns([{ id: newRunId(clock.now(), random.hex128()), workflowId, versionId, trigger: "manual", params: {},
+      priority: null, logicalDate: null, idempotencyKey: null, private: false, workingDir: null }])
+    const batch = { holder, changes, claim: { lanes: ["q:default"], limit: 10 }, gate: { lanes: ["g"], limit: 0 } }
+    const { claims, refused } = await store.advance(batch)
+    if (refused.length > 0) throw new Error("refused")
+    say("run " + (await made)[0].run.id)
+    for (const { row } of changes) say("ended " + row)
+    changes = claims.map(({ row, attemptId }) => ({ kind: "end", row, attemptId, status: "success",
+      result: { state: "success", startedAt: clock.now(), finishedAt: clock.now() } }))
+  }`
+
+describe("the SQLite store", () => {
+  it("folds calls of one turn into one commit", async () => {
+    const store = await open(":memory:")
+    const version = await put(store)
+    const before = store.commits
+    const made = await Promise.all(Array.from({ length: 20 }, () => store.createRuns([runOf(version)])))
+    expect(made.flat().every(({ created }) => created)).toBe(true)
+    expect(store.commits - before).toBe(1)
+  })
+
+  it("does not let a call that fails take those of the same turn down", async () => {
+    const store = await open(":memory:")
+    const version = await put(store)
+    const calls = [
+      store.createRuns([runOf(version)]),
+      store.createRuns([runOf({ ...version, versionId: 77 })]),
+      store.createRuns([runOf(version)]),
+    ]
+    expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"])
+    expect(await store.listRuns({ limit: 9 })).toHaveLength(2)
+  })
+
+  it("loses nothing that was acknowledged when its process is killed, and has nothing half-written", async () => {
+    const path = tempFile()
+    const store = await open(path)
+    const acknowledged: string[] = []
+    for (let kills = 1; kills <= 3; kills++) {
+      const other = otherProcess(path, WORKER)
+      for (let line = await other.lines.next(); acknowledged.length < kills * 60; line = await other.lines.next())
+        acknowledged.push(String(line.value))
+      await other.kill()
+    }
+    const runs = await store.listRuns({ limit: 100_000 })
+    const known = new Set(runs.map(({ id }) => `run ${id}`))
+    const tasks = (await Promise.all(runs.map(({ id }) => store.listTasks({ runId: id, limit: 9 })))).flat()
+    for (const { row, status } of tasks) if (status === "success") known.add(`ended ${row}`)
+    expect(acknowledged.filter((line) => !known.has(line))).toEqual([])
+    for (const run of runs) {
+      const [a, b] = tasks.filter(({ runId }) => runId === run.id)
+      expect(b!.upstreamLeft).toBe(a!.status === "success" ? 0 : 1)
+      expect(run.status).toBe(b!.status === "success" ? "success" : "running")
+    }
+    const db = new Database(path)
+    expect(db.all("PRAGMA integrity_check")).toEqual([["ok"]])
+    db.close()
+  })
+
+  it("shares its file with other processes at work, and never says that it is locked", async () => {
+    const path = tempFile()
+    const store = await open(path)
+    const version = await put(store)
+    const others = [otherProcess(path, WORKER), otherProcess(path, WORKER)]
+    for (const other of others) await other.lines.next()
+    for (let i = 0; i < 40; i++) {
+      const [made] = await store.createRuns([runOf(version)])
+      expect(await store.getRun(made!.run.id)).toMatchObject({ id: made!.run.id })
+    }
+    for (const other of others) {
+      expect(other.process.exitCode).toBeNull()
+      await other.kill()
+    }
+  })
+
+  it("is woken by what another process commits, and not by itself", async () => {
+    const path = tempFile()
+    const store = await open(path)
+    const version = await put(store)
+    let wakes = 0
+    const woken = new Promise<void>((resolve) => store.onWake(() => (wakes++, resolve())))
+    const { run } = (await store.createRuns([runOf(version)]))[0]!
+    otherProcess(
+      path,
+      `const store = await openSqlite({ path, clock, random })
+       await store.requestCancel(${JSON.stringify(run.id)}, "cancel")
+       await store.close()`,
+    )
+    await woken
+    expect(wakes).toBe(1)
+    expect(await store.getRun(run.id)).toMatchObject({ cancelling: "cancel" })
+  })
+})
