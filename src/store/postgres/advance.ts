@@ -22,8 +22,6 @@ import { look, runTimers } from "./timers.ts"
 import type { Sessions, Transaction } from "./transaction.ts"
 import type { Workflows } from "./workflows.ts"
 
-const NOW = statement("turn_now", "SELECT COALESCE($1::timestamptz, now())::timestamptz(3) AS now")
-
 const HELD = statement(
   "held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.private,
@@ -59,6 +57,8 @@ export class Loop {
   readonly #work: Claims
   /** Timers or cancels that the last look saw come before the claims of the next turn. */
   #slow = true
+  /** The last turn had something for the gate, so the next one asks for it at once. */
+  #gated = true
   /** When the next timer is due, on the clock of `instants.roughly`. */
   #dueAt = Number.POSITIVE_INFINITY
 
@@ -83,13 +83,12 @@ export class Loop {
     const changes = new Changes(tasks)
     const slow = this.#slow || changes.limited || instants.roughly() >= this.#dueAt
 
-    const at = tx.run<{ now: string }>(NOW, [now])
     const locked = lockRuns(tx, tasks)
     let ready = slow ? await runTimers(tx, now, workflows) : 0
     const changing = later(changes.apply(tx, now, workflows))
     if (slow) await changing
-    const early = slow ? null : this.#send(tx, batch, now)
-    const looking = later(look(tx, now, batch.holder))
+    const early = slow ? null : this.#send(tx, batch, now, this.#gated)
+    const looking = later(look(tx, now, batch))
     await locked
     const changed = await changing
     ready += changed.ready
@@ -99,7 +98,7 @@ export class Loop {
     const late = !slow && seen.due !== null && seen.due <= 0
     if (late) {
       ready += await runTimers(tx, now, workflows)
-      seen = await look(tx, now, batch.holder)
+      seen = await look(tx, now, batch)
     }
     const cancelling = seen.cancelling.map(({ runSeq }) => runSeq)
     const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, now, workflows, cancelling)
@@ -108,12 +107,13 @@ export class Loop {
     const closed = over.length === 0 ? NOTHING_CLOSED : await closeRuns(tx, now, workflows, over)
     const unparked = changed.freed.any ? await changed.freed.apply(tx) : 0
     ready += unparked + closed.rows
-    if (slow || late || cancelled !== null || unparked + closed.rows > 0) taking = await this.#takeMore(tx, batch, taking, now)
-    if (cancelled !== null || late) seen = await look(tx, now, batch.holder)
+    const forGate = seen.gates && early?.gate === null
+    if (slow || late || cancelled !== null || forGate || unparked + closed.rows > 0)
+      taking = await this.#takeMore(tx, batch, taking, now)
+    if (cancelled !== null || late) seen = await look(tx, now, batch)
 
     const events: StoreEvent[] = []
-    const instant = (await at)[0]!.now
-    const told = { workflows, at: instant, events }
+    const told = { workflows, at: seen.now, events }
     tellSteps(told, tasks, changed.applied)
     if (cancelled !== null && cancelled.rows.length > 0) {
       const runs = await loadRuns(
@@ -139,6 +139,7 @@ export class Loop {
       changed: changed.applied,
       limits: new Map([...taking.claims, ...taking.gates].map((row) => [row.id, row.limits])),
       slow: isDue || open.length > 0,
+      gated: seen.gates || taking.gates.length > 0,
       due: seen.due,
       advanced: {
         refused: once([...refused, ...lost, ...changed.refused]),
@@ -177,11 +178,11 @@ export class Loop {
     return { tasks, lost }
   }
 
-  #send(tx: Runner, batch: Batch, now: string | null): Sent {
+  #send(tx: Runner, batch: Batch, now: string | null, gates = true): Sent {
     const { holder, gate, claim } = batch
     const send = (claims: Claims, { lanes, limit }: Batch["gate"]): Promise<Answer[]> | null =>
       limit > 0 && lanes.length > 0 ? claims.send(tx, { holder, lanes, limit }, now) : null
-    return { gate: send(this.#gates, gate), claim: send(this.#work, claim) }
+    return { gate: gates ? send(this.#gates, gate) : null, claim: send(this.#work, claim) }
   }
 
   async #take(tx: Runner, batch: Batch, sent: Sent, now: string | null): Promise<Taking> {
@@ -210,9 +211,10 @@ export class Loop {
   }
 
   /** After the commit: what is held now, and what the next turn must look at first. */
-  #remember({ tasks, changed, advanced, limits, slow, due }: Turn): void {
+  #remember({ tasks, changed, advanced, limits, slow, gated, due }: Turn): void {
     const { memory } = this.#deps
     this.#slow = slow
+    this.#gated = gated
     this.#dueAt = due === null ? Number.POSITIVE_INFINITY : this.#deps.instants.roughly() + due
     for (const { held, step } of tasks) {
       if (!changed.has(step) || step.last !== null) memory.held.delete(held.attemptId)
@@ -245,6 +247,7 @@ interface Turn {
   changed: ReadonlyMap<Step, unknown>
   limits: ReadonlyMap<number, number[] | null>
   slow: boolean
+  gated: boolean
   due: number | null
   advanced: Advanced
 }

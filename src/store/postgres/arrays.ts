@@ -1,7 +1,10 @@
 // Array parameters as Postgres reads them. A column of a batch is one parameter; a column without any value is NULL, which
 // `unnest` fills up with NULLs, so that wide batches of narrow rows cost little.
 
-const element = (value: string): string => `"${value.replaceAll("\0", "\uFFFD").replaceAll(/["\\]/g, String.raw`\$&`)}"`
+const SPECIAL = /["\\\0]/
+
+const element = (value: string): string =>
+  SPECIAL.test(value) ? `"${clean(value).replaceAll(/["\\]/g, String.raw`\$&`)}"` : `"${value}"`
 
 const column = <T>(values: readonly (T | null)[], write: (value: T) => string): string | null => {
   let text = ""

@@ -1,5 +1,5 @@
-// Taking ready rows, for the gate or for work. Order: priority, workflows in turn, run age, row. The groups (priority, workflow)
-// of each lane are found by skipping through the index, so a workflow with 100,000 ready rows costs as much as one with ten.
+// Taking ready rows, for the gate or for work. Order: priority, workflows in turn, run age, row. The workflows of the highest
+// priority are found by skipping through the index, so one with 100,000 ready rows costs as much as one with ten.
 // Rows that others have locked are passed over; rows under limits or of a paused run go through core `admit`.
 
 import { admit } from "../../core/admit.ts"
@@ -10,77 +10,127 @@ import type { CancelReason, RowKind } from "../store.ts"
 import { anyText, plain } from "./arrays.ts"
 import type { Instants } from "./instants.ts"
 import { tryLockLimits } from "./limits.ts"
-import { type Runner, type Statement, statement } from "./session.ts"
+import { READY } from "./ready.ts"
+import { type Runner, statement } from "./session.ts"
 
-const READY = (t: string): string =>
-  `${t}.status = 'pending' AND ${t}.attempt_id IS NULL AND ${t}.upstream_left = 0 AND ${t}.parked IS NULL
-     AND ${t}.available_at IS NULL`
+const PRIORITY = (lane: string, direction: "ASC" | "DESC"): string =>
+  `(SELECT t.priority FROM tasks t WHERE ${READY("t")} AND t.lane = ${lane} ORDER BY t.priority ${direction} LIMIT 1)`
 
-const GROUP = "SELECT t.lane, t.priority, t.workflow_id FROM tasks t"
+const WORKFLOW = (lane: string, after: string): string =>
+  `SELECT t.workflow_id FROM tasks t
+   WHERE ${READY("t")} AND t.lane = ${lane} AND t.priority = (SELECT priority FROM top) ${after}
+   ORDER BY t.lane, t.priority DESC, t.workflow_id LIMIT 1`
 
-/** $1 lanes, $2 how many, $3 the workflow served last, $4 how many more to look at, $5 attempt ids, $6 holder, $7 now. */
-const LOCKED = (takeable: string, limits: string): string => `
-  WITH RECURSIVE groups AS (
-    SELECT g.* FROM unnest($1::text[]) AS l (lane) CROSS JOIN LATERAL (
-      ${GROUP} WHERE ${READY("t")} AND t.lane = l.lane ORDER BY t.lane, t.priority DESC, t.workflow_id LIMIT 1
-    ) g WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = $6::uuid AND NOT h.dead)
-    UNION ALL
-    SELECT n.* FROM groups g CROSS JOIN LATERAL (
-      (${GROUP} WHERE ${READY("t")} AND t.lane = g.lane AND t.priority = g.priority AND t.workflow_id > g.workflow_id
-       ORDER BY t.lane, t.priority DESC, t.workflow_id LIMIT 1)
-      UNION ALL
-      (${GROUP} WHERE ${READY("t")} AND t.lane = g.lane AND t.priority < g.priority
-       ORDER BY t.lane, t.priority DESC, t.workflow_id LIMIT 1)
-      LIMIT 1
-    ) n
-  ), candidates AS MATERIALIZED (
-    SELECT x.id, row_number() OVER (ORDER BY x.priority DESC, x.turn, x.workflow_id <= $3::bigint, x.workflow_id) AS place
+const ROW = `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
+  t.up_unmet, t.up_waived, t.expanded, t.children_failed, t.children_total, t.limits, t.workflow_id, t.hook`
+
+const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)"
+
+/** What leaves of a ready row `t` of the run `r`; `place` numbers it in its batch. */
+const TAKEN = (
+  place: string,
+  limits: string,
+): string => `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures,
+  t.losses, t.priority, t.item, t.up_failed, t.up_unmet, t.up_waived, t.expanded, t.children_failed, ${limits} AS limits,
+  t.workflow_id, r.version_id, r.cancelling, r.status AS run_status, r.error AS run_error,
+  r.paused AND r.status = 'running' AS paused, (left($4, 32) || lpad(to_hex(${place}), 4, '0'))::uuid AS new_id,
+  CASE WHEN t.parent_id IS NULL THEN t.children_total
+    ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id) END AS count`
+
+/**
+ * The short way, for when nobody has to take turns: the first rows by the index, if they are of one workflow and no other is
+ * left out at their priority. Parameters as below.
+ */
+const LOCKED_SIMPLY = (takeable: string, limits: string): string => `
+  WITH ready AS MATERIALIZED (
+    SELECT t.* FROM unnest($1::text[]) AS l (lane) CROSS JOIN LATERAL (
+      SELECT t.lane, ${ROW} FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane
+      ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT $2::int FOR UPDATE SKIP LOCKED
+    ) t WHERE ${LIVE_HOLDER} AND $3::bigint IS NOT NULL
+  ), fair AS MATERIALIZED (
+    SELECT a.n = 0 OR a.alone AND (a.n < $2::int OR NOT EXISTS (
+      SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = a.lane AND t.priority = a.priority AND t.workflow_id > a.workflow_id
+    )) AS yes
     FROM (
-      SELECT c.id, g.priority, g.workflow_id,
-        row_number() OVER (PARTITION BY g.priority, g.workflow_id ORDER BY c.run_seq, c.id) AS turn
-      FROM (SELECT * FROM groups LIMIT ${MAX_GROUPS}) g CROSS JOIN LATERAL (
-        SELECT t.id, t.run_seq FROM tasks t
-        WHERE ${READY("t")} AND t.lane = g.lane AND t.priority = g.priority AND t.workflow_id = g.workflow_id
-        ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT $2::int + $4::int
-      ) c
-    ) x
-    ORDER BY place LIMIT $2::int + $4::int
+      SELECT count(*) AS n, min(lane) AS lane, min(priority) AS priority, min(workflow_id) AS workflow_id,
+        min(workflow_id) = max(workflow_id) AND min(lane) = max(lane) AS alone
+      FROM ready
+    ) a
   ), locked AS MATERIALIZED (
-    SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
-      t.up_unmet, t.up_waived, t.expanded, t.children_failed, ${limits} AS limits, t.workflow_id, r.version_id, r.cancelling,
-      r.status AS run_status, r.error AS run_error, r.paused AND r.status = 'running' AS paused,
-      (left($5, 32) || lpad(to_hex(c.place), 4, '0'))::uuid AS new_id,
-      CASE WHEN t.parent_id IS NULL THEN t.children_total
-        ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id) END AS count
-    FROM candidates c JOIN tasks t ON t.id = c.id JOIN runs r ON r.seq = t.run_seq
-    WHERE ${READY("t")} AND ${takeable}
-    ORDER BY c.place LIMIT $2::int
-    FOR UPDATE OF t SKIP LOCKED
+    SELECT ${TAKEN("row_number() OVER ()", limits)}
+    FROM ready t JOIN runs r ON r.seq = t.run_seq WHERE ${takeable} AND (SELECT yes FROM fair)
   )`
 
-const DISPATCH = `status = 'dispatched', attempt = t.attempt + 1, holder = $6::uuid,
-  worker = (SELECT name FROM holders WHERE id = $6::uuid), dispatched_at = COALESCE($7::timestamptz, now()), external_id = NULL,
+/**
+ * $1 lanes, $2 how many, $3 the workflow served last, $4 attempt ids, $5 holder. Takes from the highest priority only, the same
+ * share from each of its workflows; `rest` says whether more is ready than was looked at.
+ */
+const LOCKED = (takeable: string, limits: string): string => `
+  WITH RECURSIVE lanes AS MATERIALIZED (
+    SELECT l.lane, ${PRIORITY("l.lane", "DESC")} AS highest, ${PRIORITY("l.lane", "ASC")} AS lowest
+    FROM unnest($1::text[]) AS l (lane) WHERE ${LIVE_HOLDER}
+  ), top AS MATERIALIZED (
+    SELECT max(highest) AS priority, min(lowest) < max(highest) AS lower FROM lanes
+  ), groups AS (
+    SELECT l.lane, w.workflow_id FROM lanes l CROSS JOIN LATERAL (${WORKFLOW("l.lane", "")}) w
+    UNION ALL
+    SELECT g.lane, w.workflow_id
+    FROM groups g CROSS JOIN LATERAL (${WORKFLOW("g.lane", "AND t.workflow_id > g.workflow_id")}) w
+  ), shares AS MATERIALIZED (
+    SELECT g.lane, g.workflow_id, (($2::int - 1) / count(*) OVER () + 1)::int AS share
+    FROM (SELECT * FROM groups LIMIT ${MAX_GROUPS}) g
+  ), ready AS MATERIALIZED (
+    SELECT t.*, s.share, row_number() OVER (PARTITION BY t.workflow_id ORDER BY t.run_seq, t.id) AS turn
+    FROM shares s CROSS JOIN LATERAL (
+      SELECT ${ROW}
+      FROM tasks t
+      WHERE ${READY("t")} AND t.lane = s.lane AND t.priority = (SELECT priority FROM top) AND t.workflow_id = s.workflow_id
+      ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT s.share FOR UPDATE SKIP LOCKED
+    ) t
+  ), locked AS MATERIALIZED (
+    SELECT ${TAKEN("row_number() OVER (ORDER BY t.turn, t.workflow_id <= $3::bigint, t.workflow_id)", limits)}
+    FROM ready t JOIN runs r ON r.seq = t.run_seq
+    WHERE ${takeable}
+    ORDER BY t.turn, t.workflow_id <= $3::bigint, t.workflow_id LIMIT $2::int
+  )`
+
+const DISPATCH = `status = 'dispatched', attempt = t.attempt + 1, holder = $5::uuid,
+  worker = (SELECT name FROM holders WHERE id = $5::uuid), dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
   started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL`
 
-const ALL = "SELECT k.*, n.candidates FROM (SELECT count(*)::int AS candidates FROM candidates) n LEFT JOIN locked k ON true"
+/** `rest`: lower priorities, or a workflow with more than its share. */
+const ALL = `
+  SELECT k.*, n.rest FROM (
+    SELECT COALESCE((SELECT lower FROM top), false)
+      OR EXISTS (SELECT 1 FROM ready GROUP BY workflow_id, share HAVING count(*) >= share) AS rest
+  ) n LEFT JOIN locked k ON true`
 
-const CLAIM = statement(
-  "claim",
-  `${LOCKED("(r.cancelling IS NULL OR t.hook)", "t.limits")}, taken AS (
-     UPDATE tasks t SET attempt_id = k.new_id, ${DISPATCH}
-     FROM locked k WHERE t.id = k.id AND k.limits IS NULL AND NOT k.paused
-   ) ${ALL}`,
-)
+const ALL_SIMPLY = "SELECT k.*, NOT f.yes AS rest FROM fair f LEFT JOIN locked k ON true"
+
+const FOR_WORK = ["(r.cancelling IS NULL OR t.hook)", "t.limits"] as const
+const TAKE_WORK = `taken AS (
+  UPDATE tasks t SET attempt_id = k.new_id, ${DISPATCH}
+  FROM locked k WHERE t.id = k.id AND k.limits IS NULL AND NOT k.paused
+)`
 
 /** In a run that is being cancelled, the gate takes containers whose instances have ended, and nothing else. */
-const GATE = statement(
-  "gate",
-  `${LOCKED("(r.cancelling IS NULL OR t.hook OR t.expanded = t.children_total)", "NULL::bigint[]")}, taken AS (
-     UPDATE tasks t SET attempt_id = k.new_id, holder = $6::uuid FROM locked k WHERE t.id = k.id AND NOT k.paused
-   ) ${ALL}`,
-)
+const FOR_GATE = ["(r.cancelling IS NULL OR t.hook OR t.expanded = t.children_total)", "NULL::bigint[]"] as const
+const TAKE_GATES = `taken AS (
+  UPDATE tasks t SET attempt_id = k.new_id, holder = $5::uuid FROM locked k WHERE t.id = k.id AND NOT k.paused
+)`
 
-/** $1 … $2 what goes, $3 … $4 what is parked, $5 and $8 slots used, $9 … $10 what has another look. */
+const STATEMENTS = {
+  claim: {
+    simple: statement("claim_simple", `${LOCKED_SIMPLY(...FOR_WORK)}, ${TAKE_WORK} ${ALL_SIMPLY}`),
+    fair: statement("claim_fair", `${LOCKED(...FOR_WORK)}, ${TAKE_WORK} ${ALL}`),
+  },
+  gate: {
+    simple: statement("gate_simple", `${LOCKED_SIMPLY(...FOR_GATE)}, ${TAKE_GATES} ${ALL_SIMPLY}`),
+    fair: statement("gate_fair", `${LOCKED(...FOR_GATE)}, ${TAKE_GATES} ${ALL}`),
+  },
+} as const
+
+/** $1 … $2 what goes, $3 … $4 what is parked, $7 … $8 slots used, $9 … $10 what has another look. */
 const ADMITTED = statement(
   "claim_admitted",
   `WITH taken AS (
@@ -89,7 +139,7 @@ const ADMITTED = statement(
    ), parked AS (
      UPDATE tasks t SET parked = c.parked FROM unnest($3::bigint[], $4::bigint[]) AS c (id, parked) WHERE t.id = c.id
    ), used AS (
-     UPDATE limits l SET used = l.used + c.slots FROM unnest($5::bigint[], $8::int[]) AS c (id, slots) WHERE l.id = c.id
+     UPDATE limits l SET used = l.used + c.slots FROM unnest($7::bigint[], $8::int[]) AS c (id, slots) WHERE l.id = c.id
    )
    UPDATE tasks t SET parked = NULL FROM unnest($9::bigint[], $10::int[]) AS c (id, rows) CROSS JOIN LATERAL (
      SELECT id FROM tasks WHERE parked = c.id ORDER BY priority DESC, run_seq, id LIMIT c.rows FOR UPDATE SKIP LOCKED
@@ -124,7 +174,7 @@ export interface Taken {
   count: number | null
 }
 
-export type Answer = Taken & { candidates: number }
+export type Answer = Taken & { rest: boolean }
 
 export interface Wish {
   holder: HolderId
@@ -132,29 +182,30 @@ export interface Wish {
   limit: number
 }
 
-/** Claims of one kind: remembers whose turn it was, and whether others claim at the same time. */
+/** Claims of one kind; remembers whose turn it was. */
 export class Claims {
-  readonly #statement: Statement
+  readonly #kind: "gate" | "claim"
   readonly #instants: Instants
   #served = 0
-  #slack = 0
+  /** The short way is tried first, and again after a claim that found one workflow alone. */
+  #simple = true
 
   constructor(kind: "gate" | "claim", instants: Instants) {
-    this.#statement = kind === "gate" ? GATE : CLAIM
+    this.#kind = kind
     this.#instants = instants
   }
 
   /** Sent at once; `finish` reads the answer. */
   send(tx: Runner, wish: Wish, now: string | null): Promise<Answer[]> {
     const limit = Math.min(wish.limit, MAX_CANDIDATES)
-    const slack = Math.min(this.#slack, MAX_CANDIDATES)
-    const values = [anyText(wish.lanes), limit, this.#served, slack, this.#instants.attemptIds(), wish.holder]
-    return tx.run(this.#statement, this.#statement === GATE ? values : [...values, now])
+    const values = [anyText(wish.lanes), limit, this.#served, this.#instants.attemptIds(), wish.holder]
+    const how = STATEMENTS[this.#kind][this.#simple ? "simple" : "fair"]
+    return tx.run(how, this.#kind === "gate" ? values : [...values, now])
   }
 
   /**
-   * What of the answer may go. Rows that were parked make room for others: asked for again until there are enough, none are
-   * left, or this turn has looked at its share.
+   * What of the answer may go. Asked for again, for lower priorities and in place of rows that were parked, until there are
+   * enough, none are left, or this turn has looked at its share.
    */
   async finish(
     tx: Runner,
@@ -166,15 +217,18 @@ export class Claims {
     let looked = 0
     for (let answer = first; ; answer = await this.send(tx, { ...wish, limit: wish.limit - taken.length }, now)) {
       const rows = locked(answer)
-      const { candidates } = answer[0]!
+      if (this.#simple && answer[0]!.rest) {
+        this.#simple = false
+        continue
+      }
+      if (rows.length > 0) this.#simple = !answer[0]!.rest && rows.every((row) => row.workflow_id === rows[0]!.workflow_id)
       looked += rows.length
       const admitted = await this.#admit(tx, rows, wish.holder, now)
       taken.push(...admitted.taken)
-      const missed = candidates > rows.length && rows.length < wish.limit
-      this.#slack = missed ? wish.limit + MAX_GROUPS : 0
-      if (taken.length > 0) this.#served = taken[taken.length - 1]!.workflow_id
+      if (admitted.taken.length > 0) this.#served = admitted.taken[admitted.taken.length - 1]!.workflow_id
       if (taken.length >= wish.limit) return { taken, more: false }
-      if (rows.length === 0 || rows.every(isPlain)) return { taken, more: missed }
+      if (rows.length === 0) return { taken, more: answer[0]!.rest }
+      if (!answer[0]!.rest && rows.every(isPlain)) return { taken, more: false }
       if (admitted.left || looked >= MAX_CANDIDATES) return { taken, more: true }
     }
   }
@@ -200,9 +254,9 @@ export class Claims {
       plain(take.map((row) => ids.get(row)!)),
       plain(park.map(({ row }) => row)),
       plain(park.map(({ limit }) => limit)),
-      plain([...used.keys()]),
       holder,
       now,
+      plain([...used.keys()]),
       plain([...used.values()]),
       plain([...unpark.keys()]),
       plain([...unpark.values()]),

@@ -4,7 +4,6 @@
 
 import { edgesOf } from "../../core/effects.ts"
 import { type AttemptState, type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
-import { iso } from "../../core/ports.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { type OutputColumns, outputColumns } from "../codec.ts"
 import { plain, texts } from "./arrays.ts"
@@ -35,15 +34,15 @@ const END = statement(
   "end",
   `WITH change AS (
      SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-       $10::bigint[], $11::text[], $12::int[], $13::text[], $14::text[], $15::timestamptz[], $16::timestamptz[], $17::text[],
+       $10::bigint[], $11::text[], $12::int[], $13::text[], $14::text[], $15::bigint[], $16::bigint[], $17::text[],
        $18::text[], $19::text[])
      AS c (id, attempt_id, held, status, skip, outcome, output, output_key, output_bytes, error, exit_code, usage, external_id,
        started_at, finished_at, upstream_end, targets, lanes)
    ), ended AS (
      UPDATE tasks t SET status = c.status, skip = c.skip, outcome = c.outcome, output = c.output, output_key = c.output_key,
        output_bytes = c.output_bytes, error = c.error, exit_code = c.exit_code, usage = c.usage,
-       external_id = COALESCE(c.external_id, t.external_id), started_at = COALESCE(c.started_at, t.started_at),
-       finished_at = COALESCE(c.finished_at, $1::timestamptz, now()),
+       external_id = COALESCE(c.external_id, t.external_id), started_at = COALESCE(to_timestamp(c.started_at / 1000.0::float8), t.started_at),
+       finished_at = COALESCE(to_timestamp(c.finished_at / 1000.0::float8), $1::timestamptz, now()),
        attempt_id = CASE WHEN c.held IN ('gate', 'container') THEN NULL ELSE t.attempt_id END, holder = NULL
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.held
@@ -85,7 +84,6 @@ export const endRows = async (
     const scope = { id: held.runId, private: held.private }
     return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
   })
-  const instant = (ms: number | null): string | null => (ms === null ? null : iso(ms))
   const [answer] = await tx.run<{ ended: number[] | null; done: number[] | null; ready: number }>(END, [
     now,
     plain(ends.map((end) => end.held.row)),
@@ -101,8 +99,8 @@ export const endRows = async (
     plain(ends.map((end) => end.exitCode)),
     texts(ends.map((end) => end.usage)),
     texts(ends.map((end) => end.externalId)),
-    plain(ends.map((end) => instant(end.startedAt))),
-    plain(ends.map((end) => instant(end.finishedAt))),
+    plain(ends.map((end) => end.startedAt)),
+    plain(ends.map((end) => end.finishedAt)),
     plain(edges.map((list) => list[0]?.end ?? null)),
     texts(edges.map((list) => (list.length === 0 ? null : plain(list.map((edge) => edge.node))))),
     texts(edges.map((list) => texts(list.map((edge) => edge.reroute)))),

@@ -1,11 +1,11 @@
 // Time as a column: retries whose hour has come become ready, runs whose time is over begin to be cancelled. And the look at the
 // end of each turn that says when the next of them is due, and which runs are being cancelled.
 
-import type { HolderId } from "../../core/ids.ts"
 import { MAX_DUE } from "../bounds.ts"
 import { timedOut } from "../messages.ts"
-import type { CancelReason } from "../store.ts"
-import { plain, texts } from "./arrays.ts"
+import type { Batch, CancelReason } from "../store.ts"
+import { anyText, plain, texts } from "./arrays.ts"
+import { READY } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -51,19 +51,27 @@ const LOOK = statement(
        (SELECT min(available_at) FROM tasks WHERE status = 'pending' AND available_at IS NOT NULL),
        (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL)
      ) - COALESCE($1::timestamptz, now())) * 1000)::float8 AS due,
+     COALESCE($1::timestamptz, now())::timestamptz(3) AS now,
+     EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) WHERE EXISTS (
+       SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane)) AS gates,
      (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling, 'held', EXISTS (
         SELECT 1 FROM tasks t WHERE t.run_seq = r.seq AND t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
       FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling`,
 )
 
 export interface Look {
+  /** The instant of this transaction. */
+  now: string
+  /** Something is ready for the gate. */
+  gates: boolean
   /** Milliseconds until something is due, or null. */
   due: number | null
   /** Runs that are being cancelled; `held`: this holder has live attempts of it. */
   cancelling: { runSeq: number; reason: CancelReason; held: boolean }[]
 }
 
-export const look = async (tx: Runner, now: string | null, holder: HolderId): Promise<Look> => {
-  const [row] = await tx.run<{ due: number | null; cancelling: Look["cancelling"] | null }>(LOOK, [now, holder])
-  return { due: row!.due, cancelling: row!.cancelling ?? [] }
+export const look = async (tx: Runner, now: string | null, batch: Pick<Batch, "holder" | "gate">): Promise<Look> => {
+  type Row = Omit<Look, "cancelling"> & { cancelling: Look["cancelling"] | null }
+  const [row] = await tx.run<Row>(LOOK, [now, batch.holder, anyText(batch.gate.limit > 0 ? batch.gate.lanes : [])])
+  return { ...row!, cancelling: row!.cancelling ?? [] }
 }

@@ -1,0 +1,319 @@
+// What only Postgres has: several stores on one database, locks, lost connections.
+
+import { once } from "node:events"
+import { type AddressInfo, connect, createServer, type Socket } from "node:net"
+import pg from "pg"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import type { Change } from "../../core/change.ts"
+import { type HolderId, newHolderId, newRunId } from "../../core/ids.ts"
+import { workflow } from "../../core/testing.ts"
+import type { CompiledWorkflow } from "../../core/workflow.ts"
+import { seededRandom, WORK } from "../conformance/world.ts"
+import { StoreUnavailable } from "../errors.ts"
+import type { Advanced, Claim, NewRun, Store } from "../store.ts"
+import { openPostgres } from "./postgres.ts"
+
+let database: TestDatabase
+let schemas = 0
+let seeds = 0
+
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterAll(() => database.drop())
+
+interface Server {
+  store: Store
+  holder: HolderId
+  turn(changes?: Change[], claim?: number): Promise<Advanced>
+}
+
+/** Another process on the same tables, as far as the database can tell. */
+const join = async (url: string, schema: string): Promise<Server> => {
+  const random = seededRandom(++seeds)
+  const store = await openPostgres({ url, random, schema })
+  onTestFinished(() => store.close())
+  await store.migrate()
+  const holder = newHolderId(Date.now(), random.hex128())
+  await store.registerHolder({ id: holder, kind: "server", name: `server ${seeds}`, leaseMs: 60_000, process: "", runId: null })
+  return {
+    store,
+    holder,
+    turn: (changes = [], limit = 0) =>
+      store.advance({ holder, changes, claim: { lanes: [WORK], limit }, gate: { lanes: ["g"], limit: 0 } }),
+  }
+}
+
+const setup = (): { schema: string; join: () => Promise<Server> } => {
+  const schema = `test ${++schemas}`
+  return { schema, join: () => join(database.url, schema) }
+}
+
+const start = async ({ store }: Server, compiled: CompiledWorkflow, count: number): Promise<void> => {
+  const { workflowId, versionId } = await store.putWorkflow({ compiled, hash: compiled.name, source: "", deploy: true })
+  const random = seededRandom(++seeds)
+  const run = (): NewRun => ({
+    id: newRunId(Date.now(), random.hex128()),
+    workflowId,
+    versionId,
+    trigger: "manual",
+    params: {},
+    priority: null,
+    logicalDate: null,
+    idempotencyKey: null,
+    private: false,
+    workingDir: null,
+  })
+  await store.createRuns(Array.from({ length: count }, run))
+}
+
+const ended = ({ row, attemptId }: Pick<Claim, "row" | "attemptId">): Change => ({
+  kind: "end",
+  row,
+  attemptId,
+  status: "success",
+  result: { state: "success", startedAt: Date.now(), finishedAt: Date.now(), output: { inline: 1 } },
+})
+
+const query = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = [], url = database.url): Promise<T[]> => {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query<T>(text, values)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+const DEADLOCKS = "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"
+
+const wide = (width: number): CompiledWorkflow =>
+  workflow({
+    ...Object.fromEntries(Array.from({ length: width }, (_, i) => [`a${i}`, {}])),
+    last: { after: Array.from({ length: width }, (_, i) => `a${i}`) },
+  })
+
+describe("several stores on one database", () => {
+  it("never take a row twice, and take all of them", async () => {
+    const world = setup()
+    const servers = await Promise.all(Array.from({ length: 4 }, world.join))
+    await start(servers[0]!, wide(20), 20)
+    const taken = await Promise.all(
+      servers.map(async (server) => {
+        const rows: number[] = []
+        for (let empty = 0; empty < 3;) {
+          const { claims, more } = await server.turn([], 7)
+          rows.push(...claims.map((claim) => claim.row))
+          empty = claims.length === 0 && !more ? empty + 1 : 0
+        }
+        return rows
+      }),
+    )
+    const rows = taken.flat()
+    expect(new Set(rows).size).toBe(rows.length)
+    expect(rows).toHaveLength(400)
+  })
+
+  it("settle overlapping runs from 8 connections in 400 transactions without a deadlock", async () => {
+    const world = setup()
+    const servers = await Promise.all(Array.from({ length: 8 }, world.join))
+    const first = servers[0]!
+    await start(first, wide(400), 10)
+    const claims: Claim[] = []
+    for (let more = true; more;) {
+      const turn = await first.turn([], 1000)
+      claims.push(...turn.claims)
+      more = turn.claims.length > 0
+    }
+    expect(claims).toHaveLength(4000)
+    const [before] = await query<{ deadlocks: number }>(DEADLOCKS)
+    // Transaction n ends the n-th task of every run, the runs in another order each time; so all of them meet.
+    const byRun = [...Map.groupBy(claims, (claim) => claim.runSeq).values()]
+    const batches = Array.from({ length: 400 }, (_, n) =>
+      byRun.map((run) => run[n]!).toSorted((a, b) => ((a.row * (n + 1)) % 7) - ((b.row * (n + 1)) % 7)),
+    )
+    const work = batches.values()
+    const closed: Advanced["claims"] = []
+    await Promise.all(
+      servers.map(async (server) => {
+        for (const batch of work) {
+          const turn = await server.turn(batch.map(ended), 1)
+          expect(turn.refused).toEqual([])
+          closed.push(...turn.claims)
+        }
+      }),
+    )
+    const [after] = await query<{ deadlocks: number }>(DEADLOCKS)
+    expect(after!.deadlocks - before!.deadlocks).toBe(0)
+    while (closed.length < 10) closed.push(...(await first.turn([], 10)).claims)
+    expect(closed.map((claim) => claim.node)).toEqual(Array.from({ length: 10 }, () => 400))
+  })
+
+  it("wake each other when there is something to take, and not themselves", async () => {
+    const world = setup()
+    const [one, two] = [await world.join(), await world.join()]
+    const heard: string[] = []
+    const told = Promise.withResolvers<void>()
+    one.store.onWake(() => heard.push("one"))
+    two.store.onWake(() => {
+      heard.push("two")
+      told.resolve()
+    })
+    await listening(2)
+    await start(one, workflow({ a: {} }), 1)
+    await told.promise
+    expect(heard).toEqual(["two"])
+  })
+
+  it("wake the others when a turn released more than it took", async () => {
+    const world = setup()
+    const [one, two] = [await world.join(), await world.join()]
+    await start(one, workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] } }), 1)
+    const { claims } = await one.turn([], 1)
+    const told = Promise.withResolvers<void>()
+    two.store.onWake(told.resolve)
+    await listening(1)
+    expect((await one.turn(claims.map(ended), 1)).claims).toHaveLength(1)
+    await told.promise
+    expect((await two.turn([], 9)).claims).toHaveLength(1)
+  })
+
+  it("refuse the change of a holder whose attempt was given to another", async () => {
+    const world = setup()
+    const [one, two] = [await world.join(), await world.join()]
+    await start(one, workflow({ a: {} }), 1)
+    const [claim] = (await one.turn([], 1)).claims
+    await one.store.renewHolder(one.holder, -1)
+    const [lost] = await two.store.reapHolders(10)
+    expect(lost).toMatchObject({ row: claim!.row, attemptId: claim!.attemptId })
+    const result = { state: "lost", startedAt: null, finishedAt: Date.now() } as const
+    const again: Change = { ...lost!, kind: "retry", delayMs: 0, lost: true, result }
+    const [second] = (await two.turn([again], 1)).claims
+    expect(second).toMatchObject({ row: claim!.row, attempt: 2, losses: 1 })
+    const late = await one.turn([ended(claim!)], 1)
+    expect(late).toMatchObject({ refused: [{ row: claim!.row }], claims: [], events: [] })
+    expect(await one.store.renewHolder(one.holder, 60_000)).toBe(false)
+  })
+})
+
+/** Resolves when this many connections listen. */
+const listening = async (count: number): Promise<void> => {
+  const LISTENING =
+    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'ork listen' AND query LIKE 'LISTEN%' AND datname = current_database() AND state = 'idle'"
+  for (;;) if ((await query<{ n: number }>(LISTENING))[0]!.n >= count) return
+}
+
+const TERMINATE =
+  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE $1 AND datname = current_database()"
+
+describe("a lost connection", () => {
+  it("in the middle of a turn leaves nothing half-written, and the same turn works again", async () => {
+    const world = setup()
+    const server = await world.join()
+    await start(server, workflow({ a: {}, b: { after: ["a"] } }), 1)
+    const { claims } = await server.turn([], 1)
+    // The turn waits for this lock, with its first statements already done.
+    const blocker = new pg.Client({ connectionString: database.url })
+    await blocker.connect()
+    await blocker.query(`BEGIN; SELECT * FROM "${world.schema}".tasks WHERE node = 1 FOR UPDATE`)
+    const turn = server.turn(claims.map(ended), 1)
+    const failed = expect(turn).rejects.toThrow(StoreUnavailable)
+    await waiting()
+    await query(TERMINATE, ["ork advance"])
+    await failed
+    await blocker.query("ROLLBACK")
+    await blocker.end()
+    const run = (await server.store.listRuns({ limit: 1 }))[0]!
+    expect(run.tasks).toMatchObject({ dispatched: 1, pending: 1, success: 0 })
+    const again = await server.turn(claims.map(ended), 1)
+    expect(again).toMatchObject({ refused: [], claims: [{ node: 1 }] })
+  })
+
+  it("of idle connections is not noticed by callers", async () => {
+    const server = await setup().join()
+    await server.turn()
+    await query(TERMINATE, ["ork%"])
+    await gone()
+    await start(server, workflow({ a: {} }), 1)
+    expect((await server.turn([], 1)).claims).toHaveLength(1)
+  })
+
+  it("of the listener is mended, and being back wakes whoever listens", async () => {
+    const server = await setup().join()
+    let woken = Promise.withResolvers<void>()
+    server.store.onWake(() => woken.resolve())
+    await listening(1)
+    await query(TERMINATE, ["ork listen"])
+    await woken.promise
+    woken = Promise.withResolvers<void>()
+    const other = await join(database.url, `test ${schemas}`)
+    await start(other, workflow({ a: {} }), 1)
+    await woken.promise
+  })
+
+  it("to a database that is away says so, and is over when it is back", async () => {
+    const road = await startRoad(database.url)
+    const server = await join(road.url, setup().schema)
+    const woken = Promise.withResolvers<void>()
+    await start(server, workflow({ a: {}, b: { after: ["a"] } }), 1)
+    const { claims } = await server.turn([], 1)
+    server.store.onWake(woken.resolve)
+    await listening(1)
+    await road.close()
+    await expect(server.turn(claims.map(ended), 1)).rejects.toThrow(StoreUnavailable)
+    await expect(server.store.listRuns({ limit: 1 })).rejects.toThrow(/127\.0\.0\.1:\d+\/\w+ is not available: /)
+    await expect(server.store.renewHolder(server.holder, 1000)).rejects.toThrow(StoreUnavailable)
+    await road.open()
+    expect(await server.turn(claims.map(ended), 1)).toMatchObject({ refused: [], claims: [{ node: 1 }] })
+    await woken.promise
+  })
+})
+
+/** A way to the database that can be closed: connections on it break, new ones are refused. */
+const startRoad = async (url: string): Promise<{ url: string; open(): Promise<void>; close(): Promise<void> }> => {
+  const there = new URL(url)
+  const sockets = new Set<Socket>()
+  const road = createServer((near) => {
+    const far = connect(Number(there.port), there.hostname)
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from)
+      from.pipe(to)
+      from.on("error", () => to.destroy())
+      from.on("close", () => to.destroy())
+    }
+  })
+  const open = async (port: number): Promise<void> => {
+    road.listen(port, "127.0.0.1")
+    await once(road, "listening")
+  }
+  const close = async (): Promise<void> => {
+    const closed = once(road, "close")
+    road.close()
+    for (const socket of sockets) socket.destroy()
+    await closed
+  }
+  await open(0)
+  const { port } = road.address() as AddressInfo
+  onTestFinished(async () => {
+    if (road.listening) await close()
+  })
+  const here = new URL(url)
+  here.port = String(port)
+  return { url: here.href, open: () => open(port), close }
+}
+
+/** Resolves when a turn waits for a lock. */
+const waiting = async (): Promise<void> => {
+  const WAITING = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'ork advance' AND wait_event_type = 'Lock'"
+  while ((await query(WAITING)).length === 0);
+}
+
+/** Resolves when no connection of a store is left. */
+const gone = async (): Promise<void> => {
+  const OPEN = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'ork%' AND datname = current_database()"
+  while ((await query(OPEN)).length > 0);
+}
