@@ -1,0 +1,127 @@
+// Why a task is where it is, in one sentence: which upstream, which limit and who holds it, which retry at what time, which
+// rule. Pure: the caller reads the rows.
+
+import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "./status.ts"
+import type { CompiledWorkflow, Node } from "./workflow.ts"
+
+export interface ExplainedTask {
+  node: number
+  name: string
+  path: string
+  status: TaskStatus
+  skip: SkipKind | null
+  attempt: number
+  error: string | null
+  outcome: AttemptState | null
+  worker: string | null
+  availableAt: string | null
+  startedAt: string | null
+  upstreamLeft: number
+  parked: "paused" | { limit: string; cap: number; used: number } | null
+}
+
+export interface ExplainedRun {
+  id: string
+  status: RunStatus
+  paused: boolean
+  cancelling: "cancel" | "timeout" | null
+  /** Runs of the workflow that are active, when `max_active_runs` holds this one back. */
+  activeRuns: number
+}
+
+export interface Surroundings {
+  workflow: CompiledWorkflow
+  run: ExplainedRun
+  /** How each top-level node stands, by node. */
+  nodes: ReadonlyMap<number, TaskStatus>
+  /** Names of tasks that hold a slot of a limit, by the limit's key. */
+  holders: ReadonlyMap<string, readonly string[]>
+  /** Whether a live engine or worker takes from the queue; and whether the queue rests. */
+  queue(name: string): { served: boolean; paused: boolean; full: boolean }
+}
+
+export interface Explanation {
+  task: string | null
+  path: string
+  status: string
+  sentence: string
+}
+
+const list = (names: readonly string[], most = 3): string =>
+  names.length <= most ? names.join(", ") : `${names.slice(0, most).join(", ")} and ${names.length - most} more`
+
+/** A run that has not started: what it waits for. */
+export const explainRun = ({ workflow, run }: Pick<Surroundings, "workflow" | "run">): Explanation | null => {
+  const say = (sentence: string): Explanation => ({ task: null, path: "", status: run.status, sentence })
+  if (run.status === "pending") {
+    return workflow.maxActiveRuns === undefined
+      ? say("The run waits for an earlier run of its schedule to end (overlap: queue).")
+      : say(
+          `The run waits: ${run.activeRuns} of at most ${workflow.maxActiveRuns} runs of ${workflow.name} are active (max_active_runs).`,
+        )
+  }
+  if (run.status === "running" && run.cancelling !== null) {
+    const why = run.cancelling === "timeout" ? "it ran out of time" : "it was cancelled"
+    return say(`The run is ending because ${why}; it ends when the last of its processes is dead.`)
+  }
+  if (run.status === "running" && run.paused) return say("The run is paused: nothing new starts until it is resumed.")
+  return null
+}
+
+export const explainTask = (task: ExplainedTask, around: Surroundings): Explanation => {
+  const node = around.workflow.nodes[task.node]!
+  const name = task.path === "" ? task.name : `${task.name}[${task.path}]`
+  return { task: task.name, path: task.path, status: task.status, sentence: `${name} ${reason(task, node, around)}.` }
+}
+
+const reason = (task: ExplainedTask, node: Node, around: Surroundings): string => {
+  switch (task.status) {
+    case "success":
+      return task.attempt === 0 ? "took its output from the cache" : `succeeded in attempt ${task.attempt}`
+    case "failed":
+      return `failed${task.attempt === 0 ? "" : ` in attempt ${task.attempt} of at most ${node.retry.maxAttempts}`}: ${task.error ?? "no reason was given"}`
+    case "skipped":
+      return `was skipped: ${task.error ?? "its rule was not met"}`
+    case "cancelled":
+      return "was cancelled with its run"
+    case "running":
+      return `runs on ${task.worker ?? "a worker"} since ${task.startedAt ?? "just now"} (attempt ${task.attempt})`
+    case "dispatched":
+      return `was given to ${task.worker ?? "a worker"} and has not started yet (attempt ${task.attempt})`
+    case "pending":
+      return waits(task, node, around)
+    default:
+      return task.status satisfies never
+  }
+}
+
+const waits = (task: ExplainedTask, node: Node, around: Surroundings): string => {
+  if (task.upstreamLeft > 0) {
+    const open = node.upstream.filter((up) => ["pending", "dispatched", "running"].includes(around.nodes.get(up) ?? "success"))
+    const names = open.map((up) => `${around.workflow.nodes[up]!.name} (${around.nodes.get(up)})`)
+    return `waits for ${list(names)}`
+  }
+  if (task.availableAt !== null) {
+    return `waits for its retry at ${task.availableAt}, after attempt ${task.attempt} failed: ${task.error ?? "no reason was given"}`
+  }
+  if (task.parked === "paused" || around.run.paused) return "waits because the run is paused"
+  if (task.parked !== null) return `waits for ${limitText(task.parked, around)}`
+  const queue = around.queue(node.queue)
+  if (queue.paused) return `waits because the queue ${node.queue} is paused`
+  if (!queue.served) return `waits: nobody who is alive takes work from the queue ${node.queue}`
+  if (queue.full) return `waits for a slot of the queue ${node.queue}`
+  return "is ready and waits for a free slot"
+}
+
+const LIMIT_NAMES = {
+  r: "tasks of this run at once (concurrency of the workflow)",
+  t: "instances of it at once (its concurrency)",
+  k: "at once with the same concurrency_key",
+} as const
+
+const limitText = (parked: { limit: string; cap: number; used: number }, around: Surroundings): string => {
+  const kind = parked.limit.slice(0, 1) as keyof typeof LIMIT_NAMES
+  const held = around.holders.get(parked.limit) ?? []
+  const who = held.length === 0 ? "" : `, held by ${list(held)}`
+  return `a slot: ${parked.used} of ${parked.cap} ${LIMIT_NAMES[kind] ?? "at once"}${who}`
+}
