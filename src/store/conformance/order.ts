@@ -49,12 +49,7 @@ export const orderTests = (open: Open): void => {
       for (const name of ["a", "b", "c"]) await world.start(flow(name, 3))
       const order = await oneByOne(world, 9)
       for (let i = 0; i < 9; i += 3)
-        expect(
-          order
-            .slice(i, i + 3)
-            .map((task) => task[0])
-            .toSorted(),
-        ).toEqual(["a", "b", "c"])
+        expect(new Set(order.slice(i, i + 3).map((task) => task[0]))).toEqual(new Set(["a", "b", "c"]))
     })
 
     it("divides a batch among the workflows, so that one with many runs does not starve another", async () => {

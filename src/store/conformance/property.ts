@@ -260,10 +260,10 @@ const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
   for (const task of instances) if (task.path === "" && task.status === "pending") checkUpstream(chaos.flow, states, task)
 }
 
-type States = Map<number, { status: RunRow["status"] | TaskRow["status"] }>
+type States = Map<number, { status: TaskRow["status"] }>
 
 const checkUpstream = (flow: CompiledWorkflow, states: States, task: TaskRow): void => {
-  const open = flow.nodes[task.node]!.upstream.filter((up) => !taskEnded(states.get(up)!.status as TaskRow["status"]))
+  const open = flow.nodes[task.node]!.upstream.filter((up) => !taskEnded(states.get(up)!.status))
   expect(task.upstreamLeft).toBe(open.length)
 }
 

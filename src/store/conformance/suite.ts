@@ -3,6 +3,9 @@
 
 import { describe } from "vitest"
 import { attemptTests } from "./attempts.ts"
+import { cancelTests } from "./cancel.ts"
+import { claimTests } from "./claims.ts"
+import { closeTests } from "./close.ts"
 import { fanOutTests } from "./fan-out.ts"
 import { gateTests } from "./gate.ts"
 import { holderTests } from "./holders.ts"
@@ -16,12 +19,15 @@ import type { Open } from "./world.ts"
 
 export const storeSuite = (name: string, open: Open): void => {
   describe(`the store on ${name}`, () => {
+    claimTests(open)
     attemptTests(open)
     gateTests(open)
     fanOutTests(open)
     limitTests(open)
     orderTests(open)
     runTests(open)
+    cancelTests(open)
+    closeTests(open)
     retryRunTests(open)
     holderTests(open)
     readTests(open)

@@ -124,8 +124,8 @@ export class Effects {
     const fact = this.#tx.facts.get(row.runSeq)
     const edges = edgesOf(this.#tx.versions.get(fact.versionId), fact, row, upstreamEnd(status, skip))
     if (edges.length === 0) return
-    let releases = this.#releases.get(row.runSeq)
-    if (releases === undefined) this.#releases.set(row.runSeq, (releases = new Map()))
+    const releases = this.#releases.get(row.runSeq) ?? new Map<number | string, Release>()
+    this.#releases.set(row.runSeq, releases)
     for (const { node, path, end, reroute } of edges) {
       const key = path === "" ? node : `${node}/${path}`
       let release = releases.get(key)

@@ -42,6 +42,6 @@ export const otherProcess = (path: string, code: string): Other => {
     await ended
   }
   onTestFinished(kill)
-  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return { process: child, lines, kill }
 }
