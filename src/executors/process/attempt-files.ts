@@ -1,41 +1,80 @@
-// Where the input and output files of attempts lie while they run: a folder per Ork process under the data folder. Those of dead
+// Where the input and output files of attempts lie while they run: a folder per executor under the data folder, and one in memory for
+// small inputs, which every task has (a file made on disk waits for whatever the database is writing there). Folders of dead
 // processes are removed by the next one that starts.
 
+import { randomBytes } from "node:crypto"
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { ownerAlive } from "./leftovers.ts"
 
+const MEMORY = "/dev/shm"
+const PREFIX = "ork-io-"
+/** Of an input that is kept in memory. Times the tasks at once, it must fit the 64 MB that a container has there. */
+const SMALL_BYTES = 32_768
+
+export interface AttemptPaths {
+  folder: string
+  input: string
+  output: string
+}
+
 export class AttemptFiles {
   readonly #parent: string
-  readonly #own: string
+  readonly #disk: string
+  readonly #name: string
+  #memory: string | null = null
   #shared: string | null = null
 
   constructor(dataDir: string, owner: string) {
     this.#parent = resolve(dataDir, "io")
-    this.#own = join(this.#parent, owner)
+    this.#name = `${PREFIX}${owner}.${randomBytes(4).toString("hex")}`
+    this.#disk = join(this.#parent, this.#name)
   }
 
   start(): void {
-    mkdirSync(this.#own, { recursive: true, mode: 0o700 })
-    for (const name of readdirSync(this.#parent)) {
-      if (ownerAlive(name) === false) rmSync(join(this.#parent, name), { recursive: true, force: true })
+    mkdirSync(this.#disk, { recursive: true, mode: 0o700 })
+    removeStale(this.#parent)
+    try {
+      mkdirSync(join(MEMORY, this.#name), { mode: 0o700 })
+      this.#memory = join(MEMORY, this.#name)
+      removeStale(MEMORY)
+    } catch {
+      this.#memory = null
     }
   }
 
   stop(): void {
-    rmSync(this.#own, { recursive: true, force: true })
-    if (this.#shared !== null) rmSync(this.#shared, { recursive: true, force: true })
-    this.#shared = null
+    for (const folder of [this.#disk, this.#memory, this.#shared]) {
+      if (folder !== null) rmSync(folder, { recursive: true, force: true })
+    }
+    this.#memory = this.#shared = null
   }
 
-  /** The folder for an attempt's files. One that runs as another user needs a folder that all may enter, with files of its own in it. */
-  folder(runAs: string | undefined): string {
-    if (runAs === undefined) return this.#own
+  paths(attemptId: string, inputLength: number, runAs: string | undefined): AttemptPaths {
+    const folder = runAs === undefined ? this.#disk : this.#sharedFolder()
+    const inputFolder = runAs === undefined && inputLength <= SMALL_BYTES ? (this.#memory ?? folder) : folder
+    return { folder, input: join(inputFolder, `${attemptId}.input.json`), output: join(folder, `${attemptId}.output.json`) }
+  }
+
+  /** For tasks that run as other users: a folder that all may enter, with files of their own in it. */
+  #sharedFolder(): string {
     if (this.#shared === null) {
-      this.#shared = mkdtempSync(join(tmpdir(), "ork-io-"))
+      this.#shared = mkdtempSync(join(tmpdir(), PREFIX))
       chmodSync(this.#shared, 0o711)
     }
     return this.#shared
+  }
+}
+
+const removeStale = (parent: string): void => {
+  for (const name of readdirSync(parent)) {
+    const owner = name.startsWith(PREFIX) ? name.slice(PREFIX.length).split(".")[0]! : ""
+    if (ownerAlive(owner) !== false) continue
+    try {
+      rmSync(join(parent, name), { recursive: true, force: true })
+    } catch {
+      // Another user's: theirs to remove.
+    }
   }
 }

@@ -83,10 +83,10 @@ export class ProcessExecutor implements Executor {
   }
 
   async #run(helper: Helper, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
-    const request = this.#request(assignment)
+    const input = JSON.stringify(assignment.input)
+    const request = this.#request(assignment, input.length)
     const problem = request.argv[0] ? environmentProblem(request.env, request.argv) : "the task has no command"
     if (problem !== null) return { ...this.#unstarted(`could not start: ${problem}`), retryable: false }
-    const input = JSON.stringify(assignment.input)
     if (input.length <= MAX_FRAME_INPUT) return this.#supervise(helper, { ...request, input }, assignment, context)
     await writeFile(request.stdinPath, input, { mode: 0o600 })
     try {
@@ -96,19 +96,21 @@ export class ProcessExecutor implements Executor {
     }
   }
 
-  #request(assignment: Assignment): StartRequest {
+  #request(assignment: Assignment, inputLength: number): StartRequest {
     const { attemptId, prefix, node, command } = assignment
-    const folder = this.#files.folder(node.runAs)
-    const inputPath = join(folder, `${attemptId}.input.json`)
-    const outputPath = join(folder, `${attemptId}.output.json`)
-    const env = taskEnvironment(this.#server, assignment, { inputPath, outputPath, owner: this.#owner })
+    const paths = this.#files.paths(attemptId, inputLength, node.runAs)
+    const env = taskEnvironment(this.#server, assignment, {
+      inputPath: paths.input,
+      outputPath: paths.output,
+      owner: this.#owner,
+    })
     return {
       argv: command === null ? [] : "argv" in command ? command.argv : ["/bin/sh", "-c", command.shell],
       env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
       cwd: assignment.workingDir,
-      stdinPath: inputPath,
-      logPath: this.#objects.localPath ? this.#objects.localPath(`${prefix}log`) : join(folder, `${attemptId}.log`),
-      outputPath,
+      stdinPath: paths.input,
+      logPath: this.#objects.localPath ? this.#objects.localPath(`${prefix}log`) : join(paths.folder, `${attemptId}.log`),
+      outputPath: paths.output,
       runAs: node.runAs ?? "",
       homeOfUser: node.runAs !== undefined && assignment.env["HOME"] === undefined,
       input: null,
