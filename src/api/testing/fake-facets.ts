@@ -25,6 +25,13 @@ export const withFakeFacets = (store: Store, now: () => string): ServerStore => 
       log.add(advanced.events)
       return advanced
     },
+    async listRuns({ trigger, createdAfter, createdBefore, ...query }) {
+      const found = await store.listRuns({ ...query, limit: 1000 })
+      return found
+        .filter((run) => trigger === undefined || run.trigger === trigger)
+        .filter((run) => run.createdAt >= (createdAfter ?? "") && run.createdAt < (createdBefore ?? "~"))
+        .slice(0, query.limit)
+    },
     async createRuns(runs) {
       const made = await store.createRuns(runs)
       log.add(

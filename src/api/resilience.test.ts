@@ -1,0 +1,94 @@
+// When the database is away: 503 with Retry-After, and all is well when it is back. The audit log; what the server says of itself.
+
+import { expect, test } from "vitest"
+import { StoreUnavailable } from "../store/errors.ts"
+import type { ServerStore } from "../store/server-store.ts"
+import { setup } from "./testing/setup.ts"
+
+/** A store that is away while the switch says so. */
+const breakable =
+  (broken: { away: boolean; fault?: Error }) =>
+  (store: ServerStore): ServerStore =>
+    new Proxy(store, {
+      get(target, name, receiver) {
+        const found: unknown = Reflect.get(target, name, receiver)
+        if (typeof found !== "function" || ["advance", "close", "heldBy"].includes(String(name))) return found
+        return (...args: unknown[]): unknown => {
+          const error = broken.fault ?? new StoreUnavailable("/secret/place/ork.db", "disk full")
+          return broken.away ? Promise.reject(error) : (found as (...all: unknown[]) => unknown).apply(target, args)
+        }
+      },
+    })
+
+test("while the database is away every request is answered 503 with Retry-After, and works again after", async () => {
+  const broken = { away: false }
+  await using api = await setup({ wrap: breakable(broken) })
+  await api.deploy("etl", { a: "true" })
+  broken.away = true
+  for (const [method, url] of [
+    ["GET", "/runs"],
+    ["POST", "/workflows/etl/runs"],
+    ["GET", "/ready"],
+  ] as const) {
+    const { status, body, headers, text } = await api.call(method, url)
+    expect([status, body.error!.code], url).toEqual([503, "UNAVAILABLE"])
+    expect(Number(headers["retry-after"])).toBeGreaterThan(0)
+    expect(text).not.toContain("secret")
+  }
+  expect((await api.call("GET", "/health")).status).toBe(200)
+  broken.away = false
+  await api.ran("etl")
+})
+
+test("a fault of ours is a 500 that shows nothing of itself, and is in the log", async () => {
+  const broken = { away: false, fault: new Error("the inside of /home/me/ork.ts:12") }
+  await using api = await setup({ wrap: breakable(broken) })
+  broken.away = true
+  const { status, body, text } = await api.call("GET", "/runs")
+  expect([status, body.error!.code]).toEqual([500, "INTERNAL"])
+  expect(text).not.toMatch(/inside|\.ts|home/)
+  expect(api.logged.join("")).toContain("the inside of")
+  broken.away = false
+})
+
+test("changes are in the audit log with the key that made them; those by administrators before the answer", async () => {
+  await using api = await setup()
+  const key = await api.newKey("trigger")
+  await api.deploy("etl", { a: "true" })
+  const [deploy, created] = (await api.call("GET", "/audit")).body["items"] as {
+    action: string
+    target: string
+    key_id: unknown
+  }[]
+  expect(deploy).toMatchObject({ action: "workflow.deploy", target: "etl", key_id: null })
+  expect(created).toMatchObject({ action: "key.create" })
+  const run = await api.call("POST", "/workflows/etl/runs", { key })
+  const find = async () => ((await api.call("GET", "/audit")).body["items"] as { action: string }[])[0]!
+  await expect.poll(find).toMatchObject({ action: "run.create", target: run.body["id"], key_id: created!.target })
+  await api.call("POST", "/workflows/nothing/runs", { key })
+  await api.call("DELETE", "/workflows/nothing")
+  const page = (await api.call("GET", "/audit?limit=2")).body
+  expect(page["has_more"]).toBe(true)
+  const rest = await api.call("GET", `/audit?limit=2&cursor=${encodeURIComponent(String(page["next_cursor"]))}`)
+  expect(rest.body["items"]).toHaveLength(1)
+})
+
+test("a change that failed is not in the audit log", async () => {
+  await using api = await setup()
+  await api.call("POST", "/workflows", { body: { name: "x" } })
+  await api.call("DELETE", "/workflows/nothing")
+  expect((await api.call("GET", "/audit")).body["items"]).toEqual([])
+})
+
+test("answers are not kept by anybody and not guessed at", async () => {
+  await using api = await setup()
+  const { headers } = await api.call("GET", "/runs")
+  expect(headers["cache-control"]).toBe("no-store")
+  expect(headers["x-content-type-options"]).toBe("nosniff")
+})
+
+test("HEAD is answered where GET is, without a body", async () => {
+  await using api = await setup()
+  const { status, text } = await api.call("HEAD", "/health", { key: null })
+  expect([status, text]).toEqual([200, ""])
+})
