@@ -6,25 +6,27 @@ import { plain, texts } from "./arrays.ts"
 import type { Last, Started, Step } from "./fold.ts"
 import { type Runner, statement } from "./session.ts"
 
+/** Told again (the answer to the first time was lost), a start holds and changes nothing. */
 const STARTED = statement(
   "started",
-  `UPDATE tasks t SET status = 'running', started_at = c.at, external_id = COALESCE(c.external_id, t.external_id)
+  `UPDATE tasks t SET status = 'running', started_at = CASE WHEN t.status = 'dispatched' THEN c.at ELSE t.started_at END,
+     external_id = COALESCE(c.external_id, t.external_id)
    FROM unnest($1::bigint[], $2::uuid[], $3::timestamptz[], $4::text[]) AS c (id, attempt_id, at, external_id)
-   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status = 'dispatched'
+   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
    RETURNING t.id`,
 )
 
 const RETRY = statement(
   "retry",
   `WITH change AS (
-     SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::boolean[], $5::bigint[], $6::boolean[], $7::text[], $8::timestamptz[],
-       $9::timestamptz[], $10::text[], $11::int[], $12::text[], $13::text[])
-     AS c (id, attempt_id, unstarted, delay, lost, state, started_at, finished_at, error, exit_code, usage, external_id)
+     SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::bigint[], $5::boolean[], $6::text[], $7::timestamptz[],
+       $8::timestamptz[], $9::text[], $10::int[], $11::text[], $12::text[])
+     AS c (id, attempt_id, delay, lost, state, started_at, finished_at, error, exit_code, usage, external_id)
    ), past AS (
      SELECT t.id, t.attempt, t.attempt_id, c.state, t.worker, COALESCE(c.external_id, t.external_id) AS external_id, c.exit_code,
        c.error, c.usage, t.dispatched_at, COALESCE(c.started_at, t.started_at) AS started_at, c.finished_at, c.delay, c.lost
      FROM change c JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id
-     WHERE CASE WHEN c.unstarted THEN t.status = 'dispatched' ELSE t.status IN ('dispatched', 'running') END
+     WHERE t.status IN ('dispatched', 'running')
      FOR UPDATE OF t
    ), kept AS (
      INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at,
@@ -95,7 +97,6 @@ export const retryRows = (
   return tx.run(RETRY, [
     now,
     ...fences(changes.map(({ change }) => change)),
-    plain(changes.map(({ step }) => step.start !== null)),
     plain(changes.map(({ change }) => Math.ceil(change.delayMs))),
     plain(changes.map(({ change }) => change.lost)),
     plain(changes.map(({ change }) => change.result.state)),

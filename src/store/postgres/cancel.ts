@@ -4,10 +4,41 @@
 
 import { rootNodes } from "../../core/workflow.ts"
 import { MAX_CANCEL } from "../bounds.ts"
-import { anyOf, plain } from "./arrays.ts"
+import { timedOut } from "../messages.ts"
+import type { CancelReason } from "../store.ts"
+import { anyOf, plain, texts } from "./arrays.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
+
+const BEGIN = statement(
+  "cancel_begin",
+  `UPDATE runs r SET cancelling = $1, error = COALESCE(c.error, r.error) FROM unnest($2::bigint[], $3::text[]) AS c (seq, error)
+   WHERE r.seq = c.seq AND r.cancelling IS NULL`,
+)
+
+/** A pause must not keep the gate from gathering what has ended. */
+const UNPARK_CONTAINERS = statement(
+  "cancel_unpark",
+  `UPDATE tasks SET parked = NULL
+   WHERE parked = 0 AND run_seq = ANY ($1::bigint[]) AND status = 'pending' AND kind <> 'task' AND expanded > 0`,
+)
+
+/** The caller has locked the runs. */
+export const beginCancel = async (
+  tx: Runner,
+  workflows: Workflows,
+  runs: readonly { seq: number; version_id: number }[],
+  reason: CancelReason,
+): Promise<void> => {
+  await workflows.load(runs.map((run) => run.version_id))
+  const errors = runs.map((run) => (reason === "timeout" ? timedOut(workflows.now(run.version_id).timeoutMs) : null))
+  const seqs = plain(runs.map((run) => run.seq))
+  const begun = tx.run(BEGIN, [reason, seqs, texts(errors)])
+  const unparked = tx.run(UNPARK_CONTAINERS, [seqs])
+  await begun
+  await unparked
+}
 
 /** Runs that another transaction works on are left to it. */
 const LOCK = statement(
@@ -45,7 +76,7 @@ const CANCEL = statement(
 const CUT = statement(
   "cancel_cut",
   `UPDATE tasks t SET children_total = t.expanded, children_left = t.children_left - (t.children_total - t.expanded),
-     status = CASE WHEN t.children_left = t.children_total - t.expanded THEN 'pending' ELSE 'running' END
+     status = CASE WHEN t.children_left = t.children_total - t.expanded THEN 'pending' ELSE 'running' END, parked = NULL
    FROM unnest($1::bigint[], $2::int[]) AS n (seq, node)
    WHERE t.run_seq = n.seq AND t.node = n.node AND t.path = '' AND t.status = 'pending' AND t.attempt_id IS NULL
      AND t.kind <> 'task' AND t.expanded > 0 AND t.expanded < t.children_total`,

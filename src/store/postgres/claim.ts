@@ -33,7 +33,7 @@ const TAKEN = (
 ): string => `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures,
   t.losses, t.priority, t.item, t.up_failed, t.up_unmet, t.up_waived, t.expanded, t.children_failed, ${limits} AS limits,
   t.workflow_id, r.version_id, r.cancelling, r.status AS run_status, r.error AS run_error,
-  r.paused AND r.status = 'running' AS paused, (left($4, 32) || lpad(to_hex(${place}), 4, '0'))::uuid AS new_id,
+  r.paused AND r.status = 'running' AND r.cancelling IS NULL AS paused, (left($4, 32) || lpad(to_hex(${place}), 4, '0'))::uuid AS new_id,
   CASE WHEN t.parent_id IS NULL THEN t.children_total
     ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id) END AS count`
 

@@ -1,19 +1,14 @@
 // What a user asks of a run that has not ended: cancel, pause, resume.
 
 import type { RunId } from "../../core/ids.ts"
-import { timedOut } from "../messages.ts"
 import type { CancelReason } from "../store.ts"
+import { beginCancel } from "./cancel.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
 
 const ACTIVE = statement(
   "control_active",
   "SELECT seq, version_id FROM runs WHERE id = $1::uuid AND status IN ('pending', 'running') FOR UPDATE",
-)
-
-const CANCEL = statement(
-  "control_cancel",
-  "UPDATE runs SET cancelling = $2, error = COALESCE($3, error) WHERE seq = $1 AND cancelling IS NULL",
 )
 
 interface Active {
@@ -24,8 +19,7 @@ interface Active {
 export const requestCancel = async (tx: Runner, workflows: Workflows, runId: RunId, reason: CancelReason): Promise<boolean> => {
   const [run] = await tx.run<Active>(ACTIVE, [runId])
   if (run === undefined) return false
-  const error = reason === "timeout" ? timedOut((await workflows.compiled(run.version_id)).timeoutMs) : null
-  await tx.run(CANCEL, [run.seq, reason, error])
+  await beginCancel(tx, workflows, [run], reason)
   return true
 }
 

@@ -48,7 +48,7 @@ export const tellSteps = (
     if (outcome === undefined) continue
     const { attempt } = held
     const tell = (news: Omit<News, "attempt">): void => tellTask(told, held, { attempt, ...news })
-    if (step.start !== null) tell({ status: "running", at: iso(step.start.at) })
+    if (step.start !== null && !held.started) tell({ status: "running", at: iso(step.start.at) })
     for (const { offset, items, total } of step.expands)
       if (offset + items.length === total) tell({ status: "running", at: told.at, total })
     const { last } = step

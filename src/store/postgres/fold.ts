@@ -31,8 +31,8 @@ const add = (step: Step, change: Change): boolean => {
   if (step.last !== null) return false
   switch (change.kind) {
     case "started":
-      if (step.start !== null || step.expands.length > 0) return false
-      step.start = change
+      if (step.expands.length > 0) return false
+      step.start ??= change
       return true
     case "expand":
       if (step.start !== null) return false

@@ -15,8 +15,8 @@ import { type Runner, statement } from "./session.ts"
 /** A row that ends, and what it looks like then. */
 export interface End {
   held: Held
-  /** gate, container: pending under the gate's claim. unstarted: its start is part of this write. live: dispatched or running. */
-  from: "gate" | "container" | "unstarted" | "live"
+  /** gate, container: pending under the gate's claim. live: dispatched or running. */
+  from: "gate" | "container" | "live"
   status: TaskEnd
   skip: SkipKind | null
   outcome: AttemptState | null
@@ -47,7 +47,7 @@ const END = statement(
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.held
        WHEN 'gate' THEN t.status = 'pending' WHEN 'container' THEN t.status = 'pending' AND t.kind <> 'task'
-       WHEN 'unstarted' THEN t.status = 'dispatched' ELSE t.status IN ('dispatched', 'running') END
+       ELSE t.status IN ('dispatched', 'running') END
      RETURNING t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, c.upstream_end, c.targets, c.lanes
    ), ${COUNT_CONTAINERS},
    released AS (
@@ -119,7 +119,7 @@ export const endOf = (held: Held, step: Step, change: Last): End | null => {
       const { result } = change
       return {
         held,
-        from: step.start === null ? "live" : "unstarted",
+        from: "live",
         status: change.status,
         skip: null,
         outcome: result.state,

@@ -2,9 +2,9 @@
 // end of each turn that says when the next of them is due, and which runs are being cancelled.
 
 import { MAX_DUE } from "../bounds.ts"
-import { timedOut } from "../messages.ts"
 import type { Batch, CancelReason } from "../store.ts"
-import { anyText, plain, texts } from "./arrays.ts"
+import { anyText } from "./arrays.ts"
+import { beginCancel } from "./cancel.ts"
 import { READY } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -25,23 +25,13 @@ const LATE = statement(
    ORDER BY timeout_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED`,
 )
 
-const TIME_OUT = statement(
-  "timers_time_out",
-  `UPDATE runs r SET cancelling = 'timeout', error = c.error FROM unnest($1::bigint[], $2::text[]) AS c (seq, error)
-   WHERE r.seq = c.seq`,
-)
-
 /** Retries that are due, and runs that are late. Returns how many rows became ready. */
 export const runTimers = async (tx: Runner, now: string | null, workflows: Workflows): Promise<number> => {
   const due = tx.run(DUE, [now])
   const late = tx.run<{ seq: number; version_id: number }>(LATE, [now])
   const ready = (await due).length
   const runs = await late
-  if (runs.length > 0) {
-    await workflows.load(runs.map((run) => run.version_id))
-    const errors = runs.map((run) => timedOut(workflows.now(run.version_id).timeoutMs))
-    await tx.run(TIME_OUT, [plain(runs.map((run) => run.seq)), texts(errors)])
-  }
+  if (runs.length > 0) await beginCancel(tx, workflows, runs, "timeout")
   return ready
 }
 
