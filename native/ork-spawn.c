@@ -202,6 +202,7 @@ static void reap(void) {
   int status;
   struct rusage usage;
   for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
+    if (is_init(pid)) exit(1);  // somebody killed it, and all tasks with it
     for (int i = 0; i < task_count; i++) {
       struct task *task = tasks[i];
       if (task->pid != pid || task->exited) continue;

@@ -103,6 +103,7 @@ int tags_usable(void);
 // tree.c
 int isolate(int want_namespace);  // 1: in a pid namespace, 0: below a subreaper
 int any_orphans(void);
+int is_init(pid_t pid);
 void signal_task(struct task *task, int signal);
 void sweep_ended(void);
 void end_isolation(void);

@@ -120,10 +120,13 @@ int isolate(int want_namespace) {
   return 0;
 }
 
+int is_init(pid_t pid) { return namespace_init && pid == namespace_init; }
+
 int any_orphans(void) {
   char byte = '?';
-  if (write(reaper, &byte, 1) != 1) return 0;
-  while (read(reaper, &byte, 1) < 0 && errno == EINTR) continue;
+  ssize_t got = write(reaper, &byte, 1);
+  while (got == 1 && (got = read(reaper, &byte, 1)) < 0 && errno == EINTR) got = 1;
+  if (got != 1) exit(1);  // without its reaper the helper is of no use: Ork starts another
   return byte == 'y';
 }
 

@@ -36,7 +36,8 @@ interface Task {
 }
 
 const tasks = new Map<number, Task>()
-let look: NodeJS.Timeout | null = null
+/** The next look at what ended tasks left. */
+let look: { timer: NodeJS.Timeout; ms: number } | null = null
 
 const send = (event: HelperEvent): void => {
   process.stdout.write(encodeEvent(event))
@@ -156,7 +157,7 @@ const onStart = (id: number, start: StartRequest): void => {
   child.stderr!.on("data", (chunk: Buffer) => task.log.add(2, chunk))
   child.once("exit", (code, signal) => {
     task.exit = { code, signal }
-    lookIn(FIRST_LOOK_MS, true)
+    lookIn(FIRST_LOOK_MS)
   })
   child.once("close", () => {
     task.closed = true
@@ -180,16 +181,18 @@ const onKill = (id: number, signal: number): void => {
   else task.stopping = true
   if (task.exit === null) task.told = true
   signalTask(task, signal)
-  lookIn(FIRST_LOOK_MS, true)
+  lookIn(FIRST_LOOK_MS)
 }
 
-const lookIn = (ms: number, sooner = false): void => {
-  if (look !== null && !sooner) return
-  if (look !== null) clearTimeout(look)
-  look = setTimeout(() => {
+/** A look that is due sooner stays as it is, so that many ends in a row do not put it off. */
+const lookIn = (ms: number): void => {
+  if (look !== null && look.ms <= ms) return
+  if (look !== null) clearTimeout(look.timer)
+  const timer = setTimeout(() => {
     look = null
     lookAtEnded(ms)
   }, ms)
+  look = { timer, ms }
 }
 
 /** One look at the process table for all tasks whose main process has ended. */

@@ -92,6 +92,18 @@ describe.each(kinds)("when the helper dies: %s", (_, kind) => {
   })
 })
 
+test.runIf("path" in native && root)("when init of the namespace is killed, the next launch gets a new helper", async () => {
+  const fixture = await setup({ helper: "native", namespace: true })
+  const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; exec sleep 600" }))
+  await running.line("up")
+  const { externalId } = await running.started
+  const helperAndInit = marked(`-${process.pid}-`, [process.pid, Number(externalId)])
+  process.kill(Math.max(...helperAndInit), "SIGKILL")
+  expect((await running.result).state).toBe("lost")
+  expect(await launch(fixture, assignment(fixture.folder, { shell: "true" })).result).toMatchObject({ state: "success" })
+  await fixture.cleanup()
+})
+
 test("describe says which helper is in use and why", async () => {
   const fixture = await setup({ helper: "node", namespace: false })
   expect(await fixture.executor.describe()).toEqual({
