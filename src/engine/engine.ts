@@ -53,7 +53,12 @@ export class Engine {
     this.#inputs = new Inputs(options)
     this.#attempts = new Attempts(options, this.#inputs, emit)
     this.#gate = new Gate(options, this.#inputs)
-    this.#holder = new Holder(options, emit, () => this.#attempts.stopAll("lost"))
+    this.#holder = new Holder(
+      options,
+      emit,
+      () => this.#attempts.stopAll("lost"),
+      () => this.#look(),
+    )
     const own = options.privateRun === null ? null : { id: options.privateRun, private: true }
     this.#lanes =
       own === null
@@ -64,7 +69,7 @@ export class Engine {
   async start(): Promise<void> {
     for (const executor of this.#options.executors.values()) await executor.start?.()
     await this.#holder.start()
-    this.#options.store.onWake(() => this.#wake())
+    this.#options.store.onWake(() => this.#look())
     this.#state = "running"
     this.#wake()
   }
@@ -160,6 +165,12 @@ export class Engine {
     if (this.#wanted || this.#state === "new" || this.#state === "stopped") return
     this.#wanted = true
     if (!this.#turning && !this.#blocked) this.#options.clock.after(0, () => void this.#turn())
+  }
+
+  /** Others may have made work for us, or ended runs that somebody awaits here. */
+  #look(): void {
+    this.#events.recheck()
+    this.#wake()
   }
 
   async #turn(): Promise<void> {

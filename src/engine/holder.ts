@@ -16,13 +16,16 @@ export class Holder {
   readonly #emit: (change: Change) => void
   /** The holder was given up on: whatever it holds belongs to others now. */
   readonly #deposed: () => void
+  /** Time to look for work that nobody told of: a lost notification, what a dead holder's gate had. */
+  readonly #look: () => void
   #id: HolderId
   #cancel: (() => void) | null = null
 
-  constructor(options: EngineOptions, emit: (change: Change) => void, deposed: () => void) {
+  constructor(options: EngineOptions, emit: (change: Change) => void, deposed: () => void, look: () => void) {
     this.#options = options
     this.#emit = emit
     this.#deposed = deposed
+    this.#look = look
     this.#id = this.#newId()
   }
 
@@ -90,6 +93,7 @@ export class Holder {
         await this.#register()
       }
       await this.reap()
+      this.#look()
     } catch (error) {
       log.warn({ error: String(error) }, "could not renew the lease; trying again")
     }
