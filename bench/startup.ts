@@ -15,7 +15,7 @@ const median = (command: string, args: string[]): number => {
   const times = Array.from({ length: ROUNDS }, () => {
     const started = performance.now()
     const { status, stderr } = spawnSync(command, args, { cwd: folder.path, stdio: ["ignore", "ignore", "pipe"] })
-    if (status !== 0) throw new Error(`${command} ended with ${status}: ${stderr}`)
+    if (status !== 0) throw new Error(`${command} ended with ${status}: ${stderr.toString()}`)
     return performance.now() - started
   })
   return Math.round(times.toSorted((a, b) => a - b)[ROUNDS >> 1]!)

@@ -74,6 +74,5 @@ export const runSession = async (
   }
 }
 
-/** Secrets are variables of Ork's own environment; Ork's settings, keys among them, are none. */
-const secretOf = (context: Context, name: string): string | null =>
-  name.startsWith("ORK_") ? null : (context.env[name] ?? null)
+/** Only variables that were set to be secrets can be named; nothing else of Ork's own environment reaches a task. */
+const secretOf = (context: Context, name: string): string | null => context.env[`ORK_SECRET_${name}`] ?? null

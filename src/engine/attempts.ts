@@ -113,8 +113,7 @@ export class Attempts {
   async #checked(result: AttemptResult, node: Node): Promise<AttemptResult> {
     if (result.state !== "success" || node.output === undefined) return result
     const output = result.output ?? { inline: null }
-    const value =
-      "inline" in output ? output.inline : JSON.parse(Buffer.from((await this.#options.objects.get(output.key))!).toString())
+    const value = "inline" in output ? output.inline : await this.#inputs.read(output.key)
     const problem = checkSchema(node.output, value)
     if (problem === null) return result
     const { output: _, ...rest } = result

@@ -29,7 +29,7 @@ export class Gate {
   /** Never rejects for a fault of the task; a fault of ours (a store that is away) rejects, and the claim is given back. */
   async judge(claim: Claim, emit: (change: Change) => void): Promise<void> {
     const fence = { row: claim.row, attemptId: claim.attemptId }
-    const say = (verdict: Verdict): void => emit({ ...fence, ...verdict } as Change)
+    const say = (verdict: Verdict): void => emit({ ...fence, ...verdict })
     try {
       await this.#judge(claim, say)
     } catch (error) {

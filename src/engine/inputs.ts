@@ -144,14 +144,15 @@ export class Inputs {
     if ("inline" in output) return output.inline
     const known = this.#outputs.get(output.key)
     if (known !== undefined) return known
-    const reading = this.#read(output.key)
+    const reading = this.read(output.key)
     this.#outputs.set(output.key, reading)
     reading.catch(() => this.#outputs.delete(output.key))
     if (this.#outputs.size > KEPT_OUTPUTS) this.#outputs.delete(this.#outputs.keys().next().value!)
     return reading
   }
 
-  async #read(key: string): Promise<Json> {
+  /** A large output, whole. */
+  async read(key: string): Promise<Json> {
     const bytes = await this.#options.objects.get(key)
     if (bytes === null) throw new TaskFailure(`the output ${key} is gone from the object store`)
     return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json

@@ -87,7 +87,7 @@ tasks:
       parallelCount,
       (input as { item: string }).item,
     ])
-    expect(seen.toSorted()).toEqual([
+    expect(seen.toSorted(([a], [b]) => Number(a) - Number(b))).toEqual([
       [0, 4, "p"],
       [1, 4, "p"],
       [2, 4, "q"],
