@@ -61,7 +61,7 @@ const value: fc.Arbitrary<unknown> = fc.oneof(
 )
 
 /** Field names that the route knows, and others. */
-const fieldsOf = (schema: JsonSchema | undefined): string[] => Object.keys((schema?.["properties"] ?? {}) as object)
+const fieldsOf = (schema: JsonSchema | undefined): string[] => Object.keys(schema?.["properties"] ?? {})
 
 /** Bodies that are good, to be spoilt in a field or two. */
 const GOOD: Record<string, object> = {

@@ -112,7 +112,7 @@ export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: Se
 
   const call: TestServer["call"] = async (method, url, { body, key = ADMIN_KEY, headers = {} } = {}) => {
     const options: InjectOptions = {
-      method: method as "GET",
+      method,
       url,
       headers: {
         ...(key !== null && { "x-api-key": key }),
