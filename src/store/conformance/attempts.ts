@@ -202,9 +202,10 @@ export const attemptTests = (open: Open): void => {
 
     it("without a delay is ready in the same turn", async () => {
       const world = await setup(open)
-      await world.start(one)
+      const run = await world.start(one)
       const [claim] = await world.claim()
       expect((await world.turn({ changes: [world.again(claim!, 0)], claim: 9 })).claims[0]).toMatchObject({ attempt: 2 })
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "dispatched", outcome: null, error: null, exitCode: null })
     })
 
     it("counts losses apart from failures", async () => {

@@ -155,8 +155,7 @@ export const cancelTests = (open: Open): void => {
       await world.store.requestCancel(run.id, "cancel")
       const seen: number[] = []
       for (let more = true; more;) {
-        const turn = await world.turn({ claim: 100 })
-        expect(turn.claims).toEqual([])
+        const turn = await world.turn()
         seen.push(turn.events.filter(({ type }) => type === "task").length)
         more = turn.more
       }

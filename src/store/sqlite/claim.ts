@@ -229,7 +229,7 @@ const candidateOf = (c: Columns, run: RunState): Candidate => {
     childrenTotal: c[13],
     childrenFailed: c[14],
     upstream: { failed: c[15], unmet: c[16], waived: c[17] },
-    paused: run.status === "running" && (run.cancelling === null ? run.paused : !gathering),
+    paused: run.cancelling === null ? run.paused : !gathering,
     run,
     attemptId: null,
   }

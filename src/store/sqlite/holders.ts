@@ -87,7 +87,7 @@ type LeftBehind = [
 export const reapHolders = (tx: Tx, limit: number, isDead: (holder: HolderRow) => boolean): LiveAttempt[] => {
   const holders = listHolders(tx)
   for (const holder of holders) if (!holder.dead && isDead(holder)) tx.db.run(BURY, holder.id)
-  tx.wakeOthers ||= tx.db.run(RELEASE_GATES) > 0
+  if (tx.db.run(RELEASE_GATES) > 0) tx.wakeOthers = true
   const left = tx.db.all<LeftBehind>(LEFT_BEHIND, limit)
   tx.db.run(REMOVE_IDLE)
   return left.map((c) => ({

@@ -69,9 +69,10 @@ export const listRuns = (
   return found.map((columns) => runOf(session, columns)!)
 }
 
+/** Of a run that has not ended: it has no hooks yet, and nobody holds a container but its gate. */
 const LIVE = `
 SELECT status, count(*) FROM tasks INDEXED BY tasks_held
-WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') AND kind = 'task' AND hook = 0 GROUP BY status`
+WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') GROUP BY status`
 
 const runOf = (session: Session, c: Columns | undefined): RunRow | null => {
   if (c === undefined) return null
