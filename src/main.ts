@@ -13,6 +13,7 @@ enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache
 const { existsSync, mkdirSync, readFileSync } = await import("node:fs")
 const { main } = await import("./cli/program.ts")
 const { systemClock, systemRandom } = await import("./engine/system.ts")
+const { StoreUnavailable } = await import("./store/errors.ts")
 const { processIdentity, processIsDead } = await import("./store/sqlite/process-identity.ts")
 
 const SQLITE = "sqlite:"
@@ -20,9 +21,15 @@ const FILE = "file:"
 
 const openSqliteStore = async (path: string, create: boolean): Promise<Store | null> => {
   if (!create && !existsSync(path)) return null
-  mkdirSync(dirname(path), { recursive: true })
   const { openSqlite } = await import("./store/sqlite/sqlite.ts")
-  return openSqlite({ path, clock: systemClock, random: systemRandom, isDead: (holder) => processIsDead(holder.process) })
+  try {
+    mkdirSync(dirname(path), { recursive: true })
+    return await openSqlite({ path, clock: systemClock, random: systemRandom, isDead: ({ process }) => processIsDead(process) })
+  } catch (error) {
+    if (error instanceof StoreUnavailable) throw error
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new StoreUnavailable(path, `${reason}; point ORK_DATABASE_URL at a file that can be written`, { cause: error })
+  }
 }
 
 const openPostgresStore = async (url: string): Promise<Store> => {

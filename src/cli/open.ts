@@ -1,4 +1,4 @@
-// Opens what a reading command needs, and closes it whatever happens.
+// Opens what a command needs, and closes it whatever happens.
 
 import type { Context } from "./backends.ts"
 import { InputError } from "./errors.ts"
@@ -27,4 +27,14 @@ export const withStores = async <T>(context: Context, flags: StoreFlags, use: (o
   } finally {
     await store.close()
   }
+}
+
+/** For work that writes logs and outputs: refused at once where they could not be kept, rather than lost one by one. */
+export const openWritableObjects = async (context: Context, config: Config): Promise<ObjectStore> => {
+  const objects = await context.backends.openObjects(config)
+  await objects.check().catch((error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new InputError(`${reason}; point ORK_OBJECT_STORE at one that can be written`)
+  })
+  return objects
 }

@@ -5,6 +5,7 @@ import type { Context } from "./backends.ts"
 import { InputError } from "./errors.ts"
 import { findRun } from "./find-run.ts"
 import { summarize } from "./follow.ts"
+import { openWritableObjects } from "./open.ts"
 import type { RunView } from "./progress/model.ts"
 import { resetView, seedView } from "./progress/seed.ts"
 import { runSession, type Session } from "./session.ts"
@@ -23,7 +24,10 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
       await summarize(context, { store, objects: await context.backends.openObjects(config) }, view, row, json)
       return 0
     }
-    return await runSession(context, { config, store, runId: row.id, view, json }, (session) => goOn(session, view, row))
+    const objects = await openWritableObjects(context, config)
+    return await runSession(context, { config, store, objects, runId: row.id, view, json }, (session) =>
+      goOn(session, view, row),
+    )
   } finally {
     await store.close()
   }

@@ -9,11 +9,13 @@ import type { Reporter } from "./progress/reporter.ts"
 import type { Config } from "../config.ts"
 import type { RunId } from "../core/ids.ts"
 import { Engine } from "../engine/engine.ts"
+import type { ObjectStore } from "../objects/objects.ts"
 import type { Store } from "../store/store.ts"
 
 export interface SessionOptions {
   config: Config
   store: Store
+  objects: ObjectStore
   runId: RunId
   view: RunView
   json: boolean
@@ -27,11 +29,10 @@ export interface Session {
 /** `begin` starts the engine and the run. Gives the exit code. */
 export const runSession = async (
   context: Context,
-  { config, store, runId, view, json }: SessionOptions,
+  { config, store, objects, runId, view, json }: SessionOptions,
   begin: (session: Session) => Promise<void>,
 ): Promise<number> => {
   const { backends } = context
-  const objects = await backends.openObjects(config)
   const stores = { store, objects }
   const reporter = await makeReporter(context, stores, view, { json, concurrency: config.concurrency })
   const engine = new Engine({

@@ -151,6 +151,23 @@ test("the database and the objects lie where the variables say", async () => {
   expect((await ork(["logs", "latest", "a"], { cwd, env })).stdout).toBe("hi\n")
 })
 
+test.each([
+  [
+    { ORK_DATABASE_URL: "sqlite:file/x.db" },
+    1,
+    /^ork: the database file\/x\.db is not available: .*; point ORK_DATABASE_URL at/,
+  ],
+  [{ ORK_DATABASE_URL: "sqlite:." }, 1, /^ork: the database \. is not available: /],
+  [{ ORK_DATABASE_URL: "sqlite:file" }, 1, /^ork: the database file is not available: file is not a database/],
+  [{ ORK_OBJECT_STORE: "file:file/objects" }, 2, /^ork: the object store in .*cannot be used: .*; point ORK_OBJECT_STORE at/],
+])("stores that cannot be used are told in one line before anything runs: %j", async (env, exitCode, says) => {
+  const cwd = setup("name: w\ntasks:\n  a: { command: touch witness }\n")
+  writeFileSync(join(cwd, "file"), "this is no database, and no folder either")
+  const { code, stdout, stderr } = await ork(["run", "flow.yaml"], { cwd, env })
+  expect([code, stdout, stderr.trimEnd().split("\n")]).toEqual([exitCode, "", [matching(says)]])
+  expect(existsSync(join(cwd, "witness"))).toBe(false)
+})
+
 test("a foreach over a number fails its task, naming the reference, and not the others", async () => {
   const cwd = setup(`
 name: w

@@ -5,6 +5,7 @@ import { dirname, resolve } from "node:path"
 import type { Context } from "../backends.ts"
 import { loadDefinition } from "../definition.ts"
 import { InputError } from "../errors.ts"
+import { openWritableObjects } from "../open.ts"
 import { printError } from "../output.ts"
 import { readParams } from "../params.ts"
 import { newView } from "../progress/model.ts"
@@ -38,12 +39,13 @@ export const run = async (context: Context, file: string | undefined, options: R
   const { workflow, hash, source } = await loadDefinition(context.cwd, file)
   const params = await readParams(workflow, { cwd: context.cwd, param, paramsFile })
   const { clock, random, openStore } = context.backends
+  const objects = await openWritableObjects(context, config)
   const store = (await openStore(config, { create: true }))!
   const runId = newRunId(clock.now(), random.hex128())
   try {
     return await runSession(
       context,
-      { config, store, runId, view: newView(runId, workflow), json },
+      { config, store, objects, runId, view: newView(runId, workflow), json },
       async ({ engine, reporter }) => {
         const [version] = await Promise.all([
           store.putWorkflow({ compiled: workflow, hash, source, deploy: false }),
