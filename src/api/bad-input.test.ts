@@ -196,6 +196,12 @@ const CASES: Case[] = [
     /did you mean "LINEAR"/,
   ),
   post("a task that is none", "/jobs", { name: "j", queue: "q", task: { comand: "x" } }, /task\.comand/),
+  post(
+    "a task with a queue of its own",
+    "/jobs",
+    { name: "j", queue: "q", task: { command: "x", queue: "y" } },
+    /task\.queue: is not for/,
+  ),
   post("an empty batch", "/jobs/batch", { jobs: [] }, /1 to 1000/),
   post(
     "a batch with an id twice",

@@ -1,7 +1,11 @@
 // Rows of the store as the API shows them, beyond the runs and tasks of protocol/shapes.ts.
 
 import type { z } from "zod"
+import type { JsonObject } from "../core/json.ts"
+import { iso } from "../core/ports.ts"
+import { nextFirings } from "../core/schedule.ts"
 import type { ScheduleSpec } from "../core/workflow.ts"
+import { scheduleKey } from "../engine/deploy.ts"
 import type * as jobs from "../protocol/api/jobs.ts"
 import type * as service from "../protocol/api/service.ts"
 import type * as workflows from "../protocol/api/workflows.ts"
@@ -10,7 +14,6 @@ import type { JobRow } from "../store/job-store.ts"
 import type { AuditRow, KeyRow } from "../store/key-store.ts"
 import type { QueueRow } from "../store/queue-store.ts"
 import type { HolderRow } from "../store/store.ts"
-import { ticksAfter } from "./ticks.ts"
 
 const NEXT_TICKS = 5
 
@@ -102,7 +105,9 @@ export const scheduleShape = (row: ScheduleRow, now: number): z.output<typeof wo
   paused: row.paused,
   next_at: row.nextAt,
   last_tick_at: row.lastTickAt,
-  next_ticks: row.paused ? [] : ticksAfter(row.spec, now, NEXT_TICKS),
+  next_ticks: row.paused
+    ? []
+    : nextFirings(row.spec, scheduleKey(row.workflow, row.position), now, NEXT_TICKS).map(({ tick }) => iso(tick)),
 })
 
 export const jobShape = (row: JobRow): z.output<typeof jobs.job> => ({
@@ -117,7 +122,7 @@ export const jobShape = (row: JobRow): z.output<typeof jobs.job> => ({
   created_at: row.createdAt,
   updated_at: row.updatedAt,
   attempt_count: row.attemptCount,
-  task: row.task,
+  task: (row.task?.["source"] as JsonObject | undefined) ?? row.task,
   concurrency_key: row.concurrencyKey,
   error: row.error,
   worker: row.worker,

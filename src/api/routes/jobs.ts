@@ -44,36 +44,42 @@ const refusal = (refused: JobRefusal, id = ""): Error => {
 
 const isRefusal = (made: object): made is JobRefusal => "refused" in made
 
-/** A command in a job runs on the workers as one of a workflow would: that takes the same scope as deploying. */
-const checkTask = (caller: Caller, task: unknown, path: string): void => {
-  if (task === undefined) return
+/** What belongs to the job itself, or to a graph that it is not part of. */
+const NOT_OF_A_JOB = [
+  ...["queue", "priority", "retries", "max_retries", "retry", "input", "concurrency", "concurrency_key"],
+  ...["depends_on", "dependencies", "run_when", "on_failure", "if", "foreach", "parallel", "tasks", "cache", "file"],
+]
+
+/**
+ * The task as a compiled node would have it, with what was given as `source`. Its command runs on the workers as one of a
+ * workflow would: that takes the same scope as deploying.
+ */
+const compileTask = (caller: Caller, task: Record<string, unknown>, path: string): JsonObject => {
   if (!mayCall(caller, "admin"))
     throw new ApiError("FORBIDDEN", "a job with a task of its own needs a key with the scope admin")
+  const foreign = NOT_OF_A_JOB.filter((field) => task[field] !== undefined)
+  if (foreign.length > 0) {
+    throw invalid(foreign.map((field) => ({ path: `${path}.${field}`, message: "is not for the task of a job" })))
+  }
   const parsed = parseValue({ name: "job", tasks: { job: task } })
   if (!parsed.ok) {
     throw invalid(parsed.problems.map((problem) => ({ ...problem, path: problem.path.replace(/^tasks\.job/, path) })))
   }
-  const { nodes } = parsed.workflow
-  const [node] = nodes
-  const given =
-    nodes.length > 1 ? "tasks" : node?.file !== undefined ? "file" : node?.fan !== undefined ? "foreach or parallel" : null
-  if (given !== null) throw invalid([{ path, message: `a job cannot have ${given}` }])
+  const [node] = parsed.workflow.nodes
+  return { ...(JSON.parse(JSON.stringify(node)) as JsonObject), source: task as JsonObject }
 }
 
-const toNew = (api: Api, caller: Caller, body: z.output<typeof newJob>, path: string): NewJob => {
-  checkTask(caller, body.task, path)
-  return {
-    id: body.id ?? uuidv7(api.clock.now(), api.random.hex128()),
-    name: body.name,
-    queue: body.queue,
-    payload: (body.payload ?? null) as Json,
-    priority: body.priority,
-    dependencies: [...new Set(body.dependencies)],
-    retryPolicy: body.retry_policy,
-    task: (body.task as JsonObject | undefined) ?? null,
-    concurrencyKey: body.concurrency_key ?? null,
-  }
-}
+const toNew = (api: Api, caller: Caller, body: z.output<typeof newJob>, path: string): NewJob => ({
+  id: body.id ?? uuidv7(api.clock.now(), api.random.hex128()),
+  name: body.name,
+  queue: body.queue,
+  payload: (body.payload ?? null) as Json,
+  priority: body.priority,
+  dependencies: [...new Set(body.dependencies)],
+  retryPolicy: body.retry_policy,
+  task: body.task === undefined ? null : compileTask(caller, body.task, path),
+  concurrencyKey: body.concurrency_key ?? null,
+})
 
 const create = async (api: Api, jobs: NewJob[]): Promise<JobRow[]> => {
   const made = await api.store.createJobs(jobs)

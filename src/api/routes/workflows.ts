@@ -3,6 +3,7 @@
 import { bindParams } from "../../core/params.ts"
 import type { Problem } from "../../core/problems.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
+import { deploy, nextFiringsOf } from "../../engine/deploy.ts"
 import { newRunId } from "../../core/ids.ts"
 import type { JsonObject } from "../../core/json.ts"
 import { newRun, run } from "../../protocol/api/runs.ts"
@@ -25,7 +26,6 @@ import { conflict, invalid, invalidField, notFound } from "../errors.ts"
 import type { Api } from "../ports.ts"
 import { route, type TextBody } from "../route.ts"
 import { versionShape, workflowShape, workflowSummaryShape } from "../shapes.ts"
-import { ticksAfter } from "../ticks.ts"
 
 const TAG = "workflows"
 const LAST_RUNS = 5
@@ -96,10 +96,8 @@ export const workflowRoutes = [
       const parsed = parse(body)
       if (!parsed.ok) throw invalid(parsed.problems)
       const { name } = parsed.workflow
-      const onlyNew = request.headers["if-none-match"] === "*"
-      if (onlyNew && (await api.store.getWorkflow(name)) !== null) throw conflict(`there is a workflow ${name} already`)
-      const { workflow: compiled, hash, source } = parsed
-      const stored = await api.store.putWorkflow({ compiled, hash, source, deploy: true })
+      const stored = await deploy(api, parsed, { ifNew: request.headers["if-none-match"] === "*" })
+      if (stored.outcome === "exists") throw conflict(`there is a workflow ${name} already`)
       api.wake()
       return {
         status: stored.outcome === "new" ? 201 : 200,
@@ -219,9 +217,8 @@ export const workflowRoutes = [
       answers: { 200: { about: "The workflow", schema: workflow } },
       audit: `workflow.${verb}`,
       async handle({ params: { name }, api }) {
-        const { schedules } = (await findWorkflow(api, name)).compiled
-        const now = api.clock.now()
-        const nextAt = schedules.map((spec) => ticksAfter(spec, now, 1)[0] ?? null)
+        const { compiled } = await findWorkflow(api, name)
+        const nextAt = nextFiringsOf(compiled, api.clock.now())
         if (!(await api.store.setWorkflowPaused({ name, paused: verb === "pause", nextAt }))) {
           throw notFound(`there is no workflow ${name}`)
         }

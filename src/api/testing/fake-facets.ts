@@ -1,7 +1,6 @@
 // The facets of a server's store in memory, beside a real store for runs and tasks. For the tests of the API alone.
 
 import { detectCycle, dependencyStatus, isTerminalJob } from "../../core/jobs.ts"
-import type { CompiledWorkflow } from "../../core/workflow.ts"
 import type { Catalog, ScheduleRow, VersionRow, WorkflowRow } from "../../store/catalog.ts"
 import type { EventLog, LoggedEvent } from "../../store/event-log.ts"
 import type { JobRefusal, JobRow, JobStore } from "../../store/job-store.ts"
@@ -62,7 +61,11 @@ const fakeCatalog = (store: Store, now: () => string): Catalog & Pick<Store, "pu
       })),
     )
   return {
-    async putWorkflow(input: { compiled: CompiledWorkflow; hash: string; source: string; deploy: boolean }) {
+    async putWorkflow(input) {
+      const known = rows.get(input.compiled.name)
+      if (input.ifNew === true && known !== undefined) {
+        return { workflowId: known.id, versionId: known.versionId, version: known.version, outcome: "exists" as const }
+      }
       const stored = await store.putWorkflow(input)
       const { compiled, hash, source } = input
       const at = now()
@@ -79,9 +82,9 @@ const fakeCatalog = (store: Store, now: () => string): Catalog & Pick<Store, "pu
         createdAt: rows.get(compiled.name)?.createdAt ?? at,
         updatedAt: at,
       })
-      const known = versions.get(compiled.name) ?? []
-      if (stored.outcome !== "same") known.unshift({ version, versionId, hash, source, createdAt: at })
-      versions.set(compiled.name, known)
+      const history = versions.get(compiled.name) ?? []
+      if (stored.outcome !== "same") history.unshift({ version, versionId, hash, source, createdAt: at })
+      versions.set(compiled.name, history)
       return stored
     },
     async listWorkflows({ search, tag, after, limit, runs }) {

@@ -144,7 +144,7 @@ export const retryPlan = z
   .meta({ id: "RetryPlan", description: "names of the tasks that go again and of those that are kept" })
 
 export const markBody = strict({
-  status: z.enum(["success", "failed", "skipped"]),
+  status: z.enum(["success", "failed"]),
   reason: text(1, 1000),
 })
 
