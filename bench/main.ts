@@ -1,0 +1,123 @@
+// usage: npm run bench [-- noop fanout foreach startup] [-- --rounds N]
+// Every figure is a ratio to a floor measured in the same run, because machines are noisy: floor and Ork take turns, each in a
+// fresh process, and medians are compared. Prints the JSON lines of all rounds, then a table.
+
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { tempFolder } from "./support.ts"
+import { createDatabase } from "../test/support/postgres.ts"
+
+const HISTORY = 1_000_000
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: "string", default: "3" }, history: { type: "boolean", default: true } },
+  allowNegative: true,
+})
+const rounds = Number(values.rounds)
+const wanted = (name: string): boolean => positionals.length === 0 || positionals.includes(name)
+const table: { figure: string; ork: number; floor: number; ratio: string; wanted: string }[] = []
+
+const run = (script: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): string => {
+  const folder = tempFolder()
+  const path = join(import.meta.dirname, script)
+  const child = spawnSync(process.execPath, [path, ...args], {
+    cwd: folder.path,
+    env: { ...process.env, ...env },
+    encoding: "utf8",
+  })
+  folder.remove()
+  if (child.status !== 0)
+    throw new Error(`${script} ${args.join(" ")} ended with ${child.status}: ${child.stderr}${child.stdout}`)
+  return child.stdout
+}
+
+const line = (script: string, args: string[] = []): { [field: string]: number } => {
+  const printed = run(script, args).trim().split("\n").at(-1)!
+  console.log(printed)
+  return JSON.parse(printed) as { [field: string]: number }
+}
+
+const floorOf = (script: string, args: string[], env: NodeJS.ProcessEnv = {}): { rate: number; step: number } => {
+  const printed = run(script, args, env)
+  const floor = {
+    rate: Number(/e2e_per_s: (\d+)/.exec(printed)![1]),
+    step: Number(/chain ms\/step ([\d.]+)/.exec(printed)![1]),
+  }
+  console.log(JSON.stringify({ floor: script, ...floor }))
+  return floor
+}
+
+const median = (values: number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!
+
+const compare = (figure: string, ork: number[], floor: number[], target: string): void => {
+  const [a, b] = [median(ork), median(floor)]
+  table.push({ figure, ork: a, floor: b, ratio: (a / b).toFixed(2), wanted: target })
+}
+
+interface Rounds {
+  ork: { [field: string]: number }[]
+  floor: { rate: number; step: number }[]
+  old: { [field: string]: number }[]
+}
+
+const noop = async (
+  name: string,
+  url: () => Promise<{ url: string; drop(): Promise<void> }>,
+  script: string,
+  half: string,
+): Promise<void> => {
+  const seen: Rounds = { ork: [], floor: [], old: [] }
+  for (let round = 0; round < rounds; round++) {
+    const [fresh, full, bare] = [await url(), await url(), await url()]
+    seen.floor.push(floorOf(script, name === "SQLite" ? ["0", "256"] : ["256"], { DATABASE_URL: bare.url }))
+    seen.ork.push(line("noop.ts", [fresh.url]))
+    if (values.history) seen.old.push(line("noop.ts", [full.url, String(HISTORY)]))
+    for (const database of [fresh, full, bare]) await database.drop()
+  }
+  const of = (rows: { [field: string]: number }[], field: string): number[] => rows.map((row) => row[field]!)
+  const steps = seen.floor.map((row) => row.step)
+  const rates = seen.floor.map((row) => row.rate)
+  compare(`${name}: no-op tasks /s against the prototype`, of(seen.ork, "tasks_per_s"), rates, half)
+  compare(`${name}: chain, ms a step against the prototype`, of(seen.ork, "chain_ms_per_step"), steps, "<= 1.5")
+  compare(`${name}: transactions a task`, of(seen.ork, "transactions_per_task"), [1], "< 0.02")
+  if (!values.history) return
+  compare(
+    `${name}: no-op tasks /s after 1,000,000 against none`,
+    of(seen.old, "tasks_per_s"),
+    of(seen.ork, "tasks_per_s"),
+    ">= 0.85",
+  )
+  compare(
+    `${name}: chain after 1,000,000 against none`,
+    of(seen.old, "chain_ms_per_step"),
+    of(seen.ork, "chain_ms_per_step"),
+    "<= 1.15",
+  )
+}
+
+if (wanted("noop")) {
+  await noop("SQLite", () => Promise.resolve({ url: "sqlite", drop: () => Promise.resolve() }), "floor/sqlite.mjs", ">= 0.5")
+  await noop("Postgres", createDatabase, "floor/postgres.mjs", ">= 0.6")
+}
+if (wanted("fanout")) {
+  const [small, large] = [line("fanout.ts"), line("fanout.ts", ["500"])]
+  compare(
+    "fan-out of 1,000 processes /s against the bare helper",
+    [small["tasks_per_s"]!],
+    [small["bare_helper_per_s"]!],
+    ">= 0.7",
+  )
+  compare("the same with 500 MB of heap", [large["tasks_per_s"]!], [large["bare_helper_per_s"]!], ">= 0.7")
+}
+if (wanted("foreach")) {
+  const { peak_rss_mb } = line("foreach.ts")
+  compare("foreach of 100,000: peak memory, MB of 350", [peak_rss_mb!], [350], "< 1")
+}
+if (wanted("startup")) {
+  const { ork_run_ms } = line("startup.ts")
+  compare("ork run of one task, ms of 400", [ork_run_ms!], [400], "< 1")
+}
+console.table(table)
+process.exit(0)
