@@ -3,7 +3,7 @@
 import type { Output } from "../../core/change.ts"
 import type { AttemptId } from "../../core/ids.ts"
 import type { TaskStatus } from "../../core/status.ts"
-import { fromJson, outputOf, scopePath } from "../codec.ts"
+import { fromJson, outputOf, placeOf, scopePath } from "../codec.ts"
 import type { Claim } from "../store.ts"
 import type { Candidate } from "./claim.ts"
 import type { Tx } from "./tx.ts"
@@ -21,7 +21,6 @@ type Need = { status: TaskStatus; output: Output | null }
 export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
   const runs = new Map<number, Claim["run"]>()
   const totals = new Map<number, number | null>()
-  const needs = new Map<string, Need | null>()
 
   const runOf = (row: Taken): Claim["run"] => {
     let run = runs.get(row.runSeq)
@@ -53,13 +52,13 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
   }
 
   const needOf = (runSeq: number, node: number, path: string): Need | null => {
-    const place = `${runSeq}/${node}/${path}`
-    let need = needs.get(place)
-    if (need === undefined) {
-      const found = tx.db.get<[TaskStatus, string | null, string | null, number | null]>(NEED, runSeq, node, path)
-      need = found === undefined ? null : { status: found[0], output: outputOf(found[1], found[2], found[3]) }
-      needs.set(place, need)
-    }
+    const place = placeOf(runSeq, node, path)
+    const known = tx.results.get(place)
+    if (known !== undefined) return known
+    const found = tx.db.get<[TaskStatus, string | null, string | null, number | null]>(NEED, runSeq, node, path)
+    if (found === undefined) return null
+    const need = { status: found[0], output: outputOf(found[1], found[2], found[3]) }
+    tx.results.set(place, need)
     return need
   }
 

@@ -174,7 +174,72 @@ CREATE TABLE cache (
 ) STRICT, WITHOUT ROWID;
 `
 
-export const MIGRATIONS = [FIRST] as const
+/** What a server asks for: the log of events, schedules, queues, jobs, keys, the audit log; indexes of lists of runs. */
+const SERVER = `
+ALTER TABLE workflows ADD COLUMN tags TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE workflows ADD COLUMN updated_at TEXT;
+UPDATE workflows SET updated_at = created_at;
+
+-- queue_behind: waits while an earlier run of its schedule is active.
+ALTER TABLE runs ADD COLUMN schedule_id INTEGER;
+ALTER TABLE runs ADD COLUMN queue_behind INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN timezone TEXT;
+CREATE INDEX runs_by_kind ON runs ("trigger", status, created_at, id);
+CREATE INDEX runs_of_workflow_by_kind ON runs (workflow_id, "trigger", status, created_at, id);
+CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NOT NULL AND finished_at IS NULL;
+
+-- One row per transaction that has events. The newest is never removed: the next number follows it.
+CREATE TABLE events (
+  batch INTEGER PRIMARY KEY,
+  at TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  runs TEXT NOT NULL,
+  events TEXT NOT NULL
+) STRICT;
+
+-- active: its workflow is not paused.
+CREATE TABLE schedules (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  workflow_id INTEGER NOT NULL,
+  version_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  spec TEXT NOT NULL,
+  active INTEGER NOT NULL,
+  next_at TEXT,
+  last_tick_at TEXT,
+  UNIQUE (workflow_id, position)
+) STRICT;
+CREATE INDEX schedules_due ON schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
+
+-- What was fired, for ever. schedule: place, cron and zone, so that it outlives the row above.
+CREATE TABLE ticks (
+  workflow_id INTEGER NOT NULL,
+  schedule TEXT NOT NULL,
+  tick_at TEXT NOT NULL,
+  run_id TEXT,
+  PRIMARY KEY (workflow_id, schedule, tick_at)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE api_keys (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  scopes TEXT NOT NULL,
+  hash TEXT NOT NULL UNIQUE,
+  created_at TEXT NOT NULL,
+  last_used_at TEXT
+) STRICT;
+
+CREATE TABLE audit (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  at TEXT NOT NULL,
+  key_id TEXT,
+  action TEXT NOT NULL,
+  target TEXT NOT NULL,
+  details TEXT
+) STRICT;
+`
+
+export const MIGRATIONS = [FIRST, SERVER] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

@@ -3,7 +3,7 @@
 
 import type { Change, Fence } from "../../core/change.ts"
 import type { TaskEnd, TaskStatus } from "../../core/status.ts"
-import { outputColumns } from "../codec.ts"
+import { outputColumns, placeOf } from "../codec.ts"
 import { tellTask } from "./events.ts"
 import { dropInstances, expand } from "./expand.ts"
 import { limitText } from "./limits.ts"
@@ -118,6 +118,7 @@ const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boole
   )
   if (change.cache !== undefined && status === "success") keep(tx, row, change.cache, [output, key, bytes])
   row.status = status
+  tx.results.set(placeOf(row.runSeq, row.node, row.path), { status, output: result.output ?? null })
   effects.freed(row.limits)
   effects.ended(row, status, null, true)
   tellTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })

@@ -1,6 +1,8 @@
 // What every verb gets: the connection inside a transaction, the instant it stands for, and what was read before.
 
 import { type Clock, iso, type Random } from "../../core/ports.ts"
+import type { Output } from "../../core/change.ts"
+import type { TaskStatus } from "../../core/status.ts"
 import type { StoreEvent } from "../store.ts"
 import type { Database } from "./database.ts"
 import { LimitBook } from "./limits.ts"
@@ -16,6 +18,12 @@ export interface Session {
   facts: RunFacts
 }
 
+/** How verbs are called: each write is one operation, acknowledged after its commit. */
+export interface Access {
+  read<T>(work: (session: Session) => T): Promise<T>
+  write<T>(work: (tx: Tx) => T): Promise<T>
+}
+
 /** What lives as long as one operation. */
 export interface Tx extends Session {
   /** Epoch milliseconds, and the same as text: the time of everything that this transaction writes. */
@@ -24,6 +32,8 @@ export interface Tx extends Session {
   /** An instant as text; results of one batch mostly share theirs. */
   iso: (ms: number) => string
   limits: LimitBook
+  /** What rows came to in this transaction, by place: most of it is needed by the claims at its end. */
+  results: Map<string, { status: TaskStatus; output: Output | null }>
   events: StoreEvent[]
   /** Other processes on this file may have something to do after the commit. */
   wakeOthers: boolean
@@ -32,7 +42,16 @@ export interface Tx extends Session {
 export const newTx = (session: Session): Tx => {
   const now = session.clock.now()
   const text = isoMemo()
-  return { ...session, now, at: text(now), iso: text, limits: new LimitBook(session.db), events: [], wakeOthers: false }
+  return {
+    ...session,
+    now,
+    at: text(now),
+    iso: text,
+    limits: new LimitBook(session.db),
+    results: new Map(),
+    events: [],
+    wakeOthers: false,
+  }
 }
 
 const isoMemo = (): ((ms: number) => string) => {
