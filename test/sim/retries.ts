@@ -23,9 +23,9 @@ export const checkRetryPlan = (world: World, runId: string, plan: RetryReset): R
   checkRun(world, run)
   const before = world.books.tasksOf(run.seq)
   const planned = new Set(plan.nodes.map(({ node }) => node))
-  const alone = plan.nodes.some(({ scope }) => typeof scope === "object")
+  const alone = plan.nodes.flatMap(({ scope }) => (typeof scope === "object" ? [scope.path] : []))[0]
   const meant = world.requestsOf(runId).map((request) => readRequest(world, run, before, request))
-  const found = meant.find(({ again, instance }) => isDeepStrictEqual(again, planned) && (instance !== null) === alone)
+  const found = meant.find(({ again, instance }) => isDeepStrictEqual(again, planned) && instance?.path === alone)
   if (found !== undefined || before.every((row) => row.hook === 1))
     return found ?? { run, before, again: new Set(), instance: null }
   const rules = meant.map(({ again }) => [...again].join(" ")).join(" or ")
@@ -75,11 +75,16 @@ export const checkRetried = (world: World, snapshot: RetrySnapshot): void => {
 
 /** What runs again has a new history; instances that keep their success keep their history. */
 const forgetPlaces = (world: World, { run, again }: RetrySnapshot, after: BookTask[]): void => {
+  const kept = new Set<number>()
   for (const node of again) {
     const container = after.find((row) => row.node === node && row.parent_id === null)
     const partial = container !== undefined && container.kind !== "task" && container.expanded > 0
     if (!partial) world.witness.forget(run.id, node, null)
-    else for (const row of after) if (row.node === node && !hasEnded(row)) world.witness.forget(run.id, node, row.path)
+    for (const row of after) {
+      if (!partial || row.node !== node || row.parent_id === null) continue
+      if (hasEnded(row)) kept.add(row.id)
+      else world.witness.forget(run.id, node, row.path)
+    }
   }
-  world.reset(run.id, again)
+  world.reset(run.id, again, kept)
 }

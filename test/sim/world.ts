@@ -45,6 +45,7 @@ export class World {
   wakes = 0
   readonly #labels = new Map<string, string>()
   readonly #requests = new Map<string, RetryRequest[]>()
+  readonly #kept = new Map<string, Set<number>>()
   readonly #retries = new Map<string, number>()
   readonly #fresh = new Map<string, Set<number>>()
   readonly #callsOf: number[]
@@ -294,13 +295,19 @@ export class World {
   }
 
   /** A retry took effect: these nodes began anew, and so will the hooks. */
-  reset(runId: string, nodes: Set<number>): void {
+  reset(runId: string, nodes: Set<number>, kept: Set<number>): void {
     this.#fresh.set(runId, nodes)
+    this.#kept.set(runId, kept)
     this.#retries.set(runId, this.retries(runId) + 1)
     const run = this.books.run(runId)!
     for (const { index, node } of this.workflowOf(run.workflow).nodes) {
       if (node.hook !== null) this.witness.forget(runId, index, null)
     }
+  }
+
+  /** Whether the last retry left this instance as it was. */
+  isKept(runId: string, row: number): boolean {
+    return this.#kept.get(runId)?.has(row) ?? false
   }
 
   /** How often the run was retried. */
