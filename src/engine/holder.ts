@@ -93,10 +93,11 @@ export class Holder {
         await this.#register()
       }
       await this.reap()
-      this.#look()
     } catch (error) {
       log.warn({ error: String(error) }, "could not renew the lease; trying again")
     }
-    if (this.#cancel !== null) this.#renewLater()
+    if (this.#cancel === null) return
+    this.#look()
+    this.#renewLater()
   }
 }
