@@ -147,14 +147,18 @@ export class Users {
           (_, life) => told(life),
           (error) => (error instanceof Conflict ? undefined : later(AGAIN_MS)),
         )
-      case "pause":
-        this.#later(action.forMs, () => this.#resume(spec, runId))
+      case "pause": {
+        const resume = (): void => this.#later(action.forMs, () => this.#resume(spec, runId))
         return this.#ask(
           spec,
           (life) => life.subject.pause(runId, true),
-          (_, life) => told(life),
-          () => undefined,
+          (_, life) => {
+            told(life)
+            resume()
+          },
+          resume,
         )
+      }
       case "retry": {
         const run = this.#world.books.run(runId)!
         const workflow = this.#world.scenario.workflows[spec.workflow]!
