@@ -7,6 +7,7 @@ import { invalidField } from "./errors.ts"
 import type { Frame } from "./event-feed.ts"
 import { SSE_TYPE } from "./log-format.ts"
 import type { Api } from "./ports.ts"
+import { RunLogs } from "./run-logs.ts"
 
 /** How long a browser waits before it connects again. */
 const RECONNECT_MS = 2000
@@ -26,18 +27,24 @@ export const streamEvents = async (
   api: Api,
   request: FastifyRequest,
   reply: FastifyReply,
-  wanted: { runId: RunId | null; after: string | null },
+  { runId, after, logs }: { runId: RunId | null; after: string | null; logs: boolean },
 ): Promise<void> => {
   const stream = api.streams.open(request, reply, { type: SSE_TYPE, heartbeat: HEARTBEAT })
   stream.write(`retry: ${RECONNECT_MS}\n: ork\n\n`)
+  const lines = logs && runId !== null ? new RunLogs(api, runId, stream) : null
   try {
     await api.feed.follow({
-      ...wanted,
+      runId,
+      after,
       signal: stream.closed,
       catchUp: (frames) => stream.send(textOf(frames)),
-      deliver: (frames) => stream.write(textOf(frames)),
+      deliver: (frames) => {
+        stream.write(textOf(frames))
+        lines?.see(frames)
+      },
       gap: () => stream.write(GAP),
     })
+    await lines?.start()
   } catch (error) {
     api.log.warn({ error: String(error) }, "an event stream was cut short")
     stream.cut()

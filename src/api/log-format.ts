@@ -15,7 +15,7 @@ export const formatOf = (accept: string | undefined): LogFormat => {
 
 export const TYPE_OF = { raw: RAW_TYPE, ndjson: NDJSON_TYPE, sse: SSE_TYPE } as const satisfies Record<LogFormat, string>
 
-const lineShape = ({ at, stream, line, more }: LogLine) => ({
+export const lineShape = ({ at, stream, line, more }: LogLine) => ({
   at: new Date(at).toISOString(),
   stream,
   line,

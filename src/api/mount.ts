@@ -101,7 +101,11 @@ const answer = (api: Api, route: Route) => {
     }
     const made = await route.handle(call)
     if (made === STREAMED) return reply
-    if (route.audit !== undefined) await audit(api, route, call, made)
+    if (route.audit !== undefined) {
+      await audit(api, route, call, made)
+      // Not every change goes through the engine, which would tell the feed.
+      api.feed.wake()
+    }
     if (made.headers !== undefined) reply.headers(made.headers)
     return reply.code(made.status).send(made.body)
   }

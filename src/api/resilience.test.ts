@@ -1,9 +1,12 @@
 // When the database is away: 503 with Retry-After, and all is well when it is back. The audit log; what the server says of itself.
 
+import { connect } from "node:net"
+import { text } from "node:stream/consumers"
 import { expect, test } from "vitest"
 import { StoreUnavailable } from "../store/errors.ts"
 import type { ServerStore } from "../store/server-store.ts"
-import { setup } from "./testing/setup.ts"
+import { listen } from "./server.ts"
+import { ADMIN_KEY, setup } from "./testing/setup.ts"
 
 /** A store that is away while the switch says so. */
 const breakable =
@@ -30,10 +33,10 @@ test("while the database is away every request is answered 503 with Retry-After,
     ["POST", "/workflows/etl/runs"],
     ["GET", "/ready"],
   ] as const) {
-    const { status, body, headers, text } = await api.call(method, url)
+    const { status, body, headers, text: sent } = await api.call(method, url)
     expect([status, body.error!.code], url).toEqual([503, "UNAVAILABLE"])
     expect(Number(headers["retry-after"])).toBeGreaterThan(0)
-    expect(text).not.toContain("secret")
+    expect(sent).not.toContain("secret")
   }
   expect((await api.call("GET", "/health")).status).toBe(200)
   broken.away = false
@@ -44,9 +47,9 @@ test("a fault of ours is a 500 that shows nothing of itself, and is in the log",
   const broken = { away: false, fault: new Error("the inside of /home/me/ork.ts:12") }
   await using api = await setup({ wrap: breakable(broken) })
   broken.away = true
-  const { status, body, text } = await api.call("GET", "/runs")
+  const { status, body, text: sent } = await api.call("GET", "/runs")
   expect([status, body.error!.code]).toEqual([500, "INTERNAL"])
-  expect(text).not.toMatch(/inside|\.ts|home/)
+  expect(sent).not.toMatch(/inside|\.ts|home/)
   expect(api.logged.join("")).toContain("the inside of")
   broken.away = false
 })
@@ -89,6 +92,21 @@ test("answers are not kept by anybody and not guessed at", async () => {
 
 test("HEAD is answered where GET is, without a body", async () => {
   await using api = await setup()
-  const { status, text } = await api.call("HEAD", "/health", { key: null })
-  expect([status, text]).toEqual([200, ""])
+  const { status, text: sent } = await api.call("HEAD", "/health", { key: null })
+  expect([status, sent]).toEqual([200, ""])
+})
+
+test("what is no HTTP at all, and a body that is too large, are answered in the same shape", async () => {
+  await using api = await setup()
+  const url = new URL(await listen(api.server, { host: "127.0.0.1", port: 0 }))
+  const socket = connect(Number(url.port), url.hostname)
+  socket.end("hello there\r\n\r\n")
+  const answer = await text(socket)
+  expect(answer).toMatch(/^HTTP\/1.1 400 [^]*"code":"VALIDATION_ERROR"/)
+  const large = await fetch(new URL("/jobs", url), {
+    method: "POST",
+    headers: { "x-api-key": ADMIN_KEY, "content-type": "application/json" },
+    body: "x".repeat(2_000_000),
+  })
+  expect([large.status, await large.json()]).toMatchObject([413, { error: { code: "TOO_LARGE" } }])
 })

@@ -5,7 +5,7 @@ import { Audit } from "./audit.ts"
 import { Authenticator } from "./authenticator.ts"
 import { BODY_LIMIT } from "./body.ts"
 import { installDocs } from "./docs.ts"
-import { type ApiError, internal, notFound, toApiError } from "./errors.ts"
+import { ApiError, internal, notFound, toApiError } from "./errors.ts"
 import { EventFeed } from "./event-feed.ts"
 import { mount } from "./mount.ts"
 import type { Api, ServerOptions } from "./ports.ts"
@@ -18,6 +18,12 @@ const REDACTED = ["key", "apiKey", "headers.authorization", "headers.cookie", 'h
 const MAX_PARAM = 700
 /** Longer than proxies keep a connection, so that they, not we, end it. */
 const KEEP_ALIVE_MS = 72_000
+/** A request that takes longer to arrive is given up. */
+const REQUEST_MS = 60_000
+
+const unreadable = JSON.stringify(new ApiError("VALIDATION_ERROR", "this is not HTTP").body())
+/** What cannot be parsed as HTTP at all has no request to answer. */
+const UNREADABLE = `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${unreadable.length}\r\nConnection: close\r\n\r\n${unreadable}`
 
 export interface ApiServer {
   app: FastifyInstance
@@ -30,23 +36,27 @@ export const buildServer = (options: ServerOptions): ApiServer => {
     throw new Error(`ORK_API_KEY has fewer than ${MIN_KEY} characters: choose a longer one`)
   }
   const api = makeApi(options)
-  const log: FastifyBaseLogger = api.log.child({ part: "api" }, { redact: REDACTED })
+  const log = api.log.child({ part: "api" }, { redact: REDACTED })
   const told = (error: unknown, requestId: string): ApiError => {
     const known = toApiError(error, BODY_LIMIT)
     if (known === null) log.error({ err: error, request: requestId }, "a request failed")
     return known ?? internal(requestId)
   }
   const app = Fastify({
-    loggerInstance: log,
+    loggerInstance: log as FastifyBaseLogger,
     // One logger for all requests: a child for each costs more than the request's own work.
     childLoggerFactory: (logger) => logger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: KEEP_ALIVE_MS,
+    requestTimeout: REQUEST_MS,
     trustProxy: options.config.trustProxy ?? false,
     return503OnClosing: false,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: MAX_PARAM, ignoreTrailingSlash: true },
+    clientErrorHandler: (_error, socket) => {
+      if (socket.writable) socket.end(UNREADABLE)
+    },
     frameworkErrors: (error, request, reply) => void send(reply as FastifyReply, told(error, request.id)),
   })
   app.removeAllContentTypeParsers()
@@ -64,10 +74,11 @@ export const buildServer = (options: ServerOptions): ApiServer => {
     done()
   })
   app.addHook("onResponse", (request, reply, done) => {
-    log.debug(
-      { method: request.method, route: request.routeOptions.url, status: reply.statusCode, ms: reply.elapsedTime },
-      "request",
-    )
+    if (log.isLevelEnabled("debug"))
+      log.debug(
+        { method: request.method, route: request.routeOptions.url, status: reply.statusCode, ms: reply.elapsedTime },
+        "request",
+      )
     done()
   })
   const routes = routesFor(api.parts)

@@ -171,3 +171,19 @@ test("a task that wrote nothing, or has not run, has an empty log", async () => 
     expect((await api.call("GET", `/runs/${id}/tasks/${name}/logs?follow=true`)).text).toBe("")
   }
 })
+
+test("the events of a run bring its log lines when asked to, from now on", async () => {
+  await using api = await served()
+  await api.deploy("slow", { a: "say before;block;say after", b: { command: "say b", depends_on: ["a"] } })
+  const id = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
+  await api.executor.blocked("a")
+  await expect.poll(async () => (await api.call("GET", `/runs/${id}/tasks/a`)).body["status"]).toBe("running")
+  const stream = await openStream(`${api.url}/runs/${id}/events?logs=true`)
+  await stream.until(": ork")
+  await expect.poll(async () => (await api.call("GET", "/stats")).body["streams"]).toBe(1)
+  api.executor.release("a")
+  const text = await stream.until(/"task":"b"[^\n]*"line":"b"/)
+  expect(text).toMatch(/event: log\ndata: {"run_id":"[^"]*","task":"a","index":null,"path":"","attempt":1,[^\n]*"line":"after"/)
+  expect(text).not.toContain('"line":"before"')
+  stream.close()
+})

@@ -3,6 +3,7 @@
 
 import type { Output, Usage } from "../core/change.ts"
 import { type TaskId, taskId } from "../core/ids.ts"
+import type { JobStatus } from "../core/jobs.ts"
 import type { Json, JsonObject } from "../core/json.ts"
 import type { AttemptState, RunStatus, TaskStatus } from "../core/status.ts"
 import type { Node } from "../core/workflow.ts"
@@ -74,16 +75,20 @@ export interface TaskShape {
 }
 
 export interface EventShape {
-  event: "run" | "task"
-  run_id: string
+  event: "run" | "task" | "job"
+  /** null for jobs. */
+  run_id: string | null
+  job_id?: string
   task: string | null
   index: number | null
   path: string | null
   attempt: number | null
-  status: RunStatus | TaskStatus
+  status: RunStatus | TaskStatus | JobStatus
   at: string
   error?: string
   available_at?: string
+  /** How many instances a fan-out has, when they were made. */
+  total?: number
 }
 
 export interface RunFields {
@@ -138,16 +143,19 @@ export interface TaskFields extends Times, Ending {
   availableAt: string | null
 }
 
+/** Of a run, a task or a job: what is not theirs is not there. */
 export interface EventFields {
-  type: "run" | "task"
-  runId: string
-  task?: string
-  path?: string
-  attempt?: number
-  status: RunStatus | TaskStatus
+  type: "run" | "task" | "job"
+  runId?: string | undefined
+  jobId?: string | undefined
+  task?: string | undefined
+  path?: string | undefined
+  attempt?: number | undefined
+  status: RunStatus | TaskStatus | JobStatus
   at: string
-  error?: string
-  availableAt?: string
+  error?: string | undefined
+  availableAt?: string | undefined
+  total?: number | undefined
 }
 
 /** The last index of a path; null without fan-out. */
@@ -231,7 +239,8 @@ export const taskShape = (
 
 export const eventShape = (event: EventFields): EventShape => ({
   event: event.type,
-  run_id: event.runId,
+  run_id: event.runId ?? null,
+  ...(event.jobId === undefined ? {} : { job_id: event.jobId }),
   task: event.task ?? null,
   index: event.path === undefined ? null : indexOf(event.path),
   path: event.path ?? null,
@@ -240,4 +249,5 @@ export const eventShape = (event: EventFields): EventShape => ({
   at: event.at,
   ...(event.error === undefined ? {} : { error: event.error }),
   ...(event.availableAt === undefined ? {} : { available_at: event.availableAt }),
+  ...(event.total === undefined ? {} : { total: event.total }),
 })

@@ -1,7 +1,7 @@
 // Server-sent events: what happens to one run, or to all.
 
 import { runParams } from "../../protocol/api/runs.ts"
-import { event, eventQuery } from "../../protocol/api/streams.ts"
+import { event, eventQuery, runEventQuery } from "../../protocol/api/streams.ts"
 import { lastEventId, streamEvents } from "../event-stream.ts"
 import { SSE_TYPE } from "../log-format.ts"
 import { route, STREAMED } from "../route.ts"
@@ -11,7 +11,8 @@ const TAG = "events"
 
 const EVENTS = {
   200: {
-    about: "Events `run` and `task`, each with an id; Last-Event-ID goes on after it. `gap`: some are no longer kept.",
+    about:
+      "Events `run` and `task`, each with an id; Last-Event-ID goes on after it. `log`: a line. `gap`: some are no longer kept.",
     types: [SSE_TYPE],
     lines: event,
   },
@@ -27,7 +28,7 @@ export const eventRoutes = [
     query: eventQuery,
     answers: EVENTS,
     async handle({ query, request, reply, api }) {
-      await streamEvents(api, request, reply, { runId: null, after: lastEventId(request, query.after) })
+      await streamEvents(api, request, reply, { runId: null, after: lastEventId(request, query.after), logs: false })
       return STREAMED
     },
   }),
@@ -38,11 +39,12 @@ export const eventRoutes = [
     summary: "What happens to a run, as it happens",
     scope: "read",
     params: runParams,
-    query: eventQuery,
+    query: runEventQuery,
     answers: EVENTS,
     async handle({ params, query, request, reply, api }) {
       const { id } = await findRun(api, params.id)
-      await streamEvents(api, request, reply, { runId: id, after: lastEventId(request, query.after) })
+      const after = lastEventId(request, query.after)
+      await streamEvents(api, request, reply, { runId: id, after, logs: query.logs ?? false })
       return STREAMED
     },
   }),

@@ -1,6 +1,7 @@
 // Event and log streams: what is asked for, and what one entry looks like.
 
 import { z } from "zod"
+import { JOB_STATUSES } from "../../core/jobs.ts"
 import { RUN_STATUSES, TASK_STATUSES } from "../../core/status.ts"
 import { at, strict } from "./common.ts"
 import { instanceQuery } from "./runs.ts"
@@ -9,19 +10,24 @@ export const EVENT_ID = /^\d{1,19}\.\d{1,9}$/
 
 const eventId = z.string().regex(EVENT_ID, { error: "must be the id of an event, such as 42.0" })
 
-export const eventQuery = strict({
-  after: eventId.optional().meta({ description: "the same as the header Last-Event-ID, for clients that cannot set it" }),
+const after = eventId.optional().meta({ description: "the same as the header Last-Event-ID, for clients that cannot set it" })
+
+export const eventQuery = strict({ after })
+export const runEventQuery = strict({
+  after,
+  logs: z.boolean().optional().meta({ description: "log lines too, as events `log`, from now on" }),
 })
 
 export const event = z
   .object({
-    event: z.enum(["run", "task"]),
-    run_id: z.string(),
+    event: z.enum(["run", "task", "job"]),
+    run_id: z.string().nullable().meta({ description: "null for jobs" }),
+    job_id: z.string().optional(),
     task: z.string().nullable(),
     index: z.int().nullable(),
     path: z.string().nullable(),
     attempt: z.int().nullable(),
-    status: z.enum([...new Set([...RUN_STATUSES, ...TASK_STATUSES])]),
+    status: z.enum([...new Set([...RUN_STATUSES, ...TASK_STATUSES, ...JOB_STATUSES])]),
     at,
     error: z.string().optional(),
     available_at: at.optional(),
