@@ -4,7 +4,7 @@ import { hostname } from "node:os"
 import { resolve } from "node:path"
 import type { Context } from "./backends.ts"
 import { exitCodeOf, listenForInterrupts, makeReporter, summarize, warnTo } from "./follow.ts"
-import { applyEvent, type RunView } from "./progress/model.ts"
+import { applyEvent, isEventOf, type RunView } from "./progress/model.ts"
 import type { Reporter } from "./progress/reporter.ts"
 import type { Config } from "../config.ts"
 import type { RunId } from "../core/ids.ts"
@@ -55,7 +55,7 @@ export const runSession = async (
   // Nobody reads any more (`ork run … | head`): the work goes on.
   context.stdout.removeAllListeners("error").on("error", () => {})
   engine.onEvent((event) => {
-    if (event.runId !== runId) return
+    if (!isEventOf(runId, event)) return
     applyEvent(view, event)
     reporter.event(event)
   })

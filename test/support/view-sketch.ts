@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../src/core/ids.ts"
 import type { CompiledWorkflow, Node } from "../../src/core/workflow.ts"
-import type { StoreEvent } from "../../src/store/store.ts"
+import type { RunEvent } from "../../src/cli/progress/model.ts"
 
 export const RUN = "01900000-0000-7000-8000-000000000000" as RunId
 export const T0 = Date.UTC(2026, 0, 1, 12)
@@ -59,8 +59,8 @@ export const workflowOf = (sketch: { [name: string]: Sketch }, concurrency?: num
 }
 
 /** `event(2, "b running")`, `event(3, "b/4 failed", { error: "…" })`, `event(0, "run running")`: seconds, what, more. */
-export const event = (seconds: number, text: string, more: Partial<StoreEvent> = {}): StoreEvent => {
-  const [subject, status] = text.split(" ") as [string, StoreEvent["status"]]
+export const event = (seconds: number, text: string, more: Partial<RunEvent> = {}): RunEvent => {
+  const [subject, status] = text.split(" ") as [string, RunEvent["status"]]
   const at = new Date(T0 + seconds * 1000).toISOString()
   if (subject === "run") return { type: "run", runId: RUN, status, at, ...more }
   const [task, path] = subject.split("/") as [string, string | undefined]

@@ -6,6 +6,11 @@ import { type RunStatus, runEnded, TASK_STATUSES, type TaskEnd, taskEnded, type 
 import type { CompiledWorkflow, Node } from "../../core/workflow.ts"
 import type { StoreEvent } from "../../store/store.ts"
 
+/** What a view of runs is told; a store may tell of other things too. */
+export type RunEvent = Extract<StoreEvent, { type: "run" | "task" }>
+
+export const isEventOf = (runId: string, event: StoreEvent): event is RunEvent => event.runId === runId
+
 /** An instance that has begun and not ended, or waits for its retry. Times are epoch milliseconds. */
 export interface LiveInstance {
   path: string
@@ -90,7 +95,7 @@ export const newView = (runId: string, workflow: CompiledWorkflow): RunView => {
   return { runId, workflow, status: "pending", error: null, startedAt: null, finishedAt: null, tasks, byName }
 }
 
-export const applyEvent = (view: RunView, event: StoreEvent): void => {
+export const applyEvent = (view: RunView, event: RunEvent): void => {
   if (event.runId !== view.runId) return
   const at = Date.parse(event.at)
   if (event.type === "run") applyRun(view, event, at)
@@ -103,7 +108,7 @@ export const applyEvent = (view: RunView, event: StoreEvent): void => {
 const isRunStatus = (status: string): status is RunStatus => status !== "skipped" && status !== "dispatched"
 const isTaskStatus = (status: string): status is TaskStatus => TASK_STATUSES.some((known) => known === status)
 
-const applyRun = (view: RunView, event: StoreEvent, at: number): void => {
+const applyRun = (view: RunView, event: RunEvent, at: number): void => {
   if (!isRunStatus(event.status)) return
   view.status = event.status
   if (event.error !== undefined) view.error = event.error
@@ -111,7 +116,7 @@ const applyRun = (view: RunView, event: StoreEvent, at: number): void => {
   view.finishedAt = runEnded(event.status) ? at : null
 }
 
-const applyTask = (view: RunView, task: TaskView, event: StoreEvent, at: number): void => {
+const applyTask = (view: RunView, task: TaskView, event: RunEvent, at: number): void => {
   if (!isTaskStatus(event.status)) return
   const path = event.path ?? ""
   const indexes = path === "" ? 0 : path.split(".").length

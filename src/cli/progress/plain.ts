@@ -1,13 +1,13 @@
 // Progress without a terminal: one line per change of state that a reader cares about. Pure.
 
-import type { StoreEvent } from "../../store/store.ts"
+import type { RunEvent } from "./model.ts"
 import { duration, printable, timeOfDay } from "../text.ts"
 
 /** `process[3]`, `group.task[1.2]`. */
 export const taskLabel = (task: string, path: string): string => (path === "" ? task : `${task}[${path}]`)
 
 /** null: not worth a line (a task that was only queued). */
-export const plainLine = (event: StoreEvent): string | null => {
+export const plainLine = (event: RunEvent): string | null => {
   if (event.status === "dispatched") return null
   if (event.type === "task" && event.status === "pending" && event.availableAt === undefined) return null
   const at = Date.parse(event.at)

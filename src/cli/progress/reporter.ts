@@ -1,11 +1,11 @@
 // How the progress of a run is told. One of three: a live view on a terminal, plain lines, JSON lines.
 
-import type { StoreEvent } from "../../store/store.ts"
+import type { RunEvent } from "./model.ts"
 
 export interface Reporter {
   start(): void
   /** Called for each event, after the model has taken it. */
-  event(event: StoreEvent): void
+  event(event: RunEvent): void
   /** For the person watching, such as what the next Ctrl-C does. */
   note(text: string): void
   warn(text: string): void

@@ -1,10 +1,10 @@
 // Fills the model of a run from what the store knows, before it goes on (`--resume`) or when only its summary is wanted.
 
-import { applyEvent, newView, type RunView, type TaskView } from "./model.ts"
+import { applyEvent, newView, type RunEvent, type RunView, type TaskView } from "./model.ts"
 import type { ResetNode } from "../../core/retry-plan.ts"
 import { taskEnded } from "../../core/status.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
-import type { RunRow, Store, StoreEvent, TaskRow } from "../../store/store.ts"
+import type { RunRow, Store, TaskRow } from "../../store/store.ts"
 
 const PAGE = 1000
 
@@ -36,9 +36,9 @@ export const takeRun = (view: RunView, run: RunRow): void => {
 }
 
 /** What the store would have told about this task. An attempt that was under way counts as not begun: it is begun again. */
-const eventsOf = (task: TaskRow): StoreEvent[] => {
+const eventsOf = (task: TaskRow): RunEvent[] => {
   const about = { type: "task", runId: task.runId, task: task.name, path: task.path, attempt: task.attempt } as const
-  const events: StoreEvent[] = []
+  const events: RunEvent[] = []
   const ended = taskEnded(task.status)
   if (ended && task.startedAt !== null) events.push({ ...about, status: "running", at: task.startedAt })
   const at = task.finishedAt ?? task.startedAt ?? task.dispatchedAt
