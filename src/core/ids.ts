@@ -11,11 +11,25 @@ export type HolderId = Branded<"HolderId">
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
+let lastMs = -1
+let lastTime = ""
+
+/** The first two groups; ids made in one millisecond share them. */
+const timePart = (ms: number): string => {
+  if (ms !== lastMs) {
+    const time = ms.toString(16).padStart(12, "0")
+    lastTime = `${time.slice(0, 8)}-${time.slice(8, 12)}`
+    lastMs = ms
+  }
+  return lastTime
+}
+
+const VARIANT = "89ab89ab89ab89ab"
+
 /** `hex` are 32 random hex digits. */
 export const uuidv7 = (ms: number, hex: string): string => {
-  const time = ms.toString(16).padStart(12, "0")
-  const variant = ((Number.parseInt(hex[3]!, 16) & 0x3) | 0x8).toString(16)
-  return `${time.slice(0, 8)}-${time.slice(8, 12)}-7${hex.slice(0, 3)}-${variant}${hex.slice(4, 7)}-${hex.slice(7, 19)}`
+  const variant = VARIANT[Number.parseInt(hex[3]!, 16)]!
+  return `${timePart(ms)}-7${hex.slice(0, 3)}-${variant}${hex.slice(4, 7)}-${hex.slice(7, 19)}`
 }
 
 export const newRunId = (ms: number, hex: string): RunId => uuidv7(ms, hex) as RunId

@@ -1,19 +1,41 @@
 // The attempts that this engine has in flight: launch, clocks, stop. Each ends as one outcome, whatever ended it.
 
+import { type Deadline, Deadlines } from "./deadlines.ts"
 import { type Inputs, isTaskFault } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { AttemptResult, Change } from "../core/change.ts"
 import { decide } from "../core/decide.ts"
 import { toText } from "../core/expressions.ts"
+import type { JsonObject } from "../core/json.ts"
+import type { Clock } from "../core/ports.ts"
 import { checkSchema } from "../core/schema.ts"
 import type { CompiledWorkflow, Node } from "../core/workflow.ts"
-import type { Assignment, StopReason } from "../executors/executor.ts"
+import type { Assignment, LaunchContext, StopReason } from "../executors/executor.ts"
 import type { CancelReason, Claim } from "../store/store.ts"
 
-interface Live {
-  claim: Claim
-  abort: AbortController
+/** A live attempt, and what an executor is told about it. The signal is made when somebody asks for it: most never do. */
+class Live implements Pick<LaunchContext, "signal"> {
+  readonly claim: Claim
   cancelling: boolean
+  #reason: StopReason | null = null
+  #abort: AbortController | null = null
+
+  constructor(claim: Claim) {
+    this.claim = claim
+    this.cancelling = claim.run.cancelling !== null
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController()
+    if (this.#reason !== null) this.#abort.abort(this.#reason)
+    return this.#abort.signal
+  }
+
+  /** The first reason counts. */
+  stop(reason: StopReason): void {
+    this.#reason ??= reason
+    this.#abort?.abort(this.#reason)
+  }
 }
 
 export class Attempts {
@@ -21,11 +43,13 @@ export class Attempts {
   readonly #inputs: Inputs
   readonly #emit: (change: Change) => void
   readonly #live = new Map<string, Live>()
+  readonly #deadlines: Deadlines
 
   constructor(options: EngineOptions, inputs: Inputs, emit: (change: Change) => void) {
     this.#options = options
     this.#inputs = inputs
     this.#emit = emit
+    this.#deadlines = new Deadlines(options.clock)
   }
 
   get size(): number {
@@ -38,14 +62,18 @@ export class Attempts {
 
   /** Runs a claim to its end. The claim is committed: the record comes before the effect. */
   async launch(claim: Claim): Promise<void> {
-    const live: Live = { claim, abort: new AbortController(), cancelling: claim.run.cancelling !== null }
+    const live = new Live(claim)
     this.#live.set(claim.attemptId, live)
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const node = workflow.nodes[claim.node]!
     const result = await this.#run(live, workflow, node).catch((error: unknown) => this.#broken(error))
-    const cache = result.state === "success" ? await this.#cacheKey(claim, workflow, node) : undefined
+    this.#options.observer?.ended?.(claim, node, result)
+    const keeps = node.cache !== undefined && result.state === "success"
+    const cache = keeps ? await this.#cacheKey(claim, workflow, node) : undefined
     this.#live.delete(claim.attemptId)
-    const change = decide({ ...claim, cancelling: live.cancelling }, node, result, this.#options.random.next())
+    const { row, attemptId, failures, losses } = claim
+    const task = { row, attemptId, failures, losses, cancelling: live.cancelling }
+    const change = decide(task, node, result, this.#options.random.next())
     this.#emit(cache !== undefined && change.kind === "end" ? { ...change, cache } : change)
   }
 
@@ -60,22 +88,17 @@ export class Attempts {
     for (const live of this.#live.values()) {
       if (live.claim.runSeq !== runSeq || live.cancelling) continue
       live.cancelling = true
-      this.#stop(live, reason === "timeout" ? "timeout" : "cancel")
+      live.stop(reason === "timeout" ? "timeout" : "cancel")
     }
   }
 
   /** Somebody else owns it now. */
   lose(attemptId: string): void {
-    const live = this.#live.get(attemptId)
-    if (live !== undefined) this.#stop(live, "lost")
+    this.#live.get(attemptId)?.stop("lost")
   }
 
   stopAll(reason: StopReason): void {
-    for (const live of this.#live.values()) this.#stop(live, reason)
-  }
-
-  #stop(live: Live, reason: StopReason): void {
-    if (!live.abort.signal.aborted) live.abort.abort(reason)
+    for (const live of this.#live.values()) live.stop(reason)
   }
 
   async #run(live: Live, workflow: CompiledWorkflow, node: Node): Promise<AttemptResult> {
@@ -92,29 +115,37 @@ export class Attempts {
     let assignment: Assignment
     try {
       assignment = await this.#inputs.assignment(live.claim, workflow, node)
+      Object.assign(assignment.env, this.#options.observer?.environment?.(live.claim))
     } catch (error) {
       if (isTaskFault(error)) return fail(error.message)
       return { ...fail(`could not prepare the task: ${messageOf(error)}`), retryable: true }
     }
-    const clocks = new AttemptClocks(this.#options.clock, node, () => this.#stop(live, "timeout"))
-    const launched = executor.launch(assignment, {
-      signal: live.abort.signal,
-      started: ({ at, externalId }) => {
-        clocks.started()
-        const { row, attemptId } = live.claim
-        this.#emit({ row, attemptId, kind: "started", at, ...(externalId !== undefined && { externalId }) })
-      },
-    })
-    const result = await launched.finally(() => clocks.stop())
-    return await this.#checked(clocks.explain(result), node)
+    const attempt = new AttemptClock(clock, node, live)
+    this.#deadlines.add(attempt)
+    try {
+      const result = await executor.launch(assignment, {
+        get signal() {
+          return live.signal
+        },
+        started: ({ at, externalId }) => {
+          attempt.started()
+          this.#deadlines.moved(attempt)
+          const { row, attemptId } = live.claim
+          this.#emit({ row, attemptId, kind: "started", at, ...(externalId !== undefined && { externalId }) })
+        },
+      })
+      return node.output === undefined ? attempt.explain(result) : await this.#checked(attempt.explain(result), node.output)
+    } finally {
+      this.#deadlines.remove(attempt)
+    }
   }
 
   /** An output that does not fit its schema fails the attempt. */
-  async #checked(result: AttemptResult, node: Node): Promise<AttemptResult> {
-    if (result.state !== "success" || node.output === undefined) return result
+  async #checked(result: AttemptResult, schema: JsonObject): Promise<AttemptResult> {
+    if (result.state !== "success") return result
     const output = result.output ?? { inline: null }
     const value = "inline" in output ? output.inline : await this.#inputs.read(output.key)
-    const problem = checkSchema(node.output, value)
+    const problem = checkSchema(schema, value)
     if (problem === null) return result
     const { output: _, ...rest } = result
     return { ...rest, state: "failed", error: `the output does not fit its schema: ${problem}` }
@@ -138,41 +169,43 @@ export class Attempts {
 }
 
 /** The two clocks of an attempt: from dispatch to its start, and from its start to its end. */
-class AttemptClocks {
-  readonly #clock: EngineOptions["clock"]
+class AttemptClock implements Deadline {
+  at: number
+  readonly #clock: Clock
   readonly #node: Node
-  readonly #expire: () => void
-  #cancel: (() => void) | null = null
-  #expired: string | null = null
+  readonly #live: Live
+  #started = false
+  #expired = false
 
-  constructor(clock: EngineOptions["clock"], node: Node, expire: () => void) {
+  constructor(clock: Clock, node: Node, live: Live) {
     this.#clock = clock
     this.#node = node
-    this.#expire = expire
-    this.#set(node.startTimeoutMs, "did not start within")
+    this.#live = live
+    this.at = this.#from(node.startTimeoutMs)
   }
 
   started(): void {
-    this.stop()
-    this.#set(this.#node.timeoutMs, "timed out after")
+    this.#started = true
+    this.at = this.#from(this.#node.timeoutMs)
   }
 
-  stop(): void {
-    this.#cancel?.()
-    this.#cancel = null
+  expire(): void {
+    this.#expired = true
+    this.#live.stop("timeout")
   }
 
   /** Puts the reason into the error of an attempt that ran out of time. */
   explain(result: AttemptResult): AttemptResult {
-    return result.state === "timeout" && this.#expired !== null ? { ...result, error: this.#expired } : result
+    if (result.state !== "timeout" || !this.#expired) return result
+    const { timeoutMs, startTimeoutMs } = this.#node
+    const error = this.#started
+      ? `timed out after ${formatDuration(timeoutMs ?? 0)}`
+      : `did not start within ${formatDuration(startTimeoutMs ?? 0)}`
+    return { ...result, error }
   }
 
-  #set(ms: number | null, what: string): void {
-    if (ms === null) return
-    this.#cancel = this.#clock.after(ms, () => {
-      this.#expired = `${what} ${formatDuration(ms)}`
-      this.#expire()
-    })
+  #from(ms: number | null): number {
+    return ms === null ? Number.POSITIVE_INFINITY : this.#clock.now() + ms
   }
 }
 

@@ -22,14 +22,14 @@ export const systemClock: Clock = {
   },
 }
 
-const POOL = 4096
+const POOL = 65_536
 let pool = ""
 let used = POOL
 
 export const systemRandom: Random = {
   next: () => Math.random(),
   hex128() {
-    // One call for 128 ids: randomBytes costs more than the id around it.
+    // One call for 2,048 ids: randomBytes costs more than the id around it.
     if (used + 32 > pool.length) {
       pool = randomBytes(POOL / 2).toString("hex")
       used = 0
