@@ -126,8 +126,8 @@ export class Loop {
     tellClosed(told, closed)
     await workflows.load([...taking.gates, ...taking.claims].map((row) => row.version_id))
     const notified = ready > taking.gates.length + taking.claims.length ? this.#notify(tx) : null
-    const gates = later(toClaims(tx, memory, workflows, taking.gates, false))
-    const claims = later(toClaims(tx, memory, workflows, taking.claims, true))
+    const gates = later(toClaims(tx, memory, workflows, taking.gates))
+    const claims = later(toClaims(tx, memory, workflows, taking.claims))
     void tx.commit()
     await notified
     const taken = { gates: await gates, claims: await claims }

@@ -21,51 +21,50 @@ const WORKFLOW = (lane: string, after: string): string =>
    WHERE ${READY("t")} AND t.lane = ${lane} AND t.priority = (SELECT priority FROM top) ${after}
    ORDER BY t.lane, t.priority DESC, t.workflow_id LIMIT 1`
 
-const ROW = `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
-  t.up_unmet, t.up_waived, t.expanded, t.children_failed, t.children_total, t.limits, t.workflow_id, t.hook`
-
 const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)"
 
-/** What leaves of a ready row `t` of the run `r`; `place` numbers it in its batch. */
-const TAKEN = (
-  place: string,
-  limits: string,
-): string => `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures,
-  t.losses, t.priority, t.item, t.up_failed, t.up_unmet, t.up_waived, t.expanded, t.children_failed, ${limits} AS limits,
-  t.workflow_id, r.version_id, r.cancelling, r.status AS run_status, r.error AS run_error,
-  r.paused AND r.status = 'running' AND r.cancelling IS NULL AS paused, (left($4, 32) || lpad(to_hex(${place}), 4, '0'))::uuid AS new_id,
-  CASE WHEN t.parent_id IS NULL THEN t.children_total
+/** What is read of a ready row while it is locked: enough to say whether it may go. */
+const CHOICE = "t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded, t.children_total"
+
+/** Those of the rows `k` that wait for nothing; `place` numbers them in their batch. */
+const PLACED = (place: string, { takeable, limits }: Rules): string => `
+  SELECT k.id, ${limits} AS limits, r.version_id, r.cancelling, r.status AS run_status, r.error AS run_error,
+    r.paused AND r.status = 'running' AND r.cancelling IS NULL AS paused,
+    (left($4, 32) || lpad(to_hex(${place}), 4, '0'))::uuid AS new_id
+  FROM ready k JOIN runs r ON r.seq = k.run_seq WHERE ${takeable}`
+
+/** What leaves of a row `t`, chosen as `k`. */
+const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
+  t.up_unmet, t.up_waived, t.expanded, t.children_failed, k.limits, t.workflow_id, k.version_id, k.cancelling, k.run_status,
+  k.run_error, k.paused, k.new_id, CASE WHEN t.parent_id IS NULL THEN t.children_total
     ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id) END AS count`
 
 /**
  * The short way, for when nobody has to take turns: the first rows by the index, if they are of one workflow and no other is
  * left out at their priority. Parameters as below.
  */
-const LOCKED_SIMPLY = (takeable: string, limits: string): string => `
+const SIMPLY = (rules: Rules): string => `
   WITH ready AS MATERIALIZED (
-    SELECT t.* FROM unnest($1::text[]) AS l (lane) CROSS JOIN LATERAL (
-      SELECT t.lane, ${ROW} FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane
+    SELECT k.* FROM unnest($1::text[]) AS l (lane) CROSS JOIN LATERAL (
+      SELECT t.lane, ${CHOICE} FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane
       ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT $2::int FOR UPDATE SKIP LOCKED
-    ) t WHERE ${LIVE_HOLDER} AND $3::bigint IS NOT NULL
-  ), fair AS MATERIALIZED (
-    SELECT a.n = 0 OR a.alone AND (a.n < $2::int OR NOT EXISTS (
+    ) k WHERE ${LIVE_HOLDER} AND $3::bigint IS NOT NULL
+  ), rest AS MATERIALIZED (
+    SELECT NOT (a.n = 0 OR a.alone AND (a.n < $2::int OR NOT EXISTS (
       SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = a.lane AND t.priority = a.priority AND t.workflow_id > a.workflow_id
-    )) AS yes
+    ))) AS rest
     FROM (
       SELECT count(*) AS n, min(lane) AS lane, min(priority) AS priority, min(workflow_id) AS workflow_id,
         min(workflow_id) = max(workflow_id) AND min(lane) = max(lane) AS alone
       FROM ready
     ) a
-  ), locked AS MATERIALIZED (
-    SELECT ${TAKEN("row_number() OVER ()", limits)}
-    FROM ready t JOIN runs r ON r.seq = t.run_seq WHERE ${takeable} AND (SELECT yes FROM fair)
-  )`
+  ), chosen AS MATERIALIZED (${PLACED("row_number() OVER ()", rules)} AND NOT (SELECT rest FROM rest))`
 
 /**
  * $1 lanes, $2 how many, $3 the workflow served last, $4 attempt ids, $5 holder. Takes from the highest priority only, the same
  * share from each of its workflows; `rest` says whether more is ready than was looked at.
  */
-const LOCKED = (takeable: string, limits: string): string => `
+const FAIRLY = (rules: Rules): string => `
   WITH RECURSIVE lanes AS MATERIALIZED (
     SELECT l.lane, ${PRIORITY("l.lane", "DESC")} AS highest, ${PRIORITY("l.lane", "ASC")} AS lowest
     FROM unnest($1::text[]) AS l (lane) WHERE ${LIVE_HOLDER}
@@ -80,53 +79,55 @@ const LOCKED = (takeable: string, limits: string): string => `
     SELECT g.lane, g.workflow_id, (($2::int - 1) / count(*) OVER () + 1)::int AS share
     FROM (SELECT * FROM groups LIMIT ${MAX_GROUPS}) g
   ), ready AS MATERIALIZED (
-    SELECT t.*, s.share, row_number() OVER (PARTITION BY t.workflow_id ORDER BY t.run_seq, t.id) AS turn
+    SELECT k.*, s.share, row_number() OVER (PARTITION BY k.workflow_id ORDER BY k.run_seq, k.id) AS turn
     FROM shares s CROSS JOIN LATERAL (
-      SELECT ${ROW}
-      FROM tasks t
+      SELECT ${CHOICE} FROM tasks t
       WHERE ${READY("t")} AND t.lane = s.lane AND t.priority = (SELECT priority FROM top) AND t.workflow_id = s.workflow_id
       ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT s.share FOR UPDATE SKIP LOCKED
-    ) t
-  ), locked AS MATERIALIZED (
-    SELECT ${TAKEN("row_number() OVER (ORDER BY t.turn, t.workflow_id <= $3::bigint, t.workflow_id)", limits)}
-    FROM ready t JOIN runs r ON r.seq = t.run_seq
-    WHERE ${takeable}
-    ORDER BY t.turn, t.workflow_id <= $3::bigint, t.workflow_id LIMIT $2::int
+    ) k
+  ), rest AS MATERIALIZED (
+    SELECT COALESCE((SELECT lower FROM top), false)
+      OR EXISTS (SELECT 1 FROM ready GROUP BY workflow_id, share HAVING count(*) >= share) AS rest
+  ), chosen AS MATERIALIZED (
+    ${PLACED("row_number() OVER (ORDER BY k.turn, k.workflow_id <= $3::bigint, k.workflow_id)", rules)}
+    ORDER BY k.turn, k.workflow_id <= $3::bigint, k.workflow_id LIMIT $2::int
   )`
 
 const DISPATCH = `status = 'dispatched', attempt = t.attempt + 1, holder = $5::uuid,
   worker = (SELECT name FROM holders WHERE id = $5::uuid), dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
   started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL`
 
-/** `rest`: lower priorities, or a workflow with more than its share. */
-const ALL = `
-  SELECT k.*, n.rest FROM (
-    SELECT COALESCE((SELECT lower FROM top), false)
-      OR EXISTS (SELECT 1 FROM ready GROUP BY workflow_id, share HAVING count(*) >= share) AS rest
-  ) n LEFT JOIN locked k ON true`
+/** Rows under limits or of paused runs come back untouched, for core `admit`. One row at least, for `rest`. */
+const TAKE = (set: string): string => `, taken AS (
+    UPDATE tasks t SET attempt_id = k.new_id, ${set} FROM chosen k WHERE t.id = k.id AND k.limits IS NULL AND NOT k.paused
+    RETURNING ${CLAIMED}
+  )
+  SELECT c.*, rest.rest FROM rest LEFT JOIN (
+    SELECT * FROM taken UNION ALL
+    SELECT ${CLAIMED} FROM chosen k JOIN tasks t ON t.id = k.id WHERE k.limits IS NOT NULL OR k.paused
+  ) c ON true`
 
-const ALL_SIMPLY = "SELECT k.*, NOT f.yes AS rest FROM fair f LEFT JOIN locked k ON true"
+interface Rules {
+  takeable: string
+  limits: string
+}
 
-const FOR_WORK = ["(r.cancelling IS NULL OR t.hook)", "t.limits"] as const
-const TAKE_WORK = `taken AS (
-  UPDATE tasks t SET attempt_id = k.new_id, ${DISPATCH}
-  FROM locked k WHERE t.id = k.id AND k.limits IS NULL AND NOT k.paused
-)`
+const WORK: Rules = { takeable: "(r.cancelling IS NULL OR k.hook)", limits: "k.limits" }
 
-/** In a run that is being cancelled, the gate takes containers whose instances have ended, and nothing else. */
-const FOR_GATE = ["(r.cancelling IS NULL OR t.hook OR t.expanded = t.children_total)", "NULL::bigint[]"] as const
-const TAKE_GATES = `taken AS (
-  UPDATE tasks t SET attempt_id = k.new_id, holder = $5::uuid FROM locked k WHERE t.id = k.id AND NOT k.paused
-)`
+/** In a run that is being cancelled, the gate takes containers whose instances have ended, and nothing else. It uses no slots. */
+const GATES: Rules = {
+  takeable: "(r.cancelling IS NULL OR k.hook OR k.expanded = k.children_total)",
+  limits: "NULL::bigint[]",
+}
 
 const STATEMENTS = {
   claim: {
-    simple: statement("claim_simple", `${LOCKED_SIMPLY(...FOR_WORK)}, ${TAKE_WORK} ${ALL_SIMPLY}`),
-    fair: statement("claim_fair", `${LOCKED(...FOR_WORK)}, ${TAKE_WORK} ${ALL}`),
+    simple: statement("claim_simple", SIMPLY(WORK) + TAKE(DISPATCH)),
+    fair: statement("claim_fair", FAIRLY(WORK) + TAKE(DISPATCH)),
   },
   gate: {
-    simple: statement("gate_simple", `${LOCKED_SIMPLY(...FOR_GATE)}, ${TAKE_GATES} ${ALL_SIMPLY}`),
-    fair: statement("gate_fair", `${LOCKED(...FOR_GATE)}, ${TAKE_GATES} ${ALL}`),
+    simple: statement("gate_simple", SIMPLY(GATES) + TAKE("holder = $5::uuid")),
+    fair: statement("gate_fair", FAIRLY(GATES) + TAKE("holder = $5::uuid")),
   },
 } as const
 
@@ -153,6 +154,7 @@ export interface Taken {
   path: string
   kind: RowKind
   parent_id: number | null
+  /** With this one, for rows that were taken for work. */
   attempt: number
   failures: number
   losses: number
@@ -261,11 +263,16 @@ export class Claims {
       plain([...unpark.keys()]),
       plain([...unpark.values()]),
     ])
-    const taken = new Set(take)
-    return { taken: rows.filter((row) => isPlain(row) || taken.has(row.id)), left: take.length + park.length < bound.length }
+    const admitted = new Set(take)
+    const taken = rows.flatMap((row) =>
+      isPlain(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
+    )
+    return { taken, left: take.length + park.length < bound.length }
   }
 }
 
 const isPlain = (row: Taken): boolean => row.limits === null && !row.paused
 
-const locked = (answer: readonly Answer[]): Taken[] => answer.filter((row) => row.id !== null)
+/** In order: the ids of one answer differ in their places only. */
+const locked = (answer: readonly Answer[]): Taken[] =>
+  answer.filter((row) => row.id !== null).toSorted((a, b) => (a.new_id < b.new_id ? -1 : 1))

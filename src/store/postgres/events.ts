@@ -38,17 +38,28 @@ const tellTask = ({ workflows, events }: Told, place: Place, { status, at, attem
   events.push(event)
 }
 
+/** Results of one batch mostly share their milliseconds. */
+const isoMemo = (): ((ms: number) => string) => {
+  let last = Number.NaN
+  let text = ""
+  return (ms) => {
+    if (ms !== last) [last, text] = [ms, iso(ms)]
+    return text
+  }
+}
+
 export const tellSteps = (
   told: Told,
   tasks: readonly Task[],
   applied: ReadonlyMap<Step, { availableAt: string | null }>,
 ): void => {
+  const instant = isoMemo()
   for (const { held, step } of tasks) {
     const outcome = applied.get(step)
     if (outcome === undefined) continue
     const { attempt } = held
     const tell = (news: Omit<News, "attempt">): void => tellTask(told, held, { attempt, ...news })
-    if (step.start !== null && !held.started) tell({ status: "running", at: iso(step.start.at) })
+    if (step.start !== null && !held.started) tell({ status: "running", at: instant(step.start.at) })
     for (const { offset, items, total } of step.expands)
       if (offset + items.length === total) tell({ status: "running", at: told.at, total })
     const { last } = step
@@ -57,8 +68,8 @@ export const tellSteps = (
       case "retry": {
         const { startedAt, finishedAt, error } = last.result
         // A start that was not reported on its own is told before the end.
-        if (startedAt !== null && !held.started && step.start === null) tell({ status: "running", at: iso(startedAt) })
-        if (last.kind === "end") tell({ status: last.status, at: iso(finishedAt), error })
+        if (startedAt !== null && !held.started && step.start === null) tell({ status: "running", at: instant(startedAt) })
+        if (last.kind === "end") tell({ status: last.status, at: instant(finishedAt), error })
         else {
           const { availableAt } = outcome
           tell({ status: "pending", at: told.at, error, ...(availableAt === null ? {} : { availableAt }) })

@@ -67,34 +67,37 @@ CREATE INDEX runs_active ON runs (workflow_id, seq) WHERE status IN ('pending', 
 CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL AND status IN ('pending', 'running');
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
 
--- One CHECK for all: Postgres reads each again for every statement that writes.
+-- Columns of a fixed width come first: those behind them are found in one step. One CHECK for all: Postgres reads each of them
+-- again for every statement that writes.
 CREATE TABLE tasks (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_seq bigint NOT NULL,
   workflow_id bigint NOT NULL,
   node integer NOT NULL,
-  path text NOT NULL COLLATE "C",
-  kind text NOT NULL,
-  parent_id bigint,
-  hook boolean NOT NULL DEFAULT false,
-  status text NOT NULL DEFAULT 'pending',
-  skip text,
   upstream_left integer NOT NULL,
   up_failed integer NOT NULL DEFAULT 0,
   up_unmet integer NOT NULL DEFAULT 0,
   up_waived integer NOT NULL DEFAULT 0,
-  lane text NOT NULL COLLATE "C",
-  priority smallint NOT NULL,
-  parked bigint,
-  limits bigint[],
   attempt integer NOT NULL DEFAULT 0,
   failures integer NOT NULL DEFAULT 0,
   losses integer NOT NULL DEFAULT 0,
+  children_failed integer NOT NULL DEFAULT 0,
+  expanded integer NOT NULL DEFAULT 0,
+  priority smallint NOT NULL,
+  hook boolean NOT NULL DEFAULT false,
+  status text NOT NULL DEFAULT 'pending',
+  kind text NOT NULL,
+  lane text NOT NULL COLLATE "C",
+  path text NOT NULL COLLATE "C",
   attempt_id uuid,
   holder uuid,
+  parked bigint,
+  available_at timestamptz(3),
+  parent_id bigint,
+  skip text,
+  limits bigint[],
   worker text,
   external_id text,
-  available_at timestamptz(3),
   dispatched_at timestamptz(3),
   started_at timestamptz(3),
   finished_at timestamptz(3),
@@ -108,8 +111,6 @@ CREATE TABLE tasks (
   outcome text,
   children_total integer,
   children_left integer,
-  children_failed integer NOT NULL DEFAULT 0,
-  expanded integer NOT NULL DEFAULT 0,
   CONSTRAINT possible CHECK (upstream_left >= 0 AND attempt >= 0 AND children_left >= 0 IS NOT FALSE AND CASE status
     WHEN 'pending' THEN (attempt_id IS NULL) = (holder IS NULL) AND skip IS NULL
     WHEN 'skipped' THEN holder IS NULL AND parked IS NULL AND available_at IS NULL AND skip IN ('unmet', 'waived')

@@ -74,14 +74,8 @@ type NeedRow = { place: number; status: TaskStatus } & {
   output_bytes: number | null
 }
 
-/** The rows that were taken, as claims. `counted`: as attempts. Sends its statements at once. */
-export const toClaims = async (
-  tx: Runner,
-  memory: Memory,
-  workflows: Workflows,
-  taken: readonly Taken[],
-  counted: boolean,
-): Promise<Claim[]> => {
+/** The rows that were taken, as claims. Sends its statements at once. */
+export const toClaims = async (tx: Runner, memory: Memory, workflows: Workflows, taken: readonly Taken[]): Promise<Claim[]> => {
   if (taken.length === 0) return []
   const places = new Map<string, number>()
   const wanted: { runSeq: number; node: number; path: string }[] = []
@@ -113,7 +107,7 @@ export const toClaims = async (
       const state = found[place]
       if (state !== undefined) needs.set(node, state)
     }
-    return toClaim(row, facts.get(row.run_seq)!, needs, counted)
+    return toClaim(row, facts.get(row.run_seq)!, needs)
   })
 }
 
@@ -133,7 +127,7 @@ const readStates = async (
   return states
 }
 
-const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, counted: boolean): Claim => ({
+const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>): Claim => ({
   row: row.id,
   attemptId: row.new_id,
   runSeq: row.run_seq,
@@ -143,7 +137,7 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, counted: 
   node: row.node,
   path: row.path,
   kind: row.kind,
-  attempt: row.attempt + (counted ? 1 : 0),
+  attempt: row.attempt,
   failures: row.failures,
   losses: row.losses,
   priority: row.priority,

@@ -42,8 +42,8 @@ const LOOK = statement(
        (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL)
      ) - COALESCE($1::timestamptz, now())) * 1000)::float8 AS due,
      COALESCE($1::timestamptz, now())::timestamptz(3) AS now,
-     EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) WHERE EXISTS (
-       SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane)) AS gates,
+     EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) CROSS JOIN LATERAL (
+       SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane LIMIT 1) g) AS gates,
      (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling, 'held', EXISTS (
         SELECT 1 FROM tasks t WHERE t.run_seq = r.seq AND t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
       FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling`,
