@@ -239,7 +239,7 @@ export const taskShape = (
 
 export const eventShape = (event: EventFields): EventShape => ({
   event: event.type,
-  run_id: event.runId ?? null,
+  run_id: event.type === "job" ? null : (event.runId ?? null),
   ...(event.jobId === undefined ? {} : { job_id: event.jobId }),
   task: event.task ?? null,
   index: event.path === undefined ? null : indexOf(event.path),

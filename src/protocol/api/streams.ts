@@ -6,7 +6,7 @@ import { RUN_STATUSES, TASK_STATUSES } from "../../core/status.ts"
 import { at, strict } from "./common.ts"
 import { instanceQuery } from "./runs.ts"
 
-export const EVENT_ID = /^\d{1,19}\.\d{1,9}$/
+export const EVENT_ID = /^\d{1,15}\.\d{1,9}$/
 
 const eventId = z.string().regex(EVENT_ID, { error: "must be the id of an event, such as 42.0" })
 

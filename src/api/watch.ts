@@ -1,29 +1,30 @@
-// Tells when something happened to one task, by the server's event feed. For followed logs.
+// Tells when something happened to one task or job, by the server's event feed. For followed logs.
 
 import type { RunId } from "../core/ids.ts"
+import type { LoggedEvent } from "../store/event-log.ts"
 import type { EventFeed } from "./event-feed.ts"
 
-export class TaskWatch {
+export interface Watched {
+  /** null: a job. */
+  runId: RunId | null
+  concerns(event: LoggedEvent): boolean
+}
+
+export class Watch {
   #changed = false
   #wake: (() => void) | null = null
 
   /** Live when it resolves: a change after that is not missed. */
-  static async open(
-    feed: EventFeed,
-    task: { runId: RunId; name: string; path: string },
-    signal: AbortSignal,
-  ): Promise<TaskWatch> {
-    const watch = new TaskWatch()
+  static async open(feed: EventFeed, { runId, concerns }: Watched, signal: AbortSignal): Promise<Watch> {
+    const watch = new Watch()
     signal.addEventListener("abort", () => watch.#notify(), { once: true })
     await feed.follow({
-      runId: task.runId,
+      runId,
       after: null,
       signal,
       catchUp: () => Promise.resolve(),
       deliver: (frames) => {
-        if (frames.some(({ event }) => event.type === "run" || (event.task === task.name && event.path === task.path))) {
-          watch.#notify()
-        }
+        if (frames.some(({ event }) => concerns(event))) watch.#notify()
       },
       gap: () => watch.#notify(),
     })
