@@ -35,6 +35,17 @@ const scheme =
     return address !== null && schemes.some((s) => address.startsWith(s) && address.length > s.length) ? address : null
   }
 
+const oneOf =
+  (...words: string[]) =>
+  (value: unknown): string | null =>
+    typeof value === "string" && words.includes(value) ? value : null
+
+const httpAddress = (value: unknown): string | null => {
+  const address = text(value)
+  return address !== null && /^https?:\/\//.test(address) && URL.canParse(address) ? address.replace(/\/+$/, "") : null
+}
+
+const MIN_KEY = 16
 const MIB = 2 ** 20
 
 export const SETTINGS = {
@@ -87,6 +98,57 @@ export const SETTINGS = {
     parse: parseDuration,
     default: () => 10_000,
   } satisfies Setting<number>,
+  host: {
+    key: "host",
+    about: "address that a server listens at",
+    expected: "a host name or address",
+    parse: text,
+    default: () => "127.0.0.1",
+  } satisfies Setting<string>,
+  port: {
+    key: "port",
+    about: "port that a server listens at; 0 takes a free one",
+    expected: "a whole number from 0 to 65535",
+    parse: count(0, 65_535),
+    default: () => 4000,
+  } satisfies Setting<number>,
+  url: {
+    key: "url",
+    about: "the server that commands speak to",
+    expected: "http://… or https://…",
+    parse: httpAddress,
+    /** Not said. */
+    default: () => "",
+  } satisfies Setting<string>,
+  apiKey: {
+    key: "api_key",
+    about: "the server's own admin key, and the key that commands use",
+    expected: `a key of ${MIN_KEY} characters or more`,
+    parse: (value: unknown) => (typeof value === "string" && value.length >= MIN_KEY ? value : null),
+    /** Not said: `.ork/admin.key`. */
+    default: () => "",
+  } satisfies Setting<string>,
+  retentionDays: {
+    key: "retention_days",
+    about: "days that a server keeps ended runs; 0 keeps them for ever",
+    expected: "a whole number from 0 to 36500",
+    parse: count(0, 36_500),
+    default: () => 0,
+  } satisfies Setting<number>,
+  retentionRuns: {
+    key: "retention_runs",
+    about: "ended runs that a server keeps of each workflow; 0 keeps all",
+    expected: "a whole number from 0 to 100000000",
+    parse: count(0, 100_000_000),
+    default: () => 0,
+  } satisfies Setting<number>,
+  log: {
+    key: "log",
+    about: "what a server tells in its log",
+    expected: "debug, info, warn, error or silent",
+    parse: oneOf("debug", "info", "warn", "error", "silent"),
+    default: () => "info",
+  } satisfies Setting<string>,
 } as const
 
 type Name = keyof typeof SETTINGS
@@ -137,7 +199,8 @@ export const resolveConfig = (sources: Sources): Resolved => {
     const found = given(name, sources)
     const value = found === null ? null : setting.parse(found.value)
     if (found !== null && value === null) {
-      problems.push(`${found.from}: ${withoutPassword(JSON.stringify(found.value))} is not ${setting.expected}`)
+      const shown = name === "apiKey" ? "what is given" : withoutPassword(JSON.stringify(found.value))
+      problems.push(`${found.from}: ${shown} is not ${setting.expected}`)
     }
     config[name] = value ?? setting.default(sources.machine, String(config["dataDir"] ?? ""))
   }

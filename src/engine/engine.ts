@@ -57,7 +57,7 @@ export class Engine {
       options,
       emit,
       () => this.#attempts.stopAll("lost"),
-      () => this.#look(),
+      () => this.look(),
     )
     const own = options.privateRun === null ? null : { id: options.privateRun, private: true }
     this.#lanes =
@@ -69,21 +69,25 @@ export class Engine {
   async start(): Promise<void> {
     for (const executor of this.#options.executors.values()) await executor.start?.()
     await this.#holder.start()
-    this.#options.store.onWake(() => this.#look())
+    this.#options.store.onWake(() => this.look())
     this.#state = "running"
     this.#wake()
   }
 
-  /** Takes nothing more, stops what runs (it is tried again elsewhere), commits what is left and gives up its place. */
-  async stop(): Promise<void> {
+  /**
+   * Takes nothing more, stops what still runs after `patienceMs` (it is tried again elsewhere), commits what is left and gives up
+   * its place.
+   */
+  async stop({ patienceMs = 0 }: { patienceMs?: number } = {}): Promise<void> {
     if (this.#state !== "running") return
     this.#state = "draining"
-    this.#attempts.stopAll("shutdown")
-    this.#wake()
+    const stopAll = (): void => this.#attempts.stopAll("shutdown")
+    const cancelPatience = patienceMs > 0 ? this.#options.clock.after(patienceMs, stopAll) : stopAll()
     await new Promise<void>((resolve) => {
       this.#idle.push(resolve)
       this.#wake()
     })
+    cancelPatience?.()
     this.#state = "stopped"
     this.#cancelSoon?.()
     this.#cancelDue?.()
@@ -168,7 +172,7 @@ export class Engine {
   }
 
   /** Others may have made work for us, or ended runs that somebody awaits here. */
-  #look(): void {
+  look(): void {
     this.#events.recheck()
     this.#wake()
   }
@@ -181,6 +185,8 @@ export class Engine {
     this.#cancelSoon = null
     const changes = this.#inbox.take()
     const draining = this.#state === "draining"
+    const { clock, observer } = this.#options
+    const begun = clock.now()
     try {
       const advanced = await this.#options.store.advance({
         holder: this.#holder.id,
@@ -189,6 +195,7 @@ export class Engine {
         gate: { lanes: this.#lanes.gate, limit: draining ? 0 : GATE_LIMIT - this.#judging.size },
       })
       this.#failures = 0
+      observer?.turn?.({ changes: changes.length, claims: advanced.claims.length, ms: clock.now() - begun })
       this.#apply(advanced)
       if (advanced.more || this.#inbox.urgent) this.#wanted = true
     } catch (error) {
@@ -204,7 +211,11 @@ export class Engine {
   #apply(advanced: Advanced): void {
     for (const { attemptId } of advanced.refused) this.#attempts.lose(attemptId)
     this.#events.emit(advanced.events)
-    for (const claim of advanced.claims) void this.#launch(claim)
+    for (const claim of advanced.claims) {
+      // Taken in the very moment that the engine was told to stop.
+      if (this.#state === "draining") this.#receive({ row: claim.row, attemptId: claim.attemptId, kind: "release" })
+      else void this.#launch(claim)
+    }
     for (const claim of advanced.gates) void this.#judge(claim)
     for (const { runSeq, reason } of advanced.cancelling) this.#attempts.cancelRun(runSeq, reason)
     for (const { runId } of advanced.closed) void this.#tidy(runId)

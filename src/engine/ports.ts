@@ -3,11 +3,12 @@
 import type { Clock, Random } from "../core/ports.ts"
 import type { Json } from "../core/json.ts"
 import type { RunId } from "../core/ids.ts"
-import type { Template } from "../core/workflow.ts"
+import type { AttemptResult } from "../core/change.ts"
+import type { Node, Template } from "../core/workflow.ts"
 import type { Scope } from "../core/expressions.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import type { Store } from "../store/store.ts"
+import type { Claim, Store } from "../store/store.ts"
 
 /** Evaluates expressions in bounded time: at once where that is safe, else elsewhere. */
 export interface Evaluator {
@@ -20,6 +21,15 @@ export interface Logger {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
   error(fields: object, message: string): void
+}
+
+/** Watches the engine at work, for figures and traces. Must be quick, and must not throw. */
+export interface Observer {
+  /** One batch was committed. */
+  turn?(batch: { changes: number; claims: number; ms: number }): void
+  /** Variables that an attempt gets beside its own. */
+  environment?(claim: Claim): { [name: string]: string }
+  ended?(claim: Claim, node: Node, result: AttemptResult): void
 }
 
 export interface EngineOptions {
@@ -43,4 +53,5 @@ export interface EngineOptions {
   dataDir: string
   /** The value of a secret, or null. */
   secret(name: string): string | null
+  observer?: Observer
 }

@@ -2,8 +2,7 @@
 // else having fired it, and each with a key that is kept: one run per tick, whatever restarts.
 
 import { scheduleKey } from "./deploy.ts"
-import type { Logger } from "./ports.ts"
-import { evaluate, render } from "../core/expressions.ts"
+import type { Evaluator, Logger } from "./ports.ts"
 import { newRunId, type RunId } from "../core/ids.ts"
 import type { JsonObject } from "../core/json.ts"
 import { bindParams } from "../core/params.ts"
@@ -19,7 +18,8 @@ const RETRY_MS = 1000
 const MIN_SLEEP_MS = 5
 
 export interface SchedulerOptions {
-  store: Store & Catalog
+  store: Pick<Store, "compiled" | "onWake"> & Catalog
+  evaluator: Pick<Evaluator, "render">
   clock: Clock
   random: Random
   log: Logger
@@ -92,8 +92,9 @@ export class Scheduler {
 
   async #ticksOf(schedule: ScheduleRow): Promise<Tick[]> {
     const { store, clock } = this.#options
-    const now = clock.now()
     const { spec, nextAt } = schedule
+    // The store says that it is due, by its own clock: a clock here that is behind must not pass the tick over.
+    const now = Math.max(clock.now(), Date.parse(nextAt!))
     const key = scheduleKey(schedule.workflow, schedule.position)
     const due = dueFirings(spec, key, Date.parse(nextAt!), now)
     const next = nextFiring(spec, key, now)
@@ -101,13 +102,17 @@ export class Scheduler {
     const workflow = await store.compiled(schedule.versionId)
     const firings = await this.#overlapping(schedule, due)
     if (firings.length === 0) return [{ scheduleId: schedule.id, expected: nextAt!, tick: nextAt!, nextAt: after, run: null }]
-    return firings.map(({ firing, makes }, i) => ({
-      scheduleId: schedule.id,
-      expected: i === 0 ? nextAt! : iso(firing.at),
-      tick: iso(firing.tick),
-      nextAt: i + 1 < firings.length ? iso(firings[i + 1]!.firing.at) : after,
-      run: makes ? this.#run(schedule, workflow, firing) : null,
-    }))
+    const ticks: Tick[] = []
+    for (const [i, { firing, makes }] of firings.entries()) {
+      ticks.push({
+        scheduleId: schedule.id,
+        expected: i === 0 ? nextAt! : iso(firing.at),
+        tick: iso(firing.tick),
+        nextAt: i + 1 < firings.length ? iso(firings[i + 1]!.firing.at) : after,
+        run: makes ? await this.#run(schedule, workflow, firing) : null,
+      })
+    }
+    return ticks
   }
 
   /** What becomes of each firing while an earlier run of the schedule is active. */
@@ -120,9 +125,9 @@ export class Scheduler {
     return due.map((firing, i) => ({ firing, makes: i === due.length - 1 }))
   }
 
-  #run(schedule: ScheduleRow, workflow: CompiledWorkflow, { tick }: Firing): NewRun | null {
-    const { clock, random, log } = this.#options
-    const params = scheduledParams(workflow, schedule.spec, new Date(tick))
+  async #run(schedule: ScheduleRow, workflow: CompiledWorkflow, { tick }: Firing): Promise<NewRun | null> {
+    const { evaluator, clock, random, log } = this.#options
+    const params = await scheduledParams(evaluator, workflow, schedule.spec, new Date(tick))
     if ("problem" in params) {
       log.error(
         { workflow: schedule.workflow, problem: params.problem },
@@ -149,12 +154,13 @@ export class Scheduler {
 }
 
 /** The params of a tick: the schedule's own, whose expressions know the tick, over the workflow's defaults. */
-export const scheduledParams = (
+export const scheduledParams = async (
+  evaluator: Pick<Evaluator, "render">,
   workflow: CompiledWorkflow,
   spec: Pick<ScheduleSpec, "params" | "timezone">,
   tick: Date,
   trigger = "schedule",
-): { values: JsonObject } | { problem: string } => {
+): Promise<{ values: JsonObject } | { problem: string }> => {
   const run = {
     id: "",
     workflow: workflow.name,
@@ -163,8 +169,8 @@ export const scheduledParams = (
     trigger,
   }
   try {
-    const given = spec.params === undefined ? {} : (render(spec.params, { params: {}, tasks: {}, run }, evaluate) as JsonObject)
-    const bound = bindParams(workflow, { values: given })
+    const given = spec.params === undefined ? {} : await evaluator.render(spec.params, { params: {}, tasks: {}, run })
+    const bound = bindParams(workflow, { values: given as JsonObject })
     return bound.ok
       ? { values: bound.params }
       : { problem: bound.problems.map(({ path, message }) => `${path} ${message}`).join("; ") }
