@@ -5,6 +5,7 @@ import { attemptShapes, type TaskShape, taskShape } from "../protocol/shapes.ts"
 import type { AttemptRow, RunRow, TaskRow } from "../store/store.ts"
 import { invalidField, notFound } from "./errors.ts"
 import type { Api } from "./ports.ts"
+import { taskInput } from "./task-input.ts"
 
 export interface Instance {
   index?: number | undefined
@@ -45,8 +46,14 @@ const unknownTask = async (api: Api, run: RunRow, name: string, path?: string): 
 export const pastAttempts = async (api: Api, task: TaskRow): Promise<AttemptRow[]> =>
   task.attempt > 1 || (task.attempt === 1 && task.status === "pending") ? await api.store.listAttempts(task.row) : []
 
-export const shownTask = async (api: Api, run: RunRow, task: TaskRow): Promise<TaskShape> => {
+/** In a list: without its input, which would have to be put together from other tasks. */
+export const listedTask = async (api: Api, run: RunRow, task: TaskRow): Promise<TaskShape> => {
   const workflow = await api.store.compiled(run.versionId)
   const attempts = attemptShapes(task, await pastAttempts(api, task))
   return taskShape(task, workflow.nodes[task.node]!, { input: null, attempts })
+}
+
+export const shownTask = async (api: Api, run: RunRow, task: TaskRow): Promise<TaskShape> => {
+  const input = await taskInput(api, run, task, await api.store.compiled(run.versionId))
+  return { ...(await listedTask(api, run, task)), input }
 }

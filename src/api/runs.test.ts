@@ -22,6 +22,22 @@ test("a run is triggered, seen, and its tasks listed with their attempts", async
   expect(one.body).toMatchObject({ name: "b", output: { task: "b" }, index: null })
 })
 
+test("a task shows the input that it was given: item, upstream outputs, its own input over them", async () => {
+  await using api = await setup()
+  const each = {
+    depends_on: ["a"],
+    foreach: ["x", "y"],
+    command: "true",
+    input: { upper: "${{ item }}-${{ params.n }}", from: "${{ tasks.a.output.task }}" },
+  }
+  await api.deploy("etl", { a: "true", each, never: { command: "true", if: "false" } }, { params: { n: 7 } })
+  const id = await api.ran("etl")
+  const input = async (task: string) => (await api.call("GET", `/runs/${id}/tasks/${task}`)).body["input"]
+  expect(await input("each?index=1")).toEqual({ item: "y", a: { task: "a" }, upper: "y-7", from: "a" })
+  expect(await input("a")).toEqual({})
+  expect(await input("never")).toBeNull()
+})
+
 test("the lines of seed 003 work as printed: list form, X-API-Key, /run without a body", async () => {
   await using api = await setup()
   const definition = {

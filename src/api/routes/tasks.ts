@@ -4,7 +4,7 @@ import { markBody, instanceQuery, run, task, taskList, taskParams, taskQuery, ru
 import { strict } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/shapes.ts"
 import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
-import { findTask, shownTask } from "../find-task.ts"
+import { findTask, listedTask, shownTask } from "../find-task.ts"
 import { route } from "../route.ts"
 import { findRun } from "./runs.ts"
 
@@ -32,7 +32,7 @@ export const taskRoutes = [
       const page = pageOf(
         rows,
         limit,
-        (row) => shownTask(api, found, row),
+        (row) => listedTask(api, found, row),
         (row) => numberCursor("t", row.row),
       )
       return { status: 200, body: { ...page, items: await Promise.all(page.items) } }

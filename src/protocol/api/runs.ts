@@ -89,7 +89,7 @@ export const task = z
     retries_left: z.int(),
     queue: z.string(),
     priority,
-    input: json,
+    input: z.unknown().meta({ description: "null in lists, and before the first attempt" }),
     output: json,
     output_object: outputObject.nullable().meta({ description: "in place of `output` when that is large" }),
     available_at: at.nullable(),

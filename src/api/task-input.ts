@@ -1,0 +1,74 @@
+// The input that a task was given, made again from what it was made of: item, upstream outputs by name, its own `input`, later
+// wins. Nothing is kept of it. An expression that may take long is not evaluated here: then `input` lacks the task's own part.
+
+import type { Output } from "../core/change.ts"
+import { evaluate, expressionsOf, ExpressionError, isBounded, render, type Scope } from "../core/expressions.ts"
+import type { Json, JsonObject } from "../core/json.ts"
+import type { CompiledWorkflow, Node } from "../core/workflow.ts"
+import type { RunRow, TaskRow } from "../store/store.ts"
+import type { Api } from "./ports.ts"
+
+/** Larger outputs are named, not shown. */
+const MAX_SHOWN = 256 * 1024
+
+/** null: the task has not been started. */
+export const taskInput = async (api: Api, run: RunRow, task: TaskRow, workflow: CompiledWorkflow): Promise<Json> => {
+  if (task.attempt === 0) return null
+  const node = workflow.nodes[task.node]!
+  const tasks = await upstreamTasks(api, task, node, workflow)
+  const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: task.item }
+  for (const index of node.upstream) {
+    const { name } = workflow.nodes[index]!
+    input[name] = tasks[name]?.output ?? null
+  }
+  return { ...input, ...ownInput(run, task, node, tasks) }
+}
+
+const upstreamTasks = async (api: Api, task: TaskRow, node: Node, workflow: CompiledWorkflow): Promise<Scope["tasks"]> => {
+  // The upstream tasks of an instance lie beside its fan-out, not beside itself.
+  const path = node.fan === undefined ? task.path : task.path.slice(0, Math.max(0, task.path.lastIndexOf(".")))
+  const names = [...new Set([...node.upstream, ...node.needs])].map((index) => workflow.nodes[index]!.name)
+  const found = await Promise.all(
+    names.map(async (name) => {
+      const row = await api.store.getTask({ runId: task.runId, name, path })
+      return [name, { status: row?.status ?? "pending", output: await shown(api, row?.output ?? null) }] as const
+    }),
+  )
+  return Object.fromEntries(found)
+}
+
+const shown = async (api: Api, output: Output | null): Promise<Json> => {
+  if (output === null) return null
+  if ("inline" in output) return output.inline
+  const bytes = output.bytes > MAX_SHOWN ? null : await api.objects.get(output.key)
+  if (bytes === null) return { output_object: { key: output.key, bytes: output.bytes } }
+  return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+}
+
+const ownInput = (run: RunRow, task: TaskRow, node: Node, tasks: Scope["tasks"]): JsonObject => {
+  if (node.input === undefined || !expressionsOf(node.input).every(isBounded)) return {}
+  const logicalDate = run.logicalDate ?? run.createdAt
+  const scope: Scope = {
+    params: run.params,
+    tasks,
+    run: {
+      id: run.id,
+      workflow: run.workflow,
+      logical_date: logicalDate,
+      date: logicalDate.slice(0, 10),
+      trigger: run.trigger,
+      status: run.status,
+      error: run.error,
+    },
+  }
+  if (node.fan !== undefined) {
+    scope.index = Number(task.path.slice(task.path.lastIndexOf(".") + 1))
+    if (node.fan.foreach !== undefined) scope.item = task.item
+  }
+  try {
+    return render(node.input, scope, evaluate) as JsonObject
+  } catch (error) {
+    if (error instanceof ExpressionError) return {}
+    throw error
+  }
+}
