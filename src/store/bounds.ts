@@ -10,3 +10,5 @@ export const MAX_CANDIDATES = 1000
 export const MAX_GROUPS = 64
 /** Runs on which `pastDurations` is based. */
 export const PAST_RUNS = 5
+/** Batches of events that one read looks at. */
+export const MAX_BATCHES = 500

@@ -14,6 +14,7 @@
 
 import type { Change, Fence, Output, Usage } from "../core/change.ts"
 import type { AttemptId, HolderId, RunId } from "../core/ids.ts"
+import type { JobStatus } from "../core/jobs.ts"
 import type { Json, JsonObject } from "../core/json.ts"
 import type { NodeState, RetryReset } from "../core/retry-plan.ts"
 import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "../core/status.ts"
@@ -121,11 +122,13 @@ export interface StoredVersion {
   outcome: "new" | "new_version" | "same" | "exists"
 }
 
+export const TRIGGERS = ["manual", "schedule", "webhook", "backfill", "workflow"] as const
+
 export interface NewRun {
   id: RunId
   workflowId: number
   versionId: number
-  trigger: "manual" | "schedule" | "webhook" | "backfill" | "workflow"
+  trigger: (typeof TRIGGERS)[number]
   params: JsonObject
   /** null: the workflow's. */
   priority: number | null
@@ -207,6 +210,8 @@ export interface Claim {
     createdAt: string
     private: boolean
     workingDir: string | null
+    /** The zone that its days are counted in; null: UTC. */
+    timezone: string | null
     cancelling: CancelReason | null
     /** For hooks. */
     status: RunStatus
@@ -217,17 +222,19 @@ export interface Claim {
 /** `task`: can be claimed for work, and is listed. `fan`: stands for its instances. `group`: for its inner tasks. */
 export type RowKind = "task" | "fan" | "group"
 
-export interface StoreEvent {
-  type: "run" | "task"
+export type StoreEvent = EventFields &
+  ({ type: "run" | "task"; jobId?: string; status: RunStatus | TaskStatus } | { type: "job"; jobId: string; status: JobStatus })
+
+interface EventFields {
+  /** Empty for jobs. */
   runId: RunId
   task?: string
   path?: string
   attempt?: number
-  status: RunStatus | TaskStatus
   /** ISO instant. */
   at: string
   error?: string
-  /** Set for a pending task that waits for its retry. */
+  /** Set for a pending task, or a job, that waits for its retry. */
   availableAt?: string
   /** Set for a fan whose instances were made: how many there are in all. The path is the fan's own. */
   total?: number

@@ -26,7 +26,7 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
     let run = runs.get(row.runSeq)
     if (run === undefined) {
       const fact = tx.facts.get(row.runSeq)
-      const { workflow, params, trigger, priority, logicalDate, createdAt, workingDir } = fact
+      const { workflow, params, trigger, priority, logicalDate, createdAt, workingDir, timezone } = fact
       const { status, cancelling, error } = row.run
       run = {
         workflow,
@@ -37,6 +37,7 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
         createdAt,
         private: fact.private,
         workingDir,
+        timezone,
         status,
         cancelling,
         error,

@@ -63,7 +63,8 @@ const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"
 /** The candidates that may go; the others are parked. The gate is under no limit. */
 const admitted = (tx: Tx, candidates: Candidate[], work: boolean): Candidate[] => {
   if (candidates.every(({ paused, limits }) => !paused && (!work || limits.length === 0))) return candidates
-  const judged = candidates.map(({ row, paused, limits }) => ({ row, paused, limits: work ? limits : [] }))
+  const under = ({ paused, limits }: Candidate): readonly number[] => (work ? (paused ? tx.limits.shared(limits) : limits) : [])
+  const judged = candidates.map((candidate) => ({ row: candidate.row, paused: candidate.paused, limits: under(candidate) }))
   const admission = admit(judged, tx.limits.states(new Set(judged.flatMap(({ limits }) => limits))))
   for (const { row, limit } of admission.park) tx.db.run(PARK, limit, row)
   for (const [id, slots] of admission.used) tx.limits.use(id, slots)

@@ -47,14 +47,19 @@ const close = (tx: Tx, seq: number): Advanced["closed"][number] => {
   return { runSeq: seq, runId: fact.id, status: status satisfies RunStatus }
 }
 
+/** One that queues behind its schedule is passed over while an earlier run of that schedule has not ended. */
 const OLDEST_PENDING = `
-SELECT seq FROM runs INDEXED BY runs_active
-WHERE workflow_id = ? AND status = 'pending' AND finished_at IS NULL AND cancelling IS NULL ORDER BY seq LIMIT 1`
+SELECT seq FROM runs r INDEXED BY runs_active
+WHERE workflow_id = ? AND status = 'pending' AND finished_at IS NULL AND cancelling IS NULL
+  AND (queue_behind = 0 OR NOT EXISTS (
+    SELECT 1 FROM runs e INDEXED BY runs_of_schedule
+    WHERE e.schedule_id = r.schedule_id AND e.finished_at IS NULL AND e.seq < r.seq))
+ORDER BY seq LIMIT 1`
 
 const COUNT_RUNNING = `
 SELECT count(*) FROM runs INDEXED BY runs_active WHERE workflow_id = ? AND status = 'running' AND finished_at IS NULL`
 
-/** Starts the oldest waiting runs of a workflow while `max_active_runs` allows it. */
+/** Starts the oldest waiting runs of a workflow while `max_active_runs` and their schedules allow it. */
 export const activate = (tx: Tx, workflowId: number): void => {
   let running: number | null = null
   for (;;) {

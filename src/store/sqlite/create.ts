@@ -1,15 +1,17 @@
-// New runs. Each is inserted pending and started at once, unless its workflow has `max_active_runs` of them already.
+// New runs. Each is inserted pending and started at once, unless its workflow has `max_active_runs` of them already or it waits
+// for an earlier run of its schedule.
 
 import { runPriority } from "../../core/rows.ts"
 import type { NewRun, RunRow } from "../store.ts"
 import { activate, startRun } from "./close.ts"
+import { tellRun } from "./events.ts"
 import { readRun } from "./run-reads.ts"
 import type { Tx } from "./tx.ts"
 
 const INSERT = `
 INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,
-  working_dir, created_at)
-VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)
+  working_dir, created_at, schedule_id, queue_behind, timezone)
+VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING seq`
 
@@ -19,14 +21,18 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
   const made = runs.map((run) => insertRun(tx, run))
   const waiting = new Set<number>()
   for (const [i, { seq, created }] of made.entries()) {
-    const { versionId, workflowId } = runs[i]!
+    const { versionId, workflowId, waitForSchedule } = runs[i]!
     if (!created) continue
-    if (tx.versions.get(versionId).maxActiveRuns === undefined) startRun(tx, seq)
+    if (tx.versions.get(versionId).maxActiveRuns === undefined && waitForSchedule !== true) startRun(tx, seq)
     else waiting.add(workflowId)
   }
   for (const workflowId of waiting) activate(tx, workflowId)
   tx.wakeOthers = true
-  return made.map(({ seq, created }) => ({ run: readRun(tx, seq)!, created }))
+  return made.map(({ seq, created }) => {
+    const run = readRun(tx, seq)!
+    if (created && run.status === "pending") tellRun(tx, run.id, "pending", null)
+    return { run, created }
+  })
 }
 
 const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
@@ -44,6 +50,9 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
     run.private ? 1 : 0,
     run.workingDir,
     tx.at,
+    run.scheduleId ?? null,
+    run.waitForSchedule === true ? 1 : 0,
+    run.timezone ?? null,
   )
   if (inserted !== undefined) return { seq: inserted[0], created: true }
   return { seq: tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)![0], created: false }

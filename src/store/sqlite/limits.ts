@@ -5,7 +5,7 @@ import type { LimitState } from "../../core/admit.ts"
 import type { Limit } from "../../core/rows.ts"
 import type { Database } from "./database.ts"
 
-const READ = "SELECT cap, used FROM limits WHERE id = ?"
+const READ = "SELECT cap, used, key GLOB '[rt]:*' FROM limits WHERE id = ?"
 
 const PUT = `
 INSERT INTO limits (key, cap) VALUES (?, ?)
@@ -20,23 +20,33 @@ UPDATE tasks SET parked = NULL WHERE id IN (
   SELECT id FROM tasks WHERE parked = ? ORDER BY priority DESC, run_seq, id LIMIT ?
 ) RETURNING run_seq`
 
+interface KnownLimit extends LimitState {
+  /** Rows of several runs are under it; `r:` and `t:` are a run's own. */
+  shared: boolean
+}
+
 export class LimitBook {
   readonly #db: Database
-  readonly #states = new Map<number, LimitState>()
+  readonly #states = new Map<number, KnownLimit>()
   readonly #dirty = new Set<number>()
 
   constructor(db: Database) {
     this.#db = db
   }
 
-  state(id: number): LimitState {
+  state(id: number): KnownLimit {
     let state = this.#states.get(id)
     if (state === undefined) {
-      const [cap, used] = this.#db.get<[number, number]>(READ, id)!
-      state = { cap, used }
+      const [cap, used, own] = this.#db.get<[number, number, number]>(READ, id)!
+      state = { cap, used, shared: own === 0 }
       this.#states.set(id, state)
     }
     return state
+  }
+
+  /** Those whose room other runs could use when this one is paused or cancelled. */
+  shared(ids: readonly number[]): readonly number[] {
+    return ids.length === 0 ? ids : ids.filter((id) => this.state(id).shared)
   }
 
   states(ids: Iterable<number>): Map<number, LimitState> {

@@ -20,14 +20,28 @@ export interface RunFact {
   createdAt: string
   private: boolean
   workingDir: string | null
+  timezone: string | null
 }
 
 const READ = `
 SELECT r.id, w.name, r.workflow_id, r.version_id, r."trigger", r.params, r.priority, r.logical_date, r.created_at, r.private,
-  r.working_dir
+  r.working_dir, r.timezone
 FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ?`
 
-type Columns = [RunId, string, number, number, string, string, number, string | null, string, number, string | null]
+type Columns = [
+  RunId,
+  string,
+  number,
+  number,
+  string,
+  string,
+  number,
+  string | null,
+  string,
+  number,
+  string | null,
+  string | null,
+]
 
 export class RunFacts {
   readonly #db: Database
@@ -42,8 +56,20 @@ export class RunFacts {
     if (known !== undefined) return known
     const found = this.#db.get<Columns>(READ, seq)
     if (found === undefined) throw new NotFound(`there is no run ${seq} in ${this.#db.where}`)
-    const [id, workflow, workflowId, versionId, trigger, params, priority, logicalDate, createdAt, isPrivate, workingDir] =
-      found
+    const [
+      id,
+      workflow,
+      workflowId,
+      versionId,
+      trigger,
+      params,
+      priority,
+      logicalDate,
+      createdAt,
+      isPrivate,
+      workingDir,
+      timezone,
+    ] = found
     const fact: RunFact = {
       seq,
       id,
@@ -57,6 +83,7 @@ export class RunFacts {
       createdAt,
       private: isPrivate === 1,
       workingDir,
+      timezone,
     }
     if (this.#cache.size >= KEPT) this.#cache.delete(this.#cache.keys().next().value!)
     this.#cache.set(seq, fact)

@@ -1,3 +1,12 @@
+CREATE TABLE api_keys (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  scopes TEXT NOT NULL,
+  hash TEXT NOT NULL UNIQUE,
+  created_at TEXT NOT NULL,
+  last_used_at TEXT
+) STRICT;
+
 CREATE TABLE attempts (
   task_id INTEGER NOT NULL,
   attempt INTEGER NOT NULL,
@@ -14,6 +23,15 @@ CREATE TABLE attempts (
   PRIMARY KEY (task_id, attempt)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE audit (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  at TEXT NOT NULL,
+  key_id TEXT,
+  action TEXT NOT NULL,
+  target TEXT NOT NULL,
+  details TEXT
+) STRICT;
+
 CREATE TABLE cache (
   workflow_id INTEGER NOT NULL,
   task TEXT NOT NULL,
@@ -24,6 +42,14 @@ CREATE TABLE cache (
   expires_at TEXT,
   PRIMARY KEY (workflow_id, task, key)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+  batch INTEGER PRIMARY KEY,
+  at TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  runs TEXT NOT NULL,
+  events TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE holders (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -71,11 +97,13 @@ CREATE TABLE runs (
   started_at TEXT,
   finished_at TEXT,
   timeout_at TEXT,
-  error TEXT,
+  error TEXT, schedule_id INTEGER, queue_behind INTEGER NOT NULL DEFAULT 0, timezone TEXT,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 
 CREATE INDEX runs_active ON runs (workflow_id, status) WHERE finished_at IS NULL;
+
+CREATE INDEX runs_by_kind ON runs ("trigger", status, created_at, id);
 
 CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL;
 
@@ -87,9 +115,27 @@ CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 
 CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
 
+CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NOT NULL AND finished_at IS NULL;
+
 CREATE INDEX runs_of_workflow ON runs (workflow_id, created_at, id);
 
+CREATE INDEX runs_of_workflow_by_kind ON runs (workflow_id, "trigger", status, created_at, id);
+
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
+
+CREATE TABLE schedules (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  workflow_id INTEGER NOT NULL,
+  version_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  spec TEXT NOT NULL,
+  active INTEGER NOT NULL,
+  next_at TEXT,
+  last_tick_at TEXT,
+  UNIQUE (workflow_id, position)
+) STRICT;
+
+CREATE INDEX schedules_due ON schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
 
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,
@@ -156,6 +202,14 @@ CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq)
 
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
 
+CREATE TABLE ticks (
+  workflow_id INTEGER NOT NULL,
+  schedule TEXT NOT NULL,
+  tick_at TEXT NOT NULL,
+  run_id TEXT,
+  PRIMARY KEY (workflow_id, schedule, tick_at)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE versions (
   id INTEGER PRIMARY KEY,
   workflow_id INTEGER NOT NULL,
@@ -174,4 +228,4 @@ CREATE TABLE workflows (
   deployed_version INTEGER,
   paused INTEGER NOT NULL DEFAULT 0,
   created_at TEXT NOT NULL
-) STRICT;
+, tags TEXT NOT NULL DEFAULT '[]', updated_at TEXT) STRICT;

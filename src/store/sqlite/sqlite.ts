@@ -3,19 +3,25 @@
 
 import { iso } from "../../core/ports.ts"
 import type { Clock, Random } from "../../core/ports.ts"
+import type { Catalog } from "../catalog.ts"
+import type { EventLog } from "../event-log.ts"
+import type { KeyStore } from "../key-store.ts"
 import type { HolderRow, Store } from "../store.ts"
 import { advance, type Turns } from "./advance.ts"
+import { catalog } from "./catalog.ts"
 import { requestCancel, setPaused } from "./control.ts"
 import { createRuns } from "./create.ts"
 import { Database } from "./database.ts"
+import { eventLog, logEvents } from "./event-log.ts"
 import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
+import { keyStore } from "./keys.ts"
 import { migrate } from "./migrations.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
 import { RunFacts } from "./run-facts.ts"
 import { getRun, listRuns } from "./run-reads.ts"
 import { getCached, getTask, instanceOutputs, listAttempts, listNodes, listTasks, pastDurations } from "./task-reads.ts"
-import { newTx, type Session, type Tx } from "./tx.ts"
+import { type Access, newTx, type Session, type Tx } from "./tx.ts"
 import { Versions } from "./versions.ts"
 import { boundWal } from "./wal.ts"
 import { openWake } from "./wake.ts"
@@ -33,7 +39,7 @@ export interface SqliteOptions {
   schedule?: (flush: () => void) => void
 }
 
-export interface SqliteStore extends Store {
+export interface SqliteStore extends Store, Catalog, EventLog, KeyStore {
   /** Transactions committed so far. */
   readonly commits: number
 }
@@ -64,12 +70,17 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
       const tx = newTx(session)
       const value = work(tx)
       tx.limits.save()
+      logEvents(tx)
       wakeOthers ||= tx.wakeOthers
       return value
     })
   const read = <T>(work: (session: Session) => T): Promise<T> => whileBusy(db, () => work(session))
 
+  const access: Access = { read, write }
   return {
+    ...catalog(access),
+    ...eventLog(access),
+    ...keyStore(access),
     kind: "sqlite",
     leases: false,
     get commits() {

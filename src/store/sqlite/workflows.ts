@@ -1,31 +1,72 @@
 // Workflows and their versions. A version is known by the hash of what was compiled; the same again changes nothing.
 
-import type { CompiledWorkflow } from "../../core/workflow.ts"
-import type { StoredVersion } from "../store.ts"
+import type { NewVersion, StoredVersion } from "../store.ts"
+import { putSchedules, removeSchedules, restSchedules, resumeSchedules } from "./schedules.ts"
 import type { Tx } from "./tx.ts"
 
-const PUT_WORKFLOW = "INSERT INTO workflows (name, created_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+const PUT_WORKFLOW = "INSERT INTO workflows (name, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT (name) DO NOTHING"
 
-const WORKFLOW = "SELECT id FROM workflows WHERE name = ?"
+const WORKFLOW = "SELECT id, deployed_version, paused FROM workflows WHERE name = ?"
 
 const VERSION = "SELECT id, version FROM versions WHERE workflow_id = ? AND hash = ?"
+
+const VERSION_NUMBER = "SELECT version FROM versions WHERE id = ?"
 
 const PUT_VERSION = `
 INSERT INTO versions (workflow_id, version, hash, source, compiled, created_at)
 SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5 FROM versions WHERE workflow_id = ?1
 RETURNING id, version`
 
-const DEPLOY = "UPDATE workflows SET deployed_version = ? WHERE id = ?"
+const DEPLOY = `
+UPDATE workflows SET deployed_version = ?1, tags = ?2, updated_at = iif(deployed_version IS ?1, updated_at, ?3) WHERE id = ?4`
 
-export const putWorkflow = (
-  tx: Tx,
-  { compiled, hash, source, deploy }: { compiled: CompiledWorkflow; hash: string; source: string; deploy: boolean },
-): StoredVersion => {
+export const putWorkflow = (tx: Tx, input: NewVersion): StoredVersion => {
+  const { compiled, hash, source, deploy } = input
   const fresh = tx.db.run(PUT_WORKFLOW, compiled.name, tx.at) === 1
-  const [workflowId] = tx.db.get<[number]>(WORKFLOW, compiled.name)!
+  const [workflowId, deployed, paused] = tx.db.get<[number, number | null, number]>(WORKFLOW, compiled.name)!
+  if (deploy && input.ifNew === true && deployed !== null) {
+    const [version] = tx.db.get<[number]>(VERSION_NUMBER, deployed)!
+    return { workflowId, versionId: deployed, version, outcome: "exists" }
+  }
   const known = tx.db.get<[number, number]>(VERSION, workflowId, hash)
   const [versionId, version] =
     known ?? tx.db.get<[number, number]>(PUT_VERSION, workflowId, hash, source, JSON.stringify(compiled), tx.at)!
-  if (deploy) tx.db.run(DEPLOY, versionId, workflowId)
-  return { workflowId, versionId, version, outcome: fresh ? "new" : known === undefined ? "new_version" : "same" }
+  if (deploy) {
+    tx.db.run(DEPLOY, versionId, JSON.stringify(compiled.tags), tx.at, workflowId)
+    putSchedules(tx, { workflowId, versionId, active: paused === 0, specs: compiled.schedules, nextAt: input.nextAt ?? [] })
+    tx.wakeOthers = true
+  }
+  const first = fresh || (deploy && deployed === null)
+  return { workflowId, versionId, version, outcome: first ? "new" : known === undefined ? "new_version" : "same" }
+}
+
+const UNDEPLOY = "UPDATE workflows SET deployed_version = NULL, paused = 0, updated_at = ? WHERE id = ?"
+
+export const removeWorkflow = (tx: Tx, name: string): boolean => {
+  const found = deployedOf(tx, name)
+  if (found === null) return false
+  tx.db.run(UNDEPLOY, tx.at, found)
+  removeSchedules(tx, found)
+  tx.wakeOthers = true
+  return true
+}
+
+const PAUSE = "UPDATE workflows SET paused = ? WHERE id = ?"
+
+export const setWorkflowPaused = (
+  tx: Tx,
+  { name, paused, nextAt }: { name: string; paused: boolean; nextAt: (string | null)[] },
+): boolean => {
+  const found = deployedOf(tx, name)
+  if (found === null) return false
+  tx.db.run(PAUSE, paused ? 1 : 0, found)
+  if (paused) restSchedules(tx, found)
+  else resumeSchedules(tx, found, nextAt)
+  tx.wakeOthers = true
+  return true
+}
+
+const deployedOf = (tx: Tx, name: string): number | null => {
+  const found = tx.db.get<[number, number | null]>(WORKFLOW, name)
+  return found === undefined || found[1] === null ? null : found[0]
 }
