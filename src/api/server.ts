@@ -42,8 +42,9 @@ export const buildServer = (options: ServerOptions): ApiServer => {
     if (known === null) log.error({ err: error, request: requestId }, "a request failed")
     return known ?? internal(requestId)
   }
+  const logger: FastifyBaseLogger = log
   const app = Fastify({
-    loggerInstance: log as FastifyBaseLogger,
+    loggerInstance: logger,
     // One logger for all requests: a child for each costs more than the request's own work.
     childLoggerFactory: (logger) => logger,
     logController: new LogController({ disableRequestLogging: true }),

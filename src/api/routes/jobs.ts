@@ -45,10 +45,10 @@ const refusal = (refused: JobRefusal, id = ""): Error => {
 const isRefusal = (made: object): made is JobRefusal => "refused" in made
 
 /** What belongs to the job itself, or to a graph that it is not part of. */
-const NOT_OF_A_JOB = [
-  ...["queue", "priority", "retries", "max_retries", "retry", "input", "concurrency", "concurrency_key"],
-  ...["depends_on", "dependencies", "run_when", "on_failure", "if", "foreach", "parallel", "tasks", "cache", "file"],
-]
+const NOT_OF_A_JOB = (
+  "queue priority retries max_retries retry input concurrency concurrency_key " +
+  "depends_on dependencies run_when on_failure if foreach parallel tasks cache file"
+).split(" ")
 
 /**
  * The task as a compiled node would have it, with what was given as `source`. Its command runs on the workers as one of a
