@@ -53,6 +53,7 @@ export const claimTests = (open: Open): void => {
         priority: 7,
         logicalDate: "2026-01-01T00:00:00.000Z",
         workingDir: "here",
+        timezone: null,
         trigger: "webhook",
       } as const
       const run = await world.start(one, input)
@@ -67,6 +68,7 @@ export const claimTests = (open: Open): void => {
         createdAt: iso(BEGIN),
         private: false,
         workingDir: "here",
+        timezone: null,
         cancelling: null,
         status: "running",
         error: null,
