@@ -10,6 +10,7 @@ import type { Output } from "../core/change.ts"
 import { ExpressionError, type Scope, toText } from "../core/expressions.ts"
 import { taskId } from "../core/ids.ts"
 import type { Json, JsonObject } from "../core/json.ts"
+import { dayIn } from "../core/schedule.ts"
 import type { CompiledWorkflow, Node, Template } from "../core/workflow.ts"
 import type { Assignment } from "../executors/executor.ts"
 import { attemptPrefix } from "../objects/objects.ts"
@@ -205,7 +206,7 @@ const runScope = (claim: Claim): Scope["run"] => {
     id: claim.runId,
     workflow: claim.run.workflow,
     logical_date: logical,
-    date: logical.slice(0, 10),
+    date: claim.run.timezone === null ? logical.slice(0, 10) : dayIn(claim.run.timezone, new Date(logical)),
     trigger: claim.run.trigger,
     status: claim.run.status,
     error: claim.run.error,

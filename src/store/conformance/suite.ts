@@ -2,19 +2,28 @@
 // gives (see `Opened`) and by `store.leases`.
 
 import { describe } from "vitest"
+import type { Catalog } from "../catalog.ts"
+import type { EventLog } from "../event-log.ts"
+import type { KeyStore } from "../key-store.ts"
+import type { Store } from "../store.ts"
 import { attemptTests } from "./attempts.ts"
 import { cancelTests } from "./cancel.ts"
+import { catalogTests } from "./catalog.ts"
 import { claimTests } from "./claims.ts"
 import { closeTests } from "./close.ts"
+import { eventLogTests } from "./event-log.ts"
 import { fanOutTests } from "./fan-out.ts"
 import { gateTests } from "./gate.ts"
 import { holderTests } from "./holders.ts"
+import { keyTests } from "./keys.ts"
 import { limitTests } from "./limits.ts"
+import { listTests } from "./lists.ts"
 import { orderTests } from "./order.ts"
 import { propertyTests } from "./property.ts"
 import { readTests } from "./reads.ts"
 import { retryRunTests } from "./retry-run.ts"
 import { runTests } from "./runs.ts"
+import { scheduleTests } from "./schedules.ts"
 import type { Open } from "./world.ts"
 
 export const storeSuite = (name: string, open: Open): void => {
@@ -32,5 +41,16 @@ export const storeSuite = (name: string, open: Open): void => {
     holderTests(open)
     readTests(open)
     propertyTests(open)
+  })
+}
+
+/** What a server asks for beyond the loop. */
+export const serverSuite = (name: string, open: Open<Store & Catalog & EventLog & KeyStore>): void => {
+  describe(`the server's store on ${name}`, () => {
+    keyTests(open)
+    eventLogTests(open)
+    catalogTests(open)
+    scheduleTests(open)
+    listTests(open)
   })
 }

@@ -10,14 +10,14 @@ import type { AttemptState, TaskStatus } from "../../core/status.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import type { Advanced, Claim, NewRun, RunRow, Store, StoredVersion, TaskRow } from "../store.ts"
 
-export interface Opened {
-  store: Store
+export interface Opened<S extends Store = Store> {
+  store: S
   close(): Promise<void>
   /** For stores without leases: makes the judge say that this holder is dead. */
   kill?: (holder: HolderId) => void
 }
 
-export type Open = (options: { clock: Clock; random: Random }) => Promise<Opened>
+export type Open<S extends Store = Store> = (options: { clock: Clock; random: Random }) => Promise<Opened<S>>
 
 export const BEGIN = Date.parse("2026-03-01T00:00:00.000Z")
 export const LEASE_MS = 10_000
@@ -61,9 +61,9 @@ export interface TurnInput {
   gateLanes?: string[]
 }
 
-export type World = Awaited<ReturnType<typeof setup>>
+export type World<S extends Store = Store> = Awaited<ReturnType<typeof setup<S>>>
 
-export const setup = async (open: Open, seed = 1) => {
+export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
   const clock = testClock()
   const random = seededRandom(seed)
   const { store, close, kill } = await open({ clock, random })

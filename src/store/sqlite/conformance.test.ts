@@ -1,9 +1,9 @@
-import { storeSuite } from "../conformance/suite.ts"
+import { serverSuite, storeSuite } from "../conformance/suite.ts"
 import type { Open } from "../conformance/world.ts"
-import { openSqlite } from "./sqlite.ts"
+import { openSqlite, type SqliteStore } from "./sqlite.ts"
 
 const open =
-  (path: () => string): Open =>
+  (path: () => string): Open<SqliteStore> =>
   async ({ clock, random }) => {
     const dead = new Set<string>()
     const store = await openSqlite({ path: path(), clock, random, isDead: (holder) => dead.has(holder.id) })
@@ -11,7 +11,6 @@ const open =
     return { store, close: () => store.close(), kill: (holder) => void dead.add(holder) }
   }
 
-storeSuite(
-  "SQLite in memory",
-  open(() => ":memory:"),
-)
+const inMemory = open(() => ":memory:")
+storeSuite("SQLite in memory", inMemory)
+serverSuite("SQLite in memory", inMemory)
