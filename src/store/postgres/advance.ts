@@ -8,27 +8,30 @@ import type { TaskStatus } from "../../core/status.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../store.ts"
 import { plain } from "./arrays.ts"
 import { cancelPending } from "./cancel.ts"
-import { Changes, lockRuns, type Task } from "./changes.ts"
+import { Changes, type Task } from "./changes.ts"
 import { type Answer, Claims, type Taken } from "./claim.ts"
 import { type Closed, closeRuns } from "./close.ts"
 import { tellCancelled, tellClaims, tellClosed, tellSteps } from "./events.ts"
 import { fold, type Step } from "./fold.ts"
 import type { Instants } from "./instants.ts"
-import type { Held, Memory } from "./memory.ts"
+import { type Ended, type Held, type Memory, worthKnowing } from "./memory.ts"
 import { loadRuns, toClaims } from "./needs.ts"
 import { NOTIFY } from "./notify.ts"
 import { later, type Runner, statement } from "./session.ts"
-import { look, runTimers } from "./timers.ts"
+import { type Look, look, runTimers } from "./timers.ts"
 import type { Sessions, Transaction } from "./transaction.ts"
 import type { Workflows } from "./workflows.ts"
 
 const HELD = statement(
   "held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.private,
-     t.workflow_id AS "workflowId", r.version_id AS "versionId", t.node, t.path, t.kind, t.attempt, t.limits, t.status
+     t.workflow_id AS "workflowId", r.version_id AS "versionId", t.node, t.path, t.kind, t.attempt, t.limits, t.status, r.round
    FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id JOIN runs r ON r.seq = t.run_seq`,
 )
+
+/** What others do without saying so (a retry that they set, a server that died) is seen this late at most. */
+const LOOK_EVERY_MS = 25
 
 export interface LoopDeps {
   sessions: Sessions
@@ -38,6 +41,8 @@ export interface LoopDeps {
   /** Names this store among those that listen, and where they listen. */
   channel: string
   self: string
+  /** Whether others' notes arrive: if not, every turn looks for what they did. */
+  listening(): boolean
 }
 
 interface Sent {
@@ -49,6 +54,8 @@ interface Taking {
   gates: Taken[]
   claims: Taken[]
   more: boolean
+  /** The instant of the transaction, if the claim was asked. */
+  at: string | null
 }
 
 export class Loop {
@@ -57,8 +64,11 @@ export class Loop {
   readonly #work: Claims
   /** Timers or cancels that the last look saw come before the claims of the next turn. */
   #slow = true
-  /** The last turn had something for the gate, so the next one asks for it at once. */
+  /** There was something for the gate when it was last asked, or since: the next turn asks for it at once. */
   #gated = true
+  /** Others, or this store beside the loop, have changed something: look, however short ago the last look was. */
+  #stale = true
+  #lookedAt = 0
   /** When the next timer is due, on the clock of `instants.roughly`. */
   #dueAt = Number.POSITIVE_INFINITY
 
@@ -70,9 +80,29 @@ export class Loop {
 
   async advance(batch: Batch): Promise<Advanced> {
     const folded = fold(batch.changes)
-    const turn = await this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded))
-    this.#remember(turn)
-    return turn.advanced
+    try {
+      const turn = await this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded))
+      this.#remember(turn)
+      return turn.advanced
+    } catch (error) {
+      this.#stale = true
+      throw error
+    }
+  }
+
+  /** Something was committed beside the loop. */
+  stale(): void {
+    this.#stale = true
+  }
+
+  /** Whether a look would see nothing new: all changes since the last one are known here. */
+  #knows(changes: Changes): boolean {
+    const fresh = performance.now() - this.#lookedAt < LOOK_EVERY_MS
+    return fresh && !this.#stale && changes.plain && this.#deps.listening()
+  }
+
+  #due(): number | null {
+    return this.#dueAt === Number.POSITIVE_INFINITY ? null : this.#dueAt - this.#deps.instants.roughly()
   }
 
   async #turn(tx: Transaction, batch: Batch, { steps, refused }: ReturnType<typeof fold>): Promise<Turn> {
@@ -83,17 +113,25 @@ export class Loop {
     const changes = new Changes(tasks)
     const slow = this.#slow || changes.limited || instants.roughly() >= this.#dueAt
 
-    const locked = lockRuns(tx, tasks)
+    const locked = changes.lock(tx)
     let ready = slow ? await runTimers(tx, now, workflows) : 0
-    const changing = later(changes.apply(tx, now, workflows))
+    const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes))
     if (slow) await changing
     const early = slow ? null : this.#send(tx, batch, now, this.#gated)
-    const looking = later(look(tx, now, batch))
+    const skip = !slow && this.#knows(changes) && early?.claim !== null
+    if (!skip) this.#stale = false
+    const looking = skip ? null : later(look(tx, now, batch))
     await locked
     const changed = await changing
     ready += changed.ready
-    let taking: Taking = early === null ? { gates: [], claims: [], more: false } : await this.#take(tx, batch, early, now)
-    let seen = await looking
+    let taking: Taking = early === null ? NOTHING_TAKEN : await this.#take(tx, batch, early, now)
+    const done = changed.done.length > 0
+    let seen: Look =
+      looking !== null
+        ? await looking
+        : done
+          ? await look(tx, now, batch)
+          : { now: taking.at!, due: this.#due(), gates: changed.gates, cancelling: [] }
 
     const late = !slow && seen.due !== null && seen.due <= 0
     if (late) {
@@ -110,7 +148,7 @@ export class Loop {
     const forGate = seen.gates && early?.gate === null
     if (slow || late || cancelled !== null || forGate || unparked + closed.rows > 0)
       taking = await this.#takeMore(tx, batch, taking, now)
-    if (cancelled !== null || late) seen = await look(tx, now, batch)
+    if (cancelled !== null || late || closed.started.length > 0) seen = await look(tx, now, batch)
 
     const events: StoreEvent[] = []
     const told = { workflows, at: seen.now, events }
@@ -125,9 +163,10 @@ export class Loop {
     }
     tellClosed(told, closed)
     await workflows.load([...taking.gates, ...taking.claims].map((row) => row.version_id))
+    const ends = worthKnowing(changes.ends(changed.applied))
     const notified = ready > taking.gates.length + taking.claims.length ? this.#notify(tx) : null
-    const gates = later(toClaims(tx, memory, workflows, taking.gates))
-    const claims = later(toClaims(tx, memory, workflows, taking.claims))
+    const gates = later(toClaims(tx, memory, workflows, taking.gates, ends))
+    const claims = later(toClaims(tx, memory, workflows, taking.claims, ends))
     void tx.commit()
     await notified
     const taken = { gates: await gates, claims: await claims }
@@ -137,9 +176,11 @@ export class Loop {
     return {
       tasks,
       changed: changed.applied,
-      limits: new Map([...taking.claims, ...taking.gates].map((row) => [row.id, row.limits])),
+      ends,
+      rows: new Map([...taking.claims, ...taking.gates].map((row) => [row.id, row])),
+      looked: !skip,
       slow: isDue || open.length > 0,
-      gated: seen.gates || taking.gates.length > 0,
+      gated: seen.gates || taking.gates.length > 0 || (this.#gated && batch.gate.limit <= 0),
       due: seen.due,
       advanced: {
         refused: once([...refused, ...lost, ...changed.refused]),
@@ -189,7 +230,8 @@ export class Loop {
     const { holder } = batch
     const gate = sent.gate === null ? NONE : await this.#gates.finish(tx, await sent.gate, { holder, ...batch.gate }, now)
     const claim = sent.claim === null ? NONE : await this.#work.finish(tx, await sent.claim, { holder, ...batch.claim }, now)
-    return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more }
+    const at = sent.claim === null ? null : (await sent.claim)[0]!.now
+    return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more, at }
   }
 
   async #takeMore(tx: Runner, batch: Batch, taking: Taking, now: string | null): Promise<Taking> {
@@ -203,6 +245,7 @@ export class Loop {
       gates: [...taking.gates, ...next.gates],
       claims: [...taking.claims, ...next.claims],
       more: next.more,
+      at: next.at ?? taking.at,
     }
   }
 
@@ -211,11 +254,15 @@ export class Loop {
   }
 
   /** After the commit: what is held now, and what the next turn must look at first. */
-  #remember({ tasks, changed, advanced, limits, slow, gated, due }: Turn): void {
+  #remember({ tasks, changed, advanced, ends, rows, looked, slow, gated, due }: Turn): void {
     const { memory } = this.#deps
     this.#slow = slow
     this.#gated = gated
-    this.#dueAt = due === null ? Number.POSITIVE_INFINITY : this.#deps.instants.roughly() + due
+    if (looked) {
+      this.#lookedAt = performance.now()
+      this.#dueAt = due === null ? Number.POSITIVE_INFINITY : this.#deps.instants.roughly() + due
+    }
+    for (const [place, end] of ends) memory.ended.set(place, end)
     for (const { held, step } of tasks) {
       if (!changed.has(step) || step.last !== null) memory.held.delete(held.attemptId)
       else memory.held.set(held.attemptId, { ...held, started: held.started || step.start !== null })
@@ -233,7 +280,8 @@ export class Loop {
         path: claim.path,
         kind: claim.kind,
         attempt: claim.attempt,
-        limits: limits.get(claim.row) ?? null,
+        limits: rows.get(claim.row)!.limits,
+        round: rows.get(claim.row)!.round,
         gate,
         started: false,
       })
@@ -245,7 +293,9 @@ export class Loop {
 interface Turn {
   tasks: Task[]
   changed: ReadonlyMap<Step, unknown>
-  limits: ReadonlyMap<number, number[] | null>
+  ends: ReadonlyMap<string, Ended>
+  rows: ReadonlyMap<number, Taken>
+  looked: boolean
   slow: boolean
   gated: boolean
   due: number | null
@@ -254,5 +304,6 @@ interface Turn {
 
 const once = (fences: Fence[]): Fence[] => [...new Map(fences.map((fence) => [fence.attemptId, fence])).values()]
 
+const NOTHING_TAKEN: Taking = { gates: [], claims: [], more: false, at: null }
 const NONE = { taken: [], more: false }
 const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0 }

@@ -27,17 +27,16 @@ export interface Changed {
   freed: Freed
   /** Runs in which nothing is open any more. */
   done: number[]
+  /** Something became ready for the gate. */
+  gates: boolean
   /** Rows that others or this turn may claim now. */
   ready: number
 }
 
-/** In order, before anything else of those runs is touched: transactions on overlapping runs cannot wait for each other. */
+/** As the statement of ends does by itself. */
 const LOCK_RUNS = statement("lock_runs", "SELECT 1 FROM runs WHERE seq = ANY ($1::bigint[]) ORDER BY seq FOR UPDATE")
 
-export const lockRuns = (tx: Runner, tasks: readonly Task[]): Promise<unknown> =>
-  tasks.length === 0 ? Promise.resolve() : tx.run(LOCK_RUNS, [anyOf(new Set(tasks.map(({ held }) => held.runSeq)))])
-
-const NO_END: Settled = { ended: new Set(), done: [], ready: 0 }
+const NO_END: Settled = { ended: new Set(), done: [], ready: 0, gates: false }
 
 export class Changes {
   readonly #tasks: readonly Task[]
@@ -73,13 +72,28 @@ export class Changes {
     return this.#limits().length > 0 || this.#tasks.some(({ held }) => held.limits !== null && !held.gate)
   }
 
+  /** Nothing but ends and starts: what the next look would see is told by their own answers. */
+  get plain(): boolean {
+    return this.#ends.length + this.#starts.length === this.#tasks.length
+  }
+
+  /** The steps of `applied` that ended rows, with how. */
+  ends(applied: ReadonlyMap<Step, unknown>): End[] {
+    return this.#ends.filter(({ task }) => applied.has(task.step)).map(({ end }) => end)
+  }
+
+  lock(tx: Runner): Promise<unknown> {
+    if (this.#ends.length === this.#tasks.length) return Promise.resolve()
+    return tx.run(LOCK_RUNS, [anyOf(new Set(this.#tasks.map(({ held }) => held.runSeq)))])
+  }
+
   #limits(): Limit[] {
     const admitted = this.#admits.flatMap(({ change }) => change.limits)
     return [...admitted, ...this.#expands.flatMap(({ step }) => step.expands.flatMap((change) => change.limits))]
   }
 
   /** Sends everything before its first wait, unless limits are named. */
-  async apply(tx: Runner, now: string | null, workflows: Workflows): Promise<Changed> {
+  async apply(tx: Runner, now: string | null, workflows: Workflows, gateLanes: readonly string[]): Promise<Changed> {
     const named = this.#limits()
     const ids = named.length === 0 ? new Map<string, number>() : await ensureLimits(tx, named)
     const states = named.length === 0 ? new Map<number, LimitState>() : await lockLimits(tx, ids.values())
@@ -128,6 +142,7 @@ export class Changes {
               now,
               this.#ends.map(({ end }) => end),
               (version) => workflows.now(version),
+              gateLanes,
             ),
           )
 
@@ -149,7 +164,14 @@ export class Changes {
     settled: Settled,
     expanded: ReadonlyMap<Step, boolean>,
   ): Changed {
-    const changed: Changed = { applied: new Map(), refused: [], freed: new Freed(), done: settled.done, ready: settled.ready }
+    const changed: Changed = {
+      applied: new Map(),
+      refused: [],
+      freed: new Freed(),
+      done: settled.done,
+      gates: settled.gates,
+      ready: settled.ready,
+    }
     for (const { held: row, step } of this.#tasks) {
       const { fence, last } = step
       const chunk = expanded.get(step) ?? true

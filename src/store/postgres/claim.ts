@@ -28,14 +28,14 @@ const CHOICE = "t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.
 
 /** Those of the rows `k` that wait for nothing; `place` numbers them in their batch. */
 const PLACED = (place: string, { takeable, limits }: Rules): string => `
-  SELECT k.id, ${limits} AS limits, r.version_id, r.cancelling, r.status AS run_status, r.error AS run_error,
+  SELECT k.id, ${limits} AS limits, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
     r.paused AND r.status = 'running' AND r.cancelling IS NULL AS paused,
     (left($4, 32) || lpad(to_hex(${place}), 4, '0'))::uuid AS new_id
   FROM ready k JOIN runs r ON r.seq = k.run_seq WHERE ${takeable}`
 
 /** What leaves of a row `t`, chosen as `k`. */
 const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
-  t.up_unmet, t.up_waived, t.expanded, t.children_failed, k.limits, t.workflow_id, k.version_id, k.cancelling, k.run_status,
+  t.up_unmet, t.up_waived, t.expanded, t.children_failed, k.limits, t.workflow_id, k.version_id, k.round, k.cancelling, k.run_status,
   k.run_error, k.paused, k.new_id, CASE WHEN t.parent_id IS NULL THEN t.children_total
     ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id) END AS count`
 
@@ -102,7 +102,7 @@ const TAKE = (set: string): string => `, taken AS (
     UPDATE tasks t SET attempt_id = k.new_id, ${set} FROM chosen k WHERE t.id = k.id AND k.limits IS NULL AND NOT k.paused
     RETURNING ${CLAIMED}
   )
-  SELECT c.*, rest.rest FROM rest LEFT JOIN (
+  SELECT c.*, rest.rest, COALESCE($6::timestamptz, now())::timestamptz(3) AS now FROM rest LEFT JOIN (
     SELECT * FROM taken UNION ALL
     SELECT ${CLAIMED} FROM chosen k JOIN tasks t ON t.id = k.id WHERE k.limits IS NOT NULL OR k.paused
   ) c ON true`
@@ -168,6 +168,7 @@ export interface Taken {
   limits: number[] | null
   workflow_id: number
   version_id: number
+  round: number
   cancelling: CancelReason | null
   run_status: RunStatus
   run_error: string | null
@@ -176,7 +177,7 @@ export interface Taken {
   count: number | null
 }
 
-export type Answer = Taken & { rest: boolean }
+export type Answer = Taken & { rest: boolean; now: string }
 
 export interface Wish {
   holder: HolderId
@@ -202,7 +203,7 @@ export class Claims {
     const limit = Math.min(wish.limit, MAX_CANDIDATES)
     const values = [anyText(wish.lanes), limit, this.#served, this.#instants.attemptIds(), wish.holder]
     const how = STATEMENTS[this.#kind][this.#simple ? "simple" : "fair"]
-    return tx.run(how, this.#kind === "gate" ? values : [...values, now])
+    return tx.run(how, [...values, now])
   }
 
   /**

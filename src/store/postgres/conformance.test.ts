@@ -14,5 +14,6 @@ afterAll(() => database.drop())
 storeSuite("Postgres", async ({ clock, random }) => {
   const store = await openPostgres({ url: database.url, clock, random, schema: `test ${++schemas}` })
   await store.migrate()
+  store.onWake(() => {})
   return { store, close: () => store.close() }
 })

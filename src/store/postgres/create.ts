@@ -14,15 +14,15 @@ import type { Workflows } from "./workflows.ts"
 const INSERT = statement(
   "create_runs",
   `INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
-     working_dir, created_at, started_at, timeout_at, open, tasks_total)
+     working_dir, timezone, created_at, started_at, timeout_at, open, tasks_total)
    SELECT id, workflow_id, version_id, CASE WHEN waits THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
-     idempotency_key, private, working_dir, COALESCE($1::timestamptz, now()),
+     idempotency_key, private, working_dir, timezone, COALESCE($1::timestamptz, now()),
      CASE WHEN NOT waits THEN COALESCE($1::timestamptz, now()) END,
      COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open, total
    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::smallint[], $9::text[],
-     $10::text[], $11::boolean[], $12::text[], $13::bigint[], $14::int[], $15::int[]) WITH ORDINALITY
+     $10::text[], $11::boolean[], $12::text[], $16::text[], $13::bigint[], $14::int[], $15::int[]) WITH ORDINALITY
    AS c (id, workflow_id, version_id, waits, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
-     timeout, open, total, n) ORDER BY n
+     timezone, timeout, open, total, n) ORDER BY n
    ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
    RETURNING seq, id`,
 )
@@ -93,6 +93,7 @@ const insertRuns = (tx: Runner, now: string | null, planned: readonly Planned[])
     plain(planned.map(({ waits, timeoutMs }) => (waits ? null : timeoutMs))),
     plain(planned.map(({ waits, rows }) => (waits ? 0 : rows.length))),
     plain(planned.map(({ waits, tasks }) => (waits ? 0 : tasks))),
+    texts(planned.map(({ run }) => run.timezone ?? null)),
   ])
 
 const findByKey = async (tx: Runner, runs: readonly NewRun[]): Promise<[string, number][]> => {

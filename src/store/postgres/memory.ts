@@ -3,6 +3,8 @@
 
 import type { AttemptId, RunId } from "../../core/ids.ts"
 import type { JsonObject } from "../../core/json.ts"
+import type { TaskStatus } from "../../core/status.ts"
+import type { OutputColumns } from "../codec.ts"
 import type { RowKind } from "../store.ts"
 
 /** A row that somebody holds, as far as its changes need it. None of this changes while it is held. */
@@ -23,6 +25,14 @@ export interface Held {
   gate: boolean
   /** A start was recorded and told. */
   started: boolean
+  /** The run's round: it goes up when the run is retried. */
+  round: number
+}
+
+/** How a row ended, for those below it in the same round of its run. */
+export interface Ended {
+  status: TaskStatus
+  output: OutputColumns
 }
 
 /** What never changes about a run. */
@@ -37,6 +47,7 @@ export interface RunFacts {
   createdAt: string
   private: boolean
   workingDir: string | null
+  timezone: string | null
 }
 
 /** A map that forgets what was used longest ago. */
@@ -69,8 +80,27 @@ export class Recent<Key, Value> {
 
 const HELD = 100_000
 const RUNS = 2_000
+const ENDED = 10_000
+/** Larger outputs are read again. */
+const LONGEST_OUTPUT = 1_000
 
 export class Memory {
   readonly held = new Recent<AttemptId, Held>(HELD)
   readonly runs = new Recent<number, RunFacts>(RUNS)
+  readonly ended = new Recent<string, Ended>(ENDED)
+}
+
+/** The place of a row in one round of its run. */
+export const placeKey = (runSeq: number, round: number, node: number, path: string): string =>
+  `${runSeq}/${round}/${node}/${path}`
+
+/** The ends of a turn by place, as far as they are worth remembering. */
+export const worthKnowing = (
+  ends: readonly { held: Held; status: TaskStatus; output: OutputColumns }[],
+): Map<string, Ended> => {
+  const known = new Map<string, Ended>()
+  for (const { held, status, output } of ends)
+    if ((output[0]?.length ?? 0) <= LONGEST_OUTPUT)
+      known.set(placeKey(held.runSeq, held.round, held.node, held.path), { status, output })
+  return known
 }

@@ -29,6 +29,7 @@ CREATE TABLE versions (
   UNIQUE (workflow_id, version)
 );
 
+-- round: raised by each retry of the user; what a store remembers of a run's ends holds for one round.
 CREATE TABLE runs (
   seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   id uuid NOT NULL UNIQUE,
@@ -44,6 +45,7 @@ CREATE TABLE runs (
   idempotency_key text,
   private boolean NOT NULL,
   working_dir text,
+  timezone text,
   created_at timestamptz(3) NOT NULL,
   started_at timestamptz(3),
   finished_at timestamptz(3),
@@ -52,6 +54,7 @@ CREATE TABLE runs (
   open integer NOT NULL DEFAULT 0 CHECK (open >= 0),
   failed integer NOT NULL DEFAULT 0,
   hooks_left integer NOT NULL DEFAULT 0 CHECK (hooks_left >= 0),
+  round integer NOT NULL DEFAULT 1,
   tasks_total integer NOT NULL DEFAULT 0,
   tasks_success integer NOT NULL DEFAULT 0,
   tasks_failed integer NOT NULL DEFAULT 0,
@@ -111,15 +114,11 @@ CREATE TABLE tasks (
   outcome text,
   children_total integer,
   children_left integer,
-  CONSTRAINT possible CHECK (upstream_left >= 0 AND attempt >= 0 AND children_left >= 0 IS NOT FALSE AND CASE status
-    WHEN 'pending' THEN (attempt_id IS NULL) = (holder IS NULL) AND skip IS NULL
-    WHEN 'skipped' THEN holder IS NULL AND parked IS NULL AND available_at IS NULL AND skip IN ('unmet', 'waived')
-    WHEN 'success' THEN holder IS NULL AND parked IS NULL AND available_at IS NULL AND skip IS NULL
-    WHEN 'failed' THEN holder IS NULL AND parked IS NULL AND available_at IS NULL AND skip IS NULL
-    WHEN 'cancelled' THEN holder IS NULL AND parked IS NULL AND available_at IS NULL AND skip IS NULL
-    WHEN 'dispatched' THEN attempt_id IS NOT NULL AND holder IS NOT NULL AND parked IS NULL AND available_at IS NULL
-    WHEN 'running' THEN (kind <> 'task') = (holder IS NULL) AND parked IS NULL AND available_at IS NULL
-    ELSE false
+  CONSTRAINT possible CHECK (upstream_left >= 0 AND CASE status
+    WHEN 'pending' THEN (attempt_id IS NULL) = (holder IS NULL)
+    WHEN 'dispatched' THEN holder IS NOT NULL AND attempt_id IS NOT NULL AND parked IS NULL
+    WHEN 'running' THEN (holder IS NULL) = (kind <> 'task') AND parked IS NULL
+    ELSE holder IS NULL AND parked IS NULL AND available_at IS NULL AND finished_at IS NOT NULL
   END)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 CREATE UNIQUE INDEX tasks_place ON tasks (run_seq, node, path);

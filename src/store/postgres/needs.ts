@@ -1,5 +1,5 @@
 // What was taken, with all that its judgement or launch needs: the states of the rows that its expressions read, and its run.
-// One query each for the whole batch, sent together.
+// One query each for the whole batch, sent together; ends that this store itself has just written it knows.
 
 import type { Output } from "../../core/change.ts"
 import type { JsonObject } from "../../core/json.ts"
@@ -8,7 +8,7 @@ import { fromJson, outputOf, scopePath } from "../codec.ts"
 import type { Claim } from "../store.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
 import type { Taken } from "./claim.ts"
-import type { Memory, RunFacts } from "./memory.ts"
+import { type Ended, type Memory, placeKey, type RunFacts } from "./memory.ts"
 import { later, type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -21,7 +21,7 @@ const NEEDS = statement(
 
 const RUNS = statement(
   "run_facts",
-  `SELECT r.seq, r.id, w.name, r.version_id, r.params, r.trigger, r.priority, r.logical_date, r.created_at, r.private, r.working_dir
+  `SELECT r.seq, r.id, w.name, r.version_id, r.params, r.trigger, r.priority, r.logical_date, r.created_at, r.private, r.working_dir, r.timezone
    FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ANY ($1::bigint[])`,
 )
 
@@ -37,6 +37,7 @@ interface RunRow {
   created_at: string
   private: boolean
   working_dir: string | null
+  timezone: string | null
 }
 
 export const loadRuns = async (tx: Runner, memory: Memory, seqs: Iterable<number>): Promise<Map<number, RunFacts>> => {
@@ -60,6 +61,7 @@ export const loadRuns = async (tx: Runner, memory: Memory, seqs: Iterable<number
       createdAt: row.created_at,
       private: row.private,
       workingDir: row.working_dir,
+      timezone: row.timezone,
     }
     found.set(row.seq, facts)
     memory.runs.set(row.seq, facts)
@@ -74,21 +76,29 @@ type NeedRow = { place: number; status: TaskStatus } & {
   output_bytes: number | null
 }
 
-/** The rows that were taken, as claims. Sends its statements at once. */
-export const toClaims = async (tx: Runner, memory: Memory, workflows: Workflows, taken: readonly Taken[]): Promise<Claim[]> => {
+/** The rows that were taken, as claims; `fresh`: the ends of this transaction. Sends its statements at once. */
+export const toClaims = async (
+  tx: Runner,
+  memory: Memory,
+  workflows: Workflows,
+  taken: readonly Taken[],
+  fresh: ReadonlyMap<string, Ended>,
+): Promise<Claim[]> => {
   if (taken.length === 0) return []
   const places = new Map<string, number>()
   const wanted: { runSeq: number; node: number; path: string }[] = []
   const needsOf = taken.map((row) => {
     const path = scopePath({ path: row.path, parent: row.parent_id })
-    return workflows.now(row.version_id).nodes[row.node]!.needs.map((node): [number, number] => {
-      const key = `${row.run_seq}/${node}/${path}`
-      let place = places.get(key)
-      if (place === undefined) {
-        places.set(key, (place = wanted.length))
+    return workflows.now(row.version_id).nodes[row.node]!.needs.map((node): [number, number | State] => {
+      const place = placeKey(row.run_seq, row.round, node, path)
+      const ended = fresh.get(place) ?? memory.ended.get(place)
+      if (ended !== undefined) return [node, { status: ended.status, output: outputOf(...ended.output) }]
+      let index = places.get(place)
+      if (index === undefined) {
+        places.set(place, (index = wanted.length))
         wanted.push({ runSeq: row.run_seq, node, path })
       }
-      return [node, place]
+      return [node, index]
     })
   })
   const runs = later(
@@ -103,8 +113,8 @@ export const toClaims = async (tx: Runner, memory: Memory, workflows: Workflows,
   const found = await states
   return taken.map((row, i) => {
     const needs = new Map<number, State>()
-    for (const [node, place] of needsOf[i]!) {
-      const state = found[place]
+    for (const [node, known] of needsOf[i]!) {
+      const state = typeof known === "number" ? found[known] : known
       if (state !== undefined) needs.set(node, state)
     }
     return toClaim(row, facts.get(row.run_seq)!, needs)
@@ -156,6 +166,7 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>): Claim =>
     createdAt: run.createdAt,
     private: run.private,
     workingDir: run.workingDir,
+    timezone: run.timezone,
     cancelling: row.cancelling,
     status: row.run_status,
     error: row.run_error,

@@ -15,15 +15,28 @@ export class Listener {
   readonly #channel: string
   readonly #self: string
   readonly #wakes: (() => void)[] = []
+  readonly #notes: (() => void)[] = []
   #session: Session | null = null
   #timer: NodeJS.Timeout | undefined
   #closed = false
+  #listening = false
+  #missed = false
   #opening: Promise<void> | null = null
 
   constructor(target: Target, channel: string, self: string) {
     this.#target = target
     this.#channel = channel
     this.#self = self
+  }
+
+  /** Notes of others arrive now. */
+  get listening(): boolean {
+    return this.#listening && this.#session?.gone === false
+  }
+
+  /** Called before those who wake. */
+  onNote(note: () => void): void {
+    this.#notes.push(note)
   }
 
   /** Resolves when it listens, or when the first try failed and more will follow. */
@@ -42,28 +55,29 @@ export class Listener {
       session.onGone(() => this.#again(FIRST_WAIT_MS))
       this.#session = session
       if (this.#closed) return await session.close()
-      await session.script(`LISTEN "${this.#channel}"`)
+      await session.script(`LISTEN "${this.#channel.replaceAll('"', '""')}"`)
     } catch {
       this.#again(wait)
       return
     }
-    if (wait !== FIRST_WAIT_MS || this.#missed) this.#wake()
+    this.#listening = true
+    for (const note of this.#notes) note()
+    if (this.#missed) this.#wake()
     this.#missed = false
   }
-
-  #missed = false
 
   /** What was said meanwhile is lost, so being back wakes everybody. */
   #again(wait: number): void {
     if (this.#closed) return
     this.#missed = true
+    this.#listening = false
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.#open(Math.min(wait * 2, LONGEST_WAIT_MS)), wait)
     this.#timer.unref()
   }
 
   #wake(): void {
-    for (const wake of this.#wakes) wake()
+    for (const wake of [...this.#notes, ...this.#wakes]) wake()
   }
 
   async close(): Promise<void> {

@@ -31,6 +31,8 @@ export interface PostgresOptions {
 }
 
 const SHARED = 6
+/** Longest name that NOTIFY takes. */
+const MAX_CHANNEL = 63
 
 export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<Store> => {
   const target = { url, schema }
@@ -39,20 +41,25 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   const shared = new Sessions(target, "ork", SHARED)
   const own = new Sessions(target, "ork advance", 1)
   const workflows = new Workflows(shared, instants)
-  const channel = `ork_${schema}`
+  const channel = `ork_${schema}`.slice(0, MAX_CHANNEL)
   const self = random.hex128()
-  const loop = new Loop({ sessions: own, workflows, memory, instants, channel, self })
   const listener = new Listener(target, channel, self)
+  const listening = (): boolean => listener.listening
+  const loop = new Loop({ sessions: own, workflows, memory, instants, channel, self, listening })
+  listener.onNote(() => loop.stale())
 
   const read = <T>(work: (session: Runner) => Promise<T>): Promise<T> => shared.use(work)
   const write = <T>(work: (tx: Runner) => Promise<T>): Promise<T> => shared.transaction(work)
   /** A write that may give others something to do. */
-  const tell = <T>(work: (tx: Runner) => Promise<T>): Promise<T> =>
-    shared.transaction(async (tx) => {
-      const result = await work(tx)
+  const tell = async <T>(work: (tx: Runner) => Promise<T>): Promise<T> => {
+    const result = await shared.transaction(async (tx) => {
+      const value = await work(tx)
       await tx.run(NOTIFY, [channel, self])
-      return result
+      return value
     })
+    loop.stale()
+    return result
+  }
   const creations = new Group<NewRun, { run: RunRow; created: boolean }>((runs) =>
     tell((tx) => createRuns(tx, instants, workflows, runs)),
   )

@@ -18,7 +18,7 @@ const ENDED = statement(
 const REOPEN = statement(
   "retry_reopen",
   `UPDATE runs SET status = CASE WHEN $4 THEN 'running' ELSE 'pending' END, cancelling = NULL, paused = false, finished_at = NULL,
-     error = NULL, open = 0, timeout_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond'
+     error = NULL, open = 0, round = round + 1, timeout_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond'
    WHERE seq = $2`,
 )
 

@@ -1,12 +1,12 @@
 // Ends of rows, all of a batch in one statement: the row, its container, the rows below it and its run's counters. Only rows
 // whose fence held have an effect; whom that concerns was worked out before from the compiled workflow (`edgesOf`).
-// The caller has locked the runs, in order.
+// It locks the runs first, in order: transactions on overlapping runs cannot wait for each other.
 
 import { edgesOf } from "../../core/effects.ts"
 import { type AttemptState, type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { type OutputColumns, outputColumns } from "../codec.ts"
-import { plain, texts } from "./arrays.ts"
+import { anyOf, anyText, plain, texts } from "./arrays.ts"
 import type { Last, Step } from "./fold.ts"
 import type { Held } from "./memory.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
@@ -38,6 +38,8 @@ const END = statement(
        $18::text[], $19::text[])
      AS c (id, attempt_id, held, status, skip, outcome, output, output_key, output_bytes, error, exit_code, usage, external_id,
        started_at, finished_at, upstream_end, targets, lanes)
+   ), locked AS MATERIALIZED (
+     SELECT seq FROM runs WHERE seq = ANY ($20::bigint[]) ORDER BY seq FOR UPDATE
    ), ended AS (
      UPDATE tasks t SET status = c.status, skip = c.skip, outcome = c.outcome, output = c.output, output_key = c.output_key,
        output_bytes = c.output_bytes, error = c.error, exit_code = c.exit_code, usage = c.usage,
@@ -47,7 +49,7 @@ const END = statement(
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.held
        WHEN 'gate' THEN t.status = 'pending' WHEN 'container' THEN t.status = 'pending' AND t.kind <> 'task'
-       ELSE t.status IN ('dispatched', 'running') END
+       ELSE t.status IN ('dispatched', 'running') END AND (SELECT count(*) FROM locked) >= 0
      RETURNING t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, c.upstream_end, c.targets, c.lanes
    ), ${COUNT_CONTAINERS},
    released AS (
@@ -60,10 +62,11 @@ const END = statement(
            FROM ended d CROSS JOIN LATERAL unnest(d.targets::int[], d.lanes::text[]) AS x (node, lane)
            WHERE d.targets IS NOT NULL GROUP BY d.run_seq, x.node, d.path) e
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
-     RETURNING t.upstream_left = 0 AS ready
+     RETURNING t.upstream_left = 0 AS ready, t.upstream_left = 0 AND t.lane = ANY ($21::text[]) AS gate
    ), ${COUNT_RUNS}
    SELECT (SELECT array_agg(id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
-     (SELECT count(*) FROM containers WHERE ready)::int + (SELECT count(*) FROM released WHERE ready)::int AS ready`,
+     (SELECT count(*) FROM containers WHERE ready)::int AS gathers, (SELECT count(*) FROM released WHERE ready)::int AS ready,
+     EXISTS (SELECT 1 FROM released WHERE gate) AS gates`,
 )
 
 export interface Settled {
@@ -72,6 +75,16 @@ export interface Settled {
   done: number[]
   /** Rows that became ready. */
   ready: number
+  /** Some of them for the gate. */
+  gates: boolean
+}
+
+interface Answer {
+  ended: number[] | null
+  done: number[] | null
+  gathers: number
+  ready: number
+  gates: boolean
 }
 
 export const endRows = async (
@@ -79,12 +92,13 @@ export const endRows = async (
   now: string | null,
   ends: readonly End[],
   compiled: (versionId: number) => CompiledWorkflow,
+  gateLanes: readonly string[],
 ): Promise<Settled> => {
   const edges = ends.map(({ held, status, skip }) => {
     const scope = { id: held.runId, private: held.private }
     return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
   })
-  const [answer] = await tx.run<{ ended: number[] | null; done: number[] | null; ready: number }>(END, [
+  const [answer] = await tx.run<Answer>(END, [
     now,
     plain(ends.map((end) => end.held.row)),
     plain(ends.map((end) => end.held.attemptId)),
@@ -104,8 +118,11 @@ export const endRows = async (
     plain(edges.map((list) => list[0]?.end ?? null)),
     texts(edges.map((list) => (list.length === 0 ? null : plain(list.map((edge) => edge.node))))),
     texts(edges.map((list) => texts(list.map((edge) => edge.reroute)))),
+    anyOf(new Set(ends.map((end) => end.held.runSeq))),
+    anyText(gateLanes),
   ])
-  return { ended: new Set(answer!.ended), done: answer!.done ?? [], ready: answer!.ready }
+  const { ended, done, gathers, ready, gates } = answer!
+  return { ended: new Set(ended), done: done ?? [], ready: ready + gathers, gates: gates || gathers > 0 }
 }
 
 const NOTHING: OutputColumns = [null, null, null]
