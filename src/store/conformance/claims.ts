@@ -53,7 +53,6 @@ export const claimTests = (open: Open): void => {
         priority: 7,
         logicalDate: "2026-01-01T00:00:00.000Z",
         workingDir: "here",
-        timezone: null,
         trigger: "webhook",
       } as const
       const run = await world.start(one, input)
