@@ -16,9 +16,10 @@ const RANK: Record<string, number> = {
   engine: 3,
   api: 4,
   worker: 4,
-  sdk: 5,
-  cli: 5,
-  "main.ts": 6,
+  server: 5,
+  sdk: 6,
+  cli: 6,
+  "main.ts": 7,
 }
 
 /** Backends are named by main.ts alone; everybody else sees the contract that lies beside them. */

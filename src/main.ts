@@ -6,7 +6,7 @@ import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 import type { Backends, Context } from "./cli/backends.ts"
 import type { Config } from "./config.ts"
-import type { Store } from "./store/store.ts"
+import type { ServerStore } from "./store/server-store.ts"
 
 enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork", "compile"))
 
@@ -19,12 +19,12 @@ const { processIdentity, processIsDead } = await import("./store/sqlite/process-
 const SQLITE = "sqlite:"
 const FILE = "file:"
 
-const openSqliteStore = async (path: string, create: boolean): Promise<Store | null> => {
+const openSqliteStore = async (path: string, create: boolean): Promise<ServerStore | null> => {
   if (!create && !existsSync(path)) return null
   const { openSqlite } = await import("./store/sqlite/sqlite.ts")
   try {
     mkdirSync(dirname(path), { recursive: true })
-    return await openSqlite({ path, clock: systemClock, random: systemRandom, isDead: ({ process }) => processIsDead(process) })
+    return (await openSqlite({ path, clock: systemClock, random: systemRandom, isDead: ({ process }) => processIsDead(process) })) as unknown as ServerStore
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error
     const reason = error instanceof Error ? error.message : String(error)
@@ -32,12 +32,12 @@ const openSqliteStore = async (path: string, create: boolean): Promise<Store | n
   }
 }
 
-const openPostgresStore = async (url: string): Promise<Store> => {
+const openPostgresStore = async (url: string): Promise<ServerStore> => {
   const { openPostgres } = await import("./store/postgres/postgres.ts")
-  return openPostgres({ url, random: systemRandom })
+  return (await openPostgres({ url, random: systemRandom })) as unknown as ServerStore
 }
 
-const openStore = async ({ databaseUrl }: Config, { create }: { create: boolean }): Promise<Store | null> => {
+const openStore = async ({ databaseUrl }: Config, { create }: { create: boolean }): Promise<ServerStore | null> => {
   const store = databaseUrl.startsWith(SQLITE)
     ? await openSqliteStore(databaseUrl.slice(SQLITE.length), create)
     : await openPostgresStore(databaseUrl)

@@ -4,13 +4,13 @@ import type { Config } from "../config.ts"
 import type { Clock, Random } from "../core/ports.ts"
 import type { EngineOptions } from "../engine/ports.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import type { Store } from "../store/store.ts"
+import type { ServerStore } from "../store/server-store.ts"
 
 export interface Backends {
   clock: Clock
   random: Random
   /** Opened and migrated. null: there is no database yet, and `create` was not asked for. */
-  openStore(config: Config, options: { create: boolean }): Promise<Store | null>
+  openStore(config: Config, options: { create: boolean }): Promise<ServerStore | null>
   openObjects(config: Config): Promise<ObjectStore>
   engineParts(config: Config, objects: ObjectStore): Promise<Pick<EngineOptions, "executors" | "evaluator">>
   /** How this process is known to others, and whether the one so described still lives. */

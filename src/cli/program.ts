@@ -32,7 +32,8 @@ const buildProgram = (context: Context, done: (exitCode: number) => void): Comma
     })
     .version(`ork ${context.version()}`, "--version", "show the version")
     .helpCommand(false)
-  for (const add of [addRun, addValidate, addGraph, addRuns, addShow, addLogs, addGc, addDoctor]) add(program, context, done)
+  for (const add of [addRun, addServe, addValidate, addGraph, addRuns, addShow, addLogs, addGc, addDoctor])
+    add(program, context, done)
   return program
 }
 
@@ -75,6 +76,26 @@ const addRun: Add = (program, context, done) => {
     async (file: string | undefined, options: import("./commands/run.ts").RunOptions) => {
       const { run } = await import("./commands/run.ts")
       done(await run(context, file, options))
+    },
+  )
+}
+
+const addServe: Add = (program, context, done) => {
+  const command = withStore(
+    program
+      .command("serve")
+      .description("serve the API and run what it is asked for: schedules, triggers, jobs")
+      .option("--host <host>", "address to listen at (ORK_HOST; 127.0.0.1)")
+      .option("--port <port>", "port to listen at, 0 for a free one (ORK_PORT; 4000)")
+      .option("--dir <folder>", "deploy every definition of a folder, and follow its changes")
+      .option("--queue <names>", "take work from these queues only, such as fast,slow")
+      .option("--no-worker", "take no work: leave it to others")
+      .option("--concurrency <n>", "tasks at once on this machine (ORK_CONCURRENCY; 4 per core, at least 16)"),
+  )
+  example(command, "ork serve --dir workflows", "ORK_PORT=8000 ork serve --queue fast").action(
+    async (options: import("./commands/serve.ts").ServeOptions) => {
+      const { serve } = await import("./commands/serve.ts")
+      done(await serve(context, options))
     },
   )
 }

@@ -76,4 +76,4 @@ export const runSession = async (
 }
 
 /** Only variables that were set to be secrets can be named; nothing else of Ork's own environment reaches a task. */
-const secretOf = (context: Context, name: string): string | null => context.env[`ORK_SECRET_${name}`] ?? null
+export const secretOf = (context: Context, name: string): string | null => context.env[`ORK_SECRET_${name}`] ?? null

@@ -80,3 +80,21 @@ const FEW = 3
 /** The day of an instant in a zone: `2026-01-31`. */
 export const dayIn = (timezone: string, instant: Date): string =>
   new Intl.DateTimeFormat("en-CA", { timeZone: timezone, year: "numeric", month: "2-digit", day: "2-digit" }).format(instant)
+
+/** The ticks from `from` to `to`, both included, in order; null: more than `most`. */
+export const ticksIn = (spec: Timed, from: number, to: number, most: number): number[] | null => {
+  const found: number[] = []
+  let after = from - 1
+  for (;;) {
+    const page = nextTicks(spec.cron, spec.timezone, new Date(after), TICK_PAGE).map((tick) => tick.getTime())
+    for (const tick of page) {
+      if (tick > to) return found
+      if (tick >= from && within(spec, tick)) found.push(tick)
+      if (found.length > most) return null
+    }
+    if (page.length < TICK_PAGE || (spec.end !== undefined && page.at(-1)! >= Date.parse(spec.end))) return found
+    after = page.at(-1)!
+  }
+}
+
+const TICK_PAGE = 200

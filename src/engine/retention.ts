@@ -1,6 +1,6 @@
 // Removes ended runs that are too old or too many, oldest first, a few rows at a time, so that no other writer waits long.
 // A run's objects go before its rows: what is cut off in between is found and finished by the next time.
-// Called by `ork gc`.
+// Called by `ork gc`, and by a server once an hour.
 
 import { removeRunFiles } from "./engine.ts"
 import type { ObjectStore } from "../objects/objects.ts"
@@ -19,11 +19,13 @@ export interface RetentionRule {
 export const removeExpired = async (
   { store, objects, dataDir }: { store: Store; objects: ObjectStore; dataDir: string },
   rule: RetentionRule,
+  signal?: AbortSignal,
 ): Promise<number> => {
   let removed = 0
   for (;;) {
     const expired = await store.expiredRuns({ ...rule, limit: RUNS_AT_ONCE })
     for (const runId of expired) {
+      if (signal?.aborted === true) return removed
       await objects.deletePrefix(`runs/${runId}/`)
       await removeRunFiles(dataDir, runId)
       while (!(await store.removeRun(runId, ROWS_AT_ONCE))) continue

@@ -1,0 +1,97 @@
+// `ork serve`: API, scheduler and a local worker in one process. Says where to go; the first SIGTERM or Ctrl-C drains it, the second
+// ends it at once.
+
+import { stat } from "node:fs/promises"
+import { relative, resolve } from "node:path"
+import type { Context } from "../backends.ts"
+import { InputError } from "../errors.ts"
+import { EXIT_INTERRUPTED } from "../follow.ts"
+import { onInterrupt } from "../interrupts.ts"
+import { openWritableObjects } from "../open.ts"
+import { print } from "../output.ts"
+import { secretOf } from "../session.ts"
+import { loadConfig, type StoreFlags } from "../settings.ts"
+import { ensureAdminKey } from "../../server/admin-key.ts"
+import { createLog } from "../../server/log.ts"
+import { startServer } from "../../server/server.ts"
+
+export interface ServeOptions extends StoreFlags {
+  host?: string
+  port?: string
+  concurrency?: string
+  dir?: string
+  queue?: string
+  /** `--no-worker` makes it false. */
+  worker?: boolean
+}
+
+export const serve = async (context: Context, options: ServeOptions): Promise<number> => {
+  const { backends } = context
+  const { host, port, concurrency, databaseUrl, objectStore } = options
+  const config = await loadConfig(context, { host, port, concurrency, databaseUrl, objectStore })
+  const queues = queuesOf(options)
+  const folder = options.dir === undefined ? null : await folderOf(context, options.dir)
+  const objects = await openWritableObjects(context, config)
+  const store = (await backends.openStore(config, { create: true }))!
+  try {
+    const made = config.apiKey === "" ? await ensureAdminKey(resolve(context.cwd, config.dataDir), backends.random) : null
+    const log = createLog(context.stderr, config.log)
+    const ended = interrupted(() => log.info("draining: nothing new is taken; a second signal ends at once"))
+    const server = await startServer({
+      ...(await backends.engineParts(config, objects)),
+      config,
+      store,
+      objects,
+      clock: backends.clock,
+      random: backends.random,
+      log,
+      version: context.version(),
+      apiKey: made?.key ?? config.apiKey,
+      identity: backends.processIdentity(),
+      alive: (identity) => backends.processAlive(identity),
+      secret: (name) => secretOf(context, name),
+      queues,
+      folder,
+    })
+    print(context, `ork ${context.version()} is ready at ${server.address}`)
+    print(context, `sign in with a browser (once, within an hour): ${server.signInLink()}`)
+    if (made !== null) print(context, `the admin key is in ${relative(context.cwd, made.file)}`)
+    await ended
+    await server.stop()
+    log.info("stopped")
+    return 0
+  } finally {
+    await store.close()
+  }
+}
+
+/** Resolves at the first signal; the second ends the process, and with it all of its tasks. */
+const interrupted = (told: () => void): Promise<void> =>
+  new Promise((resolve) => {
+    onInterrupt(
+      () => {
+        told()
+        resolve()
+      },
+      () => process.exit(EXIT_INTERRUPTED),
+    )
+  })
+
+const queuesOf = ({ queue, worker }: ServeOptions): "all" | string[] => {
+  if (worker === false) {
+    if (queue !== undefined)
+      throw new InputError("--no-worker takes no work, so --queue has nothing to name; leave one of them out")
+    return []
+  }
+  if (queue === undefined) return "all"
+  const names = queue.split(",").map((name) => name.trim())
+  if (names.includes("")) throw new InputError(`--queue: "${queue}" has an empty name; write it like fast,slow`)
+  return names
+}
+
+const folderOf = async (context: Context, dir: string): Promise<string> => {
+  const folder = resolve(context.cwd, dir)
+  const found = await stat(folder).catch(() => null)
+  if (found?.isDirectory() !== true) throw new InputError(`--dir: ${dir} is no folder`)
+  return folder
+}

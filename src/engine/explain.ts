@@ -1,0 +1,117 @@
+// Why every task of a run that has not succeeded is where it is: reads what core/explain.ts judges. Bounded: of a run with many such
+// tasks the first are told, and how many more there are.
+
+import { explainRun, explainTask, type ExplainedTask, type Explanation, type Surroundings } from "../core/explain.ts"
+import type { RunId } from "../core/ids.ts"
+import type { CompiledWorkflow } from "../core/workflow.ts"
+import { NotFound } from "../store/errors.ts"
+import type { QueueStore } from "../store/queue-store.ts"
+import type { RunRow, Store, TaskRow } from "../store/store.ts"
+
+const MOST_TOLD = 200
+const PAGE = 500
+const MOST_ACTIVE = 1000
+
+export interface ExplainParts {
+  store: Pick<Store, "getRun" | "compiled" | "listTasks" | "listNodes" | "getTask" | "listRuns" | "listHolders"> &
+    Pick<QueueStore, "listQueues">
+  /** Whether this server takes work from a queue itself; of others it is not known which they take. */
+  serves(queue: string): boolean
+  /** How this server is known among the holders. */
+  process: string
+}
+
+/** With `task` about that one alone, whatever its state. */
+export const explain = async (parts: ExplainParts, runId: RunId, task?: string): Promise<Explanation[]> => {
+  const { store } = parts
+  const run = await store.getRun(runId)
+  if (run === null) throw new NotFound(`there is no run ${runId}`)
+  const workflow = await store.compiled(run.versionId)
+  if (task !== undefined && !workflow.nodes.some(({ name }) => name === task)) {
+    throw new NotFound(`the run ${runId} has no task ${task}`)
+  }
+  const { tasks, more } = await tasksToTell(store, run, workflow, task)
+  const around = await surroundings(parts, run, workflow)
+  const whole = task === undefined ? explainRun(around) : null
+  return [
+    ...(whole === null ? [] : [whole]),
+    ...tasks.map((each) => explainTask(each, around)),
+    ...(more > 0
+      ? [{ task: null, path: "", status: run.status, sentence: `And ${more} more tasks that have not succeeded.` }]
+      : []),
+  ]
+}
+
+const tasksToTell = async (
+  store: ExplainParts["store"],
+  run: RunRow,
+  workflow: CompiledWorkflow,
+  task: string | undefined,
+): Promise<{ tasks: ExplainedTask[]; more: number }> => {
+  const waiting = await waitingFanOuts(store, run, workflow, task)
+  const counts = Object.entries(run.tasks).filter(([status]) => status !== "success")
+  const total = counts.reduce((sum, [, count]) => sum + count, 0)
+  const found: TaskRow[] = []
+  let after: number | undefined
+  let seen = 0
+  for (;;) {
+    const page = await store.listTasks({
+      runId: run.id,
+      limit: PAGE,
+      ...(task !== undefined && { name: task }),
+      ...(after !== undefined && { after }),
+    })
+    const told = page.filter(({ status }) => task !== undefined || status !== "success")
+    seen += told.length
+    found.push(...told.slice(0, MOST_TOLD - found.length))
+    after = page.at(-1)?.row
+    if (page.length < PAGE || found.length === MOST_TOLD) break
+  }
+  const more = task === undefined ? Math.max(0, total - found.length) : seen - found.length
+  return { tasks: [...found, ...waiting], more: found.length === MOST_TOLD ? more : 0 }
+}
+
+/** A fan-out that has no instances yet is no task of its own, but it waits like one. */
+const waitingFanOuts = async (
+  store: ExplainParts["store"],
+  run: RunRow,
+  workflow: CompiledWorkflow,
+  task: string | undefined,
+): Promise<ExplainedTask[]> => {
+  const fans = (await store.listNodes(run.id)).filter(
+    ({ node, kind, status, expanded }) =>
+      kind !== "task" && expanded === 0 && status !== "success" && (task === undefined || workflow.nodes[node]!.name === task),
+  )
+  const rows = await Promise.all(
+    fans.slice(0, MOST_TOLD).map(({ node }) => store.getTask({ runId: run.id, name: workflow.nodes[node]!.name, path: "" })),
+  )
+  return rows.filter((row) => row !== null)
+}
+
+const surroundings = async (parts: ExplainParts, run: RunRow, workflow: CompiledWorkflow): Promise<Surroundings> => {
+  const { store } = parts
+  const [nodes, queues, holders, active] = await Promise.all([
+    store.listNodes(run.id),
+    store.listQueues(),
+    store.listHolders(),
+    run.status === "pending"
+      ? store.listRuns({ workflow: run.workflow, status: "running", limit: MOST_ACTIVE })
+      : Promise.resolve([]),
+  ])
+  const known = new Map(queues.map((queue) => [queue.name, queue]))
+  const others = holders.some(({ kind, dead, process }) => kind !== "run" && !dead && process !== parts.process)
+  return {
+    workflow,
+    run: { id: run.id, status: run.status, paused: run.paused, cancelling: run.cancelling, activeRuns: active.length },
+    nodes: new Map(nodes.map(({ node, status }) => [node, status])),
+    holders: new Map(),
+    queue: (name) => {
+      const queue = known.get(name)
+      return {
+        served: run.private || parts.serves(name) || others,
+        paused: queue?.paused ?? false,
+        full: queue?.concurrency != null && queue.running >= queue.concurrency,
+      }
+    },
+  }
+}

@@ -1,0 +1,40 @@
+// The server's own admin key where none was given: made once, kept in the data folder for the local command line, readable by this
+// user alone.
+
+import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import type { Random } from "../core/ports.ts"
+
+const PREFIX = "ork_"
+const MIN_KEY = 16
+const OWNER_ONLY = 0o600
+
+export const adminKeyFile = (dataDir: string): string => join(dataDir, "admin.key")
+
+/** The key of that folder, or null: there is none. */
+export const readAdminKey = async (dataDir: string): Promise<string | null> => {
+  const text = await readFile(adminKeyFile(dataDir), "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return ""
+    throw error
+  })
+  return text.trim() === "" ? null : text.trim()
+}
+
+/** Read, or made if there is none. A file that others may read is closed to them. */
+export const ensureAdminKey = async (dataDir: string, random: Random): Promise<{ key: string; file: string }> => {
+  const file = adminKeyFile(dataDir)
+  const known = await readAdminKey(dataDir)
+  if (known !== null) {
+    if (known.length < MIN_KEY)
+      throw new Error(`${file} holds no key of ${MIN_KEY} characters or more; remove it, and a new one is made`)
+    if (((await stat(file)).mode & 0o077) !== 0) await chmod(file, OWNER_ONLY)
+    return { key: known, file }
+  }
+  const key = PREFIX + random.hex128() + random.hex128()
+  await mkdir(dirname(file), { recursive: true })
+  // Two servers that start together on Postgres with one folder: the first one's key holds for both.
+  await writeFile(file, `${key}\n`, { mode: OWNER_ONLY, flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error
+  })
+  return { key: (await readAdminKey(dataDir)) ?? key, file }
+}

@@ -1,0 +1,73 @@
+// What a server does by itself once an hour: removes runs that its retention names, and trims the event log to what streams may
+// still resume from.
+
+import type { Logger } from "pino"
+import type { Clock } from "../core/ports.ts"
+import { removeExpired, type RetentionRule } from "../engine/retention.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { ServerStore } from "../store/server-store.ts"
+
+const EVERY_MS = 3_600_000
+/** Streams resume for an hour; the rest is slack for a trim that comes late. */
+const EVENTS_KEPT_MS = 3_600_000
+const BATCHES_AT_ONCE = 500
+const DAY_MS = 86_400_000
+
+export interface HousekeepingOptions {
+  store: ServerStore
+  objects: ObjectStore
+  dataDir: string
+  clock: Clock
+  log: Logger
+  /** 0: keeps them for ever. */
+  retentionDays: number
+  retentionRuns: number
+}
+
+export class Housekeeping {
+  readonly #options: HousekeepingOptions
+  readonly #stopped = new AbortController()
+  #cancel: (() => void) | null = null
+  #working: Promise<void> = Promise.resolve()
+
+  constructor(options: HousekeepingOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#cancel = this.#options.clock.after(EVERY_MS, () => {
+      this.#working = this.#work().finally(() => {
+        if (!this.#stopped.signal.aborted) this.start()
+      })
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort()
+    this.#cancel?.()
+    await this.#working
+  }
+
+  async #work(): Promise<void> {
+    const { store, log } = this.#options
+    try {
+      const rule = this.#rule()
+      const removed = rule === null ? 0 : await removeExpired(this.#options, rule, this.#stopped.signal)
+      if (removed > 0) log.info({ runs: removed }, "removed runs that are past their retention")
+      while (!this.#stopped.signal.aborted) {
+        if ((await store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit: BATCHES_AT_ONCE })) < BATCHES_AT_ONCE) return
+      }
+    } catch (error) {
+      log.warn({ error: String(error) }, "housekeeping did not come to its end; it is tried again in an hour")
+    }
+  }
+
+  #rule(): RetentionRule | null {
+    const { retentionDays, retentionRuns } = this.#options
+    if (retentionDays === 0 && retentionRuns === 0) return null
+    return {
+      ...(retentionDays > 0 && { olderThanMs: retentionDays * DAY_MS }),
+      ...(retentionRuns > 0 && { keep: retentionRuns }),
+    }
+  }
+}

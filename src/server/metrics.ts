@@ -1,0 +1,123 @@
+// Figures of a server for Prometheus. What happens often is counted here as it happens; queues are read from the store when
+// somebody asks. Labels are bounded: executors, states, routes of the table, and a fixed number of queues.
+
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import type { FastifyInstance } from "fastify"
+import { Counter, Gauge, Histogram, Registry } from "prom-client"
+import type { Observer } from "../engine/ports.ts"
+import type { QueueRow, QueueStore } from "../store/queue-store.ts"
+import type { StoreEvent } from "../store/store.ts"
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200]
+const ROWS = [0, 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000]
+const MOST_QUEUES = 100
+const LAG_RESOLUTION_MS = 100
+const LAG_QUANTILES = [
+  [50, "0.5"],
+  [99, "0.99"],
+  [100, "1"],
+] as const
+
+export class Metrics {
+  readonly #registry = new Registry()
+  readonly #queues: Pick<QueueStore, "listQueues">
+  readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
+  readonly #ready = this.#gauge("ork_queue_ready", "Tasks and jobs that are ready to start", ["queue"])
+  readonly #running = this.#gauge("ork_queue_running", "Tasks and jobs that run", ["queue"])
+  readonly #oldest = this.#gauge("ork_queue_oldest_ready_seconds", "Age of the oldest that is ready; 0: none is", ["queue"])
+  readonly #loopLag = this.#gauge("ork_loop_lag_seconds", "How late timers of this process were since the last look", [
+    "quantile",
+  ])
+  readonly #memory = this.#gauge("ork_process_resident_bytes", "Memory of this process", [])
+  readonly #cpu = this.#gauge("ork_process_cpu_seconds", "CPU time of this process", [])
+  readonly #dispatch = this.#histogram(
+    "ork_dispatch_seconds",
+    "From a run's creation to the start of its first tasks",
+    [],
+    SECONDS,
+  )
+  readonly #task = this.#histogram("ork_task_seconds", "How long attempts ran", ["executor", "state"], SECONDS)
+  readonly #runs = this.#counter("ork_runs_total", "Runs that this server saw reach a status", ["status"])
+  readonly #events = this.#counter("ork_events_total", "Events of commits of this server", ["type"])
+  readonly #advance = this.#histogram("ork_advance_seconds", "How long a batch took to commit", [], SECONDS)
+  readonly #changes = this.#histogram("ork_advance_changes", "Changes in a batch", [], ROWS)
+  readonly #http = this.#histogram("ork_http_request_seconds", "How long requests took", ["method", "route", "status"], SECONDS)
+
+  constructor(queues: Pick<QueueStore, "listQueues">, version: string) {
+    this.#queues = queues
+    this.#gauge("ork_info", "The version that runs", ["version"]).set({ version }, 1)
+    this.#lag.enable()
+  }
+
+  readonly observer: Observer = {
+    turn: ({ changes, ms }) => {
+      this.#advance.observe(ms / 1000)
+      this.#changes.observe(changes)
+    },
+    ended: (claim, node, { state, startedAt, finishedAt }) => {
+      if (startedAt === null) return
+      this.#task.observe({ executor: node.executor, state }, Math.max(0, finishedAt - startedAt) / 1000)
+      const first = claim.attempt === 1 && claim.path === "" && node.upstream.length === 0 && node.hook === null
+      if (first) this.#dispatch.observe(Math.max(0, startedAt - Date.parse(claim.run.createdAt)) / 1000)
+    },
+  }
+
+  readonly event = ({ type, status }: StoreEvent): void => {
+    this.#events.inc({ type })
+    if (type === "run") this.#runs.inc({ status })
+  }
+
+  /** Before the server listens. */
+  watch(app: FastifyInstance): void {
+    app.addHook("onResponse", (request, reply, done) => {
+      const { method, routeOptions } = request
+      // A stream lasts as long as its reader: that is no duration of ours.
+      if (reply.getHeader("content-type") !== "text/event-stream") {
+        const labels = { method, route: routeOptions.url ?? "other", status: `${Math.floor(reply.statusCode / 100)}xx` }
+        this.#http.observe(labels, reply.elapsedTime / 1000)
+      }
+      done()
+    })
+  }
+
+  /** In Prometheus' text format. */
+  readonly text = async (): Promise<string> => {
+    this.#takeQueues(await this.#queues.listQueues())
+    for (const [percent, quantile] of LAG_QUANTILES) {
+      const late = this.#lag.percentile(percent) / 1e9 - LAG_RESOLUTION_MS / 1000
+      this.#loopLag.set({ quantile }, Number.isFinite(late) ? Math.max(0, late) : 0)
+    }
+    this.#lag.reset()
+    this.#memory.set(process.memoryUsage.rss())
+    const { user, system } = process.cpuUsage()
+    this.#cpu.set((user + system) / 1e6)
+    return await this.#registry.metrics()
+  }
+
+  stop(): void {
+    this.#lag.disable()
+  }
+
+  #takeQueues(queues: readonly QueueRow[]): void {
+    for (const gauge of [this.#ready, this.#running, this.#oldest]) gauge.reset()
+    for (const [i, { name, ready, running, oldestReadyMs }] of queues.entries()) {
+      const labels = { queue: i < MOST_QUEUES ? name : "other" }
+      this.#ready.inc(labels, ready)
+      this.#running.inc(labels, running)
+      const age = (oldestReadyMs ?? 0) / 1000
+      if (i < MOST_QUEUES) this.#oldest.set(labels, age)
+    }
+  }
+
+  #gauge<L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] })
+  }
+
+  #counter<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] })
+  }
+
+  #histogram<L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]): Histogram<L> {
+    return new Histogram({ name, help, labelNames, buckets, registers: [this.#registry] })
+  }
+}

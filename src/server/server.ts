@@ -1,0 +1,144 @@
+// A whole server out of its parts: engine, scheduler, API, and what goes on beside them. Takes backends by contract; `ork serve`
+// hands them in, says when to stop, and tells people where to go.
+
+import { hostname } from "node:os"
+import { resolve } from "node:path"
+import type { Logger } from "pino"
+import { FolderDeploys } from "./folder-deploys.ts"
+import { Housekeeping } from "./housekeeping.ts"
+import { Metrics } from "./metrics.ts"
+import { refuseSecond } from "./sole-server.ts"
+import { buildServer, close, listen } from "../api/server.ts"
+import { type Config, withoutPassword } from "../config.ts"
+import { queueLane } from "../core/lanes.ts"
+import type { Clock, Random } from "../core/ports.ts"
+import { backfill } from "../engine/backfill.ts"
+import { Engine } from "../engine/engine.ts"
+import { explain } from "../engine/explain.ts"
+import type { EngineOptions } from "../engine/ports.ts"
+import { Scheduler } from "../engine/scheduler.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import { Conflict } from "../store/errors.ts"
+import type { ServerStore } from "../store/server-store.ts"
+
+const EVERY_QUEUE = "q:*"
+
+export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluator"> {
+  config: Config
+  store: ServerStore
+  objects: ObjectStore
+  clock: Clock
+  random: Random
+  log: Logger
+  version: string
+  apiKey: string
+  /** How this process is known to others, and whether the one so described still lives. */
+  identity: string
+  alive(identity: string): boolean
+  secret(name: string): string | null
+  /** Queues that it takes work from: all of them, or these. */
+  queues: "all" | readonly string[]
+  /** A folder of definitions to deploy and follow. */
+  folder: string | null
+}
+
+export interface RunningServer {
+  /** Where it answers: `http://127.0.0.1:4000`. */
+  address: string
+  /** Signs a browser in, once, within an hour. */
+  signInLink(): string
+  /** Takes nothing new, gives what runs the grace to end, hands the rest back, ends streams. */
+  stop(): Promise<void>
+}
+
+export const startServer = async (parts: ServerParts): Promise<RunningServer> => {
+  const { config, store, objects, clock, random, log, evaluator, identity } = parts
+  const sole = { store, identity, alive: parts.alive, where: withoutPassword(config.databaseUrl) }
+  await refuseSecond(sole)
+  const metrics = new Metrics(store, parts.version)
+  const dataDir = resolve(config.dataDir)
+  const lanes = parts.queues === "all" ? [EVERY_QUEUE] : parts.queues.map((queue) => queueLane(queue, []))
+  const engine = new Engine({
+    store,
+    objects,
+    executors: parts.executors,
+    evaluator,
+    clock,
+    random,
+    log: log.child({ part: "engine" }),
+    holder: { kind: "server", name: `${hostname()}:${process.pid}`, process: identity },
+    privateRun: null,
+    lanes,
+    concurrency: config.concurrency,
+    maxFanout: config.maxFanout,
+    maxOutputBytes: config.maxOutputBytes,
+    graceMs: config.graceMs,
+    dataDir,
+    secret: parts.secret,
+    observer: metrics.observer,
+  })
+  engine.onEvent(metrics.event)
+  const scheduler = new Scheduler({
+    store,
+    evaluator,
+    clock,
+    random,
+    log: log.child({ part: "schedules" }),
+    cancel: (runId) => engine.cancel(runId).catch(unlessEnded),
+    wake: () => engine.look(),
+  })
+  const wake = (): void => {
+    engine.look()
+    scheduler.look()
+  }
+  const api = buildServer({
+    engine,
+    store,
+    objects,
+    log,
+    clock,
+    random,
+    secret: parts.secret,
+    wake,
+    config: { apiKey: parts.apiKey, version: parts.version, dataDir },
+    explain: (runId, task) =>
+      explain({ store, process: identity, serves: (queue) => serves(parts.queues, queue) }, runId, task),
+    backfill: (request) => backfill({ store, evaluator, clock, random, wake }, request),
+    metrics: metrics.text,
+  })
+  metrics.watch(api.app)
+  const housekeeping = new Housekeeping({ ...config, store, objects, dataDir, clock, log })
+  const folder = parts.folder === null ? null : new FolderDeploys({ folder: parts.folder, store, clock, log, wake })
+
+  const stopRest = async (): Promise<void> => {
+    await folder?.stop()
+    scheduler.stop()
+    await housekeeping.stop()
+    await close(api)
+    await engine.stop({ patienceMs: config.graceMs })
+    metrics.stop()
+  }
+  try {
+    await engine.start()
+    await refuseSecond(sole)
+    await folder?.start()
+    const address = await listen(api, { host: config.host, port: config.port })
+    scheduler.start()
+    housekeeping.start()
+    return {
+      address,
+      signInLink: () => `${address}/ui/sign-in?token=${api.signInToken()}`,
+      stop: stopRest,
+    }
+  } catch (error) {
+    await stopRest()
+    throw error
+  }
+}
+
+const serves = (queues: ServerParts["queues"], queue: string): boolean => queues === "all" || queues.includes(queue)
+
+/** A run that ended in this very moment needs no cancel. */
+const unlessEnded = (error: unknown): void => {
+  if (!(error instanceof Conflict)) throw error
+}
