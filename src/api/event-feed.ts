@@ -44,6 +44,8 @@ export interface FollowRequest {
   /** What happens from now on, in order; does not wait. */
   deliver(frames: readonly Frame[]): void
   gap(): void
+  /** It is live: everything after this id is delivered. */
+  joined?(after: string): void
   signal: AbortSignal
 }
 
@@ -93,6 +95,7 @@ export class EventFeed {
       if (request.signal.aborted) return
       live = { runId, after, deliver, gap }
       this.#live.add(live)
+      request.joined?.(after)
     }
     if (request.after === null) return join(this.#cursor!)
     await this.#catchUp(request, request.after, join)

@@ -43,6 +43,8 @@ export const streamEvents = async (
         lines?.see(frames)
       },
       gap: () => stream.write(GAP),
+      // Without data it is no event to a client, but one that is cut off before the first event resumes from here.
+      joined: (id) => stream.write(`id: ${id}\n\n`),
     })
     await lines?.start()
   } catch (error) {

@@ -1,7 +1,6 @@
 // Puts the routes of the table on fastify: key, scope, params, query, body, handler, audit, answer, in that order, alike for all.
-// A path that is known with another method is answered 405.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify"
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify"
 import { type Caller, mayCall, NOBODY } from "./auth.ts"
 import { parseJson } from "./body.ts"
 import { ApiError } from "./errors.ts"
@@ -18,7 +17,6 @@ declare module "fastify" {
   }
 }
 
-const METHODS: readonly HTTPMethods[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 const NOTHING = strict({})
 const readNothing = queryReader(NOTHING)
 
@@ -29,36 +27,18 @@ export const pathsOf = (route: Route): string[] =>
   [route.path, ...(route.aliases ?? [])].flatMap((path) => (path.startsWith("/ui/") ? [path] : [PREFIX + path, path]))
 
 export const mount = (app: FastifyInstance, api: Api, routes: readonly Route[]): void => {
-  const methods = new Map<string, HTTPMethods[]>()
   for (const route of routes) {
     const onRequest = guard(api, route)
     const handler = answer(api, route)
-    const head = route.method === "GET" && Object.values(route.answers).some((spec) => spec.schema !== undefined)
     for (const path of pathsOf(route)) {
-      const url = fastifyPath(path)
-      app.route({ method: route.method, url, exposeHeadRoute: head, onRequest, handler })
-      methods.set(url, [...(methods.get(url) ?? []), route.method, ...(head ? (["HEAD"] as const) : [])])
+      app.route({ method: route.method, url: fastifyPath(path), exposeHeadRoute: hasHead(route), onRequest, handler })
     }
   }
-  for (const [url, allowed] of methods) refuseOthers(app, url, allowed)
 }
 
-const refuseOthers = (app: FastifyInstance, url: string, allowed: readonly HTTPMethods[]): void => {
-  const method = METHODS.filter((each) => !allowed.includes(each))
-  const allow = allowed.join(", ")
-  app.route({
-    method,
-    url,
-    // Before the body is read: its type and size do not matter.
-    onRequest: (request, _reply, done) =>
-      done(
-        new ApiError("METHOD_NOT_ALLOWED", `${request.method} is not possible here; there is ${allow}`, {
-          headers: { allow },
-        }),
-      ),
-    handler: () => undefined,
-  })
-}
+/** Streams have no HEAD. */
+const hasHead = (route: Route): boolean =>
+  route.method === "GET" && Object.values(route.answers).some((spec) => spec.schema !== undefined)
 
 /** Nothing of a request is read before its key is known to allow it. */
 const guard =

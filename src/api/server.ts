@@ -5,12 +5,13 @@ import { Audit } from "./audit.ts"
 import { Authenticator } from "./authenticator.ts"
 import { BODY_LIMIT } from "./body.ts"
 import { installDocs } from "./docs.ts"
-import { ApiError, internal, notFound, toApiError } from "./errors.ts"
+import { ApiError, internal, toApiError } from "./errors.ts"
 import { EventFeed } from "./event-feed.ts"
 import { mount } from "./mount.ts"
 import type { Api, ServerOptions } from "./ports.ts"
 import { routesFor } from "./routes/table.ts"
 import { SignIns } from "./sign-ins.ts"
+import { refuseUnknown } from "./unknown-route.ts"
 import { HEARTBEAT_MS, STREAM_BUFFER, Streams } from "./streams.ts"
 
 const MIN_KEY = 16
@@ -66,9 +67,7 @@ export const buildServer = (options: ServerOptions): ApiServer => {
   }
   app.decorateRequest("caller")
   app.setErrorHandler((error, request, reply) => send(reply, told(error, request.id)))
-  app.setNotFoundHandler((request) => {
-    throw notFound(`there is no ${request.method} ${request.url.split("?")[0]!.slice(0, 200)}; see /docs`)
-  })
+  refuseUnknown(app)
   app.addHook("onSend", (_request, reply, _payload, done) => {
     reply.header("x-content-type-options", "nosniff")
     if (!reply.hasHeader("cache-control")) reply.header("cache-control", "no-store")

@@ -20,7 +20,7 @@ interface Told {
 const eventsOf = (text: string): Told[] =>
   text
     .split("\n\n")
-    .filter((block) => block.startsWith("id: "))
+    .filter((block) => block.startsWith("id: ") && block.includes("\ndata: "))
     .map((block) => {
       const [id, event, data] = block.split("\n").map((line) => line.slice(line.indexOf(": ") + 2))
       return { id: id!, event: event!, data: JSON.parse(data!) as Told["data"] }
@@ -55,6 +55,21 @@ test("a stream of one run leaves the others out, and goes on after Last-Event-ID
   const rest = eventsOf(await second.until(/"task":null[^\n]*"status":"success"/))
   second.close()
   expect(rest).toEqual(all.slice(cut + 1))
+})
+
+test("a new stream is told where it begins, so that it can resume from there before its first event", async () => {
+  await using api = await served()
+  await api.deploy("etl", { a: "say hi" })
+  await api.ran("etl")
+  const first = await openStream(`${api.url}/events`)
+  const [, begin] = /\nid: (\d+\.\d+)\n\n/.exec(await first.until(/\nid: \d+\.\d+\n\n/))!
+  first.close()
+  const id = await api.ran("etl")
+  const second = await openStream(`${api.url}/events`, { "last-event-id": begin! })
+  const told = eventsOf(await second.until(/"task":null[^\n]*"status":"success"/))
+  expect(new Set(told.map((event) => event.data.run_id))).toEqual(new Set([id]))
+  expect(told[0]).toMatchObject({ event: "run" })
+  second.close()
 })
 
 test("an idle stream gets heartbeats", async () => {
