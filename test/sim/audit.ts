@@ -1,6 +1,6 @@
 // The database recounted: whatever it counts (edges, children, slots, tasks of a run) equals what its rows say.
 
-import type { BookLimit, BookTask } from "./books.ts"
+import type { BookLimit, BookRun, OpenTask } from "./books.ts"
 import { endOf, hasEnded, isLive } from "./model.ts"
 import { Violation } from "./trace.ts"
 import { checkCounts } from "./verify.ts"
@@ -14,16 +14,16 @@ export const audit = (world: World): void => {
     const own = byRun.get(run.seq) ?? []
     if (run.status === "pending") continue
     if (run.status !== "running" && run.hooks_left === 0) continue
-    checkCounts({ world, run, rows: own })
+    checkCounts(world, run, own)
     const label = world.labelOf(run.id)
     if (run.cancelling === null && run.status === "running") checkEdges(world, run.workflow, label, own)
     checkChildren(label, own)
   }
-  checkLimits(world, rows)
+  checkLimits(world, runs, rows)
   checkActive(world)
 }
 
-const checkEdges = (world: World, workflow: string, label: string, rows: BookTask[]): void => {
+const checkEdges = (world: World, workflow: string, label: string, rows: OpenTask[]): void => {
   const top = new Map(rows.filter((row) => row.parent_id === null).map((row) => [row.node, row]))
   for (const row of top.values()) {
     if (row.status !== "pending" || row.hook === 1) continue
@@ -38,7 +38,7 @@ const checkEdges = (world: World, workflow: string, label: string, rows: BookTas
   }
 }
 
-const checkChildren = (label: string, rows: BookTask[]): void => {
+const checkChildren = (label: string, rows: OpenTask[]): void => {
   const children = Map.groupBy(
     rows.filter((row) => row.parent_id !== null),
     (row) => row.parent_id,
@@ -54,16 +54,16 @@ const checkChildren = (label: string, rows: BookTask[]): void => {
   }
 }
 
-const idsOf = (row: BookTask): number[] => (row.limits === null ? [] : (JSON.parse(row.limits) as number[]))
+const idsOf = (row: OpenTask): number[] => (row.limits === null ? [] : (JSON.parse(row.limits) as number[]))
 
-const isReady = (row: BookTask): boolean =>
+const isReady = (row: OpenTask): boolean =>
   row.status === "pending" &&
   row.attempt_id === null &&
   row.upstream_left === 0 &&
   row.parked === null &&
   row.available_at === null
 
-const checkLimits = (world: World, rows: BookTask[]): void => {
+const checkLimits = (world: World, runs: BookRun[], rows: OpenTask[]): void => {
   const limits = new Map(world.books.limits().map((limit) => [limit.id, limit]))
   const used = new Map<number, number>()
   const promised = new Set<number>()
@@ -76,8 +76,9 @@ const checkLimits = (world: World, rows: BookTask[]): void => {
     if (limit.used !== wanted) throw new Violation("slots are counted once", `${told(limit)}, but ${wanted} are live`)
     if (limit.used > limit.cap) throw new Violation("limits are kept", told(limit))
   }
+  const paused = new Set(runs.filter((run) => run.paused === 1).map((run) => run.seq))
   for (const row of rows) {
-    if (row.parked === null || row.parked === 0) continue
+    if (row.parked === null || row.parked === 0 || paused.has(row.run_seq)) continue
     const limit = limits.get(row.parked)!
     if (limit.used >= limit.cap || promised.has(limit.id)) continue
     throw new Violation("no slot stays idle", `row ${row.id} is parked under ${told(limit)} and nothing will wake it`)

@@ -76,6 +76,30 @@ export interface BookAttempt {
   state: string
 }
 
+export type OpenTask = Omit<
+  BookTask,
+  | "attempt"
+  | "failures"
+  | "losses"
+  | "item"
+  | "output"
+  | "output_key"
+  | "error"
+  | "outcome"
+  | "finished_at"
+  | "lane"
+  | "priority"
+>
+
+export type ReadyTask = Pick<BookTask, "id" | "lane" | "priority" | "limits"> & { private: number; run_id: string }
+
+const OPEN_TASKS = `
+SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip, t.upstream_left, t.up_failed, t.up_unmet, t.up_waived,
+  t.parked, t.limits, t.attempt_id, t.holder, t.available_at, t.parent_id, t.children_total, t.children_left, t.children_failed,
+  t.expanded
+FROM tasks t JOIN runs r ON r.seq = t.run_seq
+WHERE r.status IN ('pending', 'running') OR r.hooks_left > 0`
+
 const RUN = "SELECT r.*, w.name AS workflow FROM runs r JOIN workflows w ON w.id = r.workflow_id"
 const READY =
   "t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_left = 0 AND t.parked IS NULL AND t.available_at IS NULL"
@@ -109,6 +133,10 @@ export class Books {
     return this.#all<BookRun>(`${RUN} WHERE r.id = ?`, id)[0]
   }
 
+  runBySeq(seq: number): BookRun {
+    return this.#all<BookRun>(`${RUN} WHERE r.seq = ?`, seq)[0]!
+  }
+
   /** Runs that have not ended, or whose hooks have not. */
   unfinished(): number {
     const sql = "SELECT count(*) AS n FROM runs WHERE status IN ('pending', 'running') OR hooks_left > 0"
@@ -119,12 +147,14 @@ export class Books {
     return this.#all("SELECT * FROM tasks WHERE run_seq = ? ORDER BY id", runSeq)
   }
 
-  /** Every row of the runs that have not ended. */
-  openTasks(): BookTask[] {
-    return this.#all(
-      `SELECT t.* FROM tasks t JOIN runs r ON r.seq = t.run_seq
-       WHERE r.status IN ('pending', 'running') OR r.hooks_left > 0 ORDER BY t.id`,
-    )
+  /** Every row of the runs that have not ended, without what it carries. */
+  openTasks(): OpenTask[] {
+    return this.#all(`${OPEN_TASKS} ORDER BY t.id`)
+  }
+
+  /** How many rows there are in all. */
+  size(): number {
+    return this.#all<{ n: number | null }>("SELECT max(id) AS n FROM tasks")[0]!.n ?? 0
   }
 
   task(runSeq: number, node: number, path: string): BookTask | undefined {
@@ -147,17 +177,23 @@ export class Books {
     return this.#all("SELECT * FROM limits ORDER BY id")
   }
 
-  /** Rows that could be taken now, of runs that are neither paused nor being cancelled. */
-  ready(): (BookTask & { private: number; run_id: string })[] {
-    return this.#all(
-      `SELECT t.*, r.private, r.id AS run_id FROM tasks t JOIN runs r ON r.seq = t.run_seq
-       WHERE ${READY} AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1) ORDER BY t.id`,
-    )
+  /** A row under no limit that could be taken now and has a higher priority. */
+  firstAbove(priority: number, lane: string): { id: number; priority: number } | undefined {
+    return this.#all<{ id: number; priority: number }>(
+      `SELECT t.id, t.priority FROM tasks t JOIN runs r ON r.seq = t.run_seq
+       WHERE ${READY} AND t.lane = ? AND t.priority > ? AND t.limits IS NULL
+         AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1) LIMIT 1`,
+      lane,
+      priority,
+    )[0]
   }
 
-  /** Retries that should have been made ready before `iso`. */
-  overdue(iso: string): BookTask[] {
-    return this.#all("SELECT * FROM tasks WHERE status = 'pending' AND available_at < ?", iso)
+  /** Rows that could be taken now, of runs that are neither paused nor being cancelled. */
+  ready(): ReadyTask[] {
+    return this.#all(
+      `SELECT t.id, t.lane, t.priority, t.limits, r.private, r.id AS run_id FROM tasks t JOIN runs r ON r.seq = t.run_seq
+       WHERE ${READY} AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1) ORDER BY t.id`,
+    )
   }
 
   holders(): { seq: number; id: string; process: string; dead: number; lease_until: string }[] {

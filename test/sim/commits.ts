@@ -135,7 +135,7 @@ export class Commits {
     if (change.kind === "retry" && row.attempt_id === attemptId) {
       throw new Violation("what is acknowledged is stored", `${told}: the row still has it`)
     }
-    const run = books.runs().find(({ seq }) => seq === row.run_seq)!
+    const run = books.runBySeq(row.run_seq)
     const history = witness.history(run.id, row.node, row.path)
     checkDecision(this.#world, run, row, history, change)
     const retryAfterMs = result.retryAfterMs ?? null
@@ -153,11 +153,9 @@ export class Commits {
 
   /** Nothing of a higher priority that is under no limit stays behind. */
   #checkPriority(batch: Batch, advanced: Advanced): void {
-    if (advanced.claims.length === 0 || advanced.more) return
+    if (advanced.claims.length < batch.claim.limit || advanced.more) return
     const least = Math.min(...advanced.claims.map((claim) => claim.priority))
-    const behind = this.#world.books
-      .ready()
-      .find((row) => row.limits === null && row.priority > least && batch.claim.lanes.includes(row.lane))
+    const behind = batch.claim.lanes.map((lane) => this.#world.books.firstAbove(least, lane)).find((row) => row !== undefined)
     if (behind === undefined) return
     throw new Violation("the highest priority goes first", `row ${behind.id} of ${behind.priority} waits behind ${least}`)
   }

@@ -48,7 +48,7 @@ class Door {
     const fate = roll(faults.throwBefore) ? "refuse" : roll(faults.throwAfter) ? "lose" : "answer"
     const late = fate === "refuse" && method === "advance" && roll(faults.doubled)
     const doubled = fate !== "refuse" && method === "advance" && roll(faults.doubled)
-    const trouble = new StoreUnavailable("the simulation", `${method} ${fate}`)
+    const trouble = (): Error => new StoreUnavailable("the simulation", `${method} ${fate}`)
 
     return new Promise<unknown>((resolve, reject) => {
       this.#life.calls += 1
@@ -64,13 +64,13 @@ class Door {
         if (fate === "refuse") {
           this.#world.tell(this.#life, `${method} fails`)
           if (late) this.#again(args[0] as Batch, rng.int(0, 2000))
-          return done(() => reject(trouble))
+          return done(() => reject(trouble()))
         }
         this.#perform(method, args, (answer, error) => {
           if (crash === "after") return this.#world.crash(this.#life, `after ${method}`)
           if (doubled) this.#again(args[0] as Batch, rng.pick([0, rng.int(0, 2000)]))
           if (fate === "lose") this.#world.tell(this.#life, `the answer of ${method} is lost`)
-          done(() => (error !== undefined ? reject(error) : fate === "lose" ? reject(trouble) : resolve(answer)))
+          done(() => (error !== undefined ? reject(error) : fate === "lose" ? reject(trouble()) : resolve(answer)))
         })
       })
     })

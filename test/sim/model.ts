@@ -12,7 +12,7 @@ const ENDED = ["success", "failed", "skipped", "cancelled"]
 export const hasEnded = (task: { status: string }): boolean => ENDED.includes(task.status)
 export const isLive = (task: { status: string }): boolean => task.status === "dispatched" || task.status === "running"
 
-export const endOf = (task: BookTask): End => {
+export const endOf = (task: Pick<BookTask, "status" | "skip">): End => {
   if (task.status === "success") return "success"
   if (task.status === "skipped") return task.skip ?? "waived"
   return "failed"
@@ -60,6 +60,9 @@ export class Model {
   readonly #books: Books
   readonly #objects: MemoryObjects
 
+  /** What ended fan-outs gave: every instance below asks for it. */
+  readonly #lists = new Map<number, { finishedAt: string | null; list: Json }>()
+
   constructor(books: Books, objects: MemoryObjects) {
     this.#books = books
     this.#objects = objects
@@ -71,6 +74,14 @@ export class Model {
 
   /** What a task hands down: its output, or of a fan-out the list of its instances' outputs. */
   handedDown(task: BookTask): Json {
+    const known = this.#lists.get(task.id)
+    if (known !== undefined && known.finishedAt === task.finished_at) return known.list
+    const value = this.#handedDown(task)
+    if (task.kind !== "task" && hasEnded(task)) this.#lists.set(task.id, { finishedAt: task.finished_at, list: value })
+    return value
+  }
+
+  #handedDown(task: BookTask): Json {
     if (task.status === "skipped" || (task.kind === "task" && task.status !== "success")) return null
     if (task.kind === "task") return this.output(task)
     if (task.status !== "success" && task.expanded === 0) return null

@@ -94,7 +94,8 @@ const playSeed = async (world: World, versions: StoredVersion[]): Promise<void> 
   world.scenario.engines.forEach((_, i) => world.begin(i))
   let audited = -AUDIT_EVERY
   const quiet = (): void => {
-    if (world.commits.count < audited + AUDIT_EVERY) return
+    const since = world.commits.count - audited
+    if (since < AUDIT_EVERY || since < world.books.size() / 20) return
     audited = world.commits.count
     audit(world)
     checkIdle(world)

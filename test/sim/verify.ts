@@ -29,7 +29,7 @@ export const checkRun = (world: World, run: BookRun): void => {
   for (const row of rows) if (!hasEnded(row)) fail(ended, row, "its run has ended")
   checkStatus(ended)
   checkHooks(ended)
-  checkCounts(ended)
+  checkCounts(world, run, rows)
   for (const row of rows) checkAttempts(ended, row)
   const fresh = world.freshNodes(run.id)
   for (const row of rows) {
@@ -71,7 +71,11 @@ const checkHooks = (ended: Ended): void => {
   }
 }
 
-export const checkCounts = ({ world, run, rows }: Pick<Ended, "world" | "run" | "rows">): void => {
+export const checkCounts = (
+  world: World,
+  run: BookRun,
+  rows: Pick<BookTask, "kind" | "hook" | "status" | "parent_id">[],
+): void => {
   const tasks = rows.filter((row) => row.kind === "task" && row.hook === 0)
   const count = (status: string): number => tasks.filter((row) => row.status === status).length
   const open = rows.filter((row) => row.parent_id === null && row.hook === 0)

@@ -169,8 +169,9 @@ const addFan = (rng: Rng, sim: SimNode, plainUp: string | null, fanUp: string | 
 /** A fan-out over more instances than one transaction makes. */
 const addHugeFan = (rng: Rng, sim: SimNode): void => {
   const count = rng.int(501, 1100)
+  const items = Array.from({ length: count }, () => null)
   sim.node.fan = { parallel: { lit: count }, reference: String(count) }
-  sim.items = () => Array.from({ length: count }, () => null)
+  sim.items = () => items
 }
 
 const addKeys = (rng: Rng, sim: SimNode): void => {
@@ -210,7 +211,7 @@ export const makeWorkflow = (rng: Rng, name: string): SimWorkflow => {
   const shape = rng.pick(SHAPES)
   const count = taskCount(rng)
   const fancy = rng.chance(0.8)
-  const huge = rng.chance(0.02) ? rng.int(0, count - 1) : -1
+  const huge = rng.chance(0.008) ? rng.int(0, count - 1) : -1
   const nodes: SimNode[] = []
   for (let i = 0; i < count; i++) {
     const sim = simNode(i, bareNode(`t${i}`))

@@ -197,8 +197,13 @@ export class World {
     const { runId, path, attemptId: id, attempt: number } = assignment
     const run = this.labelOf(runId)
     const view = { params: this.paramsOf(runId), index: path === "" ? null : Number(path) } as View
+    const place = { runId, run, workflow, sim, path }
     const attempt: Witnessed = {
-      ...{ id, runId, run, workflow, sim, path, number, incarnation, launchedAt: this.clock.now() },
+      ...place,
+      id,
+      number,
+      incarnation,
+      launchedAt: this.clock.now(),
       holder: this.commits.holders.get(id) ?? null,
       key: sim.key === null ? null : sim.key(view),
       live: true,
