@@ -14,6 +14,14 @@ export default defineConfig({
     reporters: process.env.CI ? ["dot", "./test/support/count-reporter.ts"] : ["default", "./test/support/count-reporter.ts"],
     projects: [
       { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"], exclude } },
+      ...(all
+        ? [
+            {
+              extends: true as const,
+              test: { name: "api on Postgres", include: ["src/api/**/*.test.ts"], env: { ORK_API_STORE: "postgres" } },
+            },
+          ]
+        : []),
       {
         extends: true,
         test: { name: "blackbox", include: ["test/**/*.test.ts", "scripts/**/*.test.ts"], exclude, testTimeout: 60_000 },

@@ -5,12 +5,13 @@ import type { Catalog, ScheduleRow, VersionRow, WorkflowRow } from "../../store/
 import type { EventLog, LoggedEvent } from "../../store/event-log.ts"
 import type { JobRefusal, JobRow, JobStore } from "../../store/job-store.ts"
 import type { AuditRow, KeyRow, KeyStore } from "../../store/key-store.ts"
+import type { NoticeStore } from "../../store/notice-store.ts"
 import type { QueueRow, QueueStore } from "../../store/queue-store.ts"
 import type { ServerStore } from "../../store/server-store.ts"
 import type { Store, StoreEvent } from "../../store/store.ts"
 import { compareEventIds } from "../event-id.ts"
 
-export const withFakeFacets = (store: Store, now: () => string): ServerStore => {
+export const withFakeFacets = (store: Store & NoticeStore, now: () => string): ServerStore => {
   const log = fakeEventLog()
   return {
     ...store,

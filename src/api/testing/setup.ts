@@ -1,4 +1,4 @@
-// A server for tests: the real engine on a real SQLite store, a folder of objects, and an executor that does what tasks say.
+// A server for tests: the real engine on a real store, a folder of objects, and an executor that does what tasks say.
 
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -11,11 +11,10 @@ import { systemClock, systemRandom } from "../../engine/system.ts"
 import { FileObjectStore } from "../../objects/file.ts"
 import type { Scope } from "../../store/key-store.ts"
 import type { ServerStore } from "../../store/server-store.ts"
-import { openSqlite } from "../../store/sqlite/sqlite.ts"
 import type { Explanation, ServerOptions } from "../ports.ts"
 import { type ApiServer, buildServer, close } from "../server.ts"
-import { withFakeFacets } from "./fake-facets.ts"
 import { ScriptedExecutor } from "./scripted.ts"
+import { openTestStore } from "./store.ts"
 
 export const ADMIN_KEY = "the-admin-key-of-tests"
 
@@ -66,9 +65,7 @@ const explain = async (): Promise<Explanation[]> => [
 export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: ServerStore) => ServerStore } = {}) => {
   const folder = await mkdtemp(join(tmpdir(), "ork-api-"))
   const objects = new FileObjectStore(join(folder, "objects"))
-  const inner = await openSqlite({ path: join(folder, "ork.db"), clock: systemClock, random: systemRandom })
-  await inner.migrate()
-  const plain = withFakeFacets(inner, () => new Date().toISOString())
+  const plain = await openTestStore(folder)
   const store = change.wrap?.(plain) ?? plain
   const executor = new ScriptedExecutor(objects)
   const logged: string[] = []

@@ -1,0 +1,27 @@
+// The store under the API in tests: SQLite in a folder, or with ORK_API_STORE=postgres a schema of its own in a real Postgres.
+
+import { join } from "node:path"
+import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { systemClock, systemRandom } from "../../engine/system.ts"
+import type { ServerStore } from "../../store/server-store.ts"
+import { openPostgres } from "../../store/postgres/postgres.ts"
+import { openSqlite } from "../../store/sqlite/sqlite.ts"
+import { withFakeFacets } from "./fake-facets.ts"
+
+let database: Promise<TestDatabase> | null = null
+let schemas = 0
+
+export const openTestStore = async (folder: string): Promise<ServerStore> => {
+  const store =
+    process.env["ORK_API_STORE"] === "postgres"
+      ? await openPostgres({ url: await url(), random: systemRandom, schema: `api ${++schemas}` })
+      : await openSqlite({ path: join(folder, "ork.db"), clock: systemClock, random: systemRandom })
+  await store.migrate()
+  return withFakeFacets(store, () => new Date().toISOString())
+}
+
+/** One database for a test file; it goes with the server of the test run. */
+const url = async (): Promise<string> => {
+  database ??= createDatabase()
+  return (await database).url
+}
