@@ -11,7 +11,7 @@ import type { ServerStore } from "../../store/server-store.ts"
 import type { Store, StoreEvent } from "../../store/store.ts"
 import { compareEventIds } from "../event-id.ts"
 
-export const withFakeFacets = (store: Store & NoticeStore, now: () => string): ServerStore => {
+export const withFakeFacets = (store: Store, now: () => string): ServerStore => {
   const log = fakeEventLog()
   return {
     ...store,
@@ -19,6 +19,7 @@ export const withFakeFacets = (store: Store & NoticeStore, now: () => string): S
     ...log.facet,
     ...fakeJobs(now),
     ...fakeKeys(now),
+    ...fakeNotices(),
     ...fakeQueues(),
     async advance(batch) {
       const advanced = await store.advance(batch)
@@ -262,6 +263,13 @@ const fakeKeys = (now: () => string): KeyStore => {
         .slice(0, limit),
   }
 }
+
+const fakeNotices = (): NoticeStore => ({
+  takeNotices: async () => [],
+  putOffNotice: async () => undefined,
+  removeNotices: async () => undefined,
+  nextNoticeMs: async () => null,
+})
 
 const fakeQueues = (): QueueStore => {
   const queues = new Map<string, QueueRow>()

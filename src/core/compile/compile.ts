@@ -61,6 +61,11 @@ const compileNotify = (context: Context, notify: NotifyDefinition[]): NotifyDefi
   for (const [i, { webhook, slack }] of notify.entries()) {
     if (webhook === undefined && slack === undefined)
       context.findings.add(["notify", i], "tells nobody: give it webhook or slack")
+    for (const [field, address] of Object.entries({ webhook, slack })) {
+      if (address !== undefined && !/^https?:\/\//.test(address)) {
+        context.findings.add(["notify", i, field], "must begin with http:// or https://")
+      }
+    }
   }
   return notify
 }

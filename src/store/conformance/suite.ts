@@ -5,6 +5,7 @@ import { describe } from "vitest"
 import type { Catalog } from "../catalog.ts"
 import type { EventLog } from "../event-log.ts"
 import type { KeyStore } from "../key-store.ts"
+import type { NoticeStore } from "../notice-store.ts"
 import type { Store } from "../store.ts"
 import { attemptTests } from "./attempts.ts"
 import { cancelTests } from "./cancel.ts"
@@ -18,6 +19,7 @@ import { holderTests } from "./holders.ts"
 import { keyTests } from "./keys.ts"
 import { limitTests } from "./limits.ts"
 import { listTests } from "./lists.ts"
+import { noticeTests } from "./notices.ts"
 import { orderTests } from "./order.ts"
 import { propertyTests } from "./property.ts"
 import { readTests } from "./reads.ts"
@@ -45,12 +47,13 @@ export const storeSuite = (name: string, open: Open): void => {
 }
 
 /** What a server asks for beyond the loop. */
-export const serverSuite = (name: string, open: Open<Store & Catalog & EventLog & KeyStore>): void => {
+export const serverSuite = (name: string, open: Open<Store & Catalog & EventLog & KeyStore & NoticeStore>): void => {
   describe(`the server's store on ${name}`, () => {
     keyTests(open)
     eventLogTests(open)
     catalogTests(open)
     scheduleTests(open)
     listTests(open)
+    noticeTests(open)
   })
 }

@@ -1,12 +1,14 @@
 // The end of a run: its status, its hooks in the same transaction, and the start of runs that waited for its place.
 
 import { closeStatus } from "../../core/effects.ts"
+import { deadlineNotices, endNotices } from "../../core/notices.ts"
 import { initialRows, hookRows } from "../../core/rows.ts"
 import type { RunStatus } from "../../core/status.ts"
 import { taskFailed } from "../messages.ts"
 import type { Advanced, CancelReason } from "../store.ts"
 import type { CancellingRun } from "./cancel.ts"
 import { tellRun } from "./events.ts"
+import { addNotices } from "./notices.ts"
 import { insertRows } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 
@@ -43,6 +45,7 @@ const close = (tx: Tx, seq: number): Advanced["closed"][number] => {
   }
   tx.db.run(CLOSE, status, tx.at, error, hooks.length, seq)
   insertRows(tx, fact, hooks, true)
+  addNotices(tx, fact.id, endNotices(compiled, fact, status))
   tellRun(tx, fact.id, status, error)
   return { runSeq: seq, runId: fact.id, status: status satisfies RunStatus }
 }
@@ -86,5 +89,6 @@ export const startRun = (tx: Tx, seq: number): void => {
   const tasks = rows.reduce((n, row) => (row.kind === "task" ? n + 1 : n), 0)
   tx.db.run(START, tx.at, timeoutAt, rows.length, tasks, seq)
   insertRows(tx, fact, rows, false)
+  addNotices(tx, fact.id, deadlineNotices(compiled, fact), compiled.deadlineMs)
   tellRun(tx, fact.id, "running", null)
 }

@@ -239,7 +239,20 @@ CREATE TABLE audit (
 ) STRICT;
 `
 
-export const MIGRATIONS = [FIRST, SERVER] as const
+/** Notices that are owed to others; see notice-store.ts. */
+const NOTICES = `
+CREATE TABLE notices (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  target INTEGER NOT NULL,
+  due_at TEXT NOT NULL,
+  tries INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX notices_due ON notices (due_at);
+`
+
+export const MIGRATIONS = [FIRST, SERVER, NOTICES] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

@@ -6,6 +6,7 @@ import type { Clock, Random } from "../../core/ports.ts"
 import type { Catalog } from "../catalog.ts"
 import type { EventLog } from "../event-log.ts"
 import type { KeyStore } from "../key-store.ts"
+import type { NoticeStore } from "../notice-store.ts"
 import type { HolderRow, Store } from "../store.ts"
 import { advance, type Turns } from "./advance.ts"
 import { catalog } from "./catalog.ts"
@@ -16,6 +17,7 @@ import { eventLog, logEvents } from "./event-log.ts"
 import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
 import { keyStore } from "./keys.ts"
 import { migrate } from "./migrations.ts"
+import { noticeStore } from "./notices.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
 import { RunFacts } from "./run-facts.ts"
@@ -39,7 +41,7 @@ export interface SqliteOptions {
   schedule?: (flush: () => void) => void
 }
 
-export interface SqliteStore extends Store, Catalog, EventLog, KeyStore {
+export interface SqliteStore extends Store, Catalog, EventLog, KeyStore, NoticeStore {
   /** Transactions committed so far. */
   readonly commits: number
 }
@@ -81,6 +83,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     ...catalog(access),
     ...eventLog(access),
     ...keyStore(access),
+    ...noticeStore(access),
     kind: "sqlite",
     leases: false,
     get commits() {
