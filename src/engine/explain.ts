@@ -5,16 +5,20 @@ import { explainRun, explainTask, type ExplainedTask, type Explanation, type Sur
 import type { RunId } from "../core/ids.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
 import { NotFound } from "../store/errors.ts"
+import type { Insight } from "../store/insight.ts"
 import type { QueueStore } from "../store/queue-store.ts"
 import type { RunRow, Store, TaskRow } from "../store/store.ts"
 
 const MOST_TOLD = 200
 const PAGE = 500
 const MOST_ACTIVE = 1000
+const MOST_LIMITS = 20
+const MOST_HOLDERS = 5
 
 export interface ExplainParts {
   store: Pick<Store, "getRun" | "compiled" | "listTasks" | "listNodes" | "getTask" | "listRuns" | "listHolders"> &
-    Pick<QueueStore, "listQueues">
+    Pick<QueueStore, "listQueues"> &
+    Pick<Insight, "limitHolders">
   /** Whether this server takes work from a queue itself; of others it is not known which they take. */
   serves(queue: string): boolean
   /** How this server is known among the holders. */
@@ -31,7 +35,7 @@ export const explain = async (parts: ExplainParts, runId: RunId, task?: string):
     throw new NotFound(`the run ${runId} has no task ${task}`)
   }
   const { tasks, more } = await tasksToTell(store, run, workflow, task)
-  const around = await surroundings(parts, run, workflow)
+  const around = await surroundings(parts, run, workflow, tasks)
   const whole = task === undefined ? explainRun(around) : null
   return [
     ...(whole === null ? [] : [whole]),
@@ -88,7 +92,12 @@ const waitingFanOuts = async (
   return rows.filter((row) => row !== null)
 }
 
-const surroundings = async (parts: ExplainParts, run: RunRow, workflow: CompiledWorkflow): Promise<Surroundings> => {
+const surroundings = async (
+  parts: ExplainParts,
+  run: RunRow,
+  workflow: CompiledWorkflow,
+  tasks: readonly ExplainedTask[],
+): Promise<Surroundings> => {
   const { store } = parts
   const [nodes, queues, holders, active] = await Promise.all([
     store.listNodes(run.id),
@@ -104,7 +113,7 @@ const surroundings = async (parts: ExplainParts, run: RunRow, workflow: Compiled
     workflow,
     run: { id: run.id, status: run.status, paused: run.paused, cancelling: run.cancelling, activeRuns: active.length },
     nodes: new Map(nodes.map(({ node, status }) => [node, status])),
-    holders: new Map(),
+    holders: await holdersOf(store, tasks),
     queue: (name) => {
       const queue = known.get(name)
       return {
@@ -114,4 +123,11 @@ const surroundings = async (parts: ExplainParts, run: RunRow, workflow: Compiled
       }
     },
   }
+}
+
+/** Who has the slots that tasks wait for. */
+const holdersOf = async (store: ExplainParts["store"], tasks: readonly ExplainedTask[]): Promise<Surroundings["holders"]> => {
+  const keys = new Set(tasks.flatMap(({ parked }) => (parked !== null && parked !== "paused" ? [parked.limit] : [])))
+  const found = [...keys].slice(0, MOST_LIMITS)
+  return new Map(await Promise.all(found.map(async (key) => [key, await store.limitHolders(key, MOST_HOLDERS)] as const)))
 }

@@ -8,6 +8,7 @@ import { FolderDeploys } from "./folder-deploys.ts"
 import { Housekeeping } from "./housekeeping.ts"
 import { Metrics } from "./metrics.ts"
 import { refuseSecond } from "./sole-server.ts"
+import { startTracing } from "./tracing.ts"
 import { buildServer, close, listen } from "../api/server.ts"
 import { type Config, withoutPassword } from "../config.ts"
 import { queueLane } from "../core/lanes.ts"
@@ -15,7 +16,8 @@ import type { Clock, Random } from "../core/ports.ts"
 import { backfill } from "../engine/backfill.ts"
 import { Engine } from "../engine/engine.ts"
 import { explain } from "../engine/explain.ts"
-import type { EngineOptions } from "../engine/ports.ts"
+import { Notifier } from "../engine/notifier.ts"
+import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { Scheduler } from "../engine/scheduler.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { Conflict } from "../store/errors.ts"
@@ -35,6 +37,7 @@ export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluato
   /** How this process is known to others, and whether the one so described still lives. */
   identity: string
   alive(identity: string): boolean
+  env: { [name: string]: string | undefined }
   secret(name: string): string | null
   /** Queues that it takes work from: all of them, or these. */
   queues: "all" | readonly string[]
@@ -56,6 +59,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   const sole = { store, identity, alive: parts.alive, where: withoutPassword(config.databaseUrl) }
   await refuseSecond(sole)
   const metrics = new Metrics(store, parts.version)
+  const tracing = await startTracing(parts.env, { store, log, version: parts.version })
   const dataDir = resolve(config.dataDir)
   const lanes = parts.queues === "all" ? [EVERY_QUEUE] : parts.queues.map((queue) => queueLane(queue, []))
   const engine = new Engine({
@@ -75,9 +79,14 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     graceMs: config.graceMs,
     dataDir,
     secret: parts.secret,
-    observer: metrics.observer,
+    observer: tracing === null ? metrics.observer : both(metrics.observer, tracing.observer),
   })
   engine.onEvent(metrics.event)
+  if (tracing !== null) engine.onEvent((event) => tracing.event(event))
+  const notifier = new Notifier({ store, clock, log: log.child({ part: "notices" }), secret: parts.secret, fetch })
+  engine.onEvent((event) => {
+    if (event.type === "run") notifier.look()
+  })
   const scheduler = new Scheduler({
     store,
     evaluator,
@@ -116,6 +125,8 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     await housekeeping.stop()
     await close(api)
     await engine.stop({ patienceMs: config.graceMs })
+    await notifier.stop()
+    await tracing?.stop()
     metrics.stop()
   }
   try {
@@ -124,6 +135,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     await folder?.start()
     const address = await listen(api, { host: config.host, port: config.port })
     scheduler.start()
+    notifier.start()
     housekeeping.start()
     return {
       address,
@@ -137,6 +149,18 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
 }
 
 const serves = (queues: ServerParts["queues"], queue: string): boolean => queues === "all" || queues.includes(queue)
+
+const both = (a: Observer, b: Observer): Observer => ({
+  turn: (batch) => {
+    a.turn?.(batch)
+    b.turn?.(batch)
+  },
+  environment: (claim) => ({ ...a.environment?.(claim), ...b.environment?.(claim) }),
+  ended: (...args) => {
+    a.ended?.(...args)
+    b.ended?.(...args)
+  },
+})
 
 /** A run that ended in this very moment needs no cancel. */
 const unlessEnded = (error: unknown): void => {

@@ -49,6 +49,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       apiKey: made?.key ?? config.apiKey,
       identity: backends.processIdentity(),
       alive: (identity) => backends.processAlive(identity),
+      env: context.env,
       secret: (name) => secretOf(context, name),
       queues,
       folder,

@@ -1,0 +1,140 @@
+// Traces by OpenTelemetry, when the standard variables ask for them: a run is a trace, its attempts are spans. Ids follow from the ids
+// of runs and attempts, so several servers (and the tasks themselves, by TRACEPARENT) write to one trace without a word between
+// them. Spans are handed over when they have ended: nothing has to be kept of them meanwhile.
+
+import { createHash } from "node:crypto"
+import type { Attributes, HrTime, SpanContext } from "@opentelemetry/api"
+import type { ReadableSpan, SpanProcessor } from "@opentelemetry/sdk-trace"
+import type { Logger, Observer } from "../engine/ports.ts"
+import type { RunId } from "../core/ids.ts"
+import type { RunStatus } from "../core/status.ts"
+import type { Store, StoreEvent } from "../store/store.ts"
+
+const ENDPOINTS = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] as const
+const ENDED: ReadonlySet<string> = new Set<RunStatus>(["success", "failed", "cancelled"])
+const SAMPLED = 1
+const INTERNAL = 0
+const OK = 1
+const ERROR = 2
+
+export interface Tracing {
+  observer: Observer
+  event(event: StoreEvent): void
+  /** Sends what is left. */
+  stop(): Promise<void>
+}
+
+/** null: nobody asked for traces. */
+export const startTracing = async (
+  env: { [name: string]: string | undefined },
+  { store, log, version }: { store: Pick<Store, "getRun">; log: Logger; version: string },
+): Promise<Tracing | null> => {
+  if (env["OTEL_SDK_DISABLED"] === "true" || !ENDPOINTS.some((name) => env[name] !== undefined && env[name] !== "")) return null
+  const [{ BatchSpanProcessor }, { OTLPTraceExporter }, resources] = await Promise.all([
+    import("@opentelemetry/sdk-trace"),
+    import("@opentelemetry/exporter-trace-otlp-http"),
+    import("@opentelemetry/resources"),
+  ])
+  const own = resources.resourceFromAttributes({ "service.name": "ork", "service.version": version })
+  const resource = own.merge(
+    resources.detectResources({ detectors: [resources.resourceAttributesEnvDetector, resources.serviceNameEnvDetector] }),
+  )
+  const processor = new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })
+  const span = spanMaker(processor, resource, version)
+  return {
+    observer: {
+      environment: ({ runId, attemptId }) => ({ TRACEPARENT: traceparent(contextOf(runId || attemptId, attemptId)) }),
+      ended: (claim, node, result) => {
+        const { runId, attemptId, attempt, path, run } = claim
+        span({
+          name: node.name,
+          context: contextOf(runId || attemptId, attemptId),
+          parent: runId === "" ? null : contextOf(runId, runId),
+          from: result.startedAt ?? result.finishedAt,
+          to: result.finishedAt,
+          error: result.state === "success" ? null : (result.error ?? result.state),
+          attributes: {
+            "ork.run.id": runId,
+            "ork.workflow": run.workflow,
+            "ork.task": node.name,
+            "ork.path": path,
+            "ork.attempt": attempt,
+            "ork.state": result.state,
+            "ork.executor": node.executor,
+          },
+        })
+      },
+    },
+    event: ({ type, status, runId }) => {
+      if (type !== "run" || !ENDED.has(status)) return
+      endRun(store, runId, span).catch((error: unknown) =>
+        log.warn({ run: runId, error: String(error) }, "could not trace the end of a run"),
+      )
+    },
+    stop: () => processor.shutdown().catch((error: unknown) => log.warn({ error: String(error) }, "some traces were not sent")),
+  }
+}
+
+interface SpanOf {
+  name: string
+  context: SpanContext
+  parent: SpanContext | null
+  from: number
+  to: number
+  error: string | null
+  attributes: Attributes
+}
+
+const endRun = async (store: Pick<Store, "getRun">, runId: RunId, span: (of: SpanOf) => void): Promise<void> => {
+  const run = await store.getRun(runId)
+  if (run === null || run.finishedAt === null) return
+  span({
+    name: run.workflow,
+    context: contextOf(run.id, run.id),
+    parent: null,
+    from: Date.parse(run.createdAt),
+    to: Date.parse(run.finishedAt),
+    error: run.status === "success" ? null : (run.error ?? run.status),
+    attributes: {
+      "ork.run.id": run.id,
+      "ork.workflow": run.workflow,
+      "ork.version": run.version,
+      "ork.trigger": run.trigger,
+      "ork.status": run.status,
+    },
+  })
+}
+
+const spanMaker =
+  (processor: SpanProcessor, resource: ReadableSpan["resource"], version: string) =>
+  ({ name, context, parent, from, to, error, attributes }: SpanOf): void =>
+    processor.onEnd({
+      name,
+      kind: INTERNAL,
+      spanContext: () => context,
+      ...(parent !== null && { parentSpanContext: parent }),
+      startTime: hrTime(from),
+      endTime: hrTime(to),
+      duration: hrTime(Math.max(0, to - from)),
+      status: error === null ? { code: OK } : { code: ERROR, message: error },
+      attributes,
+      links: [],
+      events: [],
+      ended: true,
+      resource,
+      instrumentationScope: { name: "ork", version },
+      droppedAttributesCount: 0,
+      droppedEventsCount: 0,
+      droppedLinksCount: 0,
+    })
+
+const hrTime = (ms: number): HrTime => [Math.floor(ms / 1000), Math.round((ms % 1000) * 1e6)]
+
+/** A run's id has as many bits as a trace's; a span's are taken from a hash of what it is about. */
+const contextOf = (runId: string, about: string): SpanContext => ({
+  traceId: runId.replaceAll("-", ""),
+  spanId: createHash("sha256").update(about).digest("hex").slice(0, 16),
+  traceFlags: SAMPLED,
+})
+
+const traceparent = ({ traceId, spanId }: SpanContext): string => `00-${traceId}-${spanId}-01`
