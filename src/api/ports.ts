@@ -44,8 +44,6 @@ export interface BackfillRequest {
 export interface ApiParts {
   explain?: (runId: RunId, task?: string) => Promise<Explanation[]>
   backfill?: (request: BackfillRequest) => Promise<{ ticks: string[]; runs: string[] }>
-  /** Ends a task by hand. Throws NotFound or Conflict. */
-  mark?: (input: { runId: RunId; task: string; path: string; status: "success" | "failed"; reason: string }) => Promise<void>
   /** In Prometheus' text format. */
   metrics?: () => Promise<string>
 }

@@ -92,7 +92,7 @@ const send = (reply: FastifyReply, error: ApiError): FastifyReply =>
   reply.code(error.status).headers(error.headers).send(error.body())
 
 const makeApi = (options: ServerOptions): Api => {
-  const { engine, store, objects, config, log, clock, random, secret, wake, explain, backfill, mark, metrics } = options
+  const { engine, store, objects, config, log, clock, random, secret, wake, explain, backfill, metrics } = options
   const signIns = new SignIns(config.apiKey, () => clock.now(), random)
   return {
     engine,
@@ -107,7 +107,6 @@ const makeApi = (options: ServerOptions): Api => {
     parts: {
       ...(explain !== undefined && { explain }),
       ...(backfill !== undefined && { backfill }),
-      ...(mark !== undefined && { mark }),
       ...(metrics !== undefined && { metrics }),
     },
     startedAt: clock.now(),

@@ -13,8 +13,7 @@ export const statsRoutes = [
     scope: "read",
     answers: { 200: { about: "The figures", schema: stats } },
     async handle({ api }) {
-      const [queues, holders] = await Promise.all([api.store.listQueues(), api.store.listHolders()])
-      const ages = queues.map((queue) => queue.oldestReadyMs).filter((age) => age !== null)
+      const [found, holders] = await Promise.all([api.store.stats(), api.store.listHolders()])
       return {
         status: 200,
         body: {
@@ -23,15 +22,17 @@ export const statsRoutes = [
           objects: api.objects.kind,
           started_at: iso(api.startedAt),
           uptime_seconds: (api.clock.now() - api.startedAt) / 1000,
+          runs: found.runs,
           workers: {
             alive: holders.filter((holder) => !holder.dead).length,
             dead: holders.filter((holder) => holder.dead).length,
           },
           queues: {
-            ready: queues.reduce((sum, queue) => sum + queue.ready, 0),
-            running: queues.reduce((sum, queue) => sum + queue.running, 0),
-            oldest_ready_seconds: ages.length === 0 ? null : Math.max(...ages) / 1000,
+            ready: found.ready.reduce((sum, queue) => sum + queue.count, 0),
+            running: found.running,
+            oldest_ready_seconds: found.oldestReadyMs === null ? null : found.oldestReadyMs / 1000,
           },
+          database_bytes: found.databaseBytes,
           streams: api.streams.size,
         },
       }

@@ -5,6 +5,7 @@ import { strict } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/shapes.ts"
 import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
 import { findTask, listedTask, shownTask } from "../find-task.ts"
+import { conflict, notFound } from "../errors.ts"
 import { route } from "../route.ts"
 import { findRun } from "./runs.ts"
 
@@ -76,7 +77,6 @@ export const taskRoutes = [
     tag: TAG,
     summary: "Says by hand how a task ended",
     scope: "admin",
-    needs: "mark",
     params: taskParams,
     query: instance,
     body: { schema: markBody, required: true },
@@ -86,7 +86,10 @@ export const taskRoutes = [
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
       const { name, path } = await findTask(api, found, params.name, query)
-      await api.parts.mark!({ runId: found.id, task: name, path, ...body })
+      const outcome = await api.store.markTask({ runId: found.id, name, path, ...body })
+      if (outcome === "live") throw conflict(`task ${name} is running; cancel the run, or wait for the task's end`)
+      if (outcome === "not_found") throw notFound(`task ${name} of run ${found.id} is no more`)
+      api.wake()
       const marked = await findTask(api, found, params.name, query)
       return { status: 200, body: await shownTask(api, found, marked), details: `${body.status}: ${body.reason}` }
     },

@@ -3,6 +3,7 @@
 import { detectCycle, dependencyStatus, isTerminalJob } from "../../core/jobs.ts"
 import type { Catalog, ScheduleRow, VersionRow, WorkflowRow } from "../../store/catalog.ts"
 import type { EventLog, LoggedEvent } from "../../store/event-log.ts"
+import type { Insight } from "../../store/insight.ts"
 import type { JobRefusal, JobRow, JobStore } from "../../store/job-store.ts"
 import type { AuditRow, KeyRow, KeyStore } from "../../store/key-store.ts"
 import type { NoticeStore } from "../../store/notice-store.ts"
@@ -11,39 +12,36 @@ import type { ServerStore } from "../../store/server-store.ts"
 import type { Store, StoreEvent } from "../../store/store.ts"
 import { compareEventIds } from "../event-id.ts"
 
+/** Fakes only the facets that the store does not have yet. */
 export const withFakeFacets = (store: Store, now: () => string): ServerStore => {
-  const log = fakeEventLog()
+  const lacks = (method: keyof ServerStore): boolean => !(method in store)
   return {
     ...store,
-    ...fakeCatalog(store, now),
-    ...log.facet,
-    ...fakeJobs(now),
-    ...fakeKeys(now),
-    ...fakeNotices(),
-    ...fakeQueues(),
-    async advance(batch) {
-      const advanced = await store.advance(batch)
-      log.add(advanced.events)
-      return advanced
-    },
-    async listRuns({ trigger, createdAfter, createdBefore, ...query }) {
-      const found = await store.listRuns({ ...query, limit: 1000 })
-      return found
-        .filter((run) => trigger === undefined || run.trigger === trigger)
-        .filter((run) => run.createdAt >= (createdAfter ?? "") && run.createdAt < (createdBefore ?? "~"))
-        .slice(0, query.limit)
-    },
-    async createRuns(runs) {
-      const made = await store.createRuns(runs)
-      log.add(
-        made
-          .filter((each) => each.created)
-          .map(({ run }) => ({ type: "run", runId: run.id, status: run.status, at: run.createdAt })),
-      )
-      return made
-    },
-  }
+    ...(lacks("getWorkflow") && { ...fakeCatalog(store, now), listRuns: fakeListRuns(store) }),
+    ...(lacks("readEvents") && fakeEventLog(store)),
+    ...(lacks("createJobs") && fakeJobs(now)),
+    ...(lacks("createKey") && fakeKeys(now)),
+    ...(lacks("takeNotices") && fakeNotices()),
+    ...(lacks("putQueue") && fakeQueues()),
+    ...(lacks("markTask") && fakeInsight()),
+  } as ServerStore
 }
+
+const fakeListRuns =
+  (store: Store): Store["listRuns"] =>
+  async ({ trigger, createdAfter, createdBefore, ...query }) => {
+    const found = await store.listRuns({ ...query, limit: 1000 })
+    return found
+      .filter((run) => trigger === undefined || run.trigger === trigger)
+      .filter((run) => run.createdAt >= (createdAfter ?? "") && run.createdAt < (createdBefore ?? "~"))
+      .slice(0, query.limit)
+  }
+
+const fakeInsight = (): Insight => ({
+  markTask: async () => "done",
+  limitHolders: async () => [],
+  stats: async () => ({ runs: { pending: 0, running: 0 }, ready: [], running: 0, oldestReadyMs: null, databaseBytes: 0 }),
+})
 
 const fakeCatalog = (store: Store, now: () => string): Catalog & Pick<Store, "putWorkflow"> => {
   const rows = new Map<string, WorkflowRow>()
@@ -124,26 +122,35 @@ const fakeCatalog = (store: Store, now: () => string): Catalog & Pick<Store, "pu
   }
 }
 
-const fakeEventLog = (): { facet: EventLog; add(events: readonly StoreEvent[]): void } => {
+const fakeEventLog = (store: Store): EventLog & Pick<Store, "advance" | "createRuns"> => {
   const events: LoggedEvent[] = []
   let batch = 0
+  const add = (found: readonly StoreEvent[]): void => {
+    if (found.length === 0) return
+    batch += 1
+    events.push(...found.map((event, place) => ({ ...event, id: `${batch}.${place}` })))
+  }
   return {
-    add(found) {
-      if (found.length === 0) return
-      batch += 1
-      events.push(...found.map((event, place) => ({ ...event, id: `${batch}.${place}` })))
+    async advance(changes) {
+      const advanced = await store.advance(changes)
+      add(advanced.events)
+      return advanced
     },
-    facet: {
-      async readEvents({ after, runId, limit }) {
-        const end = events.at(-1)?.id ?? "0.0"
-        if (after === null) return { events: [], cursor: end, gap: false }
-        const found = events
-          .filter((event) => compareEventIds(event.id, after) > 0 && (runId === undefined || event.runId === runId))
-          .slice(0, limit)
-        return { events: found, cursor: found.at(-1)?.id ?? end, gap: false }
-      },
-      trimEvents: async () => 0,
+    async createRuns(runs) {
+      const made = await store.createRuns(runs)
+      const fresh = made.filter((each) => each.created)
+      add(fresh.map(({ run }) => ({ type: "run", runId: run.id, status: run.status, at: run.createdAt })))
+      return made
     },
+    async readEvents({ after, runId, limit }) {
+      const end = events.at(-1)?.id ?? "0.0"
+      if (after === null) return { events: [], cursor: end, gap: false }
+      const found = events
+        .filter((event) => compareEventIds(event.id, after) > 0 && (runId === undefined || event.runId === runId))
+        .slice(0, limit)
+      return { events: found, cursor: found.at(-1)?.id ?? end, gap: false }
+    },
+    trimEvents: async () => 0,
   }
 }
 

@@ -100,7 +100,6 @@ export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: Se
     wake: () => undefined,
     explain,
     backfill: async ({ from }) => ({ ticks: [from], runs: [] }),
-    mark: async () => undefined,
     metrics: async () => "ork_up 1\n",
     ...change,
     config: { apiKey: ADMIN_KEY, version: "1.2.3", dataDir: folder, ...change.config },

@@ -100,8 +100,10 @@ export const stats = z
     objects: z.enum(["file", "s3", "gcs"]),
     started_at: at,
     uptime_seconds: z.number(),
+    runs: z.object({ pending: z.int(), running: z.int() }).meta({ description: "that have not ended" }),
     workers: z.object({ alive: z.int(), dead: z.int() }),
     queues: z.object({ ready: z.int(), running: z.int(), oldest_ready_seconds: z.number().nullable() }),
+    database_bytes: z.int(),
     streams: z.int().meta({ description: "open event and log streams of this server" }),
   })
   .meta({ id: "Stats" })
