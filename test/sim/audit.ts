@@ -1,9 +1,11 @@
 // The database recounted: whatever it counts (edges, children, slots, tasks of a run) equals what its rows say.
 
 import type { BookLimit, BookRun, OpenTask } from "./books.ts"
+import type { Life } from "./life.ts"
 import { endOf, hasEnded, isLive } from "./model.ts"
 import { Violation } from "./trace.ts"
 import { checkCounts } from "./verify.ts"
+import { placeText } from "./witness.ts"
 import type { World } from "./world.ts"
 
 export const audit = (world: World): void => {
@@ -100,6 +102,15 @@ const checkActive = (world: World): void => {
   }
 }
 
+/** What a user cancelled is told to stop. */
+const checkStopped = (world: World, life: Life): void => {
+  for (const attempt of world.witness.live) {
+    if (attempt.incarnation !== life || attempt.stopped || attempt.sim.node.hook !== null) continue
+    if (!world.commits.cancelled.has(attempt.runId)) continue
+    throw new Violation("what is cancelled is stopped", placeText(attempt))
+  }
+}
+
 /** At a point where nothing is under way: what could run, runs. */
 export const checkIdle = (world: World): void => {
   if (world.wakes > 0) return
@@ -110,6 +121,7 @@ export const checkIdle = (world: World): void => {
     const spec = world.scenario.engines[life.engine]!
     if (life.calls > 0 || life.failing || life.draining || (life.holder !== null && world.deadHolders.has(life.holder)))
       continue
+    checkStopped(world, life)
     if (spec.privateRun === null && shared > 1) continue
     const own = spec.privateRun === null ? null : world.runIdOf(spec.privateRun)
     const mine = ready.filter((row) => (own === null ? row.private === 0 : row.run_id === own))

@@ -1,4 +1,5 @@
-// `npm run sim -- --seeds N [--from K]` plays seeds K … K + N - 1; `--seed K [--trace]` plays one again, bit for bit.
+// `npm run sim -- --seeds N [--from K] [--every E]` plays N seeds from K on, each or each E-th; `--seed K [--trace]` plays one
+// again, bit for bit. `--keep-going` tells all that fail.
 // The first seed that breaks an invariant is told with how to replay it, and ends the command with 1.
 
 import { parseArgs } from "node:util"
@@ -8,6 +9,7 @@ const { values } = parseArgs({
   options: {
     seeds: { type: "string", default: "200" },
     from: { type: "string", default: "1" },
+    every: { type: "string", default: "1" },
     seed: { type: "string" },
     trace: { type: "boolean", default: false },
     "keep-going": { type: "boolean", default: false },
@@ -46,7 +48,8 @@ try {
     const count = number("seeds", values.seeds)
     const since = performance.now()
     let launches = 0
-    for (let seed = from; seed < from + count; seed++) {
+    const every = number("every", values.every)
+    for (let seed = from; seed < from + count * every; seed += every) {
       const outcome = await simulator.run(seed)
       launches += outcome.launches
       if (outcome.failure === null) continue

@@ -67,11 +67,17 @@ export interface Scenario {
 
 const LAST_ACTION_MS = 60_000
 
+/** Every so many seeds there is a fan-out that takes several transactions to make, and crashes while it is made. */
+const HUGE_EVERY = 40
+
 export const makeScenario = (seed: number): Scenario => {
   const rng = new Rng("scenario", seed)
-  const workflows = Array.from({ length: rng.pick([1, 1, 2, 2, 3, 4]) }, (_, i) => makeWorkflow(rng, `w${i}`))
+  const huge = seed % HUGE_EVERY === 0
+  const workflows = Array.from({ length: rng.pick([1, 1, 2, 2, 3, 4]) }, (_, i) => makeWorkflow(rng, `w${i}`, huge && i === 0))
   const span = rng.pick([1, 1000, 10_000, LAST_ACTION_MS])
-  const runs = Array.from({ length: rng.pick([1, 2, 3, 4, 6]) }, (_, i): RunSpec => makeRun(rng, i, workflows.length, span))
+  const runs = Array.from({ length: huge ? 1 : rng.pick([1, 2, 3, 4, 6]) }, (_, i): RunSpec =>
+    makeRun(rng, i, huge ? 1 : workflows.length, span),
+  )
   const engines: EngineSpec[] = Array.from({ length: rng.chance(0.3) ? 2 : 1 }, (_, i) => makeEngine(rng, `e${i}`, null))
   if (rng.chance(0.25)) {
     const own = rng.int(0, runs.length - 1)
@@ -85,7 +91,7 @@ export const makeScenario = (seed: number): Scenario => {
     runs,
     actions: actions.toSorted((a, b) => a.at - b.at),
     engines,
-    faults: makeFaults(rng, engines.length),
+    faults: makeFaults(rng, engines.length, huge),
     leases: rng.chance(0.4),
   }
 }
@@ -125,9 +131,9 @@ const makeAction = (rng: Rng, runs: RunSpec[], span: number): UserAction => {
   }
 }
 
-const makeFaults = (rng: Rng, engines: number): FaultSpec => {
+const makeFaults = (rng: Rng, engines: number, huge: boolean): FaultSpec => {
   const rate = rng.pick([0, 0, 0.01, 0.05])
-  const crashes = rng.chance(0.5) ? rng.int(1, 4) : 0
+  const crashes = huge || rng.chance(0.5) ? rng.int(1, 4) : 0
   return {
     until: LAST_ACTION_MS + 30_000,
     throwBefore: rate,
@@ -138,7 +144,7 @@ const makeFaults = (rng: Rng, engines: number): FaultSpec => {
     evaluator: rng.pick([0, 0, 0, 0.03]),
     crashes: Array.from({ length: crashes }, () => ({
       engine: rng.int(0, engines - 1),
-      call: rng.chance(0.7) ? rng.int(1, 30) : rng.int(1, 200),
+      call: huge ? rng.int(4, 12) : rng.chance(0.7) ? rng.int(1, 30) : rng.int(1, 200),
       when: rng.pick(["before", "after"] as const),
       downMs: rng.pick([0, 100, 5000, 15_000]),
     })),

@@ -30,6 +30,7 @@ export interface Witnessed extends Place {
   holder: string | null
   launchedAt: number
   live: boolean
+  stopped: boolean
   startedAt: number | null
   key: string | null
   result: AttemptResult | null

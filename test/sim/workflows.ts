@@ -207,11 +207,10 @@ const addRetries = (rng: Rng, node: Node): void => {
 
 // -- the whole -------------------------------------------------------------------------------------------------------------------
 
-export const makeWorkflow = (rng: Rng, name: string): SimWorkflow => {
+export const makeWorkflow = (rng: Rng, name: string, huge: boolean): SimWorkflow => {
   const shape = rng.pick(SHAPES)
   const count = taskCount(rng)
-  const fancy = rng.chance(0.8)
-  const huge = rng.chance(0.008) ? rng.int(0, count - 1) : -1
+  const fancy = huge || rng.chance(0.8)
   const nodes: SimNode[] = []
   for (let i = 0; i < count; i++) {
     const sim = simNode(i, bareNode(`t${i}`))
@@ -223,7 +222,7 @@ export const makeWorkflow = (rng: Rng, name: string): SimWorkflow => {
     const plainUp = plain.length > 0 ? rng.pick(plain) : null
     if (fancy) {
       if (rng.chance(0.3)) node.rule = rng.pick(RUN_WHEN)
-      if (i === huge) addHugeFan(rng, sim)
+      if (huge && i === 0) addHugeFan(rng, sim)
       else if (rng.chance(0.25)) addFan(rng, sim, plainUp, fans.length > 0 ? rng.pick(fans) : null)
       if (rng.chance(0.15)) addCondition(rng, sim, plainUp)
       addKeys(rng, sim)

@@ -207,6 +207,7 @@ export class World {
       holder: this.commits.holders.get(id) ?? null,
       key: sim.key === null ? null : sim.key(view),
       live: true,
+      stopped: false,
       startedAt: null,
       result: null,
     }
@@ -221,6 +222,7 @@ export class World {
   }
 
   stopping(attempt: Witnessed, reason: StopReason): void {
+    attempt.stopped = true
     this.tell(attempt.incarnation, `stops ${placeText(attempt)} #${attempt.number}: ${reason}`)
     try {
       checkStop(this, attempt, reason)
