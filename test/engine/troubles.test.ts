@@ -1,0 +1,85 @@
+import { describe, expect, it } from "vitest"
+import { inlineEvaluator } from "../../src/engine/evaluator.ts"
+import type { Executor } from "../../src/executors/executor.ts"
+import type { Advanced, Batch, Store } from "../../src/store/store.ts"
+import { setup } from "./world.ts"
+
+/** The first call that `when` picks is carried out, and its answer lost. */
+const loseAnswer = (store: Store, when: (batch: Batch, advanced: Advanced) => boolean): (() => boolean) => {
+  const real = store.advance
+  let lost = false
+  store.advance = async (batch) => {
+    const advanced = await real(batch)
+    if (lost || !when(batch, advanced)) return advanced
+    lost = true
+    throw new Error("the connection is gone")
+  }
+  return () => lost
+}
+
+const ONE = "name: one\ntasks: { a: { command: x } }"
+
+describe("an answer of the store that was lost", () => {
+  it("does not keep the end of a run from whoever awaits it", async () => {
+    const world = await setup()
+    const lost = loseAnswer(world.store, (_, { closed }) => closed.length > 0)
+    const runId = await world.trigger(ONE)
+    expect(await world.ended(runId)).toMatchObject({ status: "success" })
+    expect(lost()).toBe(true)
+  })
+
+  it("does not stop a task whose start was in it", async () => {
+    const world = await setup({ a: async (_, { sleep }) => (await sleep(60_000), "done") })
+    const lost = loseAnswer(world.store, ({ changes }) => changes.some(({ kind }) => kind === "started"))
+    const runId = await world.trigger(ONE)
+    await world.ended(runId)
+    expect(lost()).toBe(true)
+    expect(await world.task(runId, "a")).toMatchObject({ status: "success", attempt: 1, output: { inline: "done" } })
+    expect(world.launched).toHaveLength(1)
+  })
+
+  it("gives back what was claimed in it, which then runs once", async () => {
+    const world = await setup()
+    const lost = loseAnswer(world.store, (_, { claims }) => claims.length > 0)
+    const runId = await world.trigger(ONE)
+    await world.ended(runId)
+    expect(lost()).toBe(true)
+    expect(await world.task(runId, "a")).toMatchObject({ status: "success", attempt: 1 })
+    expect(world.launched).toHaveLength(1)
+  })
+
+  it("does not leave a new run lying", async () => {
+    const world = await setup()
+    const real = world.store.createRuns
+    world.store.createRuns = async (runs) => {
+      await real(runs)
+      throw new Error("the connection is gone")
+    }
+    await expect(world.trigger(ONE)).rejects.toThrow("the connection is gone")
+    await world.pass(1000)
+    expect(await world.store.listRuns({ limit: 10 })).toMatchObject([{ status: "success" }])
+  })
+})
+
+describe("an attempt", () => {
+  it("stays a success when its cache key cannot be told any more", async () => {
+    let asked = 0
+    const evaluate: typeof inlineEvaluator.evaluate = (source, scope) => {
+      if (++asked > 1) throw new Error("the evaluator went away")
+      return inlineEvaluator.evaluate(source, scope)
+    }
+    const world = await setup({ a: () => "done" }, { evaluator: { ...inlineEvaluator, evaluate } })
+    const runId = await world.trigger("name: c\ntasks: { a: { command: x, cache: { key: run.workflow } } }")
+    expect(await world.ended(runId)).toMatchObject({ status: "success" })
+    expect(asked).toBe(2)
+    expect(await world.task(runId, "a")).toMatchObject({ attempt: 1, output: { inline: "done" } })
+  })
+
+  it("has an end even when its executor breaks", async () => {
+    const process: Executor = { name: "process", launch: () => Promise.reject(new Error("a bug")) }
+    const world = await setup({}, { executors: new Map([["process", process]]) })
+    const runId = await world.trigger(ONE)
+    expect(await world.ended(runId)).toMatchObject({ status: "failed" })
+    expect(await world.task(runId, "a")).toMatchObject({ outcome: "failed", error: "could not run the task: a bug" })
+  })
+})
