@@ -119,6 +119,8 @@ test("catching up and going live loses nothing and repeats nothing, in any order
           expect(got.length).toBeGreaterThanOrEqual(mine(log.events.slice(begun)).length)
         } else expect(got).toEqual(mine(log.events.filter((event) => compareEventIds(event.id, after) > 0)))
         expect(other.got).toEqual(log.events.slice(earlier.length).map((event) => event.id))
+        stream!.close()
+        other.close()
       },
     ),
     { numRuns: 3000 },
@@ -158,6 +160,7 @@ test("one read serves any number of streams", async () => {
   await settle()
   for (const { got } of streams) expect(got).toEqual(["1.0"])
   expect(log.reads - before).toBeLessThanOrEqual(2)
+  for (const each of streams) each.close()
 })
 
 test("an id from the future is a gap, not a stream that stays silent", async () => {
@@ -179,6 +182,27 @@ test("an id from the future is a gap, not a stream that stays silent", async () 
   }
   await settle()
   expect(stream.got).toEqual(["2.0"])
+  stream.close()
+})
+
+test("a commit of another process that nobody told of is found by a look of its own", async () => {
+  const log = new SlowLog()
+  const timers = new Set<() => void>()
+  const clock = { now: () => 0, after: (_ms: number, fn: () => void) => (timers.add(fn), () => timers.delete(fn)) }
+  const feed = new EventFeed(log, clock, () => undefined)
+  const stream = open(feed, null, null)
+  await settle()
+  log.waiting.shift()!()
+  await settle()
+  log.commit([0])
+  for (const fire of [...timers]) fire()
+  await settle()
+  log.waiting.shift()!()
+  await settle()
+  expect(stream.got).toEqual(["1.0"])
+  log.waiting.shift()?.()
+  stream.close()
+  expect(timers.size).toBe(0)
 })
 
 test("when the log cannot be read the feed goes on where it was", async () => {
@@ -199,7 +223,7 @@ test("when the log cannot be read the feed goes on where it was", async () => {
   await settle()
   expect(failures).toHaveLength(1)
   broken = false
-  timers.shift()!()
+  timers.pop()!()
   await settle()
   log.waiting.shift()!()
   await settle()

@@ -1,6 +1,6 @@
 // One feed of events per server, whatever the number of streams: after a commit it reads the event log once and hands what is new
-// to everybody who listens. The engine wakes it for commits of this process, the store for those of others. With nobody listening
-// it reads nothing. A listener goes from catching up to live without a gap and without a repeat: both go by the log's ids.
+// to everybody who listens. The engine wakes it for commits of this process, the store for those of others; as not every commit is
+// worth a notification to other processes, it looks by itself once a second too. With nobody listening it reads nothing. A listener goes from catching up to live without a gap and without a repeat: both go by the log's ids.
 
 import type { Clock } from "../core/ports.ts"
 import type { RunId } from "../core/ids.ts"
@@ -10,6 +10,7 @@ import { compareEventIds } from "./event-id.ts"
 
 const PAGE = 500
 const RETRY_MS = 1000
+export const LOOK_MS = 1000
 
 /** An event and its text on the wire, made once for all streams. */
 export interface Frame {
@@ -61,6 +62,7 @@ export class EventFeed {
   #pumping = false
   #dirty = false
   #cancelRetry: (() => void) | null = null
+  #cancelLook: (() => void) | null = null
 
   constructor(log: EventLog, clock: Clock, failed: (error: unknown) => void) {
     this.#log = log
@@ -132,6 +134,7 @@ export class EventFeed {
       ({ cursor }) => {
         this.#starting = null
         this.#cursor = cursor
+        this.#lookLater()
         if (this.#dirty) this.wake()
       },
       (error: unknown) => {
@@ -146,6 +149,16 @@ export class EventFeed {
     this.#cursor = null
     this.#cancelRetry?.()
     this.#cancelRetry = null
+    this.#cancelLook?.()
+    this.#cancelLook = null
+  }
+
+  #lookLater(): void {
+    this.#cancelLook?.()
+    this.#cancelLook = this.#clock.after(LOOK_MS, () => {
+      this.wake()
+      this.#lookLater()
+    })
   }
 
   async #pump(): Promise<void> {
