@@ -2,7 +2,7 @@ import { CronExpressionParser } from "cron-parser"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { nextTicks, previousTicks } from "./cron.ts"
-import { dayIn, dueFirings, nextFiring, nextFirings } from "./schedule.ts"
+import { dayIn, dueFirings, nextFiring, nextFirings, ticksIn } from "./schedule.ts"
 import type { ScheduleSpec } from "./workflow.ts"
 
 const spec = (rest: Partial<ScheduleSpec> = {}): ScheduleSpec => ({
@@ -108,4 +108,26 @@ describe("dueFirings", () => {
 
 describe("dayIn", () => {
   it("is the day of the zone", () => expect(dayIn("Asia/Tokyo", new Date("2026-01-31T20:00:00Z"))).toBe("2026-02-01"))
+})
+
+it("the ticks of a range come page by page, both ends included, and no further than the schedule goes", () => {
+  const hourly = { cron: "0 * * * *", timezone: "UTC", catchup: "none", end: "2026-01-06T00:00:00Z" } as const
+  const found: string[] = []
+  let pages = 0
+  for (let at: number | null = Date.parse("2026-01-01T00:00:00Z"); at !== null; pages++) {
+    const page = ticksIn(hourly, at, Date.parse("2026-01-04T04:00:00Z"))
+    found.push(...page.ticks.map((tick) => new Date(tick).toISOString()))
+    at = page.next
+  }
+  expect([found.length, new Set(found).size, found[0], found.at(-1), pages > 1]).toEqual([
+    77,
+    77,
+    "2026-01-01T00:00:00.000Z",
+    "2026-01-04T04:00:00.000Z",
+    true,
+  ])
+  expect(ticksIn(hourly, Date.parse("2026-01-05T22:30:00Z"), Date.parse("2027-01-01T00:00:00Z"))).toEqual({
+    ticks: [Date.parse("2026-01-05T23:00:00Z")],
+    next: null,
+  })
 })

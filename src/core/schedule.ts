@@ -81,20 +81,15 @@ const FEW = 3
 export const dayIn = (timezone: string, instant: Date): string =>
   new Intl.DateTimeFormat("en-CA", { timeZone: timezone, year: "numeric", month: "2-digit", day: "2-digit" }).format(instant)
 
-/** The ticks from `from` to `to`, both included, in order; null: more than `most`. */
-export const ticksIn = (spec: Timed, from: number, to: number, most: number): number[] | null => {
-  const found: number[] = []
-  let after = from - 1
-  for (;;) {
-    const page = nextTicks(spec.cron, spec.timezone, new Date(after), TICK_PAGE).map((tick) => tick.getTime())
-    for (const tick of page) {
-      if (tick > to) return found
-      if (tick >= from && within(spec, tick)) found.push(tick)
-      if (found.length > most) return null
-    }
-    if (page.length < TICK_PAGE || (spec.end !== undefined && page.at(-1)! >= Date.parse(spec.end))) return found
-    after = page.at(-1)!
-  }
+/**
+ * The first ticks from `from` to `to`, both included, and where to go on; null: nowhere. A page at a time: finding a tick takes
+ * long enough that a server should not look for thousands in one go.
+ */
+export const ticksIn = (spec: Timed, from: number, to: number): { ticks: number[]; next: number | null } => {
+  const page = nextTicks(spec.cron, spec.timezone, new Date(from - 1), TICK_PAGE).map((tick) => tick.getTime())
+  const last = page.at(-1)
+  const over = page.length < TICK_PAGE || last! >= Math.min(to, spec.end === undefined ? to : Date.parse(spec.end))
+  return { ticks: page.filter((tick) => tick >= from && tick <= to && within(spec, tick)), next: over ? null : last! + 1 }
 }
 
-const TICK_PAGE = 200
+const TICK_PAGE = 50

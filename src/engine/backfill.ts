@@ -50,7 +50,7 @@ export const backfill = async (
 ): Promise<{ ticks: string[]; runs: string[] }> => {
   const workflow = await parts.store.getWorkflow(request.workflow)
   if (workflow === null) throw new NotFound(`there is no workflow ${request.workflow}`)
-  const due = dueIn(workflow, Date.parse(request.from), Date.parse(request.to))
+  const due = await dueIn(parts.clock, workflow, Date.parse(request.from), Date.parse(request.to))
   const ticks = due.map(({ tick }) => iso(tick))
   if (request.plan) return { ticks, runs: [] }
   const lanes = Math.min(request.maxActiveRuns ?? DEFAULT_ACTIVE, MOST_LANES)
@@ -64,14 +64,19 @@ export const backfill = async (
   return { ticks, runs: made }
 }
 
-const dueIn = (workflow: WorkflowRow, from: number, to: number): Due[] => {
+const dueIn = async (clock: Clock, workflow: WorkflowRow, from: number, to: number): Promise<Due[]> => {
   const { schedules, name } = workflow.compiled
   if (schedules.length === 0) throw new Conflict(`the workflow ${name} has no schedule, so there are no ticks to make up for`)
   const due: Due[] = []
   for (const [position, spec] of schedules.entries()) {
-    const ticks = ticksIn(spec, from, to, MOST_TICKS - due.length)
-    if (ticks === null) throw new Conflict(`there are more than ${MOST_TICKS} ticks in this range; choose a shorter one`)
-    for (const tick of ticks) due.push({ tick, position, spec })
+    for (let at: number | null = from; at !== null;) {
+      const { ticks, next } = ticksIn(spec, at, to)
+      for (const tick of ticks) due.push({ tick, position, spec })
+      if (due.length > MOST_TICKS)
+        throw new Conflict(`there are more than ${MOST_TICKS} ticks in this range; choose a shorter one`)
+      at = next
+      await new Promise<void>((resolve) => clock.after(0, resolve))
+    }
   }
   return due.toSorted((a, b) => a.tick - b.tick || a.position - b.position)
 }

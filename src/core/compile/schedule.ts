@@ -50,7 +50,8 @@ const compileOne = (
     cron: cron.trim(),
     timezone,
     catchup: rest.catchup ?? "none",
-    overlap: rest.overlap ?? "skip",
+    // Ticks that are all made up for come at once: skipping would leave one of them.
+    overlap: rest.overlap ?? (rest.catchup === "all" ? "queue" : "skip"),
     ...(jitterMs !== undefined && { jitterMs }),
     ...(rest.start !== undefined && { start: rest.start }),
     ...(rest.end !== undefined && { end: rest.end }),
