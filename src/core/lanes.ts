@@ -1,6 +1,7 @@
 // Lanes: where rows wait to be claimed. A claim names lanes, so it never reads what it cannot take.
 //   g              rows of shared runs that the gate must judge
-//   q:QUEUE|l1,l2  work of shared runs, by queue and sorted labels
+//   q:QUEUE|l1,l2  work of shared runs and jobs, by queue and sorted labels
+//   h:QUEUE        jobs that a handler of their queue runs
 //   p:RUN:g p:RUN:w  the same two of a private run (`ork run`), which takes its work whatever its queue
 
 import type { Node } from "./workflow.ts"
@@ -17,3 +18,18 @@ export const workLane = (run: RunScope, node: Pick<Node, "queue" | "labels">): s
 
 export const queueLane = (queue: string, labels: readonly string[]): string =>
   labels.length === 0 ? `q:${queue}` : `q:${queue}|${[...labels].sort().join(",")}`
+
+/** In a claim: every lane of shared work, queues in turn. */
+export const EVERY_QUEUE = "q:*"
+
+export const handlerLane = (queue: string): string => `h:${queue}`
+
+/** The queue that a lane's work belongs to; null for the gate's lanes and those of private runs. */
+export const queueOf = (lane: string): string | null => {
+  if (!lane.startsWith("q:") && !lane.startsWith("h:")) return null
+  const bar = lane.indexOf("|")
+  return bar === -1 ? lane.slice(2) : lane.slice(2, bar)
+}
+
+/** The limit that counts what of a queue runs at once. */
+export const queueLimit = (queue: string): string => `q:${queue}`

@@ -2,10 +2,11 @@
 
 import type { Catalog } from "./catalog.ts"
 import type { EventLog } from "./event-log.ts"
+import type { Insight } from "./insight.ts"
 import type { JobStore } from "./job-store.ts"
 import type { KeyStore } from "./key-store.ts"
 import type { NoticeStore } from "./notice-store.ts"
 import type { QueueStore } from "./queue-store.ts"
 import type { Store } from "./store.ts"
 
-export type ServerStore = Store & Catalog & EventLog & JobStore & KeyStore & NoticeStore & QueueStore
+export type ServerStore = Store & Catalog & EventLog & Insight & JobStore & KeyStore & NoticeStore & QueueStore

@@ -2,11 +2,8 @@
 // gives (see `Opened`) and by `store.leases`.
 
 import { describe } from "vitest"
-import type { Catalog } from "../catalog.ts"
-import type { EventLog } from "../event-log.ts"
-import type { KeyStore } from "../key-store.ts"
-import type { NoticeStore } from "../notice-store.ts"
-import type { Store } from "../store.ts"
+import type { JobStore } from "../job-store.ts"
+import type { ServerStore } from "../server-store.ts"
 import { attemptTests } from "./attempts.ts"
 import { cancelTests } from "./cancel.ts"
 import { catalogTests } from "./catalog.ts"
@@ -16,12 +13,14 @@ import { eventLogTests } from "./event-log.ts"
 import { fanOutTests } from "./fan-out.ts"
 import { gateTests } from "./gate.ts"
 import { holderTests } from "./holders.ts"
+import { insightTests } from "./insight.ts"
 import { keyTests } from "./keys.ts"
 import { limitTests } from "./limits.ts"
 import { listTests } from "./lists.ts"
 import { noticeTests } from "./notices.ts"
 import { orderTests } from "./order.ts"
 import { propertyTests } from "./property.ts"
+import { queueTests } from "./queues.ts"
 import { readTests } from "./reads.ts"
 import { retryRunTests } from "./retry-run.ts"
 import { runTests } from "./runs.ts"
@@ -47,13 +46,15 @@ export const storeSuite = (name: string, open: Open): void => {
 }
 
 /** What a server asks for beyond the loop. */
-export const serverSuite = (name: string, open: Open<Store & Catalog & EventLog & KeyStore & NoticeStore>): void => {
+export const serverSuite = (name: string, open: Open<Omit<ServerStore, keyof JobStore>>): void => {
   describe(`the server's store on ${name}`, () => {
     keyTests(open)
     eventLogTests(open)
     catalogTests(open)
     scheduleTests(open)
     listTests(open)
+    queueTests(open)
+    insightTests(open)
     noticeTests(open)
   })
 }

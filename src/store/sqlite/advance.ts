@@ -2,8 +2,9 @@
 
 import type { Advanced, Batch } from "../store.ts"
 import { cancellingRuns, cancelPending, heldOf } from "./cancel.ts"
-import { claimGates, claimWork, takerOf, type Turn } from "./claim.ts"
+import { claimGates, claimWork, takerOf } from "./claim.ts"
 import { closeRuns } from "./close.ts"
+import type { Turn } from "./lane-groups.ts"
 import { Effects } from "./release.ts"
 import { settle } from "./settle.ts"
 import { fireTimers, nextDueMs } from "./timers.ts"
@@ -38,6 +39,8 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
     closed,
     events: tx.events,
     more: moreDue || moreToCancel || gates.more || work.more,
-    nextDueMs: nextDueMs(tx),
+    nextDueMs: soonest(nextDueMs(tx), tx.queues.waitMs),
   }
 }
+
+const soonest = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.min(a, b))

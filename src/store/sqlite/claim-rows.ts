@@ -5,7 +5,7 @@ import type { AttemptId } from "../../core/ids.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import { fromJson, outputOf, placeOf, scopePath } from "../codec.ts"
 import type { Claim } from "../store.ts"
-import type { Candidate } from "./claim.ts"
+import type { Candidate } from "./candidates.ts"
 import type { Tx } from "./tx.ts"
 
 export interface Taken extends Candidate {

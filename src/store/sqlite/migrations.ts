@@ -220,6 +220,52 @@ CREATE TABLE ticks (
   PRIMARY KEY (workflow_id, schedule, tick_at)
 ) STRICT, WITHOUT ROWID;
 
+-- tokens: how many may start by its rate as of refilled_at. Its concurrency is counted by the limit q:NAME.
+CREATE TABLE queues (
+  name TEXT PRIMARY KEY,
+  concurrency INTEGER CHECK (concurrency > 0),
+  rate_limit INTEGER CHECK (rate_limit > 0),
+  rate_period_ms INTEGER CHECK (rate_period_ms > 0),
+  paused INTEGER NOT NULL DEFAULT 0,
+  tokens REAL NOT NULL DEFAULT 0,
+  refilled_at TEXT,
+  CHECK ((rate_limit IS NULL) = (rate_period_ms IS NULL))
+) STRICT, WITHOUT ROWID;
+
+-- A job is a row of tasks with run_seq 0 and its id as path. status follows from that row, and is here for the indexes of search.
+CREATE TABLE jobs (
+  task_id INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status = 'PENDING' OR status = 'READY' OR status = 'RUNNING' OR status = 'COMPLETED' OR status = 'FAILED' OR status = 'BLOCKED'),
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  concurrency_key TEXT,
+  retry_policy TEXT NOT NULL,
+  task TEXT,
+  payload TEXT NOT NULL
+) STRICT;
+CREATE INDEX jobs_created ON jobs (priority, created_at DESC, id);
+CREATE INDEX jobs_of_queue ON jobs (queue, priority, created_at DESC, id);
+CREATE INDEX jobs_by_status ON jobs (status, priority, created_at DESC, id);
+CREATE INDEX jobs_of_queue_by_status ON jobs (queue, status, priority, created_at DESC, id);
+
+CREATE TABLE job_edges (
+  dependency INTEGER NOT NULL,
+  dependent INTEGER NOT NULL,
+  PRIMARY KEY (dependency, dependent)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_edges_back ON job_edges (dependent, dependency);
+
+-- Live attempts of jobs that were cancelled or deleted: their holder stops them.
+CREATE TABLE stops (
+  holder INTEGER NOT NULL,
+  attempt_id TEXT NOT NULL,
+  PRIMARY KEY (holder, attempt_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE api_keys (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,

@@ -65,9 +65,11 @@ export class Effects {
     if (follow) this.#follow(row, status, skip)
   }
 
-  /** Slots of a row that was in flight. */
-  freed(limits: readonly number[]): void {
+  /** Slots of a row that was in flight: of its limits and of its queue. */
+  freed({ limits, lane }: Pick<LoadedRow, "limits" | "lane">): void {
     for (const id of limits) this.#freed.set(id, (this.#freed.get(id) ?? 0) + 1)
+    const queue = this.#tx.queues.limitOf(lane)
+    if (queue !== null) this.#freed.set(queue, (this.#freed.get(queue) ?? 0) + 1)
   }
 
   /** A ready row went away without using its slots: the next one parked there must have its turn. */
@@ -138,7 +140,7 @@ export class Effects {
   }
 }
 
-const COUNTER = {
+export const COUNTER = {
   success: "success",
   failed: "taskFailed",
   skipped: "skipped",

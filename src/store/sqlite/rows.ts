@@ -21,11 +21,12 @@ export interface LoadedRow {
   workflowId: number
   expanded: number
   childrenTotal: number | null
+  lane: string
 }
 
 const LOAD = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.attempt_id, t.attempt, t.parent_id, t.limits, t.workflow_id,
-  t.expanded, t.children_total
+  t.expanded, t.children_total, t.lane
 FROM json_each(?) AS wanted CROSS JOIN tasks t ON t.id = wanted.value`
 
 type Columns = [
@@ -43,6 +44,7 @@ type Columns = [
   number,
   number,
   number | null,
+  string,
 ]
 
 export const loadRows = (tx: Tx, ids: Iterable<number>): Map<number, LoadedRow> => {
@@ -63,6 +65,7 @@ export const loadRows = (tx: Tx, ids: Iterable<number>): Map<number, LoadedRow> 
       workflowId: c[11],
       expanded: c[12],
       childrenTotal: c[13],
+      lane: c[14],
     })
   return rows
 }

@@ -63,12 +63,65 @@ CREATE TABLE holders (
   dead INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
+CREATE TABLE job_edges (
+  dependency INTEGER NOT NULL,
+  dependent INTEGER NOT NULL,
+  PRIMARY KEY (dependency, dependent)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX job_edges_back ON job_edges (dependent, dependency);
+
+CREATE TABLE jobs (
+  task_id INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status = 'PENDING' OR status = 'READY' OR status = 'RUNNING' OR status = 'COMPLETED' OR status = 'FAILED' OR status = 'BLOCKED'),
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  concurrency_key TEXT,
+  retry_policy TEXT NOT NULL,
+  task TEXT,
+  payload TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX jobs_by_status ON jobs (status, priority, created_at DESC, id);
+
+CREATE INDEX jobs_created ON jobs (priority, created_at DESC, id);
+
+CREATE INDEX jobs_of_queue ON jobs (queue, priority, created_at DESC, id);
+
+CREATE INDEX jobs_of_queue_by_status ON jobs (queue, status, priority, created_at DESC, id);
+
 CREATE TABLE limits (
   id INTEGER PRIMARY KEY,
   key TEXT NOT NULL UNIQUE,
   cap INTEGER NOT NULL CHECK (cap > 0),
   used INTEGER NOT NULL DEFAULT 0 CHECK (used >= 0)
 ) STRICT;
+
+CREATE TABLE notices (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  target INTEGER NOT NULL,
+  due_at TEXT NOT NULL,
+  tries INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE INDEX notices_due ON notices (due_at);
+
+CREATE TABLE queues (
+  name TEXT PRIMARY KEY,
+  concurrency INTEGER CHECK (concurrency > 0),
+  rate_limit INTEGER CHECK (rate_limit > 0),
+  rate_period_ms INTEGER CHECK (rate_period_ms > 0),
+  paused INTEGER NOT NULL DEFAULT 0,
+  tokens REAL NOT NULL DEFAULT 0,
+  refilled_at TEXT,
+  CHECK ((rate_limit IS NULL) = (rate_period_ms IS NULL))
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE runs (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -136,6 +189,12 @@ CREATE TABLE schedules (
 ) STRICT;
 
 CREATE INDEX schedules_due ON schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
+
+CREATE TABLE stops (
+  holder INTEGER NOT NULL,
+  attempt_id TEXT NOT NULL,
+  PRIMARY KEY (holder, attempt_id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,

@@ -119,7 +119,7 @@ const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boole
   if (change.cache !== undefined && status === "success") keep(tx, row, change.cache, [output, key, bytes])
   row.status = status
   tx.results.set(placeOf(row.runSeq, row.node, row.path), { status, output: result.output ?? null })
-  effects.freed(row.limits)
+  effects.freed(row)
   effects.ended(row, status, null, true)
   tellTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
   return true
@@ -165,7 +165,7 @@ const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): b
   tx.db.run(RETRY, availableAt, lost ? 0 : 1, lost ? 1 : 0, result.state, error, exitCode, row.id, change.attemptId)
   row.status = "pending"
   row.attemptId = null
-  effects.freed(row.limits)
+  effects.freed(row)
   const told = { status: "pending", at: tx.at, attempt: row.attempt, error: result.error } as const
   tellTask(tx, row, availableAt === null ? told : { ...told, availableAt })
   return true
@@ -216,7 +216,7 @@ const release = (tx: Tx, effects: Effects, row: LoadedRow): boolean => {
     tx.db.run(GIVE_BACK, row.id, row.attemptId)
     row.status = "pending"
     row.attempt--
-    effects.freed(row.limits)
+    effects.freed(row)
     tellTask(tx, row, { status: "pending", at: tx.at, attempt: row.attempt })
   }
   row.attemptId = null

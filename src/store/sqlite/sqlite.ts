@@ -5,8 +5,10 @@ import { iso } from "../../core/ports.ts"
 import type { Clock, Random } from "../../core/ports.ts"
 import type { Catalog } from "../catalog.ts"
 import type { EventLog } from "../event-log.ts"
+import type { Insight } from "../insight.ts"
 import type { KeyStore } from "../key-store.ts"
 import type { NoticeStore } from "../notice-store.ts"
+import type { QueueStore } from "../queue-store.ts"
 import type { HolderRow, Store } from "../store.ts"
 import { advance, type Turns } from "./advance.ts"
 import { catalog } from "./catalog.ts"
@@ -15,9 +17,12 @@ import { createRuns } from "./create.ts"
 import { Database } from "./database.ts"
 import { eventLog, logEvents } from "./event-log.ts"
 import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
+import { insight } from "./insight.ts"
 import { keyStore } from "./keys.ts"
+import { newTurn } from "./lane-groups.ts"
 import { migrate } from "./migrations.ts"
 import { noticeStore } from "./notices.ts"
+import { queueStore } from "./queues.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
 import { RunFacts } from "./run-facts.ts"
@@ -41,7 +46,7 @@ export interface SqliteOptions {
   schedule?: (flush: () => void) => void
 }
 
-export interface SqliteStore extends Store, Catalog, EventLog, KeyStore, NoticeStore {
+export interface SqliteStore extends Store, Catalog, EventLog, Insight, KeyStore, NoticeStore, QueueStore {
   /** Transactions committed so far. */
   readonly commits: number
 }
@@ -52,7 +57,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
   await whileBusy(db, () => db.configure())
   const session: Session = { db, clock, random, versions: new Versions(db), facts: new RunFacts(db) }
   const wake = path === ":memory:" ? null : openWake(path, random.hex128())
-  const turns: Turns = { work: { workflowId: 0 }, gate: { workflowId: 0 } }
+  const turns: Turns = { work: newTurn(), gate: newTurn() }
   const forget = (): void => {
     session.versions.clear()
     session.facts.clear()
@@ -72,6 +77,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
       const tx = newTx(session)
       const value = work(tx)
       tx.limits.save()
+      tx.queues.save()
       logEvents(tx)
       wakeOthers ||= tx.wakeOthers
       return value
@@ -82,8 +88,10 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
   return {
     ...catalog(access),
     ...eventLog(access),
+    ...insight(access),
     ...keyStore(access),
     ...noticeStore(access),
+    ...queueStore(access),
     kind: "sqlite",
     leases: false,
     get commits() {

@@ -6,6 +6,7 @@ import type { TaskStatus } from "../../core/status.ts"
 import type { StoreEvent } from "../store.ts"
 import type { Database } from "./database.ts"
 import { LimitBook } from "./limits.ts"
+import { QueueBook } from "./queue-book.ts"
 import type { RunFacts } from "./run-facts.ts"
 import type { Versions } from "./versions.ts"
 
@@ -32,6 +33,7 @@ export interface Tx extends Session {
   /** An instant as text; results of one batch mostly share theirs. */
   iso: (ms: number) => string
   limits: LimitBook
+  queues: QueueBook
   /** What rows came to in this transaction, by place: most of it is needed by the claims at its end. */
   results: Map<string, { status: TaskStatus; output: Output | null }>
   events: StoreEvent[]
@@ -42,12 +44,14 @@ export interface Tx extends Session {
 export const newTx = (session: Session): Tx => {
   const now = session.clock.now()
   const text = isoMemo()
+  const limits = new LimitBook(session.db)
   return {
     ...session,
     now,
     at: text(now),
     iso: text,
-    limits: new LimitBook(session.db),
+    limits,
+    queues: new QueueBook(session.db, limits, now),
     results: new Map(),
     events: [],
     wakeOthers: false,

@@ -1,0 +1,188 @@
+// Queues: pause, concurrency, rate, what they hold, and claims from every queue in turn.
+
+import { describe, expect, it } from "vitest"
+import { workflow } from "../../core/testing.ts"
+import type { QueueStore } from "../queue-store.ts"
+import type { Store } from "../store.ts"
+import { type Open, setup, type World } from "./world.ts"
+
+type Queued = World<Store & QueueStore>
+
+const EVERY = ["q:*"]
+
+/** A run of so many tasks of one queue. */
+const tasks = (count: number, queue = "default", labels: string[] = []) =>
+  workflow(Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, { queue, labels }])), {
+    name: `${queue}${labels.join("")}`,
+  })
+
+const queuesOf = (world: Queued, claims: readonly { versionId: number; node: number }[]): string[] =>
+  claims.map(({ versionId, node }) => world.store.compiledNow(versionId).nodes[node]!.queue)
+
+export const queueTests = (open: Open<Store & QueueStore>): void => {
+  describe("a queue", () => {
+    it("has settings that are changed one by one", async () => {
+      const { store } = await setup(open)
+      expect(await store.getQueue("etl")).toBeNull()
+      expect(await store.putQueue("etl", { concurrency: 2 })).toEqual({
+        name: "etl",
+        concurrency: 2,
+        rate: null,
+        paused: false,
+        ready: 0,
+        running: 0,
+        oldestReadyMs: null,
+      })
+      await store.putQueue("etl", { rate: { limit: 5, periodMs: 1000 } })
+      await store.putQueue("etl", { paused: true, concurrency: null })
+      expect(await store.getQueue("etl")).toMatchObject({ concurrency: null, rate: { limit: 5, periodMs: 1000 }, paused: true })
+    })
+
+    it("shows what waits and what runs, with or without settings", async () => {
+      const world = await setup(open)
+      await world.start(tasks(3, "b"))
+      await world.start(tasks(1, "b", ["gpu"]))
+      await world.start(tasks(1, "a"))
+      await world.start(tasks(1, "a"), { private: true })
+      await world.store.putQueue("c", { concurrency: 1 })
+      await world.turn({ claim: 1, lanes: ["q:b"] })
+      world.clock.pass(500)
+      expect((await world.store.listQueues()).map(({ name, ready, running }) => [name, ready, running])).toEqual([
+        ["a", 1, 0],
+        ["b", 3, 1],
+        ["c", 0, 0],
+      ])
+      expect(await world.store.getQueue("a")).toMatchObject({ oldestReadyMs: 500, concurrency: null })
+    })
+
+    it("tells how long the oldest has been ready, not how long its run has been there", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: { after: ["a"], queue: "late" } }))
+      const [a] = await world.claim()
+      world.clock.pass(10_000)
+      await world.turn({ changes: [world.ended(a!)] })
+      world.clock.pass(300)
+      expect(await world.store.getQueue("late")).toMatchObject({ ready: 1, oldestReadyMs: 300 })
+    })
+
+    it("that is paused gives nothing away until it is resumed", async () => {
+      const world = await setup(open)
+      await world.start(tasks(1))
+      await world.start(tasks(1, "other"))
+      await world.store.putQueue("default", { paused: true })
+      for (const lanes of [["q:default"], ["q:default", "q:other"], EVERY]) {
+        const { claims, more, nextDueMs } = await world.turn({ claim: 9, lanes })
+        expect(queuesOf(world, claims)).toEqual(lanes.length > 1 ? ["other"] : [])
+        expect({ more, nextDueMs }).toEqual({ more: false, nextDueMs: null })
+      }
+      await world.store.putQueue("default", { paused: false })
+      expect(await world.claim()).toHaveLength(1)
+    })
+  })
+
+  describe("the concurrency of a queue", () => {
+    it("is never exceeded, and a freed slot is used in the same turn", async () => {
+      const world = await setup(open)
+      await world.store.putQueue("default", { concurrency: 2 })
+      await world.start(tasks(5))
+      const first = await world.turn({ claim: 9 })
+      expect(first.claims).toHaveLength(2)
+      expect(first.more).toBe(false)
+      expect(await world.claim()).toHaveLength(0)
+      const [a, b] = first.claims
+      const next = await world.turn({ claim: 9, changes: [world.ended(a!), world.again(b!, 0)] })
+      expect(next.claims).toHaveLength(2)
+      expect(await world.store.getQueue("default")).toMatchObject({ running: 2, ready: 2 })
+    })
+
+    it("counts a row that was given back, or whose holder died, as free again", async () => {
+      const world = await setup(open)
+      await world.store.putQueue("default", { concurrency: 1 })
+      await world.start(tasks(1))
+      const [a] = await world.claim()
+      await world.turn({ changes: [{ row: a!.row, attemptId: a!.attemptId, kind: "release" }] })
+      const other = await world.join("second")
+      expect((await world.turn({ claim: 1, holder: other })).claims).toHaveLength(1)
+      await world.die(other)
+      const [lost] = await world.store.reapHolders(9)
+      expect(await world.claim()).toHaveLength(0)
+      expect((await world.turn({ changes: [world.again(lost!, 0, "lost")], claim: 9 })).claims).toHaveLength(1)
+    })
+
+    it("counts what runs already when it is set, and holds for all labels together", async () => {
+      const world = await setup(open)
+      await world.start(tasks(2))
+      await world.start(tasks(2, "default", ["gpu"]))
+      const [a, b] = await world.claim(2)
+      await world.store.putQueue("default", { concurrency: 2 })
+      const lanes = ["q:default", "q:default|gpu"]
+      expect((await world.turn({ claim: 9, lanes })).claims).toHaveLength(0)
+      expect((await world.turn({ claim: 9, lanes, changes: [world.ended(a!)] })).claims).toHaveLength(1)
+      await world.store.putQueue("default", { concurrency: null })
+      expect((await world.turn({ claim: 9, lanes, changes: [world.ended(b!)] })).claims).toHaveLength(1)
+    })
+
+    it("does not hold back another queue of the same claim", async () => {
+      const world = await setup(open)
+      await world.store.putQueue("default", { concurrency: 1 })
+      await world.start(tasks(3))
+      await world.start(tasks(3, "other"))
+      const { claims } = await world.turn({ claim: 9, lanes: ["q:default", "q:other"] })
+      expect(queuesOf(world, claims).toSorted()).toEqual(["default", "other", "other", "other"])
+    })
+  })
+
+  describe("the rate of a queue", () => {
+    it("lets so many start per period, and says when the next may", async () => {
+      const world = await setup(open)
+      await world.store.putQueue("default", { rate: { limit: 2, periodMs: 1000 } })
+      await world.start(tasks(9))
+      const first = await world.turn({ claim: 9 })
+      expect(first.claims).toHaveLength(2)
+      expect(first.nextDueMs).toBe(500)
+      world.clock.pass(499)
+      expect((await world.turn({ claim: 9 })).claims).toHaveLength(0)
+      world.clock.pass(1)
+      expect((await world.turn({ claim: 9 })).claims).toHaveLength(1)
+      world.clock.pass(60_000)
+      expect((await world.turn({ claim: 9 })).claims).toHaveLength(2)
+    })
+
+    it("asks for no turn when nothing waits", async () => {
+      const world = await setup(open)
+      await world.store.putQueue("default", { rate: { limit: 1, periodMs: 1000 } })
+      await world.start(tasks(1))
+      expect(await world.turn({ claim: 9 })).toMatchObject({ nextDueMs: null, more: false })
+    })
+  })
+
+  describe("a claim from every queue", () => {
+    it("takes from all shared lanes, queues in turn, and from nothing private", async () => {
+      const world = await setup(open)
+      await world.start(tasks(4, "a"))
+      await world.start(tasks(4, "b"))
+      await world.start(tasks(1, "c", ["gpu"]))
+      await world.start(tasks(4, "a"), { private: true })
+      const first = await world.turn({ claim: 4, lanes: EVERY })
+      expect(queuesOf(world, first.claims).toSorted()).toEqual(["a", "a", "b", "c"])
+      const one = async () => queuesOf(world, (await world.turn({ claim: 1, lanes: EVERY })).claims)[0]
+      const order = [await one(), await one(), await one(), await one()]
+      expect(order.toSorted()).toEqual(["a", "a", "b", "b"])
+      expect(order[0]).not.toBe(order[1])
+      const rest = await world.turn({ claim: 9, lanes: EVERY })
+      expect(queuesOf(world, rest.claims)).toEqual(["b"])
+      expect(rest.more).toBe(false)
+    })
+
+    it("gives each queue its highest priority first, and workflows of one queue their turn", async () => {
+      const world = await setup(open)
+      const flow = (name: string) => workflow({ a: { queue: "x" } }, { name })
+      await world.start(flow("low"), { priority: 1 })
+      for (let i = 0; i < 3; i++) await world.start(flow("w1"), { priority: 9 })
+      await world.start(flow("w2"), { priority: 9 })
+      await world.start(workflow({ a: { queue: "y" } }, { name: "w3" }))
+      const { claims } = await world.turn({ claim: 3, lanes: EVERY })
+      expect(claims.map(({ run }) => run.workflow).toSorted()).toEqual(["w1", "w2", "w3"])
+    })
+  })
+}

@@ -1,0 +1,34 @@
+// How jobs lie in the tables of tasks, alike on both backends: rows without a run, whose path is the job's id.
+
+import type { JobStatus } from "../core/jobs.ts"
+import { handlerLane, queueLane } from "../core/lanes.ts"
+import type { Limit } from "../core/rows.ts"
+import type { TaskStatus } from "../core/status.ts"
+import type { NewJob } from "./job-store.ts"
+
+/** `run_seq` of jobs. */
+export const JOBS = 0
+
+const STATUS = {
+  pending: "READY",
+  dispatched: "RUNNING",
+  running: "RUNNING",
+  success: "COMPLETED",
+  failed: "FAILED",
+  cancelled: "FAILED",
+  skipped: "BLOCKED",
+} as const satisfies Record<TaskStatus, JobStatus>
+
+/** The status of a job whose dependencies are done, by its row's; before that a pending one is PENDING. */
+export const jobStatus = (row: TaskStatus): JobStatus => STATUS[row]
+
+/** What the error of a cancelled job says. */
+export const CANCELLED = "cancelled"
+
+/** One without a task of its own waits for a handler of its queue. */
+export const jobLane = ({ queue, task }: Pick<NewJob, "queue" | "task">): string =>
+  task === null ? handlerLane(queue) : queueLane(queue, [])
+
+/** Jobs of one queue with the same key run one at a time. */
+export const jobLimits = ({ queue, concurrencyKey }: Pick<NewJob, "queue" | "concurrencyKey">): Limit[] =>
+  concurrencyKey === null ? [] : [{ key: `k:job:${queue}:${concurrencyKey}`, cap: 1 }]

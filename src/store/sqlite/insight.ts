@@ -1,0 +1,56 @@
+// How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
+
+import { queueLimit } from "../../core/lanes.ts"
+import type { RunStatus } from "../../core/status.ts"
+import type { Insight, Stats } from "../insight.ts"
+import { JOBS } from "../job-rows.ts"
+import { markTask } from "./mark.ts"
+import { listQueues } from "./queues.ts"
+import type { Access, Session } from "./tx.ts"
+
+export const insight = ({ read, write }: Access): Insight => ({
+  markTask: (input) => write((tx) => markTask(tx, input)),
+  limitHolders: (key, limit) => read((s) => limitHolders(s, key, limit)),
+  stats: () => read(stats),
+})
+
+const LIVE = "FROM tasks t INDEXED BY tasks_held WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running')"
+
+const HOLDERS = `
+SELECT t.run_seq, t.node, t.path, t.id ${LIVE}
+  AND EXISTS (SELECT 1 FROM json_each(t.limits) slot JOIN limits l ON l.id = slot.value WHERE l.key = ?1)
+ORDER BY t.id LIMIT ?2`
+
+const QUEUE_HOLDERS = `
+SELECT t.run_seq, t.node, t.path, t.id ${LIVE} AND (t.lane = ?1 OR t.lane GLOB ?1 || '|*' OR t.lane = 'h' || substr(?1, 2))
+ORDER BY t.id LIMIT ?2`
+
+const JOB_NAME = "SELECT name FROM jobs WHERE task_id = ?"
+
+const limitHolders = (session: Session, key: string, limit: number): string[] =>
+  session.db
+    .all<[number, number, string, number]>(key.startsWith(queueLimit("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
+    .map(([runSeq, node, path, row]) => {
+      if (runSeq === JOBS) return session.db.get<[string]>(JOB_NAME, row)![0]
+      const { name } = session.versions.get(session.facts.get(runSeq).versionId).nodes[node]!
+      return path === "" ? name : `${name}[${path}]`
+    })
+
+const RUNS = "SELECT status, count(*) FROM runs INDEXED BY runs_active WHERE finished_at IS NULL GROUP BY status"
+
+const RUNNING = `SELECT count(*) ${LIVE} AND t.kind = 'task'`
+
+const BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+
+const stats = (session: Session): Stats => {
+  const runs = new Map(session.db.all<[RunStatus, number]>(RUNS))
+  const ready = listQueues(session).filter((queue) => queue.ready > 0)
+  const ages = ready.flatMap(({ oldestReadyMs }) => (oldestReadyMs === null ? [] : [oldestReadyMs]))
+  return {
+    runs: { pending: runs.get("pending") ?? 0, running: runs.get("running") ?? 0 },
+    ready: ready.map(({ name, ready: count }) => ({ queue: name, count })),
+    running: session.db.get<[number]>(RUNNING)![0],
+    oldestReadyMs: ages.length === 0 ? null : Math.max(...ages),
+    databaseBytes: session.db.get<[number]>(BYTES)![0],
+  }
+}
