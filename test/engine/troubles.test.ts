@@ -50,6 +50,7 @@ describe("an answer of the store that was lost", () => {
 
   it("does not leave a new run lying", async () => {
     const world = await setup()
+    await world.pass(1000)
     const real = world.store.createRuns
     world.store.createRuns = async (runs) => {
       await real(runs)
