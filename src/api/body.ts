@@ -1,6 +1,6 @@
 // Reads bodies: text from the wire, JSON of bounded depth from text. fastify hands over the text, so that every refusal is ours.
 
-import { ApiError } from "./errors.ts"
+import { ApiError, invalidField } from "./errors.ts"
 
 export const BODY_LIMIT = 1_048_576
 export const MAX_DEPTH = 64
@@ -26,13 +26,22 @@ export const tooDeep = (text: string, max = MAX_DEPTH): boolean => {
   return false
 }
 
+const MAY_OVERFLOW = /\d(?:[eE]\+?\d{3}|\d{308})/
+
+/** `1e999` would become null on its way into the database. */
+const finite = (name: string, value: unknown): unknown => {
+  if (value === Infinity || value === -Infinity) throw invalidField(name, "is a number beyond all bounds")
+  return value
+}
+
 /** `undefined` for no body at all. */
 export const parseJson = (text: string): unknown => {
   if (text.trim() === "") return undefined
   if (tooDeep(text)) throw new ApiError("VALIDATION_ERROR", `the body is nested more than ${MAX_DEPTH} levels deep`)
   try {
-    return JSON.parse(text)
+    return MAY_OVERFLOW.test(text) ? JSON.parse(text, finite) : JSON.parse(text)
   } catch (error) {
+    if (error instanceof ApiError) throw error
     const reason = error instanceof Error ? error.message.split("\n")[0]!.slice(0, 200) : ""
     throw new ApiError("VALIDATION_ERROR", `the body is not JSON: ${reason}`)
   }
