@@ -30,8 +30,36 @@ export const cronProblem = (expression: string): string | null => {
 }
 
 /** The ticks after an instant, in order. */
-export const nextTicks = (expression: string, timezone: string, after: Date, count: number): Date[] =>
-  create(expression, timezone).nextRuns(count, after)
+export const nextTicks = (expression: string, timezone: string, after: Date, count: number): Date[] => {
+  if (!namesDays(expression)) return create(expression, timezone).nextRuns(count, after)
+  const ticks: Date[] = []
+  for (let tick = nextTick(expression, timezone, after); tick !== null && ticks.length < count;) {
+    ticks.push(tick)
+    tick = nextTick(expression, timezone, tick)
+  }
+  return ticks
+}
+
+/** Whether the days of the month are other than all. */
+const namesDays = (expression: string): boolean => {
+  const fields = expression.trim().split(/\s+/)
+  return fields.length >= 5 && !["*", "?"].includes(fields.at(-3)!)
+}
+
+const MARCH = "0 0 0 1 3 *"
+
+/**
+ * croner 11 looks for days 30 and 31 in February too and goes on from there, in March: what March 1 and 2 have before that is
+ * passed over (`0 0 1,15,30 * *`). So a step over the end of February is taken again from March on.
+ */
+const nextTick = (expression: string, timezone: string, after: Date): Date | null => {
+  const cron = create(expression, timezone)
+  const tick = cron.nextRun(after)
+  if (tick === null) return null
+  const march = create(MARCH, timezone).nextRun(after)
+  if (march === null || march >= tick) return tick
+  return cron.match(march) ? march : cron.nextRun(march)
+}
 
 /** The last ticks up to and including an instant, oldest first. */
 export const previousTicks = (expression: string, timezone: string, until: Date, count: number): Date[] =>

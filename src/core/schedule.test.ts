@@ -54,6 +54,14 @@ describe("nextTicks", () => {
     )
   })
 
+  it("misses no day after the end of February", () => {
+    const days = (cron: string): string[] =>
+      nextTicks(cron, "America/New_York", new Date(at("02-20T12:00")), 3).map((tick) => tick.toISOString().slice(5, 16))
+    expect(days("0 0 1,31 * *")).toEqual(["03-01T05:00", "03-31T04:00", "04-01T04:00"])
+    expect(days("30 0 2,30 * *")).toEqual(["03-02T05:30", "03-30T04:30", "04-02T04:30"])
+    expect(days("0 0 */5 * *")).toEqual(["02-21T05:00", "02-26T05:00", "03-01T05:00"])
+  })
+
   it("is undone by previousTicks", () => {
     const forward = nextTicks("*/7 3,4 * * *", "America/New_York", new Date(at("03-01T00:00")), 300)
     expect(previousTicks("*/7 3,4 * * *", "America/New_York", forward.at(-1)!, 300)).toEqual(forward)

@@ -37,7 +37,7 @@ const setup = async (scripts: { [task: string]: Script }, answers: (number | Err
   return { ...world, sent, logged, start }
 }
 
-const telling = (on: string, rest = "") =>
+const telling = (on: string, rest = ""): string =>
   `name: w\nnotify: [{ on: [${on}], webhook: "https://a.test/hook" }]\n${rest}\ntasks: { t: { command: x } }`
 
 describe("a notice", () => {
