@@ -141,6 +141,22 @@ test("a paused run starts nothing until it is resumed", async () => {
   expect((await api.call("GET", `/runs/${id}`)).body["status"]).toBe("success")
 })
 
+test("a failed task is marked a success by hand, and its run with it; a running one cannot be marked", async () => {
+  await using api = await setup()
+  await api.deploy("bad", { a: "fail" })
+  const id = await api.ran("bad")
+  const marked = await api.call("POST", `/runs/${id}/tasks/a/mark`, { body: { status: "success", reason: "done by hand" } })
+  expect([marked.status, marked.body["status"]]).toEqual([200, "success"])
+  expect((await api.call("GET", `/runs/${id}`)).body["status"]).toBe("success")
+  const [entry] = (await api.call("GET", "/audit")).body["items"] as object[]
+  expect(entry).toMatchObject({ action: "task.mark", target: `${id}/a`, details: "success: done by hand" })
+  await api.deploy("slow", { a: "block" })
+  const slow = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
+  await api.executor.blocked("a")
+  const live = await api.call("POST", `/runs/${slow}/tasks/a/mark`, { body: { status: "failed", reason: "no" } })
+  expect([live.status, live.body.error!.code]).toEqual([409, "CONFLICT"])
+})
+
 test("pages of runs neither skip nor repeat while runs are added", async () => {
   await using api = await setup()
   await api.deploy("etl", { a: "true" })
