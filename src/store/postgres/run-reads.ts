@@ -62,7 +62,7 @@ export const getRun = async (session: Runner, runId: RunId): Promise<RunRow | nu
   return row === undefined ? null : runOf(row)
 }
 
-const PAGE = `($2::timestamptz IS NULL OR (r.created_at, r.id) < ($2::timestamptz, $3::uuid)) AND ($1::text IS NULL OR r.status = $1)
+const PAGE = `(r.created_at, r.id) < ($2::timestamptz, $3::uuid) AND ($1::text IS NULL OR r.status = $1)
 ORDER BY r.created_at DESC, r.id DESC LIMIT $4`
 
 const LIST = statement("runs_list", `${COLUMNS} WHERE ${PAGE}`)
@@ -72,12 +72,15 @@ const LIST_OF_WORKFLOW = statement(
   `${COLUMNS} WHERE r.workflow_id = (SELECT id FROM workflows WHERE name = $5) AND ${PAGE}`,
 )
 
+/** After every run. */
+const LATEST = { createdAt: "infinity", id: "ffffffff-ffff-ffff-ffff-ffffffffffff" }
+
 export const listRuns = async (
   session: Runner,
   query: { workflow?: string; status?: RunStatus; limit: number; before?: { createdAt: string; id: string } },
 ): Promise<RunRow[]> => {
   const { status = null, before, limit, workflow } = query
-  const values = [status, before?.createdAt ?? null, before?.id ?? null, limit]
+  const values = [status, before?.createdAt ?? LATEST.createdAt, before?.id ?? LATEST.id, limit]
   const rows = await (workflow === undefined
     ? session.run<Columns>(LIST, values)
     : session.run<Columns>(LIST_OF_WORKFLOW, [...values, workflow]))

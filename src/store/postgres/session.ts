@@ -44,6 +44,8 @@ types.setTypeParser(TYPES.int8Array, (text) => (text === "{}" ? [] : text.slice(
 types.setTypeParser(TYPES.timestamptz, instant)
 
 const CONNECT_TIMEOUT_MS = 10_000
+/** No statement takes this long: the other end is gone without a word. */
+const ANSWER_TIMEOUT_MS = 120_000
 const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
 
 /**
@@ -101,6 +103,7 @@ export class Session implements Runner {
       application_name: application,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       keepAlive: true,
+      query_timeout: ANSWER_TIMEOUT_MS,
       pipeline: true,
       types,
     })

@@ -1,7 +1,8 @@
 // Transactions over sessions, and who uses which: one session belongs to `advance`, whose turns follow each other; the rest
 // share a few. A session that broke is replaced by the next one who needs it, so the store recovers by itself.
 
-import { isCollision, type Runner, Session, statement, type Target } from "./session.ts"
+import { StoreUnavailable } from "../errors.ts"
+import { isCollision, placeOf, type Runner, Session, statement, type Target } from "./session.ts"
 
 export const BEGIN = statement("begin", "BEGIN")
 export const COMMIT = statement("commit", "COMMIT")
@@ -27,7 +28,7 @@ export class Sessions {
 
   async use<T>(work: (session: Session) => Promise<T>): Promise<T> {
     while (this.#busy >= this.#size) await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    if (this.#closed) throw new Error("the store is closed")
+    if (this.#closed) throw new StoreUnavailable(placeOf(this.#target.url), "it was closed")
     this.#busy += 1
     let session: Session | undefined
     try {
