@@ -119,7 +119,13 @@ export const checkIdle = (world: World): void => {
   const ready = world.books.ready()
   for (const life of lives) {
     const spec = world.scenario.engines[life.engine]!
-    if (life.calls > 0 || life.failing || life.draining || (life.holder !== null && world.deadHolders.has(life.holder)))
+    if (
+      life.calls > 0 ||
+      life.failing ||
+      life.unaware ||
+      life.draining ||
+      (life.holder !== null && world.deadHolders.has(life.holder))
+    )
       continue
     checkStopped(world, life)
     if (spec.privateRun === null && shared > 1) continue

@@ -56,6 +56,7 @@ class Door {
         this.#life.clock.after(latency(), () => {
           this.#life.calls -= 1
           if (method === "advance") this.#life.failing = fate !== "answer"
+          if (method === "advance" && fate === "answer") this.#life.unaware = false
           settle()
         })
       }
@@ -82,6 +83,7 @@ class Door {
     const again: Batch = { ...batch, claim: { lanes: [], limit: 0 }, gate: { lanes: [], limit: 0 } }
     this.#life.clock.after(ms, () => {
       this.#world.tell(this.#life, `a batch of ${batch.changes.length} arrives again`)
+      this.#life.unaware = true
       this.#perform("advance", [again], () => undefined)
     })
   }

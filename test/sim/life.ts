@@ -25,6 +25,8 @@ export interface Life extends Incarnation {
   calls: number
   /** The last advance failed: the engine waits before it goes on. */
   failing: boolean
+  /** Something was committed in its name since its last turn, which it does not know of. */
+  unaware: boolean
   wake: () => void
   /** The id under which it last asked for work. */
   holder: string | null
@@ -48,6 +50,7 @@ export const beginLife = async (world: World, engine: number, number: number): P
     started: false,
     calls: 0,
     failing: false,
+    unaware: false,
     wake: () => undefined,
     holder: null,
     requests: new Set(),
