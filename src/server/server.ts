@@ -11,7 +11,7 @@ import { refuseSecond } from "./sole-server.ts"
 import { startTracing } from "./tracing.ts"
 import { buildServer, close, listen } from "../api/server.ts"
 import { type Config, withoutPassword } from "../config.ts"
-import { queueLane } from "../core/lanes.ts"
+import { EVERY_QUEUE, queueLane } from "../core/lanes.ts"
 import type { Clock, Random } from "../core/ports.ts"
 import { backfill } from "../engine/backfill.ts"
 import { Engine } from "../engine/engine.ts"
@@ -22,8 +22,6 @@ import { Scheduler } from "../engine/scheduler.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { Conflict } from "../store/errors.ts"
 import type { ServerStore } from "../store/server-store.ts"
-
-const EVERY_QUEUE = "q:*"
 
 export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluator"> {
   config: Config

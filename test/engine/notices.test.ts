@@ -42,8 +42,8 @@ const telling = (on: string, rest = ""): string =>
 
 describe("a notice", () => {
   it.each([
-    ["success", () => null],
-    ["failure", () => fail("it broke")],
+    ["success", (): null => null],
+    ["failure", (): never => fail("it broke")],
   ] as const)("of %s is sent when the run has ended, signed with ORK_SECRET_NOTIFY", async (kind, script) => {
     const world = await setup({ t: script })
     world.start({ NOTIFY: "notify-secret" })

@@ -54,9 +54,12 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       queues,
       folder,
     })
-    print(context, `ork ${context.version()} is ready at ${server.address}`)
-    print(context, `sign in with a browser (once, within an hour): ${server.signInLink()}`)
-    if (made !== null) print(context, `the admin key is in ${relative(context.cwd, made.file)}`)
+    const lines = [
+      `ork ${context.version()} is ready at ${server.address}`,
+      `sign in with a browser (once, within an hour): ${server.signInLink()}`,
+      ...(made === null ? [] : [`the admin key is in ${relative(context.cwd, made.file)}`]),
+    ]
+    print(context, lines.join("\n"))
     await ended
     await server.stop()
     log.info("stopped")

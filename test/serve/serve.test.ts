@@ -1,0 +1,239 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { ork, temporaryFolder } from "../support/ork.ts"
+import { processesOf, startOrk } from "../support/ork-process.ts"
+import { probe, startServer } from "../support/server.ts"
+
+const SLOW = { name: "slow", tasks: { a: { command: "echo begun; exec sleep 60" } } }
+
+describe("ork serve on an empty folder", () => {
+  it("makes a key for this user alone, says where to go, and is ready", async () => {
+    const cwd = temporaryFolder()
+    const server = await startServer([], { cwd })
+    expect(statSync(join(cwd, ".ork/admin.key")).mode & 0o777).toBe(0o600)
+    expect(server.process.stdout).toContain("the admin key is in .ork/admin.key")
+    expect((await server.call("GET", "/ready")).body).toEqual({ status: "ready", store: "ok", objects: "ok" })
+    expect((await server.call("GET", "/runs", undefined, { "x-api-key": "" })).status).toBe(401)
+  })
+
+  it("prints a link that signs a browser in, once", async () => {
+    const server = await startServer([], { cwd: temporaryFolder() })
+    const link = /(http:\S+sign-in\S+)/.exec(server.process.stdout)![1]!
+    const first = await fetch(link, { redirect: "manual" })
+    expect(first.headers.get("set-cookie")).toMatch(/^ork_session=.*HttpOnly/)
+    const cookie = first.headers.get("set-cookie")!.split(";")[0]!
+    expect((await fetch(`${server.url}/runs`, { headers: { cookie } })).status).toBe(200)
+    const second = await fetch(link, { redirect: "manual" })
+    expect(second.headers.get("set-cookie")).toBeNull()
+  })
+
+  it("keeps the key for the next start, and makes none when one is given", async () => {
+    const cwd = temporaryFolder()
+    const first = await startServer([], { cwd })
+    first.process.kill("SIGTERM")
+    expect(await first.process.exit).toEqual({ code: 0, signal: null })
+    expect((await startServer([], { cwd })).key).toBe(first.key)
+    const given = temporaryFolder()
+    const server = await startServer([], { cwd: given, env: { ORK_API_KEY: "a-key-of-sixteen" } })
+    expect((await server.call("GET", "/runs")).status).toBe(200)
+    expect(existsSync(join(given, ".ork/admin.key"))).toBe(false)
+  })
+
+  it.each([
+    [["--port", "70000"], {}, /--port: "70000" is not a whole number from 0 to 65535/],
+    [[], { ORK_API_KEY: "short" }, /ORK_API_KEY: what is given is not a key of 16 characters or more/],
+    [["--dir", "nowhere"], {}, /--dir: nowhere is no folder/],
+    [["--no-worker", "--queue", "a"], {}, /leave one of them out/],
+    [["--queue", "a,,b"], {}, /has an empty name/],
+  ])("with %j %j is refused and stores nothing", async (args, env, message) => {
+    const cwd = temporaryFolder()
+    const { code, stderr } = await ork(["serve", ...args], { cwd, env })
+    expect([code, existsSync(join(cwd, ".ork"))]).toEqual([2, false])
+    expect(stderr).toMatch(message)
+  })
+})
+
+describe("a server", () => {
+  it("runs what is deployed and triggered over HTTP, and shows its logs", async () => {
+    const server = await startServer([], { cwd: temporaryFolder() })
+    await server.deploy({
+      name: "etl",
+      tasks: { a: { command: "echo hello; echo '{\"n\":7}'" }, b: { depends_on: ["a"], command: "cat" } },
+    })
+    const id = await server.trigger("etl")
+    expect(await server.reaches(id, "success", "failed")).toMatchObject({ status: "success", tasks: { success: 2 } })
+    expect((await server.call("GET", `/runs/${id}/tasks/a/logs`)).text).toBe('hello\n{"n":7}\n')
+    expect((await server.call("GET", `/runs/${id}/tasks/b/logs`)).text).toContain('{"a":{"n":7}}')
+  })
+
+  it("cancels a run, and none of its processes is left", async () => {
+    const server = await startServer([], { cwd: temporaryFolder() })
+    await server.deploy(SLOW)
+    const id = await server.trigger("slow")
+    await probe(async () => ((await server.call("GET", `/runs/${id}/tasks/a/logs`)).text.includes("begun") ? true : null))
+    expect((await server.call("POST", `/runs/${id}/cancel`)).status).toBe(202)
+    await server.reaches(id, "cancelled")
+    expect(processesOf(id)).toEqual([])
+  })
+
+  it("takes work of every queue, or of those that are named, or none", async () => {
+    const queued = { name: "queued", tasks: { a: { command: "true", queue: "fast" }, b: { command: "true", queue: "slow" } } }
+    const cwd = temporaryFolder()
+    const statuses = async (server: Awaited<ReturnType<typeof startServer>>, id: string) => {
+      const { body } = await server.call("GET", `/runs/${id}/tasks`)
+      return (body["items"] as { status: string }[]).map(({ status }) => status)
+    }
+    const idle = await startServer(["--no-worker"], { cwd })
+    await idle.deploy(queued)
+    const id = await idle.trigger("queued")
+    expect(await statuses(idle, id)).toEqual(["pending", "pending"])
+    const { body } = await idle.call("GET", `/runs/${id}/explain`)
+    expect(JSON.stringify(body)).toContain("nobody who is alive takes work from the queue fast")
+    idle.process.kill("SIGTERM")
+    await idle.process.exit
+
+    const fast = await startServer(["--queue", "fast"], { cwd })
+    await probe(async () => ((await statuses(fast, id)).includes("success") ? true : null))
+    expect(await statuses(fast, id)).toEqual(["success", "pending"])
+    fast.process.kill("SIGTERM")
+    await fast.process.exit
+
+    const every = await startServer([], { cwd })
+    await every.reaches(id, "success")
+  })
+
+  it("fires schedules", async () => {
+    const server = await startServer([], { cwd: temporaryFolder() })
+    await server.deploy({ name: "ticking", schedule: "* * * * * *", tasks: { a: { command: "true" } } })
+    const runs = await probe(async () => {
+      const { body } = await server.call("GET", "/runs?trigger=schedule")
+      const items = body["items"] as { logical_date: string }[]
+      return items.length >= 2 ? items : null
+    })
+    const ticks = runs.map(({ logical_date }) => logical_date)
+    expect(new Set(ticks).size).toBe(ticks.length)
+    expect(ticks.every((tick) => tick.endsWith(".000Z"))).toBe(true)
+  })
+
+  it("is refused where another one works already, which is named", async () => {
+    const cwd = temporaryFolder()
+    const first = await startServer([], { cwd })
+    const { code, stderr } = await ork(["serve", "--port", "0"], { cwd })
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/another `ork serve` uses sqlite:\.ork\/ork\.db already: \S+:\d+ \(process \d+\); stop it first/)
+    first.process.kill("SIGKILL")
+    await first.process.exit
+    expect((await (await startServer([], { cwd })).call("GET", "/ready")).status).toBe(200)
+  })
+
+  it("gives figures to those who have a key", async () => {
+    const server = await startServer([], { cwd: temporaryFolder() })
+    await server.deploy({ name: "one", tasks: { a: { command: "true" } } })
+    await server.reaches(await server.trigger("one"), "success")
+    const { text } = await server.call("GET", "/metrics")
+    for (const line of [
+      'ork_runs_total{status="success"} 1',
+      'ork_task_seconds_count{executor="process",state="success"} 1',
+      "ork_dispatch_seconds_count 1",
+      /ork_advance_seconds_count [1-9]/,
+      'ork_http_request_seconds_count{method="POST",route="/workflows",status="2xx"} 1',
+      'ork_loop_lag_seconds{quantile="0.99"}',
+    ]) {
+      expect(text).toMatch(line)
+    }
+    expect((await server.call("GET", "/metrics", undefined, { "x-api-key": "" })).status).toBe(401)
+  })
+})
+
+describe("a signal", () => {
+  it("drains: short tasks end, the rest is handed back, and the next server goes on", async () => {
+    const cwd = temporaryFolder()
+    const server = await startServer([], { cwd, env: { ORK_GRACE: "1s" } })
+    const go = join(cwd, "go")
+    await server.deploy({
+      name: "mixed",
+      tasks: {
+        short: { command: `echo begun; while [ ! -e ${go} ]; do sleep 0.05; done` },
+        long: { command: `echo begun; [ -e ${go}.again ] || exec sleep 60` },
+        next: { depends_on: ["short"], command: "true" },
+      },
+    })
+    const id = await server.trigger("mixed")
+    const begun = async (task: string): Promise<boolean> =>
+      (await server.call("GET", `/runs/${id}/tasks/${task}/logs`)).text.includes("begun")
+    await probe(async () => ((await begun("short")) && (await begun("long")) ? true : null))
+    server.process.kill("SIGTERM")
+    await server.process.printed(/draining/)
+    writeFileSync(go, "")
+    writeFileSync(`${go}.again`, "")
+    expect(await server.process.exit).toEqual({ code: 0, signal: null })
+    expect(processesOf(id)).toEqual([])
+
+    const next = await startServer([], { cwd })
+    await next.reaches(id, "success")
+    const { body } = await next.call("GET", `/runs/${id}/tasks`)
+    const attempts = (body["items"] as { name: string; attempt: number }[]).map(({ name, attempt }) => [name, attempt])
+    expect(Object.fromEntries(attempts)).toEqual({ short: 1, long: 2, next: 1 })
+  })
+
+  it("ends streams", async () => {
+    const server = await startServer([], { cwd: temporaryFolder() })
+    const stream = await fetch(`${server.url}/events`, {
+      headers: { "x-api-key": server.key, accept: "text/event-stream" },
+    })
+    server.process.kill("SIGINT")
+    for await (const _ of stream.body!) continue
+    expect(await server.process.exit).toEqual({ code: 0, signal: null })
+  })
+
+  it("that comes a second time ends it at once", async () => {
+    const server = await startServer([], { cwd: temporaryFolder(), env: { ORK_GRACE: "60s" } })
+    await server.deploy({ name: "stubborn", tasks: { a: { command: "trap '' TERM; echo begun; while :; do sleep 1; done" } } })
+    const id = await server.trigger("stubborn")
+    await probe(async () => ((await server.call("GET", `/runs/${id}/tasks/a/logs`)).text.includes("begun") ? true : null))
+    server.process.kill("SIGTERM")
+    await server.process.printed(/draining/)
+    server.process.kill("SIGTERM")
+    expect(await server.process.exit).toEqual({ code: 130, signal: null })
+    await probe(() => (processesOf(id).length === 0 ? true : null))
+  })
+})
+
+describe("ork serve --dir", () => {
+  it("deploys the folder, follows its changes, and keeps what is deployed when a file breaks or goes", async () => {
+    const cwd = temporaryFolder()
+    const file = join(cwd, "hello.yaml")
+    writeFileSync(file, "name: hello\ntasks: { a: { command: echo one } }\n")
+    writeFileSync(join(cwd, "notes.txt"), "not a definition")
+    writeFileSync(join(cwd, "list.json"), '{ "id": "list", "tasks": [ { "id": "a", "command": "true" } ] }')
+    const server = await startServer(["--dir", "."], { cwd })
+    const version = async (name: string): Promise<unknown> => (await server.call("GET", `/workflows/${name}`)).body["version"]
+    expect([await version("hello"), await version("list")]).toEqual([1, 1])
+
+    writeFileSync(file, "name: hello\ntasks: { a: { command: echo two } }\n")
+    await probe(async () => ((await version("hello")) === 2 ? true : null))
+
+    writeFileSync(file, "name: hello\ntasks: { a: { comand: echo three } }\n")
+    await server.process.printed(/a definition is broken/)
+    expect(server.process.stderr).toContain("hello.yaml:2:15: tasks.a.comand")
+    expect(await version("hello")).toBe(2)
+
+    const { rmSync } = await import("node:fs")
+    rmSync(file)
+    await server.process.printed(/its workflow stays deployed until it is deleted/)
+    expect(await version("hello")).toBe(2)
+  })
+})
+
+it("the log is JSON lines, as much of it as ORK_LOG asks for", async () => {
+  const cwd = temporaryFolder()
+  const process = startOrk(["serve", "--port", "0"], { cwd, env: { ORK_LOG: "debug" } })
+  await process.printed(/is ready at/)
+  const url = /is ready at (\S+)/.exec(process.stdout)![1]!
+  await fetch(`${url}/health`)
+  await process.printed(/"msg":"request"/)
+  const lines = process.stderr.trim().split("\n")
+  expect(lines.every((line) => typeof (JSON.parse(line) as { msg: string }).msg === "string")).toBe(true)
+  expect(process.stderr).not.toContain(readFileSync(join(cwd, ".ork/admin.key"), "utf8").trim())
+})
