@@ -39,7 +39,12 @@ export const startTracing = async (
   const resource = own.merge(
     resources.detectResources({ detectors: [resources.resourceAttributesEnvDetector, resources.serviceNameEnvDetector] }),
   )
-  const processor = new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })
+  // The exporter reads its own variables; the batches' are left to us.
+  const delay = Number(env["OTEL_BSP_SCHEDULE_DELAY"] ?? "")
+  const processor = new BatchSpanProcessor({
+    exporter: new OTLPTraceExporter(),
+    ...(delay > 0 && { scheduledDelayMillis: delay }),
+  })
   const span = spanMaker(processor, resource, version)
   return {
     observer: {
