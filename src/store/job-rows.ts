@@ -4,10 +4,14 @@ import type { JobStatus } from "../core/jobs.ts"
 import { handlerLane, queueLane } from "../core/lanes.ts"
 import type { Limit } from "../core/rows.ts"
 import type { TaskStatus } from "../core/status.ts"
+import { NO_RUN } from "./event-codec.ts"
 import type { NewJob } from "./job-store.ts"
 
 /** `run_seq` of jobs. */
 export const JOBS = 0
+
+/** What a claim says of its run, for a job. */
+export const NO_RUN_FIELDS = { runSeq: JOBS, runId: NO_RUN, workflowId: 0, versionId: 0, node: 0, path: "" } as const
 
 const STATUS = {
   pending: "READY",

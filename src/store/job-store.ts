@@ -15,6 +15,7 @@ export interface NewJob {
   retryPolicy: JobRetryPolicy
   /** Executor fields as a compiled node would have them, or null: a handler of its queue runs it. */
   task: JsonObject | null
+  /** Jobs of one queue with the same key run one at a time. */
   concurrencyKey: string | null
 }
 
@@ -66,7 +67,7 @@ export interface JobStore {
   createJobs(jobs: NewJob[]): Promise<JobRow[] | JobRefusal>
   getJob(id: string): Promise<JobRow | null>
   updateJob(id: string, change: JobChange): Promise<JobRow | JobRefusal>
-  /** A RUNNING job's attempt loses its fence: its holder kills it. */
+  /** Gone at once; a RUNNING job's attempt is killed by its holder, and its slots are free when it is dead. */
   deleteJob(id: string): Promise<JobRefusal | null>
   /** FAILED with error `cancelled`, dependents BLOCKED; a RUNNING one when its attempt is dead. */
   cancelJob(id: string): Promise<JobRow | JobRefusal>

@@ -17,3 +17,5 @@ export const timedOut = (ms: number | undefined): string =>
   ms === undefined ? "timed out" : `timed out after ${formatDuration(ms)}`
 
 export const taskFailed = (name: string): string => `task ${name} failed`
+
+export const blockedBy = (dependency: string): string => `the job ${dependency}, on which it depends, did not complete`

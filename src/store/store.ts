@@ -19,6 +19,7 @@ import type { Json, JsonObject } from "../core/json.ts"
 import type { NodeState, RetryReset } from "../core/retry-plan.ts"
 import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "../core/status.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
+import type { NewJob } from "./job-store.ts"
 
 export interface Store {
   readonly kind: "sqlite" | "postgres"
@@ -165,6 +166,8 @@ export interface Advanced {
   gates: Claim[]
   /** Runs that are being cancelled and have live attempts (of this holder): stop them. */
   cancelling: { runSeq: number; reason: CancelReason }[]
+  /** Live attempts of this holder whose job was cancelled or deleted: stop them. Told again until they have ended. */
+  stopped: AttemptId[]
   /** Runs that ended in this transaction; their hooks are already rows. */
   closed: { runSeq: number; runId: RunId; status: RunStatus }[]
   events: StoreEvent[]
@@ -217,7 +220,11 @@ export interface Claim {
     status: RunStatus
     error: string | null
   }
+  job: JobClaim | null
 }
+
+/** What a claim of a job carries in place of a run, whose fields are then empty. */
+export type JobClaim = Pick<NewJob, "id" | "name" | "queue" | "payload" | "retryPolicy" | "task">
 
 /** `task`: can be claimed for work, and is listed. `fan`: stands for its instances. `group`: for its inner tasks. */
 export type RowKind = "task" | "fan" | "group"
@@ -243,7 +250,7 @@ interface EventFields {
 /** An attempt of a dead holder: a claim without the launch data. */
 export type LiveAttempt = Pick<
   Claim,
-  "row" | "attemptId" | "runSeq" | "runId" | "versionId" | "node" | "path" | "kind" | "attempt" | "failures" | "losses"
+  "row" | "attemptId" | "runSeq" | "runId" | "versionId" | "node" | "path" | "kind" | "attempt" | "failures" | "losses" | "job"
 > & { startedAt: string | null; externalId: string | null; cancelling: CancelReason | null }
 
 // -- rows as they leave ----------------------------------------------------------------------------------------------------------

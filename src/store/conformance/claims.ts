@@ -117,6 +117,7 @@ export const claimTests = (open: Open): void => {
       claims: [],
       gates: [],
       cancelling: [],
+      stopped: [],
       closed: [],
       events: [],
       more: false,

@@ -2,7 +2,6 @@
 // gives (see `Opened`) and by `store.leases`.
 
 import { describe } from "vitest"
-import type { JobStore } from "../job-store.ts"
 import type { ServerStore } from "../server-store.ts"
 import { attemptTests } from "./attempts.ts"
 import { cancelTests } from "./cancel.ts"
@@ -14,6 +13,9 @@ import { fanOutTests } from "./fan-out.ts"
 import { gateTests } from "./gate.ts"
 import { holderTests } from "./holders.ts"
 import { insightTests } from "./insight.ts"
+import { jobPropertyTests } from "./job-property.ts"
+import { jobSearchTests } from "./job-search.ts"
+import { jobTests } from "./jobs.ts"
 import { keyTests } from "./keys.ts"
 import { limitTests } from "./limits.ts"
 import { listTests } from "./lists.ts"
@@ -46,7 +48,7 @@ export const storeSuite = (name: string, open: Open): void => {
 }
 
 /** What a server asks for beyond the loop. */
-export const serverSuite = (name: string, open: Open<Omit<ServerStore, keyof JobStore>>): void => {
+export const serverSuite = (name: string, open: Open<ServerStore>): void => {
   describe(`the server's store on ${name}`, () => {
     keyTests(open)
     eventLogTests(open)
@@ -55,6 +57,9 @@ export const serverSuite = (name: string, open: Open<Omit<ServerStore, keyof Job
     listTests(open)
     queueTests(open)
     insightTests(open)
+    jobTests(open)
+    jobSearchTests(open)
+    jobPropertyTests(open)
     noticeTests(open)
   })
 }

@@ -186,6 +186,7 @@ export class Loop {
         refused: once([...refused, ...lost, ...changed.refused]),
         ...taken,
         cancelling: open.filter(({ held }) => held).map(({ runSeq, reason }) => ({ runSeq, reason })),
+        stopped: [],
         closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
         events,
         more: taking.more || isDue || (cancelled?.full ?? false),

@@ -75,7 +75,8 @@ const RELEASE_GATES = statement(
 const LEFT_BEHIND = statement(
   "holders_left_behind",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node,
-     t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId", r.cancelling
+     t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId", r.cancelling,
+     NULL AS job
    FROM tasks t JOIN runs r ON r.seq = t.run_seq
    WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') ORDER BY t.id LIMIT $1`,
 )

@@ -171,4 +171,5 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>): Claim =>
     status: row.run_status,
     error: row.run_error,
   },
+  job: null,
 })

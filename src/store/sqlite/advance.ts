@@ -7,6 +7,7 @@ import { closeRuns } from "./close.ts"
 import type { Turn } from "./lane-groups.ts"
 import { Effects } from "./release.ts"
 import { settle } from "./settle.ts"
+import { stoppedOf } from "./stops.ts"
 import { fireTimers, nextDueMs } from "./timers.ts"
 import type { Tx } from "./tx.ts"
 
@@ -36,6 +37,7 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
     claims: work.claims,
     gates: gates.claims,
     cancelling: heldOf(tx, batch.holder, cancelling, closed),
+    stopped: stoppedOf(tx, taker),
     closed,
     events: tx.events,
     more: moreDue || moreToCancel || gates.more || work.more,

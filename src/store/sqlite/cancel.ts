@@ -66,7 +66,7 @@ export const cancelPending = (tx: Tx, effects: Effects, runs: readonly Cancellin
         continue
       }
       tx.db.run(CANCEL, tx.at, id)
-      const row = { runSeq: run.seq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
+      const row = { id, runSeq: run.seq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
       if (parked === null) effects.passedOn(tx.limits.shared(row.limits))
       effects.ended(row, "cancelled", null, false)
       tellTask(tx, row, { status: "cancelled", at: tx.at, attempt })

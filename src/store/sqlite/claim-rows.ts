@@ -4,8 +4,10 @@ import type { Output } from "../../core/change.ts"
 import type { AttemptId } from "../../core/ids.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import { fromJson, outputOf, placeOf, scopePath } from "../codec.ts"
+import { JOBS, NO_RUN_FIELDS } from "../job-rows.ts"
 import type { Claim } from "../store.ts"
 import type { Candidate } from "./candidates.ts"
+import { readJobClaim } from "./job-reads.ts"
 import type { Tx } from "./tx.ts"
 
 export interface Taken extends Candidate {
@@ -75,6 +77,7 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
   }
 
   return taken.map((row) => {
+    if (row.runSeq === JOBS) return toJobClaim(tx, row)
     const fact = tx.facts.get(row.runSeq)
     return {
       row: row.row,
@@ -97,6 +100,42 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
       upstream: row.upstream,
       needs: needsOf(row, tx.versions.get(fact.versionId).nodes[row.node]!.needs),
       run: runOf(row),
+      job: null,
     }
   })
+}
+
+const toJobClaim = (tx: Tx, row: Taken): Claim => {
+  const { job, createdAt } = readJobClaim(tx, row.row)!
+  return {
+    row: row.row,
+    attemptId: row.attemptId,
+    ...NO_RUN_FIELDS,
+    kind: "task",
+    attempt: row.attempt,
+    failures: row.failures,
+    losses: row.losses,
+    priority: row.priority,
+    item: null,
+    count: null,
+    expanded: 0,
+    childrenFailed: 0,
+    upstream: row.upstream,
+    needs: new Map(),
+    run: {
+      workflow: "",
+      params: {},
+      trigger: "job",
+      priority: row.priority,
+      logicalDate: null,
+      createdAt,
+      private: false,
+      workingDir: null,
+      timezone: null,
+      cancelling: null,
+      status: "running",
+      error: null,
+    },
+    job,
+  }
 }

@@ -2,7 +2,9 @@
 
 import type { RunId } from "../../core/ids.ts"
 import type { RunStatus, TaskStatus } from "../../core/status.ts"
+import { JOBS } from "../job-rows.ts"
 import type { StoreEvent } from "../store.ts"
+import { followRow } from "./job-status.ts"
 import type { Tx } from "./tx.ts"
 
 export interface TaskEvent {
@@ -14,7 +16,9 @@ export interface TaskEvent {
   total?: number
 }
 
+/** Jobs are told of as such. */
 export const tellTask = (tx: Tx, row: { runSeq: number; node: number; path: string }, told: TaskEvent): void => {
+  if (row.runSeq === JOBS) return followRow(tx, row.path, told)
   const fact = tx.facts.get(row.runSeq)
   const event: StoreEvent = {
     type: "task",

@@ -3,7 +3,9 @@
 
 import type { Fence } from "../../core/change.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/ids.ts"
+import { JOBS, NO_RUN_FIELDS } from "../job-rows.ts"
 import type { CancelReason, HolderRow, LiveAttempt, NewHolder, RowKind } from "../store.ts"
+import { jobLeftBehind } from "./job-reads.ts"
 import type { Session, Tx } from "./tx.ts"
 
 const REGISTER = `
@@ -56,7 +58,7 @@ export const heldBy = (session: Session, id: HolderId): Fence[] =>
   session.db.all<[number, AttemptId]>(HELD, id).map(([row, attemptId]) => ({ row, attemptId }))
 
 const OF_DEAD = `
-FROM tasks t INDEXED BY tasks_held JOIN holders h ON h.seq = t.holder JOIN runs r ON r.seq = t.run_seq
+FROM tasks t INDEXED BY tasks_held JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
 WHERE t.holder IS NOT NULL AND h.dead = 1`
 
 const RELEASE_GATES = `
@@ -64,7 +66,7 @@ UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id IN (SELECT t.id ${OF_
 
 const LEFT_BEHIND = `
 SELECT t.id, t.attempt_id, t.run_seq, r.id, r.version_id, t.node, t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at,
-  t.external_id, r.cancelling
+  t.external_id, iif(t.run_seq = ${JOBS} AND EXISTS (SELECT 1 FROM stops s WHERE s.task_id = t.id), 'cancel', r.cancelling)
 ${OF_DEAD} AND t.status IN ('dispatched', 'running') ORDER BY t.id LIMIT ?`
 
 type LeftBehind = [
@@ -93,11 +95,8 @@ export const reapHolders = (tx: Tx, limit: number, isDead: (holder: HolderRow) =
   return left.map((c) => ({
     row: c[0],
     attemptId: c[1],
-    runSeq: c[2],
-    runId: c[3],
-    versionId: c[4],
-    node: c[5],
-    path: c[6],
+    ...(c[2] === JOBS ? NO_RUN_FIELDS : { runSeq: c[2], runId: c[3], versionId: c[4], node: c[5], path: c[6] }),
+    job: c[2] === JOBS ? jobLeftBehind(tx, c[0]) : null,
     kind: c[7],
     attempt: c[8],
     failures: c[9],

@@ -255,16 +255,17 @@ CREATE INDEX jobs_of_queue_by_status ON jobs (queue, status, priority, created_a
 CREATE TABLE job_edges (
   dependency INTEGER NOT NULL,
   dependent INTEGER NOT NULL,
+  position INTEGER NOT NULL,
   PRIMARY KEY (dependency, dependent)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX job_edges_back ON job_edges (dependent, dependency);
+CREATE INDEX job_edges_back ON job_edges (dependent, position, dependency);
 
 -- Live attempts of jobs that were cancelled or deleted: their holder stops them.
 CREATE TABLE stops (
-  holder INTEGER NOT NULL,
+  task_id INTEGER PRIMARY KEY,
   attempt_id TEXT NOT NULL,
-  PRIMARY KEY (holder, attempt_id)
-) STRICT, WITHOUT ROWID;
+  holder INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE api_keys (
   id TEXT PRIMARY KEY,

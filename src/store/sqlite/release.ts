@@ -4,6 +4,8 @@
 import { edgesOf } from "../../core/effects.ts"
 import { gateLane } from "../../core/lanes.ts"
 import { type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
+import { JOBS } from "../job-rows.ts"
+import { type EndedJob, releaseDependents } from "./job-edges.ts"
 import type { LoadedRow } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 
@@ -28,7 +30,7 @@ interface RunDelta {
   cancelled: number
 }
 
-type Ended = Pick<LoadedRow, "runSeq" | "node" | "path" | "kind" | "hook" | "parent" | "limits">
+type Ended = Pick<LoadedRow, "id" | "runSeq" | "node" | "path" | "kind" | "hook" | "parent" | "limits">
 
 export class Effects {
   readonly #tx: Tx
@@ -38,6 +40,7 @@ export class Effects {
   readonly #freed = new Map<number, number>()
   readonly #chances = new Map<number, number>()
   readonly #touched = new Set<number>()
+  readonly #jobs: EndedJob[] = []
 
   constructor(tx: Tx) {
     this.#tx = tx
@@ -45,6 +48,10 @@ export class Effects {
 
   /** A row has ended. `follow`: count down what is below it (a cancelled run has nothing below that would go on). */
   ended(row: Ended, status: TaskEnd, skip: SkipKind | null, follow: boolean): void {
+    if (row.runSeq === JOBS) {
+      this.#jobs.push({ row: row.id, id: row.path, completed: status === "success" })
+      return
+    }
     const run = this.run(row.runSeq)
     if (row.kind === "task" && !row.hook) run[COUNTER[status]]++
     if (row.parent !== null) {
@@ -84,7 +91,7 @@ export class Effects {
 
   /** Whether a run was changed whose rows are in none of these lanes: whoever takes them must hear of it. */
   concernsOthers(gateLanes: readonly string[]): boolean {
-    for (const seq of this.#touched) if (!gateLanes.includes(gateLane(this.#tx.facts.get(seq)))) return true
+    for (const seq of this.#touched) if (seq !== JOBS && !gateLanes.includes(gateLane(this.#tx.facts.get(seq)))) return true
     return false
   }
 
@@ -104,9 +111,11 @@ export class Effects {
       for (const release of releases.values()) applyRelease(this.#tx, runSeq, release)
     for (const [id, { ended, failed }] of this.#parents) this.#tx.db.run(COUNT_CHILDREN, ended, failed, id)
     for (const [seq, run] of this.#runs) applyRun(this.#tx, seq, run)
+    for (const job of this.#jobs) releaseDependents(this.#tx, job)
     this.#releases.clear()
     this.#parents.clear()
     this.#runs.clear()
+    this.#jobs.length = 0
   }
 
   /** Gives slots back and lets as many parked rows be claimed. */

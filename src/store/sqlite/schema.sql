@@ -66,10 +66,11 @@ CREATE TABLE holders (
 CREATE TABLE job_edges (
   dependency INTEGER NOT NULL,
   dependent INTEGER NOT NULL,
+  position INTEGER NOT NULL,
   PRIMARY KEY (dependency, dependent)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX job_edges_back ON job_edges (dependent, dependency);
+CREATE INDEX job_edges_back ON job_edges (dependent, position, dependency);
 
 CREATE TABLE jobs (
   task_id INTEGER PRIMARY KEY,
@@ -191,10 +192,10 @@ CREATE TABLE schedules (
 CREATE INDEX schedules_due ON schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
 
 CREATE TABLE stops (
-  holder INTEGER NOT NULL,
+  task_id INTEGER PRIMARY KEY,
   attempt_id TEXT NOT NULL,
-  PRIMARY KEY (holder, attempt_id)
-) STRICT, WITHOUT ROWID;
+  holder INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,

@@ -4,11 +4,13 @@
 import type { Change, Fence } from "../../core/change.ts"
 import type { TaskEnd, TaskStatus } from "../../core/status.ts"
 import { outputColumns, placeOf } from "../codec.ts"
+import { JOBS } from "../job-rows.ts"
 import { tellTask } from "./events.ts"
 import { dropInstances, expand } from "./expand.ts"
 import { limitText } from "./limits.ts"
 import type { Effects } from "./release.ts"
 import { type LoadedRow, loadRows } from "./rows.ts"
+import { withStops } from "./stops.ts"
 import type { Tx } from "./tx.ts"
 
 const FROM = {
@@ -32,7 +34,11 @@ export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fe
     const row = rows.get(change.row)
     const lost = row === undefined || row.attemptId !== change.attemptId || refused.has(change.attemptId)
     const from: readonly TaskStatus[] = FROM[change.kind]
-    if (lost || !from.includes(row.status) || !apply(tx, effects, row, change))
+    if (
+      lost ||
+      !from.includes(row.status) ||
+      !apply(tx, effects, row, row.runSeq === JOBS ? withStops(tx, row, change) : change)
+    )
       refused.set(change.attemptId, { row: change.row, attemptId: change.attemptId })
     else effects.touch(row.runSeq)
   }

@@ -3,13 +3,8 @@
 
 import { iso } from "../../core/ports.ts"
 import type { Clock, Random } from "../../core/ports.ts"
-import type { Catalog } from "../catalog.ts"
-import type { EventLog } from "../event-log.ts"
-import type { Insight } from "../insight.ts"
-import type { KeyStore } from "../key-store.ts"
-import type { NoticeStore } from "../notice-store.ts"
-import type { QueueStore } from "../queue-store.ts"
-import type { HolderRow, Store } from "../store.ts"
+import type { ServerStore } from "../server-store.ts"
+import type { HolderRow } from "../store.ts"
 import { advance, type Turns } from "./advance.ts"
 import { catalog } from "./catalog.ts"
 import { requestCancel, setPaused } from "./control.ts"
@@ -18,6 +13,7 @@ import { Database } from "./database.ts"
 import { eventLog, logEvents } from "./event-log.ts"
 import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
 import { insight } from "./insight.ts"
+import { jobStore } from "./jobs.ts"
 import { keyStore } from "./keys.ts"
 import { newTurn } from "./lane-groups.ts"
 import { migrate } from "./migrations.ts"
@@ -46,7 +42,7 @@ export interface SqliteOptions {
   schedule?: (flush: () => void) => void
 }
 
-export interface SqliteStore extends Store, Catalog, EventLog, Insight, KeyStore, NoticeStore, QueueStore {
+export interface SqliteStore extends ServerStore {
   /** Transactions committed so far. */
   readonly commits: number
 }
@@ -89,6 +85,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     ...catalog(access),
     ...eventLog(access),
     ...insight(access),
+    ...jobStore(access),
     ...keyStore(access),
     ...noticeStore(access),
     ...queueStore(access),

@@ -1,0 +1,443 @@
+// Jobs: their states, order, dependencies, retries, cancel and deletion.
+
+import { describe, expect, it } from "vitest"
+import { uuidv7 } from "../../core/ids.ts"
+import { DEFAULT_JOB_RETRY } from "../../core/jobs.ts"
+import { iso } from "../../core/ports.ts"
+import type { JobRow, JobStore, NewJob } from "../job-store.ts"
+import type { Store } from "../store.ts"
+import { BEGIN, fence, type Open, setup, type World } from "./world.ts"
+
+export type Jobs = World<Store & JobStore>
+
+const TASK = { command: { shell: "true", vars: [] } }
+
+export const newJob = (world: Jobs, input: Partial<NewJob> = {}): NewJob => ({
+  id: uuidv7(world.clock.now(), world.random.hex128()),
+  name: "resize",
+  queue: "default",
+  payload: null,
+  priority: 5,
+  dependencies: [],
+  retryPolicy: DEFAULT_JOB_RETRY,
+  task: TASK,
+  concurrencyKey: null,
+  ...input,
+})
+
+/** They must be accepted. */
+export const create = async (world: Jobs, ...jobs: Partial<NewJob>[]): Promise<JobRow[]> => {
+  const made = await world.store.createJobs(jobs.map((job) => newJob(world, job)))
+  expect(made).toBeInstanceOf(Array)
+  return made as JobRow[]
+}
+
+const status = async (world: Jobs, ...jobs: { id: string }[]): Promise<(string | undefined)[]> =>
+  Promise.all(jobs.map(async ({ id }) => (await world.store.getJob(id))?.status))
+
+const idsOf = (claims: readonly { job: { id: string } | null }[]): (string | undefined)[] => claims.map(({ job }) => job?.id)
+
+export const jobTests = (open: Open<Store & JobStore>): void => {
+  describe("a new job", () => {
+    it("is READY, and as it was given", async () => {
+      const world = await setup(open)
+      const input = newJob(world, { payload: { a: [1, null] }, priority: 8, concurrencyKey: "tenant" })
+      const [job] = (await world.store.createJobs([input])) as JobRow[]
+      expect(job).toEqual({
+        ...input,
+        row: expect.any(Number),
+        status: "READY",
+        createdAt: iso(BEGIN),
+        updatedAt: iso(BEGIN),
+        attemptCount: 0,
+        error: null,
+        exitCode: null,
+        output: null,
+        worker: null,
+        attemptId: null,
+        availableAt: null,
+        startedAt: null,
+        finishedAt: null,
+      })
+      expect(await world.store.getJob(input.id)).toEqual(job)
+      expect(await world.store.getJob(newJob(world).id)).toBeNull()
+    })
+
+    it("waits for what it depends on, in the batch and before it", async () => {
+      const world = await setup(open)
+      const [first] = await create(world, {})
+      const a = newJob(world, { dependencies: [first!.id] })
+      const b = newJob(world, { dependencies: [a.id, first!.id] })
+      const made = await create(world, b, a)
+      expect(made.map(({ id }) => id)).toEqual([b.id, a.id])
+      expect(made[0]!.dependencies).toEqual([a.id, first!.id])
+      expect(await status(world, first!, a, b)).toEqual(["READY", "PENDING", "PENDING"])
+      expect(idsOf(await world.claim())).toEqual([first!.id])
+    })
+
+    it("is READY when all that it depends on is COMPLETED, BLOCKED when something of it failed", async () => {
+      const world = await setup(open)
+      const [good, bad] = await create(world, {}, {})
+      const claims = await world.claim()
+      const end = (job: JobRow) => claims.find((claim) => claim.job!.id === job.id)!
+      await world.turn({ changes: [world.ended(end(good!)), world.ended(end(bad!), "failed")] })
+      const after = newJob(world, { dependencies: [good!.id] })
+      const blocked = newJob(world, { dependencies: [good!.id, bad!.id] })
+      const below = newJob(world, { dependencies: [blocked.id] })
+      await create(world, below, blocked, after)
+      expect(await status(world, after, blocked, below)).toEqual(["READY", "BLOCKED", "BLOCKED"])
+      expect((await world.store.getJob(blocked.id))!.error).toContain(bad!.id)
+      expect(idsOf(await world.claim())).toEqual([after.id])
+    })
+
+    it("is refused with all of its batch when one of them cannot be", async () => {
+      const world = await setup(open)
+      const [first] = await create(world, {})
+      const fine = newJob(world)
+      const nobody = newJob(world).id
+      const lost = newJob(world, { dependencies: [nobody] })
+      expect(await world.store.createJobs([fine, lost])).toEqual({
+        refused: "missing_dependency",
+        id: lost.id,
+        dependency: nobody,
+      })
+      expect(await world.store.createJobs([fine, newJob(world, { id: first!.id })])).toEqual({
+        refused: "exists",
+        id: first!.id,
+      })
+      expect(await world.store.createJobs([fine, fine])).toEqual({ refused: "exists", id: fine.id })
+      const [x, y] = [newJob(world).id, newJob(world).id]
+      const circle = [newJob(world, { id: x, dependencies: [y] }), newJob(world, { id: y, dependencies: [x] })]
+      expect(await world.store.createJobs([fine, ...circle])).toEqual({
+        refused: "cycle",
+        path: expect.arrayContaining([x, y]),
+      })
+      const self = newJob(world, { id: x, dependencies: [x] })
+      expect(await world.store.createJobs([self])).toEqual({ refused: "cycle", path: [x] })
+      expect(await world.store.getJob(fine.id)).toBeNull()
+      expect(await world.claim()).toHaveLength(1)
+    })
+  })
+
+  describe("a claim of a job", () => {
+    it("carries the job and no run", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, { payload: [1], priority: 7 })
+      const [claim] = await world.claim()
+      expect(claim).toMatchObject({
+        row: job!.row,
+        runSeq: 0,
+        runId: "",
+        versionId: 0,
+        node: 0,
+        path: "",
+        attempt: 1,
+        priority: 7,
+      })
+      const { id, name, queue, payload, retryPolicy, task } = job!
+      expect(claim!.job).toEqual({ id, name, queue, payload, retryPolicy, task })
+      expect(await world.store.getJob(job!.id)).toMatchObject({
+        status: "RUNNING",
+        attemptCount: 1,
+        attemptId: claim!.attemptId,
+        worker: "first",
+      })
+    })
+
+    it("goes by priority, then age, then id", async () => {
+      const world = await setup(open)
+      const ids = Array.from({ length: 4 }, () => newJob(world).id).toSorted()
+      await create(world, { id: ids[2]! }, { id: ids[1]! }, { id: ids[3]!, priority: 9 })
+      world.clock.pass(1)
+      await create(world, { id: ids[0]! })
+      expect(idsOf(await world.claim())).toEqual([ids[3], ids[1], ids[2], ids[0]])
+    })
+
+    it("leaves jobs without a task to the handlers of their queue", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, { task: null, queue: "mail" })
+      expect((await world.turn({ claim: 9, lanes: ["q:*"] })).claims).toEqual([])
+      expect((await world.turn({ claim: 9, lanes: ["q:mail"] })).claims).toEqual([])
+      expect(await status(world, job!)).toEqual(["READY"])
+      expect(idsOf((await world.turn({ claim: 9, lanes: ["h:mail"] })).claims)).toEqual([job!.id])
+    })
+
+    it("takes one at a time of those with the same key", async () => {
+      const world = await setup(open)
+      const [a, b, c, d] = await create(
+        world,
+        { concurrencyKey: "t1" },
+        { concurrencyKey: "t1" },
+        { concurrencyKey: "t2" },
+        { concurrencyKey: "t1", queue: "other" },
+      )
+      const first = await world.turn({ claim: 9, lanes: ["q:default", "q:other"] })
+      const of1 = [a!, b!].map(({ id }) => id)
+      expect(idsOf(first.claims).filter((id) => of1.includes(id!))).toHaveLength(1)
+      expect(idsOf(first.claims)).toEqual(expect.arrayContaining([c!.id, d!.id]))
+      const running = first.claims.find(({ job }) => of1.includes(job!.id))!
+      const next = await world.turn({ claim: 9, changes: [world.ended(running)] })
+      expect(idsOf(next.claims)).toEqual(of1.filter((id) => id !== running.job!.id))
+    })
+  })
+
+  describe("an ended job", () => {
+    it("is COMPLETED with its output, and lets what waited for it go", async () => {
+      const world = await setup(open)
+      const [a, b] = await create(world, {}, {})
+      const [c] = await create(world, { dependencies: [a!.id, b!.id] })
+      const [first, second] = await world.claim()
+      const half = await world.turn({ changes: [world.ended(first!, "success", { n: 1 })], claim: 9 })
+      expect(half.claims).toEqual([])
+      expect(await status(world, c!)).toEqual(["PENDING"])
+      world.clock.pass(5)
+      const { claims, events } = await world.turn({ changes: [world.ended(second!)], claim: 9 })
+      expect(idsOf(claims)).toEqual([c!.id])
+      expect(events.map((event) => [event.type, event.jobId, event.status])).toEqual([
+        ["job", second!.job!.id, "COMPLETED"],
+        ["job", c!.id, "READY"],
+        ["job", c!.id, "RUNNING"],
+      ])
+      expect(await world.store.getJob(first!.job!.id)).toMatchObject({ status: "COMPLETED", output: { inline: { n: 1 } } })
+      expect(await world.store.getJob(c!.id)).toMatchObject({ updatedAt: iso(BEGIN + 5), createdAt: iso(BEGIN) })
+    })
+
+    it("that failed blocks all below it in the same transaction", async () => {
+      const world = await setup(open)
+      const [a, other] = await create(world, { priority: 9 }, {})
+      const [b] = await create(world, { dependencies: [a!.id, other!.id] })
+      const [c] = await create(world, { dependencies: [b!.id] })
+      const [claim] = await world.claim(1)
+      const { events } = await world.turn({ changes: [world.ended(claim!, "failed")] })
+      expect(await status(world, a!, b!, c!, other!)).toEqual(["FAILED", "BLOCKED", "BLOCKED", "READY"])
+      expect(events.map(({ jobId, status: told }) => [jobId, told])).toEqual([
+        [a!.id, "FAILED"],
+        [b!.id, "BLOCKED"],
+        [c!.id, "BLOCKED"],
+      ])
+      await world.turn({ changes: (await world.claim()).map((each) => world.ended(each)) })
+      expect(await status(world, b!)).toEqual(["BLOCKED"])
+    })
+
+    it("is READY again while it waits for its retry, and keeps its attempts", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      const [claim] = await world.claim()
+      const { nextDueMs, events } = await world.turn({ changes: [world.again(claim!, 10_000)], claim: 9 })
+      expect(nextDueMs).toBe(10_000)
+      expect(events.at(-1)).toMatchObject({ type: "job", status: "READY", availableAt: iso(BEGIN + 10_000) })
+      expect(await world.store.getJob(job!.id)).toMatchObject({ status: "READY", attemptCount: 1, error: "it broke" })
+      world.clock.pass(10_000)
+      const [again] = await world.claim()
+      expect(again).toMatchObject({ attempt: 2, job: { id: job!.id } })
+      expect(await world.store.listAttempts(job!.row)).toMatchObject([{ attempt: 1, state: "failed", exitCode: 3 }])
+    })
+
+    it("of a dead holder comes with what is needed to decide on it", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      const other = await world.join("second")
+      const { claims } = await world.turn({ claim: 1, holder: other })
+      await world.die(other)
+      const [left] = await world.store.reapHolders(9)
+      expect(left).toMatchObject({ row: job!.row, attemptId: claims[0]!.attemptId, runId: "", attempt: 1, cancelling: null })
+      expect(left!.job).toEqual(claims[0]!.job)
+      await world.turn({ changes: [world.again(left!, 0, "lost")] })
+      expect((await world.claim())[0]).toMatchObject({ attempt: 2 })
+    })
+  })
+
+  describe("a change of a job", () => {
+    it("sets what it names, and the time", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      world.clock.pass(7)
+      const change = {
+        name: "other",
+        payload: 4,
+        priority: 2,
+        queue: "q2",
+        retryPolicy: { ...DEFAULT_JOB_RETRY, max_attempts: 1 },
+      }
+      expect(await world.store.updateJob(job!.id, change)).toEqual({ ...job, ...change, updatedAt: iso(BEGIN + 7) })
+      expect(await world.claim()).toEqual([])
+      const [claim] = (await world.turn({ claim: 1, lanes: ["q:q2"] })).claims
+      expect(claim).toMatchObject({ priority: 2, job: { name: "other", payload: 4 } })
+    })
+
+    it("is refused once the job has ended, or when it is not there", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      await world.turn({ changes: (await world.claim()).map((claim) => world.ended(claim)) })
+      expect(await world.store.updateJob(job!.id, { name: "x" })).toEqual({ refused: "terminal", status: "COMPLETED" })
+      expect(await world.store.updateJob(newJob(world).id, { name: "x" })).toEqual({ refused: "not_found" })
+    })
+
+    it("of dependencies is for PENDING jobs, and for no circle", async () => {
+      const world = await setup(open)
+      const [a, b] = await create(world, {}, {})
+      const [c] = await create(world, { dependencies: [a!.id] })
+      const [d] = await create(world, { dependencies: [c!.id] })
+      expect(await world.store.updateJob(a!.id, { dependencies: [b!.id] })).toEqual({ refused: "not_pending" })
+      expect(await world.store.updateJob(a!.id, { dependencies: [d!.id] })).toEqual({
+        refused: "cycle",
+        path: [a!.id, d!.id, c!.id],
+      })
+      expect(await world.store.updateJob(a!.id, { dependencies: [], name: "same" })).toMatchObject({ name: "same" })
+      const nobody = newJob(world).id
+      expect(await world.store.updateJob(c!.id, { dependencies: [nobody] })).toMatchObject({ refused: "missing_dependency" })
+      expect(await world.store.updateJob(c!.id, { dependencies: [b!.id, a!.id] })).toMatchObject({
+        dependencies: [b!.id, a!.id],
+        status: "PENDING",
+      })
+      const claims = await world.claim()
+      const end = (job: JobRow) => world.ended(claims.find((claim) => claim.job!.id === job.id)!)
+      await world.turn({ changes: [end(a!)] })
+      expect(await world.store.updateJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "READY" })
+      expect(idsOf(await world.claim())).toEqual([c!.id])
+    })
+
+    it("to a dependency that failed blocks the job and all below it", async () => {
+      const world = await setup(open)
+      const [a, b] = await create(world, { priority: 9 }, {})
+      const [c] = await create(world, { dependencies: [b!.id] })
+      const [d] = await create(world, { dependencies: [c!.id] })
+      await world.turn({ changes: [world.ended((await world.claim(1))[0]!, "failed")] })
+      expect(await world.store.updateJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "BLOCKED" })
+      expect(await status(world, d!)).toEqual(["BLOCKED"])
+    })
+
+    it("of the queue of a RUNNING job leaves the slots right", async () => {
+      const world = await setup(open)
+      const [a, b] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })
+      const [claim] = await world.claim()
+      await world.store.updateJob(a!.id, { queue: "other" })
+      expect(idsOf(await world.claim())).toEqual([b!.id])
+      const [c] = await create(world, { concurrencyKey: "k", queue: "other" })
+      expect((await world.turn({ claim: 9, lanes: ["q:other"] })).claims).toEqual([])
+      const { claims } = await world.turn({ claim: 9, lanes: ["q:other"], changes: [world.ended(claim!)] })
+      expect(idsOf(claims)).toEqual([c!.id])
+    })
+  })
+
+  describe("cancel of a job", () => {
+    it("that waits ends it as FAILED, and blocks what is below", async () => {
+      const world = await setup(open)
+      const [a] = await create(world, {})
+      const [b] = await create(world, { dependencies: [a!.id] })
+      const [c] = await create(world, { dependencies: [b!.id] })
+      expect(await world.store.cancelJob(b!.id)).toMatchObject({ status: "FAILED", error: "cancelled", finishedAt: iso(BEGIN) })
+      expect(await status(world, a!, b!, c!)).toEqual(["READY", "FAILED", "BLOCKED"])
+      expect(await world.store.cancelJob(a!.id)).toMatchObject({ status: "FAILED" })
+      expect(await world.claim()).toEqual([])
+      expect(await world.store.cancelJob(a!.id)).toEqual({ refused: "terminal", status: "FAILED" })
+      expect(await world.store.cancelJob(newJob(world).id)).toEqual({ refused: "not_found" })
+    })
+
+    it("that runs is told to its holder until the attempt is dead", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      const [below] = await create(world, { dependencies: [job!.id] })
+      const [claim] = await world.claim()
+      expect(await world.store.cancelJob(job!.id)).toMatchObject({ status: "RUNNING" })
+      const other = await world.join("second")
+      expect((await world.turn({ holder: other })).stopped).toEqual([])
+      expect((await world.turn()).stopped).toEqual([claim!.attemptId])
+      expect((await world.turn()).stopped).toEqual([claim!.attemptId])
+      const last = await world.turn({ changes: [world.ended(claim!, "cancelled")] })
+      expect(last).toMatchObject({ stopped: [], refused: [] })
+      expect(await world.store.getJob(job!.id)).toMatchObject({ status: "FAILED", error: "cancelled" })
+      expect(await status(world, below!)).toEqual(["BLOCKED"])
+    })
+
+    it("that runs leaves a success that came first", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      const [claim] = await world.claim()
+      await world.store.cancelJob(job!.id)
+      expect((await world.turn({ changes: [world.ended(claim!)] })).stopped).toEqual([])
+      expect(await status(world, job!)).toEqual(["COMPLETED"])
+    })
+
+    it.each([
+      ["tried again", (world: Jobs, claim: never) => world.again(claim, 0)],
+      ["given back", (_: Jobs, claim: never) => ({ ...fence(claim), kind: "release" }) as const],
+    ])("that runs ends it when its attempt would be %s", async (_, change) => {
+      const world = await setup(open)
+      const [job] = await create(world, { concurrencyKey: "k" })
+      const [claim] = await world.claim()
+      await world.store.cancelJob(job!.id)
+      await world.turn({ changes: [change(world, claim as never)] })
+      expect(await world.store.getJob(job!.id)).toMatchObject({ status: "FAILED", error: "cancelled" })
+      const [next] = await create(world, { concurrencyKey: "k" })
+      expect(idsOf(await world.claim())).toEqual([next!.id])
+    })
+
+    it("whose holder died is known to whoever finds it", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      const other = await world.join("second")
+      await world.turn({ claim: 1, holder: other })
+      await world.store.cancelJob(job!.id)
+      await world.die(other)
+      const [left] = await world.store.reapHolders(9)
+      expect(left).toMatchObject({ cancelling: "cancel", job: { id: job!.id } })
+      await world.turn({ changes: [world.ended(left!, "cancelled")] })
+      expect(await status(world, job!)).toEqual(["FAILED"])
+    })
+  })
+
+  describe("deletion of a job", () => {
+    it("is refused while others depend on it, ended or not", async () => {
+      const world = await setup(open)
+      const [a] = await create(world, {})
+      const [b] = await create(world, { dependencies: [a!.id] })
+      expect(await world.store.deleteJob(a!.id)).toEqual({ refused: "has_dependents" })
+      await world.store.cancelJob(a!.id)
+      expect(await world.store.deleteJob(a!.id)).toEqual({ refused: "has_dependents" })
+      expect(await world.store.deleteJob(b!.id)).toBeNull()
+      expect(await world.store.deleteJob(a!.id)).toBeNull()
+      expect(await world.store.deleteJob(a!.id)).toEqual({ refused: "not_found" })
+      expect(await status(world, a!, b!)).toEqual([undefined, undefined])
+    })
+
+    it("takes it out of the queue, and its id may be used again", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      await world.store.deleteJob(job!.id)
+      expect(await world.claim()).toEqual([])
+      await create(world, { id: job!.id })
+      expect(idsOf(await world.claim())).toEqual([job!.id])
+    })
+
+    it("of a RUNNING one stops its attempt, whose slot is free when it is dead", async () => {
+      const world = await setup(open)
+      const [job, next] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })
+      const [claim] = await world.claim()
+      expect(await world.store.deleteJob(job!.id)).toBeNull()
+      expect(await world.store.getJob(job!.id)).toBeNull()
+      await create(world, { id: job!.id, queue: "other" })
+      const turn = await world.turn({ claim: 9 })
+      expect(turn).toMatchObject({ stopped: [claim!.attemptId], claims: [] })
+      const last = await world.turn({ changes: [world.ended(claim!, "success")], claim: 9 })
+      expect(idsOf(last.claims)).toEqual([next!.id])
+      expect(last).toMatchObject({ stopped: [], refused: [] })
+      expect(last.events.map(({ jobId }) => jobId)).toEqual([next!.id])
+      expect(await status(world, job!)).toEqual(["READY"])
+    })
+
+    it("of a RUNNING one whose holder died leaves nothing behind", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      const other = await world.join("second")
+      await world.turn({ claim: 1, holder: other })
+      await world.store.deleteJob(job!.id)
+      await world.die(other)
+      const [left] = await world.store.reapHolders(9)
+      expect(left).toMatchObject({ cancelling: "cancel" })
+      await world.turn({ changes: [world.ended(left!, "cancelled")] })
+      expect(await world.store.reapHolders(9)).toEqual([])
+      expect(await world.store.listHolders()).toHaveLength(1)
+    })
+  })
+}
