@@ -2,11 +2,13 @@
 
 import { closeStatus } from "../../core/effects.ts"
 import type { RunId } from "../../core/ids.ts"
+import { deadlineNotices, endNotices, type NewNotice } from "../../core/notices.ts"
 import { hookRows, initialRows } from "../../core/rows.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { taskFailed } from "../messages.ts"
 import type { Advanced, CancelReason } from "../store.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
+import { addNotices } from "./notices.ts"
 import { insertRows, STAND_IN } from "./rows.ts"
 import { later, type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -87,6 +89,8 @@ export const closeRuns = async (
   ])
   const hooked = closed.filter(({ hooks }) => hooks.length > 0)
   const inserted = hooked.map(({ run, hooks }) => later(insertRows(tx, [run], run.workflow_id, hooks, true)))
+  const owed = ends.map(({ run, compiled, status }) => ({ runId: run.id, notices: endNotices(compiled, run, status) }))
+  inserted.push(later(addNotices(tx, now, owed)))
   const waiting = tx.run<{ id: number }>(WAITING, [anyOf(new Set(over.map((run) => run.workflow_id)))])
   await updated
   await Promise.all(inserted)
@@ -194,16 +198,29 @@ export const startRuns = async (
     plain(planned.map(({ tasks }) => tasks)),
   ])
   const inserted = planned.map(({ run, rows }) => later(insertRows(tx, [run], run.workflow_id, rows, false)))
+  const owed = planned.map(({ run, ...rest }) => ({ runId: run.id, notices: rest.notices, afterMs: rest.deadlineMs }))
+  inserted.push(later(addNotices(tx, now, owed)))
   await started
   await Promise.all(inserted)
   return planned.reduce((n, { rows }) => n + rows.length, 0)
 }
 
+interface Plan {
+  rows: ReturnType<typeof initialRows>
+  tasks: number
+  timeoutMs: number | null
+  deadlineMs: number | undefined
+  notices: NewNotice[]
+}
+
 /** What a run begins with. */
-export const plan = (
-  compiled: CompiledWorkflow,
-  run: { priority: number; private: boolean },
-): { rows: ReturnType<typeof initialRows>; tasks: number; timeoutMs: number | null } => {
+export const plan = (compiled: CompiledWorkflow, run: { priority: number; private: boolean }): Plan => {
   const rows = initialRows(compiled, { id: STAND_IN, private: run.private, priority: run.priority })
-  return { rows, tasks: rows.filter((row) => row.kind === "task").length, timeoutMs: compiled.timeoutMs ?? null }
+  return {
+    rows,
+    tasks: rows.filter((row) => row.kind === "task").length,
+    timeoutMs: compiled.timeoutMs ?? null,
+    deadlineMs: compiled.deadlineMs,
+    notices: deadlineNotices(compiled, run),
+  }
 }

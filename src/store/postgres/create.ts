@@ -6,6 +6,7 @@ import type { NewRun, RunRow } from "../store.ts"
 import { plain, texts } from "./arrays.ts"
 import { activate, plan } from "./close.ts"
 import type { Instants } from "./instants.ts"
+import { addNotices } from "./notices.ts"
 import { insertRows } from "./rows.ts"
 import { readRuns } from "./run-reads.ts"
 import { later, type Runner, statement } from "./session.ts"
@@ -54,14 +55,14 @@ export const createRuns = async (
   const inserted = await insertRuns(tx, now, planned)
   const seqs = new Map(inserted.map(({ seq, id }) => [id, seq]))
 
-  const shapes = Map.groupBy(
-    planned.filter(({ run, waits }) => !waits && seqs.has(run.id)),
-    ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`,
-  )
+  const begun = planned.filter(({ run, waits }) => !waits && seqs.has(run.id))
+  const shapes = Map.groupBy(begun, ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`)
   const rows = [...shapes.values()].map((shape) => {
     const members = shape.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id }))
     return later(insertRows(tx, members, shape[0]!.run.workflowId, shape[0]!.rows, false))
   })
+  const owed = begun.map(({ run, notices, deadlineMs }) => ({ runId: run.id, notices, afterMs: deadlineMs }))
+  rows.push(later(addNotices(tx, now, owed)))
   await Promise.all(rows)
   await activate(tx, now, workflows, waiting)
 

@@ -177,7 +177,20 @@ CREATE TABLE cache (
 );
 `
 
-export const MIGRATIONS = [FIRST] as const
+/** Notices that are owed to others; see notice-store.ts. */
+const NOTICES = `
+CREATE TABLE notices (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  run_id uuid NOT NULL,
+  kind text NOT NULL,
+  target integer NOT NULL,
+  due_at timestamptz(3) NOT NULL,
+  tries integer NOT NULL DEFAULT 0
+);
+CREATE INDEX notices_due ON notices (due_at);
+`
+
+export const MIGRATIONS = [FIRST, NOTICES] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || $1, 0))")
 const PREPARE = (schema: string): string => `

@@ -2,6 +2,7 @@
 // rest. Several stores on one database share its work.
 
 import type { Clock, Random } from "../../core/ports.ts"
+import type { NoticeStore } from "../notice-store.ts"
 import type { NewRun, RunRow, Store } from "../store.ts"
 import { Loop } from "./advance.ts"
 import { requestCancel, setPaused } from "./control.ts"
@@ -11,6 +12,7 @@ import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHo
 import { Instants } from "./instants.ts"
 import { Memory } from "./memory.ts"
 import { migrate } from "./migrations.ts"
+import { noticeStore } from "./notices.ts"
 import { Listener, NOTIFY } from "./notify.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
@@ -34,7 +36,7 @@ const SHARED = 6
 /** Longest name that NOTIFY takes. */
 const MAX_CHANNEL = 63
 
-export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<Store> => {
+export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<Store & NoticeStore> => {
   const target = { url, schema }
   const instants = new Instants(clock, random)
   const memory = new Memory()
@@ -65,6 +67,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   )
 
   return {
+    ...noticeStore(read, write, instants),
     kind: "postgres",
     leases: true,
     migrate: () => migrate(shared, target),
