@@ -5,6 +5,7 @@ import { ERROR_CODES, type ErrorCode } from "../protocol/api/common.ts"
 import { type CallOptions, setup } from "./testing/setup.ts"
 
 const NOBODY = "01890a5d-ac96-774b-bcce-b302099a8057"
+const OTHER_JOB = "01890a5d-ac96-774b-bcce-b302099a8000"
 const JSON_TYPE = { "content-type": "application/json" }
 const deep = "[".repeat(65) + "]".repeat(65)
 
@@ -26,6 +27,7 @@ beforeAll(async () => {
   running = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
   await api.executor.blocked("a")
   job = (await api.call("POST", "/jobs", { body: { name: "j", queue: "q" } })).body["id"] as string
+  await api.call("POST", "/jobs", { body: { id: OTHER_JOB, name: "j", queue: "q" } })
 })
 
 afterAll(() => api[Symbol.asyncDispose]())
@@ -235,7 +237,14 @@ const CASES: Case[] = [
     /attempt_count: cannot be/,
   ],
   ["a job's creation", "PUT", () => `/jobs/${job}`, { body: { created_at: "x" } }, "VALIDATION_ERROR", /created_at: cannot be/],
-  ["dependencies of a READY job", "PUT", () => `/jobs/${job}`, { body: { dependencies: [] } }, "CONFLICT", /only while/],
+  [
+    "dependencies of a READY job",
+    "PUT",
+    () => `/jobs/${job}`,
+    { body: { dependencies: [OTHER_JOB] } },
+    "CONFLICT",
+    /only while/,
+  ],
   ["an update of nothing", "PUT", () => `/jobs/${NOBODY}`, { body: {} }, "NOT_FOUND", /no job/],
   [
     "a queue's bad rate",
@@ -267,7 +276,7 @@ test("every problem of a request is told at once", async () => {
 })
 
 test("nothing was changed by any of it", async () => {
-  expect((await api.call("GET", "/jobs")).body["items"]).toHaveLength(1)
+  expect((await api.call("GET", "/jobs")).body["items"]).toHaveLength(2)
   expect((await api.call("GET", "/workflows")).body["items"]).toHaveLength(3)
   expect((await api.call("GET", "/keys")).body["items"]).toHaveLength(0)
   expect((await api.call("GET", "/runs")).body["items"]).toHaveLength(2)

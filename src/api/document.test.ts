@@ -82,6 +82,8 @@ test("every route answers as the document says", async () => {
   await ask("POST", "/runs/{id}/tasks/{name}/mark", { ...at, name: "a" }, { body: { status: "failed", reason: "wrong" } })
   await ask("POST", "/runs/{id}/retry", at, { body: { from: "b", plan: true } })
   await ask("POST", "/runs/{id}/retry", at)
+  await api.engine.ended(at.id as never)
+  await ask("POST", "/runs/{id}/retry", at)
   await ask("POST", "/runs/{id}/tasks/{name}/retry", { ...at, name: "b" })
   await api.engine.ended(at.id as never)
   await ask("POST", "/runs/{id}/retry", at, { body: { from: "b" } })
