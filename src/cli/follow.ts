@@ -1,4 +1,4 @@
-// Follows a run of this process to its end: progress, Ctrl-C, the summary, the exit code.
+// Follows a run to its end: progress, Ctrl-C, the summary, the exit code.
 
 import type { Context } from "./backends.ts"
 import { onInterrupt } from "./interrupts.ts"
@@ -7,32 +7,25 @@ import { jsonReporter, plainReporter } from "./progress/line-reporters.ts"
 import type { RunView } from "./progress/model.ts"
 import type { Reporter } from "./progress/reporter.ts"
 import { takeRun } from "./progress/seed.ts"
-import { FAILURES_SHOWN, failuresOf, summaryLines, TAIL_LINES } from "./progress/summary.ts"
+import { FAILURES_SHOWN, failuresOf, summaryLines } from "./progress/summary.ts"
+import type { RunSource } from "./run-source.ts"
 import type { RunId } from "../core/ids.ts"
 import type { Engine } from "../engine/engine.ts"
-import { TaskLog } from "../objects/logs.ts"
-import { attemptPrefix, type ObjectStore } from "../objects/objects.ts"
-import { runShape } from "../protocol/shapes.ts"
+import type { Run } from "../protocol/client.ts"
 import { Conflict } from "../store/errors.ts"
-import type { RunRow, Store } from "../store/store.ts"
-
-export interface Stores {
-  store: Store
-  objects: ObjectStore
-}
 
 export const EXIT_INTERRUPTED = 130
 
 export const makeReporter = async (
   context: Context,
-  { store, objects }: Stores,
+  source: RunSource,
   view: RunView,
   options: { json: boolean; concurrency: number },
 ): Promise<Reporter> => {
   if (options.json) return jsonReporter(context)
   if (!context.stdout.isTTY || context.env["TERM"] === "dumb") return plainReporter(context)
   const { liveReporter } = await import("./live.ts")
-  return liveReporter(context, { store, objects }, view, options.concurrency)
+  return liveReporter(context, source, view, options.concurrency)
 }
 
 export interface Interrupts {
@@ -72,29 +65,22 @@ export const listenForInterrupts = (engine: Engine, runId: RunId, reporter: Repo
   }
 }
 
-export const summarize = async (context: Context, stores: Stores, view: RunView, run: RunRow, json: boolean): Promise<void> => {
+export const summarize = async (context: Context, source: RunSource, view: RunView, run: Run, json: boolean): Promise<void> => {
   if (json) {
-    print(context, JSON.stringify(runShape(run)))
+    print(context, JSON.stringify(run))
     return
   }
-  takeRun(view, run)
+  takeRun(view, { status: run.status, error: run.error, startedAt: run.started_at, finishedAt: run.finished_at })
   const { shown, all } = failuresOf(view)
   const failures = []
   for (const failure of shown.slice(0, FAILURES_SHOWN)) {
-    const lastLines = await tail(stores, run, failure.task, failure.path).catch(() => [])
+    const lastLines = await source.tail(failure.task, failure.path).catch(() => [])
     failures.push({ failure, lastLines })
   }
   printSpans(context, summaryLines({ view, counts: run.tasks, failures, more: all - failures.length }))
 }
 
-const tail = async ({ store, objects }: Stores, run: RunRow, name: string, path: string): Promise<string[]> => {
-  const task = await store.getTask({ runId: run.id, name, path })
-  if (task?.attemptId == null) return []
-  const log = new TaskLog(objects, attemptPrefix(run.id, name, task.attemptId))
-  return (await log.tailLines(TAIL_LINES)).map(({ line }) => line)
-}
-
-export const exitCodeOf = (run: RunRow, interrupted: boolean): number => {
+export const exitCodeOf = (run: Pick<Run, "status">, interrupted: boolean): number => {
   if (run.status === "success") return 0
   return interrupted && run.status === "cancelled" ? EXIT_INTERRUPTED : 1
 }

@@ -8,6 +8,7 @@ import type { JsonObject } from "../core/json.ts"
 import { bindParams } from "../core/params.ts"
 import { problemText } from "../core/problems.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
+import type { Workflow } from "../protocol/client.ts"
 
 export const readParams = async (
   workflow: CompiledWorkflow,
@@ -18,6 +19,22 @@ export const readParams = async (
   const bound = bindParams(workflow, { values, text })
   if (bound.ok) return bound.params
   throw new InputError(bound.problems.map((problem) => problemText(problem)).join("\n"))
+}
+
+/** What the API says of a workflow's params. */
+export type DeclaredParam = Workflow["params"][number]
+
+/** The given ones alone, text read by the declared type: the server fills in the others. */
+export const readGivenParams = async (
+  declared: readonly DeclaredParam[],
+  given: { cwd: string; param: readonly string[]; paramsFile: string | undefined },
+): Promise<JsonObject> => {
+  const specs = declared.map(({ name, type }) => ({ name, type, required: false }))
+  const text = splitParams(given.param)
+  const values = given.paramsFile === undefined ? {} : await readFileParams(given.cwd, given.paramsFile)
+  const bound = bindParams({ params: specs }, { values, text })
+  if (!bound.ok) throw new InputError(bound.problems.map((problem) => problemText(problem)).join("\n"))
+  return Object.fromEntries(Object.entries(bound.params).filter(([name]) => name in text || name in values))
 }
 
 const splitParams = (params: readonly string[]): { [name: string]: string } => {

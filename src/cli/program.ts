@@ -1,10 +1,13 @@
 // The commands, their options and their help. A command's own code is loaded when it is called: most of the start-up time of a
 // short command would else go into modules that it never uses.
 
-import { Command, CommanderError, Option } from "commander"
+import { Command, CommanderError } from "commander"
 import type { Context } from "./backends.ts"
+import { addCompletion } from "./completion/commands.ts"
 import { explain } from "./errors.ts"
+import { type Add, example, json, params, withBoth, withStore } from "./options.ts"
 import { printError } from "./output.ts"
+import { SERVER_COMMANDS } from "./server-commands.ts"
 
 /** Runs the command line; gives the exit code. */
 export const main = async (context: Context, args: string[]): Promise<number> => {
@@ -32,8 +35,8 @@ const buildProgram = (context: Context, done: (exitCode: number) => void): Comma
     })
     .version(`ork ${context.version()}`, "--version", "show the version")
     .helpCommand(false)
-  for (const add of [addRun, addServe, addValidate, addGraph, addRuns, addShow, addLogs, addGc, addDoctor])
-    add(program, context, done)
+  const local = [addRun, addServe, addValidate, addGraph, addRuns, addShow, addLogs]
+  for (const add of [...local, ...SERVER_COMMANDS, addMigrate, addGc, addDoctor, addCompletion]) add(program, context, done)
   return program
 }
 
@@ -44,30 +47,13 @@ const oneLine = (text: string): string =>
     .replace(/^error: /, "ork: ")
     .replaceAll("\n", " ")}; see ork --help\n`
 
-type Add = (program: Command, context: Context, done: (exitCode: number) => void) => void
-
-const example = (command: Command, ...lines: string[]): Command =>
-  command.addHelpText("after", `\nExamples:\n${lines.map((line) => `  ${line}`).join("\n")}`)
-
-const withStore = (command: Command): Command =>
-  command
-    .option("--database-url <url>", "where runs are kept: sqlite:FILE or postgres://… (ORK_DATABASE_URL)")
-    .option("--object-store <url>", "where logs and large outputs are kept: file:FOLDER (ORK_OBJECT_STORE)")
-
-const json = (): Option => new Option("--json", "as JSON, in the API's shapes")
-
 const addRun: Add = (program, context, done) => {
   const command = withStore(
-    program
-      .command("run [file]")
-      .description("run a workflow here and now, with live progress; exit 0 success, 1 failed, 2 bad input, 130 interrupted")
-      .option(
-        "-p, --param <name=value>",
-        "a param of the workflow; may be repeated",
-        (value, all: string[]) => [...all, value],
-        [],
-      )
-      .option("--params-file <file>", "params from a YAML or JSON file; --param wins")
+    params(
+      program
+        .command("run [file]")
+        .description("run a workflow here and now, with live progress; exit 0 success, 1 failed, 2 bad input, 130 interrupted"),
+    )
       .option("--concurrency <n>", "tasks at once on this machine (ORK_CONCURRENCY; 4 per core, at least 16)")
       .option("--resume <run>", "go on with a run (an id, the beginning of one, or latest) and its stored definition")
       .option("--json", "one JSON object per event, last the run"),
@@ -127,7 +113,7 @@ const addGraph: Add = (program, context, done) => {
 }
 
 const addRuns: Add = (program, context, done) => {
-  const command = withStore(
+  const command = withBoth(
     program
       .command("runs")
       .description("list runs, newest first")
@@ -143,7 +129,7 @@ const addRuns: Add = (program, context, done) => {
 }
 
 const addShow: Add = (program, context, done) => {
-  const command = withStore(
+  const command = withBoth(
     program
       .command("show <run>")
       .description("show a run and its tasks with their attempts; RUN is an id, the beginning of one, or latest")
@@ -156,20 +142,35 @@ const addShow: Add = (program, context, done) => {
 }
 
 const addLogs: Add = (program, context, done) => {
-  const command = withStore(
+  const command = withBoth(
     program
       .command("logs <run> <task>")
       .description("print what a task wrote; its latest attempt unless another is asked for")
       .option("--index <n>", "which instance of a fan-out")
       .option("--path <path>", "which instance inside of groups, such as 1.2")
       .option("--attempt <n>", "which attempt")
-      .option("-f, --follow", "go on until the attempt ends")
+      .option("-f, --follow", "go on until the task ends")
       .option("--json", "one JSON object per line: at, stream, line"),
   )
   example(command, "ork logs latest load --index 3 -f").action(
     async (run: string, task: string, options: import("./commands/logs.ts").LogsOptions) => {
       const { logs } = await import("./commands/logs.ts")
       done(await logs(context, run, task, options))
+    },
+  )
+}
+
+const addMigrate: Add = (program, context, done) => {
+  const command = withStore(
+    program
+      .command("migrate")
+      .description("make the database, or bring it to the version that this Ork knows")
+      .addOption(json()),
+  )
+  example(command, "ork migrate --database-url postgres://ork@db/ork").action(
+    async (options: import("./commands/migrate.ts").MigrateOptions) => {
+      const { migrate } = await import("./commands/migrate.ts")
+      done(await migrate(context, options))
     },
   )
 }
@@ -190,10 +191,10 @@ const addGc: Add = (program, context, done) => {
 }
 
 const addDoctor: Add = (program, context, done) => {
-  const command = withStore(
+  const command = withBoth(
     program
       .command("doctor")
-      .description("show what this machine offers and whether the stores work; exit 1 if not")
+      .description("show what this machine offers and whether the stores and the server work; exit 1 if not")
       .addOption(json()),
   )
   example(command, "ork doctor").action(async (options: import("./commands/doctor.ts").DoctorOptions) => {

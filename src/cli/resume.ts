@@ -8,9 +8,11 @@ import { summarize } from "./follow.ts"
 import { openWritableObjects } from "./open.ts"
 import type { RunView } from "./progress/model.ts"
 import { resetView, seedView } from "./progress/seed.ts"
+import { storeSource } from "./run-source.ts"
 import { runSession, type Session } from "./session.ts"
 import type { Config } from "../config.ts"
 import { runEnded } from "../core/status.ts"
+import { runShape } from "../protocol/shapes.ts"
 import type { RunRow, Store } from "../store/store.ts"
 
 export const resumeRun = async (context: Context, config: Config, text: string, json: boolean): Promise<number> => {
@@ -21,7 +23,8 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
     await refuseTaken(context, store, row)
     const view = await seedView(store, row, await store.compiled(row.versionId))
     if (row.status === "success") {
-      await summarize(context, { store, objects: await context.backends.openObjects(config) }, view, row, json)
+      const source = storeSource({ store, objects: await context.backends.openObjects(config) }, row.id)
+      await summarize(context, source, view, runShape(row), json)
       return 0
     }
     const objects = await openWritableObjects(context, config)

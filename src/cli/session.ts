@@ -6,10 +6,12 @@ import type { Context } from "./backends.ts"
 import { exitCodeOf, listenForInterrupts, makeReporter, summarize, warnTo } from "./follow.ts"
 import { applyEvent, isEventOf, type RunView } from "./progress/model.ts"
 import type { Reporter } from "./progress/reporter.ts"
+import { storeSource } from "./run-source.ts"
 import type { Config } from "../config.ts"
 import type { RunId } from "../core/ids.ts"
 import { Engine } from "../engine/engine.ts"
 import type { ObjectStore } from "../objects/objects.ts"
+import { runShape } from "../protocol/shapes.ts"
 import type { Store } from "../store/store.ts"
 
 export interface SessionOptions {
@@ -33,8 +35,8 @@ export const runSession = async (
   begin: (session: Session) => Promise<void>,
 ): Promise<number> => {
   const { backends } = context
-  const stores = { store, objects }
-  const reporter = await makeReporter(context, stores, view, { json, concurrency: config.concurrency })
+  const source = storeSource({ store, objects }, runId)
+  const reporter = await makeReporter(context, source, view, { json, concurrency: config.concurrency })
   const engine = new Engine({
     ...(await backends.engineParts(config, objects)),
     store,
@@ -66,7 +68,7 @@ export const runSession = async (
     const run = await engine.ended(runId)
     interrupts.stop()
     reporter.stop()
-    await summarize(context, stores, view, run, json)
+    await summarize(context, source, view, runShape(run), json)
     return exitCodeOf(run, interrupts.heard)
   } finally {
     interrupts.stop()

@@ -19,8 +19,10 @@ import {
   taskPath,
   type TaskPlace,
 } from "./client/streams.ts"
-import { type Query, Transport, type TransportOptions } from "./client/transport.ts"
+import type { ByteStream } from "./client/sse.ts"
+import { Transport, type TransportOptions } from "./client/transport.ts"
 
+export type { ByteStream } from "./client/sse.ts"
 export { ClientError, type ClientErrorCode } from "./client/errors.ts"
 export type { Event, EventsRequest, FollowLogRequest, LogEvent, LogLine, StreamItem, TaskPlace } from "./client/streams.ts"
 
@@ -62,6 +64,8 @@ export interface DefinitionText {
 
 export type ClientOptions = Omit<TransportOptions, "url" | "key"> & { url: string; key?: string | null }
 
+const textOf = ({ text, format }: DefinitionText) => ({ content: text, type: `application/${format}` })
+
 const segment = (text: string): string => encodeURIComponent(text)
 
 export class Client {
@@ -99,22 +103,15 @@ export class Client {
     const { status, body } = await this.#http.answer<Workflow>({
       method: "POST",
       path: "/workflows",
-      body: definition.text,
-      type: `application/${definition.format}`,
+      text: textOf(definition),
       ...(options.ifNew === true && { headers: { "if-none-match": "*" } }),
     })
     return { workflow: body, created: status === 201 }
   }
 
   validate(definition: DefinitionText): Promise<Validation> {
-    const { text, format } = definition
-    return this.#http.json({
-      method: "POST",
-      path: "/workflows/validate",
-      body: text,
-      type: `application/${format}`,
-      repeatable: true,
-    })
+    const text = textOf(definition)
+    return this.#http.json({ method: "POST", path: "/workflows/validate", text, repeatable: true })
   }
 
   /** With an idempotency key it is tried again when no answer came. `created` is false for the run that the key had made before. */
@@ -143,7 +140,7 @@ export class Client {
   // -- runs ----------------------------------------------------------------------------------------------------------------------
 
   listRuns(query: RunQuery = {}): Promise<Page<Run>> {
-    return this.#http.json({ path: "/runs", query: query as Query })
+    return this.#http.json({ path: "/runs", query })
   }
 
   getRun(id: string): Promise<Run> {
@@ -191,7 +188,7 @@ export class Client {
   }
 
   /** What is there now, piece by piece. A negative offset counts from the end. */
-  async readLog(place: TaskPlace, options: { attempt?: number; offset?: number } = {}): Promise<ReadableStream<Uint8Array>> {
+  async readLog(place: TaskPlace, options: { attempt?: number; offset?: number } = {}): Promise<ByteStream> {
     const response = await this.#http.open({ path: `${taskPath(place)}/logs`, query: { ...instanceQuery(place), ...options } })
     return response.body!
   }
@@ -228,7 +225,7 @@ export class Client {
   // -- jobs and queues -----------------------------------------------------------------------------------------------------------
 
   listJobs(query: JobQuery = {}): Promise<Page<Job>> {
-    return this.#http.json({ path: "/jobs", query: query as Query })
+    return this.#http.json({ path: "/jobs", query })
   }
 
   getJob(id: string): Promise<Job> {
@@ -256,7 +253,7 @@ export class Client {
   }
 
   /** Followed, it goes on until the job ends. */
-  async jobLog(id: string, options: { offset?: number; follow?: boolean } = {}): Promise<ReadableStream<Uint8Array>> {
+  async jobLog(id: string, options: { offset?: number; follow?: boolean } = {}): Promise<ByteStream> {
     return (await this.#http.open({ path: `/jobs/${id}/logs`, query: options })).body!
   }
 
@@ -302,7 +299,7 @@ export class Client {
 
 const NDJSON = "application/x-ndjson"
 
-async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<LogLine> {
+async function* linesOf(body: ByteStream): AsyncGenerator<LogLine> {
   const decoder = new TextDecoder()
   let rest = ""
   for await (const bytes of body) {

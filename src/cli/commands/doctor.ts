@@ -2,12 +2,14 @@
 
 import { platform, release } from "node:os"
 import type { Context, Inspection } from "../backends.ts"
+import { serverAddress, type ServerFlags } from "../connect.ts"
 import { printJson, printSpans } from "../output.ts"
 import { loadConfig, type StoreFlags } from "../settings.ts"
 import { padEnd } from "../text.ts"
 import { type Config, withoutPassword } from "../../config.ts"
+import { Client } from "../../protocol/client.ts"
 
-export interface DoctorOptions extends StoreFlags {
+export interface DoctorOptions extends StoreFlags, ServerFlags {
   json?: boolean
 }
 
@@ -19,8 +21,8 @@ interface Check {
 }
 
 export const doctor = async (context: Context, options: DoctorOptions): Promise<number> => {
-  const { databaseUrl, objectStore } = options
-  const config = await loadConfig(context, { databaseUrl, objectStore })
+  const { databaseUrl, objectStore, url, apiKey } = options
+  const config = await loadConfig(context, { databaseUrl, objectStore, url, apiKey })
   const inspection = await context.backends.inspect(config)
   const checks: Check[] = [
     { name: "ork", state: "ok", detail: `version ${context.version()}` },
@@ -30,6 +32,7 @@ export const doctor = async (context: Context, options: DoctorOptions): Promise<
     ...spawnChecks(inspection.spawn),
     await databaseCheck(context, config),
     await objectsCheck(context, config),
+    ...(await serverChecks(context, config)),
     { name: "concurrency", state: "ok", detail: `${config.concurrency} tasks at once` },
   ]
   if (options.json === true) printJson(context, checks)
@@ -105,6 +108,31 @@ const objectsCheck = async (context: Context, config: Config): Promise<Check> =>
     return { name: "objects", state: "ok", detail: config.objectStore }
   } catch (error) {
     return { name: "objects", state: "fail", detail: messageOf(error) }
+  }
+}
+
+/** A server that nobody named and that does not run is no fault. */
+const serverChecks = async (context: Context, config: Config): Promise<Check[]> => {
+  const { url, key, found } = await serverAddress(context, config)
+  if (!found) return [{ name: "server", state: "ok", detail: "none of this folder; `ork serve` starts one" }]
+  const client = new Client({ url, key, retries: 0 })
+  try {
+    const { version } = await client.health()
+    const server: Check = { name: "server", state: "ok", detail: `${url}: version ${version}` }
+    return [server, await keyCheck(client, key)]
+  } catch (error) {
+    return [{ name: "server", state: "fail", detail: messageOf(error) }]
+  }
+}
+
+const keyCheck = async (client: Client, key: string | null): Promise<Check> => {
+  const name = "key"
+  if (key === null) return { name, state: "fail", detail: "there is none; give one with --api-key or ORK_API_KEY" }
+  try {
+    await client.listWorkflows({ limit: 1 })
+    return { name, state: "ok", detail: "the server takes it" }
+  } catch (error) {
+    return { name, state: "fail", detail: messageOf(error) }
   }
 }
 

@@ -1,40 +1,34 @@
-// `ork runs`: the runs of this folder, newest first.
+// `ork runs`: runs, newest first.
 
 import type { Context } from "../backends.ts"
 import { InputError } from "../errors.ts"
-import { withStores } from "../open.ts"
+import { parseLimit } from "../numbers.ts"
 import { print, printJson, printSpans } from "../output.ts"
 import { iconOf } from "../progress/rows.ts"
-import type { StoreFlags } from "../settings.ts"
+import { type ReaderFlags, withReader } from "../reader.ts"
 import type { Span } from "../style.ts"
 import { duration, padEnd, table } from "../text.ts"
 import { nearest } from "../../core/nearest.ts"
 import { RUN_STATUSES, type RunStatus } from "../../core/status.ts"
-import { runShape } from "../../protocol/shapes.ts"
-import type { RunRow } from "../../store/store.ts"
+import type { Run } from "../../protocol/client.ts"
 
-export interface RunsOptions extends StoreFlags {
+export interface RunsOptions extends ReaderFlags {
   workflow?: string
   status?: string
   limit: string
   json?: boolean
 }
 
-const MAX_LIMIT = 1000
-
 export const runs = async (context: Context, options: RunsOptions): Promise<number> => {
   const status = parseStatus(options.status)
-  const limit = Number(options.limit)
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-    throw new InputError(`--limit: "${options.limit}" is not a whole number from 1 to ${MAX_LIMIT}`)
-  }
-  return withStores(context, options, async ({ store }) => {
-    const rows = await store.listRuns({
+  const limit = parseLimit(options.limit)
+  return withReader(context, options, async (reader) => {
+    const rows = await reader.listRuns({
       limit,
       ...(options.workflow === undefined ? {} : { workflow: options.workflow }),
       ...(status === undefined ? {} : { status }),
     })
-    if (options.json === true) printJson(context, rows.map(runShape))
+    if (options.json === true) printJson(context, rows)
     else if (rows.length === 0) print(context, "no runs")
     else printSpans(context, lines(rows, context.backends.clock.now()))
     return 0
@@ -51,16 +45,16 @@ const parseStatus = (text: string | undefined): RunStatus | undefined => {
   )
 }
 
-const lines = (rows: RunRow[], now: number): Span[][] => {
+const lines = (rows: Run[], now: number): Span[][] => {
   const cells = rows.map((run) => {
-    const started = run.startedAt ?? run.createdAt
-    const end = run.finishedAt === null ? now : Date.parse(run.finishedAt)
+    const started = run.started_at ?? run.created_at
+    const end = run.finished_at === null ? now : Date.parse(run.finished_at)
     const total = Object.values(run.tasks).reduce((sum, count) => sum + count, 0)
     const done = total - run.tasks.pending - run.tasks.dispatched - run.tasks.running
     return [
       run.id,
       run.workflow,
-      run.createdAt.slice(0, 19).replace("T", " "),
+      run.created_at.slice(0, 19).replace("T", " "),
       duration(end - Date.parse(started)),
       `${done}/${total}`,
     ]

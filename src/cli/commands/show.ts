@@ -1,39 +1,33 @@
 // `ork show RUN`: the run, and each of its tasks with its attempts.
 
 import type { Context } from "../backends.ts"
-import { findRun } from "../find-run.ts"
-import { type Opened, withStores } from "../open.ts"
 import { printJson, printSpans } from "../output.ts"
 import { taskLabel } from "../progress/plain.ts"
 import { iconOf } from "../progress/rows.ts"
-import type { StoreFlags } from "../settings.ts"
+import { type ReaderFlags, withReader } from "../reader.ts"
 import type { Span } from "../style.ts"
 import { bytes, duration, padEnd, printable } from "../text.ts"
 import { TASK_STATUSES } from "../../core/status.ts"
-import { attemptShapes, runShape, type TaskShape, taskShape } from "../../protocol/shapes.ts"
-import type { RunRow } from "../../store/store.ts"
+import { type Run, take, type Task } from "../../protocol/client.ts"
 
-export interface ShowOptions extends StoreFlags {
+export interface ShowOptions extends ReaderFlags {
   json?: boolean
 }
 
-const PAGE = 500
 /** More tasks than this are shown only with --json. */
 const MAX_SHOWN = 1000
 
 export const show = (context: Context, runText: string, options: ShowOptions): Promise<number> =>
-  withStores(context, options, async (opened) => {
-    const run = await findRun(opened.store, runText)
+  withReader(context, options, async (reader) => {
+    const run = await reader.findRun(runText)
     if (options.json === true) {
-      const tasks: TaskShape[] = []
-      for await (const task of allTasks(opened, run)) tasks.push(task)
-      printJson(context, { ...runShape(run), task_list: tasks })
+      printJson(context, { ...run, task_list: await take(reader.tasks(run)) })
       return 0
     }
     const now = context.backends.clock.now()
     printSpans(context, runLines(run, now))
     let shown = 0
-    for await (const task of allTasks(opened, run)) {
+    for await (const task of reader.tasks(run)) {
       if (shown++ === MAX_SHOWN) {
         printSpans(context, [[["  … more; see them all with --json", "dim"]]])
         break
@@ -43,32 +37,18 @@ export const show = (context: Context, runText: string, options: ShowOptions): P
     return 0
   })
 
-async function* allTasks({ store }: Opened, run: RunRow): AsyncGenerator<TaskShape> {
-  const workflow = await store.compiled(run.versionId)
-  let after: number | undefined
-  for (;;) {
-    const page = await store.listTasks({ runId: run.id, limit: PAGE, ...(after === undefined ? {} : { after }) })
-    for (const task of page) {
-      const past = task.attempt > 1 ? await store.listAttempts(task.row) : []
-      yield taskShape(task, workflow.nodes[task.node]!, { input: null, attempts: attemptShapes(task, past) })
-    }
-    after = page.at(-1)?.row
-    if (after === undefined || page.length < PAGE) return
-  }
-}
-
-const runLines = (run: RunRow, now: number): Span[][] => {
+const runLines = (run: Run, now: number): Span[][] => {
   const [icon, style] = iconOf(run.status)
-  const end = run.finishedAt === null ? now : Date.parse(run.finishedAt)
+  const end = run.finished_at === null ? now : Date.parse(run.finished_at)
   const took =
-    run.startedAt === null
+    run.started_at === null
       ? "not started"
-      : `${run.finishedAt === null ? "for" : "in"} ${duration(end - Date.parse(run.startedAt))}`
+      : `${run.finished_at === null ? "for" : "in"} ${duration(end - Date.parse(run.started_at))}`
   const counts = TASK_STATUSES.filter((status) => run.tasks[status] > 0).map((status) => `${run.tasks[status]} ${status}`)
   const lines: Span[][] = [
     [[icon, style], " ", [run.workflow, "bold"], ` version ${run.version} `, [run.status, style], ` ${took}`],
     ["  run      ", run.id],
-    ["  created  ", run.createdAt, ` by ${run.trigger}`],
+    ["  created  ", run.created_at, ` by ${run.trigger}`],
     ["  tasks    ", counts.join(", ")],
   ]
   if (Object.keys(run.params).length > 0) lines.push(["  params   ", JSON.stringify(run.params)])
@@ -81,7 +61,7 @@ const span = (from: string | null, to: string | null, now: number): string =>
 
 const NAME_WIDTH = 24
 
-const taskLines = (task: TaskShape, now: number): Span[][] => {
+const taskLines = (task: Task, now: number): Span[][] => {
   const state = task.status === "pending" && task.available_at !== null && task.attempt > 0 ? "waiting" : task.status
   const line: Span[] = [iconOf(state), " ", padEnd(taskLabel(task.name, task.path), NAME_WIDTH), " ", padEnd(state, 10)]
   line.push(padEnd(span(task.started_at, task.finished_at, now), 8))

@@ -28,7 +28,7 @@ export const seedView = async (store: Store, run: RunRow, workflow: CompiledWork
 }
 
 /** The run's own row is the last word on its status and times. */
-export const takeRun = (view: RunView, run: RunRow): void => {
+export const takeRun = (view: RunView, run: Pick<RunRow, "status" | "error" | "startedAt" | "finishedAt">): void => {
   view.status = run.status
   view.error = run.error
   view.startedAt = run.startedAt === null ? null : Date.parse(run.startedAt)

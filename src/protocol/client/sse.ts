@@ -8,6 +8,9 @@ export interface SseMessage {
   data: string
 }
 
+/** The body of an answer, as it comes. */
+export type ByteStream = ReadableStream<Uint8Array>
+
 /** A line longer than this is no event of Ork's. */
 const MAX_LINE = 16 * 2 ** 20
 
@@ -52,7 +55,7 @@ export class SseParser {
 }
 
 /** The messages of a body, until it ends or breaks. */
-export async function* readSse(body: ReadableStream<Uint8Array>): AsyncGenerator<SseMessage> {
+export async function* readSse(body: ByteStream): AsyncGenerator<SseMessage> {
   const parser = new SseParser()
   const decoder = new TextDecoder()
   for await (const bytes of body) yield* parser.take(decoder.decode(bytes, { stream: true }))

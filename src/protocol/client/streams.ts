@@ -6,7 +6,7 @@ import { taskEnded } from "../../core/status.ts"
 import type * as runs from "../api/runs.ts"
 import type * as streams from "../api/streams.ts"
 import { ClientError, unreachable } from "./errors.ts"
-import { readSse, type SseMessage } from "./sse.ts"
+import { type ByteStream, readSse, type SseMessage } from "./sse.ts"
 import type { Query, Transport } from "./transport.ts"
 
 export type Event = z.output<typeof streams.event>
@@ -199,7 +199,7 @@ const begun = async (
   return 0
 }
 
-const openLog = async (transport: Transport, reading: Reading, query: Query, accept: string) => {
+const openLog = async (transport: Transport, reading: Reading, query: Query, accept: string): Promise<ByteStream> => {
   const { attempt, signal, opened } = reading
   const response = await transport.open({
     path: `${taskPath(reading)}/logs`,

@@ -21,9 +21,10 @@ export interface Request {
   /** Below /api/v1. */
   path: string
   query?: Query
+  /** Sent as JSON. */
   body?: unknown
-  /** A body that is text of this type. */
-  type?: string
+  /** Sent as it stands, in place of `body`. */
+  text?: { content: string; type: string }
   headers?: Record<string, string>
   signal?: AbortSignal
   /** A change that may be sent twice: it carries an idempotency key. */
@@ -100,7 +101,8 @@ export class Transport {
   }
 
   async #once(request: Request): Promise<Response> {
-    const { method = "GET", path, query, body, type, signal } = request
+    const { method = "GET", path, query, signal } = request
+    const sent = bodyOf(request)
     const begun = new AbortController()
     const late = this.#clock.after(this.#timeoutMs, () => begun.abort(new DOMException("too late", "TimeoutError")))
     let response: Response
@@ -109,12 +111,12 @@ export class Transport {
         method,
         headers: {
           ...(this.#key !== null && { "x-api-key": this.#key }),
-          ...(body !== undefined && { "content-type": type ?? "application/json" }),
+          ...(sent !== null && { "content-type": sent.type }),
           ...request.headers,
         },
         redirect: "manual",
         signal: signal === undefined ? begun.signal : AbortSignal.any([begun.signal, signal]),
-        ...(body !== undefined && { body: type === undefined ? JSON.stringify(body) : String(body) }),
+        ...(sent !== null && { body: sent.content }),
       })
     } catch (error) {
       throw unreachable(this.url, error)
@@ -137,6 +139,11 @@ const waitOf = (error: unknown, request: Request, tries: number): number | null 
 
 /** What proxies say while the server behind them is away. */
 const GATEWAY: readonly number[] = [502, 503, 504]
+
+const bodyOf = ({ body, text }: Request): { content: string; type: string } | null => {
+  if (text !== undefined) return text
+  return body === undefined ? null : { content: JSON.stringify(body), type: "application/json" }
+}
 
 const queryText = (query: Query = {}): string => {
   const given = new URLSearchParams()

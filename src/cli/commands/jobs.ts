@@ -1,0 +1,198 @@
+// `ork jobs`: list, submit, show, cancel, logs.
+
+import { readFile } from "node:fs/promises"
+import { resolve } from "node:path"
+import type { Context } from "../backends.ts"
+import { connect, type ServerFlags } from "../connect.ts"
+import { unreadable } from "../definition.ts"
+import { InputError } from "../errors.ts"
+import { instantText, printListing } from "../listing.ts"
+import { parseLimit, wholeNumber } from "../numbers.ts"
+import { print, printJson, printSpans } from "../output.ts"
+import { pieces } from "../server-reader.ts"
+import type { Span } from "../style.ts"
+import { printable } from "../text.ts"
+import { isObject, type Json } from "../../core/json.ts"
+import { JOB_STATUSES } from "../../core/jobs.ts"
+import { nearest } from "../../core/nearest.ts"
+import { everyItem, type Job, type JobQuery, type NewJob, take } from "../../protocol/client.ts"
+
+const PAGE = 100
+
+export interface JobsOptions extends ServerFlags {
+  queue?: string
+  status?: string
+  priorityMin?: string
+  priorityMax?: string
+  createdAfter?: string
+  createdBefore?: string
+  limit: string
+  json?: boolean
+}
+
+export const listJobs = async (context: Context, options: JobsOptions): Promise<number> => {
+  const limit = parseLimit(options.limit)
+  const min = wholeNumber("--priority-min", options.priorityMin, 1, 10)
+  const max = wholeNumber("--priority-max", options.priorityMax, 1, 10)
+  const filter: JobQuery = {
+    ...(options.queue !== undefined && { queue: options.queue }),
+    ...(options.status !== undefined && { status: parseStatus(options.status) }),
+    ...(min !== undefined && { priority_min: min }),
+    ...(max !== undefined && { priority_max: max }),
+    ...(options.createdAfter !== undefined && { created_after: options.createdAfter }),
+    ...(options.createdBefore !== undefined && { created_before: options.createdBefore }),
+    limit: Math.min(limit, PAGE),
+  }
+  const client = await connect(context, options)
+  const items = await take(
+    everyItem((cursor) => client.listJobs({ ...filter, ...(cursor !== undefined && { cursor }) })),
+    limit,
+  )
+  printListing(context, options.json === true, {
+    items,
+    none: "no jobs",
+    header: ["job", "status", "queue", "priority", "attempts", "created (UTC)", "name"],
+    row: (job) => [
+      job.id,
+      job.status,
+      job.queue,
+      String(job.priority),
+      `${job.attempt_count}/${job.retry_policy.max_attempts}`,
+      instantText(job.created_at),
+      job.name,
+    ],
+  })
+  return 0
+}
+
+const parseStatus = (text: string): Job["status"] => {
+  const known = JOB_STATUSES.find((status) => status === text.toUpperCase())
+  if (known !== undefined) return known
+  const near = nearest(text.toUpperCase(), JOB_STATUSES)
+  const hint = near === undefined ? `there are ${JOB_STATUSES.join(", ")}` : `did you mean ${near}?`
+  throw new InputError(`--status: there is no status "${text}"; ${hint}`)
+}
+
+// -- submit --------------------------------------------------------------------------------------------------------------------
+
+export interface SubmitOptions extends ServerFlags {
+  queue?: string
+  payload?: string
+  priority?: string
+  after?: string[]
+  command?: string
+  maxAttempts?: string
+  concurrencyKey?: string
+  id?: string
+  file?: string
+  json?: boolean
+}
+
+export const submitJob = async (context: Context, name: string | undefined, options: SubmitOptions): Promise<number> => {
+  if (options.file !== undefined && (name !== undefined || options.queue !== undefined)) {
+    throw new InputError("--file says all of the jobs; leave out NAME and the other options")
+  }
+  const jobs = options.file === undefined ? [fromOptions(name, options)] : await fromFile(context, options.file)
+  const client = await connect(context, options)
+  const made = jobs.length === 1 ? [await client.submitJob(jobs[0]!)] : await client.submitJobs(jobs)
+  if (options.json === true) printJson(context, options.file === undefined ? made[0] : made)
+  else for (const job of made) print(context, `${job.id} ${job.status}`)
+  return 0
+}
+
+const fromOptions = (name: string | undefined, options: SubmitOptions): NewJob => {
+  if (name === undefined || options.queue === undefined) {
+    throw new InputError("a job needs a name and a queue: ork jobs submit NAME --queue QUEUE, or --file FILE")
+  }
+  const priority = wholeNumber("--priority", options.priority, 1, 10)
+  const attempts = wholeNumber("--max-attempts", options.maxAttempts, 1, 10)
+  return {
+    name,
+    queue: options.queue,
+    ...(options.payload !== undefined && { payload: parsePayload(options.payload) }),
+    ...(priority !== undefined && { priority }),
+    ...(options.after !== undefined && options.after.length > 0 && { dependencies: options.after }),
+    ...(options.command !== undefined && { task: { command: options.command } }),
+    ...(attempts !== undefined && { retry_policy: { max_attempts: attempts } }),
+    ...(options.concurrencyKey !== undefined && { concurrency_key: options.concurrencyKey }),
+    ...(options.id !== undefined && { id: options.id }),
+  }
+}
+
+const parsePayload = (text: string): Json => {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    throw new InputError(`--payload: is not JSON; a text is written with its quotes, such as --payload '"text"'`)
+  }
+}
+
+/** One job, `{ jobs: [ … ] }`, or a list. What is in it is for the server to judge. */
+const fromFile = async (context: Context, file: string): Promise<NewJob[]> => {
+  const text = await readFile(resolve(context.cwd, file), "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw new InputError(`--file: ${unreadable(file, error)}`)
+  })
+  const [{ readDocument }, { problemText }] = await Promise.all([
+    import("../../protocol/document.ts"),
+    import("../../core/problems.ts"),
+  ])
+  const { document, problems } = readDocument(text, file.endsWith(".json") ? "json" : "yaml")
+  if (problems.length > 0) throw new InputError(problems.map((problem) => problemText(problem, file)).join("\n"))
+  const value: unknown = document?.value ?? null
+  const jobs: unknown = isObject(value) && Array.isArray(value["jobs"]) ? value["jobs"] : Array.isArray(value) ? value : [value]
+  if (!Array.isArray(jobs) || jobs.length === 0 || !jobs.every(isObject)) {
+    throw new InputError(`${file}: must hold a job, or a list of jobs, such as { name: x, queue: q }`)
+  }
+  return jobs as unknown as NewJob[]
+}
+
+// -- one job -------------------------------------------------------------------------------------------------------------------
+
+export interface JobOptions extends ServerFlags {
+  json?: boolean
+}
+
+export const showJob = async (context: Context, id: string, options: JobOptions): Promise<number> => {
+  const client = await connect(context, options)
+  const [job, result] = await Promise.all([client.getJob(id), client.jobResult(id)])
+  if (options.json === true) printJson(context, { ...job, result })
+  else printSpans(context, jobLines(job, result.output as Json))
+  return 0
+}
+
+const jobLines = (job: Job, output: Json): Span[][] => {
+  const lines: Span[][] = [
+    [[job.name, "bold"], " ", job.status],
+    ["  job       ", job.id],
+    ["  queue     ", job.queue, `, priority ${job.priority}`],
+    ["  created   ", instantText(job.created_at)],
+    ["  attempts  ", `${job.attempt_count} of at most ${job.retry_policy.max_attempts}`],
+  ]
+  if (job.dependencies.length > 0) lines.push(["  after     ", job.dependencies.join(", ")])
+  if (job.available_at !== null) lines.push(["  again at  ", instantText(job.available_at)])
+  if (job.finished_at !== null) lines.push(["  finished  ", instantText(job.finished_at)])
+  if (job.payload !== null) lines.push(["  payload   ", JSON.stringify(job.payload)])
+  if (output !== null) lines.push(["  output    ", JSON.stringify(output)])
+  if (job.error !== null) lines.push(["  error     ", [printable(job.error), "red"]])
+  return lines
+}
+
+export const cancelJob = async (context: Context, id: string, options: JobOptions): Promise<number> => {
+  const job = await (await connect(context, options)).cancelJob(id)
+  if (options.json === true) printJson(context, job)
+  else print(context, `job ${job.id} ${job.status === "FAILED" ? "is cancelled" : "is being cancelled"}`)
+  return 0
+}
+
+export interface JobLogsOptions extends JobOptions {
+  follow?: boolean
+}
+
+export const jobLogs = async (context: Context, id: string, options: JobLogsOptions): Promise<number> => {
+  const client = await connect(context, options)
+  const asked = options.follow === true ? { follow: true } : {}
+  if (options.json === true) {
+    for await (const line of client.jobLogLines(id, asked)) print(context, JSON.stringify(line))
+  } else for await (const bytes of pieces(client.jobLog(id, asked))) context.stdout.write(bytes)
+  return 0
+}

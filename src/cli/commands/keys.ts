@@ -1,0 +1,58 @@
+// `ork keys`: list, create, revoke. A new key is printed once, alone on standard output, so that it can be put into a file.
+
+import type { Context } from "../backends.ts"
+import { connect, type ServerFlags } from "../connect.ts"
+import { InputError } from "../errors.ts"
+import { instantText, printListing } from "../listing.ts"
+import { print, printError, printJson } from "../output.ts"
+import { nearest } from "../../core/nearest.ts"
+import type { Scope } from "../../protocol/client.ts"
+
+const SCOPES: readonly Scope[] = ["read", "trigger", "worker", "admin"]
+
+export interface KeysOptions extends ServerFlags {
+  json?: boolean
+}
+
+export const listKeys = async (context: Context, options: KeysOptions): Promise<number> => {
+  const items = await (await connect(context, options)).listKeys()
+  printListing(context, options.json === true, {
+    items,
+    none: "no keys but the server's own",
+    header: ["key", "scopes", "created (UTC)", "last used (UTC)", "name"],
+    row: (key) => [key.id, key.scopes.join(" "), instantText(key.created_at), instantText(key.last_used_at), key.name],
+  })
+  return 0
+}
+
+export interface CreateKeyOptions extends KeysOptions {
+  scope: string[]
+}
+
+export const createKey = async (context: Context, name: string, options: CreateKeyOptions): Promise<number> => {
+  if (options.scope.length === 0) throw new InputError(`say what the key may do: --scope ${SCOPES.join(", ")}; may be repeated`)
+  const scopes = options.scope.map(scopeOf)
+  const made = await (await connect(context, options)).createKey(name, scopes)
+  if (options.json === true) printJson(context, made)
+  else {
+    print(context, made.key)
+    printError(context, `ork: key ${made.id} (${made.scopes.join(", ")}); it is shown this once: keep it now`)
+  }
+  return 0
+}
+
+const scopeOf = (text: string): Scope => {
+  const known = SCOPES.find((scope) => scope === text)
+  if (known !== undefined) return known
+  const near = nearest(text, SCOPES)
+  throw new InputError(
+    `--scope: there is no scope "${text}"; ${near === undefined ? `there are ${SCOPES.join(", ")}` : `did you mean ${near}?`}`,
+  )
+}
+
+export const revokeKey = async (context: Context, id: string, options: KeysOptions): Promise<number> => {
+  await (await connect(context, options)).removeKey(id)
+  if (options.json === true) printJson(context, { revoked: id })
+  else print(context, `key ${id} is revoked: whoever has it is out`)
+  return 0
+}

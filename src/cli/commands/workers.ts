@@ -1,0 +1,26 @@
+// `ork workers`: the processes that run tasks.
+
+import type { Context } from "../backends.ts"
+import { connect, type ServerFlags } from "../connect.ts"
+import { instantText, printListing } from "../listing.ts"
+
+export interface WorkersOptions extends ServerFlags {
+  json?: boolean
+}
+
+export const workers = async (context: Context, options: WorkersOptions): Promise<number> => {
+  const items = await (await connect(context, options)).listWorkers()
+  printListing(context, options.json === true, {
+    items,
+    none: "no workers",
+    header: ["worker", "kind", "state", "lease until (UTC)", "name"],
+    row: (worker) => [
+      worker.id,
+      worker.kind,
+      worker.alive ? "alive" : "dead",
+      instantText(worker.lease_until),
+      worker.run_id === null ? worker.name : `${worker.name}, run ${worker.run_id}`,
+    ],
+  })
+  return 0
+}
