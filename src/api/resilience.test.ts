@@ -110,3 +110,14 @@ test("what is no HTTP at all, and a body that is too large, are answered in the 
   })
   expect([large.status, await large.json()]).toMatchObject([413, { error: { code: "TOO_LARGE" } }])
 })
+
+test("a connection that asks for nothing does not keep the server from closing", async () => {
+  const api = await setup()
+  const address = new URL(await listen(api.server, { host: "127.0.0.1", port: 0 }))
+  const accepted = new Promise((resolve) => void api.server.app.server.once("connection", resolve))
+  const socket = connect(Number(address.port), address.hostname)
+  const ended = new Promise((resolve) => void socket.once("close", resolve))
+  await accepted
+  await api[Symbol.asyncDispose]()
+  await ended
+})

@@ -1,6 +1,8 @@
 // Builds the HTTP server: fastify around the table of routes. `ork serve` calls `buildServer`, `listen` and `close`.
 
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from "fastify"
+import type { IncomingMessage } from "node:http"
+import type { Socket } from "node:net"
 import { Audit } from "./audit.ts"
 import { Authenticator } from "./authenticator.ts"
 import { BODY_LIMIT } from "./body.ts"
@@ -126,9 +128,17 @@ const makeApi = (options: ServerOptions): Api => {
 const stopWith = (app: FastifyInstance, api: Api): void => {
   const unsubscribe = api.engine.onEvent(() => api.feed.wake())
   api.store.onWake(() => api.feed.wake())
+  // Connections that have asked for nothing yet. To Node they are not idle, and closing would wait for them for ever.
+  const silent = new Set<Socket>()
+  app.server.on("connection", (socket: Socket) => {
+    silent.add(socket)
+    socket.once("close", () => silent.delete(socket))
+  })
+  app.server.on("request", ({ socket }: IncomingMessage) => void silent.delete(socket))
   app.addHook("preClose", (done) => {
     unsubscribe()
     api.streams.endAll()
+    for (const socket of silent) socket.destroy()
     done()
   })
   app.addHook("onClose", async () => {
