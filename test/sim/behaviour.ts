@@ -29,7 +29,7 @@ export const behave = (
 ): Behaviour => {
   const { node } = sim
   const rng = new Rng("task", seed, place.run, node.name, place.path, place.attempt)
-  const workMs = rng.chance(mood.slow) ? rng.int(500, 5000) : rng.int(0, 200)
+  const workMs = rng.chance(mood.slow) ? rng.int(500, rng.pick([5000, 5000, 40_000])) : rng.int(0, 200)
   const behaviour: Behaviour = {
     startMs: rng.pick([0, 0, rng.int(0, 50)]),
     workMs,
@@ -44,7 +44,7 @@ export const behave = (
     return { ...behaviour, startMs: 0, workMs: rng.int(0, 20), outcome: "success", output, doubled: "no" }
   }
   if (rng.chance(mood.odd)) behaviour.startMs = rng.chance(0.5) ? null : rng.int(50, 2000)
-  if (rng.chance(mood.hang) && canHang(behaviour.startMs, sim)) behaviour.workMs = null
+  if (rng.chance(mood.hang) && canHang(behaviour.startMs, sim)) Object.assign(behaviour, { workMs: null, doubled: "no" })
   return behaviour
 }
 

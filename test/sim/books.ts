@@ -91,7 +91,7 @@ export type OpenTask = Omit<
   | "priority"
 >
 
-export type ReadyTask = Pick<BookTask, "id" | "lane" | "priority" | "limits"> & { private: number; run_id: string }
+export type ReadyTask = Pick<BookTask, "id" | "lane" | "attempt"> & { private: number; run_id: string }
 
 const OPEN_TASKS = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip, t.upstream_left, t.up_failed, t.up_unmet, t.up_waived,
@@ -191,7 +191,7 @@ export class Books {
   /** Rows that could be taken now, of runs that are neither paused nor being cancelled. */
   ready(): ReadyTask[] {
     return this.#all(
-      `SELECT t.id, t.lane, t.priority, t.limits, r.private, r.id AS run_id FROM tasks t JOIN runs r ON r.seq = t.run_seq
+      `SELECT t.id, t.lane, t.attempt, r.private, r.id AS run_id FROM tasks t JOIN runs r ON r.seq = t.run_seq
        WHERE ${READY} AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1) ORDER BY t.id`,
     )
   }

@@ -73,6 +73,7 @@ const HUGE_EVERY = 40
 export const makeScenario = (seed: number): Scenario => {
   const rng = new Rng("scenario", seed)
   const huge = seed % HUGE_EVERY === 0
+  const leases = rng.chance(0.4)
   const workflows = Array.from({ length: rng.pick([1, 1, 2, 2, 3, 4]) }, (_, i) => makeWorkflow(rng, `w${i}`, huge && i === 0))
   const span = rng.pick([1, 1000, 10_000, LAST_ACTION_MS])
   const runs = Array.from({ length: huge ? 1 : rng.pick([1, 2, 3, 4, 6]) }, (_, i): RunSpec =>
@@ -91,8 +92,8 @@ export const makeScenario = (seed: number): Scenario => {
     runs,
     actions: actions.toSorted((a, b) => a.at - b.at),
     engines,
-    faults: makeFaults(rng, engines.length, huge),
-    leases: rng.chance(0.4),
+    faults: makeFaults(rng, engines.length, huge, leases),
+    leases,
   }
 }
 
@@ -110,7 +111,7 @@ const makeEngine = (rng: Rng, name: string, privateRun: number | null): EngineSp
   name,
   concurrency: rng.pick([1, 2, 4, 16, 64]),
   privateRun,
-  restarts: rng.chance(0.1) ? [rng.int(100, LAST_ACTION_MS)] : [],
+  restarts: rng.chance(0.2) ? [rng.int(100, rng.pick([1000, 10_000, LAST_ACTION_MS]))] : [],
 })
 
 const makeAction = (rng: Rng, runs: RunSpec[], span: number): UserAction => {
@@ -131,7 +132,7 @@ const makeAction = (rng: Rng, runs: RunSpec[], span: number): UserAction => {
   }
 }
 
-const makeFaults = (rng: Rng, engines: number, huge: boolean): FaultSpec => {
+const makeFaults = (rng: Rng, engines: number, huge: boolean, leases: boolean): FaultSpec => {
   const rate = rng.pick([0, 0, 0.01, 0.05])
   const crashes = huge || rng.chance(0.5) ? rng.int(1, 4) : 0
   return {
@@ -139,7 +140,7 @@ const makeFaults = (rng: Rng, engines: number, huge: boolean): FaultSpec => {
     throwBefore: rate,
     throwAfter: rate,
     slow: rng.pick([0, 0.1, 0.4]),
-    verySlow: rng.chance(0.15) ? 0.02 : 0,
+    verySlow: rng.chance(leases ? 0.4 : 0.1) ? rng.pick([0.02, 0.08]) : 0,
     doubled: rng.pick([0, 0, 0.1]),
     evaluator: rng.pick([0, 0, 0, 0.03]),
     crashes: Array.from({ length: crashes }, () => ({

@@ -41,6 +41,8 @@ export class World {
   readonly deadHolders = new Set<string>()
   /** All runs are over and the engines are asked to stop. */
   ending = false
+  /** Since when a ready row was seen to wait although there is room, by row and attempt. */
+  readonly waiting = new Map<string, number>()
   /** Engines that are about to be woken. */
   wakes = 0
   readonly #labels = new Map<string, string>()
