@@ -6,6 +6,7 @@ import type { EngineOptions } from "./ports.ts"
 import type { AttemptResult, Change } from "../core/change.ts"
 import { decide } from "../core/decide.ts"
 import { toText } from "../core/expressions.ts"
+import { jobBudget, jobWorkflow } from "../core/job-node.ts"
 import type { JsonObject } from "../core/json.ts"
 import type { Clock } from "../core/ports.ts"
 import { checkSchema } from "../core/schema.ts"
@@ -64,16 +65,18 @@ export class Attempts {
   async launch(claim: Claim): Promise<void> {
     const live = new Live(claim)
     this.#live.set(claim.attemptId, live)
-    const workflow = this.#options.store.compiledNow(claim.versionId)
+    const workflow = claim.job === null ? this.#options.store.compiledNow(claim.versionId) : jobWorkflow(claim.job)
     const node = workflow.nodes[claim.node]!
     const result = await this.#run(live, workflow, node).catch((error: unknown) => this.#broken(error))
     this.#options.observer?.ended?.(claim, node, result)
     const keeps = node.cache !== undefined && result.state === "success"
     const cache = keeps ? await this.#cacheKey(claim, workflow, node) : undefined
-    this.#live.delete(claim.attemptId)
-    const { row, attemptId, failures, losses } = claim
+    const { row, attemptId } = claim
+    const { failures, losses } = claim.job === null ? claim : jobBudget(claim.attempt)
     const task = { row, attemptId, failures, losses, cancelling: live.cancelling }
     const change = decide(task, node, result, this.#options.random.next())
+    if (claim.job !== null && change.kind === "end") await this.#inputs.tidyJob(claim.job.id)
+    this.#live.delete(claim.attemptId)
     this.#emit(cache !== undefined && change.kind === "end" ? { ...change, cache } : change)
   }
 
@@ -90,6 +93,14 @@ export class Attempts {
       live.cancelling = true
       live.stop(reason === "timeout" ? "timeout" : "cancel")
     }
+  }
+
+  /** Its job was cancelled or deleted. */
+  cancel(attemptId: string): void {
+    const live = this.#live.get(attemptId)
+    if (live === undefined || live.cancelling) return
+    live.cancelling = true
+    live.stop("cancel")
   }
 
   /** Somebody else owns it now. */

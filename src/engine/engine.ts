@@ -218,6 +218,7 @@ export class Engine {
     }
     for (const claim of advanced.gates) void this.#judge(claim)
     for (const { runSeq, reason } of advanced.cancelling) this.#attempts.cancelRun(runSeq, reason)
+    for (const attemptId of advanced.stopped) this.#attempts.cancel(attemptId)
     for (const { runId } of advanced.closed) void this.#tidy(runId)
     this.#events.settled(advanced.closed, advanced.events)
     this.#cancelDue?.()

@@ -5,6 +5,7 @@ import type { EngineOptions } from "./ports.ts"
 import type { Change } from "../core/change.ts"
 import { decide } from "../core/decide.ts"
 import { type HolderId, newHolderId } from "../core/ids.ts"
+import { jobBudget, jobWorkflow } from "../core/job-node.ts"
 
 const LEASE_MS = 10_000
 const RENEW_MS = 3_000
@@ -53,12 +54,14 @@ export class Holder {
     const { store, clock, random } = this.#options
     const lost = await store.reapHolders(PAGE)
     for (const attempt of lost) {
-      const workflow = await store.compiled(attempt.versionId)
+      const { job } = attempt
+      const workflow = job === null ? await store.compiled(attempt.versionId) : jobWorkflow(job)
+      const counted = job === null ? attempt : { ...attempt, ...jobBudget(attempt.attempt) }
       const startedAt = attempt.startedAt === null ? null : Date.parse(attempt.startedAt)
       const error = "lost: the process that ran it died"
       const result = { state: "lost", startedAt, finishedAt: clock.now(), error } as const
       const cancelling = attempt.cancelling !== null
-      this.#emit(decide({ ...attempt, cancelling }, workflow.nodes[attempt.node]!, result, random.next()))
+      this.#emit(decide({ ...counted, cancelling }, workflow.nodes[attempt.node]!, result, random.next()))
     }
     if (lost.length === PAGE) clock.after(NEXT_PAGE_MS, () => void this.#reapSafely())
   }

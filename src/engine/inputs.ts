@@ -1,7 +1,7 @@
 // What a task sees: the scope of its expressions, its input, its environment and its command, made from a claim. A claim
 // carries the outputs that it needs; only large ones are read here, from the object store.
 
-import { mkdir, rename, stat, writeFile } from "node:fs/promises"
+import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { isAbsolute, join, resolve } from "node:path"
 import type { EngineOptions } from "./ports.ts"
 import { tasksRead } from "./reads.ts"
@@ -13,7 +13,7 @@ import type { Json, JsonObject } from "../core/json.ts"
 import { dayIn } from "../core/schedule.ts"
 import type { CompiledWorkflow, Node, Template } from "../core/workflow.ts"
 import type { Assignment } from "../executors/executor.ts"
-import { attemptPrefix } from "../objects/objects.ts"
+import { attemptPrefix, jobAttemptPrefix } from "../objects/objects.ts"
 import type { Claim } from "../store/store.ts"
 
 const MERGE_LIMIT = 64 * 1024
@@ -49,7 +49,9 @@ export class Inputs {
   async assignment(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<Assignment> {
     const scope = await this.scope(claim, workflow, node)
     const render = (template: Template): Json | Promise<Json> => this.#options.evaluator.render(template, scope)
-    const { input, upstreamDir } = await this.#input(claim, workflow, node, render)
+    const { job } = claim
+    const { input, upstreamDir } =
+      job === null ? await this.#input(claim, workflow, node, render) : { input: job.payload, upstreamDir: null }
     const env: { [name: string]: string } = {}
     for (const [name, value] of Object.entries(node.env)) {
       env[name] = "secret" in value ? this.#secret(value.secret) : toText(await render(value.value))
@@ -60,8 +62,8 @@ export class Inputs {
     for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
     const index = node.fan === undefined ? null : instanceIndex(claim)
     return {
-      runId: claim.runId,
-      taskId: taskId(claim.runId, claim.row),
+      runId: ownerOf(claim),
+      taskId: job === null ? taskId(claim.runId, claim.row) : job.id,
       attemptId: claim.attemptId,
       attempt: claim.attempt,
       workflow: workflow.name,
@@ -77,10 +79,17 @@ export class Inputs {
       env,
       workingDir: await this.#workingDir(claim, node, render),
       upstreamDir,
-      prefix: attemptPrefix(claim.runId, node.name, claim.attemptId),
+      prefix: job === null ? attemptPrefix(claim.runId, node.name, claim.attemptId) : jobAttemptPrefix(job.id, claim.attemptId),
       maxOutputBytes: this.#options.maxOutputBytes,
       graceMs: this.#options.graceMs,
     }
+  }
+
+  /** The folder of a job goes with its end. */
+  async tidyJob(id: string): Promise<void> {
+    await rm(runFolder(this.#options.dataDir, id), { recursive: true, force: true }).catch((error: unknown) =>
+      this.#options.log.warn({ job: id, error: String(error) }, "could not remove the folder of a job"),
+    )
   }
 
   /** item, then upstream outputs by name, then the task's own input: later wins. */
@@ -127,7 +136,7 @@ export class Inputs {
   }
 
   async #workingDir(claim: Claim, node: Node, render: (template: Template) => Json | Promise<Json>): Promise<string> {
-    const own = claim.run.workingDir ?? runFolder(this.#options.dataDir, claim.runId)
+    const own = claim.run.workingDir ?? runFolder(this.#options.dataDir, ownerOf(claim))
     if (claim.run.workingDir === null) await mkdir(own, { recursive: true })
     if (node.workingDir === undefined) return own
     const wanted = toText(await render(node.workingDir))
@@ -184,6 +193,9 @@ export class Inputs {
   }
 }
 
+/** Whose folder and objects an attempt uses: its run, or the job that it is. */
+const ownerOf = (claim: Claim): string => claim.job?.id ?? claim.runId
+
 export const runFolder = (dataDir: string, runId: string): string => join(dataDir, "work", runId)
 export const upstreamFolder = (dataDir: string, runId: string): string => join(dataDir, "upstream", runId)
 
@@ -203,7 +215,7 @@ export const instanceIndex = (claim: Pick<Claim, "path">): number => Number(clai
 const runScope = (claim: Claim): Scope["run"] => {
   const logical = claim.run.logicalDate ?? claim.run.createdAt
   return {
-    id: claim.runId,
+    id: ownerOf(claim),
     workflow: claim.run.workflow,
     logical_date: logical,
     date: claim.run.timezone === null ? logical.slice(0, 10) : dayIn(claim.run.timezone, new Date(logical)),
