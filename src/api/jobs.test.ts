@@ -158,3 +158,50 @@ test("a job that brings its own command needs the scope of deploying", async () 
   expect((await api.call("POST", "/jobs", { key, body: { name: "x", queue: "q" } })).status).toBe(201)
   expect((await api.call("POST", "/jobs", { body })).body["task"]).toEqual({ command: "echo hi" })
 })
+
+test("a job with a task of its own runs: its result, its log, and what waited for it", async () => {
+  await using api = await prepared()
+  const first = await api.create({ task: { command: "say working;block;say done" }, payload: { n: 1 } })
+  const second = await api.create({ task: { command: "true" }, dependencies: [first.id] })
+  const status = async (id: string) => (await api.call("GET", `/jobs/${id}`)).body["status"]
+  await api.executor.blocked("job")
+  await expect.poll(() => status(first.id)).toBe("RUNNING")
+  expect(await status(second.id)).toBe("PENDING")
+  const log = api.call("GET", `/jobs/${first.id}/logs?follow=true`)
+  await expect.poll(async () => (await api.call("GET", "/stats")).body["streams"]).toBe(1)
+  api.executor.release("job")
+  expect((await log).text).toBe("working\ndone\n")
+  await expect.poll(() => status(second.id)).toBe("COMPLETED")
+  const { body } = await api.call("GET", `/jobs/${first.id}/result`)
+  expect(body).toMatchObject({ status: "COMPLETED", output: { task: "job" }, error: null, exit_code: 0 })
+  expect((await api.call("GET", `/jobs/${first.id}/logs`)).text).toBe("working\ndone\n")
+  const { items } = await api.search("status=COMPLETED")
+  expect(items).toHaveLength(2)
+})
+
+test("a job that fails for good blocks what depends on it", async () => {
+  await using api = await prepared()
+  const retry_policy = { max_attempts: 1 }
+  const first = await api.create({ task: { command: "block;fail" }, retry_policy })
+  const second = await api.create({ dependencies: [first.id] })
+  const third = await api.create({ dependencies: [second.id] })
+  await api.executor.blocked("job")
+  api.executor.release("job")
+  const statuses = () =>
+    Promise.all([first, second, third].map(async ({ id }) => (await api.call("GET", `/jobs/${id}`)).body["status"]))
+  await expect.poll(statuses).toEqual(["FAILED", "BLOCKED", "BLOCKED"])
+})
+
+test("a running job is cancelled when its process is dead, and a running one that is deleted is gone at once", async () => {
+  await using api = await prepared()
+  const cancelled = await api.create({ task: { command: "block" } })
+  await api.executor.blocked("job")
+  expect((await api.call("POST", `/jobs/${cancelled.id}/cancel`)).status).toBe(202)
+  await expect
+    .poll(async () => (await api.call("GET", `/jobs/${cancelled.id}`)).body)
+    .toMatchObject({ status: "FAILED", error: "cancelled" })
+  const deleted = await api.create({ task: { command: "block" } })
+  await api.executor.blocked("job")
+  expect((await api.call("DELETE", `/jobs/${deleted.id}`)).status).toBe(204)
+  expect((await api.call("GET", `/jobs/${deleted.id}`)).status).toBe(404)
+})

@@ -12,12 +12,14 @@ let database: Promise<TestDatabase> | null = null
 let schemas = 0
 
 export const openTestStore = async (folder: string): Promise<ServerStore> => {
-  const store =
-    process.env["ORK_API_STORE"] === "postgres"
-      ? await openPostgres({ url: await url(), random: systemRandom, schema: `api ${++schemas}` })
-      : await openSqlite({ path: join(folder, "ork.db"), clock: systemClock, random: systemRandom })
+  if (process.env["ORK_API_STORE"] === "postgres") {
+    const store = await openPostgres({ url: await url(), random: systemRandom, schema: `api ${++schemas}` })
+    await store.migrate()
+    return withFakeFacets(store, () => new Date().toISOString())
+  }
+  const store = await openSqlite({ path: join(folder, "ork.db"), clock: systemClock, random: systemRandom })
   await store.migrate()
-  return withFakeFacets(store, () => new Date().toISOString())
+  return store
 }
 
 /** One database for a test file; it goes with the server of the test run. */
