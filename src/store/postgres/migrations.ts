@@ -177,6 +177,118 @@ CREATE TABLE cache (
 );
 `
 
+/** What a server asks for: the log of events, schedules, queues, jobs, keys, the audit log; indexes of lists of runs. */
+const SERVER = `
+ALTER TABLE workflows ADD COLUMN tags text NOT NULL DEFAULT '[]';
+ALTER TABLE workflows ADD COLUMN updated_at timestamptz(3);
+UPDATE workflows SET updated_at = created_at;
+
+-- queue_behind: waits while an earlier run of its schedule is active.
+ALTER TABLE runs ADD COLUMN schedule_id bigint;
+ALTER TABLE runs ADD COLUMN queue_behind boolean NOT NULL DEFAULT false;
+CREATE INDEX runs_by_kind ON runs (trigger, status, created_at DESC, id DESC);
+CREATE INDEX runs_of_workflow_by_kind ON runs (workflow_id, trigger, status, created_at DESC, id DESC);
+CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NOT NULL AND status IN ('pending', 'running');
+
+-- One row per transaction that has events. batch: the number of the transaction, since those that are older than every open one
+-- are complete, which a sequence does not tell. The newest is never removed: it tells where the log has come to.
+CREATE TABLE events (
+  batch bigint PRIMARY KEY DEFAULT pg_current_xact_id()::text::bigint,
+  at timestamptz(3) NOT NULL,
+  size integer NOT NULL,
+  runs text NOT NULL,
+  events text NOT NULL
+);
+
+-- active: its workflow is not paused.
+CREATE TABLE schedules (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  workflow_id bigint NOT NULL,
+  version_id bigint NOT NULL,
+  position integer NOT NULL,
+  spec text NOT NULL,
+  active boolean NOT NULL,
+  next_at timestamptz(3),
+  last_tick_at timestamptz(3),
+  UNIQUE (workflow_id, position)
+);
+CREATE INDEX schedules_due ON schedules (next_at) WHERE active AND next_at IS NOT NULL;
+
+-- What was fired, for ever. schedule: place, cron and zone, so that it outlives the row above.
+CREATE TABLE ticks (
+  workflow_id bigint NOT NULL,
+  schedule text NOT NULL COLLATE "C",
+  tick_at timestamptz(3) NOT NULL,
+  run_id uuid,
+  PRIMARY KEY (workflow_id, schedule, tick_at)
+);
+
+-- tokens: how many may start by its rate as of refilled_at. Its concurrency is counted by the limit q:NAME.
+CREATE TABLE queues (
+  name text PRIMARY KEY COLLATE "C",
+  concurrency integer CHECK (concurrency > 0),
+  rate_limit integer CHECK (rate_limit > 0),
+  rate_period_ms bigint CHECK (rate_period_ms > 0),
+  paused boolean NOT NULL DEFAULT false,
+  tokens double precision NOT NULL DEFAULT 0,
+  refilled_at timestamptz(3),
+  CHECK ((rate_limit IS NULL) = (rate_period_ms IS NULL))
+) WITH (fillfactor = 50);
+
+-- A job is a row of tasks with run_seq 0 and its id as path. status follows from that row, and is here for the indexes of search.
+CREATE TABLE jobs (
+  task_id bigint PRIMARY KEY,
+  id uuid NOT NULL UNIQUE,
+  name text NOT NULL,
+  queue text NOT NULL COLLATE "C",
+  priority smallint NOT NULL,
+  status text NOT NULL COLLATE "C" CHECK (status IN ('PENDING', 'READY', 'RUNNING', 'COMPLETED', 'FAILED', 'BLOCKED')),
+  created_at timestamptz(3) NOT NULL,
+  updated_at timestamptz(3) NOT NULL,
+  concurrency_key text,
+  retry_policy text NOT NULL,
+  task text,
+  payload text NOT NULL
+) WITH (fillfactor = 70);
+CREATE INDEX jobs_created ON jobs (priority, created_at DESC, id);
+CREATE INDEX jobs_of_queue ON jobs (queue, priority, created_at DESC, id);
+CREATE INDEX jobs_by_status ON jobs (status, priority, created_at DESC, id);
+CREATE INDEX jobs_of_queue_by_status ON jobs (queue, status, priority, created_at DESC, id);
+
+CREATE TABLE job_edges (
+  dependency bigint NOT NULL,
+  dependent bigint NOT NULL,
+  position integer NOT NULL,
+  PRIMARY KEY (dependency, dependent)
+);
+CREATE INDEX job_edges_back ON job_edges (dependent, position, dependency);
+
+-- Live attempts of jobs that were cancelled or deleted: their holder stops them.
+CREATE TABLE stops (
+  task_id bigint PRIMARY KEY,
+  attempt_id uuid NOT NULL,
+  holder uuid NOT NULL
+);
+
+CREATE TABLE api_keys (
+  id text PRIMARY KEY,
+  name text NOT NULL,
+  scopes text NOT NULL,
+  hash text NOT NULL UNIQUE,
+  created_at timestamptz(3) NOT NULL,
+  last_used_at timestamptz(3)
+);
+
+CREATE TABLE audit (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz(3) NOT NULL,
+  key_id text,
+  action text NOT NULL,
+  target text NOT NULL,
+  details text
+);
+`
+
 /** Notices that are owed to others; see notice-store.ts. */
 const NOTICES = `
 CREATE TABLE notices (
@@ -190,7 +302,7 @@ CREATE TABLE notices (
 CREATE INDEX notices_due ON notices (due_at);
 `
 
-export const MIGRATIONS = [FIRST, NOTICES] as const
+export const MIGRATIONS = [FIRST, SERVER, NOTICES] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || $1, 0))")
 const PREPARE = (schema: string): string => `
