@@ -23,6 +23,13 @@ test("without anything said, the defaults of the specification hold", () => {
     maxFanout: 100_000,
     maxOutputBytes: 64 * 1024 * 1024,
     graceMs: 10_000,
+    host: "127.0.0.1",
+    port: 4000,
+    url: "",
+    apiKey: "",
+    retentionDays: 0,
+    retentionRuns: 0,
+    log: "info",
   })
 })
 
@@ -69,4 +76,15 @@ test.each([
 
 test("all problems are told at once", () => {
   expect(problems({ env: { ORK_CONCURRENCY: "x", ORK_GRACE: "soon" }, file: { nope: 1 } })).toHaveLength(3)
+})
+
+test("a key that is too short is refused without showing it", () => {
+  expect(problems({ env: { ORK_API_KEY: "hunter2" } })).toEqual([
+    "ORK_API_KEY: what is given is not a key of 16 characters or more",
+  ])
+})
+
+test("an address of a server is http or https, and loses its last slash", () => {
+  expect(config({ env: { ORK_URL: "https://ork.example/" } }).url).toBe("https://ork.example")
+  expect(problems({ env: { ORK_URL: "ork.example" } })).toHaveLength(1)
 })

@@ -57,7 +57,8 @@ export class Metrics {
     ended: (claim, node, { state, startedAt, finishedAt }) => {
       if (startedAt === null) return
       this.#task.observe({ executor: node.executor, state }, Math.max(0, finishedAt - startedAt) / 1000)
-      const first = claim.attempt === 1 && claim.path === "" && node.upstream.length === 0 && node.hook === null
+      const ofRun = claim.runId !== "" && node.hook === null
+      const first = ofRun && claim.attempt === 1 && claim.path === "" && node.upstream.length === 0
       if (first) this.#dispatch.observe(Math.max(0, startedAt - Date.parse(claim.run.createdAt)) / 1000)
     },
   }
