@@ -177,6 +177,10 @@ test("a job with a task of its own runs: its result, its log, and what waited fo
   expect((await api.call("GET", `/jobs/${first.id}/logs`)).text).toBe("working\ndone\n")
   const { items } = await api.search("status=COMPLETED")
   expect(items).toHaveLength(2)
+  await api.call("DELETE", `/jobs/${second.id}`)
+  expect(await api.objects.list(`jobs/${first.id}/`)).not.toEqual([])
+  expect((await api.call("DELETE", `/jobs/${first.id}`)).status).toBe(204)
+  expect(await api.objects.list(`jobs/${first.id}/`)).toEqual([])
 })
 
 test("a job that fails for good blocks what depends on it", async () => {

@@ -199,6 +199,9 @@ export const jobRoutes = [
       const refused = await api.store.deleteJob(params.job_id)
       if (refused !== null) throw refusal(refused, params.job_id)
       api.wake()
+      await api.objects
+        .deletePrefix(`jobs/${params.job_id}/`)
+        .catch((error: unknown) => api.log.warn({ job: params.job_id, error: String(error) }, "could not remove a job's log"))
       return { status: 204 }
     },
   }),
