@@ -152,7 +152,7 @@ export class Loop {
 
     const events: StoreEvent[] = []
     const told = { workflows, at: seen.now, events }
-    tellSteps(told, tasks, changed.applied)
+    tellSteps(told, tasks, changed)
     if (cancelled !== null && cancelled.rows.length > 0) {
       const runs = await loadRuns(
         tx,

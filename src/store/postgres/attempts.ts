@@ -1,6 +1,7 @@
 // Changes that do not end a row: started, retry, release, admit. Each kind is one statement for all of its changes in a batch,
-// conditional on the fence; it answers with the rows whose fence held.
+// conditional on the fence; it answers with the attempts whose fence held.
 
+import type { AttemptId } from "../../core/ids.ts"
 import { iso } from "../../core/ports.ts"
 import { plain, texts } from "./arrays.ts"
 import type { Last, Started, Step } from "./fold.ts"
@@ -13,7 +14,7 @@ const STARTED = statement(
      external_id = COALESCE(c.external_id, t.external_id)
    FROM unnest($1::bigint[], $2::uuid[], $3::timestamptz[], $4::text[]) AS c (id, attempt_id, at, external_id)
    WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
-   RETURNING t.id`,
+   RETURNING c.attempt_id`,
 )
 
 const RETRY = statement(
@@ -40,7 +41,7 @@ const RETRY = statement(
      dispatched_at = NULL, started_at = NULL, finished_at = NULL, outcome = p.state, error = p.error, exit_code = p.exit_code,
      usage = NULL
    FROM past p WHERE t.id = p.id
-   RETURNING t.id, t.available_at`,
+   RETURNING p.attempt_id, t.available_at`,
 )
 
 const RELEASE = statement(
@@ -49,7 +50,7 @@ const RELEASE = statement(
      attempt_id = NULL, holder = NULL, worker = NULL, dispatched_at = NULL
    FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
    WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'pending')
-   RETURNING t.id`,
+   RETURNING c.attempt_id`,
 )
 
 const ADMIT = statement(
@@ -57,7 +58,7 @@ const ADMIT = statement(
   `UPDATE tasks t SET lane = c.lane, limits = c.limits::bigint[], attempt_id = NULL, holder = NULL
    FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[]) AS c (id, attempt_id, lane, limits)
    WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status = 'pending'
-   RETURNING t.id`,
+   RETURNING c.attempt_id`,
 )
 
 const CACHE = statement(
@@ -72,7 +73,7 @@ const CACHE = statement(
      output_bytes = excluded.output_bytes, expires_at = excluded.expires_at`,
 )
 
-type Row = { id: number; available_at?: string | null }
+type Row = { attempt_id: AttemptId; available_at?: string | null }
 export type Retry = Extract<Last, { kind: "retry" }>
 export type Admit = Extract<Last, { kind: "admit" }>
 

@@ -3,6 +3,7 @@
 
 import type { LimitState } from "../../core/admit.ts"
 import type { Fence } from "../../core/change.ts"
+import type { AttemptId } from "../../core/ids.ts"
 import type { Limit } from "../../core/rows.ts"
 import { type Admit, admitRows, cacheOutputs, releaseRows, type Retry, retryRows, startRows } from "./attempts.ts"
 import { anyOf } from "./arrays.ts"
@@ -23,6 +24,8 @@ export interface Task {
 export interface Changed {
   /** Steps whose fence held, with the instant when a retry is due. */
   applied: Map<Step, { availableAt: string | null }>
+  /** Steps with which the last instances of a container were made. */
+  expanded: Set<Step>
   refused: Fence[]
   freed: Freed
   /** Runs in which nothing is open any more. */
@@ -146,26 +149,27 @@ export class Changes {
             ),
           )
 
-    const held = new Set<number>()
-    const due = new Map<number, string | null>()
-    for (const row of [...(await started), ...(await released), ...(await admitted)]) held.add(row.id)
-    for (const row of await retried) due.set(row.id, row.available_at ?? null)
+    const held = new Set<AttemptId>()
+    const due = new Map<AttemptId, string | null>()
+    for (const row of [...(await started), ...(await released), ...(await admitted)]) held.add(row.attempt_id)
+    for (const row of await retried) due.set(row.attempt_id, row.available_at ?? null)
     const settled = await ended
-    const chunks = new Map<Step, boolean>()
-    for (const { step, chunks: made } of expanded) chunks.set(step, (await Promise.all(made)).every(Boolean))
+    const chunks = new Map<Step, boolean[]>()
+    for (const { step, chunks: made } of expanded) chunks.set(step, await Promise.all(made))
     const outcome = this.#read(held, due, settled, chunks)
-    await this.#follow(tx, now, workflows, outcome.applied)
+    await this.#follow(tx, now, workflows, outcome)
     return outcome
   }
 
   #read(
-    held: ReadonlySet<number>,
-    due: ReadonlyMap<number, string | null>,
+    held: ReadonlySet<AttemptId>,
+    due: ReadonlyMap<AttemptId, string | null>,
     settled: Settled,
-    expanded: ReadonlyMap<Step, boolean>,
+    chunks: ReadonlyMap<Step, boolean[]>,
   ): Changed {
     const changed: Changed = {
       applied: new Map(),
+      expanded: new Set(),
       refused: [],
       freed: new Freed(),
       done: settled.done,
@@ -173,25 +177,31 @@ export class Changes {
       ready: settled.ready,
     }
     for (const { held: row, step } of this.#tasks) {
-      const { fence, last } = step
-      const chunk = expanded.get(step) ?? true
-      const written =
-        held.has(fence.row) || due.has(fence.row) || settled.ended.has(fence.row) || (last === null && expanded.has(step))
-      if (!chunk || !written) {
+      const { fence, last, expands } = step
+      const made = expands.filter((_, i) => chunks.get(step)![i])
+      changed.ready += made.reduce((n, change) => n + change.items.length, 0)
+      if (made.some(({ offset, items, total }) => offset + items.length === total)) changed.expanded.add(step)
+      const { attemptId } = fence
+      const written = last === null && step.start === null ? true : isWritten(attemptId, held, due, settled)
+      if (!written || made.length < expands.length) {
         changed.refused.push(fence)
         continue
       }
-      changed.applied.set(step, { availableAt: due.get(fence.row) ?? null })
-      if (last !== null && !row.gate) changed.freed.slots(row.limits)
-      if (last !== null && !isEnd(last.kind) && due.get(fence.row) == null) changed.ready += 1
-      changed.ready += step.expands.reduce((n, change) => n + change.items.length, 0)
+      const availableAt = due.get(attemptId) ?? null
+      changed.applied.set(step, { availableAt })
+      if (last === null) continue
+      if (!row.gate) changed.freed.slots(row.limits)
+      if (!isEnd(last.kind) && availableAt === null) changed.ready += 1
     }
     return changed
   }
 
   /** Writes that only rows whose fence held may cause. */
-  async #follow(tx: Runner, now: string | null, workflows: Workflows, applied: ReadonlyMap<Step, unknown>): Promise<void> {
-    const containers = this.#tasks.filter(({ held, step }) => held.kind !== "task" && applied.has(step))
+  async #follow(tx: Runner, now: string | null, workflows: Workflows, { applied, expanded }: Changed): Promise<void> {
+    const containers = this.#tasks.filter(
+      ({ held, step }) =>
+        expanded.has(step) || (held.kind !== "task" && applied.has(step) && step.last !== null && isEnd(step.last.kind)),
+    )
     const cached = this.#ends.flatMap(({ task: { held, step }, end }) => {
       const { last } = step
       if (last?.kind !== "end" || last.cache === undefined || last.status !== "success" || !applied.has(step)) return []
@@ -208,6 +218,13 @@ export class Changes {
     if (cached.length > 0) await cacheOutputs(tx, now, cached)
   }
 }
+
+const isWritten = (
+  attemptId: AttemptId,
+  held: ReadonlySet<AttemptId>,
+  due: ReadonlyMap<AttemptId, string | null>,
+  { ended }: Settled,
+): boolean => held.has(attemptId) || due.has(attemptId) || ended.has(attemptId)
 
 const ENDS = {
   end: true,

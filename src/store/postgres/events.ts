@@ -4,9 +4,8 @@ import { iso } from "../../core/ports.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import type { Claim, StoreEvent } from "../store.ts"
 import type { CancelledRow } from "./cancel.ts"
-import type { Task } from "./changes.ts"
+import type { Changed, Task } from "./changes.ts"
 import type { Closed } from "./close.ts"
-import type { Step } from "./fold.ts"
 import type { RunFacts } from "./memory.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -51,17 +50,16 @@ const isoMemo = (): ((ms: number) => string) => {
 export const tellSteps = (
   told: Told,
   tasks: readonly Task[],
-  applied: ReadonlyMap<Step, { availableAt: string | null }>,
+  { applied, expanded }: Pick<Changed, "applied" | "expanded">,
 ): void => {
   const instant = isoMemo()
   for (const { held, step } of tasks) {
-    const outcome = applied.get(step)
-    if (outcome === undefined) continue
     const { attempt } = held
     const tell = (news: Omit<News, "attempt">): void => tellTask(told, held, { attempt, ...news })
+    if (expanded.has(step)) tell({ status: "running", at: told.at, total: step.expands[0]!.total })
+    const outcome = applied.get(step)
+    if (outcome === undefined) continue
     if (step.start !== null && !held.started) tell({ status: "running", at: instant(step.start.at) })
-    for (const { offset, items, total } of step.expands)
-      if (offset + items.length === total) tell({ status: "running", at: told.at, total })
     const { last } = step
     switch (last?.kind) {
       case "end":

@@ -195,6 +195,19 @@ describe("several stores on one database", () => {
     expect(late).toMatchObject({ refused: [{ row: claim!.row }], claims: [], events: [] })
     expect(await one.store.renewHolder(one.holder, 60_000)).toBe(false)
   })
+
+  it("tell the old attempt of a row from the new one, in one batch too", async () => {
+    const world = setup()
+    const [one, two] = [await world.join(), await world.join()]
+    await start(one, workflow({ a: {} }), 1)
+    const [old] = (await one.turn([], 1)).claims
+    const result = { state: "lost", startedAt: null, finishedAt: Date.now() } as const
+    await two.turn([{ kind: "retry", row: old!.row, attemptId: old!.attemptId, delayMs: 0, lost: true, result }])
+    const [fresh] = (await one.turn([], 1)).claims
+    const { refused, events } = await one.turn([ended(old!), ended(fresh!)])
+    expect(refused).toEqual([{ row: old!.row, attemptId: old!.attemptId }])
+    expect(events.map(({ type, status }) => `${type} ${status}`)).toEqual(["task running", "task success", "run success"])
+  })
 })
 
 /** Resolves when this many connections listen. */

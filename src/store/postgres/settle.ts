@@ -3,6 +3,7 @@
 // It locks the runs first, in order: transactions on overlapping runs cannot wait for each other.
 
 import { edgesOf } from "../../core/effects.ts"
+import type { AttemptId } from "../../core/ids.ts"
 import { type AttemptState, type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { type OutputColumns, outputColumns } from "../codec.ts"
@@ -50,7 +51,7 @@ const END = statement(
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.held
        WHEN 'gate' THEN t.status = 'pending' WHEN 'container' THEN t.status = 'pending' AND t.kind <> 'task'
        ELSE t.status IN ('dispatched', 'running') END AND (SELECT count(*) FROM locked) >= 0
-     RETURNING t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, c.upstream_end, c.targets, c.lanes
+     RETURNING c.attempt_id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, c.upstream_end, c.targets, c.lanes
    ), ${COUNT_CONTAINERS},
    released AS (
      UPDATE tasks t SET upstream_left = t.upstream_left - e.ended, up_failed = t.up_failed + e.failed,
@@ -64,13 +65,13 @@ const END = statement(
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
      RETURNING t.upstream_left = 0 AS ready, t.upstream_left = 0 AND t.lane = ANY ($21::text[]) AS gate
    ), ${COUNT_RUNS}
-   SELECT (SELECT array_agg(id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
+   SELECT (SELECT array_agg(attempt_id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
      (SELECT count(*) FROM containers WHERE ready)::int AS gathers, (SELECT count(*) FROM released WHERE ready)::int AS ready,
      EXISTS (SELECT 1 FROM released WHERE gate) AS gates`,
 )
 
 export interface Settled {
-  ended: Set<number>
+  ended: Set<AttemptId>
   /** Runs in which nothing is open any more. */
   done: number[]
   /** Rows that became ready. */
@@ -80,7 +81,7 @@ export interface Settled {
 }
 
 interface Answer {
-  ended: number[] | null
+  ended: AttemptId[] | null
   done: number[] | null
   gathers: number
   ready: number
