@@ -24,7 +24,7 @@ const openSqliteStore = async (path: string, create: boolean): Promise<ServerSto
   const { openSqlite } = await import("./store/sqlite/sqlite.ts")
   try {
     mkdirSync(dirname(path), { recursive: true })
-    return (await openSqlite({ path, clock: systemClock, random: systemRandom, isDead: ({ process }) => processIsDead(process) })) as unknown as ServerStore
+    return await openSqlite({ path, clock: systemClock, random: systemRandom, isDead: ({ process }) => processIsDead(process) })
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error
     const reason = error instanceof Error ? error.message : String(error)
