@@ -1,0 +1,113 @@
+import { describe, expect, it } from "vitest"
+import type { RunId } from "../../src/core/ids.ts"
+import { explain } from "../../src/engine/explain.ts"
+import { fail, setup as setupEngine, type Script } from "./world.ts"
+
+const hang: Script = (_, { untilStopped }) => untilStopped()
+
+const setup = async (scripts: { [task: string]: Script } = {}) => {
+  const world = await setupEngine(scripts)
+  const { store } = world
+  return {
+    ...world,
+    /** Sentences by task; those about the run alone under "run". */
+    why: async (runId: RunId, { task, serves = true }: { task?: string; serves?: boolean } = {}) => {
+      const told = await explain({ store, process: "", serves: () => serves }, runId, task)
+      return Object.fromEntries(told.map((each) => [each.task === null ? "run" : each.task + each.path, each.sentence]))
+    },
+  }
+}
+
+describe("explain", () => {
+  it("says which upstream a task waits for, and what runs where", async () => {
+    const world = await setup({ a: hang })
+    const runId = await world.trigger("name: w\ntasks: { a: { command: x }, b: { depends_on: [a], command: x } }")
+    await world.pass(100)
+    expect(await world.why(runId)).toEqual({
+      a: expect.stringMatching(/^a runs on test since 2026-01-01T00:00:00\.\d+Z \(attempt 1\)\.$/),
+      b: "b waits for a (running).",
+    })
+  })
+
+  it("says which limit is full, and who holds it", async () => {
+    const world = await setup({ t: hang })
+    const runId = await world.trigger("name: w\ntasks: { t: { command: x, parallel: 3, concurrency: 2 } }")
+    await world.pass(100)
+    const why = await world.why(runId)
+    expect(why["t2"]).toBe("t[2] waits for a slot: 2 of 2 instances of it at once (its concurrency), held by t[0], t[1].")
+  })
+
+  it("says when a retry comes, and after which error", async () => {
+    const world = await setup({ a: () => fail("it broke") })
+    const runId = await world.trigger("name: w\ntasks: { a: { command: x, retry: { max_attempts: 2, base_delay: 1h } } }")
+    await world.pass(1000)
+    expect(await world.why(runId)).toEqual({
+      a: expect.stringMatching(/^a waits for its retry at 2026-01-01T0\S+, after attempt 1 failed: it broke\.$/),
+    })
+  })
+
+  it("tells of what has ended too: failed and skipped tasks", async () => {
+    const world = await setup({ a: () => fail("it broke") })
+    const runId = await world.trigger(
+      "name: w\ntasks: { a: { command: x }, b: { depends_on: [a], command: x }, c: { command: x } }",
+    )
+    await world.ended(runId)
+    expect(await world.why(runId)).toEqual({
+      a: "a failed in attempt 1 of at most 1: it broke.",
+      b: expect.stringMatching(/^b was skipped: .*a failed/),
+    })
+    expect(await world.why(runId, { task: "c" })).toEqual({ c: "c succeeded in attempt 1." })
+  })
+
+  it("says that a fan-out waits before it has any instances", async () => {
+    const world = await setup({ a: hang })
+    const runId = await world.trigger(
+      "name: w\ntasks: { a: { command: x }, b: { depends_on: [a], foreach: a.list, command: x } }",
+    )
+    await world.pass(100)
+    expect((await world.why(runId))["b"]).toBe("b waits for a (running).")
+  })
+
+  it("says that nobody takes work from a queue, and that one is paused", async () => {
+    const world = await setup()
+    const runId = await world.trigger("name: w\ntasks: { a: { command: x, queue: gpu } }")
+    await world.pass(100)
+    expect(await world.why(runId, { serves: false })).toEqual({
+      a: "a waits: nobody who is alive takes work from the queue gpu.",
+    })
+    await world.store.putQueue("gpu", { paused: true })
+    expect(await world.why(runId)).toEqual({ a: "a waits because the queue gpu is paused." })
+  })
+
+  it("says which runs are in the way of one that is pending", async () => {
+    const world = await setup({ a: hang })
+    const text = "name: w\nmax_active_runs: 1\ntasks: { a: { command: x } }"
+    await world.trigger(text)
+    const runId = await world.trigger(text)
+    await world.pass(100)
+    expect(await world.why(runId)).toEqual({ run: "The run waits: 1 of at most 1 runs of w are active (max_active_runs)." })
+  })
+
+  it("says that a run is paused", async () => {
+    const world = await setup({ a: hang })
+    const runId = await world.trigger("name: w\ntasks: { a: { command: x }, b: { depends_on: [a], command: x } }")
+    await world.pass(100)
+    await world.engine.pause(runId, true)
+    expect((await world.why(runId))["run"]).toBe("The run is paused: nothing new starts until it is resumed.")
+  })
+
+  it("tells the first two hundred of many, and how many more there are", async () => {
+    const world = await setup({ t: hang })
+    const runId = await world.trigger("name: w\ntasks: { t: { command: x, parallel: 500 } }")
+    await world.pass(100)
+    const told = await explain({ store: world.store, process: "", serves: () => true }, runId)
+    expect([told.length, told.at(-1)!.sentence]).toEqual([201, "And 300 more tasks that have not succeeded."])
+  })
+
+  it("refuses a run and a task that are not there", async () => {
+    const world = await setup()
+    const runId = await world.trigger("name: w\ntasks: { a: { command: x } }")
+    await expect(world.why(runId, { task: "b" })).rejects.toThrow("has no task b")
+    await expect(world.why("00000000-0000-7000-8000-000000000000" as RunId)).rejects.toThrow("there is no run")
+  })
+})
