@@ -218,8 +218,8 @@ export class Engine {
     }
     for (const claim of advanced.gates) void this.#judge(claim)
     for (const { runSeq, reason } of advanced.cancelling) this.#attempts.cancelRun(runSeq, reason)
-    for (const attemptId of advanced.stopped) this.#attempts.cancel(attemptId)
     for (const { runId } of advanced.closed) void this.#tidy(runId)
+    for (const attemptId of advanced.stopped) this.#attempts.cancel(attemptId)
     this.#events.settled(advanced.closed, advanced.events)
     this.#cancelDue?.()
     this.#cancelDue = advanced.nextDueMs === null ? null : this.#options.clock.after(advanced.nextDueMs, () => this.#wake())

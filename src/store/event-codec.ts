@@ -4,7 +4,7 @@
 import type { RunId } from "../core/ids.ts"
 import { JOB_STATUSES } from "../core/jobs.ts"
 import { iso } from "../core/ports.ts"
-import { RUN_STATUSES, type RunStatus, TASK_STATUSES, type TaskStatus } from "../core/status.ts"
+import { RUN_STATUSES, type RunStatus, TASK_STATUSES } from "../core/status.ts"
 import type { StoreEvent } from "./store.ts"
 
 export interface EncodedEvents {
@@ -15,7 +15,7 @@ export interface EncodedEvents {
 
 const KIND = { run: 0, task: 1, job: 2 } as const satisfies Record<StoreEvent["type"], number>
 
-/** Status by its place in the table of its kind; 0 stands for no error and no instant. */
+/** Status by its place in the table of its kind; 0 stands for no error, -1 for no total. */
 type Encoded =
   | [kind: 0, run: number, status: number, at: number, error?: string | 0]
   | [
@@ -27,10 +27,10 @@ type Encoded =
       path: string,
       attempt: number,
       error?: string | 0,
-      availableAt?: number,
+      availableAt?: number | null,
       total?: number,
     ]
-  | [kind: 2, job: string, status: number, at: number, error?: string | 0, availableAt?: number]
+  | [kind: 2, job: string, status: number, at: number, error?: string | 0, availableAt?: number | null]
 
 interface Batch {
   base: number
@@ -65,7 +65,7 @@ export const encodeEvents = (events: readonly StoreEvent[]): EncodedEvents => {
   const since = (at: string): number => parse(at) - base
   const encoded = events.map((event): Encoded => {
     const at = since(event.at)
-    const later = event.availableAt === undefined ? 0 : Date.parse(event.availableAt) - base
+    const later = event.availableAt === undefined ? null : Date.parse(event.availableAt) - base
     const error = event.error ?? 0
     switch (event.type) {
       case "run": {
@@ -76,8 +76,8 @@ export const encodeEvents = (events: readonly StoreEvent[]): EncodedEvents => {
       case "task": {
         const run = place(runs, runPlaces, event.runId)
         const task = place(tasks, taskPlaces, event.task!)
-        const status = TASK_STATUSES.indexOf(event.status as TaskStatus)
-        const plain = error === 0 && later === 0 && event.total === undefined
+        const status = TASK_STATUSES.indexOf(event.status)
+        const plain = error === 0 && later === null && event.total === undefined
         return plain
           ? [KIND.task, run, status, at, task, event.path!, event.attempt!]
           : [KIND.task, run, status, at, task, event.path!, event.attempt!, error, later, event.total ?? -1]
@@ -102,7 +102,7 @@ export const decodeEvents = (runs: readonly RunId[], text: string): StoreEvent[]
         return error === undefined || error === 0 ? told : { ...told, error }
       }
       case KIND.task: {
-        const [, run, status, , task, path, attempt, error = 0, later = 0, total = -1] = event
+        const [, run, status, , task, path, attempt, error = 0, later = null, total = -1] = event
         return {
           type: "task",
           runId: runs[run]!,
@@ -112,12 +112,12 @@ export const decodeEvents = (runs: readonly RunId[], text: string): StoreEvent[]
           status: TASK_STATUSES[status]!,
           at,
           ...(error !== 0 && { error }),
-          ...(later !== 0 && { availableAt: iso(base + later) }),
+          ...(later !== null && { availableAt: iso(base + later) }),
           ...(total !== -1 && { total }),
         }
       }
       case KIND.job: {
-        const [, jobId, status, , error = 0, later = 0] = event
+        const [, jobId, status, , error = 0, later = null] = event
         return {
           type: "job",
           runId: NO_RUN,
@@ -125,7 +125,7 @@ export const decodeEvents = (runs: readonly RunId[], text: string): StoreEvent[]
           status: JOB_STATUSES[status]!,
           at,
           ...(error !== 0 && { error }),
-          ...(later !== 0 && { availableAt: iso(base + later) }),
+          ...(later !== null && { availableAt: iso(base + later) }),
         }
       }
       default:

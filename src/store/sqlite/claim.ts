@@ -44,7 +44,8 @@ export const claimGates = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn): Cl
 const take = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn, work: boolean): ClaimResult => {
   if (taker === null || wanted.limit <= 0 || wanted.lanes.length === 0) return { claims: [], more: false }
   const taken: Taken[] = []
-  let { groups, cut } = laneGroups(tx, wanted.lanes, turn)
+  const looked = laneGroups(tx, wanted.lanes, turn)
+  let { groups } = looked
   let seen = 0
   while (groups.length > 0 && taken.length < wanted.limit && seen < MAX_CANDIDATES) {
     const again: (readonly string[])[] = []
@@ -60,7 +61,7 @@ const take = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn, work: boolean): 
     }
     groups = again
   }
-  const more = taken.length < wanted.limit && (cut || groups.length > 0)
+  const more = taken.length < wanted.limit && (looked.cut || groups.length > 0)
   return { claims: toClaims(tx, taken), more }
 }
 

@@ -1,7 +1,7 @@
 // Search over jobs: newest first, then by id. For each priority that fits, a page by the index of the other filters; of those
 // pages the newest are taken. So a page costs the same whatever the number of jobs, and whatever fits.
 
-import { JOB_LIMITS, type JobStatus } from "../../core/jobs.ts"
+import { JOB_LIMITS } from "../../core/jobs.ts"
 import type { JobFilter, JobRow, JobStore } from "../job-store.ts"
 import type { Value } from "./database.ts"
 import { readJob } from "./job-reads.ts"
@@ -11,7 +11,7 @@ type Query = Parameters<JobStore["searchJobs"]>[0]
 type Place = [row: number, createdAt: string, id: string]
 
 /** By which index, and what comes before the priority in it. */
-const indexOf = ({ queue, status }: JobFilter): { index: string; where: string; values: (string | JobStatus)[] } => {
+const indexOf = ({ queue, status }: JobFilter): { index: string; where: string; values: string[] } => {
   if (queue === undefined && status === undefined) return { index: "jobs_created", where: "", values: [] }
   if (status === undefined) return { index: "jobs_of_queue", where: "queue = ? AND", values: [queue!] }
   if (queue === undefined) return { index: "jobs_by_status", where: "status = ? AND", values: [status] }
