@@ -11,6 +11,7 @@ import { cancelPending } from "./cancel.ts"
 import { Changes, type Task } from "./changes.ts"
 import { type Answer, Claims, type Taken } from "./claim.ts"
 import { type Closed, closeRuns } from "./close.ts"
+import { logEvents } from "./event-log.ts"
 import { tellCancelled, tellClaims, tellClosed, tellSteps } from "./events.ts"
 import { fold, type Step } from "./fold.ts"
 import type { Instants } from "./instants.ts"
@@ -163,14 +164,16 @@ export class Loop {
     }
     tellClosed(told, closed)
     await workflows.load([...taking.gates, ...taking.claims].map((row) => row.version_id))
+    tellClaims(told, taking.claims)
+    const logged = logEvents(tx, now, events)
     const ends = worthKnowing(changes.ends(changed.applied))
     const notified = ready > taking.gates.length + taking.claims.length ? this.#notify(tx) : null
     const gates = later(toClaims(tx, memory, workflows, taking.gates, ends))
     const claims = later(toClaims(tx, memory, workflows, taking.claims, ends))
     void tx.commit()
+    await logged
     await notified
     const taken = { gates: await gates, claims: await claims }
-    tellClaims(told, taken.claims)
     const isDue = seen.due !== null && seen.due <= 0
     const open = seen.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
     return {

@@ -3,7 +3,7 @@
 // Rows that others have locked are passed over; rows under limits or of a paused run go through core `admit`.
 
 import { admit } from "../../core/admit.ts"
-import type { AttemptId, HolderId } from "../../core/ids.ts"
+import type { AttemptId, HolderId, RunId } from "../../core/ids.ts"
 import type { RunStatus } from "../../core/status.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../bounds.ts"
 import type { CancelReason, RowKind } from "../store.ts"
@@ -28,14 +28,14 @@ const CHOICE = "t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.
 
 /** Those of the rows `k` that wait for nothing; `place` numbers them in their batch. */
 const PLACED = (place: string, { takeable, limits }: Rules): string => `
-  SELECT k.id, ${limits} AS limits, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
+  SELECT k.id, ${limits} AS limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
     r.paused AND r.status = 'running' AND r.cancelling IS NULL AS paused,
     (left($4, 32) || lpad(to_hex(${place}), 4, '0'))::uuid AS new_id
   FROM ready k JOIN runs r ON r.seq = k.run_seq WHERE ${takeable}`
 
 /** What leaves of a row `t`, chosen as `k`. */
 const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
-  t.up_unmet, t.up_waived, t.expanded, t.children_failed, k.limits, t.workflow_id, k.version_id, k.round, k.cancelling, k.run_status,
+  t.up_unmet, t.up_waived, t.expanded, t.children_failed, k.limits, t.workflow_id, k.run_id, k.version_id, k.round, k.cancelling, k.run_status,
   k.run_error, k.paused, k.new_id, CASE WHEN t.parent_id IS NULL THEN t.children_total
     ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id) END AS count`
 
@@ -167,6 +167,7 @@ export interface Taken {
   children_failed: number
   limits: number[] | null
   workflow_id: number
+  run_id: RunId
   version_id: number
   round: number
   cancelling: CancelReason | null

@@ -1,10 +1,12 @@
 // New runs. Calls of one turn of the event loop share a transaction. A run starts at once, unless its workflow has
 // `max_active_runs`: then it is inserted pending, and the oldest pending ones are started while there is room.
 
+import type { RunId } from "../../core/ids.ts"
 import { runPriority } from "../../core/rows.ts"
-import type { NewRun, RunRow } from "../store.ts"
+import type { NewRun, RunRow, StoreEvent } from "../store.ts"
 import { plain, texts } from "./arrays.ts"
 import { activate, plan } from "./close.ts"
+import { logEvents } from "./event-log.ts"
 import type { Instants } from "./instants.ts"
 import { addNotices } from "./notices.ts"
 import { insertRows } from "./rows.ts"
@@ -64,15 +66,29 @@ export const createRuns = async (
   const owed = begun.map(({ run, notices, deadlineMs }) => ({ runId: run.id, notices, afterMs: deadlineMs }))
   rows.push(later(addNotices(tx, now, owed)))
   await Promise.all(rows)
-  await activate(tx, now, workflows, waiting)
+  const activated = await activate(tx, now, workflows, waiting)
 
   const known = runs.filter((run) => !seqs.has(run.id))
   const first = new Map(known.length === 0 ? [] : await findByKey(tx, known))
   const found = await readRuns(tx, [...seqs.values(), ...first.values()])
-  return runs.map((run) => {
+  const made = runs.map((run) => {
     const seq = seqs.get(run.id)
     return { run: found.get(seq ?? first.get(run.id)!)!, created: seq !== undefined }
   })
+  await logEvents(tx, now, tellCreated(made, activated.runs))
+  return made
+}
+
+/** What was made, and runs from before that were started with it. */
+const tellCreated = (made: readonly { run: RunRow; created: boolean }[], started: readonly { id: RunId }[]): StoreEvent[] => {
+  const fresh = made.filter(({ created }) => created).map(({ run }) => run)
+  const known = new Set(fresh.map(({ id }) => id))
+  const at = fresh[0]?.createdAt
+  const others = at === undefined ? [] : started.filter(({ id }) => !known.has(id))
+  return [
+    ...others.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at: at! })),
+    ...fresh.map(({ id, status, createdAt }): StoreEvent => ({ type: "run", runId: id, status, at: createdAt })),
+  ]
 }
 
 type Planned = { run: NewRun; priority: number; waits: boolean } & ReturnType<typeof plan>

@@ -2,9 +2,10 @@
 
 import { iso } from "../../core/ports.ts"
 import type { TaskStatus } from "../../core/status.ts"
-import type { Claim, StoreEvent } from "../store.ts"
+import type { StoreEvent } from "../store.ts"
 import type { CancelledRow } from "./cancel.ts"
 import type { Changed, Task } from "./changes.ts"
+import type { Taken } from "./claim.ts"
 import type { Closed } from "./close.ts"
 import type { RunFacts } from "./memory.ts"
 import type { Workflows } from "./workflows.ts"
@@ -112,6 +113,7 @@ export const tellClosed = ({ at, events }: Told, closed: Closed): void => {
   for (const { id } of closed.started) events.push({ type: "run", runId: id, status: "running", at })
 }
 
-export const tellClaims = (told: Told, claims: readonly Claim[]): void => {
-  for (const claim of claims) tellTask(told, claim, { status: "dispatched", at: told.at, attempt: claim.attempt })
+export const tellClaims = (told: Told, claims: readonly Taken[]): void => {
+  for (const { run_id: runId, version_id: versionId, node, path, attempt } of claims)
+    tellTask(told, { runId, versionId, node, path }, { status: "dispatched", at: told.at, attempt })
 }

@@ -2,14 +2,19 @@
 // rest. Several stores on one database share its work.
 
 import type { Clock, Random } from "../../core/ports.ts"
+import type { EventLog } from "../event-log.ts"
+import type { KeyStore } from "../key-store.ts"
 import type { NoticeStore } from "../notice-store.ts"
 import type { NewRun, RunRow, Store } from "../store.ts"
+import type { Access } from "./access.ts"
 import { Loop } from "./advance.ts"
 import { requestCancel, setPaused } from "./control.ts"
 import { createRuns } from "./create.ts"
+import { eventLog } from "./event-log.ts"
 import { Group } from "./group.ts"
 import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
 import { Instants } from "./instants.ts"
+import { keyStore } from "./keys.ts"
 import { Memory } from "./memory.ts"
 import { migrate } from "./migrations.ts"
 import { noticeStore } from "./notices.ts"
@@ -36,7 +41,9 @@ const SHARED = 6
 /** Longest name that NOTIFY takes. */
 const MAX_CHANNEL = 63
 
-export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<Store & NoticeStore> => {
+export type PostgresStore = Store & EventLog & KeyStore & NoticeStore
+
+export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<PostgresStore> => {
   const target = { url, schema }
   const instants = new Instants(clock, random)
   const memory = new Memory()
@@ -66,7 +73,10 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     tell((tx) => createRuns(tx, instants, workflows, runs)),
   )
 
+  const access: Access = { read, write, tell, instants, workflows }
   return {
+    ...eventLog(access),
+    ...keyStore(access),
     ...noticeStore(read, write, instants),
     kind: "postgres",
     leases: true,

@@ -5,6 +5,7 @@ import type { RunId } from "../../core/ids.ts"
 import type { RetryReset } from "../../core/retry-plan.ts"
 import { plain, texts } from "./arrays.ts"
 import { startRuns } from "./close.ts"
+import { logEvents } from "./event-log.ts"
 import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -19,7 +20,7 @@ const REOPEN = statement(
   "retry_reopen",
   `UPDATE runs SET status = CASE WHEN $4 THEN 'running' ELSE 'pending' END, cancelling = NULL, paused = false, finished_at = NULL,
      error = NULL, open = 0, round = round + 1, timeout_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond'
-   WHERE seq = $2`,
+   WHERE seq = $2 RETURNING COALESCE($1::timestamptz, now())::timestamptz(3) AS now`,
 )
 
 const DROP_HOOKS = statement(
@@ -116,9 +117,10 @@ export const retryRun = async (
   const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))
   if (hooks.length > 0) await tx.run(DROP_HOOKS, [run.seq, plain(hooks)])
   const [{ begun } = { begun: false }] = await tx.run<{ begun: boolean }>(BEGUN, [run.seq])
-  await tx.run(REOPEN, [now, run.seq, compiled.timeoutMs ?? null, begun])
+  const [reopened] = await tx.run<{ now: string }>(REOPEN, [now, run.seq, compiled.timeoutMs ?? null, begun])
   if (begun) await resetRows(tx, now, run.seq, reset)
   else await startRuns(tx, now, workflows, [run])
+  await logEvents(tx, now, [{ type: "run", runId: run.id, status: "running", at: reopened!.now }])
   return true
 }
 
