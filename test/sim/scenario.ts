@@ -86,13 +86,16 @@ export const makeScenario = (seed: number): Scenario => {
     engines.push(makeEngine(rng, "own", own))
   }
   const actions = Array.from({ length: rng.chance(0.6) ? rng.int(0, 5) : 0 }, () => makeAction(rng, runs, span))
+  const faults = makeFaults(rng, engines.length, huge, leases)
+  // Leases run out while something is running only where that takes a while.
+  if (leases && faults.verySlow > 0) for (const { mood } of workflows) mood.slow = 0.4
   return {
     seed,
     workflows,
     runs,
     actions: actions.toSorted((a, b) => a.at - b.at),
     engines,
-    faults: makeFaults(rng, engines.length, huge, leases),
+    faults,
     leases,
   }
 }
