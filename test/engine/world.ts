@@ -51,7 +51,12 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
       live -= 1
       return { startedAt, finishedAt: clock.now(), ...rest }
     }
-    const stopped = new Promise<never>((_, reject) => context.signal.addEventListener("abort", () => reject(new Stopped())))
+    const stopped = new Promise<never>((_, reject) => {
+      const stop = (): void => reject(new Stopped())
+      // Stopped while it was being prepared.
+      if (context.signal.aborted) stop()
+      else context.signal.addEventListener("abort", stop)
+    })
     stopped.catch(() => undefined)
     const tools: Tools = {
       signal: context.signal,
