@@ -218,7 +218,7 @@ export class Engine {
     }
     for (const claim of advanced.gates) void this.#judge(claim)
     for (const { runSeq, reason } of advanced.cancelling) this.#attempts.cancelRun(runSeq, reason)
-    for (const { runId } of advanced.closed) void this.#tidy(runId)
+    for (const { runId } of advanced.closed) this.#inputs.forget(runId)
     for (const attemptId of advanced.stopped) this.#attempts.cancel(attemptId)
     this.#events.settled(advanced.closed, advanced.events)
     this.#cancelDue?.()
@@ -273,13 +273,6 @@ export class Engine {
     } catch (error) {
       this.#fail(error)
     }
-  }
-
-  /** Files that only the run's own tasks need go with its end. */
-  async #tidy(runId: RunId): Promise<void> {
-    await rm(upstreamFolder(this.#options.dataDir, runId), { recursive: true, force: true }).catch((error: unknown) =>
-      this.#options.log.warn({ run: runId, error: String(error) }, "could not remove upstream files"),
-    )
   }
 
   #settleIdle(): void {

@@ -25,6 +25,8 @@ export class Inputs {
   /** Large outputs read lately: the instances of a fan-out all ask for the same ones. */
   readonly #outputs = new Map<string, Promise<Json>>()
   readonly #upstreamFiles = new Map<string, Promise<string>>()
+  /** Runs that have such files here. */
+  readonly #upstreamRuns = new Set<string>()
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -174,12 +176,24 @@ export class Inputs {
     const file = join(folder, `${name}.json`)
     let writing = this.#upstreamFiles.get(file)
     if (writing === undefined) {
+      this.#upstreamRuns.add(runId)
       writing = this.#writeUpstream(folder, file, output)
       this.#upstreamFiles.set(file, writing)
       writing.catch(() => this.#upstreamFiles.delete(file))
       if (this.#upstreamFiles.size > 1000) this.#upstreamFiles.delete(this.#upstreamFiles.keys().next().value!)
     }
     return await writing
+  }
+
+  /** The run has ended: files that only its own tasks needed go with it. What a crash left behind goes when the run is removed. */
+  forget(runId: string): void {
+    if (!this.#upstreamRuns.delete(runId)) return
+    const { dataDir, log } = this.#options
+    const folder = upstreamFolder(dataDir, runId)
+    for (const file of this.#upstreamFiles.keys()) if (file.startsWith(folder)) this.#upstreamFiles.delete(file)
+    rm(folder, { recursive: true, force: true }).catch((error: unknown) =>
+      log.warn({ run: runId, error: String(error) }, "could not remove upstream files"),
+    )
   }
 
   async #writeUpstream(folder: string, file: string, output: Output): Promise<string> {

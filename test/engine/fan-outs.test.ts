@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { fail, setup } from "./world.ts"
 
@@ -133,5 +134,19 @@ tasks:
     )
     expect(world.inputs("t")).toEqual([{ item: 1 }, { item: 2 }])
     expect(world.launched.at(-1)!.upstreamDir).toContain("upstream")
+  })
+
+  it("write that file again for a run that is retried", async () => {
+    const files: string[][] = []
+    const world = await setup({
+      a: () => ({ files: [1], pad: "x".repeat(70_000) }),
+      t: ({ upstreamDir }) => void files.push(readdirSync(upstreamDir!)) ?? null,
+    })
+    const text = "name: up\ntasks: { a: { command: x }, t: { command: x, depends_on: [a], foreach: a.files } }"
+    const runId = await world.trigger(text)
+    await world.ended(runId)
+    await world.engine.retry(runId, { from: "t" })
+    await world.ended(runId)
+    expect(files).toEqual([["a.json"], ["a.json"]])
   })
 })
