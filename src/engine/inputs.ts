@@ -27,6 +27,8 @@ export class Inputs {
   readonly #upstreamFiles = new Map<string, Promise<string>>()
   /** Runs that have such files here. */
   readonly #upstreamRuns = new Set<string>()
+  /** Folders on their way out: a retry of the run waits for that before it writes anew. */
+  readonly #removing = new Map<string, Promise<void>>()
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -191,12 +193,14 @@ export class Inputs {
     const { dataDir, log } = this.#options
     const folder = upstreamFolder(dataDir, runId)
     for (const file of this.#upstreamFiles.keys()) if (file.startsWith(folder)) this.#upstreamFiles.delete(file)
-    rm(folder, { recursive: true, force: true }).catch((error: unknown) =>
-      log.warn({ run: runId, error: String(error) }, "could not remove upstream files"),
-    )
+    const removing = rm(folder, { recursive: true, force: true })
+      .catch((error: unknown) => log.warn({ run: runId, error: String(error) }, "could not remove upstream files"))
+      .finally(() => this.#removing.delete(folder))
+    this.#removing.set(folder, removing)
   }
 
   async #writeUpstream(folder: string, file: string, output: Output): Promise<string> {
+    await this.#removing.get(folder)
     if (await stat(file).catch(() => null)) return folder
     await mkdir(folder, { recursive: true })
     const bytes = "inline" in output ? JSON.stringify(output.inline) : await this.#options.objects.get(output.key)
