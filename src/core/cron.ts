@@ -29,8 +29,20 @@ export const cronProblem = (expression: string): string | null => {
   }
 }
 
-/** The ticks after an instant, in order. */
-export const nextTicks = (expression: string, timezone: string, after: Date, count: number): Date[] => {
+const found = new Map<string, readonly Date[]>()
+
+/** The ticks after an instant, in order. Kept for a while: schedules that share a cron expression are due together. */
+export const nextTicks = (expression: string, timezone: string, after: Date, count: number): readonly Date[] => {
+  const key = `${timezone} ${expression} ${after.getTime()} ${count}`
+  const known = found.get(key)
+  if (known !== undefined) return known
+  const ticks = findTicks(expression, timezone, after, count)
+  found.set(key, ticks)
+  if (found.size > KEPT) found.delete(found.keys().next().value!)
+  return ticks
+}
+
+const findTicks = (expression: string, timezone: string, after: Date, count: number): Date[] => {
   if (!namesDays(expression)) return create(expression, timezone).nextRuns(count, after)
   const ticks: Date[] = []
   for (let tick = nextTick(expression, timezone, after); tick !== null && ticks.length < count;) {

@@ -69,7 +69,7 @@ export const dueFirings = (spec: Timed, key: string, nextAt: number, now: number
 }
 
 /** Nearly always there is one; only after a long time away it is worth counting back from now. */
-const ticksBetween = (spec: Timed, from: number, to: number): Date[] => {
+const ticksBetween = (spec: Timed, from: number, to: number): readonly Date[] => {
   const first = nextTicks(spec.cron, spec.timezone, new Date(from - 1), FEW)
   if (first.length < FEW || first[FEW - 1]!.getTime() > to) return first.filter((tick) => tick.getTime() <= to)
   return previousTicks(spec.cron, spec.timezone, new Date(to), MOST_CAUGHT_UP)
@@ -77,9 +77,18 @@ const ticksBetween = (spec: Timed, from: number, to: number): Date[] => {
 
 const FEW = 3
 
+const formats = new Map<string, Intl.DateTimeFormat>()
+const MOST_FORMATS = 100
+
 /** The day of an instant in a zone: `2026-01-31`. */
-export const dayIn = (timezone: string, instant: Date): string =>
-  new Intl.DateTimeFormat("en-CA", { timeZone: timezone, year: "numeric", month: "2-digit", day: "2-digit" }).format(instant)
+export const dayIn = (timezone: string, instant: Date): string => {
+  const format =
+    formats.get(timezone) ??
+    new Intl.DateTimeFormat("en-CA", { timeZone: timezone, year: "numeric", month: "2-digit", day: "2-digit" })
+  formats.set(timezone, format)
+  if (formats.size > MOST_FORMATS) formats.delete(formats.keys().next().value!)
+  return format.format(instant)
+}
 
 /**
  * The first ticks from `from` to `to`, both included, and where to go on; null: nowhere. A page at a time: finding a tick takes

@@ -83,18 +83,19 @@ export class Scheduler {
   async #fireDue(): Promise<number> {
     const { store, wake } = this.#options
     const due = await store.dueSchedules(BATCH)
+    const now = this.#options.clock.now()
     const ticks: Tick[] = []
-    for (const schedule of due) ticks.push(...(await this.#ticksOf(schedule)))
+    for (const schedule of due) ticks.push(...(await this.#ticksOf(schedule, now)))
     const fired = await store.fireTicks(ticks)
     if (fired.some(({ run }) => run !== null)) wake()
     return due.length
   }
 
-  async #ticksOf(schedule: ScheduleRow): Promise<Tick[]> {
-    const { store, clock } = this.#options
+  async #ticksOf(schedule: ScheduleRow, clockNow: number): Promise<Tick[]> {
+    const { store } = this.#options
     const { spec, nextAt } = schedule
     // The store says that it is due, by its own clock: a clock here that is behind must not pass the tick over.
-    const now = Math.max(clock.now(), Date.parse(nextAt!))
+    const now = Math.max(clockNow, Date.parse(nextAt!))
     const key = scheduleKey(schedule.workflow, schedule.position)
     const due = dueFirings(spec, key, Date.parse(nextAt!), now)
     const next = nextFiring(spec, key, now)
