@@ -70,6 +70,8 @@ export class Loop {
   /** Others, or this store beside the loop, have changed something: look, however short ago the last look was. */
   #stale = true
   #lookedAt = 0
+  /** The gate's lanes then. */
+  #lookedFor = ""
   /** When the next timer is due, on the clock of `instants.roughly`. */
   #dueAt = Number.POSITIVE_INFINITY
 
@@ -83,7 +85,7 @@ export class Loop {
     const folded = fold(batch.changes)
     try {
       const turn = await this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded))
-      this.#remember(turn)
+      this.#remember(turn, batch)
       return turn.advanced
     } catch (error) {
       this.#stale = true
@@ -97,8 +99,8 @@ export class Loop {
   }
 
   /** Whether a look would see nothing new: all changes since the last one are known here. */
-  #knows(changes: Changes): boolean {
-    const fresh = performance.now() - this.#lookedAt < LOOK_EVERY_MS
+  #knows(changes: Changes, { gate }: Batch): boolean {
+    const fresh = performance.now() - this.#lookedAt < LOOK_EVERY_MS && gate.lanes.join() === this.#lookedFor
     return fresh && !this.#stale && changes.plain && this.#deps.listening()
   }
 
@@ -119,7 +121,7 @@ export class Loop {
     const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes))
     if (slow) await changing
     const early = slow ? null : this.#send(tx, batch, now, this.#gated)
-    const skip = !slow && this.#knows(changes) && early?.claim !== null
+    const skip = !slow && this.#knows(changes, batch) && early?.claim !== null
     if (!skip) this.#stale = false
     const looking = skip ? null : later(look(tx, now, batch))
     await locked
@@ -258,12 +260,13 @@ export class Loop {
   }
 
   /** After the commit: what is held now, and what the next turn must look at first. */
-  #remember({ tasks, changed, advanced, ends, rows, looked, slow, gated, due }: Turn): void {
+  #remember({ tasks, changed, advanced, ends, rows, looked, slow, gated, due }: Turn, batch: Batch): void {
     const { memory } = this.#deps
     this.#slow = slow
     this.#gated = gated
     if (looked) {
       this.#lookedAt = performance.now()
+      this.#lookedFor = batch.gate.lanes.join()
       this.#dueAt = due === null ? Number.POSITIVE_INFINITY : this.#deps.instants.roughly() + due
     }
     for (const [place, end] of ends) memory.ended.set(place, end)

@@ -330,3 +330,25 @@ const gone = async (): Promise<void> => {
   const OPEN = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'ork%' AND datname = current_database()"
   while ((await query(OPEN)).length > 0);
 }
+
+describe("a turn that does not look again", () => {
+  it("still hears of what waits for the gate when an earlier turn had no room for it", async () => {
+    const server = await setup().join()
+    server.store.onWake(() => {})
+    await listening(1)
+    const turn = (gate: number): Promise<Advanced> => {
+      const { holder } = server
+      return server.store.advance({
+        holder,
+        changes: [],
+        claim: { lanes: [WORK], limit: 1 },
+        gate: { lanes: ["g"], limit: gate },
+      })
+    }
+    await turn(9)
+    await turn(9)
+    await start(server, workflow({ a: { rule: "all_done" } }), 1)
+    expect((await turn(0)).gates).toEqual([])
+    expect((await turn(9)).gates).toHaveLength(1)
+  })
+})

@@ -62,6 +62,6 @@ export interface Look {
 
 export const look = async (tx: Runner, now: string | null, batch: Pick<Batch, "holder" | "gate">): Promise<Look> => {
   type Row = Omit<Look, "cancelling"> & { cancelling: Look["cancelling"] | null }
-  const [row] = await tx.run<Row>(LOOK, [now, batch.holder, anyText(batch.gate.limit > 0 ? batch.gate.lanes : [])])
+  const [row] = await tx.run<Row>(LOOK, [now, batch.holder, anyText(batch.gate.lanes)])
   return { ...row!, cancelling: row!.cancelling ?? [] }
 }
