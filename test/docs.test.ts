@@ -68,13 +68,20 @@ test("every command and option that `--help` shows is in docs/reference/cli.md, 
   )
   const cwd = temporaryFolder()
   const help = async (...args: string[]): Promise<string> => (await ork([...args, "--help"], { cwd })).stdout
-  const commands = [...(await help()).matchAll(/^ {2}([a-z]+) (?:\[|<)/gm)].map(([, name]) => name!)
+  const below = (text: string): string[] => [...text.matchAll(/^ {2}([a-z]+) .*/gm)].map(([, name]) => name!)
+  const listed = (text: string): string[] => below(text.split(/^Commands:/m)[1] ?? "")
+  const commands = listed(await help())
   expect([...sections.keys()].toSorted()).toEqual(commands.toSorted())
+  const options = (found: string): string[] =>
+    [...new Set(found.match(/--[a-z][a-z-]+/g))].filter((o) => o !== "--help").toSorted()
+  const shownBy = async (...words: string[]): Promise<string> => {
+    const text = await help(...words)
+    const own = text.split(/^Options:/m)[1]?.split(/^(?:Commands|Examples):/m)[0] ?? ""
+    const others = await Promise.all(listed(text).map((name) => shownBy(...words, name)))
+    return [own, ...others].join("\n")
+  }
   for (const command of commands) {
-    const options = (found: string): string[] =>
-      [...new Set(found.match(/--[a-z][a-z-]+/g))].filter((o) => o !== "--help").toSorted()
-    const shown = (await help(command)).split(/^Options:/m)[1]?.split(/^Examples:/m)[0] ?? ""
-    expect({ command, options: options(sections.get(command)!) }).toEqual({ command, options: options(shown) })
+    expect({ command, options: options(sections.get(command)!) }).toEqual({ command, options: options(await shownBy(command)) })
   }
 })
 

@@ -4,9 +4,9 @@
 import { readFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Context } from "./backends.ts"
+import { readServerFile } from "./server-file.ts"
 import { loadConfig } from "./settings.ts"
 import type { Config } from "../config.ts"
-import { isObject } from "../core/json.ts"
 import { Client } from "../protocol/client.ts"
 
 export interface ServerFlags {
@@ -30,7 +30,7 @@ export const loadServerConfig = (context: Context, { url, apiKey }: ServerFlags)
 
 export const serverAddress = async (context: Context, config: Config): Promise<ServerAddress> => {
   const folder = resolve(context.cwd, config.dataDir)
-  const own = await ownServer(folder)
+  const own = await readServerFile(folder)
   const host = config.host.includes(":") ? `[${config.host}]` : config.host
   const url = config.url || own || `http://${host}:${config.port}`
   return { url, found: config.url !== "" || own !== null, key: config.apiKey || (await folderKey(folder, url, own)) }
@@ -41,32 +41,6 @@ const folderKey = async (folder: string, url: string, own: string | null): Promi
   if (url !== own && !LOCAL_HOSTS.includes(new URL(url).hostname)) return null
   const text = await readFile(join(folder, "admin.key"), "utf8").catch(() => "")
   return text.trim() === "" ? null : text.trim()
-}
-
-/** Where the server of this folder listens; null: there is none, or it is dead. */
-const ownServer = async (folder: string): Promise<string | null> => {
-  const text = await readFile(join(folder, "server.json"), "utf8").catch(() => "null")
-  const told = parse(text)
-  if (!isObject(told) || typeof told["url"] !== "string" || !URL.canParse(told["url"])) return null
-  if (typeof told["pid"] === "number" && !processLives(told["pid"])) return null
-  return told["url"].replace(/\/+$/, "")
-}
-
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
-
-const processLives = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM"
-  }
 }
 
 /** For commands that cannot do without one. */

@@ -5,11 +5,11 @@ import { InputError } from "./errors.ts"
 import { loadConfig, type StoreFlags } from "./settings.ts"
 import type { Config } from "../config.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import type { Store } from "../store/store.ts"
+import type { ServerStore } from "../store/server-store.ts"
 
 export interface Opened {
   config: Config
-  store: Store
+  store: ServerStore
   objects: ObjectStore
 }
 

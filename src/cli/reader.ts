@@ -4,7 +4,7 @@ import type { Context } from "./backends.ts"
 import { connectIfThere, type ServerFlags } from "./connect.ts"
 import type { StoreFlags } from "./settings.ts"
 import type { RunStatus } from "../core/status.ts"
-import type { Run, Task } from "../protocol/client.ts"
+import type { Explanation, Run, Task } from "../protocol/client.ts"
 
 export interface ReaderFlags extends StoreFlags, ServerFlags {}
 
@@ -34,6 +34,8 @@ export interface Reader {
   /** By an id, the beginning of one, or `latest`. */
   findRun(text: string): Promise<Run>
   tasks(run: Run): AsyncGenerator<Task>
+  /** With `task` about that one alone. */
+  explain(run: Run, task?: string): Promise<Explanation[]>
   logBytes(request: LogRequest): AsyncGenerator<Uint8Array>
   logLines(request: LogRequest): AsyncGenerator<LogLine>
 }

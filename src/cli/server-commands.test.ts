@@ -253,12 +253,14 @@ test("a workflow's schedule is paused and resumed by its name, listed with its t
   expect((await world.ork("schedules")).stdout).toMatch(
     /^workflow .*\netl +0 2 \* \* \* +Europe\/Berlin +open +(\S+ \d\d:00:00,? ?){5}\n$/,
   )
+  await world.api.deploy("often", { a: "true" }, { schedule: "@hourly" })
+  expect((await world.ork("schedules", "--workflow", "often")).stdout).toMatch(/open +\S{10} \d\d:00:00, .*\d\d:00:00\n$/)
   expect((await world.ork("pause", "etl")).stdout).toBe("etl: its schedule rests\n")
   expect(await world.json("schedules", "--workflow", "etl")).toMatchObject([{ paused: true, next_ticks: [] }])
   expect((await world.ork("resume", "etl")).stdout).toBe("etl: its schedule goes on\n")
   const range = ["--from", "2026-01-01", "--to", "2026-01-02"]
   expect((await world.ork("backfill", "etl", ...range, "--plan")).stdout).toBe("2026-01-01T00:00:00.000Z\n1 tick\n")
-  expect((await world.ork("backfill", "etl", ...range)).stdout).toBe("made 0 runs; 1 tick had one already\n")
+  expect((await world.ork("backfill", "etl", ...range)).stdout).toBe("0 runs, one for each tick\n")
 })
 
 // -- jobs, queues, workers, keys ---------------------------------------------------------------------------------------------------

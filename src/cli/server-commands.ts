@@ -1,7 +1,7 @@
 // The commands that speak to a server, their options and their help.
 
 import { Argument, type Command } from "commander"
-import { type Add, example, json, many, params, withServer } from "./options.ts"
+import { type Add, example, json, many, params, withBoth, withServer } from "./options.ts"
 
 const RUN = "an id, the beginning of one, or latest"
 
@@ -39,7 +39,7 @@ const addTrigger: Add = (program, context, done) => {
 }
 
 const addExplain: Add = (program, context, done) => {
-  const command = withServer(
+  const command = withBoth(
     program
       .command("explain <run> [task]")
       .description(`tell why each task of a run waits, was skipped or failed; RUN is ${RUN}`)
@@ -110,7 +110,7 @@ const addBackfill: Add = (program, context, done) => {
       .command("backfill <workflow>")
       .description("make one run for each tick of the schedule in a range; a tick that has one gets no other")
       .requiredOption("--from <date>", "the first instant, or day")
-      .requiredOption("--to <date>", "the instant, or day, before which it ends")
+      .requiredOption("--to <date>", "the last instant, or day")
       .option("--max-active-runs <n>", "runs of this backfill at once")
       .option("--plan", "only list the ticks")
       .addOption(json()),

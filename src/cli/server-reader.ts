@@ -63,6 +63,7 @@ export const serverReader = (client: Client): Reader => ({
   },
   findRun: (text) => findServerRun(client, text),
   tasks: (run) => everyItem((cursor) => client.listTasks(run.id, { limit: PAGE, ...(cursor !== undefined && { cursor }) })),
+  explain: (run, task) => client.explain(run.id, task),
   logBytes: (request) =>
     log(client, request, ({ attempt, ...place }) => {
       const which = attempt === undefined ? {} : { attempt }

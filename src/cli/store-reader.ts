@@ -12,6 +12,7 @@ import { TaskLog } from "../objects/logs.ts"
 import { attemptPrefix } from "../objects/objects.ts"
 import type { Run, Task } from "../protocol/client.ts"
 import { attemptShapes, runShape, taskShape } from "../protocol/shapes.ts"
+import { NotFound } from "../store/errors.ts"
 import type { RunRow, TaskRow } from "../store/store.ts"
 
 const PAGE = 500
@@ -25,6 +26,14 @@ export const storeReader = (context: Context, opened: Opened): Reader => ({
     return runShape(await findRun(opened.store, text))
   },
   tasks: (run) => allTasks(opened, run),
+  async explain(run, task) {
+    const { explain } = await import("../engine/explain.ts")
+    // Nobody serves here: what waits for a queue waits for somebody to come.
+    const parts = { store: opened.store, serves: () => false, process: "" }
+    return explain(parts, run.id as RunId, task).catch((error: unknown) => {
+      throw error instanceof NotFound ? new InputError(error.message) : error
+    })
+  },
   async *logBytes(request) {
     const { log, ended } = await openLog(context, opened, request)
     yield* log.bytes({ ended })

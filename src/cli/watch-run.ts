@@ -75,17 +75,19 @@ interface Following {
 const follow = async ({ request, view, source, reporter, known, logs, signal }: Following): Promise<Run | null> => {
   const { client, run, position: after } = request
   if (!request.fresh && runEnded(run.status)) return run
-  const hooks = new Set(view.tasks.filter((task) => task.hook).map((task) => task.name))
+  /** Hooks whose end is still to be told; null: the run has not ended. */
+  let hooks: string[] | null = null
   for await (const item of client.events({ runId: run.id, after, logs, signal })) {
     if (item.type === "log") source.see(item.line)
-    if (item.type === "gap") reporter.warn("some events are no longer kept; what happened meanwhile is not shown")
-    // After a gap its end may be among what is lost.
-    if (item.type === "event") tell(view, reporter, known, item.event)
-    const news =
-      item.type === "gap" || (item.type === "event" && (item.event.event === "run" || hooks.has(item.event.task ?? "")))
-    if (!news || (item.type === "event" && !runEnded(view.status))) continue
-    const now = await client.getRun(run.id)
-    if (runEnded(now.status) && (await hooksEnded(client, run.id, hooks))) return now
+    if (item.type === "gap") {
+      reporter.warn("some events are no longer kept; what happened meanwhile is not shown")
+      const now = await client.getRun(run.id)
+      if (runEnded(now.status)) return now
+    }
+    if (item.type !== "event") continue
+    tell(view, reporter, known, item.event)
+    if (item.event.event === "run") hooks = runEnded(view.status) ? await calledHooks(client, view) : null
+    if (hooks?.every((name) => taskEnded(view.byName.get(name)?.own ?? "success")) === true) return client.getRun(run.id)
   }
   return null
 }
@@ -97,13 +99,15 @@ const tell = (view: RunView, reporter: Reporter, known: Set<string>, event: Even
   reporter.event(told)
 }
 
-/** Hooks that the run's end did not call for have no tasks. */
-const hooksEnded = async (client: Client, runId: string, hooks: ReadonlySet<string>): Promise<boolean> => {
-  for (const name of hooks) {
-    const { items } = await client.listTasks(runId, { name })
-    if (items.some((task) => !taskEnded(task.status))) return false
+/** Hooks that the run's end did not call for have no tasks. One that has not been told of yet is about to be. */
+const calledHooks = async (client: Client, view: RunView): Promise<string[]> => {
+  const called: string[] = []
+  for (const task of view.tasks) {
+    if (!task.hook || (await client.listTasks(view.runId, { name: task.name })).items.length === 0) continue
+    task.own ??= "pending"
+    called.push(task.name)
   }
-  return true
+  return called
 }
 
 const toRunEvent = (event: Event): RunEvent | null => {

@@ -1,37 +1,34 @@
 // `ork explain RUN [TASK]`: in one sentence each, why every task is where it is.
 
 import type { Context } from "../backends.ts"
-import { connect, type ServerFlags } from "../connect.ts"
 import { print, printJson, printSpans } from "../output.ts"
 import { iconOf } from "../progress/rows.ts"
-import { findServerRun } from "../server-reader.ts"
+import { type ReaderFlags, withReader } from "../reader.ts"
 import type { Span } from "../style.ts"
 import { printable } from "../text.ts"
 import { TASK_STATUSES } from "../../core/status.ts"
+import type { Explanation } from "../../protocol/client.ts"
 
-export interface ExplainOptions extends ServerFlags {
+export interface ExplainOptions extends ReaderFlags {
   json?: boolean
 }
 
-export const explain = async (
+export const explain = (
   context: Context,
   runText: string,
   task: string | undefined,
   options: ExplainOptions,
-): Promise<number> => {
-  const client = await connect(context, options)
-  const { id, status } = await findServerRun(client, runText)
-  const items = await client.explain(id, task)
-  if (options.json === true) printJson(context, items)
-  else if (items.length === 0) print(context, `run ${id} is ${status}: there is nothing to explain`)
-  else {
-    printSpans(
-      context,
-      items.map((item): Span[] => {
-        const known = TASK_STATUSES.find((each) => each === item.status) ?? "pending"
-        return [iconOf(known), " ", printable(item.sentence)]
-      }),
-    )
-  }
-  return 0
+): Promise<number> =>
+  withReader(context, options, async (reader) => {
+    const run = await reader.findRun(runText)
+    const items = await reader.explain(run, task)
+    if (options.json === true) printJson(context, items)
+    else if (items.length === 0) print(context, `run ${run.id} is ${run.status}: there is nothing to explain`)
+    else printSpans(context, items.map(line))
+    return 0
+  })
+
+const line = ({ status, sentence }: Explanation): Span[] => {
+  const known = TASK_STATUSES.find((each) => each === status) ?? "pending"
+  return [iconOf(known), " ", printable(sentence)]
 }

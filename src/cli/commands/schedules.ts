@@ -34,8 +34,12 @@ export const schedules = async (context: Context, options: SchedulesOptions): Pr
       schedule.timezone,
       schedule.paused ? "paused" : "open",
       instantText(schedule.last_tick_at),
-      schedule.next_ticks.map(instantText).join(", "),
+      ticksText(schedule.next_ticks),
     ],
   })
   return 0
 }
+
+/** The day is said where it changes. */
+const ticksText = (ticks: readonly string[]): string =>
+  ticks.map((tick, i) => (ticks[i - 1]?.slice(0, 10) === tick.slice(0, 10) ? tick.slice(11, 19) : instantText(tick))).join(", ")

@@ -9,8 +9,10 @@ import { EXIT_INTERRUPTED } from "../follow.ts"
 import { onInterrupt } from "../interrupts.ts"
 import { openWritableObjects } from "../open.ts"
 import { print } from "../output.ts"
+import { writeServerFile } from "../server-file.ts"
 import { secretOf } from "../session.ts"
 import { loadConfig, type StoreFlags } from "../settings.ts"
+import type { Config } from "../../config.ts"
 import { ensureAdminKey } from "../../server/admin-key.ts"
 import { createLog } from "../../server/log.ts"
 import { startServer } from "../../server/server.ts"
@@ -53,7 +55,10 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       secret: (name) => secretOf(context, name),
       queues,
       folder,
+    }).catch((error: unknown) => {
+      throw listenProblem(error, config)
     })
+    const forget = await writeServerFile(resolve(context.cwd, config.dataDir), server.address)
     const lines = [
       `ork ${context.version()} is ready at ${server.address}`,
       `sign in with a browser (once, within an hour): ${server.signInLink()}`,
@@ -61,6 +66,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
     ]
     print(context, lines.join("\n"))
     await ended
+    await forget()
     await server.stop()
     log.info("stopped")
     return 0
@@ -80,6 +86,22 @@ const interrupted = (told: () => void): Promise<void> =>
       () => process.exit(EXIT_INTERRUPTED),
     )
   })
+
+/** What the system says of an address that cannot be listened at, with what to do. */
+const listenProblem = (error: unknown, { host, port }: Config): unknown => {
+  if (!(error instanceof Error) || !("code" in error)) return error
+  switch (error.code) {
+    case "EADDRINUSE":
+      return new InputError(`port ${port} is taken; choose another with --port or ORK_PORT (0 takes a free one)`)
+    case "EACCES":
+      return new InputError(`port ${port} is not for this user; choose one above 1023 with --port or ORK_PORT`)
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return new InputError(`${host} is no address of this machine; choose another with --host or ORK_HOST`)
+    default:
+      return error
+  }
+}
 
 const queuesOf = ({ queue, worker }: ServeOptions): "all" | string[] => {
   if (worker === false) {

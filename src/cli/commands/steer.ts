@@ -113,7 +113,5 @@ export const backfill = async (context: Context, name: string, options: Backfill
   if (options.plan === true) {
     return tell(context, options, made, [...made.ticks, plural(made.ticks.length, "tick")].join("\n"))
   }
-  const had = made.ticks.length - made.runs.length
-  const rest = had === 0 ? "" : `; ${plural(had, "tick")} had one already`
-  return tell(context, options, made, [...made.runs, `made ${plural(made.runs.length, "run")}${rest}`].join("\n"))
+  return tell(context, options, made, [...made.runs, `${plural(made.runs.length, "run")}, one for each tick`].join("\n"))
 }
