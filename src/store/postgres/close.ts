@@ -16,7 +16,7 @@ import type { Workflows } from "./workflows.ts"
 /** Over: nothing open; or cancelled before it started. A run that another transaction works on is left to it. */
 const OVER = statement(
   "close_over",
-  `SELECT seq, id, workflow_id, version_id, priority, private, cancelling, failed, error FROM runs
+  `SELECT seq, id, workflow_id, version_id, priority, private, schedule_id, cancelling, failed, error FROM runs
    WHERE seq = ANY ($1::bigint[]) AND (status = 'running' AND open = 0 OR status = 'pending' AND cancelling IS NOT NULL)
    ORDER BY seq FOR UPDATE SKIP LOCKED`,
 )
@@ -49,6 +49,7 @@ interface OverRow {
   version_id: number
   priority: number
   private: boolean
+  schedule_id: number | null
   cancelling: CancelReason | null
   failed: number
   error: string | null
@@ -88,9 +89,14 @@ export const closeRuns = async (
     plain(closed.map(({ hooks }) => hooks.length)),
   ])
   const hooked = closed.filter(({ hooks }) => hooks.length > 0)
-  const inserted = hooked.map(({ run, hooks }) => later(insertRows(tx, [run], run.workflow_id, hooks, true)))
+  const inserted: Promise<unknown>[] = hooked.map(({ run, hooks }) =>
+    later(insertRows(tx, [run], run.workflow_id, hooks, true)),
+  )
   const owed = ends.map(({ run, compiled, status }) => ({ runId: run.id, notices: endNotices(compiled, run, status) }))
   inserted.push(later(addNotices(tx, now, owed)))
+  // One that is being created waits for the count of those that run: the end of this one must not pass it unseen.
+  const awaited = ends.filter(({ run, compiled }) => compiled.maxActiveRuns !== undefined || run.schedule_id !== null)
+  if (awaited.length > 0) inserted.push(lockWorkflows(tx, new Set(awaited.map(({ run }) => run.workflow_id))))
   const waiting = tx.run<{ id: number }>(WAITING, [anyOf(new Set(over.map((run) => run.workflow_id)))])
   await updated
   await Promise.all(inserted)
@@ -124,12 +130,18 @@ const RUNNING = statement(
    FROM unnest($1::bigint[]) AS w (id)`,
 )
 
-/** At most as many as one transaction may start; those that may not start yet are found in order. */
+/**
+ * At most as many as one transaction may start; those that may not start yet are found in order. One that queues behind its
+ * schedule is passed over while an earlier run of that schedule has not ended.
+ */
 const OLDEST = statement(
   "activate_oldest",
   `SELECT r.* FROM unnest($1::bigint[]) AS w (id) CROSS JOIN LATERAL (
-     SELECT seq, id, workflow_id, version_id, priority, private FROM runs
-     WHERE workflow_id = w.id AND status = 'pending' AND cancelling IS NULL ORDER BY seq LIMIT 100
+     SELECT seq, id, workflow_id, version_id, priority, private FROM runs p
+     WHERE workflow_id = w.id AND status = 'pending' AND cancelling IS NULL AND (NOT queue_behind OR NOT EXISTS (
+       SELECT 1 FROM runs e WHERE e.schedule_id = p.schedule_id AND e.schedule_id IS NOT NULL
+         AND e.status IN ('pending', 'running') AND e.seq < p.seq))
+     ORDER BY seq LIMIT 100
    ) r ORDER BY r.workflow_id, r.seq`,
 )
 
@@ -150,7 +162,11 @@ interface PendingRun {
   private: boolean
 }
 
-/** Starts the oldest waiting runs of workflows while `max_active_runs` allows it. Takes the workflows' locks. */
+/** Sent at once; in order, so that transactions cannot wait for each other. */
+export const lockWorkflows = (tx: Runner, workflowIds: Iterable<number>): Promise<unknown> =>
+  tx.run(LOCK_WORKFLOWS, [anyOf(workflowIds)])
+
+/** Starts the oldest waiting runs of workflows while `max_active_runs` and their schedules allow it. Takes the workflows' locks. */
 export const activate = async (
   tx: Runner,
   now: string | null,
@@ -159,7 +175,7 @@ export const activate = async (
 ): Promise<{ runs: { seq: number; id: RunId }[]; rows: number }> => {
   if (workflowIds.length === 0) return { runs: [], rows: 0 }
   const ids = [anyOf(new Set(workflowIds))]
-  const locked = tx.run(LOCK_WORKFLOWS, ids)
+  const locked = lockWorkflows(tx, new Set(workflowIds))
   const counted = tx.run<{ id: number; running: number }>(RUNNING, ids)
   const oldest = tx.run<PendingRun>(OLDEST, ids)
   await locked

@@ -1,9 +1,12 @@
 import pg from "pg"
 import { afterAll, beforeAll, describe } from "vitest"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { catalogTests } from "../conformance/catalog.ts"
 import { eventLogTests } from "../conformance/event-log.ts"
 import { keyTests } from "../conformance/keys.ts"
+import { listTests } from "../conformance/lists.ts"
 import { noticeTests } from "../conformance/notices.ts"
+import { scheduleTests } from "../conformance/schedules.ts"
 import { storeSuite } from "../conformance/suite.ts"
 import type { Open } from "../conformance/world.ts"
 import { openPostgres, type PostgresStore } from "./postgres.ts"
@@ -49,5 +52,8 @@ storeSuite("Postgres", open)
 describe("the server's store on Postgres", () => {
   keyTests(open)
   eventLogTests(open)
+  catalogTests(open)
+  scheduleTests(open)
+  listTests(open)
   noticeTests(open)
 })

@@ -1,11 +1,11 @@
 // New runs. Calls of one turn of the event loop share a transaction. A run starts at once, unless its workflow has
-// `max_active_runs`: then it is inserted pending, and the oldest pending ones are started while there is room.
+// `max_active_runs` or it queues behind its schedule: then it is inserted pending, and the oldest pending ones that may are started.
 
 import type { RunId } from "../../core/ids.ts"
 import { runPriority } from "../../core/rows.ts"
 import type { NewRun, RunRow, StoreEvent } from "../store.ts"
 import { plain, texts } from "./arrays.ts"
-import { activate, plan } from "./close.ts"
+import { activate, lockWorkflows, plan } from "./close.ts"
 import { logEvents } from "./event-log.ts"
 import type { Instants } from "./instants.ts"
 import { addNotices } from "./notices.ts"
@@ -17,15 +17,15 @@ import type { Workflows } from "./workflows.ts"
 const INSERT = statement(
   "create_runs",
   `INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
-     working_dir, timezone, created_at, started_at, timeout_at, open, tasks_total)
+     working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open, tasks_total)
    SELECT id, workflow_id, version_id, CASE WHEN waits THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
-     idempotency_key, private, working_dir, timezone, COALESCE($1::timestamptz, now()),
+     idempotency_key, private, working_dir, timezone, schedule_id, behind, COALESCE($1::timestamptz, now()),
      CASE WHEN NOT waits THEN COALESCE($1::timestamptz, now()) END,
      COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open, total
    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::smallint[], $9::text[],
-     $10::text[], $11::boolean[], $12::text[], $16::text[], $13::bigint[], $14::int[], $15::int[]) WITH ORDINALITY
+     $10::text[], $11::boolean[], $12::text[], $16::text[], $17::bigint[], $18::boolean[], $13::bigint[], $14::int[], $15::int[]) WITH ORDINALITY
    AS c (id, workflow_id, version_id, waits, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
-     timezone, timeout, open, total, n) ORDER BY n
+     timezone, schedule_id, behind, timeout, open, total, n) ORDER BY n
    ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
    RETURNING seq, id`,
 )
@@ -35,8 +35,6 @@ const BY_KEY = statement(
   `SELECT r.seq, c.id AS asked FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS c (id, workflow_id, key)
    JOIN runs r ON r.workflow_id = c.workflow_id AND r.idempotency_key = c.key`,
 )
-
-const LOCK_WORKFLOWS = statement("create_lock", "SELECT id FROM workflows WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE")
 
 export const createRuns = async (
   tx: Runner,
@@ -49,11 +47,11 @@ export const createRuns = async (
   const planned = runs.map((run) => {
     const compiled = workflows.now(run.versionId)
     const priority = runPriority(compiled, run.priority)
-    const waits = compiled.maxActiveRuns !== undefined
+    const waits = compiled.maxActiveRuns !== undefined || run.waitForSchedule === true
     return { run, priority, waits, ...plan(compiled, { priority, private: run.private }) }
   })
   const waiting = [...new Set(planned.filter(({ waits }) => waits).map(({ run }) => run.workflowId))]
-  if (waiting.length > 0) await tx.run(LOCK_WORKFLOWS, [plain(waiting)])
+  if (waiting.length > 0) await lockWorkflows(tx, waiting)
   const inserted = await insertRuns(tx, now, planned)
   const seqs = new Map(inserted.map(({ seq, id }) => [id, seq]))
 
@@ -111,6 +109,8 @@ const insertRuns = (tx: Runner, now: string | null, planned: readonly Planned[])
     plain(planned.map(({ waits, rows }) => (waits ? 0 : rows.length))),
     plain(planned.map(({ waits, tasks }) => (waits ? 0 : tasks))),
     texts(planned.map(({ run }) => run.timezone ?? null)),
+    plain(planned.map(({ run }) => run.scheduleId ?? null)),
+    plain(planned.map(({ run }) => run.waitForSchedule === true)),
   ])
 
 const findByKey = async (tx: Runner, runs: readonly NewRun[]): Promise<[string, number][]> => {

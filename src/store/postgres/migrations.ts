@@ -179,6 +179,7 @@ CREATE TABLE cache (
 
 /** What a server asks for: the log of events, schedules, queues, jobs, keys, the audit log; indexes of lists of runs. */
 const SERVER = `
+ALTER TABLE workflows ALTER COLUMN name TYPE text COLLATE "C";
 ALTER TABLE workflows ADD COLUMN tags text NOT NULL DEFAULT '[]';
 ALTER TABLE workflows ADD COLUMN updated_at timestamptz(3);
 UPDATE workflows SET updated_at = created_at;

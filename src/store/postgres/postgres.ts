@@ -2,12 +2,14 @@
 // rest. Several stores on one database share its work.
 
 import type { Clock, Random } from "../../core/ports.ts"
+import type { Catalog } from "../catalog.ts"
 import type { EventLog } from "../event-log.ts"
 import type { KeyStore } from "../key-store.ts"
 import type { NoticeStore } from "../notice-store.ts"
 import type { NewRun, RunRow, Store } from "../store.ts"
 import type { Access } from "./access.ts"
 import { Loop } from "./advance.ts"
+import { catalog } from "./catalog.ts"
 import { requestCancel, setPaused } from "./control.ts"
 import { createRuns } from "./create.ts"
 import { eventLog } from "./event-log.ts"
@@ -41,7 +43,7 @@ const SHARED = 6
 /** Longest name that NOTIFY takes. */
 const MAX_CHANNEL = 63
 
-export type PostgresStore = Store & EventLog & KeyStore & NoticeStore
+export type PostgresStore = Store & Catalog & EventLog & KeyStore & NoticeStore
 
 export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<PostgresStore> => {
   const target = { url, schema }
@@ -69,12 +71,14 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     loop.stale()
     return result
   }
-  const creations = new Group<NewRun, { run: RunRow; created: boolean }>((runs) =>
-    tell((tx) => createRuns(tx, instants, workflows, runs)),
-  )
+  const creations = new Group<NewRun, { run: RunRow; created: boolean }>(async (runs) => {
+    await workflows.load(runs.map((run) => run.versionId))
+    return tell((tx) => createRuns(tx, instants, workflows, runs))
+  })
 
   const access: Access = { read, write, tell, instants, workflows }
   return {
+    ...catalog(access),
     ...eventLog(access),
     ...keyStore(access),
     ...noticeStore(read, write, instants),
@@ -84,7 +88,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     close: async () => {
       await Promise.all([listener.close(), own.close(), shared.close()])
     },
-    putWorkflow: (input) => workflows.put(input),
+    putWorkflow: (input) => (input.deploy ? tell : write)((tx) => workflows.put(tx, input)),
     compiled: (versionId) => workflows.compiled(versionId),
     compiledNow: (versionId) => workflows.now(versionId),
     advance: (batch) => loop.advance(batch),

@@ -2,9 +2,9 @@
 
 import type { RunId } from "../../core/ids.ts"
 import type { JsonObject } from "../../core/json.ts"
-import type { RunStatus } from "../../core/status.ts"
-import type { CancelReason, RunRow } from "../store.ts"
-import { anyOf } from "./arrays.ts"
+import { RUN_STATUSES, type RunStatus } from "../../core/status.ts"
+import { type CancelReason, type NewRun, type RunRow, type Store, TRIGGERS } from "../store.ts"
+import { anyOf, plain } from "./arrays.ts"
 import { type Runner, statement } from "./session.ts"
 
 const COLUMNS = `
@@ -62,29 +62,64 @@ export const getRun = async (session: Runner, runId: RunId): Promise<RunRow | nu
   return row === undefined ? null : runOf(row)
 }
 
-const PAGE = `(r.created_at, r.id) < ($2::timestamptz, $3::uuid) AND ($1::text IS NULL OR r.status = $1)
-ORDER BY r.created_at DESC, r.id DESC LIMIT $4`
+const BELOW = "(r.created_at, r.id) < ($1::timestamptz, $2::uuid) AND r.created_at >= $3::timestamptz"
+const NEWEST = "ORDER BY r.created_at DESC, r.id DESC LIMIT $4::int"
+const OF_WORKFLOW = "r.workflow_id = (SELECT id FROM workflows WHERE name = $5)"
 
-const LIST = statement("runs_list", `${COLUMNS} WHERE ${PAGE}`)
+const LIST = statement("runs_list", `${COLUMNS} WHERE ${BELOW} ${NEWEST}`)
 
-const LIST_OF_WORKFLOW = statement(
-  "runs_list_of_workflow",
-  `${COLUMNS} WHERE r.workflow_id = (SELECT id FROM workflows WHERE name = $5) AND ${PAGE}`,
+const LIST_OF_WORKFLOW = statement("runs_list_of_workflow", `${COLUMNS} WHERE ${OF_WORKFLOW} AND ${BELOW} ${NEWEST}`)
+
+/** A page of each kind of runs, of which the newest are taken. */
+const PAGES = (kinds: string, condition: string): string => `${COLUMNS} WHERE r.seq = ANY (ARRAY(
+  SELECT p.seq FROM ${kinds} AS k (trigger, status) CROSS JOIN LATERAL (
+    SELECT r.seq, r.created_at, r.id FROM runs r WHERE ${condition} r.trigger = k.trigger AND r.status = k.status AND ${BELOW} ${NEWEST}
+  ) p ORDER BY p.created_at DESC, p.id DESC LIMIT $4::int
+)) ${NEWEST}`
+
+const LIST_OF_KINDS = statement("runs_list_of_kinds", PAGES("unnest($5::text[], $6::text[])", ""))
+
+const LIST_OF_WORKFLOW_AND_KINDS = statement(
+  "runs_list_of_workflow_and_kinds",
+  PAGES("unnest($6::text[], $7::text[])", `${OF_WORKFLOW} AND`),
 )
 
 /** After every run. */
 const LATEST = { createdAt: "infinity", id: "ffffffff-ffff-ffff-ffff-ffffffffffff" }
+/** Before every run of its instant. */
+const FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
-export const listRuns = async (
-  session: Runner,
-  query: { workflow?: string; status?: RunStatus; limit: number; before?: { createdAt: string; id: string } },
-): Promise<RunRow[]> => {
-  const { status = null, before, limit, workflow } = query
-  const values = [status, before?.createdAt ?? LATEST.createdAt, before?.id ?? LATEST.id, limit]
-  const rows = await (workflow === undefined
-    ? session.run<Columns>(LIST, values)
-    : session.run<Columns>(LIST_OF_WORKFLOW, [...values, workflow]))
-  return rows.map(runOf)
+type RunQuery = Parameters<Store["listRuns"]>[0]
+
+/** By status or trigger, the kinds of runs that fit are read by the index of kinds: runs that do not fit cost nothing. */
+export const listRuns = async (session: Runner, query: RunQuery): Promise<RunRow[]> => {
+  const { status, trigger, workflow } = query
+  const { createdAt, id } = upperBound(query)
+  const page = [createdAt, id, query.createdAfter ?? "-infinity", query.limit]
+  const list = (): Promise<Columns[]> => {
+    if (status === undefined && trigger === undefined)
+      return workflow === undefined ? session.run(LIST, page) : session.run(LIST_OF_WORKFLOW, [...page, workflow])
+    const kinds = kindsOf(query)
+    const columns = [plain(kinds.map((kind) => kind.trigger)), plain(kinds.map((kind) => kind.status))]
+    return workflow === undefined
+      ? session.run(LIST_OF_KINDS, [...page, ...columns])
+      : session.run(LIST_OF_WORKFLOW_AND_KINDS, [...page, workflow, ...columns])
+  }
+  return (await list()).map(runOf)
+}
+
+/** Of the cursor and `createdBefore`, what comes first. */
+const upperBound = ({ before, createdBefore }: RunQuery): { createdAt: string; id: string } => {
+  if (createdBefore !== undefined && (before === undefined || createdBefore <= before.createdAt))
+    return { createdAt: createdBefore, id: FIRST_ID }
+  return before ?? LATEST
+}
+
+const kindsOf = ({ trigger, status }: RunQuery): { trigger: NewRun["trigger"]; status: RunStatus }[] => {
+  const statuses = status === undefined ? RUN_STATUSES : [status]
+  return (trigger === undefined ? TRIGGERS : [trigger]).flatMap((one) =>
+    statuses.map((each) => ({ trigger: one, status: each })),
+  )
 }
 
 const runOf = (c: Columns): RunRow => {

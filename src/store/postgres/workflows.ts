@@ -2,19 +2,21 @@
 
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { NotFound } from "../errors.ts"
-import type { Store, StoredVersion } from "../store.ts"
+import type { NewVersion, StoredVersion } from "../store.ts"
 import { clean } from "./arrays.ts"
 import type { Instants } from "./instants.ts"
 import { Recent } from "./memory.ts"
-import { statement } from "./session.ts"
-import type { Sessions, Transaction } from "./transaction.ts"
+import { putSchedules, removeSchedules, restSchedules, resumeSchedules } from "./schedules.ts"
+import { type Runner, statement } from "./session.ts"
+import type { Sessions } from "./transaction.ts"
 
 const KEPT = 1_000
 
 const PUT_WORKFLOW = statement(
   "put_workflow",
-  `INSERT INTO workflows (name, created_at) VALUES ($1, COALESCE($2::timestamptz, now()))
-   ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id`,
+  `INSERT INTO workflows (name, created_at, updated_at)
+   VALUES ($1, COALESCE($2::timestamptz, now()), COALESCE($2::timestamptz, now()))
+   ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, deployed_version, paused`,
 )
 const FIND_VERSION = statement("find_version", "SELECT id, version FROM versions WHERE workflow_id = $1 AND hash = $2")
 const ADD_VERSION = statement(
@@ -23,8 +25,20 @@ const ADD_VERSION = statement(
    SELECT $1, COALESCE(max(version), 0) + 1, $2, $3, $4, COALESCE($5::timestamptz, now()) FROM versions WHERE workflow_id = $1
    RETURNING id, version`,
 )
-const DEPLOY = statement("deploy", "UPDATE workflows SET deployed_version = $2 WHERE id = $1")
+const DEPLOY = statement(
+  "deploy",
+  `UPDATE workflows SET deployed_version = $2, tags = $3,
+     updated_at = CASE WHEN deployed_version = $2 THEN updated_at ELSE COALESCE($4::timestamptz, now()) END
+   WHERE id = $1`,
+)
+const VERSION_NUMBER = statement("version_number", "SELECT version FROM versions WHERE id = $1")
 const COMPILED = statement("compiled", "SELECT compiled FROM versions WHERE id = $1")
+
+interface Put {
+  id: number
+  deployed_version: number | null
+  paused: boolean
+}
 
 export class Workflows {
   readonly #sessions: Sessions
@@ -37,21 +51,28 @@ export class Workflows {
   }
 
   /** The workflow's row is locked by the upsert, so two deploys of it follow each other. */
-  put(input: Parameters<Store["putWorkflow"]>[0]): Promise<StoredVersion> {
-    return this.#sessions.transaction(async (tx) => {
-      const now = this.#instants.now()
-      const workflowId = (await tx.run<{ id: number }>(PUT_WORKFLOW, [input.compiled.name, now]))[0]!.id
-      const found = (await tx.run<{ id: number; version: number }>(FIND_VERSION, [workflowId, input.hash]))[0]
-      const stored = found ?? (await this.#add(tx, workflowId, input))
-      if (input.deploy) await tx.run(DEPLOY, [workflowId, stored.id])
-      this.#compiled.set(stored.id, input.compiled)
-      const outcome = found !== undefined ? "same" : stored.version === 1 ? "new" : "new_version"
-      return { workflowId, versionId: stored.id, version: stored.version, outcome }
-    })
+  async put(tx: Runner, input: NewVersion): Promise<StoredVersion> {
+    const { compiled, deploy } = input
+    const now = this.#instants.now()
+    const { id: workflowId, deployed_version: deployed, paused } = (await tx.run<Put>(PUT_WORKFLOW, [compiled.name, now]))[0]!
+    if (deploy && input.ifNew === true && deployed !== null) {
+      const [known] = await tx.run<{ version: number }>(VERSION_NUMBER, [deployed])
+      return { workflowId, versionId: deployed, version: known!.version, outcome: "exists" }
+    }
+    const found = (await tx.run<{ id: number; version: number }>(FIND_VERSION, [workflowId, input.hash]))[0]
+    const { id: versionId, version } = found ?? (await this.#add(tx, workflowId, input))
+    if (deploy) {
+      await tx.run(DEPLOY, [workflowId, versionId, JSON.stringify(compiled.tags), now])
+      const specs = compiled.schedules
+      await putSchedules(tx, { workflowId, versionId, active: !paused, specs, nextAt: input.nextAt ?? [] })
+    }
+    this.#compiled.set(versionId, compiled)
+    const first = (found === undefined && version === 1) || (deploy && deployed === null)
+    return { workflowId, versionId, version, outcome: first ? "new" : found === undefined ? "new_version" : "same" }
   }
 
   async #add(
-    tx: Transaction,
+    tx: Runner,
     workflowId: number,
     { hash, source, compiled }: { hash: string; source: string; compiled: CompiledWorkflow },
   ): Promise<{ id: number; version: number }> {
@@ -79,4 +100,33 @@ export class Workflows {
   async load(versionIds: Iterable<number>): Promise<void> {
     for (const id of new Set(versionIds)) if (this.#compiled.get(id) === undefined) await this.compiled(id)
   }
+}
+
+const UNDEPLOY = statement(
+  "undeploy",
+  `UPDATE workflows SET deployed_version = NULL, paused = false, updated_at = COALESCE($2::timestamptz, now())
+   WHERE name = $1 AND deployed_version IS NOT NULL RETURNING id`,
+)
+
+export const removeWorkflow = async (tx: Runner, now: string | null, name: string): Promise<boolean> => {
+  const [found] = await tx.run<{ id: number }>(UNDEPLOY, [name, now])
+  if (found === undefined) return false
+  await removeSchedules(tx, found.id)
+  return true
+}
+
+const PAUSE = statement(
+  "pause_workflow",
+  "UPDATE workflows SET paused = $2 WHERE name = $1 AND deployed_version IS NOT NULL RETURNING id",
+)
+
+export const setWorkflowPaused = async (
+  tx: Runner,
+  { name, paused, nextAt }: { name: string; paused: boolean; nextAt: (string | null)[] },
+): Promise<boolean> => {
+  const [found] = await tx.run<{ id: number }>(PAUSE, [name, paused])
+  if (found === undefined) return false
+  if (paused) await restSchedules(tx, found.id)
+  else await resumeSchedules(tx, found.id, nextAt)
+  return true
 }
