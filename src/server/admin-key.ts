@@ -1,9 +1,10 @@
 // The server's own admin key where none was given: made once, kept in the data folder for the local command line, readable by this
 // user alone.
 
-import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises"
+import { chmod, link, mkdir, readFile, stat, unlink, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { Random } from "../core/ports.ts"
+import { Conflict } from "../store/errors.ts"
 
 const PREFIX = "ork_"
 const MIN_KEY = 16
@@ -26,15 +27,18 @@ export const ensureAdminKey = async (dataDir: string, random: Random): Promise<{
   const known = await readAdminKey(dataDir)
   if (known !== null) {
     if (known.length < MIN_KEY)
-      throw new Error(`${file} holds no key of ${MIN_KEY} characters or more; remove it, and a new one is made`)
+      throw new Conflict(`${file} holds no key of ${MIN_KEY} characters or more; remove it, and a new one is made`)
     if (((await stat(file)).mode & 0o077) !== 0) await chmod(file, OWNER_ONLY)
     return { key: known, file }
   }
   const key = PREFIX + random.hex128() + random.hex128()
   await mkdir(dirname(file), { recursive: true })
-  // Two servers that start together on Postgres with one folder: the first one's key holds for both.
-  await writeFile(file, `${key}\n`, { mode: OWNER_ONLY, flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
+  // Whole or not at all, and never over another: of servers that start together the first one's key holds for all.
+  const draft = `${file}.${random.hex128()}`
+  await writeFile(draft, `${key}\n`, { mode: OWNER_ONLY })
+  await link(draft, file).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error
   })
+  await unlink(draft)
   return { key: (await readAdminKey(dataDir)) ?? key, file }
 }

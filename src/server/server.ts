@@ -92,11 +92,16 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     random,
     log: log.child({ part: "schedules" }),
     cancel: (runId) => engine.cancel(runId).catch(unlessEnded),
-    wake: () => engine.look(),
+    wake: () => {
+      engine.look()
+      // Runs may have a deadline.
+      notifier.look()
+    },
   })
   const wake = (): void => {
     engine.look()
     scheduler.look()
+    notifier.look()
   }
   const api = buildServer({
     engine,

@@ -54,6 +54,16 @@ describe("ork serve on an empty folder", () => {
   })
 })
 
+it("a port that is taken is told, with what to do", async () => {
+  const first = await startServer([], { cwd: temporaryFolder() })
+  const port = new URL(first.url).port
+  const { code, stderr } = await ork(["serve", "--port", port], { cwd: temporaryFolder(), env: { ORK_LOG: "error" } })
+  expect([code, stderr]).toEqual([
+    2,
+    `ork: port ${port} is taken; choose another with --port or ORK_PORT (0 takes a free one)\n`,
+  ])
+})
+
 describe("a server", () => {
   it("runs what is deployed and triggered over HTTP, and shows its logs", async () => {
     const server = await startServer([], { cwd: temporaryFolder() })
