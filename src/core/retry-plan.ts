@@ -28,6 +28,8 @@ export interface ResetNode {
 
 export interface RetryReset {
   nodes: ResetNode[]
+  /** When the run ended that the plan was made for: retried and ended again since, it is another one. */
+  endedAt?: string
 }
 
 export type RetryRequest = { from?: string; instance?: { task: string; path: string } }
@@ -49,7 +51,7 @@ const below = (workflow: CompiledWorkflow, start: number): Set<number> => {
 
 export const planRetry = (
   workflow: CompiledWorkflow,
-  run: RunScope,
+  run: RunScope & { finishedAt?: string | null },
   states: readonly NodeState[],
   request: RetryRequest,
 ): RetryPlan => {
@@ -101,5 +103,6 @@ export const planRetry = (
     })
   const names = (keep: boolean): string[] =>
     states.filter((s) => again.has(s.node) !== keep).map((s) => workflow.nodes[s.node]!.name)
-  return { reset: { nodes }, again: names(false), kept: names(true) }
+  const reset = { nodes, ...(typeof run.finishedAt === "string" && { endedAt: run.finishedAt }) }
+  return { reset, again: names(false), kept: names(true) }
 }

@@ -138,7 +138,7 @@ export class Engine {
   async retry(runId: RunId, request: RetryRequest): Promise<void> {
     const plan = await this.planRetry(runId, request)
     if (!(await this.#ask(this.#options.store.retryRun(runId, plan.reset)))) {
-      throw new Conflict(`run ${runId} is not over yet: its hooks are still running`)
+      throw new Conflict(`run ${runId} is not over yet: its hooks are still running, or somebody else retried it just now`)
     }
   }
 

@@ -128,6 +128,19 @@ export const retryRunTests = (open: Open): void => {
       expect(await finish(world)).toEqual(["c", "d", "on_exit.0"])
     })
 
+    it("is refused when the run has ended again since it was planned", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }))
+      await finish(world, ["a"])
+      const stale = await planOf(world, await world.run(run.id))
+      world.clock.pass(1000)
+      expect(await world.store.retryRun(run.id, stale)).toBe(true)
+      await finish(world, ["a"])
+      expect(await world.store.retryRun(run.id, stale)).toBe(false)
+      expect(await world.run(run.id)).toMatchObject({ status: "failed" })
+      expect(await retry(world, await world.run(run.id))).toBe(true)
+    })
+
     it("begins the run's timeout anew", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }, { timeoutMs: 1000 }))

@@ -13,7 +13,8 @@ import type { Workflows } from "./workflows.ts"
 const ENDED = statement(
   "retry_ended",
   `SELECT seq, id, workflow_id, version_id, priority, private FROM runs
-   WHERE id = $1::uuid AND finished_at IS NOT NULL AND hooks_left = 0 FOR UPDATE`,
+   WHERE id = $1::uuid AND finished_at IS NOT NULL AND hooks_left = 0 AND finished_at = COALESCE($2::timestamptz, finished_at)
+   FOR UPDATE`,
 )
 
 const REOPEN = statement(
@@ -111,7 +112,7 @@ export const retryRun = async (
   runId: RunId,
   reset: RetryReset,
 ): Promise<boolean> => {
-  const [run] = await tx.run<EndedRun>(ENDED, [runId])
+  const [run] = await tx.run<EndedRun>(ENDED, [runId, reset.endedAt ?? null])
   if (run === undefined) return false
   const compiled = await workflows.compiled(run.version_id)
   const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))

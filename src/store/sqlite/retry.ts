@@ -9,7 +9,8 @@ import { tellRun } from "./events.ts"
 import { FRESH, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "./tx.ts"
 
-const ENDED = "SELECT seq, version_id FROM runs WHERE id = ? AND finished_at IS NOT NULL AND hooks_left = 0"
+const ENDED = `
+SELECT seq, version_id FROM runs WHERE id = ?1 AND finished_at IS NOT NULL AND hooks_left = 0 AND finished_at = coalesce(?2, finished_at)`
 
 const ROWS = "SELECT 1 FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND hook = 0 LIMIT 1"
 
@@ -18,7 +19,7 @@ UPDATE runs SET status = 'running', cancelling = NULL, paused = 0, finished_at =
 WHERE seq = ?`
 
 export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
-  const run = tx.db.get<[number, number]>(ENDED, runId)
+  const run = tx.db.get<[number, number]>(ENDED, runId, plan.endedAt ?? null)
   if (run === undefined) return false
   const [seq, versionId] = run
   dropHooks(tx, seq)
