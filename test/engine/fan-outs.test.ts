@@ -140,7 +140,7 @@ tasks:
     const files: string[][] = []
     const world = await setup({
       a: () => ({ files: [1], pad: "x".repeat(70_000) }),
-      t: ({ upstreamDir }) => void files.push(readdirSync(upstreamDir!)) ?? null,
+      t: ({ upstreamDir }) => files.push(readdirSync(upstreamDir!)),
     })
     const text = "name: up\ntasks: { a: { command: x }, t: { command: x, depends_on: [a], foreach: a.files } }"
     const runId = await world.trigger(text)
