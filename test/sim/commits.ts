@@ -165,7 +165,8 @@ export class Commits {
   #retried(runId: string): void {
     this.cancelled.delete(runId)
     this.paused.delete(runId)
-    checkRetried(this.#world, this.#retrying!)
+    if (this.#retrying === null) throw new Violation("a retry runs the right tasks", `${runId} had not ended, or ended again`)
+    checkRetried(this.#world, this.#retrying)
   }
 
   #reaped(left: LiveAttempt[]): void {

@@ -16,10 +16,10 @@ export interface RetrySnapshot {
   instance: { node: number; path: string } | null
 }
 
-/** The run as it ended is checked here: afterwards it is another one. */
+/** The run as it ended is checked here: afterwards it is another one. null: the retry must be refused. */
 export const checkRetryPlan = (world: World, runId: string, plan: RetryReset): RetrySnapshot | null => {
   const run = world.books.run(runId)
-  if (run === undefined || run.finished_at === null || run.hooks_left > 0) return null
+  if (run === undefined || run.finished_at === null || run.hooks_left > 0 || run.finished_at !== plan.endedAt) return null
   checkRun(world, run)
   const before = world.books.tasksOf(run.seq)
   const planned = new Set(plan.nodes.map(({ node }) => node))
