@@ -21,6 +21,8 @@ const MAX_DELAY_MS = 3_600_000
 const MOST_TRIES = 30
 const RETRY_MS = 1000
 const MIN_SLEEP_MS = 5
+/** Others commit hundreds of times a second, and send their own notices unless they die. */
+const OTHERS_MS = 1000
 /** The name of the secret that outgoing notices are signed with: ORK_SECRET_NOTIFY. */
 export const NOTIFY_SECRET = "NOTIFY"
 
@@ -36,6 +38,7 @@ export class Notifier {
   readonly #options: NotifierOptions
   readonly #stopped = new AbortController()
   #cancelTimer: (() => void) | null = null
+  #cancelOthers: (() => void) | null = null
   #working: Promise<void> | null = null
   #again = false
 
@@ -44,14 +47,23 @@ export class Notifier {
   }
 
   start(): void {
-    this.#options.store.onWake(() => this.look())
+    this.#options.store.onWake(() => this.#lookSoon())
     this.look()
   }
 
   async stop(): Promise<void> {
     this.#stopped.abort()
     this.#cancelTimer?.()
+    this.#cancelOthers?.()
     await this.#working
+  }
+
+  #lookSoon(): void {
+    if (this.#stopped.signal.aborted) return
+    this.#cancelOthers ??= this.#options.clock.after(OTHERS_MS, () => {
+      this.#cancelOthers = null
+      this.look()
+    })
   }
 
   /** A run has started or ended. */

@@ -16,6 +16,8 @@ const BATCH = 200
 const RETRY_MS = 1000
 /** A timer that fires a little early must not find nothing due and spin. */
 const MIN_SLEEP_MS = 5
+/** Others commit hundreds of times a second, and deploy now and then. */
+const OTHERS_MS = 1000
 
 export interface SchedulerOptions {
   store: Pick<Store, "compiled" | "onWake"> & Catalog
@@ -32,6 +34,7 @@ export interface SchedulerOptions {
 export class Scheduler {
   readonly #options: SchedulerOptions
   #cancelTimer: (() => void) | null = null
+  #cancelOthers: (() => void) | null = null
   #looking = false
   #again = false
   #stopped = true
@@ -42,13 +45,23 @@ export class Scheduler {
 
   start(): void {
     this.#stopped = false
-    this.#options.store.onWake(() => this.look())
+    this.#options.store.onWake(() => this.#lookSoon())
     this.look()
   }
 
   stop(): void {
     this.#stopped = true
     this.#cancelTimer?.()
+    this.#cancelOthers?.()
+  }
+
+  /** Others have committed something: perhaps a schedule. */
+  #lookSoon(): void {
+    if (this.#stopped) return
+    this.#cancelOthers ??= this.#options.clock.after(OTHERS_MS, () => {
+      this.#cancelOthers = null
+      this.look()
+    })
   }
 
   /** A schedule was deployed, resumed or removed, or a tick is due. */
