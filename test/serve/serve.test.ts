@@ -126,6 +126,30 @@ describe("a server", () => {
     expect(ticks.every((tick) => tick.endsWith(".000Z"))).toBe(true)
   })
 
+  it("that was killed goes on with every run, and nothing of the old one is left", async () => {
+    const cwd = temporaryFolder()
+    const first = await startServer([], { cwd })
+    const go = join(cwd, "go")
+    await first.deploy({
+      name: "killed",
+      tasks: {
+        a: { command: `echo begun; until [ -e ${go} ]; do sleep 0.05; done` },
+        b: { depends_on: ["a"], command: "true" },
+      },
+    })
+    const ids = await Promise.all(Array.from({ length: 10 }, () => first.trigger("killed")))
+    await probe(() => (ids.every((id) => processesOf(id).length > 0) ? true : null))
+    first.process.kill("SIGKILL")
+    await first.process.exit
+    await probe(() => (ids.every((id) => processesOf(id).length === 0) ? true : null))
+
+    writeFileSync(go, "")
+    const second = await startServer([], { cwd })
+    for (const id of ids) expect(await second.reaches(id, "success", "failed")).toMatchObject({ status: "success" })
+    const { body } = await second.call("GET", `/runs/${ids[0]}/tasks/a`)
+    expect(JSON.stringify(body)).toContain('"attempt":1,"status":"lost"')
+  })
+
   it("is refused where another one works already, which is named", async () => {
     const cwd = temporaryFolder()
     const first = await startServer([], { cwd })
