@@ -27,7 +27,8 @@ const setup = async () => {
   const server = await startServer([], { cwd })
   const go = join(cwd, "go")
   writeFileSync(join(cwd, "etl.yaml"), ETL.replace("GOFILE", go))
-  expect((await ork(["deploy", "etl.yaml"], { cwd })).stdout).toBe("etl.yaml: etl is deployed, version 1\n")
+  const deployed = { code: 0, stdout: "etl.yaml: etl is deployed, version 1\n", stderr: "" }
+  expect(await ork(["deploy", "etl.yaml"], { cwd })).toEqual(deployed)
   return { cwd, server, go: () => writeFileSync(go, "") }
 }
 
@@ -114,6 +115,40 @@ test("with --cancel-on-interrupt it is cancelled, and the exit code is 130", asy
   expect(await waiting.exit).toEqual({ code: 130, signal: null })
   expect(JSON.parse(waiting.stdout.trimEnd().split("\n").at(-1)!)).toMatchObject({ status: "cancelled" })
 })
+
+test("a run that is waited for is told without a gap over a restart of its server", async () => {
+  const { cwd, server, go } = await setup()
+  const waiting = startOrk(["trigger", "etl", "--wait", "--json"], { cwd })
+  await waiting.printed(/"task":"wait".*"running"/)
+  server.process.kill("SIGKILL")
+  await server.process.exit
+  go()
+  await startServer(["--port", new URL(server.url).port], { cwd })
+  expect(await waiting.exit).toEqual({ code: 0, signal: null })
+  const lines = waiting.stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { task?: string; status: string })
+  expect(lines.at(-1)).toMatchObject({ workflow: "etl", status: "success" })
+  expect(lines.filter(({ task, status }) => task === "wait" && status === "success")).toHaveLength(1)
+  expect(lines.filter(({ task, status }) => task === "on_success.0" && status === "success")).toHaveLength(1)
+})
+
+test.skipIf(spawnSync("script", ["--version"]).status !== 0)(
+  "on a terminal --wait draws the live view of `ork run`",
+  async () => {
+    const { cwd, go } = await setup()
+    const command = ["script", "-qec", `stty cols 60 rows 20; exec ${ORK} trigger etl --wait`, "/dev/null"]
+    const watching = startOrk([], { cwd, command, env: { TERM: "xterm" } })
+    await watching.printed(/●\S* wait .*waiting/)
+    go()
+    expect((await watching.exit).code).toBe(0)
+    expect(watching.stdout).toMatch(/✓\S* a /)
+    expect(watching.stdout).toMatch(/\/4 tasks/)
+    expect(watching.stdout.lastIndexOf("\u001b[?25h")).toBeGreaterThan(watching.stdout.lastIndexOf("\u001b[?25l"))
+    expect(watching.stdout).toMatch(/✓\S* \S*etl\S* \S*success/)
+  },
+)
 
 test("a run is explained, paused, resumed, cancelled and retried", async () => {
   const { cwd, server, go } = await setup()
