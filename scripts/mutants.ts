@@ -31,7 +31,7 @@ const judge = async (patch: string): Promise<Verdict> => {
   try {
     const options = /^sim: (.*)$/m.exec(readFileSync(patch, "utf8"))?.[1]?.split(" ") ?? SEEDS
     try {
-      await run("git", ["apply", "-C1", patch], { cwd: copy })
+      await run("git", ["apply", "-C0", patch], { cwd: copy })
     } catch (error) {
       return { found: false, text: `DOES NOT APPLY: ${(error as { stderr: string }).stderr.trim()}` }
     }
