@@ -34,7 +34,7 @@ const openSqliteStore = async (path: string, create: boolean): Promise<ServerSto
 
 const openPostgresStore = async (url: string): Promise<ServerStore> => {
   const { openPostgres } = await import("./store/postgres/postgres.ts")
-  return (await openPostgres({ url, random: systemRandom })) as unknown as ServerStore
+  return openPostgres({ url, random: systemRandom })
 }
 
 const openStore = async ({ databaseUrl }: Config, { create }: { create: boolean }): Promise<ServerStore | null> => {

@@ -1,18 +1,27 @@
-// The seeds' curl lines, run by a shell against a server started as they say.
+// The seeds' curl lines, run by a shell against a server started as they say, on both stores.
 
 import { execFile } from "node:child_process"
 import { join } from "node:path"
-import { expect, it } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import { REPO, temporaryFolder } from "../support/ork.ts"
+import { createDatabase } from "../support/postgres.ts"
 import { startServer } from "../support/server.ts"
 
 const KEY = "airflow-mini-secret-key"
 
-it("the flows of the seeds work as they print them", async () => {
-  const server = await startServer([], { cwd: temporaryFolder(), env: { ORK_API_KEY: KEY } })
+const databaseOf = async (store: string): Promise<Record<string, string>> => {
+  if (store === "SQLite") return {}
+  const database = await createDatabase()
+  onTestFinished(() => database.drop())
+  return { ORK_DATABASE_URL: database.url }
+}
+
+it.each(["SQLite", "Postgres"])("the flows of the seeds work as they print them, on %s", async (store) => {
+  const env = { ORK_API_KEY: KEY, ...(await databaseOf(store)) }
+  const server = await startServer([], { cwd: temporaryFolder(), env })
   const told = await new Promise<{ code: number | null; output: string }>((resolve) => {
-    const env = { PATH: process.env["PATH"], BASE: server.url, ORK_API_KEY: KEY }
-    const child = execFile("sh", [join(REPO, "test/serve/seeds.sh")], { env }, (_, stdout, stderr) =>
+    const shell = { PATH: process.env["PATH"], BASE: server.url, ORK_API_KEY: KEY }
+    const child = execFile("sh", [join(REPO, "test/serve/seeds.sh")], { env: shell }, (_, stdout, stderr) =>
       resolve({ code: child.exitCode, output: stdout + stderr }),
     )
   })
