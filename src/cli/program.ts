@@ -119,6 +119,9 @@ const addRuns: Add = (program, context, done) => {
       .description("list runs, newest first")
       .option("--workflow <name>", "only runs of this workflow")
       .option("--status <status>", "only pending, running, success, failed or cancelled ones")
+      .option("--trigger <trigger>", "only those started by manual, schedule, webhook, backfill or workflow")
+      .option("--created-after <date>", "this instant and later")
+      .option("--created-before <date>", "earlier than this instant")
       .option("--limit <n>", "at most so many", "20")
       .addOption(json()),
   )

@@ -5,12 +5,17 @@ import { connectIfThere, type ServerFlags } from "./connect.ts"
 import type { StoreFlags } from "./settings.ts"
 import type { RunStatus } from "../core/status.ts"
 import type { Explanation, Run, Task } from "../protocol/client.ts"
+import type { TRIGGERS } from "../store/store.ts"
 
 export interface ReaderFlags extends StoreFlags, ServerFlags {}
 
 export interface RunFilter {
   workflow?: string
   status?: RunStatus
+  trigger?: (typeof TRIGGERS)[number]
+  /** This instant and later. */
+  createdAfter?: string
+  createdBefore?: string
   limit: number
 }
 

@@ -137,6 +137,8 @@ test.each([
   [["trigger", "etl", "--cancel-on-interrupt"], "--cancel-on-interrupt goes with --wait"],
   [["show", "ffff"], "there is no run ffff"],
   [["show", "01a1dd3a-3d9d-766c-92dd-29bd077c39b0"], "there is no run 01a1dd3a"],
+  [["runs", "--trigger", "manaul"], '--trigger: there is no trigger "manaul"; did you mean manual?'],
+  [["runs", "--created-after", "soon"], '--created-after: "soon" is not a day'],
   [["logs", "latest", "a"], "there is no run yet"],
   [["retry", "latest", "--from", "a", "--task", "b"], "give one of them"],
   [["retry", "latest", "--index", "1"], "name it"],
@@ -171,6 +173,9 @@ test("runs, show and logs ask the server", async () => {
   const id = await world.api.ran("etl")
   expect((await world.ork("runs")).stdout).toMatch(new RegExp(`✓ success +${id} +etl .* 3/3\n`))
   expect(await world.json("runs", "--status", "failed")).toEqual([])
+  expect(await world.json("runs", "--trigger", "manual", "--created-after", "2020-01-01")).toMatchObject([{ id }])
+  expect(await world.json("runs", "--trigger", "schedule")).toEqual([])
+  expect(await world.json("runs", "--created-before", "2020-01-01")).toEqual([])
   expect((await world.ork("show", id.slice(0, 30))).stdout).toMatch(/✓ a +success/)
   expect(await world.json("show", "latest")).toMatchObject({ id, task_list: including([having({ name: "a" })]) })
   expect((await world.ork("logs", "latest", "a")).stdout).toBe("one\ntwo\n")

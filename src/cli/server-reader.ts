@@ -55,10 +55,14 @@ async function* log<Piece>(
 }
 
 export const serverReader = (client: Client): Reader => ({
-  async listRuns({ limit, ...filter }) {
-    const pages = everyItem((cursor) =>
-      client.listRuns({ ...filter, limit: Math.min(limit, PAGE), ...(cursor !== undefined && { cursor }) }),
-    )
+  async listRuns({ limit, createdAfter, createdBefore, ...filter }) {
+    const query = {
+      ...filter,
+      ...(createdAfter !== undefined && { created_after: createdAfter }),
+      ...(createdBefore !== undefined && { created_before: createdBefore }),
+      limit: Math.min(limit, PAGE),
+    }
+    const pages = everyItem((cursor) => client.listRuns({ ...query, ...(cursor !== undefined && { cursor }) }))
     return take(pages, limit)
   },
   findRun: (text) => findServerRun(client, text),

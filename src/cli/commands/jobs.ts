@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import type { Context } from "../backends.ts"
+import { oneOf } from "../choices.ts"
 import { connect, type ServerFlags } from "../connect.ts"
 import { unreadable } from "../definition.ts"
 import { InputError } from "../errors.ts"
@@ -14,7 +15,6 @@ import type { Span } from "../style.ts"
 import { printable } from "../text.ts"
 import { isObject, type Json } from "../../core/json.ts"
 import { JOB_STATUSES } from "../../core/jobs.ts"
-import { nearest } from "../../core/nearest.ts"
 import { everyItem, type Job, type JobQuery, type NewJob, take } from "../../protocol/client.ts"
 
 const PAGE = 100
@@ -36,7 +36,7 @@ export const listJobs = async (context: Context, options: JobsOptions): Promise<
   const max = wholeNumber("--priority-max", options.priorityMax, 1, 10)
   const filter: JobQuery = {
     ...(options.queue !== undefined && { queue: options.queue }),
-    ...(options.status !== undefined && { status: parseStatus(options.status) }),
+    ...(options.status !== undefined && { status: oneOf("--status", options.status.toUpperCase(), JOB_STATUSES) }),
     ...(min !== undefined && { priority_min: min }),
     ...(max !== undefined && { priority_max: max }),
     ...(options.createdAfter !== undefined && { created_after: options.createdAfter }),
@@ -63,14 +63,6 @@ export const listJobs = async (context: Context, options: JobsOptions): Promise<
     ],
   })
   return 0
-}
-
-const parseStatus = (text: string): Job["status"] => {
-  const known = JOB_STATUSES.find((status) => status === text.toUpperCase())
-  if (known !== undefined) return known
-  const near = nearest(text.toUpperCase(), JOB_STATUSES)
-  const hint = near === undefined ? `there are ${JOB_STATUSES.join(", ")}` : `did you mean ${near}?`
-  throw new InputError(`--status: there is no status "${text}"; ${hint}`)
 }
 
 // -- submit --------------------------------------------------------------------------------------------------------------------

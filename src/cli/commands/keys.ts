@@ -1,11 +1,11 @@
 // `ork keys`: list, create, revoke. A new key is printed once, alone on standard output, so that it can be put into a file.
 
 import type { Context } from "../backends.ts"
+import { oneOf } from "../choices.ts"
 import { connect, type ServerFlags } from "../connect.ts"
 import { InputError } from "../errors.ts"
 import { instantText, printListing } from "../listing.ts"
 import { print, printError, printJson } from "../output.ts"
-import { nearest } from "../../core/nearest.ts"
 import type { Scope } from "../../protocol/client.ts"
 
 const SCOPES: readonly Scope[] = ["read", "trigger", "worker", "admin"]
@@ -31,7 +31,7 @@ export interface CreateKeyOptions extends KeysOptions {
 
 export const createKey = async (context: Context, name: string, options: CreateKeyOptions): Promise<number> => {
   if (options.scope.length === 0) throw new InputError(`say what the key may do: --scope ${SCOPES.join(", ")}; may be repeated`)
-  const scopes = options.scope.map(scopeOf)
+  const scopes = options.scope.map((scope) => oneOf("--scope", scope, SCOPES))
   const made = await (await connect(context, options)).createKey(name, scopes)
   if (options.json === true) printJson(context, made)
   else {
@@ -39,15 +39,6 @@ export const createKey = async (context: Context, name: string, options: CreateK
     printError(context, `ork: key ${made.id} (${made.scopes.join(", ")}); it is shown this once: keep it now`)
   }
   return 0
-}
-
-const scopeOf = (text: string): Scope => {
-  const known = SCOPES.find((scope) => scope === text)
-  if (known !== undefined) return known
-  const near = nearest(text, SCOPES)
-  throw new InputError(
-    `--scope: there is no scope "${text}"; ${near === undefined ? `there are ${SCOPES.join(", ")}` : `did you mean ${near}?`}`,
-  )
 }
 
 export const revokeKey = async (context: Context, id: string, options: KeysOptions): Promise<number> => {

@@ -1,48 +1,44 @@
 // `ork runs`: runs, newest first.
 
 import type { Context } from "../backends.ts"
-import { InputError } from "../errors.ts"
+import { instantOf, oneOf } from "../choices.ts"
 import { parseLimit } from "../numbers.ts"
 import { print, printJson, printSpans } from "../output.ts"
 import { iconOf } from "../progress/rows.ts"
-import { type ReaderFlags, withReader } from "../reader.ts"
+import { type ReaderFlags, type RunFilter, withReader } from "../reader.ts"
 import type { Span } from "../style.ts"
 import { duration, padEnd, table } from "../text.ts"
-import { nearest } from "../../core/nearest.ts"
-import { RUN_STATUSES, type RunStatus } from "../../core/status.ts"
+import { RUN_STATUSES } from "../../core/status.ts"
 import type { Run } from "../../protocol/client.ts"
+import { TRIGGERS } from "../../store/store.ts"
 
 export interface RunsOptions extends ReaderFlags {
   workflow?: string
   status?: string
+  trigger?: string
+  createdAfter?: string
+  createdBefore?: string
   limit: string
   json?: boolean
 }
 
 export const runs = async (context: Context, options: RunsOptions): Promise<number> => {
-  const status = parseStatus(options.status)
-  const limit = parseLimit(options.limit)
+  const { workflow, status, trigger, createdAfter, createdBefore } = options
+  const filter: RunFilter = {
+    limit: parseLimit(options.limit),
+    ...(workflow !== undefined && { workflow }),
+    ...(status !== undefined && { status: oneOf("--status", status, RUN_STATUSES) }),
+    ...(trigger !== undefined && { trigger: oneOf("--trigger", trigger, TRIGGERS) }),
+    ...(createdAfter !== undefined && { createdAfter: instantOf("--created-after", createdAfter) }),
+    ...(createdBefore !== undefined && { createdBefore: instantOf("--created-before", createdBefore) }),
+  }
   return withReader(context, options, async (reader) => {
-    const rows = await reader.listRuns({
-      limit,
-      ...(options.workflow === undefined ? {} : { workflow: options.workflow }),
-      ...(status === undefined ? {} : { status }),
-    })
+    const rows = await reader.listRuns(filter)
     if (options.json === true) printJson(context, rows)
     else if (rows.length === 0) print(context, "no runs")
     else printSpans(context, lines(rows, context.backends.clock.now()))
     return 0
   })
-}
-
-const parseStatus = (text: string | undefined): RunStatus | undefined => {
-  if (text === undefined) return undefined
-  const known = RUN_STATUSES.find((status) => status === text)
-  if (known !== undefined) return known
-  const near = nearest(text, RUN_STATUSES)
-  throw new InputError(
-    `--status: there is no status "${text}"${near === undefined ? `; there are ${RUN_STATUSES.join(", ")}` : `; did you mean ${near}?`}`,
-  )
 }
 
 const lines = (rows: Run[], now: number): Span[][] => {

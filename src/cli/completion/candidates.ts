@@ -23,6 +23,7 @@ const KINDS: Readonly<Record<string, readonly NameKind[]>> = {
 
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   "--scope": ["read", "trigger", "worker", "admin"],
+  "--trigger": ["manual", "schedule", "webhook", "backfill", "workflow"],
   "--format": ["text", "mermaid", "dot"],
 }
 const STATUSES: Readonly<Record<string, readonly string[]>> = {
