@@ -119,12 +119,10 @@ test("trigger --wait waits for the hooks of a run", async () => {
   await world.api.deploy("etl", { a: "true" }, { on_success: [{ command: "block" }] })
   const waited = world.ork("trigger", "etl", "--wait")
   await world.api.executor.blocked("on_success.0")
-  let over = false
-  void waited.then(() => (over = true))
   expect(await world.json("runs")).toMatchObject([{ status: "success" }])
-  expect(over).toBe(false)
   world.api.executor.release("on_success.0")
-  expect((await waited).code).toBe(0)
+  const { code, stdout } = await waited
+  expect([code, stdout]).toEqual([0, containing("on_success.0 success\n✓ etl success")])
 })
 
 test.each([
