@@ -5,19 +5,24 @@
 import type { Fence } from "../../core/change.ts"
 import type { AttemptId } from "../../core/ids.ts"
 import type { TaskStatus } from "../../core/status.ts"
+import { JOBS } from "../job-rows.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../store.ts"
 import { plain } from "./arrays.ts"
 import { cancelPending } from "./cancel.ts"
-import { Changes, type Task } from "./changes.ts"
+import { type Changed, Changes, type Task } from "./changes.ts"
 import { type Answer, Claims, type Taken } from "./claim.ts"
 import { type Closed, closeRuns } from "./close.ts"
 import { logEvents } from "./event-log.ts"
 import { tellCancelled, tellClaims, tellClosed, tellSteps } from "./events.ts"
 import { fold, type Step } from "./fold.ts"
 import type { Instants } from "./instants.ts"
+import { tellReleased } from "./job-edges.ts"
+import { lockJobs, settleJobs } from "./job-turn.ts"
 import { type Ended, type Held, type Memory, worthKnowing } from "./memory.ts"
 import { loadRuns, toClaims } from "./needs.ts"
 import { NOTIFY } from "./notify.ts"
+import { QueueClaims } from "./queue-claim.ts"
+import { queueLimits } from "./queue-limits.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { type Look, look, runTimers } from "./timers.ts"
 import type { Sessions, Transaction } from "./transaction.ts"
@@ -25,10 +30,11 @@ import type { Workflows } from "./workflows.ts"
 
 const HELD = statement(
   "held",
-  `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.private,
-     t.workflow_id AS "workflowId", r.version_id AS "versionId", t.node, t.path, t.kind, t.attempt, t.limits, t.status, r.round
+  `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", COALESCE(r.id::text, '') AS "runId",
+     COALESCE(r.private, false) AS private, t.workflow_id AS "workflowId", COALESCE(r.version_id, 0) AS "versionId", t.node, t.path,
+     t.kind, t.lane, t.attempt, t.limits, t.status, COALESCE(r.round, 0) AS round
    FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
-   JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id JOIN runs r ON r.seq = t.run_seq`,
+   JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id LEFT JOIN runs r ON r.seq = t.run_seq`,
 )
 
 /** What others do without saying so (a retry that they set, a server that died) is seen this late at most. */
@@ -57,12 +63,15 @@ interface Taking {
   more: boolean
   /** The instant of the transaction, if the claim was asked. */
   at: string | null
+  /** Milliseconds until the rate of a queue lets more of it start, or null. */
+  waitMs: number | null
 }
 
 export class Loop {
   readonly #deps: LoopDeps
   readonly #gates: Claims
   readonly #work: Claims
+  readonly #queued: QueueClaims
   /** Timers or cancels that the last look saw come before the claims of the next turn. */
   #slow = true
   /** There was something for the gate when it was last asked, or since: the next turn asks for it at once. */
@@ -79,6 +88,7 @@ export class Loop {
     this.#deps = deps
     this.#gates = new Claims("gate", deps.instants)
     this.#work = new Claims("claim", deps.instants)
+    this.#queued = new QueueClaims(deps.instants)
   }
 
   async advance(batch: Batch): Promise<Advanced> {
@@ -111,8 +121,9 @@ export class Loop {
   async #turn(tx: Transaction, batch: Batch, { steps, refused }: ReturnType<typeof fold>): Promise<Turn> {
     const { workflows, instants, memory } = this.#deps
     const now = instants.now()
-    const { tasks, lost } = await this.#find(tx, steps)
-    await workflows.load(tasks.map(({ held }) => held.versionId))
+    const { tasks: found, lost } = await this.#find(tx, steps)
+    const tasks = await lockJobs(tx, found, instants.roughly())
+    await workflows.load(tasks.flatMap(({ held }) => (held.runSeq === JOBS ? [] : held.versionId)))
     const changes = new Changes(tasks)
     const slow = this.#slow || changes.limited || instants.roughly() >= this.#dueAt
 
@@ -120,13 +131,16 @@ export class Loop {
     let ready = slow ? await runTimers(tx, now, workflows) : 0
     const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes))
     if (slow) await changing
+    const slots = later(queueLimits(tx, lanesLeft(tasks)))
     const early = slow ? null : this.#send(tx, batch, now, this.#gated)
     const skip = !slow && this.#knows(changes, batch) && early?.claim !== null
     if (!skip) this.#stale = false
     const looking = skip ? null : later(look(tx, now, batch))
     await locked
     const changed = await changing
-    ready += changed.ready
+    const queueFreed = freeQueues(tasks, changed, await slots)
+    const released = await settleJobs(tx, now, tasks, changed)
+    ready += changed.ready + released.ready.length
     let taking: Taking = early === null ? NOTHING_TAKEN : await this.#take(tx, batch, early, now)
     const done = changed.done.length > 0
     let seen: Look =
@@ -134,7 +148,7 @@ export class Loop {
         ? await looking
         : done
           ? await look(tx, now, batch)
-          : { now: taking.at!, due: this.#due(), gates: changed.gates, cancelling: [] }
+          : { now: taking.at!, due: this.#due(), gates: changed.gates, cancelling: [], stopped: [] }
 
     const late = !slow && seen.due !== null && seen.due <= 0
     if (late) {
@@ -149,13 +163,15 @@ export class Loop {
     const unparked = changed.freed.any ? await changed.freed.apply(tx) : 0
     ready += unparked + closed.rows
     const forGate = seen.gates && early?.gate === null
-    if (slow || late || cancelled !== null || forGate || unparked + closed.rows > 0)
+    const freed = queueFreed || released.ready.length + unparked + closed.rows > 0
+    if (slow || late || cancelled !== null || forGate || freed || this.#work.general)
       taking = await this.#takeMore(tx, batch, taking, now)
     if (cancelled !== null || late || closed.started.length > 0) seen = await look(tx, now, batch)
 
     const events: StoreEvent[] = []
     const told = { workflows, at: seen.now, events }
     tellSteps(told, tasks, changed)
+    events.push(...tellReleased(released, seen.now))
     if (cancelled !== null && cancelled.rows.length > 0) {
       const runs = await loadRuns(
         tx,
@@ -165,17 +181,18 @@ export class Loop {
       tellCancelled(told, cancelled.rows, runs)
     }
     tellClosed(told, closed)
-    await workflows.load([...taking.gates, ...taking.claims].map((row) => row.version_id))
+    await workflows.load([...taking.gates, ...taking.claims].flatMap((row) => (row.run_seq === JOBS ? [] : row.version_id)))
     tellClaims(told, taking.claims)
     const logged = logEvents(tx, now, events)
     const ends = worthKnowing(changes.ends(changed.applied))
     const notified = ready > taking.gates.length + taking.claims.length ? this.#notify(tx) : null
-    const gates = later(toClaims(tx, memory, workflows, taking.gates, ends))
-    const claims = later(toClaims(tx, memory, workflows, taking.claims, ends))
+    const gates = later(toClaims(tx, memory, workflows, taking.gates, ends, now))
+    const claims = later(toClaims(tx, memory, workflows, taking.claims, ends, now))
     void tx.commit()
     await logged
     await notified
     const taken = { gates: await gates, claims: await claims }
+    const settled = new Set(tasks.flatMap(({ step }) => (changed.applied.has(step) && step.last ? step.fence.attemptId : [])))
     const isDue = seen.due !== null && seen.due <= 0
     const open = seen.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
     return {
@@ -191,11 +208,11 @@ export class Loop {
         refused: once([...refused, ...lost, ...changed.refused]),
         ...taken,
         cancelling: open.filter(({ held }) => held).map(({ runSeq, reason }) => ({ runSeq, reason })),
-        stopped: [],
+        stopped: seen.stopped.filter((attemptId) => !settled.has(attemptId)),
         closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
         events,
         more: taking.more || isDue || (cancelled?.full ?? false),
-        nextDueMs: seen.due === null ? null : Math.max(0, Math.ceil(seen.due)),
+        nextDueMs: soonest(seen.due === null ? null : Math.max(0, Math.ceil(seen.due)), taking.waitMs),
       },
     }
   }
@@ -229,7 +246,7 @@ export class Loop {
     const { holder, gate, claim } = batch
     const send = (claims: Claims, { lanes, limit }: Batch["gate"]): Promise<Answer[]> | null =>
       limit > 0 && lanes.length > 0 ? claims.send(tx, { holder, lanes, limit }, now) : null
-    return { gate: gates ? send(this.#gates, gate) : null, claim: send(this.#work, claim) }
+    return { gate: gates ? send(this.#gates, gate) : null, claim: this.#work.general ? null : send(this.#work, claim) }
   }
 
   async #take(tx: Runner, batch: Batch, sent: Sent, now: string | null): Promise<Taking> {
@@ -237,7 +254,7 @@ export class Loop {
     const gate = sent.gate === null ? NONE : await this.#gates.finish(tx, await sent.gate, { holder, ...batch.gate }, now)
     const claim = sent.claim === null ? NONE : await this.#work.finish(tx, await sent.claim, { holder, ...batch.claim }, now)
     const at = sent.claim === null ? null : (await sent.claim)[0]!.now
-    return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more, at }
+    return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more, at, waitMs: null }
   }
 
   async #takeMore(tx: Runner, batch: Batch, taking: Taking, now: string | null): Promise<Taking> {
@@ -247,11 +264,16 @@ export class Loop {
       claim: { ...batch.claim, limit: batch.claim.limit - taking.claims.length },
     }
     const next = await this.#take(tx, rest, this.#send(tx, rest, now), now)
+    const claims = [...taking.claims, ...next.claims]
+    const wish = { holder: batch.holder, ...batch.claim, limit: batch.claim.limit - claims.length }
+    const queued = this.#work.general ? await this.#queued.take(tx, wish, now) : NOT_QUEUED
+    if (queued.settled) this.#work.general = false
     return {
       gates: [...taking.gates, ...next.gates],
-      claims: [...taking.claims, ...next.claims],
-      more: next.more,
+      claims: [...claims, ...queued.taken],
+      more: next.more || queued.more,
       at: next.at ?? taking.at,
+      waitMs: queued.waitMs,
     }
   }
 
@@ -286,6 +308,7 @@ export class Loop {
         node: claim.node,
         path: claim.path,
         kind: claim.kind,
+        lane: rows.get(claim.row)!.lane,
         attempt: claim.attempt,
         limits: rows.get(claim.row)!.limits,
         round: rows.get(claim.row)!.round,
@@ -311,6 +334,25 @@ interface Turn {
 
 const once = (fences: Fence[]): Fence[] => [...new Map(fences.map((fence) => [fence.attemptId, fence])).values()]
 
-const NOTHING_TAKEN: Taking = { gates: [], claims: [], more: false, at: null }
+/** Lanes of the live rows that these changes are the last word about. */
+const lanesLeft = (tasks: readonly Task[]): string[] =>
+  tasks.flatMap(({ held, step }) => (held.gate || step.last === null ? [] : held.lane))
+
+/** Gives back the slots of queues; returns whether there were any. */
+const freeQueues = (tasks: readonly Task[], { applied, freed }: Changed, limitOf: (lane: string) => number[]): boolean => {
+  let any = false
+  for (const { held, step } of tasks) {
+    if (held.gate || step.last === null || !applied.has(step)) continue
+    const limits = limitOf(held.lane)
+    freed.slots(limits)
+    any ||= limits.length > 0
+  }
+  return any
+}
+
+const soonest = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.min(a, b))
+
+const NOTHING_TAKEN: Taking = { gates: [], claims: [], more: false, at: null, waitMs: null }
+const NOT_QUEUED = { taken: [], more: false, waitMs: null, settled: false }
 const NONE = { taken: [], more: false }
 const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0 }

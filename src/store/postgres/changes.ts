@@ -19,6 +19,8 @@ import type { Workflows } from "./workflows.ts"
 export interface Task {
   held: Held
   step: Step
+  /** A job that was deleted while it ran. */
+  deleted?: boolean
 }
 
 export interface Changed {

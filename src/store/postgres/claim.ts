@@ -4,6 +4,7 @@
 
 import { admit } from "../../core/admit.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/ids.ts"
+import { EVERY_QUEUE, queueOf } from "../../core/lanes.ts"
 import type { RunStatus } from "../../core/status.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../bounds.ts"
 import type { CancelReason, RowKind } from "../store.ts"
@@ -13,7 +14,7 @@ import { tryLockLimits } from "./limits.ts"
 import { READY } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
-const PRIORITY = (lane: string, direction: "ASC" | "DESC"): string =>
+export const PRIORITY = (lane: string, direction: "ASC" | "DESC"): string =>
   `(SELECT t.priority FROM tasks t WHERE ${READY("t")} AND t.lane = ${lane} ORDER BY t.priority ${direction} LIMIT 1)`
 
 const WORKFLOW = (lane: string, after: string): string =>
@@ -21,20 +22,20 @@ const WORKFLOW = (lane: string, after: string): string =>
    WHERE ${READY("t")} AND t.lane = ${lane} AND t.priority = (SELECT priority FROM top) ${after}
    ORDER BY t.lane, t.priority DESC, t.workflow_id LIMIT 1`
 
-const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)"
+export const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)"
 
 /** What is read of a ready row while it is locked: enough to say whether it may go. */
-const CHOICE = "t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded, t.children_total"
+export const CHOICE = "t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded, t.children_total"
 
 /** Those of the rows `k` that wait for nothing; `place` numbers them in their batch. */
-const PLACED = (place: string, { takeable, limits }: Rules): string => `
+export const PLACED = (place: string, { takeable, limits }: Rules): string => `
   SELECT k.id, ${limits} AS limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
-    r.paused AND r.status = 'running' AND r.cancelling IS NULL AS paused,
+    COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false) AS paused,
     (left($4, 32) || lpad(to_hex(${place}), 4, '0'))::uuid AS new_id
-  FROM ready k JOIN runs r ON r.seq = k.run_seq WHERE ${takeable}`
+  FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE ${takeable}`
 
 /** What leaves of a row `t`, chosen as `k`. */
-const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
+const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
   t.up_unmet, t.up_waived, t.expanded, t.children_failed, k.limits, t.workflow_id, k.run_id, k.version_id, k.round, k.cancelling, k.run_status,
   k.run_error, k.paused, k.new_id, CASE WHEN t.parent_id IS NULL THEN t.children_total
     ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id) END AS count`
@@ -43,12 +44,12 @@ const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.kind, t.parent_id, t.attempt
  * The short way, for when nobody has to take turns: the first rows by the index, if they are of one workflow and no other is
  * left out at their priority. Parameters as below.
  */
-const SIMPLY = (rules: Rules): string => `
-  WITH ready AS MATERIALIZED (
-    SELECT k.* FROM unnest($1::text[]) AS l (lane) CROSS JOIN LATERAL (
+const SIMPLY = (rules: Rules, { before, lanes, free }: Lanes): string => `
+  WITH ${before} ready AS MATERIALIZED (
+    SELECT k.* FROM ${lanes} CROSS JOIN LATERAL (
       SELECT t.lane, ${CHOICE} FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane
       ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT $2::int FOR UPDATE SKIP LOCKED
-    ) k WHERE ${LIVE_HOLDER} AND $3::bigint IS NOT NULL
+    ) k WHERE ${LIVE_HOLDER} AND $3::bigint IS NOT NULL AND ${free}
   ), rest AS MATERIALIZED (
     SELECT NOT (a.n = 0 OR a.alone AND (a.n < $2::int OR NOT EXISTS (
       SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = a.lane AND t.priority = a.priority AND t.workflow_id > a.workflow_id
@@ -64,10 +65,10 @@ const SIMPLY = (rules: Rules): string => `
  * $1 lanes, $2 how many, $3 the workflow served last, $4 attempt ids, $5 holder. Takes from the highest priority only, the same
  * share from each of its workflows; `rest` says whether more is ready than was looked at.
  */
-const FAIRLY = (rules: Rules): string => `
+const FAIRLY = (rules: Rules, { free }: Lanes): string => `
   WITH RECURSIVE lanes AS MATERIALIZED (
     SELECT l.lane, ${PRIORITY("l.lane", "DESC")} AS highest, ${PRIORITY("l.lane", "ASC")} AS lowest
-    FROM unnest($1::text[]) AS l (lane) WHERE ${LIVE_HOLDER}
+    FROM unnest($1::text[]) AS l (lane) WHERE ${LIVE_HOLDER} AND ${free}
   ), top AS MATERIALIZED (
     SELECT max(highest) AS priority, min(lowest) < max(highest) AS lower FROM lanes
   ), groups AS (
@@ -93,16 +94,43 @@ const FAIRLY = (rules: Rules): string => `
     ORDER BY k.turn, k.workflow_id <= $3::bigint, k.workflow_id LIMIT $2::int
   )`
 
-const DISPATCH = `status = 'dispatched', attempt = t.attempt + 1, holder = $5::uuid,
+interface Lanes {
+  before: string
+  lanes: string
+  /** No queue of these lanes has settings. */
+  free: string
+}
+
+/** The gate's lanes are no queue's. */
+const GATE_LANES: Lanes = { before: "", lanes: "unnest($1::text[]) AS l (lane)", free: "true" }
+
+/** $7 their queues. */
+const NAMED: Lanes = { ...GATE_LANES, free: "NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = ANY ($7::text[]))" }
+
+const NEXT_LANE = (after: string): string =>
+  `SELECT t.lane FROM tasks t WHERE ${READY("t")} AND t.lane > ${after} AND t.lane < 'q;' ORDER BY t.lane LIMIT 1`
+
+/** $1 and every lane of a queue that has ready rows: two of them say whether there is one alone. */
+const EVERY: Lanes = {
+  before: `RECURSIVE ring AS (
+    (${NEXT_LANE("'q:'")}) UNION ALL SELECT n.lane FROM ring r CROSS JOIN LATERAL (${NEXT_LANE("r.lane")}) n
+  ), every AS MATERIALIZED (
+    SELECT lane FROM unnest($1::text[]) AS l (lane) UNION SELECT lane FROM (SELECT lane FROM ring LIMIT 2) l
+  ),`,
+  lanes: "every l",
+  free: "NOT EXISTS (SELECT 1 FROM queues WHERE $7::text[] IS NOT NULL)",
+}
+
+export const DISPATCH = `status = 'dispatched', attempt = t.attempt + 1, holder = $5::uuid,
   worker = (SELECT name FROM holders WHERE id = $5::uuid), dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
   started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL`
 
 /** Rows under limits or of paused runs come back untouched, for core `admit`. One row at least, for `rest`. */
-const TAKE = (set: string): string => `, taken AS (
+export const TAKE = (set: string, { free }: Pick<Lanes, "free"> = GATE_LANES): string => `, taken AS (
     UPDATE tasks t SET attempt_id = k.new_id, ${set} FROM chosen k WHERE t.id = k.id AND k.limits IS NULL AND NOT k.paused
     RETURNING ${CLAIMED}
   )
-  SELECT c.*, rest.rest, COALESCE($6::timestamptz, now())::timestamptz(3) AS now FROM rest LEFT JOIN (
+  SELECT c.*, rest.rest, NOT (${free}) AS queued, COALESCE($6::timestamptz, now())::timestamptz(3) AS now FROM rest LEFT JOIN (
     SELECT * FROM taken UNION ALL
     SELECT ${CLAIMED} FROM chosen k JOIN tasks t ON t.id = k.id WHERE k.limits IS NOT NULL OR k.paused
   ) c ON true`
@@ -112,7 +140,7 @@ interface Rules {
   limits: string
 }
 
-const WORK: Rules = { takeable: "(r.cancelling IS NULL OR k.hook)", limits: "k.limits" }
+export const WORK: Rules = { takeable: "(r.cancelling IS NULL OR k.hook)", limits: "k.limits" }
 
 /** In a run that is being cancelled, the gate takes containers whose instances have ended, and nothing else. It uses no slots. */
 const GATES: Rules = {
@@ -122,12 +150,13 @@ const GATES: Rules = {
 
 const STATEMENTS = {
   claim: {
-    simple: statement("claim_simple", SIMPLY(WORK) + TAKE(DISPATCH)),
-    fair: statement("claim_fair", FAIRLY(WORK) + TAKE(DISPATCH)),
+    simple: statement("claim_simple", SIMPLY(WORK, NAMED) + TAKE(DISPATCH, NAMED)),
+    every: statement("claim_every", SIMPLY(WORK, EVERY) + TAKE(DISPATCH, EVERY)),
+    fair: statement("claim_fair", FAIRLY(WORK, NAMED) + TAKE(DISPATCH, NAMED)),
   },
   gate: {
-    simple: statement("gate_simple", SIMPLY(GATES) + TAKE("holder = $5::uuid")),
-    fair: statement("gate_fair", FAIRLY(GATES) + TAKE("holder = $5::uuid")),
+    simple: statement("gate_simple", SIMPLY(GATES, GATE_LANES) + TAKE("holder = $5::uuid")),
+    fair: statement("gate_fair", FAIRLY(GATES, GATE_LANES) + TAKE("holder = $5::uuid")),
   },
 } as const
 
@@ -147,11 +176,13 @@ const ADMITTED = statement(
    ) p WHERE t.id = p.id`,
 )
 
+/** Of a job (`run_seq` 0) all that is its run's is null. */
 export interface Taken {
   id: number
   run_seq: number
   node: number
   path: string
+  lane: string
   kind: RowKind
   parent_id: number | null
   /** With this one, for rows that were taken for work. */
@@ -178,7 +209,8 @@ export interface Taken {
   count: number | null
 }
 
-export type Answer = Taken & { rest: boolean; now: string }
+/** `queued`: a queue of these lanes has settings; then nothing was taken. */
+export type Answer = Taken & { rest: boolean; queued: boolean; now: string }
 
 export interface Wish {
   holder: HolderId
@@ -193,6 +225,8 @@ export class Claims {
   #served = 0
   /** The short way is tried first, and again after a claim that found one workflow alone. */
   #simple = true
+  /** Settings of queues, or several queues to be served in turn, ask for the longer way (queue-claim.ts). */
+  general = false
 
   constructor(kind: "gate" | "claim", instants: Instants) {
     this.#kind = kind
@@ -202,9 +236,12 @@ export class Claims {
   /** Sent at once; `finish` reads the answer. */
   send(tx: Runner, wish: Wish, now: string | null): Promise<Answer[]> {
     const limit = Math.min(wish.limit, MAX_CANDIDATES)
-    const values = [anyText(wish.lanes), limit, this.#served, this.#instants.attemptIds(), wish.holder]
-    const how = STATEMENTS[this.#kind][this.#simple ? "simple" : "fair"]
-    return tx.run(how, [...values, now])
+    const lanes = wish.lanes.filter((lane) => lane !== EVERY_QUEUE)
+    const values = [anyText(lanes), limit, this.#served, this.#instants.attemptIds(), wish.holder, now]
+    if (this.#kind === "gate") return tx.run(STATEMENTS.gate[this.#simple ? "simple" : "fair"], values)
+    const queues = anyText(lanes.flatMap((lane) => queueOf(lane) ?? []))
+    if (lanes.length < wish.lanes.length) return tx.run(STATEMENTS.claim.every, [...values, queues])
+    return tx.run(STATEMENTS.claim[this.#simple ? "simple" : "fair"], [...values, queues])
   }
 
   /**
@@ -221,13 +258,18 @@ export class Claims {
     let looked = 0
     for (let answer = first; ; answer = await this.send(tx, { ...wish, limit: wish.limit - taken.length }, now)) {
       const rows = locked(answer)
+      const every = wish.lanes.includes(EVERY_QUEUE)
+      if (answer[0]!.queued || (every && answer[0]!.rest && rows.length === 0)) {
+        this.general = true
+        return { taken, more: false }
+      }
       if (this.#simple && answer[0]!.rest) {
         this.#simple = false
         continue
       }
       if (rows.length > 0) this.#simple = !answer[0]!.rest && rows.every((row) => row.workflow_id === rows[0]!.workflow_id)
       looked += rows.length
-      const admitted = await this.#admit(tx, rows, wish.holder, now)
+      const admitted = await admitRows(tx, rows, wish.holder, now)
       taken.push(...admitted.taken)
       if (admitted.taken.length > 0) this.#served = admitted.taken[admitted.taken.length - 1]!.workflow_id
       if (taken.length >= wish.limit) return { taken, more: false }
@@ -236,45 +278,45 @@ export class Claims {
       if (admitted.left || looked >= MAX_CANDIDATES) return { taken, more: true }
     }
   }
-
-  /** `left`: rows under a limit that another transaction holds just now; its end lets them be looked at again. */
-  async #admit(
-    tx: Runner,
-    rows: readonly Taken[],
-    holder: HolderId,
-    now: string | null,
-  ): Promise<{ taken: Taken[]; left: boolean }> {
-    const bound = rows.filter((row) => !isPlain(row))
-    if (bound.length === 0) return { taken: [...rows], left: false }
-    const limits = await tryLockLimits(
-      tx,
-      bound.flatMap((row) => row.limits ?? []),
-    )
-    const candidates = bound.map((row) => ({ row: row.id, limits: row.limits ?? [], paused: row.paused }))
-    const { take, park, used, unpark } = admit(candidates, limits)
-    const ids = new Map(bound.map((row) => [row.id, row.new_id]))
-    await tx.run(ADMITTED, [
-      plain(take),
-      plain(take.map((row) => ids.get(row)!)),
-      plain(park.map(({ row }) => row)),
-      plain(park.map(({ limit }) => limit)),
-      holder,
-      now,
-      plain([...used.keys()]),
-      plain([...used.values()]),
-      plain([...unpark.keys()]),
-      plain([...unpark.values()]),
-    ])
-    const admitted = new Set(take)
-    const taken = rows.flatMap((row) =>
-      isPlain(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
-    )
-    return { taken, left: take.length + park.length < bound.length }
-  }
 }
 
-const isPlain = (row: Taken): boolean => row.limits === null && !row.paused
+/** `left`: rows under a limit that another transaction holds just now; its end lets them be looked at again. */
+export const admitRows = async (
+  tx: Runner,
+  rows: readonly Taken[],
+  holder: HolderId,
+  now: string | null,
+): Promise<{ taken: Taken[]; left: boolean }> => {
+  const bound = rows.filter((row) => !isPlain(row))
+  if (bound.length === 0) return { taken: [...rows], left: false }
+  const limits = await tryLockLimits(
+    tx,
+    bound.flatMap((row) => row.limits ?? []),
+  )
+  const candidates = bound.map((row) => ({ row: row.id, limits: row.limits ?? [], paused: row.paused }))
+  const { take, park, used, unpark } = admit(candidates, limits)
+  const ids = new Map(bound.map((row) => [row.id, row.new_id]))
+  await tx.run(ADMITTED, [
+    plain(take),
+    plain(take.map((row) => ids.get(row)!)),
+    plain(park.map(({ row }) => row)),
+    plain(park.map(({ limit }) => limit)),
+    holder,
+    now,
+    plain([...used.keys()]),
+    plain([...used.values()]),
+    plain([...unpark.keys()]),
+    plain([...unpark.values()]),
+  ])
+  const admitted = new Set(take)
+  const taken = rows.flatMap((row) =>
+    isPlain(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
+  )
+  return { taken, left: take.length + park.length < bound.length }
+}
+
+export const isPlain = (row: Taken): boolean => row.limits === null && !row.paused
 
 /** In order: the ids of one answer differ in their places only. */
-const locked = (answer: readonly Answer[]): Taken[] =>
+export const locked = (answer: readonly Answer[]): Taken[] =>
   answer.filter((row) => row.id !== null).toSorted((a, b) => (a.new_id < b.new_id ? -1 : 1))

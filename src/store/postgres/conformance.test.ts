@@ -3,9 +3,13 @@ import { afterAll, beforeAll, describe } from "vitest"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import { catalogTests } from "../conformance/catalog.ts"
 import { eventLogTests } from "../conformance/event-log.ts"
+import { jobPropertyTests } from "../conformance/job-property.ts"
+import { jobSearchTests } from "../conformance/job-search.ts"
+import { jobTests } from "../conformance/jobs.ts"
 import { keyTests } from "../conformance/keys.ts"
 import { listTests } from "../conformance/lists.ts"
 import { noticeTests } from "../conformance/notices.ts"
+import { queueTests } from "../conformance/queues.ts"
 import { scheduleTests } from "../conformance/schedules.ts"
 import { storeSuite } from "../conformance/suite.ts"
 import type { Open } from "../conformance/world.ts"
@@ -55,5 +59,9 @@ describe("the server's store on Postgres", () => {
   catalogTests(open)
   scheduleTests(open)
   listTests(open)
+  queueTests(open)
+  jobTests(open)
+  jobSearchTests(open)
+  jobPropertyTests(open)
   noticeTests(open)
 })

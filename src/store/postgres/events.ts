@@ -2,11 +2,13 @@
 
 import { iso } from "../../core/ports.ts"
 import type { TaskStatus } from "../../core/status.ts"
+import { jobStatus, JOBS } from "../job-rows.ts"
 import type { StoreEvent } from "../store.ts"
 import type { CancelledRow } from "./cancel.ts"
 import type { Changed, Task } from "./changes.ts"
 import type { Taken } from "./claim.ts"
 import type { Closed } from "./close.ts"
+import { jobEvent } from "./job-edges.ts"
 import type { RunFacts } from "./memory.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -38,6 +40,11 @@ const tellTask = ({ workflows, events }: Told, place: Place, { status, at, attem
   events.push(event)
 }
 
+/** RUNNING begins with the claim: the start itself changes nothing. */
+const tellJob = ({ events }: Told, id: string, { status, at, ...rest }: Omit<News, "attempt">): void => {
+  if (status !== "running") events.push(jobEvent(id, jobStatus(status), at, rest))
+}
+
 /** Results of one batch mostly share their milliseconds. */
 const isoMemo = (): ((ms: number) => string) => {
   let last = Number.NaN
@@ -54,9 +61,12 @@ export const tellSteps = (
   { applied, expanded }: Pick<Changed, "applied" | "expanded">,
 ): void => {
   const instant = isoMemo()
-  for (const { held, step } of tasks) {
+  for (const { held, step, deleted } of tasks) {
     const { attempt } = held
-    const tell = (news: Omit<News, "attempt">): void => tellTask(told, held, { attempt, ...news })
+    const tell = (news: Omit<News, "attempt">, count = attempt): void => {
+      if (held.runSeq !== JOBS) tellTask(told, held, { attempt: count, ...news })
+      else if (deleted !== true) tellJob(told, held.path, news)
+    }
     if (expanded.has(step)) tell({ status: "running", at: told.at, total: step.expands[0]!.total })
     const outcome = applied.get(step)
     if (outcome === undefined) continue
@@ -88,7 +98,7 @@ export const tellSteps = (
         tell({ status: last.status, at: told.at, error: last.error })
         break
       case "release":
-        if (!held.gate) tellTask(told, held, { status: "pending", at: told.at, attempt: attempt - 1 })
+        if (!held.gate) tell({ status: "pending", at: told.at }, attempt - 1)
         break
       case "admit":
       case undefined:
@@ -114,6 +124,7 @@ export const tellClosed = ({ at, events }: Told, closed: Closed): void => {
 }
 
 export const tellClaims = (told: Told, claims: readonly Taken[]): void => {
-  for (const { run_id: runId, version_id: versionId, node, path, attempt } of claims)
-    tellTask(told, { runId, versionId, node, path }, { status: "dispatched", at: told.at, attempt })
+  for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt } of claims)
+    if (run_seq === JOBS) tellJob(told, path, { status: "dispatched", at: told.at })
+    else tellTask(told, { runId, versionId, node, path }, { status: "dispatched", at: told.at, attempt })
 }

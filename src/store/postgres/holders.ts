@@ -2,7 +2,9 @@
 
 import type { Fence } from "../../core/change.ts"
 import type { HolderId } from "../../core/ids.ts"
+import { JOBS, NO_RUN_FIELDS } from "../job-rows.ts"
 import type { HolderRow, LiveAttempt, NewHolder } from "../store.ts"
+import { jobsLeftBehind } from "./job-reads.ts"
 import { type Runner, statement } from "./session.ts"
 
 const UNTIL = "COALESCE($1::timestamptz, now()) + $2::int * interval '1 millisecond'"
@@ -75,9 +77,9 @@ const RELEASE_GATES = statement(
 const LEFT_BEHIND = statement(
   "holders_left_behind",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node,
-     t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId", r.cancelling,
-     NULL AS job
-   FROM tasks t JOIN runs r ON r.seq = t.run_seq
+     t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId",
+     CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS cancelling
+   FROM tasks t LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
    WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') ORDER BY t.id LIMIT $1`,
 )
 
@@ -89,7 +91,15 @@ export const reapHolders = async (
 ): Promise<{ left: LiveAttempt[]; released: number }> => {
   await tx.run(BURY_LATE, [now])
   const released = await tx.run(RELEASE_GATES)
-  const left = await tx.run<LiveAttempt>(LEFT_BEHIND, [limit])
+  const found = await tx.run<Omit<LiveAttempt, "job">>(LEFT_BEHIND, [limit])
+  const jobOf = await jobsLeftBehind(
+    tx,
+    found.filter(({ runSeq }) => runSeq === JOBS).map(({ row }) => row),
+  )
+  const { runSeq, runId, versionId, node, path } = NO_RUN_FIELDS
+  const left = found.map((row) =>
+    row.runSeq === JOBS ? { ...row, runSeq, runId, versionId, node, path, job: jobOf(row.row) } : { ...row, job: null },
+  )
   await tx.run(REMOVE_IDLE)
   return { left, released: released.length }
 }

@@ -5,9 +5,10 @@ import type { AttemptId, RunId } from "../../core/ids.ts"
 import type { JsonObject } from "../../core/json.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import type { OutputColumns } from "../codec.ts"
+import { JOBS } from "../job-rows.ts"
 import type { RowKind } from "../store.ts"
 
-/** A row that somebody holds, as far as its changes need it. None of this changes while it is held. */
+/** A row that somebody holds, as far as its changes need it. None of this changes while it is held, but for jobs (`lockJobs`). */
 export interface Held {
   row: number
   attemptId: AttemptId
@@ -19,6 +20,7 @@ export interface Held {
   node: number
   path: string
   kind: RowKind
+  lane: string
   attempt: number
   limits: readonly number[] | null
   /** Held by the gate: pending, no attempt counted, no limit used. */
@@ -100,7 +102,7 @@ export const worthKnowing = (
 ): Map<string, Ended> => {
   const known = new Map<string, Ended>()
   for (const { held, status, output } of ends)
-    if ((output[0]?.length ?? 0) <= LONGEST_OUTPUT)
+    if (held.runSeq !== JOBS && (output[0]?.length ?? 0) <= LONGEST_OUTPUT)
       known.set(placeKey(held.runSeq, held.round, held.node, held.path), { status, output })
   return known
 }

@@ -5,9 +5,11 @@ import type { Output } from "../../core/change.ts"
 import type { JsonObject } from "../../core/json.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import { fromJson, outputOf, scopePath } from "../codec.ts"
+import { JOBS } from "../job-rows.ts"
 import type { Claim } from "../store.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
 import type { Taken } from "./claim.ts"
+import { claimJobs } from "./job-turn.ts"
 import { type Ended, type Memory, placeKey, type RunFacts } from "./memory.ts"
 import { later, type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -81,10 +83,13 @@ export const toClaims = async (
   tx: Runner,
   memory: Memory,
   workflows: Workflows,
-  taken: readonly Taken[],
+  all: readonly Taken[],
   fresh: ReadonlyMap<string, Ended>,
+  now: string | null,
 ): Promise<Claim[]> => {
-  if (taken.length === 0) return []
+  if (all.length === 0) return []
+  const jobs = later(claimJobs(tx, now, all))
+  const taken = all.filter((row) => row.run_seq !== JOBS)
   const places = new Map<string, number>()
   const wanted: { runSeq: number; node: number; path: string }[] = []
   const needsOf = taken.map((row) => {
@@ -109,16 +114,18 @@ export const toClaims = async (
     ),
   )
   const states = wanted.length === 0 ? [] : later(readStates(tx, wanted))
+  const claims = await jobs
   const facts = await runs
   const found = await states
-  return taken.map((row, i) => {
+  for (const [i, row] of taken.entries()) {
     const needs = new Map<number, State>()
     for (const [node, known] of needsOf[i]!) {
       const state = typeof known === "number" ? found[known] : known
       if (state !== undefined) needs.set(node, state)
     }
-    return toClaim(row, facts.get(row.run_seq)!, needs)
-  })
+    claims.set(row.id, toClaim(row, facts.get(row.run_seq)!, needs))
+  }
+  return all.map((row) => claims.get(row.id)!)
 }
 
 const readStates = async (

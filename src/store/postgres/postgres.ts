@@ -4,8 +4,10 @@
 import type { Clock, Random } from "../../core/ports.ts"
 import type { Catalog } from "../catalog.ts"
 import type { EventLog } from "../event-log.ts"
+import type { JobStore } from "../job-store.ts"
 import type { KeyStore } from "../key-store.ts"
 import type { NoticeStore } from "../notice-store.ts"
+import type { QueueStore } from "../queue-store.ts"
 import type { NewRun, RunRow, Store } from "../store.ts"
 import type { Access } from "./access.ts"
 import { Loop } from "./advance.ts"
@@ -16,11 +18,13 @@ import { eventLog } from "./event-log.ts"
 import { Group } from "./group.ts"
 import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
 import { Instants } from "./instants.ts"
+import { jobStore } from "./jobs.ts"
 import { keyStore } from "./keys.ts"
 import { Memory } from "./memory.ts"
 import { migrate } from "./migrations.ts"
 import { noticeStore } from "./notices.ts"
 import { Listener, NOTIFY } from "./notify.ts"
+import { queueStore } from "./queues.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
 import { getRun, listRuns } from "./run-reads.ts"
@@ -43,7 +47,7 @@ const SHARED = 6
 /** Longest name that NOTIFY takes. */
 const MAX_CHANNEL = 63
 
-export type PostgresStore = Store & Catalog & EventLog & KeyStore & NoticeStore
+export type PostgresStore = Store & Catalog & EventLog & JobStore & KeyStore & NoticeStore & QueueStore
 
 export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<PostgresStore> => {
   const target = { url, schema }
@@ -80,8 +84,10 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   return {
     ...catalog(access),
     ...eventLog(access),
+    ...jobStore(access),
     ...keyStore(access),
     ...noticeStore(read, write, instants),
+    ...queueStore(access),
     kind: "postgres",
     leases: true,
     migrate: () => migrate(shared, target),

@@ -77,6 +77,9 @@ const codeOf = (error: unknown): string =>
 /** Serialization failure or deadlock: nothing was written, and the same again may work. */
 export const isCollision = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error))
 
+/** Another transaction has made a row of that key. */
+export const isDuplicate = (error: unknown): boolean => codeOf(error) === "23505"
+
 /** What went wrong with the database itself leaves as StoreUnavailable; a statement that it refused as it is. */
 export const asStoreError = (error: unknown, url: string): unknown => {
   if (error instanceof StoreUnavailable) return error

@@ -7,6 +7,7 @@ import type { AttemptId } from "../../core/ids.ts"
 import { type AttemptState, type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { type OutputColumns, outputColumns } from "../codec.ts"
+import { JOBS } from "../job-rows.ts"
 import { anyOf, anyText, plain, texts } from "./arrays.ts"
 import type { Last, Step } from "./fold.ts"
 import type { Held } from "./memory.ts"
@@ -96,6 +97,7 @@ export const endRows = async (
   gateLanes: readonly string[],
 ): Promise<Settled> => {
   const edges = ends.map(({ held, status, skip }) => {
+    if (held.runSeq === JOBS) return []
     const scope = { id: held.runId, private: held.private }
     return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
   })

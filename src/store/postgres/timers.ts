@@ -1,6 +1,7 @@
 // Time as a column: retries whose hour has come become ready, runs whose time is over begin to be cancelled. And the look at the
 // end of each turn that says when the next of them is due, and which runs are being cancelled.
 
+import type { AttemptId } from "../../core/ids.ts"
 import { MAX_DUE } from "../bounds.ts"
 import type { Batch, CancelReason } from "../store.ts"
 import { anyText } from "./arrays.ts"
@@ -46,7 +47,8 @@ const LOOK = statement(
        SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane LIMIT 1) g) AS gates,
      (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling, 'held', EXISTS (
         SELECT 1 FROM tasks t WHERE t.run_seq = r.seq AND t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
-      FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling`,
+      FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling,
+     (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stops s WHERE s.holder = $2::uuid) AS stopped`,
 )
 
 export interface Look {
@@ -58,10 +60,12 @@ export interface Look {
   due: number | null
   /** Runs that are being cancelled; `held`: this holder has live attempts of it. */
   cancelling: { runSeq: number; reason: CancelReason; held: boolean }[]
+  /** Live attempts of this holder whose job was cancelled or deleted. */
+  stopped: AttemptId[]
 }
 
 export const look = async (tx: Runner, now: string | null, batch: Pick<Batch, "holder" | "gate">): Promise<Look> => {
-  type Row = Omit<Look, "cancelling"> & { cancelling: Look["cancelling"] | null }
+  type Row = Omit<Look, "cancelling" | "stopped"> & { [Key in "cancelling" | "stopped"]: Look[Key] | null }
   const [row] = await tx.run<Row>(LOOK, [now, batch.holder, anyText(batch.gate.lanes)])
-  return { ...row!, cancelling: row!.cancelling ?? [] }
+  return { ...row!, cancelling: row!.cancelling ?? [], stopped: row!.stopped ?? [] }
 }
