@@ -33,7 +33,7 @@ const serve = async (args: string[] = [], files: { [name: string]: string } = {}
   let printed = ""
   const url = await new Promise<string>((resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`ork serve ended with ${code}: ${printed}`)))
-    child.stdout!.on("data", (chunk: Buffer) => {
+    child.stdout.on("data", (chunk: Buffer) => {
       printed += chunk.toString()
       const found = /http:\/\/127\.0\.0\.1:\d+/.exec(printed)
       if (found !== null) resolve(found[0])
