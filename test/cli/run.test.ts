@@ -81,7 +81,7 @@ test("with --json every event is a line and the last one is the run", async () =
   for (const event of events) {
     expect(event).toMatchObject({ event: matching(/^(run|task)$/), run_id: run.id, status: matching(/./) })
     expect(event.at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-    const known = ["event", "run_id", "task", "index", "path", "attempt", "status", "at", "error", "available_at"]
+    const known = ["event", "run_id", "task", "index", "path", "attempt", "status", "at", "error", "available_at", "total"]
     expect(Object.keys(event).filter((key) => !known.includes(key))).toEqual([])
   }
   expect(events).toContainEqual(having({ event: "task", task: "each", index: 1, path: "1", attempt: 1, status: "success" }))
