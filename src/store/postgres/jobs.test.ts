@@ -1,0 +1,160 @@
+// Jobs and queues with several servers on one database: ends, cancels and new dependencies that meet each other.
+
+import pg from "pg"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import type { Change } from "../../core/change.ts"
+import { newHolderId, uuidv7 } from "../../core/ids.ts"
+import { DEFAULT_JOB_RETRY, dependencyStatus, type JobStatus } from "../../core/jobs.ts"
+import type { Random } from "../../core/ports.ts"
+import { seededRandom } from "../conformance/world.ts"
+import type { JobRow, NewJob } from "../job-store.ts"
+import type { Advanced, Claim } from "../store.ts"
+import { openPostgres, type PostgresStore } from "./postgres.ts"
+
+let database: TestDatabase
+let schemas = 0
+
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterAll(() => database.drop())
+
+interface Server {
+  store: PostgresStore
+  turn(changes: Change[], claim: number): Promise<Advanced>
+}
+
+const join = async (schema: string, random: Random): Promise<Server> => {
+  const store = await openPostgres({ url: database.url, random, schema })
+  onTestFinished(() => store.close())
+  await store.migrate()
+  const holder = newHolderId(Date.now(), random.hex128())
+  await store.registerHolder({ id: holder, kind: "server", name: "one", leaseMs: 60_000, process: "", runId: null })
+  return {
+    store,
+    turn: (changes, limit) =>
+      store.advance({ holder, changes, claim: { lanes: ["q:*"], limit }, gate: { lanes: ["g"], limit: 0 } }),
+  }
+}
+
+const newJob = (random: Random, input: Partial<NewJob> = {}): NewJob => ({
+  id: uuidv7(Date.now(), random.hex128()),
+  name: "resize",
+  queue: "default",
+  payload: null,
+  priority: 5,
+  dependencies: [],
+  retryPolicy: DEFAULT_JOB_RETRY,
+  task: { command: { shell: "true", vars: [] } },
+  concurrencyKey: null,
+  ...input,
+})
+
+const ended = ({ row, attemptId }: Pick<Claim, "row" | "attemptId">, status: "success" | "failed"): Change => ({
+  kind: "end",
+  row,
+  attemptId,
+  status,
+  result: { state: status, startedAt: Date.now(), finishedAt: Date.now() },
+})
+
+const pick = (random: Random, n: number): number => Math.floor(random.next() * n)
+
+const everyJob = async (store: PostgresStore): Promise<JobRow[]> => store.searchJobs({ filter: {}, limit: 10_000 })
+
+const LEFT = (schema: string): string =>
+  `SELECT (SELECT count(*)::int FROM "${schema}".stops) AS stops, (SELECT COALESCE(sum(used), 0)::int FROM "${schema}".limits) AS used`
+
+const left = async (schema: string): Promise<{ stops: number; used: number }> => {
+  const client = new pg.Client({ connectionString: database.url })
+  await client.connect()
+  try {
+    return (await client.query<{ stops: number; used: number }>(LEFT(schema))).rows[0]!
+  } finally {
+    await client.end()
+  }
+}
+
+describe("jobs with two servers", () => {
+  it.each([1, 2])("end by the rules, whatever meets (seed %i)", async (seed) => {
+    const schema = `jobs ${++schemas}`
+    const random = seededRandom(seed)
+    const servers = [await join(schema, random), await join(schema, seededRandom(seed + 100))]
+    const [first] = servers
+    const ids: string[] = []
+    const make = async (): Promise<void> => {
+      for (let i = 0; i < 15; i++) {
+        const batch = Array.from({ length: 4 }, () => {
+          const dependencies = [...new Set(Array.from({ length: pick(random, 3) }, () => ids[pick(random, ids.length)] ?? ""))]
+          const key = pick(random, 3) === 0 ? "k" : null
+          const queue = pick(random, 2) === 0 ? "a" : "b"
+          return newJob(random, { dependencies: dependencies.filter((id) => id !== ""), concurrencyKey: key, queue })
+        })
+        expect(await first!.store.createJobs(batch)).toHaveLength(batch.length)
+        ids.push(...batch.map(({ id }) => id))
+        if (pick(random, 4) === 0) await first!.store.cancelJob(ids[pick(random, ids.length)]!)
+        if (pick(random, 4) === 0) await first!.store.updateJob(ids[pick(random, ids.length)]!, { queue: "c" })
+      }
+    }
+    let making = true
+    const work = async ({ turn }: Server, chance: Random): Promise<void> => {
+      for (let idle = 0; making || idle < 3;) {
+        const { claims, more } = await turn([], 3)
+        idle = claims.length === 0 && !more ? idle + 1 : 0
+        const changes = claims.map((claim) => ended(claim, pick(chance, 8) === 0 ? "failed" : "success"))
+        if (changes.length > 0) expect((await turn(changes, 0)).refused).toEqual([])
+      }
+    }
+    const working = servers.map((server, i) => work(server, seededRandom(seed + i)))
+    await make().finally(() => (making = false))
+    await Promise.all(working)
+
+    const jobs = await everyJob(first!.store)
+    const statuses = new Map<string, JobStatus>(jobs.map(({ id, status }) => [id, status]))
+    expect(jobs).toHaveLength(ids.length)
+    for (const job of jobs) {
+      expect(["COMPLETED", "FAILED", "BLOCKED"]).toContain(job.status)
+      const above = dependencyStatus(job, statuses)
+      if (job.status === "COMPLETED") expect(above).toBe("SATISFIED")
+      if (job.status === "BLOCKED") expect(above).toBe("BLOCKED")
+    }
+    expect(await left(schema)).toEqual({ stops: 0, used: 0 })
+  })
+})
+
+describe("a queue with two servers", () => {
+  it("never runs more than its concurrency, however often that is set", async () => {
+    const schema = `jobs ${++schemas}`
+    const random = seededRandom(7)
+    const servers = [await join(schema, random), await join(schema, seededRandom(8))]
+    const { store } = servers[0]!
+    await store.createJobs(Array.from({ length: 60 }, () => newJob(random)))
+    await store.putQueue("default", { concurrency: 3 })
+    let running = 0
+    let most = 0
+    let done = 0
+    const work = async ({ turn }: Server): Promise<void> => {
+      while (done < 60) {
+        const { claims } = await turn([], 4)
+        most = Math.max(most, (running += claims.length))
+        done += claims.length
+        // The other server has time to take more than it may.
+        await turn([], 0)
+        running -= claims.length
+        if (claims.length > 0)
+          await turn(
+            claims.map((claim) => ended(claim, "success")),
+            0,
+          )
+      }
+    }
+    const set = async (): Promise<void> => {
+      while (done < 60) await store.putQueue("default", { concurrency: 3, paused: false })
+    }
+    await Promise.all([...servers.map(work), set()])
+    expect(most).toBeLessThanOrEqual(3)
+    expect(await left(schema)).toEqual({ stops: 0, used: 0 })
+    expect(await store.getQueue("default")).toMatchObject({ running: 0, ready: 0 })
+  })
+})
