@@ -79,6 +79,7 @@ export class Loop {
   /** Others, or this store beside the loop, have changed something: look, however short ago the last look was. */
   #stale = true
   #lookedAt = 0
+  readonly #closedBeside: Advanced["closed"] = []
   /** The gate's lanes then. */
   #lookedFor = ""
   /** When the next timer is due, on the clock of `instants.roughly`. */
@@ -96,11 +97,17 @@ export class Loop {
     try {
       const turn = await this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded))
       this.#remember(turn, batch)
+      turn.advanced.closed.unshift(...this.#closedBeside.splice(0))
       return turn.advanced
     } catch (error) {
       this.#stale = true
       throw error
     }
+  }
+
+  /** Runs that were ended beside the loop: told with its next turn. */
+  closed(runs: Advanced["closed"]): void {
+    this.#closedBeside.push(...runs)
   }
 
   /** Something was committed beside the loop. */

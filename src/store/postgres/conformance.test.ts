@@ -1,19 +1,10 @@
 import pg from "pg"
-import { afterAll, beforeAll, describe } from "vitest"
+import { afterAll, beforeAll } from "vitest"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
-import { catalogTests } from "../conformance/catalog.ts"
-import { eventLogTests } from "../conformance/event-log.ts"
-import { jobPropertyTests } from "../conformance/job-property.ts"
-import { jobSearchTests } from "../conformance/job-search.ts"
-import { jobTests } from "../conformance/jobs.ts"
-import { keyTests } from "../conformance/keys.ts"
-import { listTests } from "../conformance/lists.ts"
-import { noticeTests } from "../conformance/notices.ts"
-import { queueTests } from "../conformance/queues.ts"
-import { scheduleTests } from "../conformance/schedules.ts"
-import { storeSuite } from "../conformance/suite.ts"
+import { serverSuite, storeSuite } from "../conformance/suite.ts"
 import type { Open } from "../conformance/world.ts"
-import { openPostgres, type PostgresStore } from "./postgres.ts"
+import type { ServerStore } from "../server-store.ts"
+import { openPostgres } from "./postgres.ts"
 
 let database: TestDatabase
 let probe: pg.Client
@@ -40,11 +31,11 @@ const caughtUp = async (): Promise<void> => {
   }
 }
 
-const open: Open<PostgresStore> = async ({ clock, random }) => {
+const open: Open<ServerStore> = async ({ clock, random }) => {
   const store = await openPostgres({ url: database.url, clock, random, schema: `test ${++schemas}` })
   await store.migrate()
   store.onWake(() => {})
-  const readEvents: PostgresStore["readEvents"] = async (query) => {
+  const readEvents: ServerStore["readEvents"] = async (query) => {
     await caughtUp()
     return store.readEvents(query)
   }
@@ -52,16 +43,4 @@ const open: Open<PostgresStore> = async ({ clock, random }) => {
 }
 
 storeSuite("Postgres", open)
-
-describe("the server's store on Postgres", () => {
-  keyTests(open)
-  eventLogTests(open)
-  catalogTests(open)
-  scheduleTests(open)
-  listTests(open)
-  queueTests(open)
-  jobTests(open)
-  jobSearchTests(open)
-  jobPropertyTests(open)
-  noticeTests(open)
-})
+serverSuite("Postgres", open)

@@ -6,7 +6,8 @@ import { workflow } from "../../core/testing.ts"
 import { type Open, setup } from "../conformance/world.ts"
 import { encodeEvents } from "../event-codec.ts"
 import type { LoggedEvent } from "../event-log.ts"
-import { openPostgres, type PostgresStore } from "./postgres.ts"
+import type { ServerStore } from "../server-store.ts"
+import { openPostgres } from "./postgres.ts"
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -16,7 +17,7 @@ afterAll(() => database.drop())
 
 const SCHEMA = "events"
 
-const open: Open<PostgresStore> = async ({ clock, random }) => {
+const open: Open<ServerStore> = async ({ clock, random }) => {
   const store = await openPostgres({ url: database.url, clock, random, schema: SCHEMA })
   await store.migrate()
   return { store, close: () => store.close() }
@@ -30,7 +31,7 @@ const connect = async (): Promise<pg.Client> => {
 }
 
 /** Until that many are there: transactions of other tests on the same server hold them back. */
-const read = async (store: PostgresStore, after: string, count: number): Promise<LoggedEvent[]> => {
+const read = async (store: ServerStore, after: string, count: number): Promise<LoggedEvent[]> => {
   for (;;) {
     const { events } = await store.readEvents({ after, limit: 9 })
     if (events.length >= count) return events

@@ -2,13 +2,8 @@
 // rest. Several stores on one database share its work.
 
 import type { Clock, Random } from "../../core/ports.ts"
-import type { Catalog } from "../catalog.ts"
-import type { EventLog } from "../event-log.ts"
-import type { JobStore } from "../job-store.ts"
-import type { KeyStore } from "../key-store.ts"
-import type { NoticeStore } from "../notice-store.ts"
-import type { QueueStore } from "../queue-store.ts"
-import type { NewRun, RunRow, Store } from "../store.ts"
+import type { ServerStore } from "../server-store.ts"
+import type { NewRun, RunRow } from "../store.ts"
 import type { Access } from "./access.ts"
 import { Loop } from "./advance.ts"
 import { catalog } from "./catalog.ts"
@@ -17,6 +12,7 @@ import { createRuns } from "./create.ts"
 import { eventLog } from "./event-log.ts"
 import { Group } from "./group.ts"
 import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
+import { insight } from "./insight.ts"
 import { Instants } from "./instants.ts"
 import { jobStore } from "./jobs.ts"
 import { keyStore } from "./keys.ts"
@@ -47,15 +43,17 @@ const SHARED = 6
 /** Longest name that NOTIFY takes. */
 const MAX_CHANNEL = 63
 
-export type PostgresStore = Store & Catalog & EventLog & JobStore & KeyStore & NoticeStore & QueueStore
+export type PostgresStore = ServerStore
 
-export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<PostgresStore> => {
+export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<ServerStore> => {
   const target = { url, schema }
   const instants = new Instants(clock, random)
   const memory = new Memory()
   const shared = new Sessions(target, "ork", SHARED)
   const own = new Sessions(target, "ork advance", 1)
-  const workflows = new Workflows(shared, instants)
+  // Of its own: who needs a version may hold one of the shared ones already.
+  const versions = new Sessions(target, "ork", 1)
+  const workflows = new Workflows(versions, instants)
   const channel = `ork_${schema}`.slice(0, MAX_CHANNEL)
   const self = random.hex128()
   const listener = new Listener(target, channel, self)
@@ -84,6 +82,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   return {
     ...catalog(access),
     ...eventLog(access),
+    ...insight(access, (runs) => loop.closed(runs)),
     ...jobStore(access),
     ...keyStore(access),
     ...noticeStore(read, write, instants),
@@ -92,7 +91,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     leases: true,
     migrate: () => migrate(shared, target),
     close: async () => {
-      await Promise.all([listener.close(), own.close(), shared.close()])
+      await Promise.all([listener.close(), own.close(), shared.close(), versions.close()])
     },
     putWorkflow: (input) => (input.deploy ? tell : write)((tx) => workflows.put(tx, input)),
     compiled: (versionId) => workflows.compiled(versionId),

@@ -1,0 +1,84 @@
+// How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
+
+import { queueLimit } from "../../core/lanes.ts"
+import type { RunStatus } from "../../core/status.ts"
+import type { Insight, Stats } from "../insight.ts"
+import type { Advanced } from "../store.ts"
+import type { Access } from "./access.ts"
+import { markTask } from "./mark.ts"
+import { listQueues } from "./queues.ts"
+import { type Runner, statement } from "./session.ts"
+import type { Workflows } from "./workflows.ts"
+
+/** `closed` hears of runs that a mark ended. */
+export const insight = ({ read, tell, instants, workflows }: Access, closed: (runs: Advanced["closed"]) => void): Insight => ({
+  markTask: async (mark) => {
+    const marked = await tell((tx) => markTask(tx, instants.now(), workflows, mark))
+    closed(marked.closed)
+    return marked.answer
+  },
+  limitHolders: async (key, limit) => {
+    const holders = await read((session) => limitHolders(session, key, limit))
+    await workflows.load(holders.flatMap(({ version_id }) => version_id ?? []))
+    return holders.map((holder) => nameOf(workflows, holder))
+  },
+  stats: () => read((session) => stats(session, instants.now(), workflows)),
+})
+
+const LIVE = "t.holder IS NOT NULL AND t.status IN ('dispatched', 'running')"
+
+/** The live rows are found first, by their index: that of all rows by id would hold the history. */
+const HOLDERS = (condition: string): string => `
+  WITH live AS MATERIALIZED (SELECT t.id, t.run_seq, t.node, t.path FROM tasks t WHERE ${LIVE} AND ${condition})
+  SELECT l.node, l.path, r.version_id, j.name AS job
+  FROM (SELECT * FROM live ORDER BY id LIMIT $2::int) l
+  LEFT JOIN runs r ON r.seq = l.run_seq LEFT JOIN jobs j ON j.task_id = l.id ORDER BY l.id`
+
+const LIMIT_HOLDERS = statement("limit_holders", HOLDERS("t.limits @> ARRAY[(SELECT l.id FROM limits l WHERE l.key = $1)]"))
+
+const QUEUE_HOLDERS = statement(
+  "queue_holders",
+  HOLDERS("(t.lane = $1::text OR starts_with(t.lane, $1 || '|') OR t.lane = 'h' || substr($1, 2))"),
+)
+
+interface Holder {
+  node: number
+  path: string
+  version_id: number | null
+  job: string | null
+}
+
+const limitHolders = (session: Runner, key: string, limit: number): Promise<Holder[]> =>
+  session.run<Holder>(key.startsWith(queueLimit("")) ? QUEUE_HOLDERS : LIMIT_HOLDERS, [key, limit])
+
+const nameOf = (workflows: Workflows, { node, path, version_id, job }: Holder): string => {
+  if (version_id === null) return job ?? path
+  const { name } = workflows.now(version_id).nodes[node]!
+  return path === "" ? name : `${name}[${path}]`
+}
+
+const RUNS = statement(
+  "stats_runs",
+  "SELECT status, count(*)::int AS count FROM runs WHERE status IN ('pending', 'running') GROUP BY status",
+)
+
+const RUNNING = statement(
+  "stats_running",
+  `SELECT count(*)::int AS running, pg_database_size(current_database()) AS bytes FROM tasks t WHERE ${LIVE} AND t.kind = 'task'`,
+)
+
+const stats = async (session: Runner, now: string | null, workflows: Workflows): Promise<Stats> => {
+  const counted = session.run<{ status: RunStatus; count: number }>(RUNS)
+  const live = session.run<{ running: number; bytes: number }>(RUNNING)
+  const runs = new Map((await counted).map(({ status, count }) => [status, count]))
+  const { running, bytes } = (await live)[0]!
+  const ready = (await listQueues(session, now, workflows)).filter((queue) => queue.ready > 0)
+  const ages = ready.flatMap(({ oldestReadyMs }) => oldestReadyMs ?? [])
+  return {
+    runs: { pending: runs.get("pending") ?? 0, running: runs.get("running") ?? 0 },
+    ready: ready.map(({ name, ready: count }) => ({ queue: name, count })),
+    running,
+    oldestReadyMs: ages.length === 0 ? null : Math.max(...ages),
+    databaseBytes: bytes,
+  }
+}
