@@ -6,6 +6,7 @@ import type { RunStatus } from "../../core/status.ts"
 import type { Catalog, VersionRow, WorkflowRow } from "../catalog.ts"
 import type { Access } from "./access.ts"
 import { anyOf } from "./arrays.ts"
+import { NEWEST_OF } from "./run-reads.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, nextTickMs } from "./schedules.ts"
 import { type Runner, statement } from "./session.ts"
 import { removeWorkflow, setWorkflowPaused, type Workflows } from "./workflows.ts"
@@ -57,7 +58,7 @@ const LAST_RUNS = statement(
   "workflows_last_runs",
   `SELECT w.id AS workflow, r.id, r.status, r.created_at AS "createdAt", r.started_at AS "startedAt", r.finished_at AS "finishedAt"
    FROM unnest($1::bigint[]) AS w (id) CROSS JOIN LATERAL (
-     SELECT * FROM runs WHERE workflow_id = w.id ORDER BY created_at DESC, id DESC LIMIT $2::int
+     SELECT * FROM runs r WHERE r.workflow_id = w.id ${NEWEST_OF} LIMIT $2::int
    ) r ORDER BY r.created_at DESC, r.id DESC`,
 )
 

@@ -187,8 +187,11 @@ UPDATE workflows SET updated_at = created_at;
 -- queue_behind: waits while an earlier run of its schedule is active.
 ALTER TABLE runs ADD COLUMN schedule_id bigint;
 ALTER TABLE runs ADD COLUMN queue_behind boolean NOT NULL DEFAULT false;
-CREATE INDEX runs_by_kind ON runs (trigger, status, created_at DESC, id DESC);
-CREATE INDEX runs_of_workflow_by_kind ON runs (workflow_id, trigger, status, created_at DESC, id DESC);
+-- NULLS LAST: what orders by it cannot be planned over runs_created, which would read the history for a workflow with few runs.
+DROP INDEX runs_of_workflow;
+CREATE INDEX runs_of_workflow ON runs (workflow_id, created_at DESC NULLS LAST, id DESC NULLS LAST);
+CREATE INDEX runs_by_kind ON runs (trigger, status, created_at DESC NULLS LAST, id DESC NULLS LAST);
+CREATE INDEX runs_of_workflow_by_kind ON runs (workflow_id, trigger, status, created_at DESC NULLS LAST, id DESC NULLS LAST);
 CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NOT NULL AND status IN ('pending', 'running');
 
 -- One row per transaction that has events. batch: the number of the transaction, since those that are older than every open one

@@ -64,18 +64,24 @@ export const getRun = async (session: Runner, runId: RunId): Promise<RunRow | nu
 
 const BELOW = "(r.created_at, r.id) < ($1::timestamptz, $2::uuid) AND r.created_at >= $3::timestamptz"
 const NEWEST = "ORDER BY r.created_at DESC, r.id DESC LIMIT $4::int"
+/** The order of the indexes by workflow and kind: only those have it, so that no plan reads all runs. */
+export const NEWEST_OF = "ORDER BY r.created_at DESC NULLS LAST, r.id DESC NULLS LAST"
 const OF_WORKFLOW = "r.workflow_id = (SELECT id FROM workflows WHERE name = $5)"
 
 const LIST = statement("runs_list", `${COLUMNS} WHERE ${BELOW} ${NEWEST}`)
 
-const LIST_OF_WORKFLOW = statement("runs_list_of_workflow", `${COLUMNS} WHERE ${OF_WORKFLOW} AND ${BELOW} ${NEWEST}`)
+const LIST_OF_WORKFLOW = statement(
+  "runs_list_of_workflow",
+  `${COLUMNS} WHERE ${OF_WORKFLOW} AND ${BELOW} ${NEWEST_OF} LIMIT $4::int`,
+)
 
 /** A page of each kind of runs, of which the newest are taken. */
 const PAGES = (kinds: string, condition: string): string => `${COLUMNS} WHERE r.seq = ANY (ARRAY(
   SELECT p.seq FROM ${kinds} AS k (trigger, status) CROSS JOIN LATERAL (
-    SELECT r.seq, r.created_at, r.id FROM runs r WHERE ${condition} r.trigger = k.trigger AND r.status = k.status AND ${BELOW} ${NEWEST}
+    SELECT r.seq, r.created_at, r.id FROM runs r WHERE ${condition} r.trigger = k.trigger AND r.status = k.status AND ${BELOW}
+    ${NEWEST_OF} LIMIT $4::int
   ) p ORDER BY p.created_at DESC, p.id DESC LIMIT $4::int
-)) ${NEWEST}`
+)) ${NEWEST_OF}`
 
 const LIST_OF_KINDS = statement("runs_list_of_kinds", PAGES("unnest($5::text[], $6::text[])", ""))
 

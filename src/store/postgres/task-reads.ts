@@ -7,6 +7,7 @@ import type { AttemptState, SkipKind, TaskStatus } from "../../core/status.ts"
 import { PAST_RUNS } from "../bounds.ts"
 import { fromJson, outputOf } from "../codec.ts"
 import type { AttemptRow, RowKind, TaskRow } from "../store.ts"
+import { NEWEST_OF } from "./run-reads.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -198,7 +199,7 @@ const DURATIONS = statement(
   "past_durations",
   `WITH past AS (
      SELECT r.seq, r.version_id FROM runs r WHERE r.workflow_id = (SELECT id FROM workflows WHERE name = $1)
-       AND r.status = 'success' ORDER BY r.created_at DESC, r.id DESC LIMIT ${PAST_RUNS}
+       AND r.status = 'success' ${NEWEST_OF} LIMIT ${PAST_RUNS}
    )
    SELECT past.version_id, t.node, sum(EXTRACT(epoch FROM t.finished_at - t.started_at))::float8 AS seconds,
      count(*)::int AS count
