@@ -10,7 +10,8 @@ import type { Random } from "../../core/ports.ts"
 import { seededRandom } from "../conformance/world.ts"
 import type { JobRow, NewJob } from "../job-store.ts"
 import type { Advanced, Claim } from "../store.ts"
-import { openPostgres, type PostgresStore } from "./postgres.ts"
+import type { ServerStore } from "../server-store.ts"
+import { openPostgres } from "./postgres.ts"
 
 let database: TestDatabase
 let schemas = 0
@@ -21,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 interface Server {
-  store: PostgresStore
+  store: ServerStore
   turn(changes: Change[], claim: number): Promise<Advanced>
 }
 
@@ -61,7 +62,7 @@ const ended = ({ row, attemptId }: Pick<Claim, "row" | "attemptId">, status: "su
 
 const pick = (random: Random, n: number): number => Math.floor(random.next() * n)
 
-const everyJob = async (store: PostgresStore): Promise<JobRow[]> => store.searchJobs({ filter: {}, limit: 10_000 })
+const everyJob = async (store: ServerStore): Promise<JobRow[]> => store.searchJobs({ filter: {}, limit: 10_000 })
 
 const LEFT = (schema: string): string =>
   `SELECT (SELECT count(*)::int FROM "${schema}".stops) AS stops, (SELECT COALESCE(sum(used), 0)::int FROM "${schema}".limits) AS used`
