@@ -9,7 +9,7 @@ import { JOBS } from "../job-rows.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../store.ts"
 import { plain } from "./arrays.ts"
 import { cancelPending } from "./cancel.ts"
-import { type Changed, Changes, type Task } from "./changes.ts"
+import { Changes, type Task } from "./changes.ts"
 import { type Answer, Claims, type Taken } from "./claim.ts"
 import { type Closed, closeRuns } from "./close.ts"
 import { logEvents } from "./event-log.ts"
@@ -22,7 +22,6 @@ import { type Ended, type Held, type Memory, worthKnowing } from "./memory.ts"
 import { loadRuns, toClaims } from "./needs.ts"
 import { NOTIFY } from "./notify.ts"
 import { QueueClaims } from "./queue-claim.ts"
-import { queueLimits } from "./queue-limits.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { type Look, look, runTimers } from "./timers.ts"
 import type { Sessions, Transaction } from "./transaction.ts"
@@ -138,14 +137,12 @@ export class Loop {
     let ready = slow ? await runTimers(tx, now, workflows) : 0
     const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes))
     if (slow) await changing
-    const slots = later(queueLimits(tx, lanesLeft(tasks)))
     const early = slow ? null : this.#send(tx, batch, now, this.#gated)
     const skip = !slow && this.#knows(changes, batch) && early?.claim !== null
     if (!skip) this.#stale = false
     const looking = skip ? null : later(look(tx, now, batch))
     await locked
     const changed = await changing
-    const queueFreed = freeQueues(tasks, changed, await slots)
     const released = await settleJobs(tx, now, tasks, changed)
     ready += changed.ready + released.ready.length
     let taking: Taking = early === null ? NOTHING_TAKEN : await this.#take(tx, batch, early, now)
@@ -170,7 +167,7 @@ export class Loop {
     const unparked = changed.freed.any ? await changed.freed.apply(tx) : 0
     ready += unparked + closed.rows
     const forGate = seen.gates && early?.gate === null
-    const freed = queueFreed || released.ready.length + unparked + closed.rows > 0
+    const freed = changed.queueFreed || released.ready.length + unparked + closed.rows > 0
     if (slow || late || cancelled !== null || forGate || freed || this.#work.general)
       taking = await this.#takeMore(tx, batch, taking, now)
     if (cancelled !== null || late || closed.started.length > 0) seen = await look(tx, now, batch)
@@ -340,22 +337,6 @@ interface Turn {
 }
 
 const once = (fences: Fence[]): Fence[] => [...new Map(fences.map((fence) => [fence.attemptId, fence])).values()]
-
-/** Lanes of the live rows that these changes are the last word about. */
-const lanesLeft = (tasks: readonly Task[]): string[] =>
-  tasks.flatMap(({ held, step }) => (held.gate || step.last === null ? [] : held.lane))
-
-/** Gives back the slots of queues; returns whether there were any. */
-const freeQueues = (tasks: readonly Task[], { applied, freed }: Changed, limitOf: (lane: string) => number[]): boolean => {
-  let any = false
-  for (const { held, step } of tasks) {
-    if (held.gate || step.last === null || !applied.has(step)) continue
-    const limits = limitOf(held.lane)
-    freed.slots(limits)
-    any ||= limits.length > 0
-  }
-  return any
-}
 
 const soonest = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.min(a, b))
 

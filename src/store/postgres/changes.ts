@@ -11,6 +11,7 @@ import { dropInstances, expandRow } from "./expand.ts"
 import type { Step } from "./fold.ts"
 import { ensureLimits, Freed, lockLimits } from "./limits.ts"
 import type { Held } from "./memory.ts"
+import { type LimitOf, limitsByLane, queueKeys, queueLimits } from "./queue-limits.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { type End, endOf, endRows, type Settled } from "./settle.ts"
 import type { Workflows } from "./workflows.ts"
@@ -36,12 +37,14 @@ export interface Changed {
   gates: boolean
   /** Rows that others or this turn may claim now. */
   ready: number
+  /** Some of what is freed is a queue's: its lanes may be read further. */
+  queueFreed: boolean
 }
 
 /** As the statement of ends does by itself. */
 const LOCK_RUNS = statement("lock_runs", "SELECT 1 FROM runs WHERE seq = ANY ($1::bigint[]) ORDER BY seq FOR UPDATE")
 
-const NO_END: Settled = { ended: new Set(), done: [], ready: 0, gates: false }
+const NO_END: Settled = { ended: new Set(), done: [], ready: 0, gates: false, queues: [] }
 
 export class Changes {
   readonly #tasks: readonly Task[]
@@ -90,6 +93,11 @@ export class Changes {
   lock(tx: Runner): Promise<unknown> {
     if (this.#ends.length === this.#tasks.length) return Promise.resolve()
     return tx.run(LOCK_RUNS, [anyOf(new Set(this.#tasks.map(({ held }) => held.runSeq)))])
+  }
+
+  /** Lanes of the live rows that these changes are the last word about: their queues' slots are free then. */
+  #lanesLeft(): string[] {
+    return this.#tasks.flatMap(({ held, step }) => (held.gate || step.last === null ? [] : held.lane))
   }
 
   #limits(): Limit[] {
@@ -148,8 +156,11 @@ export class Changes {
               this.#ends.map(({ end }) => end),
               (version) => workflows.now(version),
               gateLanes,
+              queueKeys(this.#lanesLeft()),
             ),
           )
+
+    const slots = this.#ends.length === 0 ? later(queueLimits(tx, this.#lanesLeft())) : null
 
     const held = new Set<AttemptId>()
     const due = new Map<AttemptId, string | null>()
@@ -158,7 +169,7 @@ export class Changes {
     const settled = await ended
     const chunks = new Map<Step, boolean[]>()
     for (const { step, chunks: made } of expanded) chunks.set(step, await Promise.all(made))
-    const outcome = this.#read(held, due, settled, chunks)
+    const outcome = this.#read(held, due, settled, chunks, slots === null ? limitsByLane(settled.queues) : await slots)
     await this.#follow(tx, now, workflows, outcome)
     return outcome
   }
@@ -168,6 +179,7 @@ export class Changes {
     due: ReadonlyMap<AttemptId, string | null>,
     settled: Settled,
     chunks: ReadonlyMap<Step, boolean[]>,
+    limitOf: LimitOf,
   ): Changed {
     const changed: Changed = {
       applied: new Map(),
@@ -177,6 +189,7 @@ export class Changes {
       done: settled.done,
       gates: settled.gates,
       ready: settled.ready,
+      queueFreed: false,
     }
     for (const { held: row, step } of this.#tasks) {
       const { fence, last, expands } = step
@@ -192,7 +205,12 @@ export class Changes {
       const availableAt = due.get(attemptId) ?? null
       changed.applied.set(step, { availableAt })
       if (last === null) continue
-      if (!row.gate) changed.freed.slots(row.limits)
+      if (!row.gate) {
+        const queue = limitOf(row.lane)
+        changed.freed.slots(row.limits)
+        changed.freed.slots(queue)
+        changed.queueFreed ||= queue.length > 0
+      }
       if (!isEnd(last.kind) && availableAt === null) changed.ready += 1
     }
     return changed

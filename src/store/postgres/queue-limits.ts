@@ -20,11 +20,21 @@ const keyOf = (lane: string): string | null => {
   return queue === null ? null : queueLimit(queue)
 }
 
-/** The limit of the queue of each of these lanes; none for most. Sends its statement at once. */
-export const queueLimits = async (tx: Runner, lanes: Iterable<string>): Promise<(lane: string) => number[]> => {
-  const keys = new Set([...new Set(lanes)].flatMap((lane) => keyOf(lane) ?? []))
-  if (keys.size === 0) return () => []
-  const found = await tx.run<{ id: number; key: string }>(FIND, [anyText([...keys])])
+/** The keys of the limits that the queues of these lanes may have. */
+export const queueKeys = (lanes: Iterable<string>): string[] => [
+  ...new Set([...new Set(lanes)].flatMap((lane) => keyOf(lane) ?? [])),
+]
+
+/** A limit of a queue that has one; most have none. */
+export interface QueueLimit {
+  id: number
+  key: string
+}
+
+/** The limit of a lane's queue. */
+export type LimitOf = (lane: string) => number[]
+
+export const limitsByLane = (found: readonly QueueLimit[]): LimitOf => {
   if (found.length === 0) return () => []
   const ids = new Map(found.map(({ id, key }) => [key, id]))
   return (lane) => {
@@ -32,4 +42,10 @@ export const queueLimits = async (tx: Runner, lanes: Iterable<string>): Promise<
     const id = key === null ? undefined : ids.get(key)
     return id === undefined ? [] : [id]
   }
+}
+
+/** Sends its statement at once. */
+export const queueLimits = async (tx: Runner, lanes: Iterable<string>): Promise<LimitOf> => {
+  const keys = queueKeys(lanes)
+  return limitsByLane(keys.length === 0 ? [] : await tx.run<QueueLimit>(FIND, [anyText(keys)]))
 }

@@ -11,6 +11,7 @@ import { JOBS } from "../job-rows.ts"
 import { anyOf, anyText, plain, texts } from "./arrays.ts"
 import type { Last, Step } from "./fold.ts"
 import type { Held } from "./memory.ts"
+import type { QueueLimit } from "./queue-limits.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
 import { type Runner, statement } from "./session.ts"
 
@@ -68,7 +69,8 @@ const END = statement(
    ), ${COUNT_RUNS}
    SELECT (SELECT array_agg(attempt_id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
      (SELECT count(*) FROM containers WHERE ready)::int AS gathers, (SELECT count(*) FROM released WHERE ready)::int AS ready,
-     EXISTS (SELECT 1 FROM released WHERE gate) AS gates`,
+     EXISTS (SELECT 1 FROM released WHERE gate) AS gates,
+     (SELECT json_agg(json_build_object('id', id, 'key', key)) FROM limits WHERE key = ANY ($22::text[])) AS queues`,
 )
 
 export interface Settled {
@@ -79,6 +81,8 @@ export interface Settled {
   ready: number
   /** Some of them for the gate. */
   gates: boolean
+  /** The limits of the queues that were asked for. */
+  queues: QueueLimit[]
 }
 
 interface Answer {
@@ -87,6 +91,7 @@ interface Answer {
   gathers: number
   ready: number
   gates: boolean
+  queues: QueueLimit[] | null
 }
 
 export const endRows = async (
@@ -95,6 +100,7 @@ export const endRows = async (
   ends: readonly End[],
   compiled: (versionId: number) => CompiledWorkflow,
   gateLanes: readonly string[],
+  queues: readonly string[],
 ): Promise<Settled> => {
   const edges = ends.map(({ held, status, skip }) => {
     if (held.runSeq === JOBS) return []
@@ -123,9 +129,16 @@ export const endRows = async (
     texts(edges.map((list) => texts(list.map((edge) => edge.reroute)))),
     anyOf(new Set(ends.map((end) => end.held.runSeq))),
     anyText(gateLanes),
+    anyText(queues),
   ])
-  const { ended, done, gathers, ready, gates } = answer!
-  return { ended: new Set(ended), done: done ?? [], ready: ready + gathers, gates: gates || gathers > 0 }
+  const { ended, done, gathers, ready, gates, queues: limits } = answer!
+  return {
+    ended: new Set(ended),
+    done: done ?? [],
+    ready: ready + gathers,
+    gates: gates || gathers > 0,
+    queues: limits ?? [],
+  }
 }
 
 const NOTHING: OutputColumns = [null, null, null]
