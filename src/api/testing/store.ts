@@ -6,18 +6,15 @@ import { systemClock, systemRandom } from "../../engine/system.ts"
 import type { ServerStore } from "../../store/server-store.ts"
 import { openPostgres } from "../../store/postgres/postgres.ts"
 import { openSqlite } from "../../store/sqlite/sqlite.ts"
-import { withFakeFacets } from "./fake-facets.ts"
 
 let database: Promise<TestDatabase> | null = null
 let schemas = 0
 
 export const openTestStore = async (folder: string): Promise<ServerStore> => {
-  if (process.env["ORK_API_STORE"] === "postgres") {
-    const store = await openPostgres({ url: await url(), random: systemRandom, schema: `api ${++schemas}` })
-    await store.migrate()
-    return withFakeFacets(store, () => new Date().toISOString())
-  }
-  const store = await openSqlite({ path: join(folder, "ork.db"), clock: systemClock, random: systemRandom })
+  const store =
+    process.env["ORK_API_STORE"] === "postgres"
+      ? await openPostgres({ url: await url(), random: systemRandom, schema: `api ${++schemas}` })
+      : await openSqlite({ path: join(folder, "ork.db"), clock: systemClock, random: systemRandom })
   await store.migrate()
   return store
 }
