@@ -1,5 +1,6 @@
 // New runs. Calls of one turn of the event loop share a transaction. A run starts at once, unless its workflow has
-// `max_active_runs` or it queues behind its schedule: then it is inserted pending, and the oldest pending ones that may are started.
+// `max_active_runs` or it queues behind its schedule: then it is inserted pending, and the oldest pending ones that may start
+// do.
 
 import type { RunId } from "../../core/ids.ts"
 import { runPriority } from "../../core/rows.ts"
@@ -23,7 +24,8 @@ const INSERT = statement(
      CASE WHEN NOT waits THEN COALESCE($1::timestamptz, now()) END,
      COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open, total
    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::smallint[], $9::text[],
-     $10::text[], $11::boolean[], $12::text[], $16::text[], $17::bigint[], $18::boolean[], $13::bigint[], $14::int[], $15::int[]) WITH ORDINALITY
+     $10::text[], $11::boolean[], $12::text[], $16::text[], $17::bigint[], $18::boolean[], $13::bigint[], $14::int[],
+     $15::int[]) WITH ORDINALITY
    AS c (id, workflow_id, version_id, waits, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
      timezone, schedule_id, behind, timeout, open, total, n) ORDER BY n
    ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING

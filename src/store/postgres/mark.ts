@@ -99,7 +99,8 @@ const errorOf = ({ status, reason }: Mark): string | null => (status === "failed
 const END = statement(
   "mark_end",
   `WITH ended AS (
-     UPDATE tasks t SET status = $2, error = $3, finished_at = COALESCE($4::timestamptz, now()), parked = NULL, available_at = NULL
+     UPDATE tasks t SET status = $2, error = $3, finished_at = COALESCE($4::timestamptz, now()), parked = NULL,
+       available_at = NULL
      WHERE t.id = $1 RETURNING t.run_seq, t.parent_id, t.hook, t.kind, t.status
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT done FROM counted`,

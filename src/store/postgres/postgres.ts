@@ -43,8 +43,6 @@ const SHARED = 6
 /** Longest name that NOTIFY takes. */
 const MAX_CHANNEL = 63
 
-export type PostgresStore = ServerStore
-
 export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<ServerStore> => {
   const target = { url, schema }
   const instants = new Instants(clock, random)
