@@ -7,6 +7,7 @@ import { blockedBy } from "../messages.ts"
 import type { StoreEvent } from "../store.ts"
 import { anyOf, plain } from "./arrays.ts"
 import { jobEvent, releaseDependents, tellReleased } from "./job-edges.ts"
+import { enter } from "./queue-limits.ts"
 import { later, type Runner, statement } from "./session.ts"
 
 const HOLD = statement(
@@ -22,8 +23,10 @@ export type Known = Map<string, { row: number; status: JobStatus }>
 export const holdKnown = async (tx: Runner, ids: readonly string[]): Promise<Known> => {
   if (ids.length === 0) return new Map()
   const wanted = [anyOf(new Set(ids))]
+  const entered = enter(tx)
   const held = tx.run(HOLD, wanted)
   const known = tx.run<{ id: string; row: number; status: JobStatus }>(KNOWN, wanted)
+  await entered
   await held
   return new Map((await known).map(({ id, row, status }) => [id, { row, status }]))
 }
@@ -50,6 +53,14 @@ export const insertEdges = async (
 /** How many of them a job still waits for. */
 export const openOf = (dependencies: readonly string[], statuses: ReadonlyMap<string, JobStatus>): number =>
   new Set(dependencies.filter((id) => statuses.get(id) !== "COMPLETED")).size
+
+const TURNS = statement(
+  "job_deps_turns",
+  "SELECT pg_advisory_xact_lock(hashtextextended('ork job edges ' || current_schema(), 0))",
+)
+
+/** Changes of edges follow each other: two that are fine alone may make a circle together. New jobs cannot close one. */
+export const takeTurns = (tx: Runner): Promise<unknown> => tx.run(TURNS)
 
 const same = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((id) => b.includes(id))
 

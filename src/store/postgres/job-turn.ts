@@ -9,6 +9,7 @@ import type { Taken } from "./claim.ts"
 import type { Last } from "./fold.ts"
 import { forgetJobs, type Released, releaseDependents } from "./job-edges.ts"
 import { JOB_CLAIM, jobClaimOf, type JobClaimColumns } from "./job-reads.ts"
+import { enter } from "./queue-limits.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { dropStops, withStop } from "./stops.ts"
 
@@ -36,8 +37,10 @@ const isJob = ({ held }: Task): boolean => held.runSeq === JOBS
 export const lockJobs = async (tx: Runner, tasks: Task[], now: number): Promise<Task[]> => {
   if (!tasks.some(isJob)) return tasks
   const rows = [anyOf(tasks.filter(isJob).map(({ held }) => held.row))]
+  const entered = enter(tx)
   const locked = tx.run(LOCK, rows)
   const read = tx.run<Locked>(READ, rows)
+  await entered
   await locked
   const found = new Map((await read).map((row) => [row.row, row]))
   return tasks.map((task) => {

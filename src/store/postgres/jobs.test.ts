@@ -124,6 +124,25 @@ describe("jobs with two servers", () => {
   })
 })
 
+describe("dependencies that two servers change at once", () => {
+  it("never make a circle together", async () => {
+    const schema = `jobs ${++schemas}`
+    const random = seededRandom(9)
+    const [one, two] = [await join(schema, random), await join(schema, seededRandom(10))]
+    for (let round = 0; round < 8; round++) {
+      const root = newJob(random)
+      const [a, b] = [newJob(random, { dependencies: [root.id] }), newJob(random, { dependencies: [root.id] })]
+      const [belowA, belowB] = [newJob(random, { dependencies: [a.id] }), newJob(random, { dependencies: [b.id] })]
+      await one.store.createJobs([root, a, b, belowA, belowB])
+      const answers = await Promise.all([
+        one.store.updateJob(a.id, { dependencies: [belowB.id] }),
+        two.store.updateJob(b.id, { dependencies: [belowA.id] }),
+      ])
+      expect(answers.filter((answer) => "refused" in answer)).toEqual([expect.objectContaining({ refused: "cycle" })])
+    }
+  })
+})
+
 describe("a queue with two servers", () => {
   it("never runs more than its concurrency, however often that is set", async () => {
     const schema = `jobs ${++schemas}`

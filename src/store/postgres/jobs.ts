@@ -8,7 +8,7 @@ import type { Access } from "./access.ts"
 import { anyOf, plain } from "./arrays.ts"
 import { logEvents } from "./event-log.ts"
 import { createJobs } from "./job-create.ts"
-import { changeDependencies, dependenciesRefused, holdKnown, removeEdges } from "./job-dependencies.ts"
+import { changeDependencies, dependenciesRefused, holdKnown, removeEdges, takeTurns } from "./job-dependencies.ts"
 import { forgetJobs, jobEvent, releaseDependents, tellReleased } from "./job-edges.ts"
 import { getJob, readJobs } from "./job-reads.ts"
 import { searchJobs } from "./job-search.ts"
@@ -59,8 +59,10 @@ type Row = Pick<Found, "lane" | "limits"> & { status: string; now: string }
 
 /** The job as it is, until the end of this transaction. */
 const find = async (tx: Runner, now: string | null, id: string): Promise<Found | null> => {
+  const entered = enter(tx)
   const locked = tx.run(LOCK, [id])
   const read = tx.run<Row>(ROW, [id, now])
+  await entered
   await locked
   const [row] = await read
   const job = row === undefined ? null : await getJob(tx, id)
@@ -88,10 +90,11 @@ const WRITE = statement(
 )
 
 const updateJob = async (tx: Runner, now: string | null, id: string, change: JobChange): Promise<JobRow | JobRefusal> => {
+  const { dependencies } = change
+  if (dependencies !== undefined) await takeTurns(tx)
   const found = await findOpen(tx, now, id)
   if ("refused" in found) return found
   const { job: before, at } = found
-  const { dependencies } = change
   const existing = await holdKnown(tx, dependencies ?? [])
   const refused = dependencies === undefined ? null : await dependenciesRefused(tx, before, dependencies, existing)
   if (refused !== null) return refused
@@ -111,7 +114,6 @@ const USE = statement("limits_use", "UPDATE limits SET used = used + 1 WHERE id 
 /** A live attempt takes its slots along, whether or not there is room. */
 const changeQueue = async (tx: Runner, { live, lane, limits }: Found, job: JobRow): Promise<void> => {
   const moved = jobLane(job)
-  await enter(tx)
   const limitOf = await queueLimits(tx, [lane, moved])
   const ids = [...(await ensureLimits(tx, jobLimits(job))).values()]
   const freed = new Freed()

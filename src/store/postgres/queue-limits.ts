@@ -8,6 +8,7 @@ import { type Runner, statement } from "./session.ts"
 const ENTER = statement("queues_enter", "LOCK TABLE tasks IN ROW EXCLUSIVE MODE")
 const ALONE = statement("queues_alone", "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE")
 
+/** Before rows of tasks are locked, too: who waits for such a row may be one that `alone` waits for. */
 export const enter = (tx: Runner): Promise<unknown> => tx.run(ENTER)
 
 /** Waits for the transactions that have written to tasks, and holds up those that will. */
