@@ -30,8 +30,24 @@ test("without anything said, the defaults of the specification hold", () => {
     retentionDays: 0,
     retentionRuns: 0,
     log: "info",
+    queues: {},
   })
 })
+
+test("queues are read from the file, or as JSON from the variable", () => {
+  const mail = { concurrency: 2, rate_limit: { limit: 10, period_seconds: 60 }, paused: false }
+  const parsed = { mail: { concurrency: 2, rate: { limit: 10, periodMs: 60_000 }, paused: false } }
+  expect(config({ file: { queues: { mail } } }).queues).toEqual(parsed)
+  expect(config({ env: { ORK_QUEUES: JSON.stringify({ mail }) } }).queues).toEqual(parsed)
+})
+
+test.each([{ mail: { concurency: 2 } }, { mail: { concurrency: 0 } }, { "a b": {} }, { mail: { rate_limit: 5 } }, 7])(
+  "queues such as %j are refused",
+  (queues) => {
+    const resolved = resolveConfig({ flags: {}, env: {}, file: { queues }, machine: { cores: 2 } })
+    expect(resolved).toEqual({ problems: [expect.stringContaining("is not a map of queues")] })
+  },
+)
 
 test("the default concurrency is four per core, at least 16", () => {
   expect(config({ machine: { cores: 8 } }).concurrency).toBe(32)

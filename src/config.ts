@@ -1,6 +1,7 @@
 // Every setting and its default, in one table. Flags win over ORK_* variables, those over ork.yaml, that over the default.
 // Pure: the caller hands in the environment and the parsed file. Used by the command line, and by main.ts to open backends.
 
+import { parseQueues, QUEUES_HINT, type QueueConfig } from "./config-queues.ts"
 import { nearest } from "./core/nearest.ts"
 import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/quantities.ts"
 
@@ -149,6 +150,13 @@ export const SETTINGS = {
     parse: oneOf("debug", "info", "warn", "error", "silent"),
     default: () => "info",
   } satisfies Setting<string>,
+  queues: {
+    key: "queues",
+    about: "concurrency, rate limit and pause of queues, applied when a server starts",
+    expected: QUEUES_HINT,
+    parse: parseQueues,
+    default: (): QueueConfig => ({}),
+  } satisfies Setting<QueueConfig>,
 } as const
 
 type Name = keyof typeof SETTINGS
@@ -193,16 +201,16 @@ export const resolveConfig = (sources: Sources): Resolved => {
       `ork.yaml: unknown setting ${key}${near === undefined ? `; known are ${known.join(", ")}` : `; did you mean ${near}?`}`,
     )
   }
-  const config: { [name: string]: string | number } = {}
+  const config: { [name: string]: string | number | QueueConfig } = {}
   for (const name of names) {
-    const setting: Setting<string | number> = SETTINGS[name]
+    const setting: Setting<string | number | QueueConfig> = SETTINGS[name]
     const found = given(name, sources)
     const value = found === null ? null : setting.parse(found.value)
     if (found !== null && value === null) {
       const shown = name === "apiKey" ? "what is given" : withoutPassword(JSON.stringify(found.value))
       problems.push(`${found.from}: ${shown} is not ${setting.expected}`)
     }
-    config[name] = value ?? setting.default(sources.machine, String(config["dataDir"] ?? ""))
+    config[name] = value ?? setting.default(sources.machine, typeof config["dataDir"] === "string" ? config["dataDir"] : "")
   }
   return problems.length > 0 ? { problems } : { config: config as Config }
 }

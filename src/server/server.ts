@@ -56,6 +56,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   const { config, store, objects, clock, random, log, evaluator, identity } = parts
   const sole = { store, identity, alive: parts.alive, where: withoutPassword(config.databaseUrl) }
   await refuseSecond(sole)
+  for (const [name, settings] of Object.entries(config.queues)) await store.putQueue(name, settings)
   const metrics = new Metrics(store, parts.version)
   const tracing = await startTracing(parts.env, { store, log, version: parts.version })
   const dataDir = resolve(config.dataDir)
