@@ -1,7 +1,7 @@
 // Every setting and its default, in one table. Flags win over ORK_* variables, those over ork.yaml, that over the default.
 // Pure: the caller hands in the environment and the parsed file. Used by the command line, and by main.ts to open backends.
 
-import { parseQueues, QUEUES_HINT, type QueueConfig } from "./config-queues.ts"
+import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/queue-config.ts"
 import { nearest } from "./core/nearest.ts"
 import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/quantities.ts"
 

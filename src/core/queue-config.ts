@@ -1,10 +1,16 @@
 // Settings of queues in ork.yaml (or as JSON in ORK_QUEUES), in the API's shape. A server applies them when it starts.
 
-import { isObject } from "./core/json.ts"
-import { JOB_LIMITS } from "./core/jobs.ts"
-import type { QueueSettings } from "./store/queue-store.ts"
+import { isObject } from "./json.ts"
+import { JOB_LIMITS } from "./jobs.ts"
 
-export type QueueConfig = { [queue: string]: Partial<QueueSettings> }
+/** What is not said stays as it is. */
+interface QueueSettings {
+  concurrency?: number | null
+  rate?: { limit: number; periodMs: number } | null
+  paused?: boolean
+}
+
+export type QueueConfig = { [queue: string]: QueueSettings }
 
 export const QUEUES_HINT =
   "a map of queues, each with concurrency (a whole number), rate_limit ({ limit, period_seconds }) and paused (true or false)"
@@ -32,9 +38,9 @@ const parseJson = (text: string): unknown => {
 
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value >= 1
 
-const parseQueue = (value: unknown): Partial<QueueSettings> | null => {
+const parseQueue = (value: unknown): QueueSettings | null => {
   if (!isObject(value)) return null
-  const settings: Partial<QueueSettings> = {}
+  const settings: QueueSettings = {}
   for (const [field, given] of Object.entries(value)) {
     if (field === "concurrency" && (given === null || isCount(given))) settings.concurrency = given
     else if (field === "paused" && typeof given === "boolean") settings.paused = given
