@@ -21,13 +21,17 @@ interface Server {
   stop(): Promise<void>
 }
 
-const serve = async (args: string[] = [], files: { [name: string]: string } = {}): Promise<Server> => {
+const serve = async (
+  args: string[] = [],
+  files: { [name: string]: string } = {},
+  env: NodeJS.ProcessEnv = {},
+): Promise<Server> => {
   const folder = tempFolder()
   mkdirSync(join(folder.path, "workflows"))
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder.path, "workflows", name), text)
   const child = spawn(ork, ["serve", "--dir", "workflows", "--port", "0", ...args], {
     cwd: folder.path,
-    env: { ...process.env, ORK_API_KEY: KEY, ORK_LOG: "warn" },
+    env: { ...process.env, ORK_API_KEY: KEY, ORK_LOG: "warn", ...env },
     stdio: ["ignore", "pipe", "inherit"],
   })
   let printed = ""
@@ -140,15 +144,19 @@ if (wanted("idle")) {
     const schedule = i < 100 ? 'schedule: "0 0 1 1 *"\n' : ""
     files[`w${i}.yaml`] = `name: w${i}\n${schedule}tasks: { a: { command: "true" } }\n`
   }
-  const server = await serve([], files)
+  const counted = tempFolder()
+  const countFile = join(counted.path, "count")
+  const preload = { NODE_OPTIONS: `--import ${join(import.meta.dirname, "count-sql.ts")}`, ORK_COUNT_SQL: countFile }
+  const server = await serve([], files, preload)
   await pause(5000)
+  const statements = (): number => Number(readFileSync(countFile, "utf8"))
   const ticks = (): number => {
     const fields = readFileSync(`/proc/${server.child.pid}/stat`, "utf8").split(") ")[1]!.split(" ")
     return Number(fields[11]) + Number(fields[12])
   }
   const written = (): string =>
     ["ork.db", "ork.db-wal"].map((name) => statSync(join(server.folder, ".ork", name)).mtimeMs).join()
-  const [before, files0] = [ticks(), written()]
+  const [before, files0, statements0] = [ticks(), written(), statements()]
   await pause(60_000)
   const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.child.pid}/status`, "utf8"))![1]) / 1024
   print({
@@ -156,8 +164,11 @@ if (wanted("idle")) {
     cpu_percent: Number(((ticks() - before) / 60).toFixed(2)),
     rss_mb: Math.round(rss),
     database_untouched: written() === files0,
+    sql_before: statements0,
+    sql_statements: statements() - statements0,
   })
   await server.stop()
+  counted.remove()
 }
 
 if (wanted("schedules")) {
