@@ -79,7 +79,7 @@ const runIt = (server: Server): Promise<{ status: number; body: string; ms: numb
   call(server, "POST", "/api/v1/workflows/one/runs", {})
 
 if (wanted("post")) {
-  const server = await serve(["--no-worker"], ONE)
+  const server = await serve([], ONE)
   const [CLIENTS, COUNT] = [64, 6000]
   for (let i = 0; i < 500; i++) await runIt(server)
   let left = COUNT
