@@ -172,7 +172,7 @@ const ADMITTED = statement(
      UPDATE limits l SET used = l.used + c.slots FROM unnest($7::bigint[], $8::int[]) AS c (id, slots) WHERE l.id = c.id
    )
    UPDATE tasks t SET parked = NULL FROM unnest($9::bigint[], $10::int[]) AS c (id, rows) CROSS JOIN LATERAL (
-     SELECT id FROM tasks WHERE parked = c.id ORDER BY priority DESC, run_seq, id LIMIT c.rows FOR UPDATE SKIP LOCKED
+     SELECT id FROM tasks WHERE parked = c.id ORDER BY priority DESC, run_seq, id LIMIT c.rows FOR NO KEY UPDATE SKIP LOCKED
    ) p WHERE t.id = p.id`,
 )
 

@@ -10,9 +10,10 @@ import { jobEvent, releaseDependents, tellReleased } from "./job-edges.ts"
 import { enter } from "./queue-limits.ts"
 import { later, type Runner, statement } from "./session.ts"
 
+/** The weakest lock: ends and claims take `FOR UPDATE` and wait; who gives a parked row its slot back does not. */
 const HOLD = statement(
   "job_deps_hold",
-  `SELECT 1 FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = ANY ($1::uuid[]) ORDER BY t.id FOR SHARE OF t`,
+  `SELECT 1 FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = ANY ($1::uuid[]) ORDER BY t.id FOR KEY SHARE OF t`,
 )
 
 const KNOWN = statement("job_deps_known", "SELECT id, task_id AS row, status FROM jobs WHERE id = ANY ($1::uuid[])")

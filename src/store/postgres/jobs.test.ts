@@ -1,7 +1,7 @@
 // Jobs and queues with several servers on one database: ends, cancels and new dependencies that meet each other.
 
 import pg from "pg"
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import type { Change } from "../../core/change.ts"
 import { newHolderId, uuidv7 } from "../../core/ids.ts"
@@ -121,6 +121,46 @@ describe("jobs with two servers", () => {
       if (job.status === "BLOCKED") expect(above).toBe("BLOCKED")
     }
     expect(await left(schema)).toEqual({ stops: 0, used: 0 })
+  })
+})
+
+const WAITS = "SELECT 1 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE c.relname = 'job_edges' AND NOT l.granted"
+
+/** Does `meanwhile` when `verb` has done all that comes before it writes edges. */
+const heldUp = async (schema: string, verb: () => Promise<unknown>, meanwhile: () => Promise<unknown>): Promise<void> => {
+  const client = new pg.Client({ connectionString: database.url })
+  await client.connect()
+  try {
+    await client.query(`BEGIN; LOCK TABLE "${schema}".job_edges IN EXCLUSIVE MODE`)
+    const doing = verb()
+    await vi.waitUntil(async () => (await client.query(WAITS)).rows.length > 0, { timeout: 10_000, interval: 5 })
+    await meanwhile()
+    await client.query("COMMIT")
+    await doing
+  } finally {
+    await client.end()
+  }
+}
+
+describe("a job that waits for a slot", () => {
+  const verbs: [string, (store: ServerStore, random: Random, id: string) => Promise<unknown>][] = [
+    ["makes one that depends on it", (store, random, id) => store.createJobs([newJob(random, { dependencies: [id] })])],
+    ["changes it", (store, _, id) => store.updateJob(id, { dependencies: [] })],
+  ]
+  it.each(verbs)("gets the one that is given back while another server %s", async (_, verb) => {
+    const schema = `jobs ${++schemas}`
+    const random = seededRandom(3)
+    const [one, two] = [await join(schema, random), await join(schema, seededRandom(4))]
+    const [running, waiting] = [newJob(random, { concurrencyKey: "k" }), newJob(random, { concurrencyKey: "k" })]
+    await one.store.createJobs([running, waiting])
+    const { claims } = await one.turn([], 2)
+    expect(claims.map(({ job }) => job?.id)).toEqual([running.id])
+    await heldUp(
+      schema,
+      () => verb(two.store, random, waiting.id),
+      () => one.turn([ended(claims[0]!, "success")], 0),
+    )
+    expect((await one.turn([], 1)).claims.map(({ job }) => job?.id)).toEqual([waiting.id])
   })
 })
 

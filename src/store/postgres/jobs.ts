@@ -81,9 +81,12 @@ const findOpen = async (tx: Runner, now: string | null, id: string): Promise<Fou
 
 // -- change ----------------------------------------------------------------------------------------------------------------------
 
+/** A row that was locked here is passed over by who gives a slot back: if it waits for one, it has another look. */
 const WRITE = statement(
   "job_write",
-  `WITH row AS (UPDATE tasks SET priority = $6::smallint WHERE id = $2 AND priority <> $6::smallint)
+  `WITH row AS (
+     UPDATE tasks SET priority = $6::smallint, parked = NULL WHERE id = $2 AND (priority <> $6::smallint OR parked IS NOT NULL)
+   )
    UPDATE jobs SET name = $3, queue = $4, payload = $5, priority = $6::smallint, retry_policy = $7,
      updated_at = COALESCE($1::timestamptz, now())
    WHERE task_id = $2`,

@@ -24,7 +24,7 @@ const RECAP = statement(
    )
    UPDATE tasks t SET parked = NULL FROM raised r CROSS JOIN LATERAL (
      SELECT id FROM tasks WHERE parked = r.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(r.more, 0)
-     FOR UPDATE SKIP LOCKED
+     FOR NO KEY UPDATE SKIP LOCKED
    ) p WHERE t.id = p.id`,
 )
 
@@ -44,7 +44,7 @@ const FREE = statement(
    )
    UPDATE tasks t SET parked = NULL FROM freed f CROSS JOIN LATERAL (
      SELECT id FROM tasks WHERE parked = f.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(f.room, 0)
-     FOR UPDATE SKIP LOCKED
+     FOR NO KEY UPDATE SKIP LOCKED
    ) p WHERE t.id = p.id
    RETURNING t.id`,
 )
