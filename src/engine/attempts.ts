@@ -144,6 +144,7 @@ export class Attempts {
           const { row, attemptId } = live.claim
           this.#emit({ row, attemptId, kind: "started", at, ...(externalId !== undefined && { externalId }) })
         },
+        progress: () => {},
       })
       return node.output === undefined ? attempt.explain(result) : await this.#checked(attempt.explain(result), node.output)
     } finally {

@@ -57,8 +57,10 @@ export class Inputs {
     const { input, upstreamDir } =
       job === null ? await this.#input(claim, workflow, node, render) : { input: job.payload, upstreamDir: null }
     const env: { [name: string]: string } = {}
+    const secrets: string[] = []
     for (const [name, value] of Object.entries(node.env)) {
-      env[name] = "secret" in value ? this.#secret(value.secret) : toText(await render(value.value))
+      if ("secret" in value) secrets.push((env[name] = this.#secret(value.secret)))
+      else env[name] = toText(await render(value.value))
     }
     const fields: { [field: string]: Json } = {}
     for (const [field, template] of Object.entries(node.fields)) fields[field] = await render(template)
@@ -86,6 +88,7 @@ export class Inputs {
       prefix: job === null ? attemptPrefix(claim.runId, node.name, claim.attemptId) : jobAttemptPrefix(job.id, claim.attemptId),
       maxOutputBytes: this.#options.maxOutputBytes,
       graceMs: this.#options.graceMs,
+      secrets,
     }
   }
 

@@ -7,6 +7,11 @@ import type { Node } from "../core/workflow.ts"
 export interface Executor {
   readonly name: string
   /**
+   * Its work lives elsewhere, named after the attempt: a launch of the same attempt again finds it there and goes on watching it,
+   * so a server that takes over from a dead one just launches. Such work takes none of this machine's slots.
+   */
+  readonly remote?: boolean
+  /**
    * Runs the attempt to its end. Never rejects: what goes wrong is a result. On abort it stops the work (SIGTERM, then
    * SIGKILL after `graceMs`) and resolves when nothing of it is left; a success that came first stays a success.
    */
@@ -23,6 +28,14 @@ export interface LaunchContext {
   signal: AbortSignal
   /** The work has begun. Call at most once, before the result. */
   started(info: { at: number; externalId?: string }): void
+  /** How far it is; may be called often, the latest counts. A sign of life too. */
+  progress(update: Progress): void
+}
+
+export interface Progress {
+  /** 0 to 1. */
+  fraction?: number
+  details?: Json
 }
 
 /** One attempt with every expression resolved. */
@@ -54,4 +67,6 @@ export interface Assignment {
   prefix: string
   maxOutputBytes: number
   graceMs: number
+  /** Values that must not appear in its log or its error: `objects/mask.ts` puts `***` in their place. */
+  secrets: string[]
 }

@@ -86,6 +86,7 @@ export const assignment = (folder: string, command: Assignment["command"], { nod
     prefix: attemptPrefix("run-1", "task", attemptId),
     maxOutputBytes: 4 << 20,
     graceMs: 10_000,
+    secrets: [],
     ...rest,
   }
 }
@@ -105,7 +106,8 @@ export const launch = ({ executor, objects }: ExecutorFixture, work: Assignment)
   const ended = new AbortController()
   const started = Promise.withResolvers<{ at: number; externalId?: string }>()
   const log = new TaskLog(objects, work.prefix)
-  const result = executor.launch(work, { signal: controller.signal, started: (info) => started.resolve(info) })
+  const context = { signal: controller.signal, started: started.resolve, progress: () => {} }
+  const result = executor.launch(work, context)
   void result.finally(() => ended.abort())
   return {
     result,

@@ -78,7 +78,8 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
     running.stop("cancel")
     expect((await running.result).state).toBe("cancelled")
     const { executor } = fixture()
-    const end = await executor.launch(work, { signal: AbortSignal.abort("cancel"), started: () => expect.unreachable() })
+    const context = { signal: AbortSignal.abort("cancel"), started: () => expect.unreachable(), progress: () => {} }
+    const end = await executor.launch(work, context)
     expect(end).toMatchObject({ state: "cancelled", startedAt: null })
   })
 
