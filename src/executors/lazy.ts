@@ -1,0 +1,67 @@
+// Stands for an executor whose module is loaded when it is first needed, so that a command that never uses it pays nothing for it.
+// `main.ts` makes one for each backend.
+
+import type { AttemptResult } from "../core/change.ts"
+import type { Clock } from "../core/ports.ts"
+import type { Assignment, Executor, LaunchContext } from "./executor.ts"
+
+export interface LazyOptions {
+  name: string
+  remote?: boolean
+  clock: Clock
+  /** Imports the module and makes the executor, not yet started. */
+  load(): Promise<Executor>
+  /** Asked at start: true when an earlier process may have left something that only the executor can tidy up. */
+  due?(): boolean
+}
+
+export class LazyExecutor implements Executor {
+  readonly name: string
+  readonly remote: boolean
+  readonly #options: LazyOptions
+  #loading: Promise<Executor> | null = null
+
+  constructor(options: LazyOptions) {
+    this.name = options.name
+    this.remote = options.remote ?? false
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    if (this.#options.due?.() !== true) return
+    // What is wrong with it is told to the tasks that need it, and a server without such tasks starts all the same.
+    await this.#get().catch(() => {})
+  }
+
+  async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
+    let executor: Executor
+    try {
+      executor = await this.#get()
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      const finishedAt = this.#options.clock.now()
+      return { state: "failed", startedAt: null, finishedAt, error: `executor ${this.name} could not start: ${reason}` }
+    }
+    return executor.launch(assignment, context)
+  }
+
+  async stop(): Promise<void> {
+    const loaded = await this.#loading?.catch(() => null)
+    await loaded?.stop?.()
+  }
+
+  /** A failure is not kept: the next launch tries again. */
+  #get(): Promise<Executor> {
+    this.#loading ??= this.#load().catch((error: unknown) => {
+      this.#loading = null
+      throw error
+    })
+    return this.#loading
+  }
+
+  async #load(): Promise<Executor> {
+    const executor = await this.#options.load()
+    await executor.start?.()
+    return executor
+  }
+}
