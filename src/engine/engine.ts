@@ -6,10 +6,11 @@ import { Attempts } from "./attempts.ts"
 import { Events, type Listener } from "./events.ts"
 import { Gate } from "./gate.ts"
 import { Holder } from "./holder.ts"
-import { Inbox } from "./inbox.ts"
+import { Inbox, MAX_BATCH } from "./inbox.ts"
 import { Inputs, runFolder, upstreamFolder } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
-import type { Change } from "../core/change.ts"
+import { Receipts } from "./receipts.ts"
+import type { Change, Fence } from "../core/change.ts"
 import { newRunId, type RunId } from "../core/ids.ts"
 import { gateLane, workLane } from "../core/lanes.ts"
 import { planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
@@ -22,12 +23,15 @@ const START_DELAY_MS = 25
 const GATE_LIMIT = 256
 const RETRY_MIN_MS = 50
 const RETRY_MAX_MS = 5000
+/** Fewer changes than this wait for the turn that is under way, so that commits stay few. */
+const SECOND_TURN_MIN = 64
 
 export type TriggerRequest = Omit<NewRun, "id" | "private"> & { id?: RunId }
 
 export class Engine {
   readonly #options: EngineOptions
-  readonly #inbox = new Inbox()
+  readonly #receipts = new Receipts()
+  readonly #inbox = new Inbox((change, into) => this.#receipts.folded(change, into))
   readonly #events: Events
   readonly #inputs: Inputs
   readonly #attempts: Attempts
@@ -37,7 +41,9 @@ export class Engine {
   readonly #judging = new Set<string>()
 
   #state: "new" | "running" | "draining" | "stopped" = "new"
-  #turning = false
+  /** Turns that the store has not answered yet, and what they may still claim. */
+  #turns = 0
+  #claiming = 0
   #wanted = false
   #cancelSoon: (() => void) | null = null
   #cancelDue: (() => void) | null = null
@@ -89,6 +95,7 @@ export class Engine {
     })
     cancelPatience?.()
     this.#state = "stopped"
+    this.#receipts.close()
     this.#cancelSoon?.()
     this.#cancelDue?.()
     await this.#holder.stop()
@@ -142,6 +149,13 @@ export class Engine {
     }
   }
 
+  /** Changes that somebody else made: resolves after their commit, with the fences that no longer held. */
+  report(changes: readonly Change[]): Promise<Fence[]> {
+    const receipt = this.#receipts.wait(changes)
+    if (this.#state !== "stopped") for (const change of changes) this.#receive(change)
+    return receipt
+  }
+
   /** Resolves when the run and its hooks have ended. */
   ended(runId: RunId): Promise<RunRow> {
     return this.#events.ended(runId)
@@ -168,7 +182,18 @@ export class Engine {
   #wake(): void {
     if (this.#wanted || this.#state === "new" || this.#state === "stopped") return
     this.#wanted = true
-    if (!this.#turning && !this.#blocked) this.#options.clock.after(0, () => void this.#turn())
+    this.#turnSoon()
+  }
+
+  #turnSoon(): void {
+    if (this.#mayTurn()) this.#options.clock.after(0, () => void this.#turn())
+  }
+
+  /** A second turn is sent after the first where the store can work on it meanwhile, once there is enough for it. */
+  #mayTurn(): boolean {
+    if (this.#blocked || this.#state === "stopped") return false
+    if (this.#turns === 0) return true
+    return this.#turns < this.#options.store.turnsAtOnce && this.#inbox.size >= SECOND_TURN_MIN
   }
 
   /** Others may have made work for us, or ended runs that somebody awaits here. */
@@ -178,33 +203,41 @@ export class Engine {
   }
 
   async #turn(): Promise<void> {
-    if (this.#turning || this.#blocked || this.#state === "stopped") return
-    this.#turning = true
+    if (!this.#mayTurn()) return
     this.#wanted = false
     this.#cancelSoon?.()
     this.#cancelSoon = null
-    const changes = this.#inbox.take()
+    const split = this.#turns + 1 < this.#options.store.turnsAtOnce && this.#inbox.size >= 2 * SECOND_TURN_MIN
+    const changes = this.#inbox.take({ most: split ? this.#inbox.size >> 1 : MAX_BATCH, expansions: this.#turns === 0 })
     const draining = this.#state === "draining"
+    const free = this.#options.concurrency - this.#attempts.size - this.#claiming - (split ? this.#inbox.size : 0)
+    const limit = draining ? 0 : Math.max(0, free)
+    this.#turns += 1
+    this.#claiming += limit
+    if (split) void this.#turn()
     const { clock, observer } = this.#options
     const begun = clock.now()
     try {
       const advanced = await this.#options.store.advance({
         holder: this.#holder.id,
         changes,
-        claim: { lanes: this.#lanes.work, limit: draining ? 0 : this.#options.concurrency - this.#attempts.size },
+        claim: { lanes: this.#lanes.work, limit },
         gate: { lanes: this.#lanes.gate, limit: draining ? 0 : GATE_LIMIT - this.#judging.size },
       })
       this.#failures = 0
+      this.#claiming -= limit
       observer?.turn?.({ changes: changes.length, claims: advanced.claims.length, ms: clock.now() - begun })
+      this.#receipts.committed(changes, advanced.refused)
       this.#apply(advanced)
       if (advanced.more || this.#inbox.urgent) this.#wanted = true
     } catch (error) {
+      this.#claiming -= limit
       this.#inbox.putBack(changes)
       this.#fail(error)
     }
-    this.#turning = false
+    this.#turns -= 1
     if (this.#blocked) return
-    if (this.#wanted) this.#options.clock.after(0, () => void this.#turn())
+    if (this.#wanted) this.#turnSoon()
     else this.#settleIdle()
   }
 
@@ -254,11 +287,17 @@ export class Engine {
     this.#failures += 1
     const delay = Math.min(RETRY_MIN_MS * 2 ** (this.#failures - 1), RETRY_MAX_MS) * (0.5 + random.next() / 2)
     log.warn({ error: String(error), failures: this.#failures }, "the store did not take a batch; trying again")
+    if (this.#blocked) return
     this.#blocked = true
     clock.after(delay, () => void this.#recover())
   }
 
   async #recover(): Promise<void> {
+    // What a turn that is still out there claims is not known yet.
+    if (this.#turns > 0) {
+      this.#options.clock.after(RETRY_MIN_MS, () => void this.#recover())
+      return
+    }
     try {
       const held = await this.#options.store.heldBy(this.#holder.id)
       for (const fence of held) {
@@ -271,12 +310,13 @@ export class Engine {
       this.#wanted = false
       this.#wake()
     } catch (error) {
+      this.#blocked = false
       this.#fail(error)
     }
   }
 
   #settleIdle(): void {
-    const busy = this.#attempts.size > 0 || this.#judging.size > 0 || this.#inbox.size > 0
+    const busy = this.#turns > 0 || this.#attempts.size > 0 || this.#judging.size > 0 || this.#inbox.size > 0
     if (busy || this.#state !== "draining") return
     for (const resolve of this.#idle.splice(0)) resolve()
   }

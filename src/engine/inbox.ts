@@ -12,6 +12,11 @@ export class Inbox {
   #expansions: Change[] = []
   /** Place in #changes of each start, by attempt. */
   #starts = new Map<string, number>()
+  readonly #folded: (change: Change, into: Change) => void
+
+  constructor(folded: (change: Change, into: Change) => void = () => {}) {
+    this.#folded = folded
+  }
 
   get size(): number {
     return this.#changes.length + this.#expansions.length
@@ -43,13 +48,14 @@ export class Inbox {
       return
     }
     this.#starts.delete(change.attemptId)
+    this.#folded(this.#changes[start]!, change)
     this.#changes[start] = change
   }
 
-  /** The next batch, oldest first. */
-  take(): Change[] {
-    const expansion = this.#expansions.shift()
-    const limit = expansion === undefined ? MAX_BATCH : MAX_BATCH - EXPAND_CHUNK
+  /** The next batch, oldest first. Chunks of an expansion go one after the other: not while one may be under way. */
+  take({ most = MAX_BATCH, expansions = true }: { most?: number; expansions?: boolean } = {}): Change[] {
+    const expansion = expansions ? this.#expansions.shift() : undefined
+    const limit = Math.min(most, expansion === undefined ? MAX_BATCH : MAX_BATCH - EXPAND_CHUNK)
     const batch = this.#changes.slice(0, limit)
     this.#replace(this.#changes.slice(limit))
     if (expansion !== undefined) batch.push(expansion)
