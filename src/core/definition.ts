@@ -17,6 +17,43 @@ export interface RetryDefinition {
   jitter?: boolean
 }
 
+/** How the container is made. */
+export type DockerDefinition = {
+  pull?: "missing" | "always" | "never"
+  platform?: string
+  /** `source:target[:ro]`; a source with a slash is a folder or file of the engine's machine, else a volume. */
+  mounts?: string[]
+  tmpfs?: string[]
+  /** Where the run's folder is mounted; false: nowhere. */
+  work?: string | false
+  workdir?: string
+  entrypoint?: string[]
+  user?: string
+  network?: string
+  hosts?: { [name: string]: string }
+  read_only?: boolean
+  privileged?: boolean
+  cap_add?: string[]
+  pids?: number
+  shm_size?: number | string
+  gpus?: number | "all"
+}
+
+/** How the job is submitted. */
+export type SlurmDefinition = {
+  partition?: string
+  account?: string
+  qos?: string
+  /** The cluster's own limit; without it that of the partition. */
+  time?: Duration
+  gres?: string
+  constraint?: string
+  nodes?: number
+  tasks?: number
+  /** More options of sbatch, as they are. */
+  options?: string[]
+}
+
 export interface TaskDefinition {
   description?: string
   executor?: string
@@ -32,6 +69,9 @@ export interface TaskDefinition {
   job?: string
   workflow?: string
   duration?: Duration
+  // Options that one executor has alone.
+  docker?: DockerDefinition
+  slurm?: SlurmDefinition
   /** A group: in place of a command. */
   tasks?: { [name: string]: TaskDefinition }
   // When.

@@ -3,81 +3,12 @@
 
 import { z } from "zod"
 import type { TaskDefinition, WorkflowDefinition } from "../core/definition.ts"
-import { nearest } from "../core/nearest.ts"
 import { RUN_WHEN } from "../core/workflow.ts"
+import { dockerFields } from "./docker-fields.ts"
+import { count, cpu, duration, either, json, memory, object, record, strict, text } from "./schemas.ts"
+import { slurmFields } from "./slurm-fields.ts"
 
-/** What people write out of habit from elsewhere. */
-const HABITS: Readonly<Record<string, string>> = {
-  dependencies: "depends_on",
-  depends: "depends_on",
-  needs: "depends_on",
-  requires: "depends_on",
-  upstream: "depends_on",
-  cmd: "command",
-  script: "command",
-  run: "command",
-  shell: "command",
-  args: "command",
-  when: "if",
-  condition: "if",
-  trigger_rule: "run_when",
-  environment: "env",
-  cwd: "working_dir",
-  workdir: "working_dir",
-  with_items: "foreach",
-  for_each: "foreach",
-  loop: "foreach",
-  matrix: "foreach",
-  replicas: "parallel",
-  parallelism: "parallel",
-  pool: "queue",
-  id: "name",
-  cron: "schedule",
-  parameters: "params",
-  steps: "tasks",
-  jobs: "tasks",
-  max_concurrency: "concurrency",
-  attempts: "max_attempts",
-  delay: "base_delay",
-  tz: "timezone",
-}
-
-/**
- * An object that knows its fields. Its message for unknown ones carries the nearest known field of each, line by line, in the
- * order of the issue's keys; protocol/issues.ts takes it apart.
- */
-const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
-  const known = Object.keys(shape)
-  return z.strictObject(shape, {
-    error: (issue) =>
-      issue.code === "unrecognized_keys"
-        ? issue.keys
-            .slice(0, MAX_SUGGESTED)
-            .map((key) => suggest(key, known) ?? "")
-            .join("\n")
-        : undefined,
-  })
-}
-
-/** Beyond these nobody reads, and a document may hold 100,000. */
-const MAX_SUGGESTED = 100
-
-const suggest = (key: string, known: string[]): string | undefined => {
-  const habit = Object.hasOwn(HABITS, key) ? HABITS[key]! : undefined
-  return habit !== undefined && known.includes(habit) ? habit : nearest(key, known)
-}
-
-/** Alternatives whose names make the message: "must be A or B". */
-const either = <Options extends readonly [z.ZodType, z.ZodType, ...z.ZodType[]]>(what: string, options: Options) =>
-  z.union(options, { error: () => `must be ${what}` })
-
-const text = z.string()
-const count = z.int().min(1).max(1_000_000)
 const priority = z.int().min(1).max(10)
-const duration = either('a duration: seconds or a text such as "90s", "10m", "2h", "1d"', [z.number(), text])
-const record = <Value extends z.ZodType>(value: Value) => z.record(z.string(), value)
-const json = z.unknown()
-const object = record(json)
 
 const env = record(
   either("a text, a number, true, false, null or { secret: NAME }", [
@@ -111,6 +42,8 @@ const taskFields = {
   job: text.optional(),
   workflow: text.optional(),
   duration: duration.optional(),
+  docker: dockerFields.optional(),
+  slurm: slurmFields.optional(),
   depends_on: z.array(text).optional(),
   run_when: z.enum(RUN_WHEN).optional(),
   if: either("an expression, true or false", [text, z.boolean()]).optional(),
@@ -125,8 +58,8 @@ const taskFields = {
   run_as: text.optional(),
   script_dir: text.optional(),
   resources: strict({
-    cpu: either('cores such as 2 or "500m"', [z.number(), text]).optional(),
-    memory: either('bytes or a text such as "512Mi"', [z.number(), text]).optional(),
+    cpu: cpu.optional(),
+    memory: memory.optional(),
   }).optional(),
   output: either("a JSON Schema or the name of one under `types`", [text, object]).optional(),
   retries: z.int().min(0).max(99).optional(),

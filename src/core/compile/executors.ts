@@ -16,6 +16,8 @@ export const RUN_FIELDS = [
   "job",
   "workflow",
   "duration",
+  "docker",
+  "slurm",
 ] as const
 export type RunField = (typeof RUN_FIELDS)[number]
 
@@ -47,9 +49,9 @@ export const EXECUTOR_RULES = {
   node: rule(["file"], ["function"]),
   python: rule(["file"], ["function"]),
   http: rule(["url"], ["method", "headers", "body"]),
-  docker: rule(["image"], ["command"]),
+  docker: rule(["image"], ["command", "docker"]),
   kubernetes: rule(["image"], ["command"]),
-  slurm: rule(["command"], [], HOUR, null),
+  slurm: rule(["command"], ["slurm"], HOUR, null),
   cloudrun: rule(["job"], ["command"]),
   workflow: rule(["workflow"], [], null, null),
   sleep: rule(["duration"], [], null, null),

@@ -43,7 +43,17 @@ export interface TaskSource {
 /** Executors that the engine itself waits for; a gate looks at them first. */
 const ENGINE_EXECUTORS = new Set(["sleep", "approval", GROUP_EXECUTOR])
 
-const TEMPLATE_FIELDS = ["url", "method", "headers", "body", "job", "workflow", "duration"] as const satisfies RunField[]
+const TEMPLATE_FIELDS = [
+  "url",
+  "method",
+  "headers",
+  "body",
+  "job",
+  "workflow",
+  "duration",
+  "docker",
+  "slurm",
+] as const satisfies RunField[]
 
 export const compileTask = (context: Context, source: TaskSource): Node => {
   const { path, merged, index } = source
