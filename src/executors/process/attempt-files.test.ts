@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import { AttemptFiles } from "./attempt-files.ts"
-import { currentOwner } from "./leftovers.ts"
+import { currentOwner } from "../owner.ts"
 
 const setup = async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "ork-files-"))

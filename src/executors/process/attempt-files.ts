@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto"
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
-import { ownerAlive } from "./leftovers.ts"
+import { ownerAlive } from "../owner.ts"
 
 const MEMORY = "/dev/shm"
 const PREFIX = "ork-io-"

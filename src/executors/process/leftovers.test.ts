@@ -2,7 +2,8 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { expect, test } from "vitest"
 import { OWNER_VARIABLE } from "./environment.ts"
-import { currentOwner, killLeftovers, ownerAlive } from "./leftovers.ts"
+import { currentOwner, ownerAlive } from "../owner.ts"
+import { killLeftovers } from "./leftovers.ts"
 
 const linux = process.platform === "linux"
 

@@ -1,7 +1,8 @@
 // The processes of this machine as far as they are tasks of an Ork, read from /proc. Empty where there is no /proc.
 
 import { readdirSync, readFileSync } from "node:fs"
-import { ATTEMPT_VARIABLE, OWNER_VARIABLE } from "./environment.ts"
+import { ATTEMPT_VARIABLE } from "../environment.ts"
+import { OWNER_VARIABLE } from "./environment.ts"
 
 export interface FoundProcess {
   pid: number

@@ -9,17 +9,20 @@ import { join } from "node:path"
 import type { AttemptResult } from "../../core/change.ts"
 import type { Clock } from "../../core/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { type Environment, environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
+import { currentOwner } from "../owner.ts"
+import { stoppedResult } from "../stopped.ts"
+import { messageOf } from "../words.ts"
 import { AttemptFiles } from "./attempt-files.ts"
-import { environmentProblem, serverEnvironment, taskEnvironment } from "./environment.ts"
-import type { Environment } from "./environment.ts"
+import { serverEnvironment, taskEnvironment } from "./environment.ts"
 import { HelperSupply } from "./helper-supply.ts"
 import type { HelperChoice, ProcessDescription } from "./helper-supply.ts"
 import type { Helper } from "./helper.ts"
-import { currentOwner, killAttempt, killLeftovers } from "./leftovers.ts"
+import { killAttempt, killLeftovers } from "./leftovers.ts"
 import { readOutput, removeOutput } from "./output.ts"
 import type { Exited, StartRequest } from "./protocol.ts"
-import { resultBase, stoppedResult } from "./result.ts"
+import { resultBase } from "./result.ts"
 import type { Begun } from "./result.ts"
 import { exitInWords, failedInWords } from "./words.ts"
 
@@ -102,6 +105,7 @@ export class ProcessExecutor implements Executor {
     const env = taskEnvironment(this.#server, assignment, {
       inputPath: paths.input,
       outputPath: paths.output,
+      upstreamDir: assignment.upstreamDir,
       owner: this.#owner,
     })
     return {
@@ -161,8 +165,8 @@ export class ProcessExecutor implements Executor {
       if (exited.told) return stoppedResult(signal.reason as StopReason, base, assignment)
       const error = exitInWords(exited, request.memoryBytes)
       if (error !== null) return { ...base, state: "failed", error }
-      const place = { objects: this.#objects, prefix, outputPath: request.outputPath, maxBytes: maxOutputBytes }
-      const reading = readOutput(exited, place)
+      const place = { objects: this.#objects, prefix, maxBytes: maxOutputBytes }
+      const reading = readOutput(exited, request.outputPath, place)
       const answer = reading instanceof Promise ? await reading : reading
       return "error" in answer
         ? { ...base, state: "failed", error: answer.error }
@@ -187,8 +191,6 @@ export class ProcessExecutor implements Executor {
     return { ...resultBase(null, this.#clock.now()), state: "failed", error }
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** For stores elsewhere: the log is written here and handed over at the end. */
 const uploadLog = async (objects: ObjectStore, prefix: string, path: string): Promise<void> => {

@@ -1,9 +1,8 @@
 // Makes an attempt's result from what its process did.
 
 import type { AttemptResult } from "../../core/change.ts"
-import type { Assignment, StopReason } from "../executor.ts"
+import { signalName } from "../words.ts"
 import type { Exited } from "./protocol.ts"
-import { signalName } from "./words.ts"
 
 /** A process that has begun. */
 export interface Begun {
@@ -34,23 +33,3 @@ const exitOf = (exited: Exited): Pick<AttemptResult, "exitCode" | "usage"> => ({
     ...(exited.signal === 0 ? {} : { signal: signalName(exited.signal) }),
   },
 })
-
-/** The result of an attempt that was told to stop before it had ended. */
-export const stoppedResult = (reason: StopReason, base: ResultBase, { node }: Assignment): AttemptResult => {
-  switch (reason) {
-    case "cancel":
-      return { ...base, state: "cancelled", error: "cancelled" }
-    case "timeout":
-      return {
-        ...base,
-        state: "timeout",
-        error: node.timeoutMs === null ? "timed out" : `timed out after ${node.timeoutMs / 1000} s`,
-      }
-    case "shutdown":
-      return { ...base, state: "lost", error: "stopped, as Ork is shutting down" }
-    case "lost":
-      return { ...base, state: "lost", error: "stopped, as its holder lost its lease" }
-    default:
-      return reason satisfies never
-  }
-}

@@ -1,22 +1,7 @@
 // What went wrong with a process, in words.
 
-import { constants } from "node:os"
+import { bytesInWords, errnoName, signalName } from "../words.ts"
 import type { Exited, Failed } from "./protocol.ts"
-
-const ERRNO_NAMES = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]))
-const SIGNAL_NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
-// Numbers with two names: the one that people know.
-SIGNAL_NAMES.set(constants.signals.SIGABRT, "SIGABRT").set(constants.signals.SIGIO, "SIGIO")
-
-export const errnoName = (errno: number): string => ERRNO_NAMES.get(errno) ?? `errno ${errno}`
-export const signalName = (signal: number): string => SIGNAL_NAMES.get(signal) ?? `signal ${signal}`
-
-const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const
-
-export const bytesInWords = (bytes: number): string => {
-  const step = bytes < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(bytes) / 10))
-  return `${Math.round((bytes / 1024 ** step) * 10) / 10} ${UNITS[step]}`
-}
 
 export interface What {
   argv: string[]

@@ -1,0 +1,24 @@
+// How an attempt ends that was told to stop, whatever ran it.
+
+import type { AttemptResult } from "../core/change.ts"
+import type { Assignment, StopReason } from "./executor.ts"
+
+/** The result of an attempt that was told to stop before it had ended. */
+export const stoppedResult = (reason: StopReason, base: Omit<AttemptResult, "state">, { node }: Assignment): AttemptResult => {
+  switch (reason) {
+    case "cancel":
+      return { ...base, state: "cancelled", error: "cancelled" }
+    case "timeout":
+      return {
+        ...base,
+        state: "timeout",
+        error: node.timeoutMs === null ? "timed out" : `timed out after ${node.timeoutMs / 1000} s`,
+      }
+    case "shutdown":
+      return { ...base, state: "lost", error: "stopped, as Ork is shutting down" }
+    case "lost":
+      return { ...base, state: "lost", error: "stopped, as its holder lost its lease" }
+    default:
+      return reason satisfies never
+  }
+}
