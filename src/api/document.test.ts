@@ -115,6 +115,7 @@ test("every route answers as the document says", async () => {
   await ask("GET", "/queues")
   await ask("GET", "/schedules")
   await ask("GET", "/workers")
+  await ask("GET", "/session")
   await ask("GET", "/stats")
   const key = await ask("POST", "/keys", {}, { body: { name: "ci", scopes: ["trigger"] } })
   await ask("GET", "/keys")

@@ -45,7 +45,7 @@ const guard =
   (api: Api, route: Route) =>
   async (request: FastifyRequest): Promise<void> => {
     request.caller = NOBODY
-    if (route.scope === null) return
+    if (route.scope === null) return route.path.startsWith("/ui/") && route.method !== "GET" ? checkSite(request) : undefined
     const found = api.auth.caller(request)
     const caller = found instanceof Promise ? await found : found
     if (!mayCall(caller, route.scope)) {
@@ -60,10 +60,21 @@ const guard =
  * already; this holds where a browser does not know that.
  */
 const checkOrigin = (request: FastifyRequest): void => {
+  checkSite(request)
   const type = request.headers["content-type"] ?? ""
   if (/^application\/(json|yaml)\b/.test(type) || request.headers["x-ork-request"] !== undefined) return
   throw new ApiError("FORBIDDEN", "changes with a session cookie need a JSON body or the header X-Ork-Request: 1")
 }
+
+/** What the browser itself says of where a request comes from; other clients send neither header. */
+const checkSite = ({ headers, host }: FastifyRequest): void => {
+  const site = headers["sec-fetch-site"]
+  if (site === "same-origin" || site === "none") return
+  if (site === undefined && (headers.origin === undefined || hostOf(headers.origin) === host)) return
+  throw new ApiError("FORBIDDEN", "changes with a session cookie are taken from this server's own page only")
+}
+
+const hostOf = (origin: string): string | null => (URL.canParse(origin) ? new URL(origin).host : null)
 
 const answer = (api: Api, route: Route) => {
   const params = route.params ?? NOTHING

@@ -54,6 +54,8 @@ export interface ApiConfig {
   version: string
   /** Run folders lie below it. */
   dataDir: string
+  /** Where the built web page lies; without it there is none. */
+  pageDir?: string
   /** Wrong keys from one address in a minute before it has to wait. */
   failuresPerMinute?: number
   /** Behind a proxy that sets X-Forwarded-For and -Proto. */

@@ -10,6 +10,7 @@ import { installDocs } from "./docs.ts"
 import { ApiError, internal, toApiError } from "./errors.ts"
 import { EventFeed } from "./event-feed.ts"
 import { mount } from "./mount.ts"
+import { installPage } from "./page.ts"
 import type { Api, ServerOptions } from "./ports.ts"
 import { routesFor } from "./routes/table.ts"
 import { SignIns } from "./sign-ins.ts"
@@ -86,6 +87,7 @@ export const buildServer = (options: ServerOptions): ApiServer => {
   const routes = routesFor(api.parts)
   mount(app, api, routes)
   installDocs(app, routes, options.config.version)
+  if (options.config.pageDir !== undefined) installPage(app, options.config.pageDir)
   stopWith(app, api)
   return { app, signInToken: () => api.signIns.newToken() }
 }

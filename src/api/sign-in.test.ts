@@ -44,6 +44,42 @@ test("a change with a session needs a JSON body or a header that a form cannot s
   expect(out.headers["set-cookie"]).toMatch(/^ork_session=; .*Max-Age=0/)
 })
 
+test("a change with a session is refused when the browser says that another site sent it", async () => {
+  await using api = await setup()
+  await api.deploy("etl", { a: "true" })
+  const signedIn = await api.call("POST", "/ui/sign-in", { key: null, body: { key: ADMIN_KEY } })
+  const cookie = cookieOf(signedIn.headers["set-cookie"])
+  const trigger = async (headers: Record<string, string>) =>
+    (await api.call("POST", "/workflows/etl/runs", { key: null, headers: { cookie, host: "ork:4000", ...headers }, body: {} }))
+      .status
+  expect(await trigger({ "sec-fetch-site": "same-origin", origin: "http://ork:4000" })).toBe(201)
+  expect(await trigger({ origin: "http://ork:4000" })).toBe(201)
+  expect(await trigger({ "sec-fetch-site": "cross-site" })).toBe(403)
+  expect(await trigger({ "sec-fetch-site": "same-site" })).toBe(403)
+  expect(await trigger({ origin: "http://evil:4000" })).toBe(403)
+  expect(await trigger({ origin: "null" })).toBe(403)
+  const out = await api.call("POST", "/ui/sign-out", { key: null, headers: { cookie, "sec-fetch-site": "cross-site" } })
+  expect([out.status, out.headers["set-cookie"]]).toEqual([403, undefined])
+  const withKey = await api.call("POST", "/workflows/etl/runs", { headers: { "sec-fetch-site": "cross-site" }, body: {} })
+  expect(withKey.status).toBe(201)
+})
+
+test("a browser whose link is no good, or that has none, is asked for a key", async () => {
+  await using api = await setup()
+  const open = (url: string) => api.call("GET", url, { key: null, headers: { accept: "text/html,*/*" } })
+  const bad = await open("/ui/sign-in?token=used")
+  expect([bad.status, bad.headers["location"]]).toEqual([303, "/ui/welcome?problem=link"])
+  expect(bad.headers["set-cookie"]).toBeUndefined()
+  expect((await open("/ui/sign-in")).headers["location"]).toBe("/ui/welcome")
+})
+
+test("a caller is told what its key may do", async () => {
+  await using api = await setup()
+  const key = await api.newKey("trigger")
+  expect((await api.call("GET", "/session", { key })).body).toMatchObject({ scopes: ["trigger"], version: "1.2.3" })
+  expect((await api.call("GET", "/session")).body).toMatchObject({ key_id: null, scopes: ["admin"] })
+})
+
 test("too many wrong keys from an address are refused for a while; a key that worked from there goes on", async () => {
   await using api = await setup({ config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", failuresPerMinute: 3 } })
   const known = await api.newKey("read")

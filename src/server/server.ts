@@ -23,6 +23,9 @@ import type { ObjectStore } from "../objects/objects.ts"
 import { Conflict } from "../store/errors.ts"
 import type { ServerStore } from "../store/server-store.ts"
 
+/** The web page's build lies in dist/ui, whether this file runs from src/ or from dist/. */
+const PAGE_DIR = resolve(import.meta.dirname, "../../dist/ui")
+
 export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluator"> {
   config: Config
   store: ServerStore
@@ -113,7 +116,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     random,
     secret: parts.secret,
     wake,
-    config: { apiKey: parts.apiKey, version: parts.version, dataDir },
+    config: { apiKey: parts.apiKey, version: parts.version, dataDir, pageDir: PAGE_DIR },
     explain: (runId, task) =>
       explain({ store, process: identity, serves: (queue) => serves(parts.queues, queue) }, runId, task),
     backfill: (request) => backfill({ store, evaluator, clock, random, wake }, request),

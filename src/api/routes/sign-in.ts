@@ -1,13 +1,35 @@
 // How a browser signs in: by a link that works once, or with a key. Both give a session cookie.
 
-import { signInBody, tokenQuery } from "../../protocol/api/service.ts"
+import { session, signInBody, tokenQuery } from "../../protocol/api/service.ts"
+import type { FastifyRequest } from "fastify"
 import { ApiError } from "../errors.ts"
 import { route } from "../route.ts"
 import { setCookie } from "../sign-ins.ts"
 
 const TAG = "signing in"
 
+/** Where the page asks for a key; a browser is led there in place of an error that it would show as JSON. */
+const WELCOME = "/ui/welcome"
+
+const isBrowser = (request: FastifyRequest): boolean => /\btext\/html\b/.test(request.headers.accept ?? "")
+
+const toWelcome = (problem: string | null) => ({
+  status: 303,
+  headers: { location: problem === null ? WELCOME : `${WELCOME}?problem=${problem}`, "referrer-policy": "no-referrer" },
+})
+
 export const signInRoutes = [
+  route({
+    method: "GET",
+    path: "/session",
+    tag: TAG,
+    summary: "Whose key this is, and what it may do",
+    scope: "read",
+    answers: { 200: { about: "The caller", schema: session } },
+    handle({ caller, api }) {
+      return { status: 200, body: { key_id: caller.keyId, scopes: caller.scopes, version: api.config.version } }
+    },
+  }),
   route({
     method: "GET",
     path: "/ui/sign-in",
@@ -15,13 +37,15 @@ export const signInRoutes = [
     summary: "Exchanges the token of a sign-in link for a session cookie, once",
     scope: null,
     query: tokenQuery,
-    answers: { 303: { about: "Signed in; goes on to the web page" } },
+    answers: { 303: { about: "Signed in; goes on to the web page. A browser whose link is no good is asked for a key" } },
     errors: [401, 429],
     handle({ query, request, api }) {
+      if (query.token === undefined) return toWelcome(null)
       api.auth.check(request.ip)
       const subject = api.signIns.redeem(query.token)
       if (subject === null) {
         api.auth.failed(request.ip)
+        if (isBrowser(request)) return toWelcome("link")
         throw new ApiError("UNAUTHORIZED", "this link has been used or is too old; `ork serve` prints a new one when it starts")
       }
       const cookie = setCookie(api.signIns.session(subject), request.protocol === "https")

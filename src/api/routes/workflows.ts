@@ -28,7 +28,7 @@ import { route, type TextBody } from "../route.ts"
 import { versionShape, workflowShape, workflowSummaryShape } from "../shapes.ts"
 
 const TAG = "workflows"
-const LAST_RUNS = 5
+const LAST_RUNS = 20
 
 const DEFINITION = {
   text: ["application/json", "application/yaml"],

@@ -110,5 +110,13 @@ export const stats = z
 
 // -- signing in --------------------------------------------------------------------------------------------------------------------
 
-export const tokenQuery = strict({ token: text(1, 200) })
+export const tokenQuery = strict({ token: text(1, 200).optional() })
 export const signInBody = strict({ key: text(1, 1000) })
+
+export const session = z
+  .object({
+    key_id: z.string().nullable().meta({ description: "null: the server's own key" }),
+    scopes: z.array(z.enum(SCOPES)),
+    version: z.string().meta({ description: "of the server" }),
+  })
+  .meta({ id: "Session" })
