@@ -18,6 +18,7 @@ import type { JobStatus } from "../core/jobs.ts"
 import type { Json, JsonObject } from "../core/json.ts"
 import type { NodeState, RetryReset } from "../core/retry-plan.ts"
 import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "../core/status.ts"
+import type { Waiting, Waits } from "../core/waits.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
 import type { NewJob } from "./job-store.ts"
 
@@ -25,6 +26,8 @@ export interface Store {
   readonly kind: "sqlite" | "postgres"
   /** Holders live by leases that they renew. False (SQLite): a judge of processes on this machine says who is dead. */
   readonly leases: boolean
+  /** Calls of `advance` that may be under way at once; they are applied in the order of the calls. */
+  readonly turnsAtOnce: number
 
   /** Applies missing migrations under a lock. Refuses a schema newer than the code (`SchemaTooNew`). */
   migrate(): Promise<void>
@@ -144,6 +147,18 @@ export interface NewRun {
   timezone?: string
   /** Waits as pending while an earlier run of the same schedule is active. */
   waitForSchedule?: boolean
+  /** The task whose sub-workflow it is: woken when the run ends. */
+  parent?: ParentTask
+}
+
+export interface ParentTask {
+  row: number
+  runId: RunId
+  task: string
+  /** Whose lanes a private run uses: those of the run that was started first. */
+  scope: RunId | null
+  /** How many runs are above it. */
+  depth: number
 }
 
 // -- advance -------------------------------------------------------------------------------------------------------------------
@@ -162,7 +177,10 @@ export interface Advanced {
   /** Fences of changes that no longer held. */
   refused: Fence[]
   claims: Claim[]
-  /** Taken for the gate: status pending, held under the attempt id, not counted as an attempt. */
+  /**
+   * Taken for the gate: status pending, held under the attempt id, not counted as an attempt. And rows that waited and are due
+   * (`waits`), in the same lanes: status running, held, under the id of their attempt.
+   */
   gates: Claim[]
   /** Runs that are being cancelled and have live attempts (of this holder): stop them. */
   cancelling: { runSeq: number; reason: CancelReason }[]
@@ -173,7 +191,7 @@ export interface Advanced {
   events: StoreEvent[]
   /** Something was left for the next turn (cancel cursor, more due rows, parked candidates): call again at once. */
   more: boolean
-  /** Milliseconds until the next retry or run timeout is due, or null. */
+  /** Milliseconds until the next retry, wake or run timeout is due, or null. */
   nextDueMs: number | null
 }
 
@@ -201,6 +219,8 @@ export interface Claim {
   /** Containers: instances made so far, and how many of the ended ones failed. */
   expanded: number
   childrenFailed: number
+  /** Set for a woken row: what it waited for, and how long its attempt has been running by the store's clock. */
+  waits: { for: Waits; elapsedMs: number } | null
   upstream: { failed: number; unmet: number; waived: number }
   /** The state of each of `node.needs`, by node. Containers stand for their instances. */
   needs: Map<number, { status: TaskStatus; output: Output | null }>
@@ -212,6 +232,9 @@ export interface Claim {
     logicalDate: string | null
     createdAt: string
     private: boolean
+    /** See `ParentTask`. */
+    scope: RunId | null
+    depth: number
     workingDir: string | null
     /** The zone that its days are counted in; null: UTC. */
     timezone: string | null
@@ -245,6 +268,15 @@ interface EventFields {
   availableAt?: string
   /** Set for a fan whose instances were made: how many there are in all. The path is the fan's own. */
   total?: number
+  /** Set for a task that goes on without a slot. */
+  waiting?: Waiting
+  progress?: Progress
+}
+
+export interface Progress {
+  /** 0 to 1. */
+  fraction: number | null
+  details: Json
 }
 
 /** An attempt of a dead holder: a claim without the launch data. */
@@ -275,6 +307,7 @@ export interface RunRow {
   error: string | null
   private: boolean
   workingDir: string | null
+  parent: Pick<ParentTask, "runId" | "task"> | null
   /** Hook tasks that have not ended. */
   hooksLeft: number
   /** Instances by status, hooks not counted. */
@@ -311,6 +344,10 @@ export interface TaskRow {
   /** Why it is out of the claim index: the run is paused, or this limit is full. */
   parked: "paused" | { limit: string; cap: number; used: number } | null
   upstreamLeft: number
+  /** What it waits for without a slot, and when it is woken for that; null: by an event alone. */
+  waits: Waits | null
+  wakeAt: string | null
+  progress: Progress | null
 }
 
 export interface AttemptRow {

@@ -24,7 +24,7 @@ import { NOTIFY } from "./notify.ts"
 import { QueueClaims } from "./queue-claim.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { type Look, look, runTimers } from "./timers.ts"
-import type { Sessions, Transaction } from "./transaction.ts"
+import type { Transaction, Turns } from "./transaction.ts"
 import type { Workflows } from "./workflows.ts"
 
 const HELD = statement(
@@ -40,7 +40,7 @@ const HELD = statement(
 const LOOK_EVERY_MS = 25
 
 export interface LoopDeps {
-  sessions: Sessions
+  turns: Turns
   workflows: Workflows
   memory: Memory
   instants: Instants
@@ -79,6 +79,7 @@ export class Loop {
   #stale = true
   #lookedAt = 0
   readonly #closedBeside: Advanced["closed"] = []
+  #last: { attempts: ReadonlySet<string>; over: Promise<void> } = { attempts: new Set(), over: Promise.resolve() }
   /** The gate's lanes then. */
   #lookedFor = ""
   /** When the next timer is due, on the clock of `instants.roughly`. */
@@ -91,10 +92,23 @@ export class Loop {
     this.#queued = new QueueClaims(deps.instants)
   }
 
+  /** The next turn may be sent while this one's answers are on their way, unless it speaks of the same attempts. */
   async advance(batch: Batch): Promise<Advanced> {
     const folded = fold(batch.changes)
+    const before = this.#last
+    if (batch.changes.some(({ attemptId }) => before.attempts.has(attemptId))) await before.over
+    const over = Promise.withResolvers<void>()
+    this.#last = { attempts: new Set(batch.changes.map(({ attemptId }) => attemptId)), over: over.promise }
     try {
-      const turn = await this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded))
+      return await this.#advance(batch, folded)
+    } finally {
+      over.resolve()
+    }
+  }
+
+  async #advance(batch: Batch, folded: ReturnType<typeof fold>): Promise<Advanced> {
+    try {
+      const turn = await this.#deps.turns.transaction((tx) => this.#turn(tx, batch, folded))
       this.#remember(turn, batch)
       turn.advanced.closed.unshift(...this.#closedBeside.splice(0))
       return turn.advanced

@@ -26,7 +26,7 @@ import { retryRun } from "./retry.ts"
 import { getRun, listRuns } from "./run-reads.ts"
 import type { Runner } from "./session.ts"
 import { getCached, getTask, instanceOutputs, listAttempts, listNodes, listTasks, pastDurations } from "./task-reads.ts"
-import { Sessions } from "./transaction.ts"
+import { Sessions, Turns } from "./transaction.ts"
 import { Workflows } from "./workflows.ts"
 
 export interface PostgresOptions {
@@ -48,7 +48,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   const instants = new Instants(clock, random)
   const memory = new Memory()
   const shared = new Sessions(target, "ork", SHARED)
-  const own = new Sessions(target, "ork advance", 1)
+  const turns = new Turns(target, "ork advance")
   // Of its own: who needs a version may hold one of the shared ones already.
   const versions = new Sessions(target, "ork", 1)
   const workflows = new Workflows(versions, instants)
@@ -56,7 +56,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   const self = random.hex128()
   const listener = new Listener(target, channel, self)
   const listening = (): boolean => listener.listening
-  const loop = new Loop({ sessions: own, workflows, memory, instants, channel, self, listening })
+  const loop = new Loop({ turns, workflows, memory, instants, channel, self, listening })
   listener.onNote(() => loop.stale())
 
   const read = <T>(work: (session: Runner) => Promise<T>): Promise<T> => shared.use(work)
@@ -87,9 +87,10 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     ...queueStore(access),
     kind: "postgres",
     leases: true,
+    turnsAtOnce: 2,
     migrate: () => migrate(shared, target),
     close: async () => {
-      await Promise.all([listener.close(), own.close(), shared.close(), versions.close()])
+      await Promise.all([listener.close(), turns.close(), shared.close(), versions.close()])
     },
     putWorkflow: (input) => (input.deploy ? tell : write)((tx) => workflows.put(tx, input)),
     compiled: (versionId) => workflows.compiled(versionId),

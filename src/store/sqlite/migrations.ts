@@ -57,6 +57,11 @@ CREATE TABLE runs (
   finished_at TEXT,
   timeout_at TEXT,
   error TEXT,
+  parent_row INTEGER,
+  parent_run TEXT,
+  parent_task TEXT,
+  scope TEXT,
+  depth INTEGER NOT NULL DEFAULT 0,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
@@ -69,7 +74,8 @@ CREATE INDEX runs_done ON runs (seq) WHERE status = 'running' AND open = 0;
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
 
 -- limits: JSON list of limit ids, NULL for none. parked: 0 for a paused run, else the id of the full limit.
--- holder: holders.seq of who runs it, or of whose gate judges it.
+-- holder: holders.seq of who runs it, or of whose gate judges it. waits: what a running row without a slot waits for; it is given
+-- out among the gates of wake_lane when wake_at has come. stopping: its run is being cancelled, and it was woken for that.
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,
   run_seq INTEGER NOT NULL,
@@ -112,9 +118,16 @@ CREATE TABLE tasks (
   children_left INTEGER CHECK (children_left >= 0),
   children_failed INTEGER NOT NULL DEFAULT 0,
   expanded INTEGER NOT NULL DEFAULT 0,
-  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND holder IS NOT NULL)),
+  waits TEXT,
+  wake_at TEXT,
+  wake_lane TEXT,
+  stopping INTEGER NOT NULL DEFAULT 0,
+  progress TEXT,
+  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waits IS NOT NULL))),
+  CHECK (waits IS NULL OR (status = 'running' AND wake_lane IS NOT NULL)),
+  CHECK (wake_at IS NULL OR waits IS NOT NULL),
   CHECK (holder IS NULL OR status = 'pending' OR status = 'dispatched' OR status = 'running'),
-  CHECK (parked IS NULL OR status = 'pending'),
+  CHECK (parked IS NULL OR status = 'pending' OR waits IS NOT NULL),
   CHECK (available_at IS NULL OR status = 'pending')
 ) STRICT;
 CREATE UNIQUE INDEX tasks_place ON tasks (run_seq, node, path);
@@ -126,6 +139,8 @@ CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL
 CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq) WHERE parked IS NOT NULL;
 CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL;
 CREATE INDEX tasks_held ON tasks (run_seq) WHERE holder IS NOT NULL;
+CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waits IS NOT NULL;
+CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL AND holder IS NULL;
 
 CREATE TABLE attempts (
   task_id INTEGER NOT NULL,

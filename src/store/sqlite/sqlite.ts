@@ -91,6 +91,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     ...queueStore(access),
     kind: "sqlite",
     leases: false,
+    turnsAtOnce: 1,
     get commits() {
       return writer.commits
     },
