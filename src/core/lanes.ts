@@ -2,19 +2,28 @@
 //   g              rows of shared runs that the gate must judge
 //   q:QUEUE|l1,l2  work of shared runs and jobs, by queue and sorted labels
 //   h:QUEUE        jobs that a handler of their queue runs
-//   p:RUN:g p:RUN:w  the same two of a private run (`ork run`), which takes its work whatever its queue
+//   s              work that lives elsewhere (`REMOTE_EXECUTORS`), which only servers take, whatever its queue
+//   p:RUN:g p:RUN:w p:RUN:s  the same of a private run (`ork run`), which takes its work whatever its queue
 
-import type { Node } from "./workflow.ts"
+import { type Node, REMOTE_EXECUTORS } from "./workflow.ts"
 
 export interface RunScope {
   id: string
   private: boolean
+  /** The run whose lanes a private sub-workflow uses; null: its own. */
+  scope?: string | null
 }
 
-export const gateLane = (run: RunScope): string => (run.private ? `p:${run.id}:g` : "g")
+export const gateLane = (run: RunScope): string => (run.private ? `p:${run.scope ?? run.id}:g` : "g")
 
-export const workLane = (run: RunScope, node: Pick<Node, "queue" | "labels">): string =>
-  run.private ? `p:${run.id}:w` : queueLane(node.queue, node.labels)
+export const workLane = (run: RunScope, node: Pick<Node, "queue" | "labels" | "executor">): string =>
+  REMOTE_EXECUTORS.includes(node.executor) ? remoteLane(run) : localLane(run, node)
+
+/** Work that runs on the machine of who takes it. */
+export const localLane = (run: RunScope, node: Pick<Node, "queue" | "labels">): string =>
+  run.private ? `p:${run.scope ?? run.id}:w` : queueLane(node.queue, node.labels)
+
+export const remoteLane = (run: RunScope): string => (run.private ? `p:${run.scope ?? run.id}:s` : "s")
 
 export const queueLane = (queue: string, labels: readonly string[]): string =>
   labels.length === 0 ? `q:${queue}` : `q:${queue}|${[...labels].sort().join(",")}`

@@ -23,6 +23,9 @@ export const BUILTIN_EXECUTORS = [
   "approval",
 ] as const
 
+/** Their work lives elsewhere, named after the attempt: servers start and watch it, beside what runs on their own machine. */
+export const REMOTE_EXECUTORS: readonly string[] = ["kubernetes", "slurm", "cloudrun"]
+
 /** What `executor` says for a group: its work are the nodes whose `group` it is. */
 export const GROUP_EXECUTOR = "group"
 
@@ -92,6 +95,8 @@ export interface Node {
   downstream: number[]
   /** Nodes whose output or status its input and expressions read: direct upstream and what expressions name. */
   needs: number[]
+  /** The nearest fanned group around it, when its expressions read `parent`. */
+  parent?: number
   rule: RunWhen
   if?: string
   /**

@@ -12,6 +12,8 @@ const holder = (process: string, rest: Partial<HolderRow> = {}): HolderRow => ({
   process,
   runId: null,
   dead: false,
+  serves: null,
+  held: 0,
   ...rest,
 })
 

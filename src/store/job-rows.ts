@@ -1,7 +1,7 @@
 // How jobs lie in the tables of tasks, alike on both backends: rows without a run, whose path is the job's id.
 
 import type { JobStatus } from "../core/jobs.ts"
-import { handlerLane, queueLane } from "../core/lanes.ts"
+import { handlerLane, workLane } from "../core/lanes.ts"
 import type { Limit } from "../core/rows.ts"
 import type { TaskStatus } from "../core/status.ts"
 import { NO_RUN } from "./event-codec.ts"
@@ -31,7 +31,9 @@ export const CANCELLED = "cancelled"
 
 /** One without a task of its own waits for a handler of its queue. */
 export const jobLane = ({ queue, task }: Pick<NewJob, "queue" | "task">): string =>
-  task === null ? handlerLane(queue) : queueLane(queue, [])
+  task === null
+    ? handlerLane(queue)
+    : workLane({ id: "", private: false }, { queue, labels: [], executor: String(task["executor"]) })
 
 /** Jobs of one queue with the same key run one at a time. */
 export const jobLimits = ({ queue, concurrencyKey }: Pick<NewJob, "queue" | "concurrencyKey">): Limit[] =>

@@ -17,6 +17,7 @@ import type { AttemptId, HolderId, RunId } from "../core/ids.ts"
 import type { JobStatus } from "../core/jobs.ts"
 import type { Json, JsonObject } from "../core/json.ts"
 import type { NodeState, RetryReset } from "../core/retry-plan.ts"
+import type { Serves } from "../core/serves.ts"
 import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "../core/status.ts"
 import type { Waiting, Waits } from "../core/waits.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
@@ -24,7 +25,10 @@ import type { NewJob } from "./job-store.ts"
 
 export interface Store {
   readonly kind: "sqlite" | "postgres"
-  /** Holders live by leases that they renew. False (SQLite): a judge of processes on this machine says who is dead. */
+  /**
+   * Holders live by leases that they renew. False (SQLite): a judge of processes on this machine says who is dead; workers, which
+   * may be anywhere, live by leases there too.
+   */
   readonly leases: boolean
   /** Calls of `advance` that may be under way at once; they are applied in the order of the calls. */
   readonly turnsAtOnce: number
@@ -61,14 +65,23 @@ export interface Store {
   /** Extends the lease. False: the holder was given up on; it must stop and start under a new id. */
   renewHolder(id: HolderId, leaseMs: number): Promise<boolean>
   removeHolder(id: HolderId): Promise<void>
+  /** Workers that nobody could renew, as no server was alive: each gets a whole lease from now. Called by a server that starts. */
+  forgiveWorkers(): Promise<void>
   /** What a holder has, gate claims too: after a call whose answer was lost, it gives back what it never got. */
-  heldBy(id: HolderId): Promise<Fence[]>
+  heldBy(id: HolderId): Promise<HeldAttempt[]>
   listHolders(): Promise<HolderRow[]>
+  /** The hash of the token that this worker shows; null: there is no such worker, or it was given up on. */
+  workerToken(id: HolderId): Promise<string | null>
   /**
    * Marks a dead holder (`isDead`: Postgres by lease, SQLite by the judge given at open) and returns at most `limit` of the
-   * attempts that it held, so that they become outcomes `lost`. Gate claims of dead holders are released on the spot.
+   * attempts that it held, so that they become outcomes `lost`. Gate claims of dead holders are released on the spot. Workers
+   * are judged only with `workers`, which servers ask for.
    */
-  reapHolders(limit: number): Promise<LiveAttempt[]>
+  reapHolders(limit: number, options?: { workers: boolean }): Promise<LiveAttempt[]>
+  /** Live attempts as they were claimed, and how they stand now; those whose fence no longer holds are left out. */
+  readClaims(fences: readonly Fence[]): Promise<Claim[]>
+  /** Takes live attempts of dead holders over, under the same attempt id; those that others were quicker with are left out. */
+  adopt(holder: HolderId, fences: readonly Fence[]): Promise<Claim[]>
 
   // -- reads -----------------------------------------------------------------------------------------------------------------
   getRun(runId: RunId): Promise<RunRow | null>
@@ -373,9 +386,19 @@ export interface NewHolder {
   process: string
   /** The private run that it takes, for `ork run`. */
   runId: RunId | null
+  /** What it takes; null: only its private run. */
+  serves?: Serves | null
+  /** Of a worker: the hash of the token that it shows. */
+  tokenHash?: string | null
 }
 
-export interface HolderRow extends NewHolder {
+export interface HolderRow extends Omit<NewHolder, "serves" | "tokenHash"> {
+  serves: Serves | null
   leaseUntil: string
   dead: boolean
+  /** Live attempts that it has. */
+  held: number
 }
+
+/** `stop`: it must be stopped, as its run or its job was cancelled. */
+export type HeldAttempt = Fence & { stop: CancelReason | null }

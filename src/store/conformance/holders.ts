@@ -13,7 +13,20 @@ export const holderTests = (open: Open): void => {
       const id = "0198f000-0000-7000-8000-0000000000aa" as typeof world.holder
       const holder = { id, kind: "run", name: "me", leaseMs: 5000, process: "12:34:boot", runId: run.id } as const
       await world.store.registerHolder(holder)
-      expect(await world.store.listHolders()).toContainEqual({ ...holder, leaseUntil: iso(BEGIN + 5000), dead: false })
+      const listed = { leaseUntil: iso(BEGIN + 5000), dead: false, serves: null, held: 0 }
+      expect(await world.store.listHolders()).toContainEqual({ ...holder, ...listed })
+    })
+
+    it("is listed with what it takes and how much it has", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: {}, c: { if: "true" } }))
+      const id = await world.employ("far")
+      await world.turn({ holder: id, claim: 2, gate: 1 })
+      expect((await world.store.listHolders()).find((holder) => holder.id === id)).toMatchObject({
+        kind: "worker",
+        serves: { queues: ["default"], labels: ["gpu"], handlers: [], capacity: 4, version: "1" },
+        held: 2,
+      })
     })
 
     it("renews its lease while it lives", async () => {
@@ -29,9 +42,22 @@ export const holderTests = (open: Open): void => {
       const other = await world.join("other")
       const { claims, gates } = await world.turn({ claim: 1, gate: 1 })
       await world.turn({ holder: other, claim: 1 })
-      expect(await world.store.heldBy(world.holder)).toEqual([fence(claims[0]!), fence(gates[0]!)])
+      expect(await world.store.heldBy(world.holder)).toEqual(
+        [claims[0]!, gates[0]!].map((claim) => ({ ...fence(claim), stop: null })),
+      )
       await world.turn({ changes: [world.ended(claims[0]!)] })
-      expect(await world.store.heldBy(world.holder)).toEqual([fence(gates[0]!)])
+      expect(await world.store.heldBy(world.holder)).toEqual([{ ...fence(gates[0]!), stop: null }])
+    })
+
+    it("is told which of its attempts must be stopped", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }))
+      await world.start(workflow({ b: {} }))
+      const claims = await world.claim()
+      await world.store.requestCancel(run.id, "cancel")
+      expect(await world.store.heldBy(world.holder)).toEqual(
+        claims.map((claim) => ({ ...fence(claim), stop: claim.runId === run.id ? "cancel" : null })),
+      )
     })
 
     it("that was removed is gone", async () => {

@@ -27,6 +27,7 @@ import { readTests } from "./reads.ts"
 import { retryRunTests } from "./retry-run.ts"
 import { runTests } from "./runs.ts"
 import { scheduleTests } from "./schedules.ts"
+import { workerTests } from "./workers.ts"
 import type { Open } from "./world.ts"
 
 export const storeSuite = (name: string, open: Open): void => {
@@ -42,6 +43,7 @@ export const storeSuite = (name: string, open: Open): void => {
     closeTests(open)
     retryRunTests(open)
     holderTests(open)
+    workerTests(open)
     readTests(open)
     propertyTests(open)
   })

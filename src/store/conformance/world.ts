@@ -21,6 +21,7 @@ export type Open<S extends Store = Store> = (options: { clock: Clock; random: Ra
 
 export const BEGIN = Date.parse("2026-03-01T00:00:00.000Z")
 export const LEASE_MS = 10_000
+export const WORKER_LEASE_MS = 15_000
 export const WORK = "q:default"
 export const GATE = "g"
 
@@ -121,6 +122,22 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
 
     /** Another holder, live. */
     join: (name: string): Promise<HolderId> => register(newHolderId(clock.now(), random.hex128()), name),
+
+    /** Another holder, a worker, live. */
+    employ: async (name: string): Promise<HolderId> => {
+      const id = newHolderId(clock.now(), random.hex128())
+      await store.registerHolder({
+        id,
+        kind: "worker",
+        name,
+        leaseMs: WORKER_LEASE_MS,
+        process: "",
+        runId: null,
+        serves: { queues: ["default"], labels: ["gpu"], handlers: [], capacity: 4, version: "1" },
+        tokenHash: `hash of ${name}`,
+      })
+      return id
+    },
 
     /** That holder is dead now; the first one lives on. */
     die: async (id: HolderId): Promise<void> => {

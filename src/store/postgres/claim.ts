@@ -35,7 +35,7 @@ export const PLACED = (place: string, { takeable, limits }: Rules): string => `
   FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE ${takeable}`
 
 /** What leaves of a row `t`, chosen as `k`. */
-const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
+export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
   t.up_unmet, t.up_waived, t.expanded, t.children_failed, k.limits, t.workflow_id, k.run_id, k.version_id, k.round, k.cancelling, k.run_status,
   k.run_error, k.paused, k.new_id, CASE WHEN t.parent_id IS NULL THEN t.children_total
     ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id) END AS count`

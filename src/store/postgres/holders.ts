@@ -1,9 +1,9 @@
 // Who holds attempts, by leases on the database's clock, and what is left by those that died.
 
-import type { Fence } from "../../core/change.ts"
 import type { HolderId } from "../../core/ids.ts"
+import type { Serves } from "../../core/serves.ts"
 import { JOBS, NO_RUN_FIELDS } from "../job-rows.ts"
-import type { HolderRow, LiveAttempt, NewHolder } from "../store.ts"
+import type { HeldAttempt, HolderRow, LiveAttempt, NewHolder } from "../store.ts"
 import { jobsLeftBehind } from "./job-reads.ts"
 import { type Runner, statement } from "./session.ts"
 
@@ -11,15 +11,17 @@ const UNTIL = "COALESCE($1::timestamptz, now()) + $2::int * interval '1 millisec
 
 const REGISTER = statement(
   "holder_register",
-  `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until)
-   VALUES ($3::uuid, $4, $5, $6, $7::uuid, $2, ${UNTIL})
+  `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, serves, token_hash)
+   VALUES ($3::uuid, $4, $5, $6, $7::uuid, $2, ${UNTIL}, $8, $9)
    ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process,
-     run_id = excluded.run_id, lease_ms = excluded.lease_ms, lease_until = excluded.lease_until`,
+     run_id = excluded.run_id, lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, serves = excluded.serves,
+     token_hash = excluded.token_hash`,
 )
 
 export const registerHolder = async (tx: Runner, now: string | null, holder: NewHolder): Promise<void> => {
-  const { id, kind, name, process, runId, leaseMs } = holder
-  await tx.run(REGISTER, [now, leaseMs, id, kind, name, process, runId])
+  const { id, kind, name, process, runId, leaseMs, serves = null, tokenHash = null } = holder
+  const served = serves === null ? null : JSON.stringify(serves)
+  await tx.run(REGISTER, [now, leaseMs, id, kind, name, process, runId, served, tokenHash])
 }
 
 const RENEW = statement(
@@ -29,6 +31,26 @@ const RENEW = statement(
 
 export const renewHolder = async (tx: Runner, now: string | null, id: HolderId, leaseMs: number): Promise<boolean> =>
   (await tx.run(RENEW, [now, leaseMs, id])).length === 1
+
+/** Another server that is alive could have renewed them. */
+const FORGIVE = statement(
+  "workers_forgive",
+  `UPDATE holders w SET lease_until = COALESCE($1::timestamptz, now()) + w.lease_ms * interval '1 millisecond'
+   WHERE w.kind = 'worker' AND NOT w.dead AND w.lease_until < COALESCE($1::timestamptz, now()) AND NOT EXISTS (
+     SELECT 1 FROM holders s WHERE s.kind = 'server' AND NOT s.dead AND s.lease_until >= COALESCE($1::timestamptz, now()))`,
+)
+
+export const forgiveWorkers = async (tx: Runner, now: string | null): Promise<void> => {
+  await tx.run(FORGIVE, [now])
+}
+
+const TOKEN = statement(
+  "worker_token",
+  `SELECT token_hash AS "tokenHash" FROM holders WHERE id = $1::uuid AND kind = 'worker' AND NOT dead`,
+)
+
+export const workerToken = async (session: Runner, id: HolderId): Promise<string | null> =>
+  (await session.run<{ tokenHash: string | null }>(TOKEN, [id]))[0]?.tokenHash ?? null
 
 const BURY = statement("holder_bury", "UPDATE holders SET dead = true WHERE id = $1::uuid")
 
@@ -46,22 +68,31 @@ export const removeHolder = async (tx: Runner, id: HolderId): Promise<void> => {
 
 const LIST = statement(
   "holders_list",
-  `SELECT id, kind, name, process, run_id AS "runId", lease_ms AS "leaseMs", lease_until AS "leaseUntil", dead
-   FROM holders ORDER BY seq`,
+  `SELECT h.id, h.kind, h.name, h.process, h.run_id AS "runId", h.lease_ms AS "leaseMs", h.lease_until AS "leaseUntil", h.dead,
+     h.serves, COALESCE(a.held, 0)::int AS held
+   FROM holders h LEFT JOIN (
+     SELECT holder, count(*) AS held FROM tasks WHERE holder IS NOT NULL AND status <> 'pending' GROUP BY holder
+   ) a ON a.holder = h.id ORDER BY h.seq`,
 )
 
-export const listHolders = (session: Runner): Promise<HolderRow[]> => session.run(LIST)
+export const listHolders = async (session: Runner): Promise<HolderRow[]> => {
+  const rows = await session.run<Omit<HolderRow, "serves"> & { serves: string | null }>(LIST)
+  return rows.map((row) => ({ ...row, serves: row.serves === null ? null : (JSON.parse(row.serves) as Serves) }))
+}
 
 const HELD = statement(
   "holder_held",
-  `SELECT id AS row, attempt_id AS "attemptId" FROM tasks WHERE holder IS NOT NULL AND holder = $1::uuid ORDER BY id`,
+  `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop
+   FROM tasks t LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
+   WHERE t.holder IS NOT NULL AND t.holder = $1::uuid ORDER BY t.id`,
 )
 
-export const heldBy = (session: Runner, id: HolderId): Promise<Fence[]> => session.run(HELD, [id])
+export const heldBy = (session: Runner, id: HolderId): Promise<HeldAttempt[]> => session.run(HELD, [id])
 
 const BURY_LATE = statement(
   "holders_bury_late",
-  "UPDATE holders SET dead = true WHERE NOT dead AND lease_until < COALESCE($1::timestamptz, now())",
+  `UPDATE holders SET dead = true
+   WHERE NOT dead AND lease_until < COALESCE($1::timestamptz, now()) AND ($2::boolean OR kind <> 'worker')`,
 )
 
 /** A holder whose row is gone is dead too: it claimed while it was being removed. */
@@ -87,9 +118,9 @@ const LEFT_BEHIND = statement(
 export const reapHolders = async (
   tx: Runner,
   now: string | null,
-  limit: number,
+  { limit, workers }: { limit: number; workers: boolean },
 ): Promise<{ left: LiveAttempt[]; released: number }> => {
-  await tx.run(BURY_LATE, [now])
+  await tx.run(BURY_LATE, [now, workers])
   const released = await tx.run(RELEASE_GATES)
   const found = await tx.run<Omit<LiveAttempt, "job">>(LEFT_BEHIND, [limit])
   const jobOf = await jobsLeftBehind(

@@ -162,7 +162,9 @@ CREATE TABLE holders (
   run_id uuid,
   lease_ms integer NOT NULL,
   lease_until timestamptz(3) NOT NULL,
-  dead boolean NOT NULL DEFAULT false
+  dead boolean NOT NULL DEFAULT false,
+  serves text,
+  token_hash text
 ) WITH (fillfactor = 50);
 
 CREATE TABLE cache (

@@ -11,7 +11,17 @@ import { requestCancel, setPaused } from "./control.ts"
 import { createRuns } from "./create.ts"
 import { eventLog } from "./event-log.ts"
 import { Group } from "./group.ts"
-import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
+import { adopt, readClaims } from "./held-claims.ts"
+import {
+  forgiveWorkers,
+  heldBy,
+  listHolders,
+  reapHolders,
+  registerHolder,
+  removeHolder,
+  renewHolder,
+  workerToken,
+} from "./holders.ts"
 import { insight } from "./insight.ts"
 import { Instants } from "./instants.ts"
 import { jobStore } from "./jobs.ts"
@@ -104,12 +114,16 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     registerHolder: (holder) => write((tx) => registerHolder(tx, instants.now(), holder)),
     renewHolder: (id, leaseMs) => write((tx) => renewHolder(tx, instants.now(), id, leaseMs)),
     removeHolder: (id) => tell((tx) => removeHolder(tx, id)),
+    forgiveWorkers: () => write((tx) => forgiveWorkers(tx, instants.now())),
     heldBy: (id) => read((session) => heldBy(session, id)),
     listHolders: () => read(listHolders),
-    reapHolders: async (limit) => {
-      const reap = (tx: Runner) => reapHolders(tx, instants.now(), limit)
+    workerToken: (id) => read((session) => workerToken(session, id)),
+    reapHolders: async (limit, { workers } = { workers: true }) => {
+      const reap = (tx: Runner) => reapHolders(tx, instants.now(), { limit, workers })
       return (await tell(reap)).left
     },
+    readClaims: (fences) => read((session) => readClaims(session, { memory, workflows, now: instants.now() }, fences)),
+    adopt: (holder, fences) => write((tx) => adopt(tx, { memory, workflows, now: instants.now() }, holder, fences)),
     getRun: (runId) => read((session) => getRun(session, runId)),
     listRuns: (query) => read((session) => listRuns(session, query)),
     listTasks: (query) => read((session) => listTasks(session, workflows, query)),

@@ -5,7 +5,7 @@ import { queueOf } from "../../core/lanes.ts"
 import type { RunStatus } from "../../core/status.ts"
 import { MAX_GROUPS } from "../bounds.ts"
 import { JOBS } from "../job-rows.ts"
-import type { CancelReason, RowKind } from "../store.ts"
+import type { CancelReason, Claim, RowKind } from "../store.ts"
 import { served, type Turn, workflowTurn } from "./lane-groups.ts"
 import { limitIds } from "./limits.ts"
 import { READY } from "./ready.ts"
@@ -33,6 +33,7 @@ export interface Candidate {
   run: RunState
   /** Minted when it is taken. */
   attemptId: AttemptId | null
+  waits: Claim["waits"]
 }
 
 export interface RunState {
@@ -48,14 +49,16 @@ const NEXT_WORKFLOW = `
 SELECT workflow_id FROM tasks INDEXED BY tasks_ready
 WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id > ? ORDER BY workflow_id LIMIT 1`
 
+export const CANDIDATE = `id, run_seq, node, path, kind, parent_id, attempt, failures, losses, priority, item, limits,
+  expanded, children_total, children_failed, up_failed, up_unmet, up_waived`
+
 const ROWS = `
-SELECT id, run_seq, node, path, kind, parent_id, attempt, failures, losses, priority, item, limits,
-  expanded, children_total, children_failed, up_failed, up_unmet, up_waived
+SELECT ${CANDIDATE}
 FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id = ? ORDER BY run_seq, id LIMIT ?`
 
 const RUN_STATE = "SELECT status, cancelling, error, paused FROM runs WHERE seq = ?"
 
-type Columns = [
+export type Columns = [
   number,
   number,
   number,
@@ -148,12 +151,7 @@ const rowsOf = (
   share: number,
   rooms: Rooms,
 ): Candidate[] => {
-  const states = new Map<number, RunState>()
-  const stateOf = (seq: number): RunState => {
-    let state = states.get(seq)
-    if (state === undefined) states.set(seq, (state = readState(tx, seq)))
-    return state
-  }
+  const stateOf = runStates(tx)
   const found = lanes.flatMap((lane) => {
     const rows = tx.db.all<Columns>(ROWS, lane, priority, workflowId, Math.min(share, rooms.of(lane)))
     rooms.use(lane, rows.length)
@@ -163,7 +161,17 @@ const rowsOf = (
   return found.toSorted((a, b) => a.runSeq - b.runSeq || a.row - b.row).slice(0, share)
 }
 
-const readState = (tx: Tx, seq: number): RunState => {
+/** The states of runs, each read once. */
+export const runStates = (tx: Tx): ((seq: number) => RunState) => {
+  const states = new Map<number, RunState>()
+  return (seq) => {
+    let state = states.get(seq)
+    if (state === undefined) states.set(seq, (state = readState(tx, seq)))
+    return state
+  }
+}
+
+export const readState = (tx: Tx, seq: number): RunState => {
   if (seq === JOBS) return JOB_STATE
   const [status, cancelling, error, paused] = tx.db.get<[RunStatus, CancelReason | null, string | null, number]>(
     RUN_STATE,
@@ -174,7 +182,7 @@ const readState = (tx: Tx, seq: number): RunState => {
 
 const JOB_STATE: RunState = { status: "running", cancelling: null, error: null, paused: false }
 
-const candidateOf = (c: Columns, lane: string, run: RunState): Candidate => {
+export const candidateOf = (c: Columns, lane: string, run: RunState): Candidate => {
   const gathering = c[4] !== "task" && c[12] > 0
   return {
     row: c[0],
@@ -197,5 +205,6 @@ const candidateOf = (c: Columns, lane: string, run: RunState): Candidate => {
     paused: run.cancelling === null ? run.paused : !gathering,
     run,
     attemptId: null,
+    waits: null,
   }
 }

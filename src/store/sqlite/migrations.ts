@@ -174,7 +174,9 @@ CREATE TABLE holders (
   run_id TEXT,
   lease_ms INTEGER NOT NULL,
   lease_until TEXT NOT NULL,
-  dead INTEGER NOT NULL DEFAULT 0
+  dead INTEGER NOT NULL DEFAULT 0,
+  serves TEXT,
+  token_hash TEXT
 ) STRICT;
 
 CREATE TABLE cache (

@@ -11,7 +11,17 @@ import { requestCancel, setPaused } from "./control.ts"
 import { createRuns } from "./create.ts"
 import { Database } from "./database.ts"
 import { eventLog, logEvents } from "./event-log.ts"
-import { heldBy, listHolders, reapHolders, registerHolder, removeHolder, renewHolder } from "./holders.ts"
+import { adopt, readClaims } from "./held-claims.ts"
+import {
+  forgiveWorkers,
+  heldBy,
+  listHolders,
+  reapHolders,
+  registerHolder,
+  removeHolder,
+  renewHolder,
+  workerToken,
+} from "./holders.ts"
 import { insight } from "./insight.ts"
 import { jobStore } from "./jobs.ts"
 import { keyStore } from "./keys.ts"
@@ -113,9 +123,13 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     registerHolder: (holder) => write((tx) => registerHolder(tx, holder)),
     renewHolder: (id, leaseMs) => write((tx) => renewHolder(tx, id, leaseMs)),
     removeHolder: (id) => write((tx) => removeHolder(tx, id)),
+    forgiveWorkers: () => write(forgiveWorkers),
     heldBy: (id) => read((s) => heldBy(s, id)),
     listHolders: () => read(listHolders),
-    reapHolders: (limit) => write((tx) => reapHolders(tx, limit, isDead)),
+    workerToken: (id) => read((s) => workerToken(s, id)),
+    reapHolders: (limit, { workers } = { workers: true }) => write((tx) => reapHolders(tx, { limit, workers }, isDead)),
+    readClaims: (fences) => read((s) => readClaims(newTx(s), fences)),
+    adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
     getRun: (runId) => read((s) => getRun(s, runId)),
     listRuns: (query) => read((s) => listRuns(s, query)),
     listTasks: (query) => read((s) => listTasks(s, query)),
