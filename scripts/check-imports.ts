@@ -12,6 +12,7 @@ const RANK: Record<string, number> = {
   protocol: 1,
   store: 1,
   objects: 1,
+  secrets: 1,
   executors: 2,
   engine: 3,
   api: 4,
@@ -26,6 +27,7 @@ const RANK: Record<string, number> = {
 const BACKENDS: [RegExp, string][] = [
   [/^store\/[^/]+\//, "store/store.ts"],
   [/^objects\/(?:file|s3|gcs)(?:\.ts$|\/)/, "objects/objects.ts"],
+  [/^secrets\/(?!secrets\.ts$)/, "secrets/secrets.ts"],
   [/^executors\/(?!(?:executor|errors)\.ts$)/, "executors/executor.ts"],
 ]
 

@@ -31,6 +31,9 @@ test("without anything said, the defaults of the specification hold", () => {
     retentionRuns: 0,
     log: "info",
     queues: {},
+    httpAllow: [],
+    secretsDir: "",
+    secrets: {},
   })
 })
 

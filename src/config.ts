@@ -1,8 +1,11 @@
 // Every setting and its default, in one table. Flags win over ORK_* variables, those over ork.yaml, that over the default.
 // Pure: the caller hands in the environment and the parsed file. Used by the command line, and by main.ts to open backends.
 
+import { type AllowedHost, HTTP_ALLOW_HINT, parseHttpAllow } from "./core/http-allow.ts"
 import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/queue-config.ts"
 import { nearest } from "./core/nearest.ts"
+import { OBJECT_ADDRESS_HINT, parseObjectAddress } from "./core/object-address.ts"
+import { parseSecretUris, SECRET_URIS_HINT, type SecretUris } from "./core/secret-uris.ts"
 import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/quantities.ts"
 
 /** What defaults may depend on. */
@@ -67,8 +70,11 @@ export const SETTINGS = {
   objectStore: {
     key: "object_store",
     about: "where logs and large outputs are kept",
-    expected: "file:FOLDER",
-    parse: scheme("file:"),
+    expected: OBJECT_ADDRESS_HINT,
+    parse: (value: unknown) => {
+      const address = text(value)
+      return address === null || parseObjectAddress(address) === null ? null : address
+    },
     default: (_machine: Machine, dataDir: string) => `file:${dataDir}/objects`,
   } satisfies Setting<string>,
   concurrency: {
@@ -157,9 +163,33 @@ export const SETTINGS = {
     parse: parseQueues,
     default: (): QueueConfig => ({}),
   } satisfies Setting<QueueConfig>,
+  httpAllow: {
+    key: "http_allow",
+    about: "hosts, addresses and ranges that requests may reach though they are not public",
+    expected: HTTP_ALLOW_HINT,
+    parse: parseHttpAllow,
+    default: (): AllowedHost[] => [],
+  } satisfies Setting<AllowedHost[]>,
+  secretsDir: {
+    key: "secrets_dir",
+    about: "folder with a file for each secret",
+    expected: "a folder",
+    parse: text,
+    /** Not said. */
+    default: () => "",
+  } satisfies Setting<string>,
+  secrets: {
+    key: "secrets",
+    about: "secrets that a manager keeps, by name",
+    expected: SECRET_URIS_HINT,
+    parse: parseSecretUris,
+    default: (): SecretUris => ({}),
+  } satisfies Setting<SecretUris>,
 } as const
 
 type Name = keyof typeof SETTINGS
+type Value = string | number | QueueConfig | AllowedHost[] | SecretUris
+
 export type Config = { [N in Name]: ReturnType<(typeof SETTINGS)[N]["default"]> }
 
 export const variableOf = (name: Name): string => `ORK_${SETTINGS[name].key.toUpperCase()}`
@@ -201,9 +231,9 @@ export const resolveConfig = (sources: Sources): Resolved => {
       `ork.yaml: unknown setting ${key}${near === undefined ? `; known are ${known.join(", ")}` : `; did you mean ${near}?`}`,
     )
   }
-  const config: { [name: string]: string | number | QueueConfig } = {}
+  const config: { [name: string]: Value } = {}
   for (const name of names) {
-    const setting: Setting<string | number | QueueConfig> = SETTINGS[name]
+    const setting: Setting<Value> = SETTINGS[name]
     const found = given(name, sources)
     const value = found === null ? null : setting.parse(found.value)
     if (found !== null && value === null) {

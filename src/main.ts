@@ -5,6 +5,7 @@ import { enableCompileCache } from "node:module"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 import type { Backends, Context } from "./cli/backends.ts"
+import type { Fetch } from "./core/ports.ts"
 import type { Config } from "./config.ts"
 import type { ServerStore } from "./store/server-store.ts"
 
@@ -13,11 +14,11 @@ enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache
 const { existsSync, mkdirSync, readFileSync } = await import("node:fs")
 const { main } = await import("./cli/program.ts")
 const { systemClock, systemRandom } = await import("./engine/system.ts")
+const { parseObjectAddress } = await import("./core/object-address.ts")
 const { StoreUnavailable } = await import("./store/errors.ts")
 const { processIdentity, processIsDead } = await import("./store/sqlite/process-identity.ts")
 
 const SQLITE = "sqlite:"
-const FILE = "file:"
 
 const openSqliteStore = async (path: string, create: boolean): Promise<ServerStore | null> => {
   if (!create && !existsSync(path)) return null
@@ -50,23 +51,60 @@ const openStore = async ({ databaseUrl }: Config, { create }: { create: boolean 
   return store
 }
 
+const openObjects: Backends["openObjects"] = async ({ objectStore }) => {
+  const address = parseObjectAddress(objectStore)
+  switch (address?.kind) {
+    case "file": {
+      const { FileObjectStore } = await import("./objects/file.ts")
+      return new FileObjectStore(address.folder)
+    }
+    case "s3": {
+      const { S3ObjectStore } = await import("./objects/s3.ts")
+      return new S3ObjectStore(address)
+    }
+    case "gcs": {
+      const { GcsObjectStore } = await import("./objects/gcs.ts")
+      return new GcsObjectStore(address)
+    }
+    case undefined:
+      throw new Error(`${objectStore} is no address of an object store`)
+    default:
+      return address satisfies never
+  }
+}
+
 const processExecutor = async (config: Config, objects: Awaited<ReturnType<Backends["openObjects"]>>) => {
   const { ProcessExecutor } = await import("./executors/process/process.ts")
   return new ProcessExecutor({ objects, clock: systemClock, helper: "auto", dataDir: config.dataDir })
+}
+
+/** Where a request may go is decided by the one policy of this process; its library is loaded with the first. */
+const lazyFetch = ({ httpAllow }: Config): Fetch => {
+  let loading: Promise<Fetch> | null = null
+  const load = async (): Promise<Fetch> => {
+    const { guardedFetch, httpPolicy } = await import("./executors/http/guarded-fetch.ts")
+    const policy = httpPolicy({ allow: httpAllow })
+    return (url, init) => guardedFetch(url, { redirects: 0, ...init }, policy)
+  }
+  return async (url, init) => await (await (loading ??= load()))(url, init)
 }
 
 const backends: Backends = {
   clock: systemClock,
   random: systemRandom,
   openStore,
-  async openObjects({ objectStore }) {
-    const { FileObjectStore } = await import("./objects/file.ts")
-    return new FileObjectStore(objectStore.slice(FILE.length))
-  },
+  openObjects,
   async engineParts(config, objects) {
     const { createEvaluator } = await import("./engine/evaluator.ts")
     const executor = await processExecutor(config, objects)
-    return { executors: new Map([[executor.name, executor]]), evaluator: createEvaluator() }
+    const { openSecrets } = await import("./secrets/open.ts")
+    const secrets = openSecrets(config, { env: process.env, cwd: process.cwd(), clock: systemClock })
+    return {
+      executors: new Map([[executor.name, executor]]),
+      evaluator: createEvaluator(),
+      secret: (name) => secrets.find(name),
+      fetch: lazyFetch(config),
+    }
   },
   processIdentity: () => processIdentity(),
   processAlive: (identity) => !processIsDead(identity),

@@ -1,7 +1,7 @@
 // What an API server is made of. `buildServer` takes the options; every handler gets the `Api`.
 
 import type { Logger } from "pino"
-import type { Clock, Random } from "../core/ports.ts"
+import type { Clock, Random, SecretSource } from "../core/ports.ts"
 import type { RunId } from "../core/ids.ts"
 import type { RetryPlan, RetryRequest } from "../core/retry-plan.ts"
 import type { TriggerRequest } from "../engine/engine.ts"
@@ -74,7 +74,7 @@ export interface ServerOptions extends ApiParts {
   clock: Clock
   random: Random
   /** The value of a secret, or null: for the signatures of webhooks. */
-  secret(name: string): string | null
+  secret: SecretSource
   /** Wakes the engine after a change that it did not make itself (a job, a queue). */
   wake(): void
 }
@@ -88,7 +88,7 @@ export interface Api {
   clock: Clock
   random: Random
   parts: ApiParts
-  secret(name: string): string | null
+  secret: SecretSource
   wake(): void
   startedAt: number
   auth: Authenticator

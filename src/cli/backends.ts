@@ -1,10 +1,12 @@
 // What the command line takes from the composition root: backends by contract, opened when a command needs them.
 
 import type { Config } from "../config.ts"
-import type { Clock, Random } from "../core/ports.ts"
+import type { Clock, Fetch, Random } from "../core/ports.ts"
 import type { EngineOptions } from "../engine/ports.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { ServerStore } from "../store/server-store.ts"
+
+export type EngineParts = Pick<EngineOptions, "executors" | "evaluator" | "secret"> & { fetch: Fetch }
 
 export interface Backends {
   clock: Clock
@@ -12,7 +14,7 @@ export interface Backends {
   /** Opened and migrated. null: there is no database yet, and `create` was not asked for. */
   openStore(config: Config, options: { create: boolean }): Promise<ServerStore | null>
   openObjects(config: Config): Promise<ObjectStore>
-  engineParts(config: Config, objects: ObjectStore): Promise<Pick<EngineOptions, "executors" | "evaluator">>
+  engineParts(config: Config, objects: ObjectStore): Promise<EngineParts>
   /** How this process is known to others, and whether the one so described still lives. */
   processIdentity(): string
   processAlive(identity: string): boolean

@@ -52,7 +52,6 @@ export const runSession = async (
     maxOutputBytes: config.maxOutputBytes,
     graceMs: config.graceMs,
     dataDir: resolve(context.cwd, config.dataDir),
-    secret: (name) => secretOf(context, name),
   })
   // Nobody reads any more (`ork run … | head`): the work goes on.
   context.stdout.removeAllListeners("error").on("error", () => {})
@@ -76,6 +75,3 @@ export const runSession = async (
     await engine.stop()
   }
 }
-
-/** Only variables that were set to be secrets can be named; nothing else of Ork's own environment reaches a task. */
-export const secretOf = (context: Context, name: string): string | null => context.env[`ORK_SECRET_${name}`] ?? null

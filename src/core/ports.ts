@@ -15,3 +15,22 @@ export interface Random {
 }
 
 export const iso = (ms: number): string => new Date(ms).toISOString()
+
+/** The value of a secret, at once where that is possible; null: there is none of that name. */
+export type SecretSource = (name: string) => string | null | Promise<string | null>
+
+/**
+ * Sends a request to where the configuration lets one go, and follows up to `redirects` redirects (none unless said). Only `signal`
+ * ends it: nothing else limits how long an answer may take. Rejects when there is no answer.
+ */
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchAnswer>
+
+export interface FetchInit {
+  method?: string
+  headers?: { [name: string]: string }
+  body?: string
+  redirects?: number
+  signal: AbortSignal
+}
+
+export type FetchAnswer = Pick<Response, "status" | "ok" | "body" | "text"> & { headers: Pick<Headers, "get"> }

@@ -59,7 +59,7 @@ export class Inputs {
     const env: { [name: string]: string } = {}
     const secrets: string[] = []
     for (const [name, value] of Object.entries(node.env)) {
-      if ("secret" in value) secrets.push((env[name] = this.#secret(value.secret)))
+      if ("secret" in value) secrets.push((env[name] = await this.#secret(value.secret)))
       else env[name] = toText(await render(value.value))
     }
     const fields: { [field: string]: Json } = {}
@@ -150,10 +150,12 @@ export class Inputs {
     return isAbsolute(wanted) ? wanted : resolve(own, wanted)
   }
 
-  #secret(name: string): string {
-    const value = this.#options.secret(name)
-    if (value === null) throw new TaskFailure(`there is no secret ${name}: set ORK_SECRET_${name} where Ork runs`)
-    return value
+  async #secret(name: string): Promise<string> {
+    const value = await this.#options.secret(name)
+    if (value !== null) return value
+    throw new TaskFailure(
+      `there is no secret ${name}: looked for the variable ORK_SECRET_${name}, a file ${name} in ORK_SECRETS_DIR, and ${name} under secrets in ork.yaml, where Ork runs`,
+    )
   }
 
   #value(output: Output | null): Json | Promise<Json> {

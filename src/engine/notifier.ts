@@ -4,7 +4,7 @@
 
 import type { Logger } from "./ports.ts"
 import type { NewNotice } from "../core/notices.ts"
-import type { Clock } from "../core/ports.ts"
+import type { Clock, Fetch, SecretSource } from "../core/ports.ts"
 import { runEnded } from "../core/status.ts"
 import { runShape } from "../protocol/shapes.ts"
 import { SIGNATURE_HEADER, signatureOf, TIMESTAMP_HEADER } from "../protocol/signature.ts"
@@ -30,8 +30,8 @@ export interface NotifierOptions {
   store: Pick<Store, "getRun" | "compiled" | "onWake"> & NoticeStore
   clock: Clock
   log: Logger
-  secret(name: string): string | null
-  fetch: typeof fetch
+  secret: SecretSource
+  fetch: Fetch
 }
 
 export class Notifier {
@@ -131,8 +131,7 @@ export class Notifier {
       const answer = await fetch(address, {
         method: "POST",
         body,
-        headers: signed === null ? headers : { ...headers, ...this.#signature(signed, timestamp, body) },
-        redirect: "manual",
+        headers: signed === null ? headers : { ...headers, ...(await this.#signature(signed, timestamp, body)) },
         signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS), this.#stopped.signal]),
       })
       await answer.body?.cancel()
@@ -142,8 +141,8 @@ export class Notifier {
     }
   }
 
-  #signature(notice: NoticeRow, timestamp: string, body: string): { [header: string]: string } {
-    const secret = this.#options.secret(NOTIFY_SECRET)
+  async #signature(notice: NoticeRow, timestamp: string, body: string): Promise<{ [header: string]: string }> {
+    const secret = await this.#options.secret(NOTIFY_SECRET)
     return {
       "x-ork-delivery": `${notice.runId}:${notice.kind}:${notice.id}`,
       [TIMESTAMP_HEADER]: timestamp,

@@ -1,6 +1,6 @@
 // What an engine is made of. `main.ts` puts real backends in; a simulation puts others.
 
-import type { Clock, Random } from "../core/ports.ts"
+import type { Clock, Random, SecretSource } from "../core/ports.ts"
 import type { Json } from "../core/json.ts"
 import type { RunId } from "../core/ids.ts"
 import type { AttemptResult } from "../core/change.ts"
@@ -51,7 +51,6 @@ export interface EngineOptions {
   graceMs: number
   /** Run folders and upstream files lie below it. */
   dataDir: string
-  /** The value of a secret, or null. */
-  secret(name: string): string | null
+  secret: SecretSource
   observer?: Observer
 }

@@ -12,7 +12,7 @@ import { startTracing } from "./tracing.ts"
 import { buildServer, close, listen } from "../api/server.ts"
 import { type Config, withoutPassword } from "../config.ts"
 import { EVERY_QUEUE, queueLane } from "../core/lanes.ts"
-import type { Clock, Random } from "../core/ports.ts"
+import type { Clock, Fetch, Random } from "../core/ports.ts"
 import { backfill } from "../engine/backfill.ts"
 import { Engine } from "../engine/engine.ts"
 import { explain } from "../engine/explain.ts"
@@ -26,7 +26,7 @@ import type { ServerStore } from "../store/server-store.ts"
 /** The web page's build lies in dist/ui, whether this file runs from src/ or from dist/. */
 const PAGE_DIR = resolve(import.meta.dirname, "../../dist/ui")
 
-export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluator"> {
+export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluator" | "secret"> {
   config: Config
   store: ServerStore
   objects: ObjectStore
@@ -39,7 +39,7 @@ export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluato
   identity: string
   alive(identity: string): boolean
   env: { [name: string]: string | undefined }
-  secret(name: string): string | null
+  fetch: Fetch
   /** Queues that it takes work from: all of them, or these. */
   queues: "all" | readonly string[]
   /** A folder of definitions to deploy and follow. */
@@ -85,7 +85,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   })
   engine.onEvent(metrics.event)
   if (tracing !== null) engine.onEvent((event) => tracing.event(event))
-  const notifier = new Notifier({ store, clock, log: log.child({ part: "notices" }), secret: parts.secret, fetch })
+  const notifier = new Notifier({ store, clock, log: log.child({ part: "notices" }), secret: parts.secret, fetch: parts.fetch })
   engine.onEvent((event) => {
     if (event.type === "run") notifier.look()
   })

@@ -28,7 +28,7 @@ const setup = async (scripts: { [task: string]: Script }, answers: (number | Err
       clock,
       log: { info: log, warn: log, error: log },
       secret: (name) => secrets[name] ?? null,
-      fetch: post as typeof fetch,
+      fetch: post,
     })
     engine.onEvent((event) => event.type === "run" && notifier.look())
     notifier.start()

@@ -14,7 +14,7 @@ describe("a server", () => {
       notify: [{ on: ["failure"], webhook: `${url}/hook` }],
       tasks: { a: { command: "exit 3" } },
     }
-    const env = { ORK_SECRET_NOTIFY: "a secret of notices" }
+    const env = { ORK_SECRET_NOTIFY: "a secret of notices", ORK_HTTP_ALLOW: new URL(url).host }
     const server = await startServer([], { cwd: temporaryFolder(), env })
     await server.deploy(definition)
     const id = await server.trigger("telling")

@@ -33,7 +33,7 @@ export const hookRoutes = [
       const found = await api.store.getWorkflow(params.name)
       const webhook = found?.compiled.webhook
       if (found === null || webhook === undefined) throw notFound(`there is no webhook ${params.name}`)
-      const secret = api.secret(webhook.secret)
+      const secret = await api.secret(webhook.secret)
       if (secret === null) throw unavailable("the secret of this webhook is not set on the server")
       const signature = single(request.headers[SIGNATURE_HEADER])
       const timestamp = single(request.headers[TIMESTAMP_HEADER])

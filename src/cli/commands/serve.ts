@@ -10,7 +10,6 @@ import { onInterrupt } from "../interrupts.ts"
 import { openWritableObjects } from "../open.ts"
 import { print } from "../output.ts"
 import { writeServerFile } from "../server-file.ts"
-import { secretOf } from "../session.ts"
 import { loadConfig, type StoreFlags } from "../settings.ts"
 import type { Config } from "../../config.ts"
 import { ensureAdminKey } from "../../server/admin-key.ts"
@@ -52,7 +51,6 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       identity: backends.processIdentity(),
       alive: (identity) => backends.processAlive(identity),
       env: context.env,
-      secret: (name) => secretOf(context, name),
       queues,
       folder,
     }).catch((error: unknown) => {

@@ -1,0 +1,35 @@
+// The secrets of one process of Ork, by its configuration. The clients of managers are loaded when a secret of theirs is first asked for.
+
+import { resolve } from "node:path"
+import type { Clock } from "../core/ports.ts"
+import type { SecretUris } from "../core/secret-uris.ts"
+import { Secrets } from "./secrets.ts"
+
+export interface SecretsConfig {
+  secretsDir: string
+  secrets: SecretUris
+}
+
+export interface Surroundings {
+  env: { [name: string]: string | undefined }
+  cwd: string
+  clock: Clock
+}
+
+export const openSecrets = ({ secretsDir, secrets }: SecretsConfig, { env, cwd, clock }: Surroundings): Secrets =>
+  new Secrets({
+    env,
+    folder: secretsDir === "" ? "" : resolve(cwd, secretsDir),
+    uris: secrets,
+    clock,
+    async manager(kind) {
+      switch (kind) {
+        case "aws":
+          return new (await import("./aws.ts")).AwsSecrets()
+        case "gcp":
+          return new (await import("./gcp.ts")).GcpSecrets()
+        default:
+          return kind satisfies never
+      }
+    },
+  })
