@@ -5,7 +5,9 @@ import { randomBytes } from "node:crypto"
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises"
 import type { FileHandle } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
+import { checkDeletion, checkKey, checkPrefix } from "./keys.ts"
 import type { ObjectStore } from "./objects.ts"
+import { probe } from "./probe.ts"
 
 const TEMPORARY = ".tmp-"
 
@@ -74,20 +76,14 @@ export class FileObjectStore implements ObjectStore {
   }
 
   async deletePrefix(prefix: string): Promise<void> {
-    if (prefix === "") throw new Error("the prefix to delete must not be empty")
-    const folder = join(this.root, checkPrefix(prefix).slice(0, -1))
+    const folder = join(this.root, checkDeletion(prefix).slice(0, -1))
     await rm(folder, { recursive: true, force: true })
     await this.#removeEmptyParents(dirname(folder))
   }
 
   async check(): Promise<void> {
-    const prefix = `check-${randomBytes(8).toString("hex")}/`
     try {
-      await this.put(`${prefix}probe`, "ok")
-      const back = await this.get(`${prefix}probe`)
-      await this.deletePrefix(prefix)
-      if (back === null || Buffer.from(back).toString() !== "ok")
-        throw new Error("the probe did not come back as it was written")
+      await probe(this)
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       throw new Error(`the object store in ${this.root} cannot be used: ${reason}`, { cause: error })
@@ -156,24 +152,6 @@ export class FileObjectStore implements ObjectStore {
       }
     }
   }
-}
-
-const checkParts = (text: string, what: string): void => {
-  const bad =
-    text.startsWith("/") || text.includes("\0") || text.split("/").some((part) => part === "" || part === "." || part === "..")
-  if (bad) throw new Error(`bad object ${what} ${JSON.stringify(text)}: parts between "/" must not be empty, "." or ".."`)
-}
-
-const checkKey = (key: string): string => {
-  checkParts(key, "key")
-  return key
-}
-
-const checkPrefix = (prefix: string): string => {
-  if (prefix === "") return prefix
-  if (!prefix.endsWith("/")) throw new Error(`bad object prefix ${JSON.stringify(prefix)}: it must end in "/"`)
-  checkParts(prefix.slice(0, -1), "prefix")
-  return prefix
 }
 
 const isAfter = (key: string, after: string): boolean => Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0

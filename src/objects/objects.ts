@@ -14,10 +14,19 @@ export interface ObjectStore {
   /** Keys below a prefix that ends in `/`, in order, a page at a time. */
   list(prefix: string, options?: { after?: string; limit?: number }): Promise<string[]>
   deletePrefix(prefix: string): Promise<void>
+  /** Makes one object of pieces of others, in the store itself as far as it can. Where it is missing: `joinPieces`. */
+  join?(key: string, pieces: readonly Piece[]): Promise<void>
   /** Writes and reads back a probe; throws with the reason. */
   check(): Promise<void>
   /** Where an object lies on this machine, if it does: writers on the same machine may append to it. */
   localPath?(key: string): string
+}
+
+/** Bytes [start, end) of an object. */
+export interface Piece {
+  key: string
+  start: number
+  end: number
 }
 
 /** Everything about one attempt lies below this prefix. */

@@ -1,0 +1,13 @@
+// Writes a probe, reads it back and removes it: whether an object store can be used, for `check` of every backend.
+
+import { randomBytes } from "node:crypto"
+import type { ObjectStore } from "./objects.ts"
+
+/** Throws what the store throws. */
+export const probe = async (store: Pick<ObjectStore, "put" | "get" | "deletePrefix">): Promise<void> => {
+  const prefix = `check-${randomBytes(8).toString("hex")}/`
+  await store.put(`${prefix}probe`, "ok")
+  const back = await store.get(`${prefix}probe`)
+  await store.deletePrefix(prefix)
+  if (back === null || Buffer.from(back).toString() !== "ok") throw new Error("the probe did not come back as it was written")
+}

@@ -1,0 +1,52 @@
+// What S3's errors mean to the person who set the store up, and what to do about them.
+
+export interface S3Trouble {
+  name: string
+  message: string
+  status: number | null
+}
+
+export const troubleOf = (error: unknown): S3Trouble => {
+  if (!(error instanceof Error)) return { name: "", message: String(error), status: null }
+  const metadata = "$metadata" in error ? (error.$metadata as { httpStatusCode?: number }) : {}
+  const code = "code" in error && typeof error.code === "string" ? error.code : null
+  return { name: code ?? error.name, message: error.message || (code ?? error.name), status: metadata.httpStatusCode ?? null }
+}
+
+const ADVICE: Readonly<Record<string, (bucket: string, where: string) => string>> = {
+  NoSuchBucket: (bucket) => `there is no bucket ${bucket}: make it, or correct its name`,
+  InvalidAccessKeyId: () => "the access key is not known there: check AWS_ACCESS_KEY_ID or the profile, and the endpoint",
+  SignatureDoesNotMatch: () => "the secret does not fit the access key: check AWS_SECRET_ACCESS_KEY",
+  AccessDenied: (bucket) =>
+    `these credentials may not do that: allow s3:ListBucket on ${bucket} and s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on its objects`,
+  ExpiredToken: () => "the session token has expired: get a new one",
+  CredentialsProviderError: () =>
+    "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the machine a role",
+  PermanentRedirect: (bucket) => `the bucket ${bucket} lies in another region: add ?region=NAME to its address`,
+  AuthorizationHeaderMalformed: (bucket) => `the bucket ${bucket} lies in another region: add ?region=NAME to its address`,
+  ECONNREFUSED: (_, where) => `nothing answers at ${where}: check the endpoint`,
+  ENOTFOUND: (_, where) => `the name of ${where} is not known: check the endpoint, or path_style=true for a server of your own`,
+  EAI_AGAIN: (_, where) => `the name of ${where} cannot be looked up now`,
+  TimeoutError: (_, where) => `${where} does not answer in time`,
+  ETIMEDOUT: (_, where) => `${where} does not answer in time`,
+}
+
+/** Region errors are told by message alone. */
+const NO_REGION = /region is missing/i
+
+export const explainS3 = (error: unknown, bucket: string, where: string): string => {
+  const { name, message, status } = troubleOf(error)
+  if (NO_REGION.test(message)) return "no region is known: add ?region=NAME to its address, or set AWS_REGION"
+  const advice = ADVICE[name] ?? (status === 403 ? ADVICE["AccessDenied"] : undefined)
+  return advice === undefined ? `${name}: ${message}` : advice(bucket, where)
+}
+
+export const isMissing = (error: unknown): boolean => {
+  const { name, status } = troubleOf(error)
+  return name === "NoSuchKey" || (name === "NotFound" && status === 404)
+}
+
+export const isBeyondEnd = (error: unknown): boolean => {
+  const { name, status } = troubleOf(error)
+  return name === "InvalidRange" || status === 416
+}
