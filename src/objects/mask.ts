@@ -1,33 +1,70 @@
-// Takes secrets out of what a task says: every occurrence of a value becomes `***`, also one that is split between two writes.
+// Takes secrets out of what a task says: every occurrence of a value becomes `***`, also one that is split between two writes, one that
+// stands in JSON with its escapes, and each line of a value that has several. native/mask.c does the same for process tasks.
 
-const MASK = Buffer.from("***")
+import type { Json } from "../core/json.ts"
+
+const STARS = "***"
+const MASK = Buffer.from(STARS)
 /** Shorter values would hide half of every log. */
 const MIN_LENGTH = 3
 
-const valuesOf = (secrets: readonly string[]): Buffer[] =>
-  [...new Set(secrets.flatMap((secret) => [secret, ...secret.split("\n")]))]
-    .filter((value) => value.length >= MIN_LENGTH)
-    .map((value) => Buffer.from(value))
+/** As JSON writers put it between quotes: plain, and with everything but ASCII escaped. */
+const inJson = (text: string): string[] => {
+  const plain = JSON.stringify(text).slice(1, -1)
+  const ascii = plain.replaceAll(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  return [plain, ascii]
+}
+
+const textsOf = (secrets: readonly string[]): string[] =>
+  [...new Set(secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)]).flatMap((text) => [text, ...inJson(text)]))]
+    .filter((text) => text.length >= MIN_LENGTH)
     .toSorted((a, b) => b.length - a.length)
 
+/** What is looked for, the longest first. */
+export const maskValues = (secrets: readonly string[]): Buffer[] =>
+  secrets.length === 0
+    ? []
+    : textsOf(secrets)
+        .map((text) => Buffer.from(text))
+        .toSorted((a, b) => b.length - a.length)
+
 /** Null: nothing to take out. */
-export const createMask = (secrets: readonly string[]): Mask | null => {
-  const values = valuesOf(secrets)
-  return values.length === 0 ? null : new Mask(values)
-}
+export const createMask = (secrets: readonly string[]): Mask | null => maskOf(maskValues(secrets))
+
+export const maskOf = (values: readonly Buffer[]): Mask | null => (values.length === 0 ? null : new Mask(values))
 
 export const maskText = (text: string, secrets: readonly string[]): string => {
   const mask = createMask(secrets)
   return mask === null ? text : Buffer.concat([mask.add(Buffer.from(text)), mask.end()]).toString("utf8")
 }
 
+/** Of a value: in its texts, in the names of its fields, and in numbers that are one. */
+export const maskJson = (value: Json, secrets: readonly string[]): Json => {
+  const texts = secrets.length === 0 ? [] : textsOf(secrets)
+  return texts.length === 0 ? value : maskedJson(value, texts)
+}
+
+const maskedText = (text: string, texts: readonly string[]): string =>
+  texts.reduce((masked, secret) => masked.replaceAll(secret, STARS), text)
+
+const maskedJson = (value: Json, texts: readonly string[]): Json => {
+  if (typeof value === "string") return maskedText(value, texts)
+  if (typeof value === "number") return texts.includes(String(value)) ? STARS : value
+  if (Array.isArray(value)) return value.map((item) => maskedJson(item, texts))
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [maskedText(key, texts), maskedJson(item, texts)]))
+}
+
 /** One stream of bytes. Holds back what may be the beginning of a secret until more is known. */
 export class Mask {
   readonly #values: readonly Buffer[]
+  readonly #first = new Uint8Array(256)
   #held: Buffer = Buffer.alloc(0)
 
+  /** The longest first. */
   constructor(values: readonly Buffer[]) {
     this.#values = values
+    for (const value of values) this.#first[value[0]!] = 1
   }
 
   add(bytes: Uint8Array): Buffer {
@@ -39,38 +76,33 @@ export class Mask {
     return this.#scan(this.#held, true)
   }
 
+  /** From left to right, at each place the longest value that stands there, or may yet when more has come. */
   #scan(bytes: Buffer, last: boolean): Buffer {
     const out: Buffer[] = []
     let from = 0
-    for (;;) {
-      const found = this.#first(bytes, from)
-      if (found === null) break
-      out.push(bytes.subarray(from, found.at), MASK)
-      from = found.at + found.length
+    let at = 0
+    for (; at < bytes.length; at++) {
+      if (this.#first[bytes[at]!] === 0) continue
+      const length = this.#lengthAt(bytes, at, last)
+      if (length === null) break
+      if (length === 0) continue
+      out.push(bytes.subarray(from, at), MASK)
+      from = at + length
+      at = from - 1
     }
-    const keep = last ? bytes.length : Math.max(from, this.#open(bytes, from))
-    out.push(bytes.subarray(from, keep))
-    this.#held = last ? Buffer.alloc(0) : Buffer.from(bytes.subarray(keep))
+    out.push(bytes.subarray(from, at))
+    this.#held = Buffer.from(bytes.subarray(at))
     return Buffer.concat(out)
   }
 
-  #first(bytes: Buffer, from: number): { at: number; length: number } | null {
-    let best: { at: number; length: number } | null = null
+  /** 0: no value stands there. null: one may. */
+  #lengthAt(bytes: Buffer, at: number, last: boolean): number | null {
     for (const value of this.#values) {
-      const at = bytes.indexOf(value, from)
-      if (at !== -1 && (best === null || at < best.at)) best = { at, length: value.length }
+      const known = Math.min(value.length, bytes.length - at)
+      if (bytes.compare(value, 0, known, at, at + known) !== 0) continue
+      if (known === value.length) return known
+      if (!last) return null
     }
-    return best
-  }
-
-  /** Where the end of `bytes` may be the beginning of a value. */
-  #open(bytes: Buffer, from: number): number {
-    let open = bytes.length
-    for (const value of this.#values) {
-      for (let length = Math.min(value.length - 1, bytes.length - from); length > bytes.length - open; length--) {
-        if (bytes.subarray(bytes.length - length).equals(value.subarray(0, length))) open = bytes.length - length
-      }
-    }
-    return open
+    return 0
   }
 }
