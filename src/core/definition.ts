@@ -17,6 +17,19 @@ export interface RetryDefinition {
   jitter?: boolean
 }
 
+/** A secret, with a text before it such as `Bearer `. */
+export type SecretDefinition = { secret: string; prefix?: string }
+
+/** What is expected of the answer to a request. */
+export type HttpDefinition = {
+  /** Statuses that are a success: 200, "2xx". */
+  expect?: (number | string)[]
+  /** Other statuses after which it is tried again. */
+  retry_on?: (number | string)[]
+  redirects?: number
+  max_body?: number | string
+}
+
 /** How the container is made. */
 export type DockerDefinition = {
   pull?: "missing" | "always" | "never"
@@ -61,15 +74,16 @@ export interface TaskDefinition {
   command?: string | string[]
   file?: string
   function?: string
-  url?: string
+  url?: string | SecretDefinition
   method?: string
-  headers?: { [name: string]: Json }
+  headers?: { [name: string]: string | number | boolean | null | SecretDefinition }
   body?: Json
   image?: string
   job?: string
   workflow?: string
   duration?: Duration
   // Options that one executor has alone.
+  http?: HttpDefinition
   docker?: DockerDefinition
   slurm?: SlurmDefinition
   /** A group: in place of a command. */

@@ -42,6 +42,14 @@ export type CommandSpec = { shell: string; vars: { name: string; expr: string }[
 
 export type EnvValue = { value: Template } | { secret: string }
 
+/** A secret among the executor's fields: where its value goes when the task is dispatched. */
+export interface SecretField {
+  /** `["headers", "authorization"]`. */
+  at: string[]
+  secret: string
+  prefix?: string
+}
+
 export interface RetryPolicy {
   maxAttempts: number
   backoff: "fixed" | "linear" | "exponential"
@@ -114,6 +122,8 @@ export interface Node {
   image?: string
   /** Everything else that the executor takes (url, method, headers, body, job, workflow, duration, …), by field. */
   fields: { [field: string]: Template }
+  /** Secrets that belong into `fields`, where null stands for them. */
+  secretFields?: SecretField[]
   /** The task's own `input`, always a map when present. */
   input?: Template
   env: { [name: string]: EnvValue }

@@ -9,9 +9,9 @@ import { TaskFailure } from "./task-failure.ts"
 import type { Output } from "../core/change.ts"
 import { ExpressionError, type Scope, toText } from "../core/expressions.ts"
 import { taskId } from "../core/ids.ts"
-import type { Json, JsonObject } from "../core/json.ts"
+import { isObject, type Json, type JsonObject } from "../core/json.ts"
 import { dayIn } from "../core/schedule.ts"
-import type { CompiledWorkflow, Node, Template } from "../core/workflow.ts"
+import type { CompiledWorkflow, Node, SecretField, Template } from "../core/workflow.ts"
 import type { Assignment } from "../executors/executor.ts"
 import { attemptPrefix, jobAttemptPrefix } from "../objects/objects.ts"
 import type { Claim } from "../store/store.ts"
@@ -19,6 +19,14 @@ import type { Claim } from "../store/store.ts"
 const MERGE_LIMIT = 64 * 1024
 const VALUE_LIMIT = 100 * 1024
 const KEPT_OUTPUTS = 8
+
+/** Where an attempt finds its files: on this machine, or on that of a worker. */
+export interface Folders {
+  /** `wanted`: what the task's `working_dir` says, if anything. */
+  workingDir(claim: Claim, wanted: string | null): Promise<string>
+  /** The folder that holds NAME.json for an upstream output that is too large to merge. */
+  upstream(claim: Claim, name: string, output: Output): Promise<string>
+}
 
 export class Inputs {
   readonly #options: EngineOptions
@@ -29,6 +37,11 @@ export class Inputs {
   readonly #upstreamRuns = new Set<string>()
   /** Folders on their way out: a retry of the run waits for that before it writes anew. */
   readonly #removing = new Map<string, Promise<void>>()
+
+  readonly #here: Folders = {
+    workingDir: (claim, wanted) => this.#workingDir(claim, wanted),
+    upstream: (claim, name, output) => this.#upstreamFile(claim.runId, name, output),
+  }
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -50,12 +63,12 @@ export class Inputs {
     return scope
   }
 
-  async assignment(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<Assignment> {
+  async assignment(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders = this.#here): Promise<Assignment> {
     const scope = await this.scope(claim, workflow, node)
     const render = (template: Template): Json | Promise<Json> => this.#options.evaluator.render(template, scope)
     const { job } = claim
     const { input, upstreamDir } =
-      job === null ? await this.#input(claim, workflow, node, render) : { input: job.payload, upstreamDir: null }
+      job === null ? await this.#input(claim, workflow, node, render, folders) : { input: job.payload, upstreamDir: null }
     const env: { [name: string]: string } = {}
     const secrets: string[] = []
     for (const [name, value] of Object.entries(node.env)) {
@@ -64,6 +77,7 @@ export class Inputs {
     }
     const fields: { [field: string]: Json } = {}
     for (const [field, template] of Object.entries(node.fields)) fields[field] = await render(template)
+    for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
     const command = await this.#command(node, scope, render, env)
     for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
     const index = node.fan === undefined ? null : instanceIndex(claim)
@@ -83,7 +97,7 @@ export class Inputs {
       fields,
       command,
       env,
-      workingDir: await this.#workingDir(claim, node, render),
+      workingDir: await folders.workingDir(claim, node.workingDir === undefined ? null : toText(await render(node.workingDir))),
       upstreamDir,
       prefix: job === null ? attemptPrefix(claim.runId, node.name, claim.attemptId) : jobAttemptPrefix(job.id, claim.attemptId),
       maxOutputBytes: this.#options.maxOutputBytes,
@@ -105,6 +119,7 @@ export class Inputs {
     workflow: CompiledWorkflow,
     node: Node,
     render: (template: Template) => Json | Promise<Json>,
+    folders: Folders,
   ): Promise<{ input: JsonObject; upstreamDir: string | null }> {
     const input: JsonObject = {}
     let upstreamDir: string | null = null
@@ -113,7 +128,7 @@ export class Inputs {
       const name = workflow.nodes[index]!.name
       const output = claim.needs.get(index)?.output ?? null
       if (node.fan !== undefined && output !== null && isLarge(output)) {
-        upstreamDir = await this.#upstreamFile(claim.runId, name, output)
+        upstreamDir = await folders.upstream(claim, name, output)
       } else {
         input[name] = await this.#value(output)
       }
@@ -142,12 +157,19 @@ export class Inputs {
     return { argv }
   }
 
-  async #workingDir(claim: Claim, node: Node, render: (template: Template) => Json | Promise<Json>): Promise<string> {
+  async #workingDir(claim: Claim, wanted: string | null): Promise<string> {
     const own = claim.run.workingDir ?? runFolder(this.#options.dataDir, ownerOf(claim))
     if (claim.run.workingDir === null) await mkdir(own, { recursive: true })
-    if (node.workingDir === undefined) return own
-    const wanted = toText(await render(node.workingDir))
+    if (wanted === null) return own
     return isAbsolute(wanted) ? wanted : resolve(own, wanted)
+  }
+
+  /** Into fields that are this attempt's own: what was compiled is shared, and never holds a value. */
+  async #placeSecret(fields: Assignment["fields"], { at, secret, prefix }: SecretField): Promise<string> {
+    const value = await this.#secret(secret)
+    const [field, ...path] = at as [string, ...string[]]
+    fields[field] = withValue(fields[field] ?? null, path, `${prefix ?? ""}${value}`)
+    return value
   }
 
   async #secret(name: string): Promise<string> {
@@ -224,6 +246,13 @@ export const upstreamFolder = (dataDir: string, runId: string): string => join(d
 
 const isLarge = (output: Output): boolean =>
   "key" in output ? output.bytes > MERGE_LIMIT : JSON.stringify(output.inline).length > MERGE_LIMIT
+
+const withValue = (whole: Json, [key, ...rest]: string[], value: string): Json => {
+  if (key === undefined) return value
+  if (Array.isArray(whole)) return whole.map((item, i) => (String(i) === key ? withValue(item, rest, value) : item))
+  const object = isObject(whole) ? (whole as JsonObject) : {}
+  return { ...object, [key]: withValue(object[key] ?? null, rest, value) }
+}
 
 const checkValue = (what: string, value: string): void => {
   if (value.includes("\0")) throw new TaskFailure(`${what} holds a NUL character`)

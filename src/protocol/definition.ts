@@ -5,6 +5,7 @@ import { z } from "zod"
 import type { TaskDefinition, WorkflowDefinition } from "../core/definition.ts"
 import { RUN_WHEN } from "../core/workflow.ts"
 import { dockerFields } from "./docker-fields.ts"
+import { headersField, httpFields, urlField } from "./http-fields.ts"
 import { count, cpu, duration, either, json, memory, object, record, strict, text } from "./schemas.ts"
 import { slurmFields } from "./slurm-fields.ts"
 
@@ -34,14 +35,15 @@ const taskFields = {
   command: either("a text (for the shell) or a list of texts (program and arguments)", [text, z.array(text)]).optional(),
   file: text.optional(),
   function: text.optional(),
-  url: text.optional(),
+  url: urlField.optional(),
   method: text.optional(),
-  headers: object.optional(),
+  headers: headersField.optional(),
   body: json.optional(),
   image: text.optional(),
   job: text.optional(),
   workflow: text.optional(),
   duration: duration.optional(),
+  http: httpFields.optional(),
   docker: dockerFields.optional(),
   slurm: slurmFields.optional(),
   depends_on: z.array(text).optional(),

@@ -16,6 +16,7 @@ export const RUN_FIELDS = [
   "job",
   "workflow",
   "duration",
+  "http",
   "docker",
   "slurm",
 ] as const
@@ -48,7 +49,7 @@ export const EXECUTOR_RULES = {
   process: rule(["command"], []),
   node: rule(["file"], ["function"]),
   python: rule(["file"], ["function"]),
-  http: rule(["url"], ["method", "headers", "body"]),
+  http: rule(["url"], ["method", "headers", "body", "http"]),
   docker: rule(["image"], ["command", "docker"]),
   kubernetes: rule(["image"], ["command"]),
   slurm: rule(["command"], ["slurm"], HOUR, null),

@@ -7,7 +7,15 @@ import type { JsonObject } from "../json.ts"
 import { nearest } from "../nearest.ts"
 import { type Path, pathText } from "../problems.ts"
 import { CPU_HINT, MEMORY_HINT, parseCpu, parseDuration, parseMemory, DURATION_HINT } from "../quantities.ts"
-import { BUILTIN_EXECUTORS, type EnvValue, GROUP_EXECUTOR, type HookEvent, type Node, type Template } from "../workflow.ts"
+import {
+  BUILTIN_EXECUTORS,
+  type EnvValue,
+  GROUP_EXECUTOR,
+  type HookEvent,
+  type Node,
+  type SecretField,
+  type Template,
+} from "../workflow.ts"
 import { compileCommand } from "./command.ts"
 import type { Context, Place } from "./context.ts"
 import {
@@ -22,6 +30,7 @@ import {
 import { compileFan } from "./fan.ts"
 import { envNameProblem, quote } from "./names.ts"
 import { compileRetry } from "./retry.ts"
+import { takeSecrets } from "./secrets.ts"
 import type { TaskScope } from "./scope.ts"
 import { outputSchema } from "./schemas.ts"
 
@@ -51,6 +60,7 @@ const TEMPLATE_FIELDS = [
   "job",
   "workflow",
   "duration",
+  "http",
   "docker",
   "slurm",
 ] as const satisfies RunField[]
@@ -93,7 +103,7 @@ export const compileTask = (context: Context, source: TaskSource): Node => {
     ...(merged.command !== undefined &&
       takes("command") && { command: compileCommand(context, merged.command, [...path, "command"], place) }),
     ...literals(context, merged, path, takes),
-    fields: compileFields(context, merged, path, place, takes),
+    ...compileFields(context, merged, path, place, takes),
     ...(merged.input !== undefined && { input: asMap(context.template(merged.input, [...path, "input"], place)) }),
     env: { ...source.env, ...compileEnv(context, merged.env ?? {}, [...path, "env"], place) },
     ...(merged.working_dir !== undefined && {
@@ -194,11 +204,15 @@ const compileFields = (
   path: Path,
   place: Place,
   takes: (field: RunField) => boolean,
-): Node["fields"] => {
+): Pick<Node, "fields" | "secretFields"> => {
   const fields: Node["fields"] = {}
+  const secretFields: SecretField[] = []
   for (const field of TEMPLATE_FIELDS) {
     const value = merged[field]
-    if (value !== undefined && takes(field)) fields[field] = context.template(value, [...path, field], place)
+    if (value === undefined || !takes(field)) continue
+    const { rest, secrets } = takeSecrets(context, field, value, [...path, field])
+    fields[field] = context.template(rest, [...path, field], place)
+    secretFields.push(...secrets)
   }
   const duration = fields["duration"]
   if (duration !== undefined && "lit" in duration) positive(context, merged.duration, [...path, "duration"], 0)
@@ -206,7 +220,11 @@ const compileFields = (
   if (method !== undefined && "lit" in method && !/^[A-Za-z]{3,20}$/.test(toText(method.lit))) {
     context.findings.add([...path, "method"], "must be an HTTP method such as GET or POST")
   }
-  return fields
+  const maxBody = merged.http?.max_body
+  if (maxBody !== undefined && parseMemory(maxBody) === null) {
+    context.findings.add([...path, "http", "max_body"], `must be ${MEMORY_HINT}`)
+  }
+  return { fields, ...(secretFields.length > 0 && { secretFields }) }
 }
 
 const asMap = (template: Template): Template =>

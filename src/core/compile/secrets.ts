@@ -1,0 +1,36 @@
+// `{ secret: NAME }` among the fields of a request: only what the author wrote is one, never what an expression gives, or a task's
+// output could name any secret. The value is put in its place when the task is dispatched.
+
+import type { Json } from "../json.ts"
+import { isObject } from "../json.ts"
+import type { Path } from "../problems.ts"
+import type { SecretField } from "../workflow.ts"
+import type { Context } from "./context.ts"
+
+/** Fields that may hold them. */
+const HOLDERS: ReadonlySet<string> = new Set(["url", "headers", "body"])
+
+/** The field without them, and where they stood. */
+export const takeSecrets = (
+  context: Context,
+  field: string,
+  value: Json,
+  path: Path,
+): { rest: Json; secrets: SecretField[] } => {
+  const secrets: SecretField[] = []
+  if (!HOLDERS.has(field)) return { rest: value, secrets }
+  const walk = (part: Json, at: string[]): Json => {
+    if (Array.isArray(part)) return part.map((item, i) => walk(item, [...at, String(i)]))
+    if (!isObject(part)) return part
+    if (!isSecret(part)) return Object.fromEntries(Object.entries(part).map(([key, item]) => [key, walk(item, [...at, key])]))
+    const literal = (text: string): string => context.literal(text, [...path, ...at])
+    const { secret, prefix } = part
+    secrets.push({ at: [field, ...at], secret: literal(secret), ...(prefix !== undefined && { prefix: literal(prefix) }) })
+    return null
+  }
+  return { rest: walk(value, []), secrets }
+}
+
+const isSecret = (value: { [key: string]: unknown }): value is { secret: string; prefix?: string } =>
+  typeof value["secret"] === "string" &&
+  Object.entries(value).every(([key, item]) => key === "secret" || (key === "prefix" && typeof item === "string"))
