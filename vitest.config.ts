@@ -14,6 +14,7 @@ export default defineConfig({
     reporters: process.env.CI ? ["dot", "./test/support/count-reporter.ts"] : ["default", "./test/support/count-reporter.ts"],
     projects: [
       { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"], exclude } },
+      { extends: true, test: { name: "ui", include: ["ui/**/*.test.ts"], exclude } },
       ...(all
         ? [
             {

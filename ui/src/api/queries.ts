@@ -1,0 +1,131 @@
+// What the page reads, as options of TanStack Query: the key under which the one cache keeps it, and how it is fetched. The live
+// stream patches these keys (live/apply.ts), so an answer stays fresh without being asked for again.
+
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query"
+import { ApiProblem, json, type Query } from "./http.ts"
+import type {
+  AuditEntry,
+  Explanation,
+  Job,
+  JobResult,
+  Key,
+  Page,
+  Queue,
+  Run,
+  Schedule,
+  Session,
+  Stats,
+  Task,
+  Worker,
+  Workflow,
+  WorkflowSummary,
+  WorkflowVersion,
+} from "./types.ts"
+
+const part = encodeURIComponent
+
+/** Refusals stay refusals; what got no answer is asked for again. */
+export const retryQuery = (failures: number, error: unknown): boolean =>
+  !(error instanceof ApiProblem && error.status > 0 && error.status < 500) && failures < 2
+
+const pages = <Item>(kind: string, path: string, query: Query) =>
+  infiniteQueryOptions({
+    queryKey: [kind, query] as const,
+    queryFn: ({ pageParam, signal }) => json<Page<Item>>(path, { query: { ...query, cursor: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last: Page<Item>) => last.next_cursor,
+    placeholderData: keepPreviousData,
+  })
+
+/** Every page of a short list at once. */
+const all = async <Item>(path: string, query: Query, signal: AbortSignal): Promise<Item[]> => {
+  const items: Item[] = []
+  let cursor: string | null = null
+  do {
+    const page: Page<Item> = await json(path, { query: { limit: 100, ...query, cursor }, signal })
+    items.push(...page.items)
+    cursor = page.next_cursor
+  } while (cursor !== null && items.length < 2000)
+  return items
+}
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: ({ signal }) => json<Session>("/session", { signal }),
+  staleTime: 60_000,
+  retry: retryQuery,
+})
+
+export const workflowsQuery = (filter: { search?: string; tag?: string }) =>
+  pages<WorkflowSummary>("workflows", "/workflows", { limit: 50, ...filter })
+
+export const workflowQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["workflow", name],
+    queryFn: ({ signal }) => json<Workflow>(`/workflows/${part(name)}`, { signal }),
+  })
+
+export const versionsQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["versions", name],
+    queryFn: ({ signal }) => all<WorkflowVersion>(`/workflows/${part(name)}/versions`, {}, signal),
+  })
+
+export const runsQuery = (filter: Query) => pages<Run>("runs", "/runs", { limit: 50, ...filter })
+
+export const runQuery = (id: string) =>
+  queryOptions({ queryKey: ["run", id], queryFn: ({ signal }) => json<Run>(`/runs/${id}`, { signal }) })
+
+export const explainQuery = (id: string, task?: string) =>
+  queryOptions({
+    queryKey: ["explain", id, task ?? null],
+    queryFn: ({ signal }) => json<{ items: Explanation[] }>(`/runs/${id}/explain`, { query: { task }, signal }),
+  })
+
+export const tasksQuery = (runId: string, name?: string) =>
+  pages<Task>("tasks", `/runs/${runId}/tasks`, { limit: 100, ...(name !== undefined && { name }) })
+
+export const taskQuery = (runId: string, name: string, path: string) =>
+  queryOptions({
+    queryKey: ["task", runId, name, path],
+    queryFn: ({ signal }) => json<Task>(`/runs/${runId}/tasks/${part(name)}`, { query: path === "" ? {} : { path }, signal }),
+  })
+
+export const jobsQuery = (filter: Query) => pages<Job>("jobs", "/jobs", { limit: 50, ...filter })
+
+export const jobQuery = (id: string) =>
+  queryOptions({ queryKey: ["job", id], queryFn: ({ signal }) => json<Job>(`/jobs/${id}`, { signal }) })
+
+export const jobResultQuery = (id: string) =>
+  queryOptions({ queryKey: ["job-result", id], queryFn: ({ signal }) => json<JobResult>(`/jobs/${id}/result`, { signal }) })
+
+export const queuesQuery = queryOptions({
+  queryKey: ["queues"],
+  queryFn: async ({ signal }) => (await json<{ items: Queue[] }>("/queues", { signal })).items,
+  refetchInterval: 5000,
+})
+
+export const schedulesQuery = (filter: { workflow?: string; ticks?: number } = {}) =>
+  queryOptions({
+    queryKey: ["schedules", filter],
+    queryFn: ({ signal }) => all<Schedule>("/schedules", { ...filter, limit: 20 }, signal),
+  })
+
+export const workersQuery = queryOptions({
+  queryKey: ["workers"],
+  queryFn: async ({ signal }) => (await json<{ items: Worker[] }>("/workers", { signal })).items,
+  refetchInterval: 5000,
+})
+
+export const statsQuery = queryOptions({
+  queryKey: ["stats"],
+  queryFn: ({ signal }) => json<Stats>("/stats", { signal }),
+  refetchInterval: 10_000,
+})
+
+export const keysQuery = queryOptions({
+  queryKey: ["keys"],
+  queryFn: async ({ signal }) => (await json<{ items: Key[] }>("/keys", { signal })).items,
+})
+
+export const auditQuery = pages<AuditEntry>("audit", "/audit", { limit: 50 })

@@ -1,0 +1,15 @@
+import type { ReactElement, ReactNode } from "react"
+
+/** Names and values, side by side. */
+export const Facts = ({ facts }: { facts: readonly (readonly [string, ReactNode] | null)[] }): ReactElement => (
+  <dl className="facts">
+    {facts
+      .filter((fact) => fact !== null)
+      .map(([name, value]) => (
+        <div key={name} className="fact">
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+  </dl>
+)

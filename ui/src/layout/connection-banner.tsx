@@ -1,0 +1,18 @@
+import type { ReactElement } from "react"
+import { Icon } from "../components/icon.tsx"
+import { useConnection } from "../live/live.ts"
+
+/** Says that what is shown may be old. Gone by itself when the stream is back. */
+export const ConnectionBanner = (): ReactElement => {
+  const lost = useConnection() === "lost"
+  return (
+    <div role="status" className="banner-place">
+      {lost ? (
+        <p className="banner">
+          <Icon name="warning" />
+          The connection to the server is lost. What you see may be old; it is being connected again by itself.
+        </p>
+      ) : null}
+    </div>
+  )
+}

@@ -1,0 +1,38 @@
+// The pages that there are, in the side bar (at the bottom of a phone), and the keys that lead to them.
+
+import { Link, useNavigate } from "@tanstack/react-router"
+import type { ReactElement } from "react"
+import { Icon, type IconName } from "../components/icon.tsx"
+import { useShortcut } from "../keyboard/use-shortcuts.ts"
+
+const PAGES = [
+  { to: "/workflows", text: "Workflows", icon: "workflows", letter: "w" },
+  { to: "/runs", text: "Runs", icon: "runs", letter: "r" },
+  { to: "/jobs", text: "Jobs", icon: "jobs", letter: "j" },
+  { to: "/schedules", text: "Schedules", icon: "calendar", letter: "s" },
+  { to: "/workers", text: "Workers", icon: "workers", letter: "o" },
+  { to: "/system", text: "System", icon: "system", letter: "y" },
+] as const satisfies readonly { to: string; text: string; icon: IconName; letter: string }[]
+
+const usePageKey = ({ to, text, letter }: (typeof PAGES)[number]): void => {
+  const navigate = useNavigate()
+  useShortcut(`g ${letter}`, `Go to ${text.toLowerCase()}`, () => void navigate({ to }))
+}
+
+const NavigationLink = (page: (typeof PAGES)[number]): ReactElement => {
+  usePageKey(page)
+  return (
+    <Link to={page.to} className="nav-link" activeProps={{ "aria-current": "page" }} activeOptions={{ includeSearch: false }}>
+      <Icon name={page.icon} />
+      <span>{page.text}</span>
+    </Link>
+  )
+}
+
+export const Navigation = (): ReactElement => (
+  <nav className="nav" aria-label="Pages">
+    {PAGES.map((page) => (
+      <NavigationLink key={page.to} {...page} />
+    ))}
+  </nav>
+)

@@ -1,0 +1,126 @@
+// What is around every page: skip link, navigation, theme, help, connection, messages. Only for those who are signed in.
+
+import { useQuery, useQueryClient } from "@tanstack/react-query"
+import { Link, Navigate, Outlet, useLocation, useNavigate } from "@tanstack/react-router"
+import { type ReactElement, type ReactNode, use, useEffect, useState } from "react"
+import { calls } from "../api/calls.ts"
+import { ApiProblem } from "../api/http.ts"
+import { sessionQuery } from "../api/queries.ts"
+import { IconButton } from "../components/button.tsx"
+import { Menu } from "../components/menu.tsx"
+import { ProblemState } from "../components/states.tsx"
+import { tellProblem } from "../components/toast.tsx"
+import { focusSearch, useKeyboard, useShortcut } from "../keyboard/use-shortcuts.ts"
+import { WatchContext } from "../live/live.ts"
+import { SessionContext } from "../session/session.ts"
+import { ConnectionBanner } from "./connection-banner.tsx"
+import { HelpDialog } from "./help-dialog.tsx"
+import { Navigation } from "./navigation.tsx"
+import { setTheme, type Theme, useTheme } from "./theme.ts"
+
+export const Shell = (): ReactNode => {
+  const session = useQuery(sessionQuery)
+  const { href } = useLocation()
+  if (session.error instanceof ApiProblem && session.error.status === 401) {
+    return <Navigate to="/welcome" search={{ next: href }} replace />
+  }
+  if (session.error instanceof ApiProblem && session.error.status === 403) {
+    return <Navigate to="/welcome" search={{ problem: "scope" }} replace />
+  }
+  if (session.data === undefined) {
+    return session.isError ? (
+      <main className="alone">
+        <ProblemState error={session.error} retry={() => void session.refetch()} />
+      </main>
+    ) : null
+  }
+  return (
+    <SessionContext value={session.data}>
+      <SignedIn version={session.data.version} />
+    </SessionContext>
+  )
+}
+
+const SignedIn = ({ version }: { version: string }): ReactElement => {
+  const [help, setHelp] = useState(false)
+  const watch = use(WatchContext)
+  useEffect(() => watch?.(), [watch])
+  useKeyboard()
+  useShortcut("?", "Show these shortcuts", () => setHelp(true))
+  useShortcut("/", "Search", focusSearch)
+  return (
+    <div className="shell">
+      <a href="#content" className="skip">
+        Skip to the content
+      </a>
+      <header className="bar">
+        <Link to="/" className="brand">
+          <Mark />
+          <span>Ork</span>
+        </Link>
+        <Navigation />
+        <div className="bar-foot">
+          <span className="version">{version}</span>
+          <IconButton label="Keyboard shortcuts" icon="keyboard" onClick={() => setHelp(true)} />
+          <ThemeMenu />
+          <SignOut />
+        </div>
+      </header>
+      <div className="content">
+        <ConnectionBanner />
+        <main id="content" tabIndex={-1}>
+          <Outlet />
+        </main>
+      </div>
+      <HelpDialog open={help} onClose={() => setHelp(false)} />
+    </div>
+  )
+}
+
+const Mark = (): ReactElement => (
+  <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
+    <rect width="32" height="32" rx="8" />
+    <path d="M11 16h4M17.5 16c3 0 2-6 5-6M17.5 16c3 0 2 6 5 6" />
+    <circle cx="9" cy="16" r="3.2" />
+    <circle cx="23.5" cy="10" r="3.2" />
+    <circle cx="23.5" cy="22" r="3.2" />
+  </svg>
+)
+
+const THEMES: readonly { theme: Theme; text: string }[] = [
+  { theme: "system", text: "As the system" },
+  { theme: "light", text: "Light" },
+  { theme: "dark", text: "Dark" },
+]
+
+const ThemeMenu = (): ReactElement => {
+  const theme = useTheme()
+  return (
+    <Menu
+      label="Theme"
+      icon={theme === "dark" ? "moon" : "sun"}
+      items={THEMES.map((each) => ({
+        text: each.text,
+        ...(each.theme === theme && { icon: "check" as const }),
+        onSelect: () => setTheme(each.theme),
+      }))}
+    />
+  )
+}
+
+const SignOut = (): ReactElement => {
+  const navigate = useNavigate()
+  const client = useQueryClient()
+  const signOut = async (): Promise<void> => {
+    await calls.signOut()
+    client.clear()
+    await navigate({ to: "/welcome", search: {} })
+  }
+  return (
+    <IconButton
+      label="Sign out"
+      icon="signout"
+      onClick={() => void signOut().catch((error: unknown) => tellProblem("Could not sign out", error))}
+    />
+  )
+}

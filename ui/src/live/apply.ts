@@ -1,0 +1,80 @@
+// Brings batches of events into the query cache: what is held is patched at once; what cannot be patched (a new run in a list,
+// counts of tasks, figures) is asked for again, each kind at most once in a while, however many events come.
+
+import type { QueryClient } from "@tanstack/react-query"
+import type { Job, OrkEvent, Run, WorkflowSummary } from "../api/types.ts"
+import { latestByJob, latestByRun, type Pages, patchJob, patchPages, patchRun, patchSummary } from "./patch.ts"
+
+/** At most one refetch of a kind in this time. */
+const REFETCH_MS = 2000
+
+export class LiveCache {
+  readonly #client: QueryClient
+  readonly #after: (ms: number, run: () => void) => () => void
+  readonly #waiting = new Map<string, () => void>()
+
+  constructor(client: QueryClient, after: (ms: number, run: () => void) => () => void) {
+    this.#client = client
+    this.#after = after
+  }
+
+  apply(events: readonly OrkEvent[]): void {
+    const runs = latestByRun(events)
+    const jobs = latestByJob(events)
+    if (runs.size > 0) this.#runs(runs)
+    if (jobs.size > 0) this.#jobs(jobs)
+    for (const id of new Set(events.flatMap((event) => (event.event === "task" ? (event.run_id ?? []) : [])))) {
+      if (this.#client.getQueryData(["run", id]) !== undefined) this.refetchSoon("run", id)
+    }
+    if (events.some((event) => event.event === "task")) this.refetchSoon("runs")
+  }
+
+  /** Everything that is on the screen, anew. */
+  reload(): void {
+    void this.#client.invalidateQueries()
+  }
+
+  refetchSoon(...key: string[]): void {
+    const name = key.join("/")
+    if (this.#waiting.has(name)) return
+    const cancel = this.#after(REFETCH_MS, () => {
+      this.#waiting.delete(name)
+      void this.#client.invalidateQueries({ queryKey: key })
+    })
+    this.#waiting.set(name, cancel)
+  }
+
+  stop(): void {
+    for (const cancel of this.#waiting.values()) cancel()
+    this.#waiting.clear()
+  }
+
+  #runs(events: ReadonlyMap<string, OrkEvent>): void {
+    const known = new Set<string>()
+    const patch = (run: Run): Run => {
+      known.add(run.id)
+      return patchRun(run, events.get(run.id))
+    }
+    this.#client.setQueriesData<Pages<Run>>({ queryKey: ["runs"] }, (list) => patchPages(list, patch))
+    this.#client.setQueriesData<Pages<WorkflowSummary>>({ queryKey: ["workflows"] }, (list) =>
+      patchPages(list, (workflow) => patchSummary(workflow, events)),
+    )
+    for (const [id, event] of events) {
+      this.#client.setQueryData<Run>(["run", id], (run) => (run === undefined ? run : patchRun(run, event)))
+      if (!known.has(id)) this.refetchSoon("runs")
+    }
+    this.refetchSoon("workflows")
+  }
+
+  #jobs(events: ReadonlyMap<string, OrkEvent>): void {
+    this.#client.setQueriesData<Pages<Job>>({ queryKey: ["jobs"] }, (list) =>
+      patchPages(list, (job) => patchJob(job, events.get(job.id))),
+    )
+    for (const [id, event] of events) {
+      this.#client.setQueryData<Job>(["job", id], (job) => (job === undefined ? job : patchJob(job, event)))
+      if (this.#client.getQueryData(["job", id]) !== undefined) this.refetchSoon("job", id)
+    }
+    this.refetchSoon("jobs")
+    this.refetchSoon("queues")
+  }
+}

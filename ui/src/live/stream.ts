@@ -1,0 +1,151 @@
+// The one connection to the event stream, shared by the whole page. Hands events out in batches, once per frame, however many come.
+// A lost connection is made again by itself, after the last event that arrived; a page that nobody looks at lets it rest, since a
+// browser allows few connections to one server. The world (EventSource, timers, frames) is handed in, for tests.
+
+import type { OrkEvent } from "../api/types.ts"
+
+export type Connection = "connecting" | "open" | "lost" | "resting"
+
+export interface LiveSource {
+  onopen: (() => void) | null
+  onerror: (() => void) | null
+  addEventListener(type: string, listener: (message: { data: string; lastEventId: string }) => void): void
+  close(): void
+  /** 2: given up, as after an answer that is no stream. */
+  readonly readyState: number
+}
+
+export interface LiveWorld {
+  connect(url: string): LiveSource
+  /** Runs it soon, once per drawn frame; returns how to call it off. */
+  frame(run: () => void): () => void
+  after(ms: number, run: () => void): () => void
+}
+
+export type BatchListener = (events: readonly OrkEvent[]) => void
+
+const RETRY_MS = [1000, 2000, 4000, 8000]
+/** Short interruptions are not worth telling. */
+const PATIENCE_MS = 1500
+const KINDS = ["run", "task", "job"] as const
+const GIVEN_UP = 2
+
+export class LiveStream {
+  readonly #world: LiveWorld
+  readonly #url: string
+  readonly #batchListeners = new Set<BatchListener>()
+  readonly #gapListeners = new Set<() => void>()
+  readonly #stateListeners = new Set<() => void>()
+  #source: LiveSource | null = null
+  #state: Connection = "connecting"
+  #lastId = ""
+  #opened = false
+  #failures = 0
+  #waiting: OrkEvent[] = []
+  #cancelFrame: (() => void) | null = null
+  #cancelRetry: (() => void) | null = null
+  #cancelPatience: (() => void) | null = null
+
+  constructor(world: LiveWorld, url: string) {
+    this.#world = world
+    this.#url = url
+  }
+
+  get state(): Connection {
+    return this.#state
+  }
+
+  start(): void {
+    if (this.#source === null && this.#cancelRetry === null) this.#connect()
+  }
+
+  /** Nobody looks: close the connection and remember where it was. */
+  rest(): void {
+    this.#close()
+    this.#set("resting")
+  }
+
+  stop(): void {
+    this.#close()
+    this.#cancelFrame?.()
+    this.#cancelFrame = null
+    this.#waiting = []
+  }
+
+  onBatch(listener: BatchListener): () => void {
+    this.#batchListeners.add(listener)
+    return () => void this.#batchListeners.delete(listener)
+  }
+
+  /** Some events are lost for good: what is shown has to be loaded anew. */
+  onGap(listener: () => void): () => void {
+    this.#gapListeners.add(listener)
+    return () => void this.#gapListeners.delete(listener)
+  }
+
+  onState(listener: () => void): () => void {
+    this.#stateListeners.add(listener)
+    return () => void this.#stateListeners.delete(listener)
+  }
+
+  #connect(): void {
+    const source = this.#world.connect(this.#lastId === "" ? this.#url : `${this.#url}?after=${this.#lastId}`)
+    this.#source = source
+    // Without an id to go on from, what happened between two connections is not known.
+    const blind = this.#opened && this.#lastId === ""
+    source.onopen = () => {
+      this.#failures = 0
+      this.#opened = true
+      if (blind) this.#gapListeners.forEach((listener) => listener())
+      this.#cancelPatience?.()
+      this.#cancelPatience = null
+      this.#set("open")
+    }
+    source.onerror = () => this.#failed(source)
+    for (const kind of KINDS) source.addEventListener(kind, (message) => this.#take(message))
+    source.addEventListener("gap", () => this.#gapListeners.forEach((listener) => listener()))
+  }
+
+  #take({ data, lastEventId }: { data: string; lastEventId: string }): void {
+    this.#lastId = lastEventId
+    this.#waiting.push(JSON.parse(data) as OrkEvent)
+    this.#cancelFrame ??= this.#world.frame(() => {
+      this.#cancelFrame = null
+      const batch = this.#waiting
+      this.#waiting = []
+      for (const listener of this.#batchListeners) listener(batch)
+    })
+  }
+
+  #failed(source: LiveSource): void {
+    if (source !== this.#source) return
+    this.#cancelPatience ??= this.#world.after(PATIENCE_MS, () => {
+      this.#cancelPatience = null
+      this.#set("lost")
+    })
+    // Otherwise the browser connects again itself, with Last-Event-ID.
+    if (source.readyState !== GIVEN_UP) return
+    source.close()
+    this.#source = null
+    const wait = RETRY_MS[Math.min(this.#failures, RETRY_MS.length - 1)]!
+    this.#failures += 1
+    this.#cancelRetry = this.#world.after(wait, () => {
+      this.#cancelRetry = null
+      this.#connect()
+    })
+  }
+
+  #close(): void {
+    this.#source?.close()
+    this.#source = null
+    for (const cancel of [this.#cancelRetry, this.#cancelPatience]) cancel?.()
+    this.#cancelRetry = null
+    this.#cancelPatience = null
+  }
+
+  #set(state: Connection): void {
+    if (state === this.#state) return
+    this.#state = state
+    for (const listener of this.#stateListeners) listener()
+  }
+}

@@ -1,0 +1,88 @@
+// Signing in with a key. The link that `ork serve` prints does not come by here, unless it was used before.
+
+import { useQueryClient } from "@tanstack/react-query"
+import { getRouteApi, useRouter } from "@tanstack/react-router"
+import { type ReactElement, useEffect, useState, type SyntheticEvent } from "react"
+import { placeAfter } from "../address.ts"
+import { calls } from "../api/calls.ts"
+import { problemText } from "../api/http.ts"
+import { sessionQuery } from "../api/queries.ts"
+import { Button } from "../components/button.tsx"
+import { Field } from "../components/field.tsx"
+
+const route = getRouteApi("/welcome")
+
+const PROBLEMS = {
+  link: "This link has been used or is too old. Sign in with a key, or start the server again for a new link.",
+  scope: "That key may not look at anything: it is for workers. Sign in with one that has the scope read, trigger or admin.",
+} as const
+
+export const WelcomePage = (): ReactElement => {
+  const { next, problem } = route.useSearch()
+  const router = useRouter()
+  const client = useQueryClient()
+  const [key, setKey] = useState("")
+  const [busy, setBusy] = useState(false)
+  const [refused, setRefused] = useState<string | null>(null)
+  useEffect(() => {
+    document.title = "Sign in · Ork"
+  }, [])
+
+  const signIn = async (): Promise<void> => {
+    setBusy(true)
+    setRefused(null)
+    try {
+      await calls.signIn(key.trim())
+      client.clear()
+      await client.query(sessionQuery)
+      router.history.push(`/ui${placeAfter(next)}`)
+    } catch (error) {
+      setRefused(problemText(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault()
+    void signIn()
+  }
+
+  return (
+    <main className="alone">
+      <form className="card welcome" onSubmit={submit}>
+        <h1>Sign in to Ork</h1>
+        {problem === undefined ? null : (
+          <p className="notice" role="alert">
+            {PROBLEMS[problem]}
+          </p>
+        )}
+        <Field
+          label="API key"
+          problem={refused}
+          hint={
+            <>
+              On the server&apos;s machine, the key is in <code>.ork/admin.key</code> or in <code>ORK_API_KEY</code>. Others are
+              made with <code>ork keys</code>.
+            </>
+          }
+        >
+          {(names) => (
+            <input
+              {...names}
+              className="input"
+              type="password"
+              name="key"
+              autoComplete="current-password"
+              required
+              value={key}
+              onChange={(event) => setKey(event.target.value)}
+            />
+          )}
+        </Field>
+        <Button type="submit" kind="primary" busy={busy} disabled={key.trim() === ""}>
+          Sign in
+        </Button>
+      </form>
+    </main>
+  )
+}

@@ -1,0 +1,25 @@
+// Who is signed in, and what the key allows: buttons that it does not allow are not there.
+
+import { createContext, use } from "react"
+import type { Scope, Session } from "../api/types.ts"
+
+export const SessionContext = createContext<Session | null>(null)
+
+const ALLOWED_BY: Record<Scope, readonly Scope[]> = {
+  read: ["read", "trigger", "admin"],
+  trigger: ["trigger", "admin"],
+  worker: ["worker", "admin"],
+  admin: ["admin"],
+}
+
+export const allows = (scopes: readonly Scope[], needed: Scope): boolean =>
+  scopes.some((scope) => ALLOWED_BY[needed].includes(scope))
+
+export const useSession = (): Session => {
+  const session = use(SessionContext)
+  if (session === null) throw new Error("nobody is signed in above this component")
+  return session
+}
+
+/** Whether the key may do what needs this scope. */
+export const useMay = (needed: Scope): boolean => allows(useSession().scopes, needed)

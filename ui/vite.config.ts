@@ -1,0 +1,24 @@
+// Builds the page into dist/ui, where `ork serve` finds it. Names of assets carry a hash; each has its compressed twins.
+
+import react from "@vitejs/plugin-react"
+import { defineConfig } from "vite"
+import { precompress } from "./build/precompress.ts"
+
+export default defineConfig({
+  root: import.meta.dirname,
+  base: "/ui/",
+  plugins: [react(), precompress()],
+  worker: { format: "es" },
+  build: {
+    outDir: "../dist/ui",
+    emptyOutDir: true,
+    target: "es2023",
+    // An asset in a data: address would need a wider policy.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    manifest: "manifest.json",
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 2000,
+  },
+  server: { proxy: { "/api": "http://127.0.0.1:4000", "/ui/sign-in": "http://127.0.0.1:4000" } },
+})
