@@ -1,24 +1,30 @@
 // The attempts that this engine has in flight: from a claim to its assignment, through the runner, to the change that ends it.
 // Each ends as one outcome, whatever ended it.
 
+import { Conclusions, nodeOf } from "./conclude.ts"
 import { type Inputs, isTaskFault } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
 import { messageOf, Runner, Stop } from "./runner.ts"
 import type { AttemptResult, Change } from "../core/change.ts"
-import { decide } from "../core/decide.ts"
-import { toText } from "../core/expressions.ts"
-import { jobBudget, jobWorkflow } from "../core/job-node.ts"
 import type { CompiledWorkflow, Node } from "../core/workflow.ts"
 import type { Assignment, StopReason } from "../executors/executor.ts"
 import type { CancelReason, Claim } from "../store/store.ts"
 
 class Live extends Stop {
   readonly claim: Claim
+  readonly workflow: CompiledWorkflow
+  readonly node: Node
+  /** It lives elsewhere, and takes none of this machine's slots. */
+  readonly remote: boolean
   cancelling: boolean
 
-  constructor(claim: Claim) {
+  constructor(claim: Claim, { store, executors }: EngineOptions) {
     super()
+    const { workflow, node } = nodeOf(store, claim)
     this.claim = claim
+    this.workflow = workflow
+    this.node = node
+    this.remote = executors.get(node.executor)?.remote === true
     this.cancelling = claim.run.cancelling !== null
   }
 }
@@ -29,11 +35,14 @@ export class Attempts {
   readonly #emit: (change: Change) => void
   readonly #live = new Map<string, Live>()
   readonly #runner: Runner
+  readonly #conclusions: Conclusions
+  #remote = 0
 
   constructor(options: EngineOptions, inputs: Inputs, emit: (change: Change) => void) {
     this.#options = options
     this.#inputs = inputs
     this.#emit = emit
+    this.#conclusions = new Conclusions(options, inputs)
     const { executors, clock } = options
     this.#runner = new Runner({ executors, clock, readOutput: (key) => inputs.read(key) })
   }
@@ -42,27 +51,26 @@ export class Attempts {
     return this.#live.size
   }
 
+  /** Those of them that live elsewhere. */
+  get remote(): number {
+    return this.#remote
+  }
+
   has(attemptId: string): boolean {
     return this.#live.has(attemptId)
   }
 
   /** Runs a claim to its end. The claim is committed: the record comes before the effect. */
   async launch(claim: Claim): Promise<void> {
-    const live = new Live(claim)
+    const live = new Live(claim, this.#options)
     this.#live.set(claim.attemptId, live)
-    const workflow = claim.job === null ? this.#options.store.compiledNow(claim.versionId) : jobWorkflow(claim.job)
-    const node = workflow.nodes[claim.node]!
-    const result = await this.#run(live, workflow, node)
-    this.#options.observer?.ended?.(claim, node, result)
-    const keeps = node.cache !== undefined && result.state === "success"
-    const cache = keeps ? await this.#cacheKey(claim, workflow, node) : undefined
-    const { row, attemptId } = claim
-    const { failures, losses } = claim.job === null ? claim : jobBudget(claim.attempt)
-    const task = { row, attemptId, failures, losses, cancelling: live.cancelling }
-    const change = decide(task, node, result, this.#options.random.next())
-    if (claim.job !== null && change.kind === "end") await this.#inputs.tidyJob(claim.job.id)
+    if (live.remote) this.#remote += 1
+    if (claim.run.cancelling !== null) live.stop(stopOf(claim.run.cancelling))
+    const result = await this.#run(live)
+    const change = await this.#conclusions.conclude(claim, result, live.cancelling)
     this.#live.delete(claim.attemptId)
-    this.#emit(cache !== undefined && change.kind === "end" ? { ...change, cache } : change)
+    if (live.remote) this.#remote -= 1
+    this.#emit(change)
   }
 
   /** The run is being cancelled: what runs of it is stopped, nothing of it is tried again. */
@@ -70,7 +78,7 @@ export class Attempts {
     for (const live of this.#live.values()) {
       if (live.claim.runSeq !== runSeq || live.cancelling) continue
       live.cancelling = true
-      live.stop(reason === "timeout" ? "timeout" : "cancel")
+      live.stop(stopOf(reason))
     }
   }
 
@@ -91,39 +99,26 @@ export class Attempts {
     for (const live of this.#live.values()) live.stop(reason)
   }
 
-  async #run(live: Live, workflow: CompiledWorkflow, node: Node): Promise<AttemptResult> {
+  async #run(live: Live): Promise<AttemptResult> {
+    const { claim, workflow, node } = live
     if (!this.#options.executors.has(node.executor)) {
       return this.#runner.failed(`there is no executor ${node.executor} here`, false)
     }
     let assignment: Assignment
     try {
-      assignment = await this.#inputs.assignment(live.claim, workflow, node)
-      Object.assign(assignment.env, this.#options.observer?.environment?.(live.claim))
+      assignment = await this.#inputs.assignment(claim, workflow, node)
+      Object.assign(assignment.env, this.#options.observer?.environment?.(claim))
     } catch (error) {
       if (isTaskFault(error)) return this.#runner.failed(error.message, false)
       return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
     }
-    const { row, attemptId } = live.claim
+    const { row, attemptId } = claim
     return this.#runner.run(assignment, live, {
       started: ({ at, externalId }) =>
         this.#emit({ row, attemptId, kind: "started", at, ...(externalId !== undefined && { externalId }) }),
       progress: () => {},
     })
   }
-
-  /** A success stays one when its key cannot be told: it is just not kept for others. */
-  async #cacheKey(
-    claim: Claim,
-    workflow: CompiledWorkflow,
-    node: Node,
-  ): Promise<{ key: string; ttlMs: number | null } | undefined> {
-    if (node.cache === undefined) return undefined
-    try {
-      const scope = await this.#inputs.scope(claim, workflow, node)
-      return { key: toText(await this.#options.evaluator.evaluate(node.cache.key, scope)), ttlMs: node.cache.ttlMs }
-    } catch (error) {
-      this.#options.log.warn({ run: claim.runId, error: messageOf(error) }, "could not keep an output in the cache")
-      return undefined
-    }
-  }
 }
+
+const stopOf = (reason: CancelReason): StopReason => (reason === "timeout" ? "timeout" : "cancel")

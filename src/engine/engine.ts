@@ -11,20 +11,21 @@ import { Inputs, runFolder, upstreamFolder } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
 import { Receipts } from "./receipts.ts"
 import type { Change, Fence } from "../core/change.ts"
-import { newRunId, type RunId } from "../core/ids.ts"
-import { gateLane, workLane } from "../core/lanes.ts"
+import { type HolderId, newRunId, type RunId } from "../core/ids.ts"
+import { gateLane, localLane, remoteLane } from "../core/lanes.ts"
 import { planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
 import { runEnded } from "../core/status.ts"
 import { Conflict, NotFound } from "../store/errors.ts"
-import type { Advanced, Claim, NewRun, RunRow, StoreEvent } from "../store/store.ts"
+import type { Advanced, Batch, Claim, NewRun, RunRow, StoreEvent } from "../store/store.ts"
 
 /** A start may wait this long to be committed together with its end. */
 const START_DELAY_MS = 25
 const GATE_LIMIT = 256
 const RETRY_MIN_MS = 50
 const RETRY_MAX_MS = 5000
-/** Fewer changes than this wait for the turn that is under way, so that commits stay few. */
-const SECOND_TURN_MIN = 64
+const REMOTE_CONCURRENCY = 1000
+
+const NOTHING_WANTED: Batch["claim"] = { lanes: [], limit: 0 }
 
 export type TriggerRequest = Omit<NewRun, "id" | "private"> & { id?: RunId }
 
@@ -37,13 +38,15 @@ export class Engine {
   readonly #attempts: Attempts
   readonly #gate: Gate
   readonly #holder: Holder
-  readonly #lanes: { work: string[]; gate: string[] }
+  readonly #lanes: Lanes
   readonly #judging = new Set<string>()
 
   #state: "new" | "running" | "draining" | "stopped" = "new"
   /** Turns that the store has not answered yet, and what they may still claim. */
   #turns = 0
   #claiming = 0
+  /** One of them carries a chunk of an expansion: the next chunk waits for its end. */
+  #expanding = false
   #wanted = false
   #cancelSoon: (() => void) | null = null
   #cancelDue: (() => void) | null = null
@@ -59,17 +62,13 @@ export class Engine {
     this.#inputs = new Inputs(options)
     this.#attempts = new Attempts(options, this.#inputs, emit)
     this.#gate = new Gate(options, this.#inputs)
-    this.#holder = new Holder(
-      options,
+    this.#holder = new Holder(options, {
       emit,
-      () => this.#attempts.stopAll("lost"),
-      () => this.look(),
-    )
-    const own = options.privateRun === null ? null : { id: options.privateRun, private: true }
-    this.#lanes =
-      own === null
-        ? { work: options.lanes, gate: [gateLane({ id: "", private: false })] }
-        : { work: [workLane(own, { queue: "", labels: [] })], gate: [gateLane(own)] }
+      deposed: () => this.#attempts.stopAll("lost"),
+      look: () => this.look(),
+      adopted: (claim) => void this.#launch(claim),
+    })
+    this.#lanes = lanesOf(options)
   }
 
   async start(): Promise<void> {
@@ -156,6 +155,18 @@ export class Engine {
     return receipt
   }
 
+  /** Takes work for a holder elsewhere, which asked this server. */
+  async claimFor(holder: HolderId, claim: Batch["claim"]): Promise<Advanced> {
+    const advanced = await this.#options.store.advance({ holder, changes: [], claim, gate: NOTHING_WANTED })
+    this.#tell(advanced)
+    return advanced
+  }
+
+  /** Ends, or goes on with, what dead holders had. */
+  reap(): Promise<void> {
+    return this.#holder.reapSafely()
+  }
+
   /** Resolves when the run and its hooks have ended. */
   ended(runId: RunId): Promise<RunRow> {
     return this.#events.ended(runId)
@@ -193,7 +204,8 @@ export class Engine {
   #mayTurn(): boolean {
     if (this.#blocked || this.#state === "stopped") return false
     if (this.#turns === 0) return true
-    return this.#turns < this.#options.store.turnsAtOnce && this.#inbox.size >= SECOND_TURN_MIN
+    const { atOnce, worth } = this.#options.store.turns
+    return this.#turns < atOnce && this.#inbox.size >= worth && (this.#inbox.plain > 0 || !this.#expanding)
   }
 
   /** Others may have made work for us, or ended runs that somebody awaits here. */
@@ -207,28 +219,37 @@ export class Engine {
     this.#wanted = false
     this.#cancelSoon?.()
     this.#cancelSoon = null
-    const split = this.#turns + 1 < this.#options.store.turnsAtOnce && this.#inbox.size >= 2 * SECOND_TURN_MIN
-    const changes = this.#inbox.take({ most: split ? this.#inbox.size >> 1 : MAX_BATCH, expansions: this.#turns === 0 })
+    const { atOnce, worth } = this.#options.store.turns
+    const split = this.#turns + 1 < atOnce && this.#inbox.size >= 2 * worth
+    const changes = this.#inbox.take({ most: split ? this.#inbox.size >> 1 : MAX_BATCH, expansions: !this.#expanding })
+    const expands = changes.some(({ kind }) => kind === "expand")
+    this.#expanding ||= expands
     const draining = this.#state === "draining"
-    const free = this.#options.concurrency - this.#attempts.size - this.#claiming - (split ? this.#inbox.size : 0)
-    const limit = draining ? 0 : Math.max(0, free)
+    const heldBack = split || this.#claiming > 0
+    const { lanes, limit } = draining ? NOTHING_WANTED : this.#wish(split ? this.#inbox.size : 0)
     this.#turns += 1
     this.#claiming += limit
-    if (split) void this.#turn()
     const { clock, observer } = this.#options
     const begun = clock.now()
     try {
-      const advanced = await this.#options.store.advance({
+      const answer = this.#options.store.advance({
         holder: this.#holder.id,
         changes,
-        claim: { lanes: this.#lanes.work, limit },
+        claim: { lanes, limit },
         gate: { lanes: this.#lanes.gate, limit: draining ? 0 : GATE_LIMIT - this.#judging.size },
       })
+      if (split) void this.#turn()
+      const advanced = await answer
       this.#failures = 0
       this.#claiming -= limit
       observer?.turn?.({ changes: changes.length, claims: advanced.claims.length, ms: clock.now() - begun })
       this.#receipts.committed(changes, advanced.refused)
       this.#apply(advanced)
+      if (limit > 0 && advanced.claims.length === limit && this.#wish(0).limit > 0) {
+        // What it made ready may use what the other turn did not take; or there is more of the other kind of work.
+        if (heldBack) this.#wanted = true
+        else this.#cancelSoon ??= clock.after(START_DELAY_MS, () => this.#wake())
+      }
       if (advanced.more || this.#inbox.urgent) this.#wanted = true
     } catch (error) {
       this.#claiming -= limit
@@ -236,14 +257,27 @@ export class Engine {
       this.#fail(error)
     }
     this.#turns -= 1
+    if (expands) this.#expanding = false
     if (this.#blocked) return
     if (this.#wanted) this.#turnSoon()
     else this.#settleIdle()
   }
 
+  /** What to claim beside `others` that are on their way: both kinds of work by the smaller number, or one alone. */
+  #wish(others: number): Batch["claim"] {
+    const { concurrency, remoteConcurrency = REMOTE_CONCURRENCY } = this.#options
+    const { work, remote } = this.#lanes
+    const taken = this.#claiming + others
+    const here = concurrency - (this.#attempts.size - this.#attempts.remote) - taken
+    const elsewhere = remote.length === 0 ? 0 : remoteConcurrency - this.#attempts.remote - taken
+    if (elsewhere <= 0) return { lanes: work, limit: Math.max(0, here) }
+    if (here <= 0 || work.length === 0) return { lanes: remote, limit: elsewhere }
+    return { lanes: [...work, ...remote], limit: Math.min(here, elsewhere) }
+  }
+
   #apply(advanced: Advanced): void {
     for (const { attemptId } of advanced.refused) this.#attempts.lose(attemptId)
-    this.#events.emit(advanced.events)
+    this.#tell(advanced)
     for (const claim of advanced.claims) {
       // Taken in the very moment that the engine was told to stop.
       if (this.#state === "draining") this.#receive({ row: claim.row, attemptId: claim.attemptId, kind: "release" })
@@ -251,11 +285,15 @@ export class Engine {
     }
     for (const claim of advanced.gates) void this.#judge(claim)
     for (const { runSeq, reason } of advanced.cancelling) this.#attempts.cancelRun(runSeq, reason)
-    for (const { runId } of advanced.closed) this.#inputs.forget(runId)
     for (const attemptId of advanced.stopped) this.#attempts.cancel(attemptId)
-    this.#events.settled(advanced.closed, advanced.events)
     this.#cancelDue?.()
     this.#cancelDue = advanced.nextDueMs === null ? null : this.#options.clock.after(advanced.nextDueMs, () => this.#wake())
+  }
+
+  #tell({ events, closed }: Pick<Advanced, "events" | "closed">): void {
+    this.#events.emit(events)
+    for (const { runId } of closed) this.#inputs.forget(runId)
+    this.#events.settled(closed, events)
   }
 
   async #launch(claim: Claim): Promise<void> {
@@ -327,6 +365,20 @@ export const removeRunFiles = async (dataDir: string, runId: string): Promise<vo
   for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+interface Lanes {
+  work: string[]
+  /** Work that lives elsewhere; empty where no executor for it is at hand. */
+  remote: string[]
+  gate: string[]
+}
+
+const lanesOf = ({ privateRun, lanes, executors }: EngineOptions): Lanes => {
+  const run = { id: privateRun ?? "", private: privateRun !== null }
+  const work = privateRun === null ? lanes : [localLane(run, { queue: "", labels: [] })]
+  const remote = [...executors.values()].some((executor) => executor.remote === true)
+  return { work, remote: remote ? [remoteLane(run)] : [], gate: [gateLane(run)] }
 }
 
 const runEvent = (run: RunRow): StoreEvent => ({ type: "run", runId: run.id, status: run.status, at: run.createdAt })

@@ -1,11 +1,13 @@
 // This engine's place among the holders: registered under an id that is new at every start, renewed where the store lives by
-// leases, and on the watch for the dead, whose attempts become outcomes `lost`.
+// leases, and on the watch for the dead. Their attempts become outcomes `lost`, but for work that lives elsewhere, which goes on
+// under this engine.
 
 import type { EngineOptions } from "./ports.ts"
-import type { Change } from "../core/change.ts"
+import type { Change, Fence } from "../core/change.ts"
 import { decide } from "../core/decide.ts"
 import { type HolderId, newHolderId } from "../core/ids.ts"
 import { jobBudget, jobWorkflow } from "../core/job-node.ts"
+import type { Claim } from "../store/store.ts"
 
 const LEASE_MS = 10_000
 const RENEW_MS = 3_000
@@ -19,14 +21,20 @@ export class Holder {
   readonly #deposed: () => void
   /** Time to look for work that nobody told of: a lost notification, what a dead holder's gate had. */
   readonly #look: () => void
+  /** Goes on with work that lives elsewhere. */
+  readonly #adopted: (claim: Claim) => void
   #id: HolderId
   #cancel: (() => void) | null = null
 
-  constructor(options: EngineOptions, emit: (change: Change) => void, deposed: () => void, look: () => void) {
+  constructor(
+    options: EngineOptions,
+    tell: { emit: (change: Change) => void; deposed: () => void; look: () => void; adopted: (claim: Claim) => void },
+  ) {
     this.#options = options
-    this.#emit = emit
-    this.#deposed = deposed
-    this.#look = look
+    this.#emit = tell.emit
+    this.#deposed = tell.deposed
+    this.#look = tell.look
+    this.#adopted = tell.adopted
     this.#id = this.#newId()
   }
 
@@ -35,6 +43,7 @@ export class Holder {
   }
 
   async start(): Promise<void> {
+    if (this.#options.holder.kind === "server") await this.#options.store.forgiveWorkers()
     await this.#register()
     await this.reap()
     if (this.#options.store.leases) this.#renewLater()
@@ -51,11 +60,16 @@ export class Holder {
    * asked for.
    */
   async reap(): Promise<void> {
-    const { store, clock, random } = this.#options
-    const lost = await store.reapHolders(PAGE)
+    const { store, clock, random, holder } = this.#options
+    const lost = await store.reapHolders(PAGE, { workers: holder.kind === "server" })
+    const remote: Fence[] = []
     for (const attempt of lost) {
       const { job } = attempt
       const workflow = job === null ? await store.compiled(attempt.versionId) : jobWorkflow(job)
+      if (this.#options.executors.get(workflow.nodes[attempt.node]!.executor)?.remote === true) {
+        remote.push({ row: attempt.row, attemptId: attempt.attemptId })
+        continue
+      }
       const counted = job === null ? attempt : { ...attempt, ...jobBudget(attempt.attempt) }
       const startedAt = attempt.startedAt === null ? null : Date.parse(attempt.startedAt)
       const error = "lost: the process that ran it died"
@@ -63,13 +77,15 @@ export class Holder {
       const cancelling = attempt.cancelling !== null
       this.#emit(decide({ ...counted, cancelling }, workflow.nodes[attempt.node]!, result, random.next()))
     }
-    if (lost.length === PAGE) clock.after(NEXT_PAGE_MS, () => void this.#reapSafely())
+    if (remote.length > 0) for (const claim of await store.adopt(this.#id, remote)) this.#adopted(claim)
+    if (lost.length === PAGE) clock.after(NEXT_PAGE_MS, () => void this.reapSafely())
   }
 
-  async #reapSafely(): Promise<void> {
+  /** Looks for the dead now, and again if that fails. */
+  async reapSafely(): Promise<void> {
     await this.reap().catch((error: unknown) => {
       this.#options.log.warn({ error: String(error) }, "could not look for dead holders; trying again")
-      this.#options.clock.after(RENEW_MS, () => void this.#reapSafely())
+      this.#options.clock.after(RENEW_MS, () => void this.reapSafely())
     })
   }
 

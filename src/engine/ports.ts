@@ -6,6 +6,7 @@ import type { RunId } from "../core/ids.ts"
 import type { AttemptResult } from "../core/change.ts"
 import type { Node, Template } from "../core/workflow.ts"
 import type { Scope } from "../core/expressions.ts"
+import type { Serves } from "../core/serves.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { Claim, Store } from "../store/store.ts"
@@ -40,12 +41,14 @@ export interface EngineOptions {
   clock: Clock
   random: Random
   log: Logger
-  holder: { kind: "server" | "run"; name: string; process: string }
+  holder: { kind: "server" | "run"; name: string; process: string; serves?: Serves }
   /** Set: takes the tasks of this private run and no others. null: takes shared work from `lanes`. */
   privateRun: RunId | null
   lanes: string[]
-  /** Attempts at once. */
+  /** Attempts at once on this machine. */
   concurrency: number
+  /** Attempts at once of executors whose work lives elsewhere; 1,000 when not given. */
+  remoteConcurrency?: number
   maxFanout: number
   maxOutputBytes: number
   graceMs: number
