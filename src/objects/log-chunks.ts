@@ -1,6 +1,8 @@
 // The index of an attempt's log, `log.idx`: one 24-byte little-endian record per written chunk (u64 offset in the raw log, u64 ms since
 // the epoch, u32 length, u32 stream). A record follows its bytes, so after a crash the index may lack its tail, never the log.
 
+import { type LogFiles, logFiles } from "./log-files.ts"
+import { RECORD_BYTES } from "./log-names.ts"
 import type { ObjectStore } from "./objects.ts"
 
 export type LogStream = "stdout" | "stderr"
@@ -12,34 +14,24 @@ export interface Chunk {
   stream: LogStream
 }
 
-export const RECORD_BYTES = 24
 const RECORDS_PER_READ = 1024
 const READ_BYTES = 262_144
 
-export const logKey = (prefix: string): string => `${prefix}log`
-export const indexKey = (prefix: string): string => `${prefix}log.idx`
-
 /** Number of the first record that reaches beyond `offset`. */
-export const findRecord = async (objects: ObjectStore, prefix: string, offset: number): Promise<number> => {
+export const findRecord = async (files: LogFiles, offset: number): Promise<number> => {
   let low = 0
-  let high = offset === 0 ? 0 : Math.floor(((await objects.size(indexKey(prefix))) ?? 0) / RECORD_BYTES)
+  let high = offset === 0 ? 0 : Math.floor((await files.size("index")) / RECORD_BYTES)
   while (low < high) {
     const middle = (low + high) >>> 1
-    const [chunk] = await readChunks(objects, prefix, middle, 1)
+    const [chunk] = await readChunks(files, middle, 1)
     if (chunk !== undefined && chunk.offset + chunk.length <= offset) low = middle + 1
     else high = middle
   }
   return low
 }
 
-export const readChunks = async (
-  objects: ObjectStore,
-  prefix: string,
-  from: number,
-  count = RECORDS_PER_READ,
-): Promise<Chunk[]> => {
-  const bytes = await objects.getRange(indexKey(prefix), from * RECORD_BYTES, (from + count) * RECORD_BYTES)
-  if (bytes === null) return []
+export const readChunks = async (files: LogFiles, from: number, count = RECORDS_PER_READ): Promise<Chunk[]> => {
+  const bytes = await files.range("index", from * RECORD_BYTES, (from + count) * RECORD_BYTES)
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return Array.from({ length: Math.floor(bytes.byteLength / RECORD_BYTES) }, (_, i) => ({
     offset: Number(view.getBigUint64(i * RECORD_BYTES, true)),
@@ -55,12 +47,7 @@ export interface ChunkBytes {
 }
 
 /** The bytes of chunks from `position` on, many chunks per read. */
-export async function* chunkBytes(
-  objects: ObjectStore,
-  prefix: string,
-  chunks: Chunk[],
-  position: number,
-): AsyncGenerator<ChunkBytes> {
+export async function* chunkBytes(files: LogFiles, chunks: Chunk[], position: number): AsyncGenerator<ChunkBytes> {
   let window: Uint8Array = new Uint8Array()
   let start = 0
   for (const chunk of chunks) {
@@ -69,7 +56,7 @@ export async function* chunkBytes(
     if (to <= from) continue
     if (from < start || to > start + window.byteLength) {
       start = from
-      window = (await objects.getRange(logKey(prefix), from, Math.max(to, from + READ_BYTES))) ?? new Uint8Array()
+      window = await files.range("log", from, Math.max(to, from + READ_BYTES))
     }
     yield { chunk, bytes: window.subarray(from - start, to - start) }
   }
@@ -81,13 +68,14 @@ export async function* streamBytes(
   prefix: string,
   wanted: { stream: LogStream; offset: number; length: number },
 ): AsyncGenerator<Uint8Array> {
+  const files = logFiles(objects, prefix)
   let left = wanted.length
-  for (let record = await findRecord(objects, prefix, wanted.offset); left > 0;) {
-    const chunks = await readChunks(objects, prefix, record)
+  for (let record = await findRecord(files, wanted.offset); left > 0;) {
+    const chunks = await readChunks(files, record)
     if (chunks.length === 0) return
     record += chunks.length
     const ours = chunks.filter((chunk) => chunk.stream === wanted.stream)
-    for await (const { bytes } of chunkBytes(objects, prefix, ours, wanted.offset)) {
+    for await (const { bytes } of chunkBytes(files, ours, wanted.offset)) {
       if (left <= 0) return
       yield bytes.subarray(0, left)
       left -= bytes.byteLength

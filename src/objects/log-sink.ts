@@ -2,10 +2,13 @@
 // read while it is written: where the store lies on this machine the file grows, elsewhere parts are uploaded at most a second
 // apart (objects/log-parts.ts).
 
-import { dirname } from "node:path"
-import { mkdirSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { mkdirSync, mkdtempSync } from "node:fs"
+import { rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import type { LogStream } from "./log-chunks.ts"
-import { logKey } from "./log-chunks.ts"
+import { logKey } from "./log-names.ts"
+import { LogUpload } from "./log-parts.ts"
 import { type LastLine, LogWriter } from "./log-writer.ts"
 import { createMask, type Mask } from "./mask.ts"
 import type { ObjectStore } from "./objects.ts"
@@ -23,8 +26,8 @@ export interface LogSinkOptions {
 
 /** `prefix`: that of the attempt. */
 export const openLog = (objects: ObjectStore, prefix: string, { secrets }: LogSinkOptions): LogSink => {
-  if (objects.localPath === undefined) throw new Error("this object store takes no logs")
-  return new LocalLog(objects.localPath(logKey(prefix)), secrets)
+  if (objects.localPath !== undefined) return new LocalLog(objects.localPath(logKey(prefix)), secrets)
+  return new UploadedLog(objects, prefix, secrets)
 }
 
 class LocalLog implements LogSink {
@@ -51,5 +54,32 @@ class LocalLog implements LogSink {
 
   #add(stream: LogStream, bytes: Buffer): void {
     if (bytes.length > 0) this.#writer.add(stream === "stdout" ? 1 : 2, bytes)
+  }
+}
+
+/** Written to a file of its own first, so that a slow store holds no task up and takes no memory. */
+class UploadedLog implements LogSink {
+  readonly #folder = mkdtempSync(join(tmpdir(), "ork-log-"))
+  readonly #local: LocalLog
+  readonly #upload: LogUpload
+
+  constructor(objects: ObjectStore, prefix: string, secrets: readonly string[]) {
+    const path = join(this.#folder, "log")
+    this.#local = new LocalLog(path, secrets)
+    this.#upload = new LogUpload(objects, prefix, path)
+  }
+
+  write(stream: LogStream, bytes: Uint8Array | string): Promise<void> {
+    return this.#local.write(stream, bytes)
+  }
+
+  async close(): Promise<{ last: LastLine; size: number }> {
+    const end = await this.#local.close()
+    try {
+      await this.#upload.close()
+    } finally {
+      await rm(this.#folder, { recursive: true, force: true })
+    }
+    return end
   }
 }

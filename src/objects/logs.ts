@@ -1,8 +1,9 @@
 // Reads the log of one attempt, live or ended: raw bytes, or lines with their time and stream. Constant memory on logs of any size.
 // Bytes that the index does not cover (after a crash) count as stdout at the last known time.
 
-import { chunkBytes, findRecord, logKey, readChunks } from "./log-chunks.ts"
+import { chunkBytes, findRecord, readChunks } from "./log-chunks.ts"
 import type { LogStream } from "./log-chunks.ts"
+import { type LogFiles, logFiles } from "./log-files.ts"
 import { LogWake } from "./log-wake.ts"
 import type { ObjectStore } from "./objects.ts"
 
@@ -30,28 +31,30 @@ const NEWLINE = 0x0a
 export class TaskLog {
   readonly #objects: ObjectStore
   readonly #prefix: string
+  readonly #files: LogFiles
 
   /** `prefix`: that of the attempt. */
   constructor(objects: ObjectStore, prefix: string) {
     this.#objects = objects
     this.#prefix = prefix
+    this.#files = logFiles(objects, prefix)
   }
 
   /** 0 for a task that wrote nothing. */
-  async size(): Promise<number> {
-    return (await this.#objects.size(logKey(this.#prefix))) ?? 0
+  size(): Promise<number> {
+    return this.#files.size("log")
   }
 
   /** A piece of the raw log. `next` is the offset to go on from. */
   async read(offset = 0, maxBytes = READ_BYTES): Promise<{ bytes: Uint8Array; offset: number; next: number }> {
     const start = await this.#place(offset)
-    const bytes = (await this.#objects.getRange(logKey(this.#prefix), start, start + maxBytes)) ?? new Uint8Array()
+    const bytes = await this.#files.range("log", start, start + maxBytes)
     return { bytes, offset: start, next: start + bytes.byteLength }
   }
 
   /** The raw log, piece by piece. */
   async *bytes(options: FollowOptions = {}): AsyncGenerator<Uint8Array> {
-    const wake = new LogWake(this.#objects, logKey(this.#prefix), options.ended)
+    const wake = new LogWake(this.#objects, this.#prefix, options.ended)
     try {
       let position = await this.#place(options.offset ?? 0)
       for (;;) {
@@ -68,17 +71,17 @@ export class TaskLog {
   }
 
   async *lines(options: FollowOptions = {}): AsyncGenerator<LogLine> {
-    const wake = new LogWake(this.#objects, logKey(this.#prefix), options.ended)
+    const wake = new LogWake(this.#objects, this.#prefix, options.ended)
     const open = { stdout: new OpenLine("stdout"), stderr: new OpenLine("stderr") }
     try {
       let position = await this.#place(options.offset ?? 0)
-      let record = await findRecord(this.#objects, this.#prefix, position)
+      let record = await findRecord(this.#files, position)
       let at = 0
       for (;;) {
         const last = wake.ended
-        const chunks = await readChunks(this.#objects, this.#prefix, record)
+        const chunks = await readChunks(this.#files, record)
         record += chunks.length
-        for await (const { chunk, bytes } of chunkBytes(this.#objects, this.#prefix, chunks, position)) {
+        for await (const { chunk, bytes } of chunkBytes(this.#files, chunks, position)) {
           position = chunk.offset + chunk.length
           at = chunk.at
           yield* open[chunk.stream].add(bytes, at)

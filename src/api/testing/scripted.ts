@@ -5,7 +5,7 @@ import { appendFile, mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import type { AttemptResult } from "../../core/change.ts"
 import type { Assignment, Executor, LaunchContext } from "../../executors/executor.ts"
-import { indexKey, logKey, RECORD_BYTES } from "../../objects/log-chunks.ts"
+import { indexKey, logKey, RECORD_BYTES } from "../../objects/log-names.ts"
 import type { FileObjectStore } from "../../objects/file.ts"
 
 export class ScriptedExecutor implements Executor {

@@ -2,12 +2,12 @@
 // slowly). The helper writes logs, ends what a task leaves behind, and dies with Ork together with all of its tasks.
 // One attempt: request → supervise (started, stop) → ended → output → result.
 
-import { createReadStream, statSync } from "node:fs"
 import { rm, writeFile } from "node:fs/promises"
 import { constants } from "node:os"
 import { join } from "node:path"
 import type { AttemptResult } from "../../core/change.ts"
 import type { Clock } from "../../core/ports.ts"
+import { LogUpload } from "../../objects/log-parts.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Environment, environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
@@ -48,6 +48,8 @@ export class ProcessExecutor implements Executor {
   readonly #owner = currentOwner()
   readonly #supply: HelperSupply
   readonly #files: AttemptFiles
+  /** Logs that are being handed over to a store elsewhere. */
+  readonly #storing = new Set<Promise<void>>()
   #server: Environment = {}
 
   constructor(options: ProcessExecutorOptions) {
@@ -67,6 +69,7 @@ export class ProcessExecutor implements Executor {
   /** Ends every process of every task. */
   async stop(): Promise<void> {
     await this.#supply.stop()
+    await Promise.allSettled(this.#storing)
     this.#files.stop()
   }
 
@@ -128,6 +131,7 @@ export class ProcessExecutor implements Executor {
     return new Promise((resolve) => {
       let begun: Begun | null = null
       let cancelGrace: (() => void) | null = null
+      let upload: LogUpload | null = null
       const onAbort = (): void => {
         helper.kill(id, SIGTERM)
         cancelGrace = this.#clock.after(assignment.graceMs, () => helper.kill(id, SIGKILL))
@@ -140,11 +144,14 @@ export class ProcessExecutor implements Executor {
       const id = helper.run(request, {
         started: (pid) => {
           begun = { at: this.#clock.now(), externalId: String(pid) }
+          if (this.#objects.localPath === undefined) {
+            upload = new LogUpload(this.#objects, assignment.prefix, request.logPath)
+          }
           context.started(begun)
         },
         failed: (failed) => end(this.#unstarted(failedInWords(failed, request))),
-        exited: (exited) => end(this.#ended(exited, begun, request, assignment, signal)),
-        lost: (reason) => end(this.#lost(reason, begun, helper, assignment)),
+        exited: (exited) => end(this.#ended(exited, begun, upload, request, assignment, signal)),
+        lost: (reason) => end(this.#lost(reason, begun, upload, helper, assignment)),
       })
       if (signal.aborted) onAbort()
       else signal.addEventListener("abort", onAbort, { once: true })
@@ -154,6 +161,7 @@ export class ProcessExecutor implements Executor {
   async #ended(
     exited: Exited,
     begun: Begun | null,
+    upload: LogUpload | null,
     request: StartRequest,
     assignment: Assignment,
     signal: AbortSignal,
@@ -161,7 +169,7 @@ export class ProcessExecutor implements Executor {
     const base = resultBase(begun, this.#clock.now(), exited)
     const { prefix, maxOutputBytes } = assignment
     try {
-      if (!this.#objects.localPath) await uploadLog(this.#objects, prefix, request.logPath)
+      if (upload !== null) await this.#storeLog(upload)
       if (exited.told) return stoppedResult(signal.reason as StopReason, base, assignment)
       const error = exitInWords(exited, request.memoryBytes)
       if (error !== null) return { ...base, state: "failed", error }
@@ -179,28 +187,33 @@ export class ProcessExecutor implements Executor {
     }
   }
 
-  async #lost(reason: string, begun: Begun | null, helper: Helper, { attemptId }: Assignment): Promise<AttemptResult> {
+  async #lost(
+    reason: string,
+    begun: Begun | null,
+    upload: LogUpload | null,
+    helper: Helper,
+    { attemptId }: Assignment,
+  ): Promise<AttemptResult> {
     // Without a namespace the task may have outlived its helper.
     while (!helper.hello.namespace && killAttempt(attemptId) > 0) {
       await new Promise<void>((look) => this.#clock.after(LOOK_MS, look))
     }
+    // What there is of its log is of use, and no reason to fail otherwise than it did.
+    if (upload !== null) await this.#storeLog(upload).catch(() => undefined)
     return { ...resultBase(begun, this.#clock.now()), state: "lost", error: reason }
+  }
+
+  async #storeLog(upload: LogUpload): Promise<void> {
+    const storing = upload.close()
+    this.#storing.add(storing)
+    try {
+      await storing
+    } finally {
+      this.#storing.delete(storing)
+    }
   }
 
   #unstarted(error: string): AttemptResult {
     return { ...resultBase(null, this.#clock.now()), state: "failed", error }
-  }
-}
-
-/** For stores elsewhere: the log is written here and handed over at the end. */
-const uploadLog = async (objects: ObjectStore, prefix: string, path: string): Promise<void> => {
-  const files = [
-    ["log", path],
-    ["log.idx", `${path}.idx`],
-  ] as const
-  for (const [key, file] of files) {
-    if (statSync(file, { throwIfNoEntry: false }) === undefined) continue
-    await objects.putStream(prefix + key, createReadStream(file))
-    await rm(file, { force: true })
   }
 }

@@ -1,0 +1,28 @@
+// Names of the objects of a log below the prefix of its attempt. `log` and `log.idx` hold all of it; while it is being written to a store
+// that lies elsewhere it is in parts, `log/00000001.BYTES.RECORDS` and so on: raw bytes, then their index records.
+
+export const RECORD_BYTES = 24
+
+export const logKey = (prefix: string): string => `${prefix}log`
+export const indexKey = (prefix: string): string => `${prefix}log.idx`
+export const partsPrefix = (prefix: string): string => `${prefix}log/`
+
+export interface LogPart {
+  key: string
+  /** Of the raw log. */
+  bytes: number
+  indexBytes: number
+}
+
+const NUMBER_DIGITS = 8
+
+export const newPart = (prefix: string, number: number, bytes: number, records: number): LogPart => ({
+  key: `${partsPrefix(prefix)}${String(number).padStart(NUMBER_DIGITS, "0")}.${bytes}.${records}`,
+  bytes,
+  indexBytes: records * RECORD_BYTES,
+})
+
+export const partOf = (key: string): LogPart => {
+  const [, bytes, records] = key.slice(key.lastIndexOf("/") + 1).split(".")
+  return { key, bytes: Number(bytes), indexBytes: Number(records) * RECORD_BYTES }
+}

@@ -1,0 +1,67 @@
+// An object store in memory, for tests of what is done with stores that lie elsewhere. Passes the conformance suite.
+
+import { checkDeletion, checkKey, checkPrefix } from "../keys.ts"
+import type { ObjectStore, Piece } from "../objects.ts"
+import { probe } from "../probe.ts"
+
+const compare = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
+
+export class MemoryObjectStore implements ObjectStore {
+  readonly kind = "s3"
+  readonly objects = new Map<string, Buffer>()
+  /** Set: every write is refused with it. */
+  broken: Error | null = null
+  /** How often objects were joined in the store. */
+  joins = 0
+
+  async put(key: string, data: Uint8Array | string): Promise<void> {
+    checkKey(key)
+    await Promise.resolve()
+    if (this.broken !== null) throw this.broken
+    this.objects.set(key, Buffer.from(data as string))
+  }
+
+  async putStream(key: string, data: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
+    const pieces: Uint8Array[] = []
+    for await (const piece of data) pieces.push(piece)
+    const all = Buffer.concat(pieces)
+    await this.put(key, all)
+    return { bytes: all.length }
+  }
+
+  async join(key: string, pieces: readonly Piece[]): Promise<void> {
+    this.joins += 1
+    await this.put(key, Buffer.concat(pieces.map((piece) => this.objects.get(piece.key)!.subarray(piece.start, piece.end))))
+  }
+
+  async get(key: string): Promise<Uint8Array | null> {
+    await Promise.resolve()
+    return this.objects.get(checkKey(key)) ?? null
+  }
+
+  async getRange(key: string, start: number, end: number): Promise<Uint8Array | null> {
+    await Promise.resolve()
+    return this.objects.get(checkKey(key))?.subarray(start, end) ?? null
+  }
+
+  async size(key: string): Promise<number | null> {
+    await Promise.resolve()
+    return this.objects.get(checkKey(key))?.length ?? null
+  }
+
+  async list(prefix: string, { after = "", limit = 1000 }: { after?: string; limit?: number } = {}): Promise<string[]> {
+    await Promise.resolve()
+    checkPrefix(prefix)
+    const keys = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && compare(key, after) > 0)
+    return keys.toSorted(compare).slice(0, limit)
+  }
+
+  async deletePrefix(prefix: string): Promise<void> {
+    checkDeletion(prefix)
+    for (const key of await this.list(prefix, { limit: Infinity })) this.objects.delete(key)
+  }
+
+  check(): Promise<void> {
+    return probe(this)
+  }
+}
