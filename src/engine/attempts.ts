@@ -17,6 +17,8 @@ class Live extends Stop {
   /** It lives elsewhere, and takes none of this machine's slots. */
   readonly remote: boolean
   cancelling: boolean
+  /** Left to whoever takes it over, as this engine stops. */
+  left = false
 
   constructor(claim: Claim, { store, executors }: EngineOptions) {
     super()
@@ -70,7 +72,7 @@ export class Attempts {
     const change = await this.#conclusions.conclude(claim, result, live.cancelling)
     this.#live.delete(claim.attemptId)
     if (live.remote) this.#remote -= 1
-    this.#emit(change)
+    if (!(live.left && result.state === "lost")) this.#emit(change)
   }
 
   /** The run is being cancelled: what runs of it is stopped, nothing of it is tried again. */
@@ -96,7 +98,10 @@ export class Attempts {
   }
 
   stopAll(reason: StopReason): void {
-    for (const live of this.#live.values()) live.stop(reason)
+    for (const live of this.#live.values()) {
+      live.left = live.remote && reason === "shutdown"
+      live.stop(reason)
+    }
   }
 
   async #run(live: Live): Promise<AttemptResult> {

@@ -8,7 +8,8 @@ export interface Executor {
   readonly name: string
   /**
    * Its work lives elsewhere, named after the attempt: a launch of the same attempt again finds it there and goes on watching it,
-   * so a server that takes over from a dead one just launches. Such work takes none of this machine's slots.
+   * so a server that takes over from a dead one just launches. Such work takes none of this machine's slots. Told to stop for
+   * `shutdown` or `lost`, it leaves the work alone and ends its watch as `lost`.
    */
   readonly remote?: boolean
   /**
@@ -61,6 +62,8 @@ export interface Assignment {
   env: { [name: string]: string }
   /** The folder to run in; made if it is the run's own. */
   workingDir: string
+  /** Where `file` lies; by default in `workingDir`. What is of a bundle (its hash) never changes. */
+  code?: { folder: string; bundle: string | null }
   /** Upstream outputs too large to merge: file name in $ORK_UPSTREAM by task, written once per run. */
   upstreamDir: string | null
   /** Prefix of this attempt's objects: log, output. */

@@ -1,0 +1,168 @@
+// Work that lives elsewhere: the server that started it dies, another (or the restarted one) goes on with the same attempt.
+
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, onTestFinished, test, vi } from "vitest"
+import type { AttemptResult } from "../../src/core/change.ts"
+import { newRunId, type RunId } from "../../src/core/ids.ts"
+import { Engine } from "../../src/engine/engine.ts"
+import { inlineEvaluator } from "../../src/engine/evaluator.ts"
+import { systemClock, systemRandom } from "../../src/engine/system.ts"
+import type { Executor } from "../../src/executors/executor.ts"
+import { FileObjectStore } from "../../src/objects/file.ts"
+import { parseDefinition } from "../../src/protocol/parse.ts"
+import { openSqlite, type SqliteStore } from "../../src/store/sqlite/sqlite.ts"
+
+/** Jobs of a cluster by attempt: made once however often they are launched, ended by the test. */
+class Cluster {
+  readonly jobs = new Map<string, { ended: Promise<AttemptResult>; end: (result: AttemptResult) => void }>()
+  readonly launches: string[] = []
+  readonly stopped: string[] = []
+
+  executor(name: string): Executor {
+    return {
+      name,
+      remote: true,
+      launch: ({ attemptId }, { signal, started }) => {
+        this.launches.push(attemptId)
+        const known = this.jobs.get(attemptId) ?? Promise.withResolvers<AttemptResult>()
+        const job = "ended" in known ? known : { ended: known.promise, end: known.resolve }
+        this.jobs.set(attemptId, job)
+        started({ at: Date.now(), externalId: `job-${attemptId}` })
+        const stop = (): void => {
+          const ended = { startedAt: null, finishedAt: Date.now() }
+          if (signal.reason === "shutdown") return left.resolve({ ...ended, state: "lost" })
+          this.stopped.push(attemptId)
+          job.end({ ...ended, state: "cancelled" })
+        }
+        const left = Promise.withResolvers<AttemptResult>()
+        if (signal.aborted) stop()
+        else signal.addEventListener("abort", stop)
+        return Promise.race([job.ended, left.promise])
+      },
+    }
+  }
+
+  end(attemptId: string): void {
+    this.jobs.get(attemptId)!.end({ state: "success", startedAt: Date.now(), finishedAt: Date.now(), output: { inline: 7 } })
+  }
+}
+
+const setup = async () => {
+  const folder = mkdtempSync(join(tmpdir(), "ork-adopt-"))
+  const cluster = new Cluster()
+  const stores: SqliteStore[] = []
+  const open = async (alive: string) => {
+    const options = { path: join(folder, "ork.db"), clock: systemClock, random: systemRandom }
+    const store = await openSqlite({ ...options, isDead: ({ process }) => process !== alive })
+    await store.migrate()
+    stores.push(store)
+    return store
+  }
+  const serve = async (name: string, remoteConcurrency = 100) => {
+    const store = await open(name)
+    const engine = new Engine({
+      store,
+      objects: new FileObjectStore(join(folder, "objects")),
+      executors: new Map([["slurm", cluster.executor("slurm")]]),
+      evaluator: inlineEvaluator,
+      clock: systemClock,
+      random: systemRandom,
+      log: { info: () => {}, warn: () => {}, error: () => {} },
+      holder: { kind: "server", name, process: name },
+      privateRun: null,
+      lanes: ["q:default"],
+      concurrency: 1,
+      remoteConcurrency,
+      maxFanout: 1000,
+      maxOutputBytes: 1 << 20,
+      graceMs: 100,
+      dataDir: folder,
+      secret: () => null,
+    })
+    await engine.start()
+    return { engine, store }
+  }
+  const trigger = async ({ engine, store }: Awaited<ReturnType<typeof serve>>, text: string): Promise<RunId> => {
+    const parsed = parseDefinition(text)
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+    const version = await store.putWorkflow({ compiled: parsed.workflow, ...parsed, deploy: true })
+    const run = await engine.trigger({
+      id: newRunId(Date.now(), systemRandom.hex128()),
+      ...version,
+      trigger: "manual",
+      params: {},
+      priority: null,
+      logicalDate: null,
+      idempotencyKey: null,
+      workingDir: folder,
+    })
+    return run.id
+  }
+  onTestFinished(async () => {
+    for (const store of stores) await store.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return { cluster, serve, trigger }
+}
+
+const ONE = "name: far\ntasks: { a: { executor: slurm, command: ./job } }"
+
+test("a restarted server goes on with the attempt of the dead one, under the same id", async () => {
+  const { cluster, serve, trigger } = await setup()
+  const first = await serve("first")
+  const runId = await trigger(first, ONE)
+  await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
+  await first.store.close() // As good as killed: nothing of it reaches the database any more.
+  const second = await serve("second")
+  await vi.waitUntil(() => cluster.launches.length === 2)
+  const [attemptId] = cluster.launches
+  expect(new Set(cluster.launches).size).toBe(1)
+  cluster.end(attemptId!)
+  expect((await second.engine.ended(runId)).status).toBe("success")
+  const task = await second.store.getTask({ runId, name: "a", path: "" })
+  expect(task).toMatchObject({ attempt: 1, losses: 0, attemptId, output: { inline: 7 }, worker: "second" })
+  await second.engine.stop()
+})
+
+test("a server that stops leaves the work to the next one", async () => {
+  const { cluster, serve, trigger } = await setup()
+  const first = await serve("first")
+  const runId = await trigger(first, ONE)
+  await vi.waitUntil(() => cluster.launches.length === 1)
+  await first.engine.stop()
+  const second = await serve("second")
+  await vi.waitUntil(() => cluster.launches.length === 2)
+  cluster.end(cluster.launches[1]!)
+  expect((await second.engine.ended(runId)).status).toBe("success")
+  expect(new Set(cluster.launches).size).toBe(1)
+  expect(cluster.stopped).toEqual([])
+  await second.engine.stop()
+})
+
+test("work whose run was cancelled while nobody watched is stopped by the one who takes it over", async () => {
+  const { cluster, serve, trigger } = await setup()
+  const first = await serve("first")
+  const runId = await trigger(first, ONE)
+  await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
+  await first.store.requestCancel(runId, "cancel")
+  await first.store.close()
+  const second = await serve("second")
+  expect((await second.engine.ended(runId)).status).toBe("cancelled")
+  expect(cluster.stopped).toContain(cluster.launches[0])
+  await second.engine.stop()
+})
+
+test("takes none of the machine's slots, and no more than its own", async () => {
+  const { cluster, serve, trigger } = await setup()
+  const server = await serve("first", 3)
+  const runId = await trigger(server, "name: many\ntasks: { a: { executor: slurm, command: ./job, parallel: 5 } }")
+  await vi.waitUntil(() => cluster.jobs.size === 3)
+  for (let ended = 0; ended < 5; ended++) {
+    await vi.waitUntil(() => cluster.jobs.size === Math.min(5, ended + 3))
+    cluster.end([...cluster.jobs.keys()][ended]!)
+  }
+  expect((await server.engine.ended(runId)).status).toBe("success")
+  await server.engine.stop()
+})
