@@ -7,6 +7,8 @@ import { dirname, join } from "node:path"
 import type { Backends, Context } from "./cli/backends.ts"
 import type { Fetch } from "./core/ports.ts"
 import type { Config } from "./config.ts"
+import type { Executor } from "./executors/executor.ts"
+import type { ObjectStore } from "./objects/objects.ts"
 import type { ServerStore } from "./store/server-store.ts"
 
 enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork", "compile"))
@@ -73,7 +75,7 @@ const openObjects: Backends["openObjects"] = async ({ objectStore }) => {
   }
 }
 
-const processExecutor = async (config: Config, objects: Awaited<ReturnType<Backends["openObjects"]>>) => {
+const processExecutor = async (config: Config, objects: ObjectStore) => {
   const { ProcessExecutor } = await import("./executors/process/process.ts")
   return new ProcessExecutor({ objects, clock: systemClock, helper: "auto", dataDir: config.dataDir })
 }
@@ -89,6 +91,22 @@ const lazyFetch = ({ httpAllow }: Config): Fetch => {
   return async (url, init) => await (await (loading ??= load()))(url, init)
 }
 
+/** Each is loaded with its first task. */
+const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Executor[]> => {
+  const { LazyExecutor } = await import("./executors/lazy.ts")
+  const clock = systemClock
+  return [
+    new LazyExecutor({
+      name: "http",
+      clock,
+      async load() {
+        const { HttpExecutor } = await import("./executors/http/http.ts")
+        return new HttpExecutor({ objects, clock, allow: config.httpAllow })
+      },
+    }),
+  ]
+}
+
 const backends: Backends = {
   clock: systemClock,
   random: systemRandom,
@@ -100,7 +118,7 @@ const backends: Backends = {
     const { openSecrets } = await import("./secrets/open.ts")
     const secrets = openSecrets(config, { env: process.env, cwd: process.cwd(), clock: systemClock })
     return {
-      executors: new Map([[executor.name, executor]]),
+      executors: new Map([executor, ...(await lazyExecutors(config, objects))].map((one) => [one.name, one])),
       evaluator: createEvaluator(),
       secret: (name) => secrets.find(name),
       fetch: lazyFetch(config),

@@ -47,6 +47,8 @@ export interface GuardedInit {
   redirects?: number
   /** Headers that another host must not see either, in lower case. */
   private?: readonly string[]
+  /** Told of each that is followed. */
+  redirected?(status: number, to: URL): void
   /** Ends it: nothing else limits how long an answer may take. */
   signal: AbortSignal
 }
@@ -99,6 +101,7 @@ export const guardedFetch = async (address: string | URL, init: GuardedInit, pol
       body = undefined
       for (const name of OF_BODY) delete headers[name]
     }
+    init.redirected?.(answer.status, next)
     url = next
   }
 }
@@ -175,7 +178,7 @@ const within = async <T>(ms: number, work: Promise<T> | T, problem: string): Pro
 
 /** What can be told from the text alone. An address is checked again when it is connected to. */
 const checkedUrl = (text: string, allow: AllowList): URL => {
-  if (!URL.canParse(text)) throw new RefusedRequest(`${JSON.stringify(text.slice(0, 200))} is no URL`)
+  if (!URL.canParse(text)) throw new RefusedRequest("the address is no URL such as https://example.org/")
   const url = new URL(text)
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw new RefusedRequest(`${url.protocol} addresses are not for requests; only http: and https: are`)

@@ -1,0 +1,214 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { once } from "node:events"
+import type { ServerResponse } from "node:http"
+import { type AddressInfo, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { describe, expect, onTestFinished, test } from "vitest"
+import { parseHttpAllow } from "../../core/http-allow.ts"
+import type { Json } from "../../core/json.ts"
+import { FileObjectStore } from "../../objects/file.ts"
+import { allLines, assignment, launch, type Overrides, realClock } from "../conformance/fixture.ts"
+import { retryAfterMs } from "./answer.ts"
+import { HttpExecutor } from "./http.ts"
+import { type Seen, startWeb } from "./testing.ts"
+
+const setup = async (answer: (seen: Seen, response: ServerResponse) => void, allow = "127.0.0.1") => {
+  const web = await startWeb(answer)
+  const folder = await mkdtemp(join(tmpdir(), "ork-http-"))
+  const objects = new FileObjectStore(join(folder, "objects"))
+  const executor = new HttpExecutor({ objects, clock: realClock, allow: parseHttpAllow(allow)! })
+  const cleanup = async (): Promise<void> => {
+    await executor.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+  onTestFinished(cleanup)
+  const start = (fields: { [field: string]: Json }, rest: Overrides = {}) =>
+    launch(
+      { executor, objects, folder, cleanup },
+      assignment(folder, null, { fields: { url: `${web.url}/x?key=k`, ...fields }, ...rest }),
+    )
+  const run = async (fields: { [field: string]: Json } = {}, rest: Overrides = {}) => {
+    const launched = start(fields, rest)
+    const result = await launched.result
+    return { result, log: (await allLines(launched.log)).map(({ line }) => line) }
+  }
+  return { web, objects, start, run }
+}
+
+const json = (response: ServerResponse, value: Json, status = 200): void =>
+  void response.writeHead(status, { "content-type": "application/json; charset=utf-8" }).end(JSON.stringify(value))
+
+describe("an answer", () => {
+  test("is the output: status, headers and the parsed body; the log tells of both ways, without the query", async () => {
+    const { web, run } = await setup((_, response) => {
+      response.setHeader("set-cookie", "session=1")
+      json(response, { rows: 3 })
+    })
+    const { result, log } = await run()
+    expect(result).toMatchObject({
+      state: "success",
+      output: { inline: { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: { rows: 3 } } },
+    })
+    expect(JSON.stringify(result)).not.toContain("session")
+    expect(web.seen[0]).toMatchObject({ method: "GET", path: "/x?key=k", headers: { "user-agent": "ork" } })
+    expect(log[0]).toBe(`> GET ${web.url}/x?…`)
+    expect(log[1]).toMatch(/^< 200 OK, application\/json; charset=utf-8, 10 bytes in \d+ ms$/)
+  })
+
+  test.each([
+    ["text/plain", "[1]", "[1]"],
+    ["application/json", "not json", "not json"],
+    ["application/problem+json", '{"a":1}', { a: 1 }],
+    ["application/json", "", null],
+  ])("of %s with %j has the body %j", async (type, sent, body) => {
+    const { run } = await setup((_, response) => response.writeHead(200, { "content-type": type }).end(sent))
+    expect((await run()).result).toMatchObject({ output: { inline: { body } } })
+  })
+
+  test("that is large goes to the object store; one over max_body fails for good", async () => {
+    const { objects, run } = await setup((_, response) => json(response, "x".repeat(100_000)))
+    const { result } = await run()
+    expect(result).toMatchObject({ state: "success", output: { key: expect.stringMatching(/output\.json$/) as string } })
+    const { key } = result.output as { key: string }
+    const stored = JSON.parse(Buffer.from((await objects.get(key))!).toString()) as { body: string }
+    expect(stored.body).toHaveLength(100_000)
+    const refused = await run({ http: { max_body: "10Ki" } })
+    expect(refused.result).toMatchObject({ state: "failed", retryable: false })
+    expect(refused.result.error).toMatch(/body of more than 10 KiB; raise http\.max_body/)
+    const over = await run({}, { maxOutputBytes: 50_000 })
+    expect(over.result).toMatchObject({ state: "failed", retryable: false })
+  })
+})
+
+describe("a request", () => {
+  test.each([
+    [{ body: { a: [1] } }, "POST", "application/json", '{"a":[1]}'],
+    [{ body: "plain", method: "put" }, "PUT", "text/plain;charset=UTF-8", "plain"],
+    [
+      { body: { a: "x y", b: 2, c: null }, headers: { "Content-Type": "application/x-www-form-urlencoded" } },
+      "POST",
+      "application/x-www-form-urlencoded",
+      "a=x+y&b=2",
+    ],
+    [{ body: null }, "GET", undefined, ""],
+  ])("of %j", async (fields: { [field: string]: Json }, method, type, body) => {
+    const { web, run } = await setup((_, response) => response.end())
+    expect((await run(fields)).result.state).toBe("success")
+    expect(web.seen[0]).toMatchObject({ method, body })
+    expect(web.seen[0]!.headers["content-type"]).toBe(type)
+  })
+
+  test.each([
+    [{ body: "x", method: "GET" }, /GET request takes no body/],
+    [{ headers: { a: [1] } }, /header a is no text/],
+    [{ headers: { a: "x\r\nb: y" } }, /header a holds a line end/],
+    [{ headers: { "a b": "x" } }, /no name of a header/],
+    [{ method: "G T" }, /no HTTP method/],
+    [{ url: "nowhere" }, /url is no address/],
+    [{ url: "file:///etc/passwd" }, /only http: and https:/],
+    [{ url: "http://169.254.169.254/" }, /metadata/],
+  ])("of %j is refused for good", async (fields: { [field: string]: Json }, why) => {
+    const { web, run } = await setup((_, response) => response.end())
+    const { result, log } = await run(fields)
+    expect(result).toMatchObject({ state: "failed", retryable: false, error: expect.stringMatching(why) as string })
+    expect(log.at(-1)).toMatch(why)
+    expect(web.seen).toEqual([])
+  })
+
+  test("to nobody is tried again", async () => {
+    const { run } = await setup((_, response) => response.destroy())
+    const { result } = await run()
+    expect(result).toMatchObject({ state: "failed", error: expect.stringMatching(/^no answer: /) as string })
+    expect(result.retryable).not.toBe(false)
+    const gone = createServer().listen(0, "127.0.0.1")
+    await once(gone, "listening")
+    const { port } = gone.address() as AddressInfo
+    gone.close()
+    await once(gone, "close")
+    const closed = await run({ url: `http://127.0.0.1:${port}/` })
+    expect(closed.result.error).toMatch(/no answer: .*ECONNREFUSED/)
+    expect(closed.result.retryable).not.toBe(false)
+  })
+})
+
+describe("a status", () => {
+  test.each([
+    [404, {}, false],
+    [400, {}, false],
+    [500, {}, true],
+    [503, {}, true],
+    [429, {}, true],
+    [408, {}, true],
+    [404, { retry_on: ["4xx"] }, true],
+    [500, { retry_on: [502] }, false],
+  ])("of %i with %j fails; tried again: %j", async (status, http: { [field: string]: Json }, again) => {
+    const { web, run } = await setup((_, response) => json(response, { detail: "what is wrong" }, status))
+    const { result, log } = await run({ http })
+    expect(result.state).toBe("failed")
+    expect(result.retryable !== false).toBe(again)
+    expect(result.error).toMatch(`GET ${web.url}/x?… answered ${status}`)
+    expect(result.error).toMatch('{"detail":"what is wrong"}')
+    expect(log.at(-1)).toBe(result.error)
+  })
+
+  test.each([
+    [404, { expect: [404] }],
+    [418, { expect: ["4xx"] }],
+    [302, { expect: ["3xx"], redirects: 0 }],
+  ])("of %i that is expected by %j is a success", async (status, http: { [field: string]: Json }) => {
+    const { run } = await setup((_, response) => response.writeHead(status, { location: "/" }).end())
+    expect((await run({ http })).result).toMatchObject({ state: "success", output: { inline: { status, body: null } } })
+  })
+
+  test("with Retry-After is not tried again before that, an hour at most", async () => {
+    const { run } = await setup((_, response) => response.writeHead(429, { "retry-after": "7" }).end())
+    expect((await run()).result).toMatchObject({ state: "failed", retryAfterMs: 7000 })
+    const now = Date.parse("2026-01-01T00:00:00Z")
+    expect(retryAfterMs("Thu, 01 Jan 2026 00:00:30 GMT", now)).toBe(30_000)
+    expect(retryAfterMs("Wed, 31 Dec 2025 00:00:00 GMT", now)).toBe(0)
+    expect(retryAfterMs("86400", now)).toBe(3_600_000)
+    expect([retryAfterMs("soon", now), retryAfterMs(null, now)]).toEqual([null, null])
+  })
+})
+
+test.each([
+  ["cancel", { state: "cancelled" }],
+  ["timeout", { state: "timeout" }],
+  ["shutdown", { state: "lost" }],
+] as const)("an abort by %s ends the request", async (reason, expected) => {
+  const arrived = Promise.withResolvers<ServerResponse>()
+  const { start } = await setup((_, response) =>
+    arrived.resolve(response.writeHead(200).write("half of it") ? response : response),
+  )
+  const running = start({})
+  const response = await arrived.promise
+  const gone = new Promise((resolve) => response.on("close", resolve))
+  running.stop(reason)
+  expect(await running.result).toMatchObject(expected)
+  await gone
+})
+
+test("redirects are told in the log, and a secret in a header does not travel to another host", async () => {
+  const other = await startWeb((_, response) => response.end("there"))
+  const { web, run } = await setup((_, response) => response.writeHead(302, { location: `${other.url}/y` }).end())
+  const { result, log } = await run({ headers: { "X-Key": "hunter2", plain: "p" } }, { secrets: ["hunter2"] })
+  expect(result.state).toBe("success")
+  expect(web.seen[0]!.headers["x-key"]).toBe("hunter2")
+  expect([other.seen[0]!.headers["x-key"], other.seen[0]!.headers["plain"]]).toEqual([undefined, "p"])
+  expect(log[1]).toBe(`< 302, on to ${other.url}/y`)
+})
+
+test("a secret in the address or coming back is in no output, error or log", async () => {
+  const { web, run } = await setup(({ headers, path }, response) =>
+    json(response, { you: headers["x-key"]! }, path.startsWith("/bad") ? 400 : 200),
+  )
+  const secrets = ['hunter"2', `${web.url}/way/in?token=t`]
+  const headers = { "X-Key": 'hunter"2' }
+  for (const url of [`${web.url}/x`, `${web.url}/bad/hunter"2?hunter"2`, `${web.url}/way/in?token=t`, `nowhere hunter"2`]) {
+    const told = JSON.stringify(await run({ headers, url }, { secrets }))
+    expect(told).not.toMatch(/hunter|way|token/)
+  }
+  expect(web.seen.map(({ path }) => path)).toEqual(["/x", "/bad/hunter%222?hunter%222", "/way/in?token=t"])
+  expect(await run({ headers }, { secrets })).toMatchObject({ result: { output: { inline: { body: { you: "***" } } } } })
+})
