@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
@@ -47,6 +47,17 @@ test("assets are kept for ever and sent in the best encoding that the browser ta
   expect(await get("gzip, deflate, br")).toEqual(["br", "br", ...rest])
   expect(await get("gzip, br;q=0")).toEqual(["gz", "gzip", ...rest])
   expect(await get("identity")).toEqual(["plain", undefined, ...rest])
+})
+
+test("a page that was built anew is served by a server that was there before", async () => {
+  const folder = build(FILES)
+  await using api = await serve(folder)
+  expect((await api.call("GET", "/ui/", { key: null })).text).toBe("<p>page</p>")
+  writeFileSync(join(folder, "index.html"), "<p>another page</p>")
+  utimesSync(join(folder, "index.html"), 1, 1)
+  writeFileSync(join(folder, "assets/b-2.js"), "new")
+  expect((await api.call("GET", "/ui/assets/b-2.js", { key: null })).text).toBe("new")
+  expect((await api.call("GET", "/ui/", { key: null })).text).toBe("<p>another page</p>")
 })
 
 test("no path leads out of the build's folder", async () => {

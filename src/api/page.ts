@@ -56,25 +56,33 @@ const filesOf = (folder: string): Map<string, number> => {
 }
 
 export const installPage = (app: FastifyInstance, folder: string): void => {
-  let known: Map<string, number> | null = null
-  const files = (): Map<string, number> => (known ??= filesOf(folder))
+  let known = new Map<string, number>()
+  let builtAt: number | null = null
+  /** A page that was built anew under a running server has other names. */
+  const look = (): void => {
+    const at = statSync(join(folder, INDEX), { throwIfNoEntry: false })?.mtimeMs ?? 0
+    if (at === builtAt) return
+    known = filesOf(folder)
+    builtAt = at
+  }
 
   const send = (request: FastifyRequest, reply: FastifyReply, name: string): FastifyReply => {
     const accepted = String(request.headers["accept-encoding"] ?? "")
-    const [encoding, suffix] = ENCODINGS.find(([each, ending]) => accepts(accepted, each) && files().has(name + ending)) ?? []
+    const [encoding, suffix] = ENCODINGS.find(([each, ending]) => accepts(accepted, each) && known.has(name + ending)) ?? []
     const path = name + (suffix ?? "")
     reply.headers(HEADERS).type(TYPES[extname(name)] ?? "application/octet-stream")
     reply.header("cache-control", name.startsWith("assets/") ? FOR_EVER : "no-cache").header("vary", "accept-encoding")
     if (encoding !== undefined) reply.header("content-encoding", encoding)
-    reply.header("content-length", files().get(path)!)
+    reply.header("content-length", known.get(path)!)
     return request.method === "HEAD" ? reply.send() : reply.send(createReadStream(join(folder, path)))
   }
 
   const answer = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const name = (request.params as { "*"?: string })["*"] ?? ""
-    if (files().has(name) && !/\.(?:br|gz)$/.test(name)) return send(request, reply, name)
+    if (!name.startsWith("assets/") || !known.has(name)) look()
+    if (known.has(name) && !/\.(?:br|gz)$/.test(name)) return send(request, reply, name)
     if (name.startsWith("assets/")) throw notFound(`there is no /ui/${name.slice(0, 200)}; load the page anew`)
-    if (!files().has(INDEX)) throw new ApiError("NOT_FOUND", "the web page is not built; `npm run build` makes it")
+    if (!known.has(INDEX)) throw new ApiError("NOT_FOUND", "the web page is not built; `npm run build` makes it")
     return send(request, reply, INDEX)
   }
   for (const path of ["/ui", "/ui/*"]) app.get(path, { exposeHeadRoute: true }, answer)

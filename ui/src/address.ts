@@ -16,10 +16,8 @@ export const wholeNumber = (value: unknown): number | undefined => {
 }
 
 /** Without the fields that have no value, so that they do not stand in the address. */
-export const compact = <T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>
-  }
+export const compact = <T extends object>(fields: T): Partial<T> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 
 /** A place inside the page to go on to after signing in; anything else leads to the start. */
 export const placeAfter = (next: string | undefined): string =>

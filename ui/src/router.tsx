@@ -38,7 +38,7 @@ const workflows = createRoute({
   getParentRoute: () => shell,
   path: "/workflows",
   validateSearch: workflowsSearch,
-  component: lazyRouteComponent(() => import("./pages/workflows-page.tsx"), "WorkflowsPage"),
+  component: lazyRouteComponent(() => import("./pages/workflows/workflows-page.tsx"), "WorkflowsPage"),
 })
 
 const workflow = createRoute({

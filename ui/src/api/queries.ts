@@ -56,8 +56,7 @@ export const sessionQuery = queryOptions({
   retry: retryQuery,
 })
 
-export const workflowsQuery = (filter: { search?: string; tag?: string }) =>
-  pages<WorkflowSummary>("workflows", "/workflows", { limit: 50, ...filter })
+export const workflowsQuery = (filter: Query) => pages<WorkflowSummary>("workflows", "/workflows", { limit: 50, ...filter })
 
 export const workflowQuery = (name: string) =>
   queryOptions({

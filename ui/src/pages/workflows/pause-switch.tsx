@@ -1,0 +1,35 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query"
+import type { ReactElement } from "react"
+import { calls } from "../../api/calls.ts"
+import type { WorkflowSummary } from "../../api/types.ts"
+import { Switch } from "../../components/switch.tsx"
+import { tell, tellProblem } from "../../components/toast.tsx"
+import { useMay } from "../../session/session.ts"
+
+/** On: the schedules of the workflow fire. Who may not change it sees how it stands. */
+export const PauseSwitch = ({
+  workflow: { name, paused, schedules },
+}: {
+  workflow: Pick<WorkflowSummary, "name" | "paused"> & { schedules: readonly unknown[] }
+}): ReactElement => {
+  const may = useMay("admin")
+  const client = useQueryClient()
+  const change = useMutation({
+    mutationFn: (active: boolean) => calls.pauseWorkflow(name, !active),
+    onSuccess: async (_made, active) => {
+      tell(active ? `The schedule of ${name} goes on` : `The schedule of ${name} rests`)
+      await Promise.all(["workflows", "workflow", "schedules"].map((key) => client.invalidateQueries({ queryKey: [key] })))
+    },
+    onError: (error) => tellProblem(`Could not change ${name}`, error),
+  })
+  if (schedules.length === 0) return <span className="faint">none</span>
+  const active = change.isPending ? change.variables : !paused
+  return (
+    <Switch
+      label={`Schedule of ${name}`}
+      checked={active}
+      disabled={!may || change.isPending}
+      onChange={(next) => change.mutate(next)}
+    />
+  )
+}

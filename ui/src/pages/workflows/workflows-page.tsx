@@ -1,0 +1,154 @@
+// All workflows: how their last runs went, when the next one is due, and the two things one does most: run and pause.
+
+import { useInfiniteQuery } from "@tanstack/react-query"
+import { getRouteApi, Link } from "@tanstack/react-router"
+import type { ReactElement } from "react"
+import { workflowsQuery } from "../../api/queries.ts"
+import type { WorkflowSummary } from "../../api/types.ts"
+import { StatusBadge, Tag } from "../../components/badge.tsx"
+import { buttonClass } from "../../components/button.tsx"
+import { SelectFilter } from "../../components/field.tsx"
+import { Icon } from "../../components/icon.tsx"
+import { itemsOf, Listed } from "../../components/listed.tsx"
+import { PageHead } from "../../components/page-head.tsx"
+import { RunTicks } from "../../components/run-ticks.tsx"
+import { SearchBox } from "../../components/search-box.tsx"
+import { Empty } from "../../components/states.tsx"
+import { Time } from "../../components/time.tsx"
+import { percentText } from "../../format/size.ts"
+import { useListKeys } from "../../keyboard/use-shortcuts.ts"
+import { useMay } from "../../session/session.ts"
+import { PauseSwitch } from "./pause-switch.tsx"
+import { successRate } from "./ticks.ts"
+
+const route = getRouteApi("/shell/workflows")
+
+export const WorkflowsPage = (): ReactElement => {
+  const filter = route.useSearch()
+  const navigate = route.useNavigate()
+  const query = useInfiniteQuery(workflowsQuery(filter))
+  const items = itemsOf(query.data)
+  const tags = [
+    ...new Set([...items.flatMap((each) => each.tags), ...(filter.tag === undefined ? [] : [filter.tag])]),
+  ].toSorted()
+  const filtered = filter.search !== undefined || filter.tag !== undefined
+  useListKeys()
+  return (
+    <div className="page">
+      <PageHead title="Workflows" />
+      <div className="filters">
+        <SearchBox
+          label="Search workflows"
+          value={filter.search}
+          onChange={(search) => void navigate({ search: (old) => ({ ...old, search }), replace: true })}
+        />
+        <SelectFilter
+          label="Tag"
+          value={filter.tag}
+          all="All tags"
+          choices={tags.map((tag) => ({ value: tag, text: tag }))}
+          onChange={(tag) => void navigate({ search: (old) => ({ ...old, tag }) })}
+        />
+      </div>
+      <Listed
+        query={query}
+        noun="workflow"
+        empty={
+          filtered ? (
+            <Empty title="No workflow fits this search" icon="search">
+              <Link to="/workflows" className={buttonClass()}>
+                Show all workflows
+              </Link>
+            </Empty>
+          ) : (
+            <Empty title="No workflow is deployed yet" icon="workflows">
+              <p>
+                Write one and send it with <code>ork deploy FILE</code>, or start the server with <code>--dir FOLDER</code>.{" "}
+                <code>ork init</code> makes a first one.
+              </p>
+            </Empty>
+          )
+        }
+      >
+        {(workflows) => <WorkflowTable workflows={workflows} />}
+      </Listed>
+    </div>
+  )
+}
+
+const WorkflowTable = ({ workflows }: { workflows: readonly WorkflowSummary[] }): ReactElement => (
+  <table className="table">
+    <thead>
+      <tr>
+        <th scope="col">Workflow</th>
+        <th scope="col">Last runs</th>
+        <th scope="col" className="end">
+          Success
+        </th>
+        <th scope="col">Latest</th>
+        <th scope="col">Next tick</th>
+        <th scope="col">Schedule</th>
+        <th scope="col">
+          <span className="hidden">Actions</span>
+        </th>
+      </tr>
+    </thead>
+    <tbody>
+      {workflows.map((workflow) => (
+        <WorkflowRow key={workflow.name} workflow={workflow} />
+      ))}
+    </tbody>
+  </table>
+)
+
+const WorkflowRow = ({ workflow }: { workflow: WorkflowSummary }): ReactElement => {
+  const mayRun = useMay("trigger")
+  const { name, description, tags, last_runs: runs, next_at: nextAt, paused } = workflow
+  const rate = successRate(runs)
+  const [latest] = runs
+  return (
+    <tr data-row="">
+      <td>
+        <div className="row">
+          <Link to="/workflows/$name" params={{ name }} className="row-link">
+            {name}
+          </Link>
+          {tags.map((tag) => (
+            <Tag key={tag}>{tag}</Tag>
+          ))}
+        </div>
+        {description === null ? null : <div className="soft small">{description}</div>}
+      </td>
+      <td className="fit">
+        <RunTicks runs={runs} />
+      </td>
+      <td className="fit end number">
+        <span title={`${rate.success} of ${rate.ended} runs that ended`}>{percentText(rate.success, rate.ended)}</span>
+      </td>
+      <td className="fit">
+        {latest === undefined ? (
+          <span className="faint">never ran</span>
+        ) : (
+          <span className="latest">
+            <StatusBadge status={latest.status} />
+            <span className="soft small">
+              <Time at={latest.created_at} />
+            </span>
+          </span>
+        )}
+      </td>
+      <td className="fit">{paused ? <StatusBadge status="paused" /> : <Time at={nextAt} none="none" />}</td>
+      <td className="fit">
+        <PauseSwitch workflow={workflow} />
+      </td>
+      <td className="fit end">
+        {mayRun ? (
+          <Link to="/workflows/$name/run" params={{ name }} className={buttonClass()} aria-label={`Run ${name}`}>
+            <Icon name="play" />
+            Run
+          </Link>
+        ) : null}
+      </td>
+    </tr>
+  )
+}
