@@ -104,6 +104,15 @@ const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Exec
         return new HttpExecutor({ objects, clock, allow: config.httpAllow })
       },
     }),
+    new LazyExecutor({
+      name: "docker",
+      clock,
+      due: () => existsSync(join(config.dataDir, "docker/owners")),
+      async load() {
+        const { DockerExecutor } = await import("./executors/docker/docker.ts")
+        return new DockerExecutor({ objects, clock, dataDir: config.dataDir, env: process.env })
+      },
+    }),
   ]
 }
 

@@ -7,6 +7,7 @@ import type { Output } from "../core/change.ts"
 import type { Json } from "../core/json.ts"
 import { streamBytes } from "../objects/log-chunks.ts"
 import type { LastLine } from "../objects/log-writer.ts"
+import { maskedBytes } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { JsonCheck } from "./json-check.ts"
 import { bytesInWords, messageOf } from "./words.ts"
@@ -18,11 +19,14 @@ export interface OutputPlace {
   /** That of the attempt. */
   prefix: string
   maxBytes: number
+  /** Masked in what is stored. What is inline is masked by whoever runs the attempt (engine/runner.ts). */
+  secrets: readonly string[]
 }
 
 export const NOTHING: Answer = { output: { inline: null } }
 /** Larger outputs are objects. */
 export const INLINE_MAX = 65_536
+const READ_BYTES = 262_144
 
 /** The output of a task that left a file (null: it could not) and a log that was written by `openLog`. */
 export const readAnswer = async (outputPath: string | null, last: LastLine, place: OutputPlace): Promise<Answer> => {
@@ -86,10 +90,18 @@ export const fileAnswer = async (path: string, place: OutputPlace): Promise<Answ
     if (size === 0) return null
     if (size > place.maxBytes) return tooLarge("output", size, place.maxBytes)
     if (size <= INLINE_MAX) return parseOutput(await file.readFile())
-    const stored = await store(file.createReadStream({ autoClose: false }), place)
+    const stored = await store(bytesOf(file), place)
     return "problem" in stored ? invalid(stored.problem) : { output: stored }
   } finally {
     await file.close()
+  }
+}
+
+async function* bytesOf(file: FileHandle): AsyncGenerator<Uint8Array> {
+  for (;;) {
+    const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(READ_BYTES) })
+    if (bytesRead === 0) return
+    yield buffer.subarray(0, bytesRead)
   }
 }
 
@@ -113,12 +125,12 @@ export const lineAnswer = async (line: LastLine, place: OutputPlace): Promise<An
 
 const store = async (
   data: AsyncIterable<Uint8Array>,
-  { objects, prefix }: OutputPlace,
+  { objects, prefix, secrets }: OutputPlace,
 ): Promise<{ key: string; bytes: number } | { problem: string }> => {
   const check = new JsonCheck()
   const key = `${prefix}output.json`
   try {
-    const { bytes } = await objects.putStream(key, checked(data, check))
+    const { bytes } = await objects.putStream(key, checked(maskedBytes(data, secrets), check))
     return { key, bytes }
   } catch (error) {
     if (error instanceof NotJson) return { problem: error.message }

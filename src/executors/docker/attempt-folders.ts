@@ -1,0 +1,105 @@
+// Folders of this process's attempts, each mounted into its container. The folder above them is also the sign of life of their
+// owner, for an Ork in another container that sees other process numbers: `owners/OWNER`, touched while the owner lives.
+
+import { randomBytes } from "node:crypto"
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs"
+import { chmod, mkdir, rm, writeFile } from "node:fs/promises"
+import { join, resolve } from "node:path"
+import type { Clock } from "../../core/ports.ts"
+import { currentOwner, ownerAlive } from "../owner.ts"
+import { INPUT_FILE, OUTPUT_FILE } from "./container.ts"
+
+const TOUCH_MS = 10_000
+/** Without a touch for so long, an owner that cannot be looked at is dead. */
+export const SILENT_MS = 40_000
+
+export class AttemptFolders {
+  readonly owner = currentOwner()
+  /** Names the data folder, wherever it is mounted. */
+  readonly data: string
+  readonly #owners: string
+  readonly #own: string
+  readonly #clock: Clock
+  #cancelTouch: (() => void) | null = null
+
+  constructor(dataDir: string, clock: Clock) {
+    const root = resolve(dataDir, "docker")
+    this.#owners = join(root, "owners")
+    this.#own = join(this.#owners, this.owner)
+    this.#clock = clock
+    mkdirSync(this.#own, { recursive: true, mode: 0o700 })
+    chmodSync(root, 0o700)
+    this.data = dataId(join(root, "id"))
+    this.#touch()
+  }
+
+  stop(): void {
+    this.#cancelTouch?.()
+    rmSync(this.#own, { recursive: true, force: true })
+    try {
+      rmdirSync(this.#owners)
+    } catch {
+      // Others live, or a dead one's folder waits for its containers to be removed.
+    }
+  }
+
+  /** Open to every user: the container's may be any. The folders around it are closed. */
+  async make(attemptId: string, input: string): Promise<{ folder: string; output: string }> {
+    const folder = join(this.#own, attemptId)
+    await mkdir(folder, { recursive: true })
+    await chmod(folder, 0o777)
+    await writeFile(join(folder, INPUT_FILE), input, { mode: 0o644 })
+    return { folder, output: join(folder, OUTPUT_FILE) }
+  }
+
+  async remove(attemptId: string): Promise<void> {
+    // What a container's root made there may not be ours to remove.
+    await rm(join(this.#own, attemptId), { recursive: true, force: true }).catch(() => {})
+  }
+
+  /** Of a container's labels. null: not to be told yet. */
+  isDead(owner: string, data: string): boolean | null {
+    if (owner === this.owner) return false
+    const alive = ownerAlive(owner)
+    if (alive !== null) return !alive
+    if (data !== this.data) return false
+    const touched = statSync(join(this.#owners, owner), { throwIfNoEntry: false })?.mtimeMs
+    return touched === undefined || Date.now() - touched > SILENT_MS ? true : null
+  }
+
+  /** After their containers. */
+  removeDead(): void {
+    for (const owner of readdirSync(this.#owners)) {
+      if (this.isDead(owner, this.data) === true) rmSync(join(this.#owners, owner), { recursive: true, force: true })
+    }
+  }
+
+  #touch(): void {
+    try {
+      const now = new Date()
+      utimesSync(this.#own, now, now)
+    } catch {
+      // Removed by hand: nothing of ours runs there then.
+    }
+    this.#cancelTouch = this.#clock.after(TOUCH_MS, () => this.#touch())
+  }
+}
+
+const dataId = (path: string): string => {
+  try {
+    writeFileSync(path, randomBytes(8).toString("hex"), { flag: "wx" })
+  } catch {
+    // There already.
+  }
+  return readFileSync(path, "utf8")
+}

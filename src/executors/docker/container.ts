@@ -1,0 +1,138 @@
+// What the engine is asked for: the body of a create request for one attempt. Pure.
+
+import { isAbsolute, resolve } from "node:path"
+import type { DockerDefinition } from "../../core/definition.ts"
+import { parseMemory } from "../../core/quantities.ts"
+import { type Environment, orkVariables } from "../environment.ts"
+import type { Assignment } from "../executor.ts"
+
+const ATTEMPT_TARGET = "/ork"
+const UPSTREAM_TARGET = "/ork-upstream"
+const WORK_TARGET = "/work"
+const DEFAULT_PIDS = 4096
+
+export const LABELS = {
+  owner: "ork.owner",
+  data: "ork.data",
+  attempt: "ork.attempt",
+  run: "ork.run",
+  task: "ork.task",
+  workflow: "ork.workflow",
+} as const
+
+export const INPUT_FILE = "input.json"
+export const OUTPUT_FILE = "output.json"
+
+export interface Owner {
+  /** Which process started it, and in which data folder that process keeps its sign of life. */
+  owner: string
+  data: string
+}
+
+interface Mount {
+  Type: "bind" | "volume"
+  Source: string
+  Target: string
+  ReadOnly: boolean
+}
+
+export const containerName = (attemptId: string): string => `ork-${attemptId}`
+
+/** The task's own options; protocol/docker-fields.ts has checked their shape. */
+export const optionsOf = (assignment: Assignment): DockerDefinition => (assignment.fields["docker"] ?? {}) as DockerDefinition
+
+export const containerEnvironment = (assignment: Assignment): Environment => ({
+  ...assignment.env,
+  ...orkVariables(assignment, {
+    inputPath: `${ATTEMPT_TARGET}/${INPUT_FILE}`,
+    outputPath: `${ATTEMPT_TARGET}/${OUTPUT_FILE}`,
+    upstreamDir: assignment.upstreamDir === null ? null : UPSTREAM_TARGET,
+  }),
+})
+
+export const createRequest = (assignment: Assignment, folder: string, owner: Owner) => {
+  const options = optionsOf(assignment)
+  const { node } = assignment
+  const work = options.work ?? WORK_TARGET
+  const workdir = options.workdir ?? (work === false ? undefined : work)
+  return {
+    Image: node.image,
+    ...commandOf(assignment.command, options.entrypoint),
+    Env: Object.entries(containerEnvironment(assignment)).map(([name, value]) => `${name}=${value}`),
+    ...(workdir !== undefined && { WorkingDir: workdir }),
+    ...(options.user !== undefined && { User: options.user }),
+    Labels: labelsOf(assignment, owner),
+    OpenStdin: true,
+    StdinOnce: true,
+    Tty: false,
+    HostConfig: {
+      Mounts: mountsOf(assignment, options, folder, work),
+      ...(options.tmpfs !== undefined && { Tmpfs: Object.fromEntries(options.tmpfs.map((path) => [path, ""])) }),
+      ...limitsOf(assignment, options),
+      ...rightsOf(options),
+      ...(options.network !== undefined && { NetworkMode: options.network }),
+      ...(options.hosts !== undefined && {
+        ExtraHosts: Object.entries(options.hosts).map(([name, address]) => `${name}:${address}`),
+      }),
+      ReadonlyRootfs: options.read_only ?? false,
+      Init: true,
+      // The engine must keep it all until it was read; its own settings may send it elsewhere or cut it.
+      LogConfig: { Type: "json-file", Config: { "max-size": "1000t" } },
+    },
+  }
+}
+
+/** A script needs a shell whatever the image's entrypoint is; an argument list goes to the entrypoint, as with `docker run`. */
+const commandOf = (command: Assignment["command"], entrypoint: string[] | undefined) => {
+  if (command === null) return entrypoint === undefined ? {} : { Entrypoint: entrypoint }
+  if ("shell" in command) return { Entrypoint: entrypoint ?? ["/bin/sh", "-c"], Cmd: [command.shell] }
+  return { ...(entrypoint !== undefined && { Entrypoint: entrypoint }), Cmd: command.argv }
+}
+
+const labelsOf = (assignment: Assignment, { owner, data }: Owner): { [label: string]: string } => ({
+  [LABELS.owner]: owner,
+  [LABELS.data]: data,
+  [LABELS.attempt]: assignment.attemptId,
+  [LABELS.run]: assignment.runId,
+  [LABELS.task]: assignment.task,
+  [LABELS.workflow]: assignment.workflow,
+})
+
+const mountsOf = (assignment: Assignment, options: DockerDefinition, folder: string, work: string | false): Mount[] => {
+  const bind = (source: string, target: string, readOnly = false): Mount => ({
+    Type: "bind",
+    Source: resolve(source),
+    Target: target,
+    ReadOnly: readOnly,
+  })
+  return [
+    bind(folder, ATTEMPT_TARGET),
+    ...(work === false ? [] : [bind(assignment.workingDir, work)]),
+    ...(assignment.upstreamDir === null ? [] : [bind(assignment.upstreamDir, UPSTREAM_TARGET, true)]),
+    ...(options.mounts ?? []).map((text) => mountOf(text, assignment.workingDir)),
+  ]
+}
+
+const mountOf = (text: string, workingDir: string): Mount => {
+  const [source = "", target = "", mode] = text.split(":")
+  const ReadOnly = mode === "ro"
+  if (!source.includes("/") && source !== ".") return { Type: "volume", Source: source, Target: target, ReadOnly }
+  return { Type: "bind", Source: isAbsolute(source) ? source : resolve(workingDir, source), Target: target, ReadOnly }
+}
+
+const limitsOf = ({ node: { resources } }: Assignment, { pids, shm_size, gpus }: DockerDefinition) => {
+  const shm = shm_size === undefined ? null : parseMemory(shm_size)
+  return {
+    ...(resources?.cpu !== undefined && { NanoCpus: Math.round(resources.cpu * 1e9) }),
+    // No swap beside it: a limit that is one.
+    ...(resources?.memoryBytes !== undefined && { Memory: resources.memoryBytes, MemorySwap: resources.memoryBytes }),
+    PidsLimit: pids ?? DEFAULT_PIDS,
+    ...(shm !== null && { ShmSize: shm }),
+    ...(gpus !== undefined && { DeviceRequests: [{ Count: gpus === "all" ? -1 : gpus, Capabilities: [["gpu"]] }] }),
+  }
+}
+
+const rightsOf = ({ privileged = false, cap_add = [] }: DockerDefinition) =>
+  privileged
+    ? { Privileged: true }
+    : { Privileged: false, CapDrop: ["ALL"], CapAdd: cap_add, SecurityOpt: ["no-new-privileges"] }

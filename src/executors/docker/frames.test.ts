@@ -1,0 +1,56 @@
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import { FrameReader, type Piece, SeenBytes } from "./frames.ts"
+
+const frame = (stream: number, text: string | Buffer): Buffer => {
+  const bytes = Buffer.from(text)
+  const header = Buffer.from([stream, 0, 0, 0, 0, 0, 0, 0])
+  header.writeUInt32BE(bytes.length, 4)
+  return Buffer.concat([header, bytes])
+}
+
+const join = (pieces: Piece[], stream: string): string =>
+  Buffer.concat(pieces.filter((piece) => piece.stream === stream).map(({ bytes }) => bytes)).toString()
+
+test("frames are read however the stream is cut", () => {
+  const frames = fc.array(fc.record({ stream: fc.constantFrom(1, 2), text: fc.string({ maxLength: 40 }) }), { maxLength: 12 })
+  fc.assert(
+    fc.property(frames, fc.array(fc.nat(30), { maxLength: 40 }), (written, cuts) => {
+      const all = Buffer.concat(written.map(({ stream, text }) => frame(stream, text)))
+      const reader = new FrameReader()
+      const pieces: Piece[] = []
+      let at = 0
+      for (const cut of cuts) {
+        pieces.push(...reader.read(all.subarray(at, at + cut)))
+        at += cut
+      }
+      pieces.push(...reader.read(all.subarray(at)))
+      for (const [number, name] of [
+        [1, "stdout"],
+        [2, "stderr"],
+      ] as const) {
+        const expected = written.filter(({ stream }) => stream === number).map(({ text }) => text)
+        expect(join(pieces, name)).toBe(Buffer.from(expected.join("")).toString())
+      }
+    }),
+  )
+})
+
+test("an engine's own errors are on stderr, and frames may be empty", () => {
+  const pieces = new FrameReader().read(Buffer.concat([frame(1, ""), frame(3, "engine"), frame(1, "task")]))
+  expect([join(pieces, "stdout"), join(pieces, "stderr")]).toEqual(["task", "engine"])
+})
+
+test("bytes that are no frames are refused, not guessed at", () => {
+  expect(() => new FrameReader().read(Buffer.from("hello, world"))).toThrow("not in frames")
+})
+
+test("after a broken connection what was seen is left out, each stream by itself", () => {
+  const seen = new SeenBytes()
+  const take = (stream: Piece["stream"], text: string): string => seen.fresh({ stream, bytes: Buffer.from(text) }).toString()
+  expect(take("stdout", "abc") + take("stderr", "xy")).toBe("abcxy")
+  seen.restart()
+  expect([take("stderr", "x"), take("stdout", "ab"), take("stdout", "cd"), take("stderr", "yz")]).toEqual(["", "", "d", "z"])
+  seen.restart()
+  expect([take("stdout", "abcde"), take("stderr", "xyz")]).toEqual(["e", ""])
+})

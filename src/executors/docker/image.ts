@@ -1,0 +1,66 @@
+// Fetches images. The engine answers a pull with lines of JSON and tells of an error in the last one, under status 200.
+
+import type { Buffer } from "node:buffer"
+import { type Engine, EngineError } from "./engine.ts"
+
+const IDLE_MS = 600_000
+const MAX_LINE = 1 << 20
+
+/** Trying again cannot help. */
+export class NoSuchImage extends Error {}
+
+export interface Pull {
+  image: string
+  platform: string | undefined
+  /** For the registry, base64 as the engine takes it; null: none. */
+  auth: string | null
+  signal: AbortSignal
+}
+
+/** `name`, `name:tag`, `name@digest`: without a tag the engine would fetch every one. */
+export const withTag = (image: string): string => {
+  const last = image.slice(image.lastIndexOf("/") + 1)
+  return last.includes(":") || image.includes("@") ? image : `${image}:latest`
+}
+
+const ABSENT = /not found|manifest unknown|does not exist|denied|unauthorized|invalid reference|no such image/i
+
+export const pullImage = async (engine: Engine, { image, platform, auth, signal }: Pull): Promise<void> => {
+  let problem: string | null
+  try {
+    const response = await engine.stream("POST", "/images/create", {
+      query: { fromImage: withTag(image), ...(platform !== undefined && { platform }) },
+      ...(auth !== null && { headers: { "x-registry-auth": auth } }),
+      signal,
+      timeoutMs: IDLE_MS,
+    })
+    problem = await lastProblem(response)
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error
+    problem = error.message
+  }
+  if (problem === null) return
+  const message = `the image ${image} could not be fetched: ${problem}`
+  throw ABSENT.test(problem) && !/timeout|toomanyrequests/i.test(problem) ? new NoSuchImage(message) : new Error(message)
+}
+
+const lastProblem = async (lines: AsyncIterable<Buffer>): Promise<string | null> => {
+  let rest = ""
+  let problem: string | null = null
+  for await (const chunk of lines) {
+    const parts = (rest + chunk.toString("utf8")).split("\n")
+    rest = parts.pop()!.slice(-MAX_LINE)
+    for (const part of parts) problem = errorIn(part) ?? problem
+  }
+  return errorIn(rest) ?? problem
+}
+
+const errorIn = (line: string): string | null => {
+  if (line.trim() === "") return null
+  try {
+    const { error } = JSON.parse(line) as { error?: unknown }
+    return typeof error === "string" ? error : null
+  } catch {
+    return null
+  }
+}

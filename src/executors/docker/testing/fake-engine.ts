@@ -1,0 +1,193 @@
+// A strict stand-in for the engine's API on a socket of its own: it knows the requests that the executor makes, in the order that it
+// may make them, answers anything else with 400, and does what a test tells it to do wrong.
+
+import { once } from "node:events"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { mkdtemp, rm } from "node:fs/promises"
+import type { Socket } from "node:net"
+import type { Writable } from "node:stream"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+export interface Fault {
+  /** `POST /containers/create` */
+  on: string
+  times: number
+  /** drop: the connection breaks after the request was carried out. */
+  answer: { status: number; message: string } | "drop"
+}
+
+export interface FakeContainer {
+  id: string
+  name: string
+  labels: { [label: string]: string }
+  status: "created" | "running" | "exited"
+  exitCode: number
+  starts: number
+  signals: string[]
+}
+
+export class FakeEngine {
+  readonly containers = new Map<string, FakeContainer>()
+  readonly images = new Set(["there:latest"])
+  readonly pullable = new Set<string>()
+  readonly requests: string[] = []
+  faults: Fault[] = []
+  /** What the log holds, and how much of it each connection gives before it breaks; none: all. */
+  log: Buffer = Buffer.alloc(0)
+  breaks: number[] = []
+  apiVersion = "1.43"
+  minVersion = "1.24"
+  #ends = new Map<string, (() => void)[]>()
+  #folder = ""
+  readonly #server = createServer((request, response) => void this.#handle(request, response))
+
+  async start(): Promise<string> {
+    this.#folder = await mkdtemp(join(tmpdir(), "ork-engine-"))
+    this.#server.on("upgrade", (request, socket: Socket) => {
+      this.requests.push(this.#name(request))
+      socket.on("error", () => {})
+      socket.write("HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+      socket.resume()
+      this.#giveLog(this.#find(new URL(request.url ?? "", "http://engine"))!, socket)
+    })
+    this.#server.listen(join(this.#folder, "sock"))
+    await once(this.#server, "listening")
+    return `unix://${join(this.#folder, "sock")}`
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  /** The container's own end. */
+  end(id: string, exitCode: number): void {
+    const container = this.containers.get(id)!
+    Object.assign(container, { status: "exited", exitCode })
+    for (const tell of this.#ends.get(id) ?? []) tell()
+  }
+
+  #name({ method, url }: IncomingMessage): string {
+    const path = (url ?? "").split("?")[0]!.replace(/^\/v[\d.]+/, "")
+    return `${method} ${path.replace(/\/containers\/(?!create|json)[^/]+/, "/containers/ID")}`
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const name = this.#name(request)
+    this.requests.push(name)
+    const pieces: Buffer[] = []
+    for await (const piece of request) pieces.push(piece as Buffer)
+    const fault = this.faults.find(({ on, times }) => on === name && times > 0)
+    if (fault !== undefined) fault.times--
+    if (fault !== undefined && fault.answer !== "drop") return refuse(response, fault.answer.status, fault.answer.message)
+    const url = new URL(request.url ?? "", "http://engine")
+    const body = pieces.length === 0 ? null : (JSON.parse(Buffer.concat(pieces).toString()) as CreateBody)
+    if (fault !== undefined) {
+      this.#answer(name, url, body, null)
+      request.socket.destroy()
+      return
+    }
+    this.#answer(name, url, body, response)
+  }
+
+  #answer(name: string, url: URL, body: CreateBody | null, response: ServerResponse | null): void {
+    const container = this.#find(url)
+    switch (name) {
+      case "GET /version":
+        return json(response, 200, { ApiVersion: this.apiVersion, MinAPIVersion: this.minVersion })
+      case "GET /containers/json":
+        return json(
+          response,
+          200,
+          [...this.containers.values()].map(({ id, labels }) => ({ Id: id, Labels: labels })),
+        )
+      case "POST /images/create":
+        return this.#pull(url.searchParams.get("fromImage") ?? "", response)
+      case "POST /containers/create":
+        return this.#create(url.searchParams.get("name") ?? "", body, response)
+    }
+    if (container === undefined) return refuse(response, 404, "No such container")
+    switch (name) {
+      case "GET /containers/ID/json":
+        return json(response, 200, {
+          Id: container.id,
+          Config: { Labels: container.labels },
+          State: { Status: container.status, ExitCode: container.exitCode, OOMKilled: false, Error: "" },
+        })
+      case "POST /containers/ID/start":
+        container.starts++
+        if (container.status === "created") container.status = "running"
+        return json(response, 204, null)
+      case "POST /containers/ID/wait":
+        return this.#onEnd(container, () => json(response, 200, { StatusCode: container.exitCode }))
+      case "POST /containers/ID/kill":
+        if (container.status !== "running") return refuse(response, 409, "is not running")
+        container.signals.push(url.searchParams.get("signal") ?? "")
+        if (container.signals.at(-1) === "SIGKILL") this.end(container.id, 137)
+        return json(response, 204, null)
+      case "GET /containers/ID/logs":
+        response?.writeHead(200, { "content-type": "application/vnd.docker.raw-stream" })
+        if (response === null) return
+        if (url.searchParams.get("follow") !== "true") return void response.end(this.log)
+        return this.#giveLog(container, response)
+      case "DELETE /containers/ID":
+        this.containers.delete(container.id)
+        return json(response, 204, null)
+      default:
+        return refuse(response, 400, `unexpected ${name}`)
+    }
+  }
+
+  #find(url: URL): FakeContainer | undefined {
+    const key = /\/containers\/([^/]+)/.exec(url.pathname)?.[1]
+    return [...this.containers.values()].find(({ id, name }) => id === key || name === key)
+  }
+
+  #pull(image: string, response: ServerResponse | null): void {
+    response?.writeHead(200, { "content-type": "application/json" })
+    response?.write('{"status":"Pulling"}\n')
+    if (this.pullable.has(image)) this.images.add(image)
+    else response?.write(JSON.stringify({ error: `manifest for ${image} not found: manifest unknown` }))
+    response?.end()
+  }
+
+  #create(name: string, body: CreateBody | null, response: ServerResponse | null): void {
+    const { Image = "", Labels = {}, HostConfig } = body ?? {}
+    if (HostConfig === undefined || name === "") return refuse(response, 400, "bad parameter")
+    if (!this.images.has(Image.includes(":") ? Image : `${Image}:latest`))
+      return refuse(response, 404, `No such image: ${Image}`)
+    if ([...this.containers.values()].some((other) => other.name === name))
+      return refuse(response, 409, "Conflict: name in use")
+    const id = `c${this.containers.size}`.padEnd(64, "0")
+    this.containers.set(id, { id, name, labels: Labels, status: "created", exitCode: 0, starts: 0, signals: [] })
+    json(response, 201, { Id: id })
+  }
+
+  #giveLog(container: FakeContainer, to: Writable): void {
+    const most = this.breaks.shift()
+    to.write(this.log.subarray(0, most), () => {
+      if (most !== undefined) to.destroy()
+    })
+    if (most === undefined) this.#onEnd(container, () => to.end())
+  }
+
+  #onEnd({ id, status }: FakeContainer, tell: () => void): void {
+    if (status === "exited") tell()
+    else this.#ends.set(id, [...(this.#ends.get(id) ?? []), tell])
+  }
+}
+
+interface CreateBody {
+  Image?: string
+  Labels?: { [label: string]: string }
+  HostConfig?: object
+}
+
+const json = (response: ServerResponse | null, status: number, body: unknown): void => {
+  response?.writeHead(status, { "content-type": "application/json" })
+  response?.end(body === null ? undefined : JSON.stringify(body))
+}
+
+const refuse = (response: ServerResponse | null, status: number, message: string): void => json(response, status, { message })
