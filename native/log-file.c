@@ -166,7 +166,10 @@ void log_input(struct stream *stream, const char *data, size_t length) {
 }
 
 void log_close(struct task *task) {
-  for (int i = 0; i < 2; i++) log_flush(&task->streams[i]);
+  for (int i = 0; i < 2; i++) {
+    if (task->mask) mask_end(&task->streams[i]);
+    log_flush(&task->streams[i]);
+  }
   if (task->open.length && !task->open_blank) task->last = task->open;
   if (task->log_fd >= 0) close(task->log_fd);
   if (task->index_fd >= 0) close(task->index_fd);

@@ -10,7 +10,8 @@
 //   1 START   u32 flags (1: write `input` to the stdin file first and remove the file at the end, 2: HOME is the user's own),
 //             u32 n, n strings argv; u32 n, n strings NAME=value; string cwd; string stdin file ("": /dev/null);
 //             string log file ("": none; its index is the same with .idx); string output file ("": none); string run_as ("": no);
-//             string input; u64 memory in bytes (0: no limit); u32 cpu in thousandths (0: no limit)
+//             string input; u64 memory in bytes (0: no limit); u32 cpu in thousandths (0: no limit);
+//             u32 n, n strings that are masked in the log (the longest first, none empty or with a NUL)
 //   2 KILL    i32 signal, to all processes of the task. After SIGKILL what is left is killed until nothing is.
 //
 //   from the helper
@@ -38,7 +39,7 @@
 
 #include "ork-spawn.h"
 
-#define VERSION 1
+#define VERSION 2
 #define STARTS_PER_TURN 16  // between them logs are read and ends are reported
 
 enum { START = 1, KILL = 2, HELLO = 16, STARTED = 17, FAILED = 18, EXITED = 19 };
@@ -99,12 +100,14 @@ static void on_start(uint32_t id, struct reader *reader) {
   launch.input = take_string(reader, &launch.input_len);
   launch.memory = take64(reader);
   launch.cpu_millis = take32(reader);
+  launch.secrets = take_list(reader, 0);
 
   enum stage stage = STAGE_FORK;
   int error = 0;
   struct task *task = start_task(&launch, &stage, &error);
   free(launch.argv);
   free(launch.env);
+  free(launch.secrets);
   size_t at = begin(task ? STARTED : FAILED, id);
   if (task) {
     if (task_count == task_capacity) {
@@ -186,7 +189,8 @@ static int read_stream(struct stream *stream) {
   static char chunk[LINE_BUFFER];
   ssize_t got = read(stream->fd, chunk, sizeof chunk);
   if (got > 0) {
-    log_input(stream, chunk, got);
+    if (stream->task->mask) mask_input(stream, chunk, got);
+    else log_input(stream, chunk, got);
     return 1;
   }
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
@@ -267,6 +271,7 @@ static void end_task(struct task *task) {
   free(task->log_path);
   free(task->input_path);
   free(task->output_path);
+  mask_free(task->mask);
   free(task);
 }
 

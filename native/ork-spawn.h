@@ -15,6 +15,7 @@
 enum stage { STAGE_FILES, STAGE_CWD, STAGE_USER, STAGE_EXEC, STAGE_LIMITS, STAGE_FORK };
 
 struct task;
+struct mask;
 
 // One of a task's two output pipes.
 struct stream {
@@ -24,6 +25,8 @@ struct stream {
   char *pending;    // the beginning of a line whose end has not come yet
   uint32_t pending_len;
   int64_t pending_since;  // monotonic ms
+  char *held;             // what may be the beginning of a secret
+  uint32_t held_len;
 };
 
 // Where a line of stdout lies in the raw log. `split`: pieces of stderr lie between its own.
@@ -50,6 +53,7 @@ struct task {
   int open_blank;
   char *log_path, *input_path, *output_path;
   int own_input;
+  struct mask *mask;  // secrets to take out of the log, NULL: none
   char *cgroup;  // name below each controller's base, NULL: none
 };
 
@@ -63,6 +67,7 @@ struct launch {
   uint32_t input_len;
   uint64_t memory;
   uint32_t cpu_millis;
+  char **secrets;
 };
 
 extern struct task **tasks;
@@ -113,6 +118,12 @@ int proc_open(const char *path);
 void log_input(struct stream *stream, const char *data, size_t length);
 void log_flush(struct stream *stream);
 void log_close(struct task *task);
+
+// mask.c
+struct mask *mask_make(char **values);
+void mask_free(struct mask *mask);
+void mask_input(struct stream *stream, const char *data, size_t length);
+void mask_end(struct stream *stream);
 
 // cgroup.c
 int cgroup_detect(void);  // 0 none, 1 v1, 2 v2

@@ -175,6 +175,7 @@ static void free_task(struct task *task) {
   free(task->log_path);
   free(task->input_path);
   free(task->output_path);
+  mask_free(task->mask);
   free(task);
 }
 
@@ -191,6 +192,7 @@ struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
   task->output_path = *launch->output_path ? strdup(launch->output_path) : NULL;
   task->input_path = *launch->stdin_path ? strdup(launch->stdin_path) : NULL;
   task->own_input = launch->write_input;
+  task->mask = mask_make(launch->secrets);
 
   if (*launch->run_as) {
     child.stage = STAGE_USER;

@@ -3,11 +3,13 @@
 
 import { type Deadline, Deadlines } from "./deadlines.ts"
 import type { AttemptResult } from "../core/change.ts"
+import { isDeferral } from "../core/defer.ts"
 import type { Json, JsonObject } from "../core/json.ts"
 import type { Clock } from "../core/ports.ts"
 import { checkSchema } from "../core/schema.ts"
 import type { Node } from "../core/workflow.ts"
-import type { Assignment, Executor, LaunchContext, StopReason } from "../executors/executor.ts"
+import type { Assignment, Executor, LaunchContext, Progress, StopReason } from "../executors/executor.ts"
+import { maskJson, maskText } from "../objects/mask.ts"
 
 export interface RunnerOptions {
   executors: ReadonlyMap<string, Executor>
@@ -30,7 +32,7 @@ export class Runner {
 
   /** Never rejects: whatever goes wrong is a result. `stop` may have been told to stop already. */
   async run(assignment: Assignment, stop: Stop, told: Told): Promise<AttemptResult> {
-    const { node } = assignment
+    const { node, secrets } = assignment
     const executor = this.#options.executors.get(node.executor)
     if (executor === undefined) return this.failed(`there is no executor ${node.executor} here`, false)
     const attempt = new AttemptClock(this.#options.clock, node, stop)
@@ -45,11 +47,12 @@ export class Runner {
           this.#deadlines.moved(attempt)
           told.started(info)
         },
-        progress: (update) => told.progress(update),
+        progress: (update) => told.progress(maskedProgress(update, secrets)),
       })
-      return node.output === undefined ? attempt.explain(result) : await this.#checked(attempt.explain(result), node.output)
+      const shown = masked(attempt.explain(result), secrets)
+      return node.output === undefined ? shown : await this.#checked(shown, node.output)
     } catch (error) {
-      return this.failed(`could not run the task: ${messageOf(error)}`, true)
+      return this.failed(maskText(`could not run the task: ${messageOf(error)}`, secrets), true)
     } finally {
       this.#deadlines.remove(attempt)
     }
@@ -65,6 +68,7 @@ export class Runner {
   async #checked(result: AttemptResult, schema: JsonObject): Promise<AttemptResult> {
     if (result.state !== "success") return result
     const output = result.output ?? { inline: null }
+    if ("inline" in output && isDeferral(output.inline)) return result
     const value = "inline" in output ? output.inline : await this.#options.readOutput(output.key)
     const problem = checkSchema(schema, value)
     if (problem === null) return result
@@ -72,6 +76,20 @@ export class Runner {
     return { ...rest, state: "failed", error: `the output does not fit its schema: ${problem}` }
   }
 }
+
+/** What a task was given to keep for itself is told to nobody. Outputs that are objects were masked when they were stored. */
+const masked = (result: AttemptResult, secrets: readonly string[]): AttemptResult => {
+  if (secrets.length === 0) return result
+  const { error, output } = result
+  return {
+    ...result,
+    ...(error !== undefined && { error: maskText(error, secrets) }),
+    ...(output !== undefined && "inline" in output && { output: { inline: maskJson(output.inline, secrets) } }),
+  }
+}
+
+const maskedProgress = (update: Progress, secrets: readonly string[]): Progress =>
+  secrets.length === 0 || update.details === undefined ? update : { ...update, details: maskJson(update.details, secrets) }
 
 /** How a live attempt is told to stop. The signal is made when somebody asks for it: most never do. */
 export class Stop {
@@ -134,7 +152,7 @@ class AttemptClock implements Deadline {
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-const formatDuration = (ms: number): string => {
+export const formatDuration = (ms: number): string => {
   for (const [unit, size] of [
     ["d", 86_400_000],
     ["h", 3_600_000],

@@ -33,9 +33,12 @@ export const createMask = (secrets: readonly string[]): Mask | null => maskOf(ma
 
 export const maskOf = (values: readonly Buffer[]): Mask | null => (values.length === 0 ? null : new Mask(values))
 
-export const maskText = (text: string, secrets: readonly string[]): string => {
+export const maskText = (text: string, secrets: readonly string[]): string =>
+  secrets.length === 0 ? text : maskBytes(Buffer.from(text), secrets).toString("utf8")
+
+export const maskBytes = (bytes: Buffer, secrets: readonly string[]): Buffer => {
   const mask = createMask(secrets)
-  return mask === null ? text : Buffer.concat([mask.add(Buffer.from(text)), mask.end()]).toString("utf8")
+  return mask === null ? bytes : Buffer.concat([mask.add(bytes), mask.end()])
 }
 
 /** Of a value: in its texts, in the names of its fields, and in numbers that are one. */
@@ -53,6 +56,17 @@ const maskedJson = (value: Json, texts: readonly string[]): Json => {
   if (Array.isArray(value)) return value.map((item) => maskedJson(item, texts))
   if (typeof value !== "object" || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [maskedText(key, texts), maskedJson(item, texts)]))
+}
+
+/** The same of a stream. */
+export const maskedBytes = (data: AsyncIterable<Uint8Array>, secrets: readonly string[]): AsyncIterable<Uint8Array> => {
+  const mask = createMask(secrets)
+  return mask === null ? data : through(data, mask)
+}
+
+async function* through(data: AsyncIterable<Uint8Array>, mask: Mask): AsyncGenerator<Uint8Array> {
+  for await (const bytes of data) yield mask.add(bytes)
+  yield mask.end()
 }
 
 /** One stream of bytes. Holds back what may be the beginning of a secret until more is known. */

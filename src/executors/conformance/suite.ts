@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe } from "vitest"
 import type { Capabilities, ExecutorFixture } from "./fixture.ts"
 import { outcomeTests } from "./outcomes.ts"
+import { secretTests } from "./secrets.ts"
 import { stoppingTests } from "./stopping.ts"
 import type { HostArguments } from "./stopping.ts"
 import { surroundingTests } from "./surroundings.ts"
@@ -20,6 +21,7 @@ export const executorSuite = (
     afterAll(() => fixture.cleanup())
     outcomeTests(() => fixture, options.can)
     surroundingTests(() => fixture, options.can)
+    secretTests(() => fixture)
     stoppingTests(() => fixture, options.can, options.host)
   })
 }

@@ -8,12 +8,13 @@ import { chownSync, closeSync, openSync, readFileSync, readSync, rmSync, statSyn
 import { constants } from "node:os"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
 import { LogWriter } from "../../objects/log-writer.ts"
+import { type Mask, maskOf } from "../../objects/mask.ts"
 import { liveProcesses, signalProcess } from "./process-table.ts"
 import type { FoundProcess } from "./process-table.ts"
 import { encodeEvent, INLINE_MAX, requestDecoder } from "./protocol.ts"
 import type { Exited, Failed, HelperEvent, Stage, StartRequest } from "./protocol.ts"
 
-const VERSION = 1
+const VERSION = 2
 const { SIGKILL } = constants.signals
 /** How long a pipe that a process outside of the task holds open keeps the task from ending. */
 const DRAIN_MS = 1000
@@ -26,6 +27,8 @@ interface Task {
   attempt: string
   start: StartRequest
   log: LogWriter
+  /** Of stdout and stderr. */
+  masks: [Mask | null, Mask | null]
   exit: { code: number | null; signal: NodeJS.Signals | null } | null
   /** Both pipes have ended. */
   closed: boolean
@@ -144,6 +147,7 @@ const onStart = (id: number, start: StartRequest): void => {
     attempt: mark?.slice(ATTEMPT_VARIABLE.length + 1) ?? "",
     start,
     log: new LogWriter(start.logPath),
+    masks: [maskOf(start.secrets), maskOf(start.secrets)],
     exit: null,
     closed: false,
     clean: false,
@@ -153,8 +157,8 @@ const onStart = (id: number, start: StartRequest): void => {
   }
   tasks.set(id, task)
   send({ kind: "started", id, pid: child.pid })
-  child.stdout!.on("data", (chunk: Buffer) => task.log.add(1, chunk))
-  child.stderr!.on("data", (chunk: Buffer) => task.log.add(2, chunk))
+  child.stdout!.on("data", (chunk: Buffer) => addToLog(task, 1, chunk))
+  child.stderr!.on("data", (chunk: Buffer) => addToLog(task, 2, chunk))
   child.once("exit", (code, signal) => {
     task.exit = { code, signal }
     lookIn(FIRST_LOOK_MS)
@@ -163,6 +167,12 @@ const onStart = (id: number, start: StartRequest): void => {
     task.closed = true
     if (task.clean) end(task)
   })
+}
+
+const addToLog = ({ log, masks }: Task, stream: 1 | 2, chunk: Buffer): void => {
+  const mask = masks[stream - 1]!
+  const bytes = mask === null ? chunk : mask.add(chunk)
+  if (bytes.length > 0) log.add(stream, bytes)
 }
 
 const belongs = (found: FoundProcess, task: Task): boolean => found.session === task.child.pid || found.attempt === task.attempt
@@ -220,6 +230,7 @@ const lookAtEnded = (gap: number): void => {
 
 const end = (task: Task): void => {
   tasks.delete(task.id)
+  for (const [i, mask] of task.masks.entries()) if (mask !== null) task.log.add(i === 0 ? 1 : 2, mask.end())
   task.log.close()
   removeFiles(task.start)
   send({ kind: "exited", id: task.id, exited: { ...outcome(task), ...answerOf(task) } })

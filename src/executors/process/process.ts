@@ -8,6 +8,7 @@ import { join } from "node:path"
 import type { AttemptResult } from "../../core/change.ts"
 import type { Clock } from "../../core/ports.ts"
 import { LogUpload } from "../../objects/log-parts.ts"
+import { maskValues } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Environment, environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
@@ -123,6 +124,7 @@ export class ProcessExecutor implements Executor {
       input: null,
       memoryBytes: node.resources?.memoryBytes ?? 0,
       cpuMillis: Math.round((node.resources?.cpu ?? 0) * 1000),
+      secrets: maskValues(assignment.secrets),
     }
   }
 
@@ -167,13 +169,13 @@ export class ProcessExecutor implements Executor {
     signal: AbortSignal,
   ): Promise<AttemptResult> {
     const base = resultBase(begun, this.#clock.now(), exited)
-    const { prefix, maxOutputBytes } = assignment
+    const { prefix, maxOutputBytes, secrets } = assignment
     try {
       if (upload !== null) await this.#storeLog(upload)
       if (exited.told) return stoppedResult(signal.reason as StopReason, base, assignment)
       const error = exitInWords(exited, request.memoryBytes)
       if (error !== null) return { ...base, state: "failed", error }
-      const place = { objects: this.#objects, prefix, maxBytes: maxOutputBytes }
+      const place = { objects: this.#objects, prefix, maxBytes: maxOutputBytes, secrets }
       const reading = readOutput(exited, request.outputPath, place)
       const answer = reading instanceof Promise ? await reading : reading
       return "error" in answer

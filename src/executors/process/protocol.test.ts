@@ -25,6 +25,7 @@ const request: fc.Arbitrary<HelperRequest> = fc.oneof(
       runAs: text,
       memoryBytes: size,
       cpuMillis: id,
+      secrets: fc.array(bytes),
     }),
   }),
 )

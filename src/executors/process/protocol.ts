@@ -23,6 +23,8 @@ export interface StartRequest {
   runAs: string
   memoryBytes: number
   cpuMillis: number
+  /** Taken out of the log: as `maskValues` gives them. */
+  secrets: Buffer[]
 }
 
 export interface Hello {
@@ -120,7 +122,7 @@ class FrameWriter {
     return this
   }
 
-  list(values: string[]): this {
+  list(values: (string | Uint8Array)[]): this {
     this.u32(values.length)
     for (const value of values) this.string(value)
     return this
@@ -171,6 +173,10 @@ class FrameReader {
     return this.bytes().toString()
   }
 
+  byteList(): Buffer[] {
+    return Array.from({ length: this.u32() }, () => Buffer.from(this.bytes()))
+  }
+
   list(): string[] {
     return Array.from({ length: this.u32() }, () => this.string())
   }
@@ -195,6 +201,7 @@ export const encodeRequest = (request: HelperRequest): Buffer => {
     .string(start.input ?? "")
     .i64(start.memoryBytes)
     .u32(start.cpuMillis)
+    .list(start.secrets)
     .end()
 }
 
@@ -212,6 +219,8 @@ const decodeRequest = (type: number, id: number, reader: FrameReader): HelperReq
     input: reader.bytes() as Uint8Array | null,
     memoryBytes: reader.i64(),
     cpuMillis: reader.u32(),
+    // Copies: the receive buffer is used again.
+    secrets: reader.byteList(),
     homeOfUser: (flags & HOME_OF_USER) !== 0,
   }
   if ((flags & WRITE_INPUT) === 0) start.input = null
