@@ -14,8 +14,9 @@ export type Environment = { [name: string]: string }
 
 /** As the task sees them. */
 export interface Places {
-  inputPath: string
-  outputPath: string
+  /** null: it gets its input and gives its output in another way. */
+  inputPath: string | null
+  outputPath: string | null
   /** null: there are none. */
   upstreamDir: string | null
 }
@@ -27,8 +28,8 @@ export const orkVariables = (assignment: Assignment, places: Places): Environmen
   env["ORK_TASK_NAME"] = assignment.task
   env["ORK_WORKFLOW_NAME"] = assignment.workflow
   env["ORK_ATTEMPT"] = String(assignment.attempt)
-  env["ORK_INPUT"] = places.inputPath
-  env["ORK_OUTPUT"] = places.outputPath
+  if (places.inputPath !== null) env["ORK_INPUT"] = places.inputPath
+  if (places.outputPath !== null) env["ORK_OUTPUT"] = places.outputPath
   env[ATTEMPT_VARIABLE] = assignment.attemptId
   if (assignment.parallelIndex !== null) env["ORK_PARALLEL_INDEX"] = String(assignment.parallelIndex)
   if (assignment.parallelCount !== null) env["ORK_PARALLEL_COUNT"] = String(assignment.parallelCount)

@@ -9,7 +9,7 @@ import { join, resolve } from "node:path"
 import { ownerAlive } from "../owner.ts"
 
 const MEMORY = "/dev/shm"
-const PREFIX = "ork-io-"
+export const IO_PREFIX = "ork-io-"
 /** Of an input that is kept in memory. Times the tasks at once, it must fit the 64 MB that a container has there. */
 const SMALL_BYTES = 32_768
 
@@ -28,7 +28,7 @@ export class AttemptFiles {
 
   constructor(dataDir: string, owner: string) {
     this.#parent = resolve(dataDir, "io")
-    this.#name = `${PREFIX}${owner}.${randomBytes(4).toString("hex")}`
+    this.#name = `${IO_PREFIX}${owner}.${randomBytes(4).toString("hex")}`
     this.#disk = join(this.#parent, this.#name)
   }
 
@@ -60,16 +60,16 @@ export class AttemptFiles {
   /** For tasks that run as other users: a folder that all may enter, with files of their own in it. */
   #sharedFolder(): string {
     if (this.#shared === null) {
-      this.#shared = mkdtempSync(join(tmpdir(), PREFIX))
+      this.#shared = mkdtempSync(join(tmpdir(), IO_PREFIX))
       chmodSync(this.#shared, 0o711)
     }
     return this.#shared
   }
 }
 
-const removeStale = (parent: string): void => {
+export const removeStale = (parent: string): void => {
   for (const name of readdirSync(parent)) {
-    const owner = name.startsWith(PREFIX) ? name.slice(PREFIX.length).split(".")[0]! : ""
+    const owner = name.startsWith(IO_PREFIX) ? name.slice(IO_PREFIX.length).split(".")[0]! : ""
     if (ownerAlive(owner) !== false) continue
     try {
       rmSync(join(parent, name), { recursive: true, force: true })

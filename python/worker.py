@@ -1,0 +1,317 @@
+"""A worker process for functions in Python, one task at a time: a frame in, the function called, a message out.
+
+Started by Ork's pool with pipes for messages as descriptors 3 (to write) and 4 (to read); ends when the latter ends.
+Needs nothing but Python 3.9 and its standard library.
+"""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Not this file's own folder, which Python puts first.
+sys.path[:] = [os.path.join(HERE, "lib")] + [path for path in sys.path if os.path.abspath(path or ".") != HERE]
+
+if sys.version_info < (3, 9):
+    sys.exit(f"functions need Python 3.9 or newer, and {sys.executable} is {sys.version.split()[0]}")
+
+import importlib
+import importlib.util
+import inspect
+import json
+import signal
+import threading
+import time
+import traceback
+
+import ork
+
+UP = 3
+DOWN = 4
+PROGRESS_SECONDS = 0.1
+MAX_MESSAGE = 4096
+
+# What the process was started with: the variables of a task are taken away after it.
+OWN_ENVIRONMENT = dict(os.environ)
+OWN_PATH = list(sys.path)
+OWN_MODULES = set(sys.modules)
+
+for descriptor in (UP, DOWN):
+    os.set_inheritable(descriptor, False)
+for stream in (sys.stdout, sys.stderr):
+    stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+
+speaking = threading.Lock()
+
+
+def say(line):
+    data = line.encode("utf-8", "surrogatepass") + b"\n"
+    with speaking:
+        while data:
+            data = data[os.write(UP, data) :]
+
+
+def to_json(value):
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+# -- code ----------------------------------------------------------------------------------------------------------------------
+
+functions = {}
+told_files = set()
+
+
+def load_function(frame):
+    key = (frame["root"], frame["file"], frame["function"])
+    if key not in functions:
+        functions[key] = load(*key)
+    return functions[key]
+
+
+def load(root, file, name):
+    is_file = file.endswith(".py") or "/" in file
+    path = os.path.join(root, file) if is_file else root
+    if is_file and not os.path.isfile(path):
+        raise FileNotFoundError(f"{file} does not exist in {root}")
+    # As Python itself does it for a script; the folder of the workflow comes after that of the file.
+    for folder in (root, os.path.dirname(path)):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    if is_file:
+        module_name = os.path.splitext(os.path.basename(file))[0]
+        spec = importlib.util.spec_from_file_location(module_name, path)
+        if spec is None:
+            raise ImportError(f"{file} is no Python file: its name must end in .py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module
+        seen(path)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            sys.modules.pop(module_name, None)
+            raise
+    else:
+        module = importlib.import_module(file)
+    found = getattr(module, name or "main", None)
+    if callable(found):
+        return found
+    own = [one for one, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
+    has = f"it has {', '.join(own)}" if own else "it has no functions"
+    hint = "" if name else "; name one with `function`"
+    raise AttributeError(f"{file} has no function {name or 'main'}: {has}{hint}")
+
+
+loaded = []
+
+
+def seen(path):
+    if path in told_files:
+        return
+    try:
+        found = os.stat(path)
+    except OSError:
+        return
+    told_files.add(path)
+    loaded.append([path, found.st_mtime_ns // 1_000_000, found.st_size])
+
+
+known_modules = set(OWN_MODULES)
+
+
+def tell_files():
+    """What was loaded since the last time, but for Python's own library and installed packages."""
+    if len(sys.modules) != len(known_modules):
+        for name in set(sys.modules) - known_modules:
+            known_modules.add(name)
+            path = getattr(sys.modules.get(name), "__file__", None)
+            if path and "site-packages" not in path and not path.startswith((sys.base_prefix, HERE)):
+                seen(path)
+    if loaded:
+        say("F " + to_json(loaded))
+        loaded.clear()
+
+
+# -- processes that a function starts --------------------------------------------------------------------------------------------
+
+STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn"}
+started_processes = False
+
+
+def on_audit(event, _args):
+    global started_processes
+    if event in STARTS:
+        started_processes = True
+
+
+sys.addaudithook(on_audit)
+
+
+def left_behind(attempt_id):
+    """Whether processes of this attempt are alive. They carry its id in their environment."""
+    global started_processes
+    if not started_processes:
+        return False
+    started_processes = False
+    mark = b"\0ORK_ATTEMPT_ID=" + os.fsencode(attempt_id) + b"\0"
+    try:
+        # Twice: one that forks and ends while we look would be missed together with its child.
+        return any(is_alive(pid, mark) for _ in range(2) for pid in os.listdir("/proc") if pid.isdigit())
+    except OSError:
+        return True
+
+
+def is_alive(pid, mark):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            if mark not in b"\0" + file.read():
+                return False
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
+# -- one task --------------------------------------------------------------------------------------------------------------------
+
+
+class Progress:
+    """Sends the latest of what it is given, at most ten times a second."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._pending = {}
+        self._waits = False
+        self._timer = None
+        self._sent = float("-inf")
+
+    def __call__(self, update):
+        with self._lock:
+            self._pending.update(update)
+            self._waits = True
+            wait = self._sent + PROGRESS_SECONDS - time.monotonic()
+            if wait > 0:
+                if self._timer is None:
+                    self._timer = threading.Timer(wait, self.flush)
+                    self._timer.daemon = True
+                    self._timer.start()
+                return
+        self.flush()
+
+    def flush(self):
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = None
+            if not self._waits:
+                return
+            text, self._pending, self._waits = to_json(self._pending), {}, False
+            self._sent = time.monotonic()
+        say("P " + text)
+
+
+def listen(stop):
+    """SIGTERM calls `stop` from now on. A signal can be listened to from the main thread only; elsewhere it ends the process."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: stop())
+
+
+def set_environment(env):
+    for name in [name for name in os.environ if name not in env]:
+        del os.environ[name]
+    for name, value in env.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+
+
+def output_json(value, max_bytes):
+    try:
+        text = to_json(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"what the function returned cannot be written as JSON: {error}") from error
+    if len(text) > max_bytes:
+        raise ValueError(
+            f"its output of {len(text)} bytes is larger than the limit of {max_bytes} bytes:"
+            " write it to a file or store and give its address"
+        )
+    return text
+
+
+def error_json(error):
+    message = str(error) or type(error).__name__
+    if len(message) > MAX_MESSAGE:
+        message = message[:MAX_MESSAGE] + "…"
+    report = {"message": message}
+    if isinstance(error, ork.Terminal):
+        report["terminal"] = True
+    if isinstance(error, ork.RetryAfter):
+        report["retryAfterMs"] = round(error.seconds * 1000)
+    return to_json(report)
+
+
+def print_error(error):
+    """The stack of the function's own calls; ours above them are of no interest."""
+    stack = error.__traceback__
+    while stack is not None and stack.tb_frame.f_code.co_filename in (__file__, os.path.abspath(__file__)):
+        stack = stack.tb_next
+    traceback.print_exception(type(error), error, stack)
+
+
+def flush_streams():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+
+
+log = ork.Log(lambda: sys.stdout, lambda: sys.stderr)
+
+
+def perform(frame):
+    started_at = time.perf_counter()
+    progress = Progress()
+    kind = "O"
+    loaded = False
+    try:
+        set_environment(frame["env"])
+        os.chdir(frame["cwd"])
+        context = ork.Context(frame["context"], log, progress, listen)
+        function = load_function(frame)
+        loaded = True
+        answer = function(frame["input"], context)
+        if inspect.isawaitable(answer):
+            answer = run_async(answer)
+        text = output_json(answer, frame["maxOutputBytes"])
+    except (Exception, KeyboardInterrupt, GeneratorExit) as error:
+        kind = "E"
+        print_error(error)
+        text = error_json(error)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    tell_files()
+    progress.flush()
+    flush_streams()
+    # Half-loaded modules stay in memory: then, too, this process has to go.
+    last = 1 if left_behind(frame["env"].get("ORK_ATTEMPT_ID", "")) or not loaded else 0
+    say(f"{kind} {(time.perf_counter() - started_at) * 1000:.2f} {last} {text}")
+    set_environment(OWN_ENVIRONMENT)
+
+
+def run_async(awaitable):
+    import asyncio
+
+    async def wait():
+        return await awaitable
+
+    return asyncio.run(wait())
+
+
+def main():
+    with os.fdopen(DOWN, "rb", closefd=False) as frames:
+        say("R")
+        for line in frames:
+            perform(json.loads(line))
+    # Threads that a function left running do not keep the process.
+    flush_streams()
+    os._exit(0)
+
+
+main()

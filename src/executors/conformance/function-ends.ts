@@ -1,0 +1,122 @@
+// How functions and their worker processes come to an end: stops, crashes, what they leave behind.
+
+import { readdirSync } from "node:fs"
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
+import { type FunctionFixture, type Language, workIn } from "./function-fixture.ts"
+import { allLines, assignment, marked, uniqueId } from "./fixture.ts"
+
+export interface EndingOptions {
+  language: Language
+  make(options?: { maxTasks?: number }): Promise<FunctionFixture>
+  /** The helper can set limits. */
+  limits: boolean
+}
+
+export const functionEndingTests = ({ language, make, limits }: EndingOptions): void => {
+  const file = `functions.${language.extension}`
+  let fixture: FunctionFixture
+  const { go, run, put } = workIn(language, () => fixture)
+  const setup = async (options?: { maxTasks?: number }): Promise<void> => {
+    fixture = await make(options)
+    put(file, language.functions)
+  }
+
+  describe(`ends of functions in ${language.name}`, () => {
+    beforeEach(() => setup())
+    afterEach(() => fixture.cleanup())
+
+    test("a worker goes after its number of tasks", async () => {
+      await fixture.cleanup()
+      await setup({ maxTasks: 2 })
+      const ends = [await run("nothing"), await run("nothing"), await run("nothing")]
+      expect(ends[1]!.externalId).toBe(ends[0]!.externalId)
+      expect(ends[2]!.externalId).not.toBe(ends[1]!.externalId)
+      await vi.waitUntil(() => fixture.workers().length === 1)
+    })
+
+    test("a busy loop that never looks at its signal is killed at once", async () => {
+      const { result, line, stop } = go("spin", { graceMs: 20_000 })
+      await line("spinning")
+      stop("timeout")
+      expect(await result).toMatchObject({ state: "timeout", error: "timed out after 60 s" })
+      expect(fixture.workers()).toEqual([])
+      expect((await run("nothing")).state).toBe("success")
+    })
+
+    test("a function that listens to its signal may come to its end", async () => {
+      const { result, line, stop, log } = go("listen")
+      await line("listening")
+      stop("cancel")
+      expect(await result).toMatchObject({ state: "cancelled", error: "cancelled" })
+      expect((await allLines(log)).map(({ line: text }) => text)).toContain("tidied up")
+    })
+
+    test("one that listens and goes on all the same is killed after the grace", async () => {
+      const { result, line, stop } = go("ignore", { graceMs: 100 })
+      await line("ignoring")
+      stop("timeout")
+      expect(await result).toMatchObject({ state: "timeout" })
+      expect(fixture.workers()).toEqual([])
+    })
+
+    test("a task that waits for a worker can be stopped", async () => {
+      const controller = new AbortController()
+      const work = assignment(fixture.folder, null, { node: { file, function: "nothing" } })
+      const ended = fixture.executor.launch(work, { signal: controller.signal, started: () => {}, progress: () => {} })
+      controller.abort("cancel")
+      expect(await ended).toMatchObject({ state: "cancelled", startedAt: null })
+    })
+
+    test("a worker process that dies fails the attempt, and the next one gets another", async () => {
+      const end = await run("die")
+      expect(end).toMatchObject({
+        state: "failed",
+        error: "its worker process ended before the function did: killed by SIGKILL",
+      })
+      expect((await run("leave")).error).toBe("its worker process ended before the function did: exit code 3")
+      expect((await run("nothing")).state).toBe("success")
+    })
+
+    test("processes that a function leaves behind end with its task", async () => {
+      const mark = `${600 + Math.random()}`
+      const end = await run("spawn", { input: mark })
+      expect(end.state).toBe("success")
+      expect(marked(`sleep\0${mark}`)).toEqual([])
+    })
+
+    test("processes of a function that is stopped end with it", async () => {
+      const mark = `${600 + Math.random()}`
+      const { result, line, stop } = go("spawn_and_wait", { input: mark })
+      await line("waiting")
+      expect(marked(`sleep\0${mark}`)).toHaveLength(1)
+      stop("cancel")
+      expect((await result).state).toBe("cancelled")
+      expect(marked(`sleep\0${mark}`)).toEqual([])
+    })
+
+    test("a stop of the executor ends every worker, and leaves no file", async () => {
+      const mark = uniqueId()
+      await run("nothing")
+      const { line } = go("spin", { env: { MARK: mark } })
+      await line("spinning")
+      const workers = fixture.workers()
+      expect(workers.length).toBeGreaterThan(0)
+      await fixture.executor.stop!()
+      expect(fixture.workers()).toEqual([])
+      expect(readdirSync("/dev/shm").filter((name) => name.includes(`-${process.pid}-`))).toEqual([])
+    })
+
+    test.runIf(process.geteuid?.() === 0)("run_as gets a worker of its own", async () => {
+      const code = { folder: fixture.folder, bundle: null }
+      const end = await run("user", { node: { runAs: "nobody", file }, workingDir: "/", code })
+      expect(end).toMatchObject({ state: "success", output: { inline: 65534 } })
+    })
+
+    test.runIf(limits && process.geteuid?.() === 0)("so do resources, and another one each time", async () => {
+      const node = { resources: { memoryBytes: 2 ** 30 } }
+      const ends = [await run("nothing", { node }), await run("nothing", { node })]
+      expect(ends.map((end) => end.state)).toEqual(["success", "success"])
+      expect(ends[0]!.externalId).not.toBe(ends[1]!.externalId)
+    })
+  })
+}

@@ -1,0 +1,186 @@
+// What holds for every executor of functions, whatever their language: what a function sees, says and gives. A language brings the
+// same functions, written in it.
+
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
+import type { Progress } from "../executor.ts"
+import { type FunctionFixture, type Language, workIn } from "./function-fixture.ts"
+import { allLines, assignment } from "./fixture.ts"
+
+export const functionTests = (language: Language, make: () => Promise<FunctionFixture>): void => {
+  const file = `functions.${language.extension}`
+  let fixture: FunctionFixture
+  const { go, run, put } = workIn(language, () => fixture)
+
+  describe(`functions in ${language.name}`, () => {
+    beforeAll(async () => {
+      fixture = await make()
+      put(file, language.functions)
+    })
+    afterAll(() => fixture.cleanup())
+
+    test("what a function returns is the output, sync or async, and nothing is null", async () => {
+      expect(await run("echo")).toMatchObject({ state: "success", output: { inline: { greeting: "hello" } } })
+      expect(await run("later", { input: [1, "ü"] })).toMatchObject({ state: "success", output: { inline: [1, "ü"] } })
+      expect(await run("nothing")).toMatchObject({ state: "success", output: { inline: null } })
+    })
+
+    test("one worker runs many tasks, one after the other", async () => {
+      const pids = [await run("nothing"), await run("nothing"), await run("nothing")].map((end) => end.externalId)
+      expect(new Set(pids).size).toBe(1)
+      expect(Number(pids[0])).toBeGreaterThan(1)
+      expect(fixture.workers()).toContain(Number(pids[0]))
+    })
+
+    test("tasks that take long run at once, in workers of their own", async () => {
+      const running = [go("meet", { input: 3 }), go("meet", { input: 3 }), go("meet", { input: 3 })]
+      const ends = await Promise.all(running.map(({ result }) => result))
+      expect(ends.map((end) => end.state)).toEqual(["success", "success", "success"])
+      expect(new Set(ends.map((end) => end.externalId)).size).toBe(3)
+    })
+
+    test("the context tells about the task", async () => {
+      const facts = { attempt: 3, parallelIndex: 1, parallelCount: 4, logicalDate: "2026-01-02T00:00:00.000Z" }
+      const { output } = await run("facts", facts)
+      expect(output).toEqual({
+        inline: ["run-1", "task-1", "task", "conformance", 3, 1, 4, "2026-01-02T00:00:00.000Z"],
+      })
+    })
+
+    test("its variables are those of the task, and are gone with it", async () => {
+      process.env["ORK_TEST_SERVER_SECRET"] = "hidden"
+      const first = await run("environment", { env: { COLOUR: "red" } })
+      delete process.env["ORK_TEST_SERVER_SECRET"]
+      const seen = (first.output as { inline: { [name: string]: string } }).inline
+      expect(seen).toMatchObject({ COLOUR: "red", ORK_TASK_NAME: "task", ORK_ATTEMPT: "1", PATH: process.env["PATH"] })
+      expect(seen).not.toHaveProperty("ORK_TEST_SERVER_SECRET")
+      const second = await run("environment")
+      expect(second.externalId).toBe(first.externalId)
+      expect((second.output as { inline: object }).inline).not.toHaveProperty("COLOUR")
+    })
+
+    test("it runs in the task's folder, though its file lies in another", async () => {
+      const code = { folder: fixture.folder, bundle: null }
+      expect(await run("folder", { workingDir: "/", code })).toMatchObject({ output: { inline: "/" } })
+    })
+
+    test("what it prints is its log, with streams, also what its child processes print", async () => {
+      const { result, log } = go("talk")
+      expect((await result).state).toBe("success")
+      const lines = (await allLines(log)).map(({ stream, line }) => `${stream} ${line}`)
+      expect(lines.filter((line) => line.startsWith("stdout"))).toEqual([
+        "stdout printed",
+        "stdout from a child",
+        "stdout told",
+      ])
+      expect(lines.filter((line) => line.startsWith("stderr"))).toEqual(["stderr complained", "stderr warning: careful"])
+    })
+
+    test("a megabyte that it prints is there to the last line", async () => {
+      const { result, log } = go("flood")
+      await result
+      const lines = await allLines(log)
+      expect(lines).toHaveLength(20_000)
+      expect(lines.at(-1)!.line).toMatch(/^line 19999 x+$/)
+    })
+
+    test("secrets are taken out of log and error", async () => {
+      const { result, log } = go("blab", { input: "hunter22", secrets: ["hunter22"] })
+      expect((await result).error).toBe("I know ***")
+      const text = (await allLines(log)).map(({ line }) => line).join("\n")
+      expect(text).toContain("***")
+      expect(text).not.toContain("hunter22")
+    })
+
+    test("an exception fails the attempt: its message is the error, its stack is in the log", async () => {
+      const { result, log } = go("fail")
+      const end = await result
+      expect(end).toMatchObject({ state: "failed", error: "no such row" })
+      expect(end.retryable).toBeUndefined()
+      const lines = (await allLines(log)).filter(({ stream }) => stream === "stderr").map(({ line }) => line)
+      expect(lines.join("\n")).toContain("no such row")
+      expect(lines.join("\n")).toContain(file)
+      expect((await run("nothing")).externalId).toBe(end.externalId)
+    })
+
+    test("a terminal error is not tried again; one may say when to try", async () => {
+      expect(await run("give_up")).toMatchObject({ state: "failed", error: "bad input", retryable: false })
+      expect(await run("come_back")).toMatchObject({ state: "failed", retryAfterMs: 2500 })
+    })
+
+    test("an output that is no JSON fails, in words", async () => {
+      const end = await run("not_json")
+      expect(end).toMatchObject({ state: "failed" })
+      expect(end.error).toMatch(/cannot be written as JSON|is no JSON/)
+    })
+
+    test("a large output becomes an object; one over the limit fails", async () => {
+      const end = await run("large", { input: 200_000 })
+      expect(end.output).toMatchObject({ bytes: 200_002 })
+      const stored = await fixture.objects.get((end.output as { key: string }).key)
+      expect(Buffer.from(stored!).toString()).toBe(JSON.stringify("x".repeat(200_000)))
+      const over = await run("large", { input: 200_000, maxOutputBytes: 100_000 })
+      expect(over.state).toBe("failed")
+      expect(over.error).toMatch(/larger than the limit/)
+    })
+
+    test("a large input arrives whole", async () => {
+      const input = { text: "ä".repeat(500_000), end: true }
+      expect((await run("measure", { input })).output).toEqual({ inline: 500_000 })
+    })
+
+    test("progress and heartbeats are told while it runs, the last of them for certain", async () => {
+      const updates: Progress[] = []
+      const work = assignment(fixture.folder, null, { node: { file, function: "advance" } })
+      const context = {
+        signal: new AbortController().signal,
+        started: () => {},
+        progress: (one: Progress) => updates.push(one),
+      }
+      expect((await fixture.executor.launch(work, context)).state).toBe("success")
+      expect(updates[0]).toEqual({ fraction: 0.25 })
+      expect(updates.at(-1)).toMatchObject({ fraction: 1, details: { rows: 3 } })
+      expect(updates.length).toBeLessThan(50)
+    })
+
+    test("a missing file, a missing function and a file that does not load say so", async () => {
+      const missing = `missing.${language.extension}`
+      expect((await run(null, { node: { file: missing } })).error).toBe(`${missing} does not exist in ${fixture.folder}`)
+      expect((await run("absent")).error).toMatch(new RegExp(`${file} has no function absent.*echo`))
+      put(`broken.${language.extension}`, "(((\n")
+      expect((await run(null, { node: { file: `broken.${language.extension}` } })).state).toBe("failed")
+    })
+
+    test("a path out of its folder is refused", async () => {
+      const end = await run(null, { node: { file: `../x.${language.extension}` } })
+      expect(end).toMatchObject({ state: "failed", retryable: false, startedAt: null })
+      expect(end.error).toMatch(/lies outside of/)
+    })
+
+    test("a changed file is loaded anew", async () => {
+      const name = `changing.${language.extension}`
+      put(name, language.returning(1))
+      expect((await run(null, { node: { file: name } })).output).toEqual({ inline: 1 })
+      put(name, language.returning(22))
+      await vi.waitUntil(async () => {
+        const { output } = await run(null, { node: { file: name } })
+        return output !== undefined && "inline" in output && output.inline === 22
+      })
+    })
+
+    test("a change of what it imports counts too, but not in a bundle", async () => {
+      const { main, lib, libName } = language.importing
+      const name = `importing.${language.extension}`
+      put(name, main)
+      put(libName, lib(1))
+      const bundle = { folder: fixture.folder, bundle: "hash" }
+      const kept = await run(null, { node: { file: name }, code: bundle })
+      put(libName, lib(22))
+      await new Promise((resolve) => setTimeout(resolve, 60))
+      expect(await run(null, { node: { file: name }, code: bundle })).toMatchObject({ output: kept.output })
+      await vi.waitUntil(async () => {
+        const { output } = await run(null, { node: { file: name } })
+        return output !== undefined && "inline" in output && output.inline === 22
+      })
+    })
+  })
+}

@@ -1,0 +1,63 @@
+// From what a function returned or threw to the JSON that goes up.
+
+import { inspect } from "node:util"
+import { markOf } from "../errors.ts"
+import type { FunctionError } from "../pool/frames.ts"
+
+/** Throws, in words, for what is no JSON. Nothing returned is null. */
+export const jsonOf = (value: unknown, maxBytes: number): string => {
+  if (value === undefined) return "null"
+  const kind = typeof value
+  if (kind === "function" || kind === "symbol") throw new TypeError(`the function returned a ${kind}, which is no JSON`)
+  let json: string | undefined
+  try {
+    json = JSON.stringify(value) as string | undefined
+  } catch (error) {
+    throw new TypeError(`what the function returned cannot be written as JSON: ${firstLine(error)}`, { cause: error })
+  }
+  if (json === undefined) throw new TypeError("what the function returned cannot be written as JSON: its toJSON gives nothing")
+  // A character is at least a byte: what is that long is too long, and needs not travel. The rest is measured by the pool.
+  if (json.length > maxBytes) {
+    throw new RangeError(
+      `its output of ${json.length} characters is larger than the limit of ${maxBytes} bytes: write it to a file or store and give its address`,
+    )
+  }
+  return json
+}
+
+/** What is told of whatever was thrown. */
+export class ErrorReport {
+  readonly #error: unknown
+
+  constructor(error: unknown) {
+    this.#error = error
+  }
+
+  /** Without our own calls below it. */
+  get stack(): string {
+    const lines = inspect(this.#error).split("\n")
+    return lines
+      .filter((line) => !line.trimStart().startsWith("at ") || !OWN_CALLS.some((own) => line.includes(own)))
+      .join("\n")
+  }
+
+  get json(): string {
+    const { terminal, retryAfterMs } = markOf(this.#error)
+    const report: FunctionError = {
+      message: messageOf(this.#error),
+      ...(terminal === true && { terminal }),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    }
+    return JSON.stringify(report)
+  }
+}
+
+const MAX_MESSAGE = 4096
+const OWN_CALLS = [new URL(".", import.meta.url).href, "node:internal/process/task_queues"]
+
+const messageOf = (error: unknown): string => {
+  const text = error instanceof Error ? error.message || error.name : typeof error === "string" ? error : inspect(error)
+  return text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE)}…` : text
+}
+
+const firstLine = (error: unknown): string => messageOf(error).split("\n")[0]!

@@ -1,0 +1,9 @@
+import { functionEndingTests } from "../conformance/function-ends.ts"
+import { functionFixture } from "../conformance/function-fixture.ts"
+import { functionTests } from "../conformance/functions.ts"
+import { nodeRuntime } from "./runtime.ts"
+import { typescript } from "./testing.ts"
+
+functionTests(typescript, () => functionFixture(nodeRuntime, "native"))
+
+functionEndingTests({ language: typescript, make: (options) => functionFixture(nodeRuntime, "native", options), limits: true })

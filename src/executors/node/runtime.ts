@@ -1,0 +1,16 @@
+// How a worker process for functions in TypeScript and JavaScript is started: the Node that Ork itself runs in.
+
+import { fileURLToPath } from "node:url"
+import type { Runtime } from "../pool/runtime.ts"
+
+/** TypeScript in the source tree, JavaScript after a build. */
+const MAIN = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "./main.ts" : "./main.js", import.meta.url))
+
+export const nodeRuntime: Runtime = {
+  name: "node",
+  argv() {
+    // Node before 22.18 strips types only when asked.
+    const types = process.features.typescript === false ? ["--experimental-strip-types"] : []
+    return [process.execPath, "--disable-warning=ExperimentalWarning", ...types, MAIN]
+  },
+}

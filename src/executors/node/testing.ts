@@ -1,0 +1,73 @@
+// The functions of the conformance suite in this language.
+
+import type { Language } from "../conformance/function-fixture.ts"
+
+export const typescript: Language = {
+  name: "TypeScript",
+  extension: "ts",
+  functions: `
+import { execFileSync, spawn as start } from "node:child_process"
+import { mkdirSync, readdirSync } from "node:fs"
+import { once } from "node:events"
+import { type FunctionContext, RetryAfter, TerminalError } from "ork"
+
+export const echo = (input: unknown) => input
+export const later = async (input: unknown) => { await new Promise((resolve) => setImmediate(resolve)); return input }
+export const nothing = () => {}
+export const meet = async (count: number, ctx: FunctionContext) => {
+  mkdirSync("met-" + process.pid)
+  while (readdirSync(".").filter((name) => name.startsWith("met-")).length < count) await new Promise((resolve) => setTimeout(resolve, 2))
+}
+export const facts = (_: unknown, c: FunctionContext) =>
+  [c.runId, c.taskId, c.taskName, c.workflowName, c.attempt, c.parallelIndex, c.parallelCount, c.logicalDate]
+export const environment = () => ({ ...process.env })
+export const folder = () => process.cwd()
+export const talk = (_: unknown, ctx: FunctionContext) => {
+  console.log("printed")
+  console.error("complained")
+  execFileSync("sh", ["-c", "echo from a child"], { stdio: "inherit" })
+  ctx.log("told")
+  ctx.log.warn("careful")
+}
+export const flood = () => { for (let i = 0; i < 20000; i++) console.log("line " + i + " " + "x".repeat(40)) }
+export const blab = (input: string) => { console.log("it is " + input); throw new Error("I know " + input) }
+export const fail = () => { throw new Error("no such row") }
+export const give_up = () => { throw new TerminalError("bad input") }
+export const come_back = () => { throw new RetryAfter(2.5) }
+export const not_json = () => ({ big: 1n })
+export const large = (size: number) => "x".repeat(size)
+export const measure = (input: { text: string }) => input.text.length
+export const advance = (_: unknown, ctx: FunctionContext) => {
+  ctx.progress(0.25)
+  for (let i = 0; i < 1000; i++) ctx.heartbeat({ rows: i })
+  ctx.progress(1, { rows: 3 })
+}
+export const spin = () => { console.log("spinning"); for (;;) {} }
+export const listen = async (_: unknown, { signal }: FunctionContext) => {
+  const stopped = once(signal, "abort")
+  console.log("listening")
+  await stopped
+  console.log("tidied up")
+}
+export const ignore = (_: unknown, { signal }: FunctionContext) => {
+  signal.addEventListener("abort", () => {})
+  console.log("ignoring")
+  return new Promise((resolve) => setTimeout(resolve, 600_000))
+}
+export const die = () => { process.kill(process.pid, "SIGKILL"); for (;;) {} }
+export const leave = () => process.exit(3)
+export const spawn = (mark: string) => { start("setsid", ["sleep", mark], { detached: true, stdio: "ignore" }).unref() }
+export const spawn_and_wait = async (mark: string) => {
+  await once(start("sleep", [mark], { stdio: "ignore" }), "spawn")
+  console.log("waiting")
+  await new Promise((resolve) => setTimeout(resolve, 600_000))
+}
+export const user = () => process.getuid!()
+`,
+  returning: (value) => `export default () => ${value}\n`,
+  importing: {
+    main: `import { value } from "./lib.ts"\nexport default () => value\n`,
+    lib: (value) => `export const value: number = ${value}\n`,
+    libName: "lib.ts",
+  },
+}

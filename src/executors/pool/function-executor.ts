@@ -1,0 +1,272 @@
+// Runs functions in warm worker processes, one task at a time each: the executors `node` and `python`, told apart by their runtime.
+// One attempt: worker from the pool → frame → output, progress → end → worker back, or away with all that it started.
+// A stop is SIGTERM to all processes of the worker, SIGKILL after the grace: a function that never looks at its signal ends at once.
+
+import { resolve, sep } from "node:path"
+import type { AttemptResult } from "../../core/change.ts"
+import type { Clock } from "../../core/ports.ts"
+import { type LogSink, openLog } from "../../objects/log-sink.ts"
+import { maskBytes, maskText } from "../../objects/mask.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import { environmentProblem } from "../environment.ts"
+import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
+import { type Answer, INLINE_MAX, parseOutput, tooLarge } from "../output.ts"
+import { currentOwner } from "../owner.ts"
+import { taskEnvironment } from "../process/environment.ts"
+import { HelperSupply } from "../process/helper-supply.ts"
+import type { HelperChoice } from "../process/helper-supply.ts"
+import { killAttempt } from "../process/leftovers.ts"
+import { type Begun, resultBase } from "../process/result.ts"
+import { exitInWords } from "../process/words.ts"
+import { stoppedResult } from "../stopped.ts"
+import { messageOf } from "../words.ts"
+import type { TaskFrame } from "./frames.ts"
+import { type GroupOptions, WorkerPool } from "./pool.ts"
+import type { Runtime } from "./runtime.ts"
+import { WorkerStarter } from "./worker-starter.ts"
+import type { PoolWorker, TaskEnd, TaskListener } from "./worker.ts"
+
+/** Between looks at processes that were told to end. */
+const LOOK_MS = 5
+
+export interface FunctionExecutorOptions extends HelperChoice {
+  runtime: Runtime
+  objects: ObjectStore
+  clock: Clock
+  /** Worker processes at most. */
+  limit: number
+  cores: number
+  /** A worker process goes after so many tasks. */
+  maxTasks: number
+  /** An idle one after so long. */
+  idleMs: number
+}
+
+export class FunctionExecutor implements Executor {
+  readonly name: string
+  readonly #options: FunctionExecutorOptions
+  readonly #owner = currentOwner()
+  readonly #supply: HelperSupply
+  readonly #starter: WorkerStarter
+  readonly #pool: WorkerPool
+
+  constructor(options: FunctionExecutorOptions) {
+    this.name = options.runtime.name
+    this.#options = options
+    this.#supply = new HelperSupply(options, this.#owner)
+    this.#starter = new WorkerStarter(this.#supply, this.#owner)
+    this.#pool = new WorkerPool(options)
+  }
+
+  async start(): Promise<void> {
+    this.#starter.start()
+    await this.#supply.get()
+  }
+
+  /** Ends every worker process. */
+  async stop(): Promise<void> {
+    await this.#pool.stop()
+    await this.#supply.stop()
+    this.#starter.stop()
+  }
+
+  async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
+    const { signal } = context
+    const frame = this.#frame(assignment)
+    if (typeof frame === "string") return { ...this.#unstarted(frame), retryable: false }
+    const group = this.#group(assignment, frame)
+    let worker: PoolWorker
+    try {
+      const given = signal.aborted ? null : this.#pool.acquire(group, signal)
+      if (given === null) return this.#stopped(null, assignment, signal)
+      worker = given instanceof Promise ? await given : given
+    } catch (error) {
+      if (signal.aborted) return this.#stopped(null, assignment, signal)
+      return this.#unstarted(`could not start: ${messageOf(error)}`)
+    }
+    return this.#run(worker, group, frame, assignment, context)
+  }
+
+  /** What the worker is told; a text: what is wrong with it. */
+  #frame(assignment: Assignment): TaskFrame | string {
+    const { node } = assignment
+    if (node.file === undefined) return "could not start: the task has no file"
+    const root = resolve(assignment.code?.folder ?? assignment.workingDir)
+    if (!resolve(root, node.file).startsWith(root + sep)) return `could not start: ${node.file} lies outside of ${root}`
+    const places = { inputPath: null, outputPath: null, upstreamDir: assignment.upstreamDir, owner: this.#owner }
+    const env = taskEnvironment(this.#starter.server, assignment, places)
+    const problem = environmentProblem(
+      Object.entries(env).map(([name, value]) => `${name}=${value}`),
+      [],
+    )
+    if (problem !== null) return `could not start: ${problem}`
+    return {
+      root,
+      file: node.file,
+      function: node.function ?? null,
+      cwd: assignment.workingDir,
+      env,
+      context: {
+        runId: assignment.runId,
+        taskId: assignment.taskId,
+        taskName: assignment.task,
+        workflowName: assignment.workflow,
+        attempt: assignment.attempt,
+        parallelIndex: assignment.parallelIndex,
+        parallelCount: assignment.parallelCount,
+        logicalDate: assignment.logicalDate,
+      },
+      input: assignment.input,
+      maxOutputBytes: assignment.maxOutputBytes,
+    }
+  }
+
+  /** A task with a user or limits of its own gets a worker of its own. */
+  #group({ node, code, maxOutputBytes }: Assignment, { root }: TaskFrame): GroupOptions {
+    const { runAs = "", resources = {} } = node
+    const { memoryBytes = 0, cpu = 0 } = resources
+    const wish = {
+      runAs,
+      memoryBytes,
+      cpuMillis: Math.round(cpu * 1000),
+      maxOutputBytes,
+      cwd: root,
+      runtime: this.#options.runtime,
+    }
+    return {
+      name: `${root}\0${code?.bundle ?? ""}\0${runAs}\0${memoryBytes}\0${cpu}`,
+      fixed: typeof code?.bundle === "string",
+      single: node.runAs !== undefined || node.resources !== undefined,
+      start: () => this.#starter.startWorker(wish),
+    }
+  }
+
+  async #run(
+    worker: PoolWorker,
+    group: GroupOptions,
+    frame: TaskFrame,
+    assignment: Assignment,
+    context: LaunchContext,
+  ): Promise<AttemptResult> {
+    const { clock } = this.#options
+    const { signal } = context
+    const begun: Begun = { at: clock.now(), externalId: String(worker.pid) }
+    context.started(begun)
+    let told = false
+    let cancelGrace = (): void => {}
+    const onAbort = (): void => {
+      told = true
+      worker.terminate()
+      cancelGrace = clock.after(assignment.graceMs, () => worker.kill())
+    }
+    signal.addEventListener("abort", onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    const listener = new AttemptOutput(this.#options.objects, assignment, context)
+    const end = await worker.run(frame, listener, begun.at)
+    // From here on it is a success or failure of its own; what the worker still does has to end within the grace all the same.
+    const stopped = told
+    signal.removeEventListener("abort", onAbort)
+    const last = end.kind === "output" || end.kind === "error" ? end.last : false
+    await this.#pool.release(group, worker, stopped || last)
+    if (stopped || last || worker.dead) await this.#sweep(assignment.attemptId)
+    cancelGrace()
+    const problem = await listener.close()
+    if (end.kind !== "lost" && stopped) return this.#stopped(begun, assignment, signal)
+    const base = resultBase(begun, clock.now(), end.kind === "exited" ? end.exited : undefined)
+    if (problem !== null) return { ...base, state: "failed", error: `its log could not be stored: ${problem}` }
+    return this.#result(base, end, assignment)
+  }
+
+  async #result(base: ReturnType<typeof resultBase>, end: TaskEnd, assignment: Assignment): Promise<AttemptResult> {
+    switch (end.kind) {
+      case "lost":
+        return { ...base, state: "lost", error: end.reason }
+      case "output": {
+        const answer = await this.#answer(end.json, assignment)
+        return "error" in answer
+          ? { ...base, state: "failed", error: answer.error }
+          : { ...base, state: "success", output: answer.output }
+      }
+      case "error": {
+        const { message, terminal, retryAfterMs } = end.error
+        return {
+          ...base,
+          state: "failed",
+          error: maskText(message, assignment.secrets),
+          ...(terminal === true && { retryable: false }),
+          ...(retryAfterMs !== undefined && { retryAfterMs }),
+        }
+      }
+      case "exited": {
+        const how = exitInWords(end.exited, assignment.node.resources?.memoryBytes ?? 0) ?? "exit code 0"
+        return { ...base, state: "failed", error: `its worker process ended before the function did: ${how}` }
+      }
+      default:
+        return end satisfies never
+    }
+  }
+
+  async #answer(json: Buffer, { prefix, maxOutputBytes, secrets }: Assignment): Promise<Answer> {
+    if (json.length > maxOutputBytes) return tooLarge("output", json.length, maxOutputBytes)
+    if (json.length <= INLINE_MAX) return parseOutput(json, secrets)
+    const key = `${prefix}output.json`
+    try {
+      const masked = maskBytes(json, secrets)
+      await this.#options.objects.put(key, masked)
+      return { output: { key, bytes: masked.length } }
+    } catch (error) {
+      return { error: `its output could not be stored: ${messageOf(error)}` }
+    }
+  }
+
+  /** A helper that cannot tell whose a process is has left those that went their own ways. */
+  async #sweep(attemptId: string): Promise<void> {
+    while (killAttempt(attemptId) > 0) await new Promise<void>((look) => this.#options.clock.after(LOOK_MS, look))
+  }
+
+  #stopped(begun: Begun | null, assignment: Assignment, signal: AbortSignal): AttemptResult {
+    return stoppedResult(signal.reason as StopReason, resultBase(begun, this.#options.clock.now()), assignment)
+  }
+
+  #unstarted(error: string): AttemptResult {
+    return { ...resultBase(null, this.#options.clock.now()), state: "failed", error }
+  }
+}
+
+/** What a task says goes to its log, which is made with the first of it. */
+class AttemptOutput implements TaskListener {
+  readonly #objects: ObjectStore
+  readonly #assignment: Assignment
+  readonly #context: LaunchContext
+  #log: LogSink | null = null
+  #problem: string | null = null
+
+  constructor(objects: ObjectStore, assignment: Assignment, context: LaunchContext) {
+    this.#objects = objects
+    this.#assignment = assignment
+    this.#context = context
+  }
+
+  async output(...said: Parameters<LogSink["write"]>): Promise<void> {
+    try {
+      this.#log ??= openLog(this.#objects, this.#assignment.prefix, this.#assignment)
+      await this.#log.write(...said)
+    } catch (error) {
+      this.#problem ??= messageOf(error)
+    }
+  }
+
+  progress(...update: Parameters<LaunchContext["progress"]>): void {
+    this.#context.progress(...update)
+  }
+
+  /** What went wrong with the log, if anything did. */
+  async close(): Promise<string | null> {
+    try {
+      await this.#log?.close()
+    } catch (error) {
+      this.#problem ??= messageOf(error)
+    }
+    return this.#problem
+  }
+}

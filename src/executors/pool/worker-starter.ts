@@ -1,0 +1,102 @@
+// Starts worker processes through the spawn helper: a folder with the four pipes, the least environment, the runtime's program.
+
+import { randomBytes } from "node:crypto"
+import { chmodSync, existsSync, mkdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { ATTEMPT_VARIABLE, type Environment } from "../environment.ts"
+import { IO_PREFIX, removeStale } from "../process/attempt-files.ts"
+import { OWNER_VARIABLE, serverEnvironment } from "../process/environment.ts"
+import type { HelperSupply } from "../process/helper-supply.ts"
+import type { Helper } from "../process/helper.ts"
+import { failedInWords } from "../process/words.ts"
+import { pipePaths } from "./pipes.ts"
+import type { Runtime } from "./runtime.ts"
+import { PoolWorker, WorkerNotStarted, type WorkerSpec } from "./worker.ts"
+
+const MEMORY = "/dev/shm"
+
+export interface WorkerWish extends Pick<WorkerSpec, "runAs" | "memoryBytes" | "cpuMillis" | "maxOutputBytes"> {
+  runtime: Runtime
+  cwd: string
+}
+
+export class WorkerStarter {
+  readonly #supply: HelperSupply
+  readonly #owner: string
+  readonly #folder: string
+  readonly server: Environment = serverEnvironment(process.env)
+  #last = 0
+
+  constructor(supply: HelperSupply, owner: string) {
+    this.#supply = supply
+    this.#owner = owner
+    this.#folder = join(existsSync(MEMORY) ? MEMORY : tmpdir(), `${IO_PREFIX}${owner}.${randomBytes(4).toString("hex")}`)
+  }
+
+  start(): void {
+    mkdirSync(this.#folder, { recursive: true })
+    // Workers of other users reach their pipes, whose names they are told.
+    chmodSync(this.#folder, 0o711)
+    removeStale(join(this.#folder, ".."))
+  }
+
+  stop(): void {
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  async startWorker({ runtime, ...wish }: WorkerWish): Promise<PoolWorker> {
+    const helper = await this.#supply.get()
+    const name = `worker-${(this.#last += 1)}-${randomBytes(8).toString("hex")}`
+    const folder = join(this.#folder, name)
+    mkdirSync(folder)
+    chmodSync(folder, 0o711)
+    try {
+      await this.#makePipes(helper, folder, wish.runAs !== "")
+      // Known by a name of its own where processes are found by a variable; its children carry that of the attempt.
+      const env = { ...this.server, [OWNER_VARIABLE]: this.#owner, [ATTEMPT_VARIABLE]: name }
+      const worker = await PoolWorker.start(helper, {
+        ...wish,
+        folder,
+        argv: runtime.argv(),
+        env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
+        homeOfUser: wish.runAs !== "",
+      })
+      void worker.gone.then(() => remove(folder))
+      return worker
+    } catch (error) {
+      remove(folder)
+      throw error
+    }
+  }
+
+  /** Node cannot make named pipes; `mkfifo` can. */
+  #makePipes(helper: Helper, folder: string, forOthers: boolean): Promise<void> {
+    const argv = ["mkfifo", "-m", forOthers ? "666" : "600", ...pipePaths(folder)]
+    const request = {
+      argv,
+      env: [`PATH=${this.server["PATH"] ?? "/usr/bin:/bin"}`],
+      cwd: "/",
+      input: null,
+      stdinPath: "/dev/null",
+      logPath: join(folder, "log"),
+      outputPath: join(folder, "output"),
+      runAs: "",
+      homeOfUser: false,
+      memoryBytes: 0,
+      cpuMillis: 0,
+      secrets: [],
+    }
+    return new Promise((resolve, reject) => {
+      const fail = (reason: string): void => reject(new WorkerNotStarted(`its pipes could not be made: ${reason}`))
+      helper.run(request, {
+        started: () => {},
+        failed: (failed) => fail(failedInWords(failed, request)),
+        exited: ({ code }) => (code === 0 ? resolve() : fail(`mkfifo ended with exit code ${code}`)),
+        lost: fail,
+      })
+    })
+  }
+}
+
+const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true })

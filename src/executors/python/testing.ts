@@ -1,0 +1,74 @@
+// The functions of the conformance suite in this language.
+
+import type { Language } from "../conformance/function-fixture.ts"
+
+export const python: Language = {
+  name: "Python",
+  extension: "py",
+  functions: `
+import asyncio, os, subprocess, sys, time
+import ork
+
+def echo(input, ctx): return input
+async def later(input, ctx):
+    await asyncio.sleep(0)
+    return input
+def nothing(input, ctx): pass
+def meet(count, ctx):
+    os.mkdir(f"met-{os.getpid()}")
+    while len([name for name in os.listdir(".") if name.startswith("met-")]) < count: time.sleep(0.002)
+def facts(_, c):
+    return [c.run_id, c.task_id, c.task_name, c.workflow_name, c.attempt, c.parallel_index, c.parallel_count, c.logical_date]
+def environment(input, ctx): return dict(os.environ)
+def folder(input, ctx): return os.getcwd()
+def talk(input, ctx):
+    print("printed")
+    print("complained", file=sys.stderr)
+    subprocess.run(["sh", "-c", "echo from a child"], check=True)
+    ctx.log("told")
+    ctx.log.warning("careful")
+def flood(input, ctx):
+    for i in range(20000): print("line", i, "x" * 40)
+def blab(input, ctx):
+    print("it is", input)
+    raise ValueError("I know " + input)
+def fail(input, ctx): raise KeyError2("no such row")
+class KeyError2(Exception): pass
+def give_up(input, ctx): raise ork.Terminal("bad input")
+def come_back(input, ctx): raise ork.RetryAfter(2.5)
+def not_json(input, ctx): return {"big": {1, 2}}
+def large(size, ctx): return "x" * size
+def measure(input, ctx): return len(input["text"])
+def advance(input, ctx):
+    ctx.progress(0.25)
+    for i in range(1000): ctx.heartbeat({"rows": i})
+    ctx.progress(1, {"rows": 3})
+def spin(input, ctx):
+    print("spinning")
+    while True: pass
+def listen(input, ctx):
+    cancelled = ctx.cancelled
+    print("listening")
+    while not cancelled.wait(0.01): pass
+    print("tidied up")
+def ignore(input, ctx):
+    ctx.cancelled
+    print("ignoring")
+    while True: time.sleep(600)
+def die(input, ctx): os.kill(os.getpid(), 9)
+def leave(input, ctx): os._exit(3)
+def spawn(mark, ctx):
+    subprocess.Popen(["setsid", "sleep", mark], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+def spawn_and_wait(mark, ctx):
+    subprocess.Popen(["sleep", mark])
+    print("waiting")
+    time.sleep(600)
+def user(input, ctx): return os.getuid()
+`,
+  returning: (value) => `def main(input, ctx): return ${value}\n`,
+  importing: {
+    main: "import lib\ndef main(input, ctx): return lib.value\n",
+    lib: (value) => `value = ${value}\n`,
+    libName: "lib.py",
+  },
+}
