@@ -7,7 +7,7 @@ import type { Output } from "../core/change.ts"
 import type { Json } from "../core/json.ts"
 import { streamBytes } from "../objects/log-chunks.ts"
 import type { LastLine } from "../objects/log-writer.ts"
-import { maskedBytes } from "../objects/mask.ts"
+import { maskBytes, maskedBytes } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { JsonCheck } from "./json-check.ts"
 import { bytesInWords, messageOf } from "./words.ts"
@@ -40,11 +40,13 @@ export const tooLarge = (what: string, bytes: number, max: number): Answer => ({
 
 const invalid = (reason: string): Answer => ({ error: `what it wrote to $ORK_OUTPUT is not valid JSON: ${reason}` })
 
-export const parseOutput = (bytes: Buffer): Answer => {
+/** What is wrong is told without the secrets that may stand there. */
+export const parseOutput = (bytes: Buffer, secrets: readonly string[]): Answer => {
   try {
     return { output: { inline: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as Json } }
-  } catch (error) {
-    return invalid(error instanceof SyntaxError ? error.message : "it is not valid UTF-8")
+  } catch {
+    const check = new JsonCheck()
+    return invalid(check.push(maskBytes(bytes, secrets)) ?? check.end() ?? "it cannot be read")
   }
 }
 
@@ -89,7 +91,7 @@ export const fileAnswer = async (path: string, place: OutputPlace): Promise<Answ
   try {
     if (size === 0) return null
     if (size > place.maxBytes) return tooLarge("output", size, place.maxBytes)
-    if (size <= INLINE_MAX) return parseOutput(await file.readFile())
+    if (size <= INLINE_MAX) return parseOutput(await file.readFile(), place.secrets)
     const stored = await store(bytesOf(file), place)
     return "problem" in stored ? invalid(stored.problem) : { output: stored }
   } finally {

@@ -9,7 +9,7 @@ import type { Exited } from "./protocol.ts"
 export const readOutput = (exited: Exited, outputPath: string, place: OutputPlace): Answer | Promise<Answer> => {
   const { answer, outputSize, line } = exited
   if (outputSize > place.maxBytes) return tooLarge("output", outputSize, place.maxBytes)
-  if (answer?.from === "output") return parseOutput(answer.bytes)
+  if (answer?.from === "output") return parseOutput(answer.bytes, place.secrets)
   if (outputSize > 0) return storeFile(outputPath, place)
   if (answer?.from === "line") return parseLine(answer.bytes, place.maxBytes)
   return line.length > INLINE_MAX || line.split ? lineAnswer(line, place) : NOTHING
