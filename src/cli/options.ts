@@ -12,7 +12,7 @@ export const example = (command: Command, ...lines: string[]): Command =>
 export const withStore = (command: Command): Command =>
   command
     .option("--database-url <url>", "where runs are kept: sqlite:FILE or postgres://… (ORK_DATABASE_URL)")
-    .option("--object-store <url>", "where logs and large outputs are kept: file:FOLDER (ORK_OBJECT_STORE)")
+    .option("--object-store <url>", "where logs and large outputs are kept: file:FOLDER, s3://… or gs://… (ORK_OBJECT_STORE)")
 
 export const withServer = (command: Command): Command =>
   command

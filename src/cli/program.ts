@@ -36,7 +36,8 @@ const buildProgram = (context: Context, done: (exitCode: number) => void): Comma
     .version(`ork ${context.version()}`, "--version", "show the version")
     .helpCommand(false)
   const local = [addRun, addServe, addValidate, addGraph, addRuns, addShow, addLogs]
-  for (const add of [...local, ...SERVER_COMMANDS, addMigrate, addGc, addDoctor, addCompletion]) add(program, context, done)
+  for (const add of [...local, ...SERVER_COMMANDS, addExec, addMigrate, addGc, addDoctor, addCompletion])
+    add(program, context, done)
   return program
 }
 
@@ -159,6 +160,20 @@ const addLogs: Add = (program, context, done) => {
     async (run: string, task: string, options: import("./commands/logs.ts").LogsOptions) => {
       const { logs } = await import("./commands/logs.ts")
       done(await logs(context, run, task, options))
+    },
+  )
+}
+
+const addExec: Add = (program, context, done) => {
+  const command = program
+    .command("exec")
+    .description("run one task from its spec in the object store: what a container runs; exit as the task did")
+    .option("--spec <key>", "the spec: a key, or a whole address such as s3://bucket/runs/…/spec.json (TASK_SPEC_PATH)")
+    .option("--object-store <url>", "where the spec lies, and log and output go (ORK_OBJECT_STORE)")
+  example(command, "TASK_SPEC_PATH=runs/…/spec.json ORK_OBJECT_STORE=s3://bucket/ork ork exec").action(
+    async (options: import("./commands/exec.ts").ExecOptions) => {
+      const { exec } = await import("./commands/exec.ts")
+      done(await exec(context, options))
     },
   )
 }

@@ -1,0 +1,279 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { beforeEach, describe, expect, test } from "vitest"
+import type { AttemptResult } from "../../core/change.ts"
+import { iso, type Clock } from "../../core/ports.ts"
+import { MemoryObjectStore } from "../../objects/testing/memory.ts"
+import { type ExecSpec, execSpec, type ExecStatus } from "../../protocol/exec-files.ts"
+import { assignment } from "../conformance/fixture.ts"
+import type { Overrides } from "../conformance/fixture.ts"
+import { type Gone, specOf, watchExec } from "./exec.ts"
+
+/** Goes on when told to; timers fire in order, and what they started is given time to settle. */
+class ManualClock implements Clock {
+  #now = 1_700_000_000_000
+  #timers: { at: number; fn: () => void }[] = []
+
+  now(): number {
+    return this.#now
+  }
+
+  after(ms: number, fn: () => void): () => void {
+    const timer = { at: this.#now + ms, fn }
+    this.#timers.push(timer)
+    return () => void (this.#timers = this.#timers.filter((one) => one !== timer))
+  }
+
+  get waiting(): number {
+    return this.#timers.length
+  }
+
+  async pass(ms: number): Promise<void> {
+    const until = this.#now + ms
+    for (;;) {
+      await settle()
+      const next = this.#timers.toSorted((a, b) => a.at - b.at)[0]
+      if (next === undefined || next.at > until) break
+      this.#timers = this.#timers.filter((one) => one !== next)
+      this.#now = Math.max(this.#now, next.at)
+      next.fn()
+    }
+    this.#now = until
+    await settle()
+  }
+}
+
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 30; i++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+let objects: MemoryObjectStore
+let clock: ManualClock
+
+beforeEach(() => {
+  objects = new MemoryObjectStore()
+  clock = new ManualClock()
+})
+
+const STATUS: ExecStatus = {
+  version: 1,
+  status: "running",
+  beat: 1,
+  heartbeat_at: "2026-01-01T00:00:00.000Z",
+  started_at: "2026-01-01T00:00:00.000Z",
+  finished_at: null,
+  external_id: "42",
+  progress: null,
+  error: null,
+  exit_code: null,
+  output_bytes: null,
+  usage: {},
+  retryable: null,
+  retry_after_ms: null,
+}
+
+const setup = (overrides: Overrides = {}, extra: { gone?: Promise<Gone>; externalId?: string } = {}) => {
+  const work = assignment("/", { shell: "true" }, overrides)
+  const stop = new AbortController()
+  const told: unknown[] = []
+  let result: AttemptResult | null = null
+  const context = {
+    signal: stop.signal,
+    started: (info: object) => void told.push(info),
+    progress: (update: object) => void told.push(update),
+  }
+  void watchExec({ objects, clock, assignment: work, context, ...extra }).then((end) => (result = end))
+  return {
+    work,
+    stop,
+    told,
+    result: () => result,
+    say: (status: Partial<ExecStatus>) => objects.put(`${work.prefix}status.json`, JSON.stringify({ ...STATUS, ...status })),
+  }
+}
+
+describe("the spec", () => {
+  test("holds everything but secrets, which travel in the environment", async () => {
+    const work = assignment(
+      "/",
+      { shell: "echo $TOKEN" },
+      { env: { TOKEN: "hunter2", URL: "https://u:hunter2@x", PLAIN: "yes" }, secrets: ["hunter2"], input: { a: 1 } },
+    )
+    const { key, environment } = await specOf(objects, work, { store: "s3://bucket/ork" })
+    expect(key).toBe(`${work.prefix}spec.json`)
+    expect(environment).toEqual({
+      TASK_SPEC_PATH: key,
+      ORK_OBJECT_STORE: "s3://bucket/ork",
+      ORK_EXEC_SECRET_TOKEN: "hunter2",
+      ORK_EXEC_SECRET_URL: "https://u:hunter2@x",
+    })
+    const text = Buffer.from((await objects.get(key))!).toString()
+    expect(text).not.toContain("hunter2")
+    expect(execSpec.parse(JSON.parse(text))).toMatchObject({
+      env: { PLAIN: "yes" },
+      secret_env: ["TOKEN", "URL"],
+      input: { a: 1 },
+      command: { shell: "echo $TOKEN" },
+      executor: "process",
+      working_dir: null,
+    })
+  })
+
+  test("refers to large outputs of upstream tasks, which are stored once per run", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "ork-upstream-"))
+    await writeFile(join(folder, "load.json"), "[1,2]")
+    const specs: ExecSpec[] = []
+    for (const attemptId of ["a", "b"]) {
+      const { key } = await specOf(objects, assignment("/", { shell: "true" }, { attemptId, upstreamDir: folder }))
+      specs.push(execSpec.parse(JSON.parse(Buffer.from((await objects.get(key))!).toString())))
+    }
+    expect(specs.map(({ upstream }) => upstream)).toEqual([
+      { load: "../../.upstream/load.json" },
+      { load: "../../.upstream/load.json" },
+    ])
+    expect(await objects.list("runs/run-1/.upstream/")).toEqual(["runs/run-1/.upstream/load.json"])
+    await rm(folder, { recursive: true })
+  })
+})
+
+describe("watching", () => {
+  test("a start, progress and a success become what an executor tells", async () => {
+    const one = setup()
+    await one.say({ progress: { fraction: 0.5, details: "half" } })
+    await clock.pass(1000)
+    expect(one.told).toEqual([
+      { at: Date.parse(STATUS.started_at!), externalId: "42" },
+      { fraction: 0.5, details: "half" },
+    ])
+    await objects.put(`${one.work.prefix}output.json`, '{"rows":3}')
+    await one.say({
+      status: "success",
+      finished_at: iso(clock.now()),
+      output_bytes: 10,
+      exit_code: 0,
+      usage: { maxRssBytes: 5 },
+    })
+    await clock.pass(2000)
+    expect(one.result()).toMatchObject({
+      state: "success",
+      output: { inline: { rows: 3 } },
+      exitCode: 0,
+      usage: { maxRssBytes: 5 },
+      externalId: "42",
+    })
+    expect(clock.waiting).toBe(0)
+  })
+
+  test("a large output stays an object", async () => {
+    const one = setup({}, { externalId: "pod-1" })
+    await one.say({ status: "success", finished_at: iso(clock.now()), output_bytes: 100_000 })
+    await clock.pass(1000)
+    expect(one.result()).toMatchObject({
+      output: { key: `${one.work.prefix}output.json`, bytes: 100_000 },
+      externalId: "pod-1",
+    })
+  })
+
+  test("a failure comes with its exit code, its error and whether to try again", async () => {
+    const one = setup()
+    await one.say({ status: "failed", finished_at: iso(clock.now()), error: "exit code 3", exit_code: 3, retryable: false })
+    await clock.pass(1000)
+    expect(one.result()).toMatchObject({ state: "failed", error: "exit code 3", exitCode: 3, retryable: false })
+  })
+
+  test("a heartbeat that stands still for 60 s means lost; one that goes on does not", async () => {
+    const dead = setup()
+    const live = setup()
+    await dead.say({})
+    for (let beat = 1; beat <= 9; beat++) {
+      await live.say({ beat })
+      await clock.pass(7500)
+      if (beat === 7) expect(dead.result()).toBeNull()
+    }
+    expect(dead.result()).toMatchObject({ state: "lost", error: expect.stringContaining("no heartbeat for 60 s") as string })
+    expect(live.result()).toBeNull()
+  })
+
+  test("while the object store cannot be read, nobody is given up", async () => {
+    const one = setup()
+    await one.say({})
+    await clock.pass(1000)
+    const { get } = objects
+    objects.get = () => Promise.reject(new Error("no route"))
+    await clock.pass(300_000)
+    expect(one.result()).toBeNull()
+    objects.get = get
+    await clock.pass(50_000)
+    expect(one.result()).toBeNull()
+    await clock.pass(20_000)
+    expect(one.result()).toMatchObject({ state: "lost" })
+  })
+
+  test("a container that has gone is believed only when no end was written", async () => {
+    const gone = Promise.withResolvers<Gone>()
+    const silent = setup({}, { gone: gone.promise })
+    await silent.say({})
+    await clock.pass(1000)
+    gone.resolve({ state: "failed", error: "killed: out of memory", exitCode: 137 })
+    await clock.pass(0)
+    expect(silent.result()).toMatchObject({ state: "failed", error: "killed: out of memory", exitCode: 137 })
+
+    const late = Promise.withResolvers<Gone>()
+    const spoken = setup({}, { gone: late.promise })
+    await spoken.say({ status: "success", finished_at: iso(clock.now()) })
+    late.resolve({ state: "failed", error: "gone" })
+    await clock.pass(0)
+    expect(spoken.result()).toMatchObject({ state: "success", output: { inline: null } })
+  })
+
+  test("a stopped attempt ends with the reason, whatever its container says; a success stays", async () => {
+    const cancelled = setup()
+    cancelled.stop.abort("cancel")
+    await cancelled.say({ status: "lost", finished_at: iso(clock.now()), error: "stopped by a signal" })
+    const done = setup()
+    done.stop.abort("cancel")
+    await done.say({ status: "success", finished_at: iso(clock.now()) })
+    await clock.pass(2000)
+    expect(cancelled.result()).toMatchObject({ state: "cancelled" })
+    expect(done.result()).toMatchObject({ state: "success" })
+  })
+
+  test("one that is stopped before it ever began does not hold anybody up for long", async () => {
+    const one = setup({ graceMs: 10_000 })
+    one.stop.abort("timeout")
+    await clock.pass(39_000)
+    expect(one.result()).toBeNull()
+    await clock.pass(2000)
+    expect(one.result()).toMatchObject({ state: "timeout", startedAt: null })
+    expect(clock.waiting).toBe(0)
+  })
+
+  test("a status that makes no sense fails the attempt", async () => {
+    const one = setup()
+    await objects.put(`${one.work.prefix}status.json`, '{"status":"odd"}')
+    await clock.pass(1000)
+    expect(one.result()).toMatchObject({
+      state: "failed",
+      error: expect.stringContaining("status.json cannot be understood") as string,
+    })
+  })
+
+  test("many attempts share one timer, and are read less and less often", async () => {
+    let reads = 0
+    const { get } = objects
+    objects.get = (key) => {
+      reads += 1
+      return get.call(objects, key)
+    }
+    const all = Array.from({ length: 300 }, () => setup())
+    expect(clock.waiting).toBe(1)
+    await clock.pass(60_000)
+    expect(reads / all.length).toBeLessThan(18)
+    expect(clock.waiting).toBe(1)
+    for (const one of all) await one.say({ status: "success", finished_at: iso(clock.now()) })
+    await clock.pass(6000)
+    expect(all.every((one) => one.result()?.state === "success")).toBe(true)
+    expect(clock.waiting).toBe(0)
+  })
+})

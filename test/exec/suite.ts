@@ -1,0 +1,144 @@
+// `ork exec`, end to end: the built command is started as a container would be, with nothing but its variables, by an executor that is
+// made of the engine's side (specOf, watchExec). Run on every object store that a process of its own can reach.
+
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
+import { allLines, assignment, launch, realClock, type ExecutorFixture } from "../../src/executors/conformance/fixture.ts"
+import { type Gone, specOf, watchExec } from "../../src/executors/exec/exec.ts"
+import type { Assignment, Executor, LaunchContext } from "../../src/executors/executor.ts"
+import { attemptPrefix, type ObjectStore } from "../../src/objects/objects.ts"
+import { ORK } from "../support/ork.ts"
+
+export interface Elsewhere {
+  objects: ObjectStore
+  /** ORK_OBJECT_STORE of the command. */
+  address: string
+  env: { [name: string]: string }
+}
+
+/** Starts `ork exec` as a process of this machine. */
+class ByExec implements Executor {
+  readonly name = "by-exec"
+  readonly #where: Elsewhere
+  readonly #folder: string
+  pid = 0
+
+  constructor(where: Elsewhere, folder: string) {
+    this.#where = where
+    this.#folder = folder
+  }
+
+  async launch(work: Assignment, context: LaunchContext) {
+    const { objects, address, env } = this.#where
+    const { environment } = await specOf(objects, work, { store: address })
+    const child = spawn(ORK, ["exec"], {
+      cwd: this.#folder,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env, ...environment },
+      stdio: "ignore",
+    })
+    this.pid = child.pid!
+    const gone = new Promise<Gone>((resolve) => {
+      child.once("exit", (code, signal) =>
+        resolve({ state: "lost", error: `ork exec ended without a word: ${signal ?? code}` }),
+      )
+    })
+    context.signal.addEventListener("abort", () => child.kill("SIGTERM"))
+    return watchExec({ objects, clock: realClock, assignment: work, context, gone })
+  }
+}
+
+export const execSuite = (name: string, open: () => Promise<Elsewhere>): void => {
+  describe(`ork exec on ${name}`, () => {
+    let fixture: ExecutorFixture
+    let where: Elsewhere
+    let executor: ByExec
+
+    beforeAll(async () => {
+      const folder = mkdtempSync(join(tmpdir(), "ork-exec-test-"))
+      where = await open()
+      executor = new ByExec(where, folder)
+      fixture = { executor, objects: where.objects, folder, cleanup: async () => rmSync(folder, { recursive: true }) }
+    }, 240_000)
+    afterAll(() => fixture.cleanup())
+
+    const go = (shell: string, overrides = {}) => launch(fixture, assignment(fixture.folder, { shell }, overrides))
+    const texts = async (log: ReturnType<typeof go>["log"]): Promise<string[]> => (await allLines(log)).map(({ line }) => line)
+
+    test("runs the task: input, variables, secret, log, output, exit code", async () => {
+      const work = {
+        env: { PLAIN: "yes", TOKEN: "hunter2-and-more" },
+        secrets: ["hunter2-and-more"],
+        input: { greeting: "grüße" },
+      }
+      const script = `cat; echo; echo "$PLAIN \${#TOKEN} $ORK_ATTEMPT $ORK_TASK_NAME"; env | grep -c ORK_EXEC_SECRET; echo '{"rows":3}'`
+      const { result, log, started } = go(script, work)
+      const { at } = await started
+      expect(await result).toMatchObject({ state: "success", exitCode: 0, startedAt: at, output: { inline: { rows: 3 } } })
+      expect(await texts(log)).toEqual(['{"greeting":"grüße"}', "yes 16 1 task", "0", '{"rows":3}'])
+    })
+
+    test("a failure says why", async () => {
+      expect(await go("echo no >&2; exit 3").result).toMatchObject({ state: "failed", exitCode: 3, error: "exit code 3" })
+    })
+
+    test("a large output is an object, and large outputs of upstream tasks come along", async () => {
+      const upstream = mkdtempSync(join(tmpdir(), "ork-upstream-"))
+      await writeFile(join(upstream, "load.json"), JSON.stringify(["x".repeat(200_000)]))
+      const end = await go(`cp "$ORK_UPSTREAM/load.json" "$ORK_OUTPUT"`, { upstreamDir: upstream }).result
+      rmSync(upstream, { recursive: true })
+      const output = end.output as { key: string; bytes: number }
+      expect(output.bytes).toBe(200_004)
+      expect(await where.objects.size(output.key)).toBe(200_004)
+    })
+
+    test("its log can be followed while it runs; a cancel stops it and keeps the log", async () => {
+      const running = go("echo up; exec sleep 600")
+      await running.line("up")
+      running.stop("cancel")
+      expect(await running.result).toMatchObject({ state: "cancelled" })
+      expect(await texts(running.log)).toEqual(["up"])
+    })
+
+    test("SIGTERM from outside stops the task, and says that it was lost", async () => {
+      const running = go("echo up; exec sleep 600")
+      await running.line("up")
+      process.kill(executor.pid, "SIGTERM")
+      expect(await running.result).toMatchObject({
+        state: "lost",
+        error: expect.stringMatching(/stopped by a signal/) as string,
+      })
+    })
+
+    test("a timeout is kept there, though nobody watches", async () => {
+      const end = await go("exec sleep 600", { node: { timeoutMs: 500 } }).result
+      expect(end).toMatchObject({ state: "timeout", error: "timed out after 500ms" })
+    })
+
+    test("an `ork exec` that is killed is noticed, and an attempt is not run twice", async () => {
+      const attemptId = `attempt-${Date.now()}`
+      const running = go("echo up; exec sleep 600", { attemptId })
+      await running.line("up")
+      process.kill(executor.pid, "SIGKILL")
+      expect(await running.result).toMatchObject({ state: "lost", error: expect.stringMatching(/SIGKILL/) as string })
+      const child = spawn(ORK, ["exec"], {
+        cwd: fixture.folder,
+        env: {
+          PATH: process.env.PATH,
+          ...where.env,
+          ORK_OBJECT_STORE: where.address,
+          TASK_SPEC_PATH: `${attemptPrefix("run-1", "task", attemptId)}spec.json`,
+        },
+        stdio: ["ignore", "ignore", "pipe"],
+      })
+      let said = ""
+      child.stderr.on("data", (data: Buffer) => (said += data.toString()))
+      await vi.waitUntil(() => child.exitCode !== null, { timeout: 10_000 })
+      expect(child.exitCode).toBe(2)
+      expect(said).toMatch(/has begun before/)
+    })
+  })
+}
