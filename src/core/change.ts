@@ -3,7 +3,9 @@
 
 import type { AttemptId } from "./ids.ts"
 import type { Json } from "./json.ts"
+import type { NewRow } from "./rows.ts"
 import type { AttemptState, SkipKind } from "./status.ts"
+import type { Waits } from "./waits.ts"
 
 /** An output: inline up to 64 KiB, else an object's key. */
 export type Output = { inline: Json } | { key: string; bytes: number }
@@ -40,6 +42,13 @@ export interface Fence {
 export type Change =
   /** The process has begun: dispatched → running. */
   | (Fence & { kind: "started"; at: number; externalId?: string })
+  /** How far a live attempt is; only the latest is kept. */
+  | (Fence & { kind: "progress"; fraction: number | null; details: Json })
+  /**
+   * It goes on without a slot: → running, nobody's, woken after the delay (null: by an event alone). From the gate, where that
+   * begins its attempt; from a live attempt, whose slots are given back; or again from a woken row.
+   */
+  | (Fence & { kind: "wait"; waits: Waits; delayMs: number | null; startedAt?: number })
   /** Success, failure or cancel of an attempt, for good. */
   | (Fence & {
       kind: "end"
@@ -71,9 +80,17 @@ export type Change =
       priority: number
       limits: { key: string; cap: number }[]
     })
-  /** All instances have ended: the container ends with what they made. */
+  /**
+   * The gate opens a group: rows `offset … offset + rows.length - 1` of `total` are made at its path; with the last of them it
+   * waits for its tasks. A slot of each of its `limits` is taken with the first; while one is full, the group is parked instead.
+   */
+  | (Fence & { kind: "open"; total: number; offset: number; rows: NewRow[]; limits: { key: string; cap: number }[] })
+  /** All instances, or all tasks of a group, have ended: the container ends with what they made. */
   | (Fence & { kind: "gather"; status: "success" | "failed" | "cancelled"; output: Output; error?: string })
-  /** The holder gives it back unstarted (drain, no such executor here): → as before the claim, attempt not counted. */
+  /**
+   * The holder gives it back unstarted (drain, no such executor here): → as before the claim, attempt not counted. A woken row is
+   * due again.
+   */
   | (Fence & { kind: "release" })
 
 export type ChangeKind = Change["kind"]

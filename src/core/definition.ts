@@ -82,6 +82,11 @@ export interface TaskDefinition {
   job?: string
   workflow?: string
   duration?: Duration
+  /** sleep: until this instant. */
+  until?: string
+  /** approval: what is asked, and the answer when nobody gives one in time. */
+  message?: string
+  default?: "approve" | "reject"
   // Options that one executor has alone.
   http?: HttpDefinition
   docker?: DockerDefinition

@@ -27,6 +27,8 @@ export interface Scope {
   index?: number
   /** The instance of the nearest group around the task that fans out. */
   parent?: { item?: Json; index?: number }
+  /** What a poll of deferred work was answered. */
+  response?: Json
 }
 
 export class ExpressionError extends Error {
@@ -111,6 +113,7 @@ export const narrowScope = (scope: Scope, refs: readonly Reference[]): Scope => 
     ...(item.length > 0 && scope.item !== undefined && { item: pick(scope.item, item) }),
     ...(scope.index !== undefined && { index: scope.index }),
     ...(parent.length > 0 && scope.parent !== undefined && { parent: scope.parent }),
+    ...(scope.response !== undefined && { response: pick(scope.response, pathsOf("response")) }),
   }
 }
 

@@ -4,6 +4,8 @@
 import type { Json } from "./json.ts"
 import type { SkipKind } from "./status.ts"
 import { gateLane, type RunScope, workLane } from "./lanes.ts"
+import { isGroup } from "./places.ts"
+import { isWaitingExecutor } from "./waits.ts"
 import type { Node, RunWhen } from "./workflow.ts"
 
 /** How the upstreams of a task ended, once all of them have. `unmet` and `waived`: see core/status.ts. */
@@ -63,8 +65,14 @@ export const fanOut = (fan: { foreach?: Json; parallel?: Json; reference: string
  * then it is judged more often than needed, with the same answer.
  */
 export const ifPerInstance = (node: Pick<Node, "if" | "fan">): boolean =>
-  node.fan !== undefined && node.if !== undefined && /\b(item|index)\b/.test(node.if)
+  node.fan !== undefined && node.if !== undefined && /(?<!\bparent\.)\b(item|index)\b/.test(node.if)
 
-/** Instances go through the gate themselves only for what differs between them. */
+/** Instances go through the gate themselves only for what differs between them; groups are opened there. */
 export const instanceLane = (run: RunScope, node: Node): string =>
-  node.cache !== undefined || node.concurrencyKey !== undefined || ifPerInstance(node) ? gateLane(run) : workLane(run, node)
+  isGroup(node) ||
+  isWaitingExecutor(node.executor) ||
+  node.cache !== undefined ||
+  node.concurrencyKey !== undefined ||
+  ifPerInstance(node)
+    ? gateLane(run)
+    : workLane(run, node)

@@ -15,7 +15,8 @@ const flow = workflow({
 const states = (...statuses: TaskStatus[]): NodeState[] =>
   statuses.map((status, node) => {
     const isFan = flow.nodes[node]!.fan !== undefined
-    return { node, kind: isFan ? "fan" : "task", status, skip: status === "skipped" ? "unmet" : null, expanded: isFan ? 2 : 0 }
+    const skip = status === "skipped" ? "unmet" : null
+    return { node, path: "", kind: isFan ? "fan" : "task", status, skip, expanded: isFan ? 2 : 0 }
   })
 
 const plan = (ends: NodeState[], request = {}) => {

@@ -136,6 +136,8 @@ export interface Node {
   /** null: none. */
   timeoutMs: number | null
   startTimeoutMs: number | null
+  /** For work that an attempt defers: the timeout that somebody set, none by default. */
+  deferTimeoutMs?: number
   concurrency?: number
   concurrencyKey?: string
   queue: string

@@ -6,6 +6,7 @@ import type { EngineOptions } from "./ports.ts"
 import { messageOf } from "./runner.ts"
 import type { AttemptResult, Change } from "../core/change.ts"
 import { decide } from "../core/decide.ts"
+import { isDeferral, readDeferral } from "../core/defer.ts"
 import { toText } from "../core/expressions.ts"
 import { jobBudget, jobWorkflow } from "../core/job-node.ts"
 import type { CompiledWorkflow, Node } from "../core/workflow.ts"
@@ -28,6 +29,9 @@ export class Conclusions {
 
   /** `cancelling`: whatever the result, it is not tried again. */
   async conclude(claim: Claim, result: AttemptResult, cancelling: boolean): Promise<Change> {
+    const deferred = cancelling ? null : this.#deferred(claim, result)
+    if (deferred !== null && "kind" in deferred) return deferred
+    if (deferred !== null) return await this.conclude(claim, deferred, cancelling)
     const { workflow, node } = nodeOf(this.#options.store, claim)
     this.#options.observer?.ended?.(claim, node, result)
     const keeps = node.cache !== undefined && result.state === "success"
@@ -37,6 +41,30 @@ export class Conclusions {
     const change = decide({ row, attemptId, failures, losses, cancelling }, node, result, this.#options.random.next())
     if (claim.job !== null && change.kind === "end") await this.#inputs.tidyJob(claim.job.id)
     return cache !== undefined && change.kind === "end" ? { ...change, cache } : change
+  }
+
+  /** The work goes on elsewhere: the attempt waits for it, or fails when it cannot be told how. */
+  #deferred(claim: Claim, result: AttemptResult): Change | AttemptResult | null {
+    if (claim.waits !== null || result.state !== "success" || result.output === undefined) return null
+    const given = "inline" in result.output ? result.output.inline : null
+    if (!isDeferral(given)) return null
+    const { output: _, ...rest } = result
+    const failed = (error: string): AttemptResult => ({ ...rest, state: "failed", error, retryable: false })
+    if (claim.job !== null) return failed("a job cannot defer its work: make it a task of a workflow")
+    const deferral = readDeferral(given)
+    if ("problem" in deferral) return failed(deferral.problem)
+    const fence = { row: claim.row, attemptId: claim.attemptId }
+    const started = result.startedAt === null ? {} : { startedAt: result.startedAt }
+    const since = result.startedAt === null ? 0 : Math.max(0, result.finishedAt - result.startedAt)
+    if ("poll" in deferral) {
+      const { poll } = deferral
+      return { ...fence, kind: "wait", waits: { kind: "poll", poll, since, errors: 0 }, delayMs: poll.everyMs, ...started }
+    }
+    const { timeoutMs } = deferral.callback
+    const { deferTimeoutMs } = nodeOf(this.#options.store, claim).node
+    const left = [timeoutMs, deferTimeoutMs === undefined ? undefined : deferTimeoutMs - since].filter((ms) => ms !== undefined)
+    const delayMs = left.length === 0 ? null : Math.min(...left)
+    return { ...fence, kind: "wait", waits: { kind: "callback", since, ...deferral.callback }, delayMs, ...started }
   }
 
   /** A success stays one when its key cannot be told: it is just not kept for others. */

@@ -3,6 +3,7 @@
 
 import { rm } from "node:fs/promises"
 import { Attempts } from "./attempts.ts"
+import { Conclusions } from "./conclude.ts"
 import { Events, type Listener } from "./events.ts"
 import { Gate } from "./gate.ts"
 import { Holder } from "./holder.ts"
@@ -10,11 +11,14 @@ import { Inbox, MAX_BATCH } from "./inbox.ts"
 import { Inputs, runFolder, upstreamFolder } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
 import { Receipts } from "./receipts.ts"
+import { Waiting } from "./waiting.ts"
 import type { Change, Fence } from "../core/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/ids.ts"
 import { gateLane, localLane, remoteLane } from "../core/lanes.ts"
-import { planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
+import { isGroup } from "../core/places.ts"
+import { type NodeState, planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
 import { runEnded } from "../core/status.ts"
+import type { CompiledWorkflow } from "../core/workflow.ts"
 import { Conflict, NotFound } from "../store/errors.ts"
 import type { Advanced, Batch, Claim, NewRun, RunRow, StoreEvent } from "../store/store.ts"
 
@@ -37,6 +41,7 @@ export class Engine {
   readonly #inputs: Inputs
   readonly #attempts: Attempts
   readonly #gate: Gate
+  readonly #waiting: Waiting
   readonly #holder: Holder
   readonly #lanes: Lanes
   readonly #judging = new Set<string>()
@@ -61,7 +66,8 @@ export class Engine {
     this.#events = new Events(options.store)
     this.#inputs = new Inputs(options)
     this.#attempts = new Attempts(options, this.#inputs, emit)
-    this.#gate = new Gate(options, this.#inputs)
+    this.#waiting = new Waiting(options, this.#inputs, new Conclusions(options, this.#inputs))
+    this.#gate = new Gate(options, this.#inputs, this.#waiting)
     this.#holder = new Holder(options, {
       emit,
       deposed: () => this.#attempts.stopAll("lost"),
@@ -86,6 +92,7 @@ export class Engine {
   async stop({ patienceMs = 0 }: { patienceMs?: number } = {}): Promise<void> {
     if (this.#state !== "running") return
     this.#state = "draining"
+    this.#waiting.stop()
     const stopAll = (): void => this.#attempts.stopAll("shutdown")
     const cancelPatience = patienceMs > 0 ? this.#options.clock.after(patienceMs, stopAll) : stopAll()
     await new Promise<void>((resolve) => {
@@ -136,7 +143,8 @@ export class Engine {
     const { store } = this.#options
     const run = await this.#find(runId)
     if (!runEnded(run.status)) throw new Conflict(`run ${runId} is ${run.status}; cancel it or wait for its end`)
-    const plan = planRetry(await store.compiled(run.versionId), run, await store.listNodes(runId), request)
+    const workflow = await store.compiled(run.versionId)
+    const plan = planRetry(workflow, run, await rowStates(store, runId, workflow), request)
     if ("problem" in plan) throw new Conflict(plan.problem)
     return plan
   }
@@ -236,7 +244,10 @@ export class Engine {
         holder: this.#holder.id,
         changes,
         claim: { lanes, limit },
-        gate: { lanes: this.#lanes.gate, limit: draining ? 0 : GATE_LIMIT - this.#judging.size },
+        gate: {
+          lanes: this.#lanes.gate,
+          limit: draining ? 0 : Math.max(0, GATE_LIMIT - this.#judging.size - this.#inbox.chunks),
+        },
       })
       if (split) void this.#turn()
       const advanced = await answer
@@ -308,7 +319,8 @@ export class Engine {
   async #judge(claim: Claim): Promise<void> {
     this.#judging.add(claim.attemptId)
     try {
-      await this.#gate.judge(claim, (change) => this.#receive(change))
+      const emit = (change: Change): void => this.#receive(change)
+      await (claim.waits === null ? this.#gate.judge(claim, emit) : this.#waiting.woken(claim, emit))
     } catch (error) {
       this.#options.log.warn({ run: claim.runId, error: String(error) }, "could not judge a task; giving it back")
       this.#options.clock.after(RETRY_MIN_MS, () =>
@@ -357,6 +369,20 @@ export class Engine {
     const busy = this.#turns > 0 || this.#attempts.size > 0 || this.#judging.size > 0 || this.#inbox.size > 0
     if (busy || this.#state !== "draining") return
     for (const resolve of this.#idle.splice(0)) resolve()
+  }
+}
+
+const STATES_PAGE = 1000
+
+/** Of every row that is no instance of a plain fan-out. */
+const rowStates = async (store: EngineOptions["store"], runId: RunId, workflow: CompiledWorkflow): Promise<NodeState[]> => {
+  const states = await store.listNodes(runId)
+  if (!workflow.nodes.some(isGroup)) return states
+  for (let after = 0; ;) {
+    const page = await store.listInner({ runId, after, limit: STATES_PAGE })
+    states.push(...page)
+    if (page.length < STATES_PAGE) return states
+    after = page.at(-1)!.row
   }
 }
 

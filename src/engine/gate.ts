@@ -1,17 +1,20 @@
-// Judges what the claim lane cannot: rules, `if`, fan-outs, caches, keyed limits, and the end of containers. Taken from a lane
+// Judges what the claim lane cannot: rules, `if`, fan-outs, groups, caches, keyed limits, and the end of containers. Taken from a lane
 // of its own, without a slot and without an attempt; every verdict is a change in the inbox.
 
 import { gather } from "./gather.ts"
 import { EXPAND_CHUNK } from "./inbox.ts"
 import { type Inputs, isTaskFault } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
+import type { Waiting } from "./waiting.ts"
 import type { Change } from "../core/change.ts"
 import { type Scope, toText } from "../core/expressions.ts"
 import { fanOut, ifPerInstance, instanceLane, judgeRule } from "../core/gate.ts"
 import type { Json } from "../core/json.ts"
-import { workLane } from "../core/lanes.ts"
-import { keyLimit, limitsOf, taskPriority } from "../core/rows.ts"
+import { type RunScope, workLane } from "../core/lanes.ts"
+import { isGroup, isInstance, shortName } from "../core/places.ts"
+import { innerRows, keyLimit, limitsOf, taskPriority } from "../core/rows.ts"
 import { upstreamEnd, type SkipKind, taskEnded } from "../core/status.ts"
+import { isWaitingExecutor } from "../core/waits.ts"
 import type { CompiledWorkflow, Node } from "../core/workflow.ts"
 import type { Claim } from "../store/store.ts"
 
@@ -20,10 +23,12 @@ type Verdict = Change extends infer C ? (C extends Change ? Omit<C, "row" | "att
 export class Gate {
   readonly #options: EngineOptions
   readonly #inputs: Inputs
+  readonly #waiting: Pick<Waiting, "begin">
 
-  constructor(options: EngineOptions, inputs: Inputs) {
+  constructor(options: EngineOptions, inputs: Inputs, waiting: Pick<Waiting, "begin">) {
     this.#options = options
     this.#inputs = inputs
+    this.#waiting = waiting
   }
 
   /** Never rejects for a fault of the task; a fault of ours (a store that is away) rejects, and the claim is given back. */
@@ -41,27 +46,28 @@ export class Gate {
   async #judge(claim: Claim, say: (verdict: Verdict) => void): Promise<void> {
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const node = workflow.nodes[claim.node]!
-    const isInstance = node.fan !== undefined && claim.kind !== "fan"
-    if (claim.kind === "fan" && claim.count !== null && claim.expanded >= claim.count) {
+    const isItem = isInstance(node, claim.kind)
+    if (claim.kind !== "task" && claim.count !== null && claim.expanded >= claim.count) {
       say(await gather(this.#options, claim, workflow))
       return
     }
     const scope = await this.#inputs.scope(claim, workflow, node)
-    if (!isInstance && claim.expanded === 0) {
+    if (!isItem && claim.expanded === 0) {
       const skip = judgeRule(node.rule, { total: node.upstream.length, ...claim.upstream })
       if (skip !== null) {
         say({ kind: "skip", skip, reason: ruleReason(claim, workflow, node, skip) })
         return
       }
     }
-    if (node.if !== undefined && ifPerInstance(node) === isInstance && claim.expanded === 0) {
+    if (node.if !== undefined && ifPerInstance(node) === isItem && claim.expanded === 0) {
       if (!(await this.#truth(node.if, scope))) {
         say({ kind: "skip", skip: "waived", reason: `if: ${node.if} is false` })
         return
       }
     }
     if (claim.kind === "fan") await this.#expand(claim, workflow, node, scope, say)
-    else await this.#open(claim, workflow, node, scope, say)
+    else if (claim.kind === "group") openGroup(claim, workflow, say)
+    else await this.#admit(claim, workflow, node, scope, say)
   }
 
   async #truth(source: string, scope: Scope): Promise<boolean> {
@@ -90,9 +96,9 @@ export class Gate {
       say({ kind: "gather", status: "success", output: { inline: [] } })
       return
     }
-    const run = { id: claim.runId, private: claim.run.private }
+    const run = scopeOf(claim)
     const lane = instanceLane(run, node)
-    const limits = lane === workLane(run, node) ? limitsOf(workflow, claim.node, claim.runId) : []
+    const limits = isGroup(node) || lane === workLane(run, node) ? limitsOf(workflow, claim.node, claim.runId) : []
     const priority = taskPriority(node, claim.run.priority)
     for (let offset = claim.expanded; offset < plan.total; offset += EXPAND_CHUNK) {
       const length = Math.min(EXPAND_CHUNK, plan.total - offset)
@@ -101,7 +107,7 @@ export class Gate {
     }
   }
 
-  async #open(
+  async #admit(
     claim: Claim,
     workflow: CompiledWorkflow,
     node: Node,
@@ -117,18 +123,38 @@ export class Gate {
         return
       }
     }
+    if (isWaitingExecutor(node.executor)) {
+      say(await this.#waiting.begin(node, node.executor, scope))
+      return
+    }
     const limits = limitsOf(workflow, claim.node, claim.runId)
     if (node.concurrencyKey !== undefined) {
       limits.push(keyLimit(node, claim.workflowId, toText(await evaluator.evaluate(node.concurrencyKey, scope))))
     }
-    say({ kind: "admit", lane: workLane({ id: claim.runId, private: claim.run.private }, node), limits })
+    say({ kind: "admit", lane: workLane(scopeOf(claim), node), limits })
   }
 }
+
+/** The rows inside a group. An opening that was cut off goes on where it stopped. */
+const openGroup = (claim: Claim, workflow: CompiledWorkflow, say: (verdict: Verdict) => void): void => {
+  const run = { ...scopeOf(claim), priority: claim.run.priority }
+  const limits = limitsOf(workflow, claim.node, claim.runId)
+  const chunks = innerRows(workflow, claim.node, run, EXPAND_CHUNK)
+  const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
+  let offset = 0
+  for (const rows of chunks) {
+    if (offset >= claim.expanded) say({ kind: "open", total, offset, rows, limits })
+    offset += rows.length
+  }
+}
+
+/** Whose lanes its rows wait in. */
+const scopeOf = ({ runId, run }: Claim): RunScope => ({ id: runId, private: run.private, scope: run.scope })
 
 /** Names the upstreams that kept the rule from being met. */
 const ruleReason = (claim: Claim, workflow: CompiledWorkflow, node: Node, skip: SkipKind): string => {
   const ends = node.upstream.map((index) => ({
-    name: workflow.nodes[index]!.name,
+    name: shortName(workflow.nodes[index]!),
     status: claim.needs.get(index)?.status ?? "pending",
   }))
   const guilty = ends.filter(({ status }) =>

@@ -1,5 +1,5 @@
 // Everything that has happened and is not yet committed, in order. A start that still waits when its end arrives is folded
-// into it. Chunks of expansions queue apart, one a batch, so that a large fan-out does not hold up results behind it.
+// into it. Chunks of expansions and of groups queue apart, so that a large fan-out does not hold up results behind it.
 
 import type { Change } from "../core/change.ts"
 
@@ -7,9 +7,15 @@ import type { Change } from "../core/change.ts"
 export const MAX_BATCH = 1000
 export const EXPAND_CHUNK = 500
 
+type Chunk = Extract<Change, { kind: "expand" | "open" }>
+
+const isChunk = (change: Change): change is Chunk => change.kind === "expand" || change.kind === "open"
+
+const rowsOf = (chunk: Chunk): number => (chunk.kind === "open" ? chunk.rows.length : chunk.items.length)
+
 export class Inbox {
   #changes: Change[] = []
-  #expansions: Change[] = []
+  #expansions: Chunk[] = []
   /** Place in #changes of each start, by attempt. */
   #starts = new Map<string, number>()
   readonly #folded: (change: Change, into: Change) => void
@@ -20,6 +26,16 @@ export class Inbox {
 
   get size(): number {
     return this.#changes.length + this.#expansions.length
+  }
+
+  /** Without the expansions. */
+  get plain(): number {
+    return this.#changes.length
+  }
+
+  /** Chunks of expansions and of groups that wait. */
+  get chunks(): number {
+    return this.#expansions.length
   }
 
   /** Something that nobody should have to wait for; starts alone may wait a little for their end. */
@@ -33,7 +49,7 @@ export class Inbox {
   }
 
   add(change: Change): void {
-    if (change.kind === "expand") {
+    if (isChunk(change)) {
       this.#expansions.push(change)
       return
     }
@@ -42,7 +58,8 @@ export class Inbox {
       this.#changes.push(change)
       return
     }
-    const start = this.#starts.get(change.attemptId)
+    const start = change.kind === "wait" ? undefined : this.#starts.get(change.attemptId)
+    if (change.kind === "wait") this.#starts.delete(change.attemptId)
     if (start === undefined) {
       this.#changes.push(change)
       return
@@ -54,19 +71,31 @@ export class Inbox {
 
   /** The next batch, oldest first. Chunks of an expansion go one after the other: not while one may be under way. */
   take({ most = MAX_BATCH, expansions = true }: { most?: number; expansions?: boolean } = {}): Change[] {
-    const expansion = expansions ? this.#expansions.shift() : undefined
-    const limit = Math.min(most, expansion === undefined ? MAX_BATCH : MAX_BATCH - EXPAND_CHUNK)
+    const chunks = expansions ? this.#takeChunks() : []
+    const limit = Math.min(most, chunks.length === 0 ? MAX_BATCH : MAX_BATCH - EXPAND_CHUNK)
     const batch = this.#changes.slice(0, limit)
     this.#replace(this.#changes.slice(limit))
-    if (expansion !== undefined) batch.push(expansion)
+    batch.push(...chunks)
     return batch
+  }
+
+  /** One large chunk, or as many small ones as make no more rows. */
+  #takeChunks(): Chunk[] {
+    let rows = 0
+    let count = 0
+    for (const chunk of this.#expansions) {
+      rows += rowsOf(chunk)
+      if (count > 0 && rows > EXPAND_CHUNK) break
+      count++
+    }
+    return this.#expansions.splice(0, count)
   }
 
   /** A batch that was not committed, or whose answer was lost: the fence makes sending it again harmless. */
   putBack(batch: readonly Change[]): void {
     const changes = this.#changes
-    this.#expansions.unshift(...batch.filter((change) => change.kind === "expand"))
-    this.#replace(batch.filter((change) => change.kind !== "expand"))
+    this.#expansions.unshift(...batch.filter(isChunk))
+    this.#replace(batch.filter((change) => !isChunk(change)))
     for (const change of changes) this.add(change)
   }
 

@@ -10,6 +10,7 @@ import type { Output } from "../core/change.ts"
 import { ExpressionError, type Scope, toText } from "../core/expressions.ts"
 import { taskId } from "../core/ids.ts"
 import { isObject, type Json, type JsonObject } from "../core/json.ts"
+import { isInstance, lastIndex, pathAt, scopeDepths, shortName } from "../core/places.ts"
 import { dayIn } from "../core/schedule.ts"
 import type { CompiledWorkflow, Node, SecretField, Template } from "../core/workflow.ts"
 import type { Assignment } from "../executors/executor.ts"
@@ -40,7 +41,7 @@ export class Inputs {
 
   readonly #here: Folders = {
     workingDir: (claim, wanted) => this.#workingDir(claim, wanted),
-    upstream: (claim, name, output) => this.#upstreamFile(claim.runId, name, output),
+    upstream: (claim, name, output) => this.#upstreamFile(claim, name, output),
   }
 
   constructor(options: EngineOptions) {
@@ -51,14 +52,19 @@ export class Inputs {
     const reads = tasksRead(node)
     const tasks: Scope["tasks"] = {}
     for (const [index, need] of claim.needs) {
-      const name = workflow.nodes[index]!.name
+      const name = shortName(workflow.nodes[index]!)
       if (reads !== "all" && !reads.has(name)) continue
-      tasks[name] = { status: need.status, output: await this.#value(need.output) }
+      tasks[name] = { status: need.status, output: await this.value(need.output) }
     }
     const scope: Scope = { params: claim.run.params, tasks, run: runScope(claim) }
-    if (node.fan !== undefined && claim.kind !== "fan") {
-      scope.index = instanceIndex(claim)
-      if (node.fan.foreach !== undefined) scope.item = claim.item
+    if (isInstance(node, claim.kind)) {
+      scope.index = lastIndex(claim.path)
+      if (node.fan!.foreach !== undefined) scope.item = claim.item
+    }
+    if (node.parent !== undefined) {
+      const index = lastIndex(pathAt(claim.path, scopeDepths(workflow)[claim.node]!))
+      const hasItem = workflow.nodes[node.parent]!.fan?.foreach !== undefined
+      scope.parent = hasItem ? { index, item: claim.parentItem } : { index }
     }
     return scope
   }
@@ -80,7 +86,7 @@ export class Inputs {
     for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
     const command = await this.#command(node, scope, render, env)
     for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
-    const index = node.fan === undefined ? null : instanceIndex(claim)
+    const index = node.fan === undefined ? null : lastIndex(claim.path)
     return {
       runId: ownerOf(claim),
       taskId: job === null ? taskId(claim.runId, claim.row) : job.id,
@@ -99,7 +105,7 @@ export class Inputs {
       env,
       workingDir: await folders.workingDir(claim, node.workingDir === undefined ? null : toText(await render(node.workingDir))),
       upstreamDir,
-      prefix: job === null ? attemptPrefix(claim.runId, node.name, claim.attemptId) : jobAttemptPrefix(job.id, claim.attemptId),
+      prefix: objectsOf(claim, node),
       maxOutputBytes: this.#options.maxOutputBytes,
       graceMs: this.#options.graceMs,
       secrets,
@@ -125,12 +131,12 @@ export class Inputs {
     let upstreamDir: string | null = null
     if (node.fan?.foreach !== undefined) input["item"] = claim.item
     for (const index of node.upstream) {
-      const name = workflow.nodes[index]!.name
+      const name = shortName(workflow.nodes[index]!)
       const output = claim.needs.get(index)?.output ?? null
       if (node.fan !== undefined && output !== null && isLarge(output)) {
         upstreamDir = await folders.upstream(claim, name, output)
       } else {
-        input[name] = await this.#value(output)
+        input[name] = await this.value(output)
       }
     }
     if (node.input !== undefined) Object.assign(input, await render(node.input))
@@ -180,7 +186,8 @@ export class Inputs {
     )
   }
 
-  #value(output: Output | null): Json | Promise<Json> {
+  /** Read, if it is a large one. */
+  value(output: Output | null): Json | Promise<Json> {
     if (output === null) return null
     if ("inline" in output) return output.inline
     const known = this.#outputs.get(output.key)
@@ -199,14 +206,18 @@ export class Inputs {
     return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
   }
 
-  /** Written once per run and host, whoever asks first. */
-  async #upstreamFile(runId: string, name: string, output: Output): Promise<string> {
-    const folder = upstreamFolder(this.#options.dataDir, runId)
+  /** Written once per run and host, inside a group once per item, whoever asks first. */
+  async #upstreamFile(claim: Claim, name: string, output: Output): Promise<string> {
+    const { runId } = claim
+    const workflow = this.#options.store.compiledNow(claim.versionId)
+    const { group } = workflow.nodes[claim.node]!
+    const inside = group === null ? "" : `${group}@${pathAt(claim.path, scopeDepths(workflow)[claim.node]!)}`
+    const folder = join(upstreamFolder(this.#options.dataDir, runId), inside)
     const file = join(folder, `${name}.json`)
     let writing = this.#upstreamFiles.get(file)
     if (writing === undefined) {
       this.#upstreamRuns.add(runId)
-      writing = this.#writeUpstream(folder, file, output)
+      writing = this.#writeUpstream(runId, folder, file, output)
       this.#upstreamFiles.set(file, writing)
       writing.catch(() => this.#upstreamFiles.delete(file))
       if (this.#upstreamFiles.size > 1000) this.#upstreamFiles.delete(this.#upstreamFiles.keys().next().value!)
@@ -226,8 +237,8 @@ export class Inputs {
     this.#removing.set(folder, removing)
   }
 
-  async #writeUpstream(folder: string, file: string, output: Output): Promise<string> {
-    await this.#removing.get(folder)
+  async #writeUpstream(runId: string, folder: string, file: string, output: Output): Promise<string> {
+    await this.#removing.get(upstreamFolder(this.#options.dataDir, runId))
     if (await stat(file).catch(() => null)) return folder
     await mkdir(folder, { recursive: true })
     const bytes = "inline" in output ? JSON.stringify(output.inline) : await this.#options.objects.get(output.key)
@@ -240,6 +251,10 @@ export class Inputs {
 
 /** Whose folder and objects an attempt uses: its run, or the job that it is. */
 const ownerOf = (claim: Claim): string => claim.job?.id ?? claim.runId
+
+/** The prefix of an attempt's objects. */
+export const objectsOf = ({ runId, job, attemptId }: Claim, node: Node): string =>
+  job === null ? attemptPrefix(runId, node.name, attemptId) : jobAttemptPrefix(job.id, attemptId)
 
 export const runFolder = (dataDir: string, runId: string): string => join(dataDir, "work", runId)
 export const upstreamFolder = (dataDir: string, runId: string): string => join(dataDir, "upstream", runId)
@@ -260,9 +275,6 @@ const checkValue = (what: string, value: string): void => {
     throw new TaskFailure(`${what} is larger than 100 KiB; read it from $ORK_INPUT instead`)
   }
 }
-
-/** The last part of the path: `3` in `1.3`. */
-export const instanceIndex = (claim: Pick<Claim, "path">): number => Number(claim.path.slice(claim.path.lastIndexOf(".") + 1))
 
 const runScope = (claim: Claim): Scope["run"] => {
   const logical = claim.run.logicalDate ?? claim.run.createdAt

@@ -1,6 +1,6 @@
 // What an engine is made of. `main.ts` puts real backends in; a simulation puts others.
 
-import type { Clock, Random, SecretSource } from "../core/ports.ts"
+import type { Clock, Fetch, Random, SecretSource } from "../core/ports.ts"
 import type { Json } from "../core/json.ts"
 import type { RunId } from "../core/ids.ts"
 import type { AttemptResult } from "../core/change.ts"
@@ -56,4 +56,8 @@ export interface EngineOptions {
   dataDir: string
   secret: SecretSource
   observer?: Observer
+  /** Sends the requests of polls. */
+  fetch?: Fetch
+  /** The workflow of a task that is one; null: there is none of that name. */
+  findWorkflow?(name: string, from: { workingDir: string | null }): Promise<{ workflowId: number; versionId: number } | null>
 }

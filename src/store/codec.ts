@@ -28,7 +28,3 @@ export const instancePath = (containerPath: string, index: number): string =>
 
 /** Key of a row in a map. */
 export const placeOf = (runSeq: number, node: number, path: string): string => `${runSeq}/${node}/${path}`
-
-/** The path of the rows that a row's `needs` name: for an instance, its container's; else its own. */
-export const scopePath = (row: { path: string; parent: number | null }): string =>
-  row.parent === null ? row.path : row.path.slice(0, Math.max(0, row.path.lastIndexOf(".")))

@@ -29,6 +29,7 @@ type Encoded =
       error?: string | 0,
       availableAt?: number | null,
       total?: number,
+      more?: Pick<StoreEvent, "waiting" | "progress">,
     ]
   | [kind: 2, job: string, status: number, at: number, error?: string | 0, availableAt?: number | null]
 
@@ -77,10 +78,12 @@ export const encodeEvents = (events: readonly StoreEvent[]): EncodedEvents => {
         const run = place(runs, runPlaces, event.runId)
         const task = place(tasks, taskPlaces, event.task!)
         const status = TASK_STATUSES.indexOf(event.status)
-        const plain = error === 0 && later === null && event.total === undefined
-        return plain
-          ? [KIND.task, run, status, at, task, event.path!, event.attempt!]
-          : [KIND.task, run, status, at, task, event.path!, event.attempt!, error, later, event.total ?? -1]
+        const { total, waiting, progress } = event
+        const where = [KIND.task, run, status, at, task, event.path!, event.attempt!] as const
+        const told = waiting !== undefined || progress !== undefined
+        if (!told && error === 0 && later === null && total === undefined) return [...where]
+        const rest = [...where, error, later, total ?? -1] as const
+        return told ? [...rest, { ...(waiting && { waiting }), ...(progress && { progress }) }] : [...rest]
       }
       case "job":
         return [KIND.job, event.jobId, JOB_STATUSES.indexOf(event.status), at, error, later]
@@ -102,7 +105,7 @@ export const decodeEvents = (runs: readonly RunId[], text: string): StoreEvent[]
         return error === undefined || error === 0 ? told : { ...told, error }
       }
       case KIND.task: {
-        const [, run, status, , task, path, attempt, error = 0, later = null, total = -1] = event
+        const [, run, status, , task, path, attempt, error = 0, later = null, total = -1, more] = event
         return {
           type: "task",
           runId: runs[run]!,
@@ -114,6 +117,7 @@ export const decodeEvents = (runs: readonly RunId[], text: string): StoreEvent[]
           ...(error !== 0 && { error }),
           ...(later !== null && { availableAt: iso(base + later) }),
           ...(total !== -1 && { total }),
+          ...more,
         }
       }
       case KIND.job: {

@@ -30,8 +30,8 @@ export interface Store {
    * may be anywhere, live by leases there too.
    */
   readonly leases: boolean
-  /** Calls of `advance` that may be under way at once; they are applied in the order of the calls. */
-  readonly turnsAtOnce: number
+  /** Calls of `advance` that may be under way at once, applied in the order of the calls; a second one is worth its commit from so many changes on. */
+  readonly turns: { atOnce: number; worth: number }
 
   /** Applies missing migrations under a lock. Refuses a schema newer than the code (`SchemaTooNew`). */
   migrate(): Promise<void>
@@ -40,6 +40,8 @@ export interface Store {
   // -- workflows -------------------------------------------------------------------------------------------------------------
   /** Idempotent by (name, hash). `deploy: false` (for `ork run`) stores the version but leaves what is deployed as it is. */
   putWorkflow(input: NewVersion): Promise<StoredVersion>
+  /** A random text of this database's own, the same for all who use it: what tokens are signed with. */
+  secret(): Promise<string>
   /** The compiled workflow of a version; cached in memory (bounded). Throws NotFound. */
   compiled(versionId: number): Promise<CompiledWorkflow>
   /** The same without waiting: there for every version that a claim or an acknowledged run named and still in use. */
@@ -98,16 +100,14 @@ export interface Store {
   /** Instances only (no containers), in row order; `after` is the last row seen. */
   listTasks(query: { runId: RunId; name?: string; after?: number; limit: number }): Promise<TaskRow[]>
   getTask(query: { runId: RunId; name: string; path: string }): Promise<TaskRow | null>
-  /** Rows of top-level nodes and containers with their states, for a retry plan. No instances, no hooks. */
+  /** Rows of top-level nodes with their states, for a retry plan. No instances, no hooks. */
   listNodes(runId: RunId): Promise<NodeState[]>
   /** Past attempts of a task, oldest first; the current one is in the task's row. */
   listAttempts(row: number): Promise<AttemptRow[]>
-  /** Outputs of the instances of a container in index order, a page at a time; null where one did not succeed. */
-  instanceOutputs(query: {
-    containerRow: number
-    after: number
-    limit: number
-  }): Promise<{ row: number; output: Output | null }[]>
+  /** The same of rows inside of groups, and of the instances of groups, in row order, a page at a time. */
+  listInner(query: { runId: RunId; after?: number; limit: number }): Promise<(NodeState & { row: number })[]>
+  /** Outputs of the children of a container in index order, a page at a time; null where one did not succeed. */
+  instanceOutputs(query: { containerRow: number; after: number; limit: number }): Promise<ChildOutput[]>
   getCached(query: { workflowId: number; task: string; key: string }): Promise<Output | null>
   /** Mean seconds that each task of a workflow took in its last successful runs, by task name. */
   pastDurations(workflow: string): Promise<Map<string, number>>
@@ -227,9 +227,11 @@ export interface Claim {
   losses: number
   priority: number
   item: Json
-  /** For an instance: how many siblings there are; for a container: its total (null before the first expansion). */
+  /** The item of `node.parent`; null where there is none. */
+  parentItem: Json
+  /** For an instance: how many siblings there are; for a container: its total (null before its first children are made). */
   count: number | null
-  /** Containers: instances made so far, and how many of the ended ones failed. */
+  /** Containers: children made so far, and how many of the ended ones failed. */
   expanded: number
   childrenFailed: number
   /** Set for a woken row: what it waited for, and how long its attempt has been running by the store's clock. */
@@ -320,6 +322,8 @@ export interface RunRow {
   error: string | null
   private: boolean
   workingDir: string | null
+  /** See `ParentTask`. */
+  scope: RunId | null
   parent: Pick<ParentTask, "runId" | "task"> | null
   /** Hook tasks that have not ended. */
   hooksLeft: number
@@ -361,6 +365,13 @@ export interface TaskRow {
   waits: Waits | null
   wakeAt: string | null
   progress: Progress | null
+}
+
+export interface ChildOutput {
+  row: number
+  node: number
+  status: TaskStatus
+  output: Output | null
 }
 
 export interface AttemptRow {

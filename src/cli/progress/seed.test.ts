@@ -35,6 +35,9 @@ const row = (number: number, name: string, path: string, given: Partial<TaskRow>
   finishedAt: null,
   parked: null,
   upstreamLeft: 0,
+  waits: null,
+  wakeAt: null,
+  progress: null,
   ...given,
 })
 
@@ -55,9 +58,9 @@ const setup = () => {
     row(4, "c", "", { status: "skipped", finishedAt: iso(3), attempt: 0 }),
   ]
   const nodes: NodeState[] = [
-    { node: 0, kind: "task", status: "success", skip: null, expanded: 0 },
-    { node: 1, kind: "fan", status: "failed", skip: null, expanded: 2 },
-    { node: 2, kind: "task", status: "skipped", skip: "unmet", expanded: 0 },
+    { node: 0, path: "", kind: "task", status: "success", skip: null, expanded: 0 },
+    { node: 1, path: "", kind: "fan", status: "failed", skip: null, expanded: 2 },
+    { node: 2, path: "", kind: "task", status: "skipped", skip: "unmet", expanded: 0 },
   ]
   const store = {
     listTasks: ({ after = 0, limit }: { after?: number; limit: number }) =>
@@ -92,8 +95,8 @@ test("a retry sets back what it runs again and keeps successes of a fan-out", as
   const view = await seedView(store, run, workflow)
   const common = { upstreamLeft: 0, upstream: { failed: 0, unmet: 0, waived: 0 }, lane: "", instanceLane: "" }
   const nodes: ResetNode[] = [
-    { node: 1, scope: "failed", ...common },
-    { node: 2, scope: "all", ...common },
+    { node: 1, path: "", scope: "failed", ...common },
+    { node: 2, path: "", scope: "all", ...common },
   ]
   resetView(view, nodes)
   expect(view.tasks.map((task) => [task.name, stateOf(task), endedCount(task)])).toEqual([

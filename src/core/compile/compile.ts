@@ -53,8 +53,19 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
     const read = reads.get(i)
     node.needs = read === undefined ? [...node.upstream] : [...new Set([...node.upstream, ...read])].sort((a, b) => a - b)
   }
+  for (const { refs, place } of context.uses) {
+    if (place.node !== null && refs.some(({ root: name }) => name === "parent")) readParent(workflow, place.node)
+  }
   const findings = blameDefaults(context.findings.list, definition)
   return findings.length === 0 ? { ok: true, workflow } : { ok: false, findings }
+}
+
+/** Where there is no such group, that was told. */
+const readParent = (workflow: CompiledWorkflow, index: number): void => {
+  const node = workflow.nodes[index]!
+  let { group } = node
+  while (group !== null && workflow.nodes[group]!.fan === undefined) ({ group } = workflow.nodes[group]!)
+  if (group !== null) node.parent = group
 }
 
 const compileNotify = (context: Context, notify: NotifyDefinition[]): NotifyDefinition[] => {

@@ -16,6 +16,9 @@ export const RUN_FIELDS = [
   "job",
   "workflow",
   "duration",
+  "until",
+  "message",
+  "default",
   "http",
   "docker",
   "slurm",
@@ -55,8 +58,8 @@ export const EXECUTOR_RULES = {
   slurm: rule(["command"], ["slurm"], HOUR, null),
   cloudrun: rule(["job"], ["command"]),
   workflow: rule(["workflow"], [], null, null),
-  sleep: rule(["duration"], [], null, null),
-  approval: rule([], [], null, null),
+  sleep: rule([], ["duration", "until"], null, null),
+  approval: rule([], ["message", "default"], null, null),
 } as const satisfies Record<(typeof BUILTIN_EXECUTORS)[number], ExecutorRule>
 
 /** An executor of the SDK: it may take any field, and needs none that we know of. */

@@ -16,6 +16,7 @@ import {
   type SecretField,
   type Template,
 } from "../workflow.ts"
+import { WAITING_EXECUTORS } from "../waits.ts"
 import { compileCommand } from "./command.ts"
 import type { Context, Place } from "./context.ts"
 import {
@@ -50,7 +51,7 @@ export interface TaskSource {
 }
 
 /** Executors that the engine itself waits for; a gate looks at them first. */
-const ENGINE_EXECUTORS = new Set(["sleep", "approval", GROUP_EXECUTOR])
+const ENGINE_EXECUTORS: ReadonlySet<string> = new Set([...WAITING_EXECUTORS, GROUP_EXECUTOR])
 
 const TEMPLATE_FIELDS = [
   "url",
@@ -60,6 +61,9 @@ const TEMPLATE_FIELDS = [
   "job",
   "workflow",
   "duration",
+  "until",
+  "message",
+  "default",
   "http",
   "docker",
   "slurm",
@@ -113,6 +117,7 @@ export const compileTask = (context: Context, source: TaskSource): Node => {
     retry: compileRetry(context, merged, path),
     lostRetries: merged.lost_retries ?? 3,
     timeoutMs: positive(context, merged.timeout, [...path, "timeout"]) ?? rule.timeoutMs,
+    ...(merged.timeout !== undefined && deferTimeout(merged)),
     startTimeoutMs: positive(context, merged.start_timeout, [...path, "start_timeout"]) ?? rule.startTimeoutMs,
     ...(merged.concurrency !== undefined && { concurrency: merged.concurrency }),
     ...(concurrencyKey !== null && { concurrencyKey }),
@@ -161,6 +166,9 @@ const checkFields = (context: Context, { own, merged, path }: TaskSource, execut
     context.findings.addKey([...path, field], `executor ${quote(executor)} takes no ${field}${hint}`)
   }
   if (misfits.length > 0 || context.options.incomplete?.has(pathText(path)) === true) return
+  if (executor === "sleep" && (merged.duration === undefined) === (merged.until === undefined)) {
+    context.findings.addKey(path, `executor "sleep" needs either duration or until`)
+  }
   const missing = rule.needs.filter((field) => merged[field] === undefined)
   if (missing.length === 0) return
   const nothing = own.executor === undefined && !RUN_FIELDS.some((field) => own[field] !== undefined)
@@ -216,6 +224,10 @@ const compileFields = (
   }
   const duration = fields["duration"]
   if (duration !== undefined && "lit" in duration) positive(context, merged.duration, [...path, "duration"], 0)
+  const until = fields["until"]
+  if (until !== undefined && "lit" in until && Number.isNaN(Date.parse(toText(until.lit)))) {
+    context.findings.add([...path, "until"], "must be an instant such as 2026-01-31T10:00:00Z")
+  }
   const method = fields["method"]
   if (method !== undefined && "lit" in method && !/^[A-Za-z]{3,20}$/.test(toText(method.lit))) {
     context.findings.add([...path, "method"], "must be an HTTP method such as GET or POST")
@@ -225,6 +237,12 @@ const compileFields = (
     context.findings.add([...path, "http", "max_body"], `must be ${MEMORY_HINT}`)
   }
   return { fields, ...(secretFields.length > 0 && { secretFields }) }
+}
+
+/** The timeout that somebody set; a mistake in it was told already. */
+const deferTimeout = ({ timeout }: TaskDefinition): Pick<Node, "deferTimeoutMs"> => {
+  const ms = parseDuration(timeout)
+  return ms === null ? {} : { deferTimeoutMs: ms }
 }
 
 const asMap = (template: Template): Template =>

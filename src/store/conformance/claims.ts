@@ -66,6 +66,8 @@ export const claimTests = (open: Open): void => {
         logicalDate: input.logicalDate,
         createdAt: iso(BEGIN),
         private: false,
+        scope: null,
+        depth: 0,
         workingDir: "here",
         timezone: null,
         cancelling: null,

@@ -109,7 +109,8 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       expect(brief(await readAll(world.store, cursor))).toEqual(["run running", "run pending"])
       await world.turn({ changes: [world.ended((await world.claim())[0]!, "failed")] })
       const after = (await world.store.readEvents({ after: null, limit: 1 })).cursor
-      const reset = { node: 0, scope: "all", upstreamLeft: 0, upstream: { failed: 0, unmet: 0, waived: 0 } } as const
+      const upstream = { failed: 0, unmet: 0, waived: 0 }
+      const reset = { node: 0, path: "", scope: "all", upstreamLeft: 0, upstream } as const
       await world.store.retryRun(first.id, { nodes: [{ ...reset, lane: "q:default", instanceLane: "q:default" }] })
       expect(brief(await readAll(world.store, after))).toEqual(["run running"])
     })

@@ -4,10 +4,11 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/change.ts"
-import { judgeRule } from "../../core/gate.ts"
+import { instanceLane, judgeRule } from "../../core/gate.ts"
 import type { HolderId, RunId } from "../../core/ids.ts"
-import { planRetry } from "../../core/retry-plan.ts"
-import { limitsOf } from "../../core/rows.ts"
+import { isInstance } from "../../core/places.ts"
+import { type NodeState, planRetry, type RetryRequest } from "../../core/retry-plan.ts"
+import { innerRows, limitsOf } from "../../core/rows.ts"
 import { runEnded, taskEnded } from "../../core/status.ts"
 import { type NodeInput, workflow } from "../../core/testing.ts"
 import { type CompiledWorkflow, RUN_WHEN } from "../../core/workflow.ts"
@@ -55,19 +56,20 @@ const flowOf = (plan: Plan): CompiledWorkflow => {
 }
 
 /** An engine of chance: knows what it was given, answers some of it, some of it twice, some of it too late. */
-class Chaos {
+export class Chaos {
   readonly world: World
-  readonly plan: Plan
   readonly flow: CompiledWorkflow
+  /** How many instances a fan-out makes. */
+  readonly totalOf: (node: number) => number
   readonly runs: RunId[] = []
   held: { claim: Claim; gate: boolean; holder: HolderId }[] = []
   past: Change[] = []
   others: HolderId[] = []
 
-  constructor(world: World, plan: Plan) {
+  constructor(world: World, flow: CompiledWorkflow, totalOf: (node: number) => number) {
     this.world = world
-    this.plan = plan
-    this.flow = flowOf(plan)
+    this.flow = flow
+    this.totalOf = totalOf
   }
 
   chance(below: number): number {
@@ -153,16 +155,18 @@ class Chaos {
 
   judge(claim: Claim): Change[] {
     const node = this.flow.nodes[claim.node]!
-    const total = this.plan.tasks[claim.node]?.fan ?? 0
+    const total = this.totalOf(claim.node)
     const gather = claim.kind !== "task" && claim.expanded > 0 && claim.expanded === claim.count
-    if (gather || (claim.kind !== "task" && claim.expanded === 0 && claim.run.cancelling !== null && total === 0)) {
+    if (gather || (claim.kind === "fan" && claim.expanded === 0 && claim.run.cancelling !== null && total === 0)) {
       const status = claim.run.cancelling !== null ? "cancelled" : claim.childrenFailed > 0 ? "failed" : "success"
       return [{ ...fence(claim), kind: "gather", status, output: { inline: [] } }]
     }
-    const verdict = claim.path === "" ? judgeRule(node.rule, { total: node.upstream.length, ...claim.upstream }) : null
+    const item = isInstance(node, claim.kind)
+    const verdict = item ? null : judgeRule(node.rule, { total: node.upstream.length, ...claim.upstream })
     if (verdict !== null && claim.expanded === 0) return [{ ...fence(claim), kind: "skip", skip: verdict, reason: node.rule }]
     const limits = limitsOf(this.flow, claim.node, claim.runId)
     if (claim.kind === "task") return [{ ...fence(claim), kind: "admit", lane: WORK, limits }]
+    if (claim.kind === "group") return this.open(claim, limits)
     if (total === 0) return [{ ...fence(claim), kind: "gather", status: "success", output: { inline: [] } }]
     return this.expand(claim, total, limits)
   }
@@ -170,18 +174,38 @@ class Chaos {
   /** One instance a chunk; sometimes it stops in the middle, as if it had died. */
   expand(claim: Claim, total: number, limits: { key: string; cap: number }[]): Change[] {
     const upTo = this.chance(4) === 0 ? claim.expanded + this.chance(total - claim.expanded) : total
+    const lane = instanceLane({ id: claim.runId, private: false }, this.flow.nodes[claim.node]!)
     const chunks: Change[] = []
     for (let offset = claim.expanded; offset < upTo; offset++)
-      chunks.push({ ...fence(claim), kind: "expand", total, offset, items: [offset], lane: WORK, priority: 5, limits })
+      chunks.push({ ...fence(claim), kind: "expand", total, offset, items: [offset], lane, priority: 5, limits })
     return upTo === total ? chunks : [...chunks, { ...fence(claim), kind: "release" }]
+  }
+
+  /** Two tasks a chunk, and now and then only the first of them. */
+  open(claim: Claim, limits: { key: string; cap: number }[]): Change[] {
+    const chunks = innerRows(this.flow, claim.node, { id: claim.runId, private: false, priority: 5 }, 2)
+    const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
+    const changes: Change[] = []
+    let offset = 0
+    for (const rows of chunks) {
+      if (offset >= claim.expanded) changes.push({ ...fence(claim), kind: "open", total, offset, rows, limits })
+      offset += rows.length
+    }
+    return changes.length > 1 && this.chance(4) === 0 ? [changes[0]!, { ...fence(claim), kind: "release" }] : changes
   }
 
   async retryRun(id: RunId): Promise<void> {
     const run = await this.world.run(id)
-    const nodes = await this.world.store.listNodes(id)
-    const from = this.chance(2) === 0 ? {} : { from: `t${this.chance(this.plan.tasks.length)}` }
-    const plan = planRetry(this.flow, run, nodes, from)
+    const nodes = await statesOf(this.world, id)
+    const plan = planRetry(this.flow, run, nodes, this.retryRequest(nodes))
     if ("reset" in plan && runEnded(run.status)) await this.world.store.retryRun(id, plan.reset)
+  }
+
+  retryRequest(states: readonly NodeState[]): RetryRequest {
+    const some = this.pick(states)
+    if (some === undefined || this.chance(2) === 0) return {}
+    const task = this.flow.nodes[some.node]!.name
+    return some.path !== "" && this.chance(2) === 0 ? { instance: { task, path: some.path } } : { from: task }
   }
 
   /** A holder joins, and another dies with what it held. */
@@ -236,6 +260,12 @@ class Chaos {
   }
 }
 
+/** Of every row but the instances of plain fan-outs. */
+export const statesOf = async (world: World, runId: RunId): Promise<NodeState[]> => [
+  ...(await world.store.listNodes(runId)),
+  ...(await world.store.listInner({ runId, limit: 10_000 })),
+]
+
 const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
   const { store } = chaos.world
   const tasks = await store.listTasks({ runId: run.id, limit: 1000 })
@@ -256,14 +286,17 @@ const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
   if (run.status === "running") expect(nodes.some(({ status }) => !taskEnded(status))).toBe(true)
   if (runEnded(run.status)) expect(nodes.every(({ status }) => taskEnded(status))).toBe(true)
   if (run.status !== "running" || run.cancelling !== null) return
-  const states = new Map(nodes.map((node) => [node.node, node]))
-  for (const task of instances) if (task.path === "" && task.status === "pending") checkUpstream(chaos.flow, states, task)
+  const states = new Map((await statesOf(chaos.world, run.id)).map((state) => [`${state.node}/${state.path}`, state]))
+  for (const task of instances) {
+    const { fan } = chaos.flow.nodes[task.node]!
+    if (fan === undefined && task.status === "pending") checkUpstream(chaos.flow, states, task)
+  }
 }
 
-type States = Map<number, { status: TaskRow["status"] }>
-
-const checkUpstream = (flow: CompiledWorkflow, states: States, task: TaskRow): void => {
-  const open = flow.nodes[task.node]!.upstream.filter((up) => !taskEnded(states.get(up)!.status))
+const checkUpstream = (flow: CompiledWorkflow, states: ReadonlyMap<string, NodeState>, task: TaskRow): void => {
+  const { upstream } = flow.nodes[task.node]!
+  // Of a group that is being opened, some rows are not there yet.
+  const open = upstream.filter((up) => !taskEnded(states.get(`${up}/${task.path}`)?.status ?? "pending"))
   expect(task.upstreamLeft).toBe(open.length)
 }
 
@@ -284,7 +317,7 @@ const checkLimits = (chaos: Chaos, runs: { run: RunRow; tasks: TaskRow[] }[]): v
   }
 }
 
-const check = async (chaos: Chaos): Promise<void> => {
+export const check = async (chaos: Chaos): Promise<void> => {
   const all = await Promise.all(
     chaos.runs.map(async (runId) => ({
       run: await chaos.world.run(runId),
@@ -293,8 +326,8 @@ const check = async (chaos: Chaos): Promise<void> => {
   )
   for (const { run } of all) await checkRun(chaos, run)
   checkLimits(chaos, all)
-  const max = chaos.plan.maxActiveRuns
-  if (max !== null && all.some(({ run }) => run.status === "pending" && run.cancelling === null))
+  const max = chaos.flow.maxActiveRuns
+  if (max !== undefined && all.some(({ run }) => run.status === "pending" && run.cancelling === null))
     expect(all.filter(({ run }) => run.status === "running").length).toBeGreaterThanOrEqual(max)
 }
 
@@ -303,7 +336,7 @@ export const propertyTests = (open: Open, { runs = 60 } = {}): void => {
     it("keep their counters, their limits and their order, and every run ends", async () => {
       await fc.assert(
         fc.asyncProperty(planArbitrary, async (plan) => {
-          const chaos = new Chaos(await setup(open, plan.seed), plan)
+          const chaos = new Chaos(await setup(open, plan.seed), flowOf(plan), (node) => plan.tasks[node]?.fan ?? 0)
           chaos.runs.push((await chaos.world.start(chaos.flow)).id)
           for (const step of plan.steps) {
             await chaos.step(step)

@@ -286,7 +286,7 @@ export const retryRunTests = (open: Open): void => {
       const world = await setup(open)
       const run = await fanned(world, 2, [])
       const lanes = { lane: "g", instanceLane: WORK, upstreamLeft: 0, upstream: { failed: 0, unmet: 0, waived: 0 } }
-      expect(await world.store.retryRun(run.id, { nodes: [{ node: 0, scope: "failed", ...lanes }] })).toBe(true)
+      expect(await world.store.retryRun(run.id, { nodes: [{ node: 0, path: "", scope: "failed", ...lanes }] })).toBe(true)
       expect(await world.gate()).toMatchObject([{ kind: "fan", expanded: 0, count: null }])
     })
   })

@@ -27,6 +27,7 @@ import { readTests } from "./reads.ts"
 import { retryRunTests } from "./retry-run.ts"
 import { runTests } from "./runs.ts"
 import { scheduleTests } from "./schedules.ts"
+import { waitingTests } from "./waiting.ts"
 import { workerTests } from "./workers.ts"
 import type { Open } from "./world.ts"
 
@@ -35,6 +36,7 @@ export const storeSuite = (name: string, open: Open): void => {
     claimTests(open)
     attemptTests(open)
     gateTests(open)
+    waitingTests(open)
     fanOutTests(open)
     limitTests(open)
     orderTests(open)

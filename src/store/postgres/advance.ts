@@ -25,12 +25,13 @@ import { QueueClaims } from "./queue-claim.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { type Look, look, runTimers } from "./timers.ts"
 import type { Transaction, Turns } from "./transaction.ts"
+import { claimWoken } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
 
 const HELD = statement(
   "held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", COALESCE(r.id::text, '') AS "runId",
-     COALESCE(r.private, false) AS private, t.workflow_id AS "workflowId", COALESCE(r.version_id, 0) AS "versionId", t.node, t.path,
+     COALESCE(r.private, false) AS private, r.scope, t.waits IS NOT NULL AS waits, t.workflow_id AS "workflowId", COALESCE(r.version_id, 0) AS "versionId", t.node, t.path,
      t.kind, t.lane, t.attempt, t.limits, t.status, COALESCE(r.round, 0) AS round
    FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id LEFT JOIN runs r ON r.seq = t.run_seq`,
@@ -151,6 +152,7 @@ export class Loop {
     let ready = slow ? await runTimers(tx, now, workflows) : 0
     const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes))
     if (slow) await changing
+    const woken = slow ? await claimWoken(tx, halfOf(batch), now) : []
     const early = slow ? null : this.#send(tx, batch, now, this.#gated)
     const skip = !slow && this.#knows(changes, batch) && early?.claim !== null
     if (!skip) this.#stale = false
@@ -171,6 +173,8 @@ export class Loop {
     const late = !slow && seen.due !== null && seen.due <= 0
     if (late) {
       ready += await runTimers(tx, now, workflows)
+      const wish = { ...halfOf(batch), limit: Math.min(halfOf(batch).limit, batch.gate.limit - taking.gates.length) }
+      woken.push(...(await claimWoken(tx, wish, now)))
       seen = await look(tx, now, batch)
     }
     const cancelling = seen.cancelling.map(({ runSeq }) => runSeq)
@@ -184,7 +188,9 @@ export class Loop {
     const freed = changed.queueFreed || released.ready.length + unparked + closed.rows > 0
     if (slow || late || cancelled !== null || forGate || freed || this.#work.general)
       taking = await this.#takeMore(tx, batch, taking, now)
-    if (cancelled !== null || late || closed.started.length > 0) seen = await look(tx, now, batch)
+    if (cancelled !== null || late || closed.woken || closed.started.length > 0) seen = await look(tx, now, batch)
+
+    taking = { ...taking, gates: [...woken, ...taking.gates] }
 
     const events: StoreEvent[] = []
     const told = { workflows, at: seen.now, events }
@@ -247,8 +253,9 @@ export class Loop {
     }
     if (unknown.length > 0) {
       const values = [plain(unknown.map(({ row }) => row)), plain(unknown.map(({ attemptId }) => attemptId))]
-      for (const { status, ...row } of await tx.run<Omit<Held, "gate" | "started"> & { status: TaskStatus }>(HELD, values))
-        found.set(row.attemptId, { ...row, gate: status === "pending", started: status === "running" })
+      type Found = Omit<Held, "gate" | "started"> & { status: TaskStatus; waits: boolean }
+      for (const { status, waits, ...row } of await tx.run<Found>(HELD, values))
+        found.set(row.attemptId, { ...row, gate: status === "pending" || waits, started: status === "running" })
     }
     const tasks: Task[] = []
     const lost: Fence[] = []
@@ -321,6 +328,7 @@ export class Loop {
         runSeq: claim.runSeq,
         runId: claim.runId,
         private: claim.run.private,
+        scope: claim.run.scope,
         workflowId: claim.workflowId,
         versionId: claim.versionId,
         node: claim.node,
@@ -331,7 +339,7 @@ export class Loop {
         limits: rows.get(claim.row)!.limits,
         round: rows.get(claim.row)!.round,
         gate,
-        started: false,
+        started: claim.waits !== null,
       })
     for (const claim of advanced.gates) remember(claim, true)
     for (const claim of advanced.claims) remember(claim, false)
@@ -350,6 +358,13 @@ interface Turn {
   advanced: Advanced
 }
 
+/** What was woken has half of the gate's places to itself. */
+const halfOf = ({ holder, gate }: Batch): { holder: Batch["holder"]; lanes: string[]; limit: number } => ({
+  holder,
+  lanes: gate.lanes,
+  limit: Math.ceil(gate.limit / 2),
+})
+
 const once = (fences: Fence[]): Fence[] => [...new Map(fences.map((fence) => [fence.attemptId, fence])).values()]
 
 const soonest = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.min(a, b))
@@ -357,4 +372,4 @@ const soonest = (a: number | null, b: number | null): number | null => (a === nu
 const NOTHING_TAKEN: Taking = { gates: [], claims: [], more: false, at: null, waitMs: null }
 const NOT_QUEUED = { taken: [], more: false, waitMs: null, settled: false }
 const NONE = { taken: [], more: false }
-const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0 }
+const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0, woken: false }

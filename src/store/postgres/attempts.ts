@@ -4,7 +4,7 @@
 import type { AttemptId } from "../../core/ids.ts"
 import { iso } from "../../core/ports.ts"
 import { plain, texts } from "./arrays.ts"
-import type { Last, Started, Step } from "./fold.ts"
+import type { Last, Progressed, Started, Step } from "./fold.ts"
 import { type Runner, statement } from "./session.ts"
 
 /** Told again (the answer to the first time was lost), a start holds and changes nothing. */
@@ -16,6 +16,16 @@ const STARTED = statement(
    WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
    RETURNING c.attempt_id`,
 )
+
+const PROGRESS = statement(
+  "progress",
+  `UPDATE tasks t SET progress = c.progress FROM unnest($1::bigint[], $2::uuid[], $3::text[]) AS c (id, attempt_id, progress)
+   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
+   RETURNING c.attempt_id`,
+)
+
+export const progressRows = (tx: Runner, changes: readonly Progressed[]): Promise<Row[]> =>
+  tx.run(PROGRESS, [...fences(changes), texts(changes.map(({ fraction, details }) => JSON.stringify({ fraction, details })))])
 
 const RETRY = statement(
   "retry",
@@ -39,17 +49,20 @@ const RETRY = statement(
      failures = t.failures + CASE WHEN p.lost THEN 0 ELSE 1 END, losses = t.losses + CASE WHEN p.lost THEN 1 ELSE 0 END,
      available_at = CASE WHEN p.delay > 0 THEN COALESCE($1::timestamptz, now()) + p.delay * interval '1 millisecond' END,
      dispatched_at = NULL, started_at = NULL, finished_at = NULL, outcome = p.state, error = p.error, exit_code = p.exit_code,
-     usage = NULL
+     usage = NULL, waits = NULL, wake_at = NULL, stopping = false, parked = NULL, progress = NULL
    FROM past p WHERE t.id = p.id
    RETURNING p.attempt_id, t.available_at`,
 )
 
 const RELEASE = statement(
   "release",
-  `UPDATE tasks t SET status = 'pending', attempt = t.attempt - CASE WHEN t.status = 'dispatched' THEN 1 ELSE 0 END,
-     attempt_id = NULL, holder = NULL, worker = NULL, dispatched_at = NULL
+  `UPDATE tasks t SET attempt = t.attempt - CASE WHEN t.status = 'dispatched' THEN 1 ELSE 0 END, holder = NULL,
+     status = CASE WHEN t.waits IS NULL THEN 'pending' ELSE 'running' END,
+     attempt_id = CASE WHEN t.waits IS NOT NULL THEN t.attempt_id END, worker = CASE WHEN t.waits IS NOT NULL THEN t.worker END,
+     dispatched_at = CASE WHEN t.waits IS NOT NULL THEN t.dispatched_at END,
+     wake_at = CASE WHEN t.waits IS NOT NULL THEN COALESCE($3::timestamptz, now()) END
    FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
-   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'pending')
+   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND (t.status IN ('dispatched', 'pending') OR t.waits IS NOT NULL)
    RETURNING c.attempt_id`,
 )
 
@@ -110,8 +123,11 @@ export const retryRows = (
   ])
 }
 
-export const releaseRows = (tx: Runner, changes: readonly { row: number; attemptId: string }[]): Promise<Row[]> =>
-  tx.run(RELEASE, fences(changes))
+export const releaseRows = (
+  tx: Runner,
+  now: string | null,
+  changes: readonly { row: number; attemptId: string }[],
+): Promise<Row[]> => tx.run(RELEASE, [...fences(changes), now])
 
 export const admitRows = (
   tx: Runner,

@@ -8,7 +8,8 @@ import { timedOut } from "../messages.ts"
 import type { CancelReason } from "../store.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
-import { type Runner, statement } from "./session.ts"
+import { later, type Runner, statement } from "./session.ts"
+import { wakeCancelled } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
 
 const BEGIN = statement(
@@ -53,6 +54,7 @@ const CANCEL = statement(
      SELECT t.id, t.parked FROM unnest($2::bigint[]) AS r (seq) CROSS JOIN LATERAL (
        SELECT t.id, t.parked FROM tasks t
        WHERE t.run_seq = r.seq AND t.status = 'pending' AND t.parent_id IS NOT NULL AND t.attempt_id IS NULL
+         AND NOT (t.kind <> 'task' AND t.expanded > 0)
        ORDER BY t.run_seq, t.id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
      ) t
    ), top AS MATERIALIZED (
@@ -72,14 +74,21 @@ const CANCEL = statement(
    SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`,
 )
 
-/** The gate died in the middle of an expansion: what was made so far is all there will be. */
+/** The gate died in the middle of an expansion or an opening: what was made so far is all there will be. */
 const CUT = statement(
   "cancel_cut",
-  `UPDATE tasks t SET children_total = t.expanded, children_left = t.children_left - (t.children_total - t.expanded),
+  `WITH cut AS (
+     SELECT t.id FROM unnest($2::bigint[], $3::int[]) AS n (seq, node)
+     JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = ''
+     WHERE t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.expanded > 0 AND t.expanded < t.children_total
+     UNION ALL
+     SELECT t.id FROM unnest($1::bigint[]) AS r (seq) JOIN tasks t ON t.run_seq = r.seq
+     WHERE t.status = 'pending' AND t.parent_id IS NOT NULL AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.expanded > 0
+       AND t.expanded < t.children_total
+   )
+   UPDATE tasks t SET children_total = t.expanded, children_left = t.children_left - (t.children_total - t.expanded),
      status = CASE WHEN t.children_left = t.children_total - t.expanded THEN 'pending' ELSE 'running' END, parked = NULL
-   FROM unnest($1::bigint[], $2::int[]) AS n (seq, node)
-   WHERE t.run_seq = n.seq AND t.node = n.node AND t.path = '' AND t.status = 'pending' AND t.attempt_id IS NULL
-     AND t.kind <> 'task' AND t.expanded > 0 AND t.expanded < t.children_total`,
+   FROM cut WHERE t.id = cut.id`,
 )
 
 export interface CancelledRow {
@@ -103,8 +112,15 @@ export const cancelPending = async (
   await workflows.load(runs.map((run) => run.version_id))
   const nodes = runs.flatMap(({ seq, version_id }) => rootNodes(workflows.now(version_id)).map((node) => ({ seq, node })))
   const places = [plain(nodes.map(({ seq }) => seq)), plain(nodes.map(({ node }) => node))]
-  const cut = tx.run(CUT, places)
+  const cut = tx.run(CUT, [plain(runs.map(({ seq }) => seq)), ...places])
   const rows = tx.run<CancelledRow>(CANCEL, [now, plain(runs.map(({ seq }) => seq)), ...places])
+  const woken = later(
+    wakeCancelled(
+      tx,
+      now,
+      runs.map(({ seq }) => seq),
+    ),
+  )
   await cut
-  return { rows: await rows, full: (await rows).length === MAX_CANCEL }
+  return { rows: await rows, full: (await rows).length === MAX_CANCEL || (await woken) === MAX_CANCEL }
 }

@@ -4,16 +4,19 @@
 import type { LimitState } from "../../core/admit.ts"
 import type { Fence } from "../../core/change.ts"
 import type { AttemptId } from "../../core/ids.ts"
+import { isGroup } from "../../core/places.ts"
 import type { Limit } from "../../core/rows.ts"
-import { type Admit, admitRows, cacheOutputs, releaseRows, type Retry, retryRows, startRows } from "./attempts.ts"
+import { type Admit, admitRows, cacheOutputs, progressRows, releaseRows, type Retry, retryRows, startRows } from "./attempts.ts"
 import { anyOf } from "./arrays.ts"
-import { dropInstances, expandRow } from "./expand.ts"
-import type { Step } from "./fold.ts"
-import { ensureLimits, Freed, lockLimits } from "./limits.ts"
+import { dropChildren, expandRow } from "./expand.ts"
+import type { Expand, Open, Step } from "./fold.ts"
+import { ensureLimits, Freed, lockLimits, useSlots } from "./limits.ts"
 import type { Held } from "./memory.ts"
+import { type Opened, openGroup } from "./open.ts"
 import { type LimitOf, limitsByLane, queueKeys, queueLimits } from "./queue-limits.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { type End, endOf, endRows, type Settled } from "./settle.ts"
+import { type Wait, type WaitingRow, waitRows } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
 
 /** A step whose row is known. */
@@ -25,9 +28,9 @@ export interface Task {
 }
 
 export interface Changed {
-  /** Steps whose fence held, with the instant when a retry is due. */
-  applied: Map<Step, { availableAt: string | null }>
-  /** Steps with which the last instances of a container were made. */
+  /** Steps whose fence held, with the instant when a retry is due, or since when and until when one waits. */
+  applied: Map<Step, { availableAt: string | null; wait?: { startedAt: string; wakeAt: string | null } }>
+  /** Steps with which the last children of a container were made. */
   expanded: Set<Step>
   refused: Fence[]
   freed: Freed
@@ -44,7 +47,7 @@ export interface Changed {
 /** As the statement of ends does by itself. */
 const LOCK_RUNS = statement("lock_runs", "SELECT 1 FROM runs WHERE seq = ANY ($1::bigint[]) ORDER BY seq FOR UPDATE")
 
-const NO_END: Settled = { ended: new Set(), done: [], ready: 0, gates: false, queues: [] }
+const NO_END: Settled = { ended: new Set(), done: [], ready: 0, gates: false, queues: [], groups: [] }
 
 export class Changes {
   readonly #tasks: readonly Task[]
@@ -52,12 +55,15 @@ export class Changes {
   readonly #starts: Task[] = []
   readonly #retries: { task: Task; change: Retry }[] = []
   readonly #releases: Task[] = []
+  readonly #waits: (Task & { change: Wait })[] = []
+  readonly #progress: Task[]
   readonly #admits: { task: Task; change: Admit }[] = []
   readonly #expands: Task[]
 
   constructor(tasks: readonly Task[]) {
     this.#tasks = tasks
     this.#expands = tasks.filter(({ step }) => step.expands.length > 0)
+    this.#progress = tasks.filter(({ step }) => step.progress !== null)
     for (const task of tasks) this.#sort(task)
   }
 
@@ -71,6 +77,7 @@ export class Changes {
     const end = endOf(held, step, change)
     if (end !== null) this.#ends.push({ task, end })
     else if (change.kind === "retry") this.#retries.push({ task, change })
+    else if (change.kind === "wait") this.#waits.push({ ...task, change })
     else if (change.kind === "release") this.#releases.push(task)
     else if (change.kind === "admit") this.#admits.push({ task, change })
   }
@@ -102,7 +109,12 @@ export class Changes {
 
   #limits(): Limit[] {
     const admitted = this.#admits.flatMap(({ change }) => change.limits)
-    return [...admitted, ...this.#expands.flatMap(({ step }) => step.expands.flatMap((change) => change.limits))]
+    const made = this.#expands.flatMap(({ step }) =>
+      step.expands.flatMap((change) =>
+        change.kind === "expand" ? change.limits : [...change.limits, ...change.rows.flatMap(({ limits }) => limits)],
+      ),
+    )
+    return [...admitted, ...made]
   }
 
   /** Sends everything before its first wait, unless limits are named. */
@@ -111,6 +123,11 @@ export class Changes {
     const ids = named.length === 0 ? new Map<string, number>() : await ensureLimits(tx, named)
     const states = named.length === 0 ? new Map<number, LimitState>() : await lockLimits(tx, ids.values())
     const idsOf = (limits: readonly Limit[]): number[] => limits.map(({ key }) => ids.get(key)!)
+    const make = async (row: Held, change: Expand | Open): Promise<Opened> => {
+      if (change.kind === "open") return openGroup(tx, now, row, change, idsOf, states)
+      const kind = isGroup(workflows.now(row.versionId).nodes[row.node]!) ? "group" : "task"
+      return (await expandRow(tx, now, row, change, idsOf(change.limits), states, kind)) ? "made" : "refused"
+    }
 
     const started =
       this.#starts.length === 0
@@ -119,15 +136,24 @@ export class Changes {
             tx,
             this.#starts.flatMap(({ step }) => step.start ?? []),
           )
+    const progressed =
+      this.#progress.length === 0
+        ? []
+        : progressRows(
+            tx,
+            this.#progress.flatMap(({ step }) => step.progress ?? []),
+          )
+    const waiting = this.#waits.length === 0 ? [] : waitRows(tx, now, this.#waits)
     const expanded = this.#expands.map(({ held, step }) => ({
       step,
-      chunks: step.expands.map((change) => later(expandRow(tx, now, held, change, idsOf(change.limits), states))),
+      chunks: step.expands.map((change) => later(make(held, change))),
     }))
     const released =
       this.#releases.length === 0
         ? []
         : releaseRows(
             tx,
+            now,
             this.#releases.map(({ step }) => step.fence),
           )
     const admitted =
@@ -164,12 +190,25 @@ export class Changes {
 
     const held = new Set<AttemptId>()
     const due = new Map<AttemptId, string | null>()
-    for (const row of [...(await started), ...(await released), ...(await admitted)]) held.add(row.attempt_id)
+    const waits = new Map((await waiting).map((row) => [row.attempt_id, row]))
+    for (const row of await progressed) held.add(row.attempt_id)
+    for (const row of [...(await started), ...waits.values(), ...(await released), ...(await admitted)])
+      held.add(row.attempt_id)
     for (const row of await retried) due.set(row.attempt_id, row.available_at ?? null)
     const settled = await ended
-    const chunks = new Map<Step, boolean[]>()
+    const chunks = new Map<Step, Opened[]>()
     for (const { step, chunks: made } of expanded) chunks.set(step, await Promise.all(made))
-    const outcome = this.#read(held, due, settled, chunks, slots === null ? limitsByLane(settled.queues) : await slots)
+    const outcome = this.#read(held, due, waits, settled, chunks, slots === null ? limitsByLane(settled.queues) : await slots)
+    for (const { limits, opened } of settled.groups) {
+      if (opened) outcome.freed.slots(limits)
+      else outcome.freed.chances(limits)
+    }
+    const used = this.#expands.flatMap(({ step }) =>
+      step.expands.flatMap((change, i) =>
+        change.kind === "open" && change.offset === 0 && chunks.get(step)![i] === "made" ? idsOf(change.limits) : [],
+      ),
+    )
+    if (used.length > 0) await useSlots(tx, used)
     await this.#follow(tx, now, workflows, outcome)
     return outcome
   }
@@ -177,8 +216,9 @@ export class Changes {
   #read(
     held: ReadonlySet<AttemptId>,
     due: ReadonlyMap<AttemptId, string | null>,
+    waits: ReadonlyMap<AttemptId, WaitingRow>,
     settled: Settled,
-    chunks: ReadonlyMap<Step, boolean[]>,
+    chunks: ReadonlyMap<Step, Opened[]>,
     limitOf: LimitOf,
   ): Changed {
     const changed: Changed = {
@@ -193,17 +233,21 @@ export class Changes {
     }
     for (const { held: row, step } of this.#tasks) {
       const { fence, last, expands } = step
-      const made = expands.filter((_, i) => chunks.get(step)![i])
-      changed.ready += made.reduce((n, change) => n + change.items.length, 0)
-      if (made.some(({ offset, items, total }) => offset + items.length === total)) changed.expanded.add(step)
+      const made = expands.filter((_, i) => chunks.get(step)![i] === "made")
+      const parked = expands.filter((_, i) => chunks.get(step)![i] === "parked")
+      changed.ready += made.reduce((n, change) => n + childrenOf(change), 0)
+      if (made.some((change) => change.offset + childrenOf(change) === change.total)) changed.expanded.add(step)
       const { attemptId } = fence
-      const written = last === null && step.start === null ? true : isWritten(attemptId, held, due, settled)
-      if (!written || made.length < expands.length) {
+      const written =
+        last === null && step.start === null && step.progress === null ? true : isWritten(attemptId, held, due, settled)
+      if (!written || made.length + parked.length < expands.length) {
         changed.refused.push(fence)
         continue
       }
       const availableAt = due.get(attemptId) ?? null
-      changed.applied.set(step, { availableAt })
+      const wait = waits.get(attemptId)
+      const times = wait === undefined ? {} : { wait: { startedAt: wait.started_at, wakeAt: wait.wake_at } }
+      changed.applied.set(step, { availableAt, ...times })
       if (last === null) continue
       if (!row.gate) {
         const queue = limitOf(row.lane)
@@ -211,7 +255,7 @@ export class Changes {
         changed.freed.slots(queue)
         changed.queueFreed ||= queue.length > 0
       }
-      if (!isEnd(last.kind) && availableAt === null) changed.ready += 1
+      if (!isEnd(last.kind) && last.kind !== "wait" && availableAt === null) changed.ready += 1
     }
     return changed
   }
@@ -231,13 +275,15 @@ export class Changes {
       return [{ workflowId: held.workflowId, task, key: last.cache.key, output, ttlMs: last.cache.ttlMs }]
     })
     if (containers.length > 0)
-      await dropInstances(
+      await dropChildren(
         tx,
         containers.map(({ held }) => held.row),
       )
     if (cached.length > 0) await cacheOutputs(tx, now, cached)
   }
 }
+
+const childrenOf = (change: Expand | Open): number => (change.kind === "open" ? change.rows.length : change.items.length)
 
 const isWritten = (
   attemptId: AttemptId,
@@ -254,6 +300,7 @@ const ENDS = {
   gather: true,
   retry: false,
   release: false,
+  wait: false,
   admit: false,
 } as const
 

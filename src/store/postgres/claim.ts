@@ -37,8 +37,8 @@ export const PLACED = (place: string, { takeable, limits }: Rules): string => `
 /** What leaves of a row `t`, chosen as `k`. */
 export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
   t.up_unmet, t.up_waived, t.expanded, t.children_failed, k.limits, t.workflow_id, k.run_id, k.version_id, k.round, k.cancelling, k.run_status,
-  k.run_error, k.paused, k.new_id, CASE WHEN t.parent_id IS NULL THEN t.children_total
-    ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id) END AS count`
+  k.run_error, k.paused, k.new_id, CASE WHEN t.kind <> 'task' THEN t.children_total
+    ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id AND p.kind = 'fan') END AS count`
 
 /**
  * The short way, for when nobody has to take turns: the first rows by the index, if they are of one workflow and no other is
@@ -123,7 +123,7 @@ const EVERY: Lanes = {
 
 export const DISPATCH = `status = 'dispatched', attempt = t.attempt + 1, holder = $5::uuid,
   worker = (SELECT name FROM holders WHERE id = $5::uuid), dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
-  started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL`
+  started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL, progress = NULL`
 
 /** Rows under limits or of paused runs come back untouched, for core `admit`. One row at least, for `rest`. */
 export const TAKE = (set: string, { free }: Pick<Lanes, "free"> = GATE_LANES): string => `, taken AS (
@@ -207,6 +207,9 @@ export interface Taken {
   paused: boolean
   new_id: AttemptId
   count: number | null
+  /** Of a woken row: what it waited for, and the milliseconds since its attempt began. */
+  waits?: string | null
+  elapsed?: number | null
 }
 
 /** `queued`: a queue of these lanes has settings; then nothing was taken. */

@@ -11,12 +11,13 @@ import { anyOf, plain, texts } from "./arrays.ts"
 import { addNotices } from "./notices.ts"
 import { insertRows, STAND_IN } from "./rows.ts"
 import { later, type Runner, statement } from "./session.ts"
+import { wakeParents } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
 
 /** Over: nothing open; or cancelled before it started. A run that another transaction works on is left to it. */
 const OVER = statement(
   "close_over",
-  `SELECT seq, id, workflow_id, version_id, priority, private, schedule_id, cancelling, failed, error FROM runs
+  `SELECT seq, id, workflow_id, version_id, priority, private, scope, parent_row, schedule_id, cancelling, failed, error FROM runs
    WHERE seq = ANY ($1::bigint[]) AND (status = 'running' AND open = 0 OR status = 'pending' AND cancelling IS NOT NULL)
    ORDER BY seq FOR UPDATE SKIP LOCKED`,
 )
@@ -49,6 +50,8 @@ interface OverRow {
   version_id: number
   priority: number
   private: boolean
+  scope: RunId | null
+  parent_row: number | null
   schedule_id: number | null
   cancelling: CancelReason | null
   failed: number
@@ -61,6 +64,8 @@ export interface Closed {
   started: { seq: number; id: RunId }[]
   /** Hooks and first tasks of those. */
   rows: number
+  /** Tasks that waited for these runs were woken. */
+  woken: boolean
 }
 
 export const closeRuns = async (
@@ -70,7 +75,7 @@ export const closeRuns = async (
   seqs: readonly number[],
 ): Promise<Closed> => {
   const over = await tx.run<OverRow>(OVER, [anyOf(seqs)])
-  if (over.length === 0) return { runs: [], started: [], rows: 0 }
+  if (over.length === 0) return { runs: [], started: [], rows: 0, woken: false }
   await workflows.load(over.map((run) => run.version_id))
   const ends = over.map((run) => ({ run, compiled: workflows.now(run.version_id), status: closeStatus(run) }))
   const unexplained = ends.filter(({ run, status }) => status === "failed" && run.error === null)
@@ -88,6 +93,8 @@ export const closeRuns = async (
     texts(closed.map(({ error }) => error)),
     plain(closed.map(({ hooks }) => hooks.length)),
   ])
+  const parents = over.flatMap((run) => run.parent_row ?? [])
+  const woken = later(wakeParents(tx, now, parents))
   const hooked = closed.filter(({ hooks }) => hooks.length > 0)
   const inserted: Promise<unknown>[] = hooked.map(({ run, hooks }) =>
     later(insertRows(tx, [run], run.workflow_id, hooks, true)),
@@ -99,6 +106,7 @@ export const closeRuns = async (
   if (awaited.length > 0) inserted.push(lockWorkflows(tx, new Set(awaited.map(({ run }) => run.workflow_id))))
   const waiting = tx.run<{ id: number }>(WAITING, [anyOf(new Set(over.map((run) => run.workflow_id)))])
   await updated
+  await woken
   await Promise.all(inserted)
 
   const started = await activate(
@@ -111,6 +119,7 @@ export const closeRuns = async (
     runs: closed.map(({ run, status, error }) => ({ runSeq: run.seq, runId: run.id, status, error })),
     started: started.runs,
     rows: started.rows + hooked.reduce((n, { hooks }) => n + hooks.length, 0),
+    woken: parents.length > 0,
   }
 }
 
@@ -137,7 +146,7 @@ const RUNNING = statement(
 const OLDEST = statement(
   "activate_oldest",
   `SELECT r.* FROM unnest($1::bigint[]) AS w (id) CROSS JOIN LATERAL (
-     SELECT seq, id, workflow_id, version_id, priority, private FROM runs p
+     SELECT seq, id, workflow_id, version_id, priority, private, scope FROM runs p
      WHERE workflow_id = w.id AND status = 'pending' AND cancelling IS NULL AND (NOT queue_behind OR NOT EXISTS (
        SELECT 1 FROM runs e WHERE e.schedule_id = p.schedule_id AND e.schedule_id IS NOT NULL
          AND e.status IN ('pending', 'running') AND e.seq < p.seq))
@@ -160,6 +169,7 @@ interface PendingRun {
   version_id: number
   priority: number
   private: boolean
+  scope: RunId | null
 }
 
 /** Sent at once; in order, so that transactions cannot wait for each other. */

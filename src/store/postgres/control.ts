@@ -4,6 +4,7 @@ import type { RunId } from "../../core/ids.ts"
 import type { CancelReason } from "../store.ts"
 import { beginCancel } from "./cancel.ts"
 import { type Runner, statement } from "./session.ts"
+import { wakeResumed } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
 
 const ACTIVE = statement(
@@ -27,10 +28,12 @@ const PAUSE = statement("control_pause", "UPDATE runs SET paused = $2 WHERE seq 
 
 const UNPARK = statement("control_unpark", "UPDATE tasks SET parked = NULL WHERE parked = 0 AND run_seq = $1")
 
-export const setPaused = async (tx: Runner, runId: RunId, paused: boolean): Promise<boolean> => {
+export const setPaused = async (tx: Runner, now: string | null, runId: RunId, paused: boolean): Promise<boolean> => {
   const [run] = await tx.run<Active>(ACTIVE, [runId])
   if (run === undefined) return false
   await tx.run(PAUSE, [run.seq, paused])
-  if (!paused) await tx.run(UNPARK, [run.seq])
+  if (paused) return true
+  await wakeResumed(tx, now, run.seq)
+  await tx.run(UNPARK, [run.seq])
   return true
 }

@@ -18,16 +18,18 @@ import type { Workflows } from "./workflows.ts"
 const INSERT = statement(
   "create_runs",
   `INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
-     working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open, tasks_total)
+     working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open, tasks_total, parent_row, parent_run,
+     parent_task, scope, depth)
    SELECT id, workflow_id, version_id, CASE WHEN waits THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
      idempotency_key, private, working_dir, timezone, schedule_id, behind, COALESCE($1::timestamptz, now()),
      CASE WHEN NOT waits THEN COALESCE($1::timestamptz, now()) END,
-     COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open, total
+     COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open, total, parent_row,
+     parent_run, parent_task, scope, depth
    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::smallint[], $9::text[],
      $10::text[], $11::boolean[], $12::text[], $16::text[], $17::bigint[], $18::boolean[], $13::bigint[], $14::int[],
-     $15::int[]) WITH ORDINALITY
+     $15::int[], $19::bigint[], $20::uuid[], $21::text[], $22::uuid[], $23::int[]) WITH ORDINALITY
    AS c (id, workflow_id, version_id, waits, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
-     timezone, schedule_id, behind, timeout, open, total, n) ORDER BY n
+     timezone, schedule_id, behind, timeout, open, total, parent_row, parent_run, parent_task, scope, depth, n) ORDER BY n
    ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
    RETURNING seq, id`,
 )
@@ -60,7 +62,7 @@ export const createRuns = async (
   const begun = planned.filter(({ run, waits }) => !waits && seqs.has(run.id))
   const shapes = Map.groupBy(begun, ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`)
   const rows = [...shapes.values()].map((shape) => {
-    const members = shape.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id }))
+    const members = shape.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id, scope: run.parent?.scope ?? null }))
     return later(insertRows(tx, members, shape[0]!.run.workflowId, shape[0]!.rows, false))
   })
   const owed = begun.map(({ run, notices, deadlineMs }) => ({ runId: run.id, notices, afterMs: deadlineMs }))
@@ -113,6 +115,11 @@ const insertRuns = (tx: Runner, now: string | null, planned: readonly Planned[])
     texts(planned.map(({ run }) => run.timezone ?? null)),
     plain(planned.map(({ run }) => run.scheduleId ?? null)),
     plain(planned.map(({ run }) => run.waitForSchedule === true)),
+    plain(planned.map(({ run }) => run.parent?.row ?? null)),
+    plain(planned.map(({ run }) => run.parent?.runId ?? null)),
+    texts(planned.map(({ run }) => run.parent?.task ?? null)),
+    plain(planned.map(({ run }) => run.parent?.scope ?? null)),
+    plain(planned.map(({ run }) => run.parent?.depth ?? 0)),
   ])
 
 const findByKey = async (tx: Runner, runs: readonly NewRun[]): Promise<[string, number][]> => {

@@ -3,11 +3,13 @@
 import { iso } from "../../core/ports.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import { jobStatus, JOBS } from "../job-rows.ts"
+import { waitingOf } from "../../core/waits.ts"
 import type { StoreEvent } from "../store.ts"
 import type { CancelledRow } from "./cancel.ts"
 import type { Changed, Task } from "./changes.ts"
 import type { Taken } from "./claim.ts"
 import type { Closed } from "./close.ts"
+import type { Step } from "./fold.ts"
 import { jobEvent } from "./job-edges.ts"
 import type { RunFacts } from "./memory.ts"
 import type { Workflows } from "./workflows.ts"
@@ -26,7 +28,7 @@ interface Place {
   path: string
 }
 
-type News = Pick<StoreEvent, "availableAt" | "total"> & {
+type News = Pick<StoreEvent, "availableAt" | "total" | "waiting" | "progress"> & {
   status: TaskStatus
   at: string
   attempt: number
@@ -67,12 +69,27 @@ export const tellSteps = (
       if (held.runSeq !== JOBS) tellTask(told, held, { attempt: count, ...news })
       else if (deleted !== true) tellJob(told, held.path, news)
     }
-    if (expanded.has(step)) tell({ status: "running", at: told.at, total: step.expands[0]!.total })
+    if (expanded.has(step)) {
+      const [{ kind, total }] = step.expands as [Step["expands"][number]]
+      tell({ status: "running", at: told.at, ...(kind === "expand" && { total }) })
+    }
     const outcome = applied.get(step)
     if (outcome === undefined) continue
     if (step.start !== null && !held.started) tell({ status: "running", at: instant(step.start.at) })
+    if (step.progress !== null) {
+      const { fraction, details } = step.progress
+      const status = held.started || step.start !== null ? "running" : "dispatched"
+      tell({ status, at: told.at, progress: { fraction, details } })
+    }
     const { last } = step
     switch (last?.kind) {
+      case "wait": {
+        const { startedAt, wakeAt } = outcome.wait!
+        const at = held.started ? told.at : startedAt
+        const begins = held.gate && !held.started
+        tell({ status: "running", at, waiting: waitingOf(last.waits, wakeAt) }, begins ? attempt + 1 : attempt)
+        break
+      }
       case "end":
       case "retry": {
         const { startedAt, finishedAt, error } = last.result

@@ -1,4 +1,4 @@
-// Instances of a fan-out, made in chunks under the container's fence. What cannot get a slot is inserted parked, so that
+// Instances of a fan-out, tasks or groups, made in chunks under the container's fence. What cannot get a slot is inserted parked, so that
 // 100,000 instances under a limit of 4 are not looked at one by one; the caller has locked those limits.
 //
 // An earlier expansion (before a user's retry) left its instances: they are reset in place, and those beyond the new total go.
@@ -7,25 +7,17 @@ import type { LimitState } from "../../core/admit.ts"
 import { gateLane } from "../../core/lanes.ts"
 import { instancePath, toJson } from "../codec.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
+import { MADE } from "./container.ts"
 import type { Expand } from "./fold.ts"
 import type { Held } from "./memory.ts"
-import { COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "./reset.ts"
+import { CHILDLESS, COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "./reset.ts"
 import { type Runner, statement } from "./session.ts"
 
+/** $1 now, $2 row, $3 attempt, $4 total, $5 offset, $6 how many, $14 the gate's lane. */
 const EXPAND = statement(
   "expand",
   `WITH container AS (
-     UPDATE tasks t SET expanded = $5::int + $6::int, children_total = $4::int,
-       children_left = CASE WHEN $5 = 0 THEN $4 ELSE t.children_left END,
-       children_failed = CASE WHEN $5 = 0 THEN 0 ELSE t.children_failed END,
-       started_at = CASE WHEN $5 = 0 THEN COALESCE($1::timestamptz, now()) ELSE t.started_at END,
-       status = CASE WHEN $5 + $6 = $4 AND ($5 = 0 OR t.children_left > 0) THEN 'running' ELSE 'pending' END,
-       lane = CASE WHEN $5 + $6 = $4 THEN $14::text ELSE t.lane END,
-       attempt_id = CASE WHEN $5 + $6 = $4 THEN NULL ELSE t.attempt_id END,
-       holder = CASE WHEN $5 + $6 = $4 THEN NULL ELSE t.holder END
-     WHERE t.id = $2::bigint AND t.attempt_id = $3::uuid AND t.status = 'pending' AND t.kind <> 'task' AND t.expanded = $5
-       AND ($5 = 0 OR t.children_total = $4)
-     RETURNING t.id, t.run_seq, t.workflow_id, t.node, t.hook
+     ${MADE("fan", "$14::text")}
    ), old AS (
      SELECT t.* FROM container c CROSS JOIN generate_series($5, $5 + $6 - 1) AS i (place)
      JOIN tasks t ON t.run_seq = c.run_seq AND t.node = c.node AND t.path = $7::text || i.place
@@ -34,35 +26,40 @@ const EXPAND = statement(
      ${SUPERSEDE_FROM} old t WHERE ${SHOWS_ATTEMPT}
    ), made AS (
      INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_left, lane, priority, limits, item, parked)
-     SELECT c.run_seq, c.workflow_id, c.hook, c.node, 'task', c.id, $7 || ($5 + i.place - 1), 0, $9::text, $10::smallint,
+     SELECT c.run_seq, c.workflow_id, c.hook, c.node, $15::text, c.id, $7 || ($5 + i.place - 1), 0, $9::text, $10::smallint,
        $11::bigint[], i.item, CASE WHEN i.place > $12::int THEN $13::bigint END
      FROM container c CROSS JOIN unnest($8::text[]) WITH ORDINALITY AS i (item, place) ORDER BY i.place
-     ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, parent_id = excluded.parent_id, lane = excluded.lane,
+     ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
        priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked
    ), counted AS (
      UPDATE runs r SET tasks_total = r.tasks_total + $6 - o.total, ${UNCOUNT}
-     FROM container c CROSS JOIN (SELECT ${COUNTS} FROM old t) o WHERE r.seq = c.run_seq AND NOT c.hook
+     FROM container c CROSS JOIN (SELECT ${COUNTS} FROM old t) o WHERE r.seq = c.run_seq AND NOT c.hook AND $15 = 'task'
    )
    SELECT id FROM container`,
 )
 
-/** Instances at or beyond what their container has expanded, left from before a retry. */
+/** Children that their container has not made this time, left from before a retry, and whatever is below them. */
 const DROP = statement(
   "expand_drop",
-  `WITH container AS (
-     SELECT c.id, c.run_seq, c.hook, c.expanded, p.prefix
+  `WITH RECURSIVE container AS (
+     SELECT c.id, c.kind, c.expanded, p.prefix
      FROM tasks c CROSS JOIN LATERAL (SELECT CASE WHEN c.path = '' THEN '' ELSE c.path || '.' END AS prefix) p
-     WHERE c.id = ANY ($1::bigint[]) AND c.kind <> 'task' AND EXISTS (
-       SELECT 1 FROM tasks t WHERE t.run_seq = c.run_seq AND t.node = c.node AND t.path = p.prefix || c.expanded)
+     WHERE c.id = ANY ($1::bigint[]) AND CASE c.kind
+       WHEN 'fan' THEN EXISTS (
+         SELECT 1 FROM tasks t WHERE t.run_seq = c.run_seq AND t.node = c.node AND t.path = p.prefix || c.expanded)
+       ELSE c.expanded = 0 END
+   ), doomed AS (
+     SELECT t.id FROM container c JOIN tasks t ON t.parent_id = c.id
+     WHERE c.kind = 'group' OR substr(t.path, length(c.prefix) + 1)::int >= c.expanded
+     UNION ALL SELECT t.id FROM doomed d JOIN tasks t ON t.parent_id = d.id
    ), gone AS (
-     DELETE FROM tasks t USING container c
-     WHERE t.parent_id = c.id AND substr(t.path, length(c.prefix) + 1)::int >= c.expanded
-     RETURNING t.id, t.run_seq, t.hook, t.status
+     DELETE FROM tasks t USING doomed d WHERE t.id = d.id RETURNING t.id, t.run_seq, t.hook, t.kind, t.status
    ), forgotten AS (
      DELETE FROM attempts a USING gone g WHERE a.task_id = g.id
    )
    UPDATE runs r SET tasks_total = r.tasks_total - o.total, ${UNCOUNT}
-   FROM (SELECT t.run_seq, ${COUNTS} FROM gone t WHERE NOT t.hook GROUP BY t.run_seq) o WHERE r.seq = o.run_seq`,
+   FROM (SELECT t.run_seq, ${COUNTS} FROM gone t WHERE NOT t.hook AND t.kind = 'task' GROUP BY t.run_seq) o
+   WHERE r.seq = o.run_seq`,
 )
 
 /** True when the fence held. */
@@ -73,6 +70,7 @@ export const expandRow = async (
   change: Expand,
   limits: readonly number[],
   states: ReadonlyMap<number, LimitState>,
+  kind: "task" | "group",
 ): Promise<boolean> => {
   const { total, offset, items } = change
   if (items.length === 0 || offset + items.length > total) return false
@@ -91,12 +89,13 @@ export const expandRow = async (
     limits.length === 0 ? null : plain(limits),
     room,
     under,
-    gateLane({ id: held.runId, private: held.private }),
+    gateLane({ id: held.runId, private: held.private, scope: held.scope }),
+    kind,
   ])
   return made.length > 0
 }
 
-export const dropInstances = (tx: Runner, containers: readonly number[]): Promise<unknown> => tx.run(DROP, [anyOf(containers)])
+export const dropChildren = (tx: Runner, containers: readonly number[]): Promise<unknown> => tx.run(DROP, [anyOf(containers)])
 
 /** How many of the new instances may be ready, and the limit under which the others wait. */
 const smallestRoom = (

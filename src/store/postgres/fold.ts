@@ -5,13 +5,18 @@ import type { Change, Fence } from "../../core/change.ts"
 import type { AttemptId } from "../../core/ids.ts"
 
 export type Started = Extract<Change, { kind: "started" }>
+/** Chunks of the children of a container. */
 export type Expand = Extract<Change, { kind: "expand" }>
-export type Last = Exclude<Change, { kind: "started" | "expand" }>
+export type Open = Extract<Change, { kind: "open" }>
+export type Progressed = Extract<Change, { kind: "progress" }>
+export type Last = Exclude<Change, { kind: "started" | "progress" | "expand" | "open" }>
 
 export interface Step {
   fence: Fence
   start: Started | null
-  expands: Expand[]
+  /** The latest. */
+  progress: Progressed | null
+  expands: (Expand | Open)[]
   last: Last | null
 }
 
@@ -21,7 +26,8 @@ export const fold = (changes: readonly Change[]): { steps: Step[]; refused: Fenc
   for (const change of changes) {
     const fence = { row: change.row, attemptId: change.attemptId }
     let step = steps.get(change.attemptId)
-    if (step === undefined) steps.set(change.attemptId, (step = { fence, start: null, expands: [], last: null }))
+    if (step === undefined)
+      steps.set(change.attemptId, (step = { fence, start: null, progress: null, expands: [], last: null }))
     if (step.fence.row !== change.row || !add(step, change)) refused.push(fence)
   }
   return { steps: [...steps.values()], refused }
@@ -34,7 +40,12 @@ const add = (step: Step, change: Change): boolean => {
       if (step.expands.length > 0) return false
       step.start ??= change
       return true
+    case "progress":
+      if (step.expands.length > 0) return false
+      step.progress = change
+      return true
     case "expand":
+    case "open":
       if (step.start !== null) return false
       step.expands.push(change)
       return true

@@ -14,7 +14,8 @@ import type { Workflows } from "./workflows.ts"
 
 const LIVE = statement(
   "claims_live",
-  `SELECT ${CLAIMED} FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
+  `SELECT ${CLAIMED}, t.waits, (EXTRACT(epoch FROM COALESCE($3::timestamptz, now()) - t.started_at) * 1000)::float8 AS elapsed
+   FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.kind = 'task'
    CROSS JOIN LATERAL (
      SELECT t.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
@@ -35,7 +36,11 @@ export const readClaims = async (
   fences: readonly Fence[],
 ): Promise<Claim[]> => {
   if (fences.length === 0) return []
-  const rows = await tx.run<Taken>(LIVE, [plain(fences.map(({ row }) => row)), plain(fences.map(({ attemptId }) => attemptId))])
+  const rows = await tx.run<Taken>(LIVE, [
+    plain(fences.map(({ row }) => row)),
+    plain(fences.map(({ attemptId }) => attemptId)),
+    now,
+  ])
   await workflows.load(rows.flatMap((row) => (row.run_seq === JOBS ? [] : row.version_id)))
   return toClaims(tx, memory, workflows, rows, new Map(), now)
 }

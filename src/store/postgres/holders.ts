@@ -105,13 +105,21 @@ const RELEASE_GATES = statement(
    RETURNING id`,
 )
 
+/** Rows that they had woken are due again. */
+const LET_GO = statement(
+  "holders_let_go",
+  `UPDATE tasks SET holder = NULL, wake_at = COALESCE($1::timestamptz, now()) WHERE id IN (
+     SELECT t.id FROM tasks t WHERE ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL FOR UPDATE SKIP LOCKED)
+   RETURNING id`,
+)
+
 const LEFT_BEHIND = statement(
   "holders_left_behind",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node,
      t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId",
      CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS cancelling
    FROM tasks t LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
-   WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') ORDER BY t.id LIMIT $1`,
+   WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT $1`,
 )
 
 /** `released`: gate claims that others may take now. */
@@ -121,7 +129,7 @@ export const reapHolders = async (
   { limit, workers }: { limit: number; workers: boolean },
 ): Promise<{ left: LiveAttempt[]; released: number }> => {
   await tx.run(BURY_LATE, [now, workers])
-  const released = await tx.run(RELEASE_GATES)
+  const released = [...(await tx.run(RELEASE_GATES)), ...(await tx.run(LET_GO, [now]))]
   const found = await tx.run<Omit<LiveAttempt, "job">>(LEFT_BEHIND, [limit])
   const jobOf = await jobsLeftBehind(
     tx,

@@ -25,7 +25,7 @@ export const insight = ({ read, tell, instants, workflows }: Access, closed: (ru
   stats: () => read((session) => stats(session, instants.now(), workflows)),
 })
 
-const LIVE = "t.holder IS NOT NULL AND t.status IN ('dispatched', 'running')"
+const LIVE = "t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waits IS NULL"
 
 /** The live rows are found first, by their index: that of all rows by id would hold the history. */
 const HOLDERS = (condition: string): string => `

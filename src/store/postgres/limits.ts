@@ -35,6 +35,12 @@ const TRY_LOCK = statement(
   "SELECT id, cap, used FROM limits WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED",
 )
 
+const USE = statement(
+  "limits_use",
+  `UPDATE limits l SET used = l.used + c.slots
+   FROM (SELECT id, count(*)::int AS slots FROM unnest($1::bigint[]) AS u (id) GROUP BY id) c WHERE l.id = c.id`,
+)
+
 const FREE = statement(
   "limits_free",
   `WITH freed AS (
@@ -87,6 +93,11 @@ export const lockLimits = async (tx: Runner, ids: Iterable<number>): Promise<Map
 
 export const tryLockLimits = async (tx: Runner, ids: Iterable<number>): Promise<Map<number, LimitState>> =>
   states(await tx.run<LimitRow>(TRY_LOCK, [anyOf(new Set(ids))]))
+
+/** One slot each; the caller has locked them and knows that there is one. */
+export const useSlots = async (tx: Runner, ids: readonly number[]): Promise<void> => {
+  await tx.run(USE, [plain(ids)])
+}
 
 /** What a transaction gives back to limits. `chances`: rows that went away unclaimed, whose turn the next parked one has. */
 export class Freed {

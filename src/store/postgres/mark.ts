@@ -24,7 +24,7 @@ interface Marked {
 
 const RUN = statement(
   "mark_run",
-  `SELECT seq, id, version_id, private, COALESCE($2::timestamptz, now())::timestamptz(3) AS now FROM runs
+  `SELECT seq, id, version_id, private, scope, COALESCE($2::timestamptz, now())::timestamptz(3) AS now FROM runs
    WHERE id = $1::uuid FOR UPDATE`,
 )
 
@@ -33,13 +33,14 @@ interface Run {
   id: RunId
   version_id: number
   private: boolean
+  scope: RunId | null
   now: string
 }
 
 const ROW = statement(
   "mark_row",
   `SELECT id, node, path, kind, hook, parent_id, status, skip, attempt, attempt_id, limits, expanded,
-     parked IS NULL AND upstream_left = 0 AS was_ready
+     waits IS NOT NULL AS waits, parked IS NULL AND upstream_left = 0 AS was_ready
    FROM tasks WHERE run_seq = $1 AND node = $2 AND path = $3 FOR UPDATE`,
 )
 
@@ -56,6 +57,7 @@ interface Row {
   attempt_id: string | null
   limits: number[] | null
   expanded: number
+  waits: boolean
   was_ready: boolean
 }
 
@@ -68,12 +70,13 @@ export const markTask = async (tx: Runner, now: string | null, workflows: Workfl
   if (row === undefined) return { answer: "not_found", closed: [] }
   const { status } = row
   const ended = taskEnded(status)
-  if (!ended && (status !== "pending" || row.attempt_id !== null || row.expanded > 0)) return { answer: "live", closed: [] }
+  if (!ended && !row.waits && (status !== "pending" || row.attempt_id !== null || row.expanded > 0))
+    return { answer: "live", closed: [] }
 
   const edges = edgesOf(compiled, run, row, upstreamEnd(mark.status, null))
-  const done = ended ? false : await endPending(tx, now, row, mark)
+  const done = ended ? false : row.waits ? await endWaiting(tx, now, row, mark) : await endPending(tx, now, row, mark)
   if (ended) await judgeAnew(tx, run.seq, row, status, mark)
-  if (row.parent_id === null && !row.hook) await reach(tx, run.seq, row, edges, ended ? upstreamEnd(status, row.skip) : null)
+  if (!row.hook) await reach(tx, run.seq, row, edges, ended ? upstreamEnd(status, row.skip) : null)
   const closed = done ? await closeRuns(tx, now, workflows, [run.seq]) : NOTHING
   const task: StoreEvent = {
     type: "task",
@@ -92,7 +95,7 @@ export const markTask = async (tx: Runner, now: string | null, workflows: Workfl
   return { answer: "done", closed: closed.runs.map(({ runSeq, runId, status: end }) => ({ runSeq, runId, status: end })) }
 }
 
-const NOTHING: Closed = { runs: [], started: [], rows: 0 }
+const NOTHING: Closed = { runs: [], started: [], rows: 0, woken: false }
 
 const errorOf = ({ status, reason }: Mark): string | null => (status === "failed" ? reason : null)
 
@@ -112,6 +115,22 @@ const endPending = async (tx: Runner, now: string | null, row: Row, mark: Mark):
   const freed = new Freed()
   if (row.was_ready) freed.chances(row.limits)
   if (freed.any) await freed.apply(tx)
+  return counted!.done
+}
+
+const END_WAITING = statement(
+  "mark_end_waiting",
+  `WITH ended AS (
+     UPDATE tasks t SET status = $2, outcome = $2, error = $3, finished_at = COALESCE($4::timestamptz, now()), holder = NULL,
+       waits = NULL, wake_at = NULL, stopping = false, parked = NULL
+     WHERE t.id = $1 RETURNING t.run_seq, t.parent_id, t.hook, t.kind, t.status
+   ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
+   SELECT done FROM counted`,
+)
+
+/** Whoever has it woken just now finds its fence gone. */
+const endWaiting = async (tx: Runner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
+  const [counted] = await tx.run<{ done: boolean }>(END_WAITING, [row.id, mark.status, errorOf(mark), now])
   return counted!.done
 }
 

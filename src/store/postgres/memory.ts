@@ -15,6 +15,7 @@ export interface Held {
   runSeq: number
   runId: RunId
   private: boolean
+  scope: RunId | null
   workflowId: number
   versionId: number
   node: number
@@ -23,7 +24,7 @@ export interface Held {
   lane: string
   attempt: number
   limits: readonly number[] | null
-  /** Held by the gate: pending, no attempt counted, no limit used. */
+  /** Held by the gate, pending and no attempt counted, or waiting: no limit is used. */
   gate: boolean
   /** A start was recorded and told. */
   started: boolean
@@ -50,6 +51,8 @@ export interface RunFacts {
   private: boolean
   workingDir: string | null
   timezone: string | null
+  scope: RunId | null
+  depth: number
 }
 
 /** A map that forgets what was used longest ago. */

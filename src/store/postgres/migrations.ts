@@ -60,6 +60,11 @@ CREATE TABLE runs (
   tasks_failed integer NOT NULL DEFAULT 0,
   tasks_skipped integer NOT NULL DEFAULT 0,
   tasks_cancelled integer NOT NULL DEFAULT 0,
+  depth integer NOT NULL DEFAULT 0,
+  parent_row bigint,
+  parent_run uuid,
+  parent_task text,
+  scope uuid,
   CHECK ((finished_at IS NOT NULL) = (status IN ('success', 'failed', 'cancelled')))
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
@@ -71,7 +76,8 @@ CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL AND stat
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
 
 -- Columns of a fixed width come first: those behind them are found in one step. One CHECK for all: Postgres reads each of them
--- again for every statement that writes.
+-- again for every statement that writes. waits: what a running row without a slot waits for; it is given out among the gates of
+-- wake_lane when wake_at has come. stopping: its run is being cancelled, and it was woken for that.
 CREATE TABLE tasks (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_seq bigint NOT NULL,
@@ -88,6 +94,7 @@ CREATE TABLE tasks (
   expanded integer NOT NULL DEFAULT 0,
   priority smallint NOT NULL,
   hook boolean NOT NULL DEFAULT false,
+  stopping boolean NOT NULL DEFAULT false,
   status text NOT NULL DEFAULT 'pending',
   kind text NOT NULL,
   lane text NOT NULL COLLATE "C",
@@ -114,10 +121,15 @@ CREATE TABLE tasks (
   outcome text,
   children_total integer,
   children_left integer,
-  CONSTRAINT possible CHECK (upstream_left >= 0 AND CASE status
+  waits text,
+  wake_at timestamptz(3),
+  wake_lane text COLLATE "C",
+  progress text,
+  CONSTRAINT possible CHECK (upstream_left >= 0 AND (waits IS NULL OR status = 'running') AND CASE status
     WHEN 'pending' THEN (attempt_id IS NULL) = (holder IS NULL)
     WHEN 'dispatched' THEN holder IS NOT NULL AND attempt_id IS NOT NULL AND parked IS NULL
-    WHEN 'running' THEN (holder IS NULL) = (kind <> 'task') AND parked IS NULL
+    WHEN 'running' THEN CASE WHEN waits IS NULL THEN (holder IS NULL) = (kind <> 'task') AND parked IS NULL AND wake_at IS NULL
+      ELSE attempt_id IS NOT NULL AND wake_lane IS NOT NULL END
     ELSE holder IS NULL AND parked IS NULL AND available_at IS NULL AND finished_at IS NOT NULL
   END)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
@@ -127,6 +139,8 @@ CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq, id
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE status = 'pending' AND available_at IS NOT NULL;
 CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq, id) WHERE parked IS NOT NULL;
 CREATE INDEX tasks_held ON tasks (run_seq) WHERE holder IS NOT NULL;
+CREATE INDEX tasks_waiting ON tasks (run_seq, id) WHERE waits IS NOT NULL;
+CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL AND holder IS NULL;
 CREATE INDEX tasks_children ON tasks (parent_id, id) WHERE parent_id IS NOT NULL;
 CREATE INDEX tasks_pending ON tasks (run_seq, id) WHERE status = 'pending' AND parent_id IS NOT NULL;
 
@@ -166,6 +180,11 @@ CREATE TABLE holders (
   serves text,
   token_hash text
 ) WITH (fillfactor = 50);
+
+CREATE TABLE settings (
+  name text PRIMARY KEY,
+  value text NOT NULL
+);
 
 CREATE TABLE cache (
   workflow_id bigint NOT NULL,

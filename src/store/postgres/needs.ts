@@ -2,9 +2,11 @@
 // One query each for the whole batch, sent together; ends that this store itself has just written it knows.
 
 import type { Output } from "../../core/change.ts"
-import type { JsonObject } from "../../core/json.ts"
+import type { Json, JsonObject } from "../../core/json.ts"
+import { pathAt, scopeDepths } from "../../core/places.ts"
 import type { TaskStatus } from "../../core/status.ts"
-import { fromJson, outputOf, scopePath } from "../codec.ts"
+import type { Waits } from "../../core/waits.ts"
+import { fromJson, outputOf } from "../codec.ts"
 import { JOBS } from "../job-rows.ts"
 import type { Claim } from "../store.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
@@ -23,7 +25,8 @@ const NEEDS = statement(
 
 const RUNS = statement(
   "run_facts",
-  `SELECT r.seq, r.id, w.name, r.version_id, r.params, r.trigger, r.priority, r.logical_date, r.created_at, r.private, r.working_dir, r.timezone
+  `SELECT r.seq, r.id, w.name, r.version_id, r.params, r.trigger, r.priority, r.logical_date, r.created_at, r.private, r.working_dir, r.timezone,
+     r.scope, r.depth
    FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ANY ($1::bigint[])`,
 )
 
@@ -40,6 +43,8 @@ interface RunRow {
   private: boolean
   working_dir: string | null
   timezone: string | null
+  scope: RunFacts["scope"]
+  depth: number
 }
 
 export const loadRuns = async (tx: Runner, memory: Memory, seqs: Iterable<number>): Promise<Map<number, RunFacts>> => {
@@ -64,6 +69,8 @@ export const loadRuns = async (tx: Runner, memory: Memory, seqs: Iterable<number
       private: row.private,
       workingDir: row.working_dir,
       timezone: row.timezone,
+      scope: row.scope,
+      depth: row.depth,
     }
     found.set(row.seq, facts)
     memory.runs.set(row.seq, facts)
@@ -93,8 +100,10 @@ export const toClaims = async (
   const places = new Map<string, number>()
   const wanted: { runSeq: number; node: number; path: string }[] = []
   const needsOf = taken.map((row) => {
-    const path = scopePath({ path: row.path, parent: row.parent_id })
-    return workflows.now(row.version_id).nodes[row.node]!.needs.map((node): [number, number | State] => {
+    const workflow = workflows.now(row.version_id)
+    // Rows beside it share its path, but for the index of an instance; those further out have a beginning of it.
+    return workflow.nodes[row.node]!.needs.map((node): [number, number | State] => {
+      const path = pathAt(row.path, scopeDepths(workflow)[node]!)
       const place = placeKey(row.run_seq, row.round, node, path)
       const ended = fresh.get(place) ?? memory.ended.get(place)
       if (ended !== undefined) return [node, { status: ended.status, output: outputOf(...ended.output) }]
@@ -114,16 +123,18 @@ export const toClaims = async (
     ),
   )
   const states = wanted.length === 0 ? [] : later(readStates(tx, wanted))
+  const items = later(readParents(tx, workflows, taken))
   const claims = await jobs
   const facts = await runs
   const found = await states
+  const parentItems = await items
   for (const [i, row] of taken.entries()) {
     const needs = new Map<number, State>()
     for (const [node, known] of needsOf[i]!) {
       const state = typeof known === "number" ? found[known] : known
       if (state !== undefined) needs.set(node, state)
     }
-    claims.set(row.id, toClaim(row, facts.get(row.run_seq)!, needs))
+    claims.set(row.id, toClaim(row, facts.get(row.run_seq)!, needs, parentItems.get(row.id) ?? null))
   }
   return all.map((row) => claims.get(row.id)!)
 }
@@ -144,7 +155,30 @@ const readStates = async (
   return states
 }
 
-const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>): Claim => ({
+const PARENTS = statement(
+  "parent_items",
+  `SELECT c.id, t.item FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::text[]) AS c (id, run_seq, node, path)
+   JOIN tasks t ON t.run_seq = c.run_seq AND t.node = c.node AND t.path = c.path`,
+)
+
+/** By row, the item of the group whose item its expressions read. */
+const readParents = async (tx: Runner, workflows: Workflows, taken: readonly Taken[]): Promise<Map<number, Json>> => {
+  const inside = taken.flatMap(({ id, run_seq, version_id, node, path }) => {
+    const workflow = workflows.now(version_id)
+    const { parent } = workflow.nodes[node]!
+    return parent === undefined ? [] : [{ id, run_seq, parent, path: pathAt(path, scopeDepths(workflow)[node]!) }]
+  })
+  if (inside.length === 0) return new Map()
+  const rows = await tx.run<{ id: number; item: string | null }>(PARENTS, [
+    plain(inside.map(({ id }) => id)),
+    plain(inside.map(({ run_seq }) => run_seq)),
+    plain(inside.map(({ parent }) => parent)),
+    texts(inside.map(({ path }) => path)),
+  ])
+  return new Map(rows.map(({ id, item }) => [id, fromJson(item)]))
+}
+
+const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, parentItem: Json): Claim => ({
   row: row.id,
   attemptId: row.new_id,
   runSeq: row.run_seq,
@@ -159,9 +193,11 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>): Claim =>
   losses: row.losses,
   priority: row.priority,
   item: fromJson(row.item),
+  parentItem,
   count: row.count,
   expanded: row.expanded,
   childrenFailed: row.children_failed,
+  waits: row.waits ? { for: JSON.parse(row.waits) as Waits, elapsedMs: Math.max(0, row.elapsed ?? 0) } : null,
   upstream: { failed: row.up_failed, unmet: row.up_unmet, waived: row.up_waived },
   needs,
   run: {
@@ -172,6 +208,8 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>): Claim =>
     logicalDate: run.logicalDate,
     createdAt: run.createdAt,
     private: run.private,
+    scope: run.scope,
+    depth: run.depth,
     workingDir: run.workingDir,
     timezone: run.timezone,
     cancelling: row.cancelling,

@@ -33,9 +33,19 @@ import { Listener, NOTIFY } from "./notify.ts"
 import { queueStore } from "./queues.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
+import { readSecret } from "./secret.ts"
 import { getRun, listRuns } from "./run-reads.ts"
 import type { Runner } from "./session.ts"
-import { getCached, getTask, instanceOutputs, listAttempts, listNodes, listTasks, pastDurations } from "./task-reads.ts"
+import {
+  getCached,
+  getTask,
+  instanceOutputs,
+  listAttempts,
+  listInner,
+  listNodes,
+  listTasks,
+  pastDurations,
+} from "./task-reads.ts"
 import { Sessions, Turns } from "./transaction.ts"
 import { Workflows } from "./workflows.ts"
 
@@ -97,19 +107,20 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     ...queueStore(access),
     kind: "postgres",
     leases: true,
-    turnsAtOnce: 2,
+    turns: { atOnce: 2, worth: 64 },
     migrate: () => migrate(shared, target),
     close: async () => {
       await Promise.all([listener.close(), turns.close(), shared.close(), versions.close()])
     },
     putWorkflow: (input) => (input.deploy ? tell : write)((tx) => workflows.put(tx, input)),
+    secret: () => write((tx) => readSecret(tx, random)),
     compiled: (versionId) => workflows.compiled(versionId),
     compiledNow: (versionId) => workflows.now(versionId),
     advance: (batch) => loop.advance(batch),
     onWake: (wake) => void listener.onWake(wake),
     createRuns: (runs) => creations.add(runs),
     requestCancel: (runId, reason) => tell((tx) => requestCancel(tx, workflows, runId, reason)),
-    setPaused: (runId, paused) => tell((tx) => setPaused(tx, runId, paused)),
+    setPaused: (runId, paused) => tell((tx) => setPaused(tx, instants.now(), runId, paused)),
     retryRun: (runId, plan) => tell((tx) => retryRun(tx, instants.now(), workflows, runId, plan)),
     registerHolder: (holder) => write((tx) => registerHolder(tx, instants.now(), holder)),
     renewHolder: (id, leaseMs) => write((tx) => renewHolder(tx, instants.now(), id, leaseMs)),
@@ -129,6 +140,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     listTasks: (query) => read((session) => listTasks(session, workflows, query)),
     getTask: (query) => read((session) => getTask(session, workflows, query)),
     listNodes: (runId) => read((session) => listNodes(session, workflows, runId)),
+    listInner: (query) => read((session) => listInner(session, workflows, query)),
     listAttempts: (row) => read((session) => listAttempts(session, row)),
     instanceOutputs: (query) => read((session) => instanceOutputs(session, query)),
     getCached: (query) => read((session) => getCached(session, instants.now(), query)),

@@ -12,7 +12,7 @@ import type { Workflows } from "./workflows.ts"
 
 const ENDED = statement(
   "retry_ended",
-  `SELECT seq, id, workflow_id, version_id, priority, private FROM runs
+  `SELECT seq, id, workflow_id, version_id, priority, private, scope FROM runs
    WHERE id = $1::uuid AND finished_at IS NOT NULL AND hooks_left = 0 AND finished_at = COALESCE($2::timestamptz, finished_at)
    FOR UPDATE`,
 )
@@ -38,25 +38,24 @@ const WHOLE = "c.expanded > 0 AND c.expanded = c.children_total"
 const RESET_INSTANCES = statement(
   "retry_instances",
   `WITH again AS (
-     SELECT t.*, w.node AS plan_node, w.lane AS new_lane
-     FROM unnest($2::int[], $3::text[], $4::text[]) AS w (node, path, lane)
-     JOIN tasks c ON c.run_seq = $1 AND c.node = w.node AND c.path = '' AND c.kind <> 'task' AND ${WHOLE}
+     SELECT t.*, w.lane AS new_lane
+     FROM unnest($2::int[], $3::text[], $4::text[], $5::text[]) AS w (node, path, instance, lane)
+     JOIN tasks c ON c.run_seq = $1 AND c.node = w.node AND c.path = w.path AND c.kind = 'fan' AND ${WHOLE}
      JOIN tasks t ON t.parent_id = c.id
-     WHERE CASE WHEN w.path IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.path END
+     WHERE CASE WHEN w.instance IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.instance END
    ), history AS (
      ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
-   ), fresh AS (
-     UPDATE tasks t SET ${FRESH}, parked = NULL, lane = a.new_lane FROM again a WHERE t.id = a.id
    )
-   SELECT plan_node AS node, count(*)::int AS instances FROM again GROUP BY plan_node`,
+   UPDATE tasks t SET ${FRESH}, parked = NULL, lane = a.new_lane FROM again a WHERE t.id = a.id`,
 )
 
 const RESET_ROWS = statement(
   "retry_rows",
   `WITH again AS (
      SELECT t.*, w.left_, w.failed, w.unmet, w.waived, w.lane AS new_lane
-     FROM unnest($2::int[], $3::int[], $4::int[], $5::int[], $6::int[], $7::text[]) AS w (node, left_, failed, unmet, waived, lane)
-     JOIN tasks t ON t.run_seq = $1 AND t.node = w.node AND t.path = ''
+     FROM unnest($2::int[], $3::text[], $4::int[], $5::int[], $6::int[], $7::int[], $8::text[])
+       AS w (node, path, left_, failed, unmet, waived, lane)
+     JOIN tasks t ON t.run_seq = $1 AND t.node = w.node AND t.path = w.path
    ), history AS (
      ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
    )
@@ -65,19 +64,24 @@ const RESET_ROWS = statement(
    FROM again a WHERE t.id = a.id`,
 )
 
-/** Containers whose instances go again wait for those; the others expand anew. */
+/** Containers whose children go again ($5) wait for those; the others make theirs anew. */
 const RESET_CONTAINERS = statement(
   "retry_containers",
-  `UPDATE tasks t SET
-     status = CASE WHEN w.instances > 0 THEN 'running' ELSE 'pending' END,
-     started_at = CASE WHEN w.instances > 0 THEN COALESCE($1::timestamptz, now()) END,
-     expanded = CASE WHEN w.instances > 0 THEN t.expanded ELSE 0 END,
-     children_total = CASE WHEN w.instances > 0 THEN t.children_total END,
-     children_left = CASE WHEN w.instances > 0 THEN w.instances END,
-     children_failed = CASE WHEN w.instances > 0 THEN
+  `WITH again AS MATERIALIZED (
+     SELECT c.id, CASE WHEN w.part AND ${WHOLE} THEN
+       (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0 END AS children
+     FROM unnest($3::int[], $4::text[], $5::boolean[]) AS w (node, path, part)
+     JOIN tasks c ON c.run_seq = $2 AND c.node = w.node AND c.path = w.path AND c.kind <> 'task'
+   )
+   UPDATE tasks t SET
+     status = CASE WHEN a.children > 0 THEN 'running' ELSE 'pending' END,
+     started_at = CASE WHEN a.children > 0 THEN COALESCE($1::timestamptz, now()) END,
+     expanded = CASE WHEN a.children > 0 THEN t.expanded ELSE 0 END,
+     children_total = CASE WHEN a.children > 0 THEN t.children_total END,
+     children_left = CASE WHEN a.children > 0 THEN a.children END,
+     children_failed = CASE WHEN a.children > 0 THEN
        (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
-   FROM unnest($3::int[], $4::int[]) AS w (node, instances)
-   WHERE t.run_seq = $2 AND t.node = w.node AND t.path = '' AND t.kind <> 'task'`,
+   FROM again a WHERE t.id = a.id`,
 )
 
 const RECOUNT = statement(
@@ -103,6 +107,7 @@ interface EndedRun {
   version_id: number
   priority: number
   private: boolean
+  scope: RunId | null
 }
 
 export const retryRun = async (
@@ -125,28 +130,27 @@ export const retryRun = async (
   return true
 }
 
+/** Children before their containers, which count them. */
 const resetRows = async (tx: Runner, now: string | null, seq: number, { nodes }: RetryReset): Promise<void> => {
-  const partly = nodes.filter(({ scope }) => scope !== "all")
-  const found =
-    partly.length === 0
-      ? []
-      : await tx.run<{ node: number; instances: number }>(RESET_INSTANCES, [
-          seq,
-          plain(partly.map(({ node }) => node)),
-          texts(partly.map(({ scope }) => (typeof scope === "object" ? scope.path : null))),
-          texts(partly.map(({ instanceLane }) => instanceLane)),
-        ])
-  const instances = new Map(found.map((row) => [row.node, row.instances]))
-  const numbers = plain(nodes.map(({ node }) => node))
+  const partly = nodes.filter(({ scope }) => scope !== "all" && scope !== "await")
+  if (partly.length > 0)
+    await tx.run(RESET_INSTANCES, [
+      seq,
+      plain(partly.map(({ node }) => node)),
+      texts(partly.map(({ path }) => path)),
+      texts(partly.map(({ scope }) => (typeof scope === "object" ? scope.path : null))),
+      texts(partly.map(({ instanceLane }) => instanceLane)),
+    ])
+  const places = [plain(nodes.map(({ node }) => node)), texts(nodes.map(({ path }) => path))]
   await tx.run(RESET_ROWS, [
     seq,
-    numbers,
+    ...places,
     plain(nodes.map(({ upstreamLeft }) => upstreamLeft)),
     plain(nodes.map(({ upstream }) => upstream.failed)),
     plain(nodes.map(({ upstream }) => upstream.unmet)),
     plain(nodes.map(({ upstream }) => upstream.waived)),
     texts(nodes.map(({ lane }) => lane)),
   ])
-  await tx.run(RESET_CONTAINERS, [now, seq, numbers, plain(nodes.map(({ node }) => instances.get(node) ?? 0))])
+  await tx.run(RESET_CONTAINERS, [now, seq, ...places, plain(nodes.map(({ scope }) => scope !== "all"))])
   await tx.run(RECOUNT, [seq])
 }

@@ -10,7 +10,10 @@ import { type Runner, statement } from "./session.ts"
 const COLUMNS = `
 SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r.trigger, r.params,
   r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.working_dir, r.hooks_left,
-  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, live.dispatched, live.running
+  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.scope, r.parent_run, r.parent_task,
+  live.dispatched, live.running + (
+    SELECT count(*) FROM tasks t
+    WHERE t.run_seq = r.seq AND t.waits IS NOT NULL AND t.holder IS NULL AND NOT t.hook)::int AS running
 FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r.version_id
 CROSS JOIN LATERAL (
   SELECT (count(*) FILTER (WHERE t.status = 'dispatched'))::int AS dispatched,
@@ -44,6 +47,9 @@ interface Columns {
   tasks_failed: number
   tasks_skipped: number
   tasks_cancelled: number
+  scope: RunId | null
+  parent_run: RunId | null
+  parent_task: string | null
   dispatched: number
   running: number
 }
@@ -152,6 +158,8 @@ const runOf = (c: Columns): RunRow => {
     error: c.error,
     private: c.private,
     workingDir: c.working_dir,
+    scope: c.scope,
+    parent: c.parent_run === null ? null : { runId: c.parent_run, task: c.parent_task! },
     hooksLeft: c.hooks_left,
     tasks: { pending, dispatched, running, ...ended },
   }

@@ -48,12 +48,14 @@ const END = statement(
        output_bytes = c.output_bytes, error = c.error, exit_code = c.exit_code, usage = c.usage,
        external_id = COALESCE(c.external_id, t.external_id), started_at = COALESCE(to_timestamp(c.started_at / 1000.0::float8), t.started_at),
        finished_at = COALESCE(to_timestamp(c.finished_at / 1000.0::float8), $1::timestamptz, now()),
-       attempt_id = CASE WHEN c.held IN ('gate', 'container') THEN NULL ELSE t.attempt_id END, holder = NULL
+       attempt_id = CASE WHEN c.held IN ('gate', 'container') THEN NULL ELSE t.attempt_id END, holder = NULL,
+       waits = NULL, wake_at = NULL, stopping = false, parked = NULL
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.held
        WHEN 'gate' THEN t.status = 'pending' WHEN 'container' THEN t.status = 'pending' AND t.kind <> 'task'
        ELSE t.status IN ('dispatched', 'running') END AND (SELECT count(*) FROM locked) >= 0
-     RETURNING c.attempt_id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, c.upstream_end, c.targets, c.lanes
+     RETURNING c.attempt_id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits, t.expanded, c.upstream_end,
+       c.targets, c.lanes
    ), ${COUNT_CONTAINERS},
    released AS (
      UPDATE tasks t SET upstream_left = t.upstream_left - e.ended, up_failed = t.up_failed + e.failed,
@@ -70,6 +72,8 @@ const END = statement(
    SELECT (SELECT array_agg(attempt_id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
      (SELECT count(*) FROM containers WHERE ready)::int AS gathers, (SELECT count(*) FROM released WHERE ready)::int AS ready,
      EXISTS (SELECT 1 FROM released WHERE gate) AS gates,
+     (SELECT json_agg(json_build_object('limits', limits, 'opened', expanded > 0))
+      FROM ended WHERE kind = 'group' AND limits IS NOT NULL) AS groups,
      (SELECT json_agg(json_build_object('id', id, 'key', key)) FROM limits WHERE key = ANY ($22::text[])) AS queues`,
 )
 
@@ -83,6 +87,8 @@ export interface Settled {
   gates: boolean
   /** The limits of the queues that were asked for. */
   queues: QueueLimit[]
+  /** Groups that ended under limits; those that were opened held slots of them. */
+  groups: { limits: number[]; opened: boolean }[]
 }
 
 interface Answer {
@@ -92,6 +98,7 @@ interface Answer {
   ready: number
   gates: boolean
   queues: QueueLimit[] | null
+  groups: Settled["groups"] | null
 }
 
 export const endRows = async (
@@ -104,7 +111,7 @@ export const endRows = async (
 ): Promise<Settled> => {
   const edges = ends.map(({ held, status, skip }) => {
     if (held.runSeq === JOBS) return []
-    const scope = { id: held.runId, private: held.private }
+    const scope = { id: held.runId, private: held.private, scope: held.scope }
     return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
   })
   const [answer] = await tx.run<Answer>(END, [
@@ -131,13 +138,14 @@ export const endRows = async (
     anyText(gateLanes),
     anyText(queues),
   ])
-  const { ended, done, gathers, ready, gates, queues: limits } = answer!
+  const { ended, done, gathers, ready, gates, queues: limits, groups } = answer!
   return {
     ended: new Set(ended),
     done: done ?? [],
     ready: ready + gathers,
     gates: gates || gathers > 0,
     queues: limits ?? [],
+    groups: groups ?? [],
   }
 }
 
@@ -176,6 +184,7 @@ export const endOf = (held: Held, step: Step, change: Last): End | null => {
       return { ...gate, ...untimed, from: "container", status, output: outputColumns(output), error: error ?? null }
     }
     case "retry":
+    case "wait":
     case "admit":
     case "release":
       return null

@@ -2,11 +2,13 @@
 
 import type { Output, Usage } from "../../core/change.ts"
 import type { AttemptId, RunId } from "../../core/ids.ts"
+import { isGroup } from "../../core/places.ts"
 import type { NodeState } from "../../core/retry-plan.ts"
 import type { AttemptState, SkipKind, TaskStatus } from "../../core/status.ts"
+import type { CompiledWorkflow, Node } from "../../core/workflow.ts"
 import { PAST_RUNS } from "../bounds.ts"
 import { fromJson, outputOf } from "../codec.ts"
-import type { AttemptRow, RowKind, TaskRow } from "../store.ts"
+import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../store.ts"
 import { NEWEST_OF } from "./run-reads.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -14,7 +16,8 @@ import type { Workflows } from "./workflows.ts"
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
   t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome, t.available_at,
-  t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key AS limit_key, l.cap, l.used, t.upstream_left`
+  t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key AS limit_key, l.cap, l.used, t.upstream_left,
+  t.waits, t.wake_at, t.progress`
 
 interface Columns {
   id: number
@@ -47,28 +50,46 @@ interface Columns {
   cap: number | null
   used: number | null
   upstream_left: number
+  waits: string | null
+  wake_at: string | null
+  progress: string | null
 }
 
 const RUN = statement("tasks_run", "SELECT seq, version_id FROM runs WHERE id = $1::uuid")
 
 /**
- * Rows by number: top-level ones by the places that the definition gives them ($2: its nodes), instances under their containers
- * in order. So a page costs what it shows.
+ * Rows by number: top-level ones by the places that the definition gives them ($2: its nodes), the others under their containers
+ * in order. So a page costs what it shows, and a look at each container. $5: of this node alone.
  */
+const CONTAINERS = `
+   WITH RECURSIVE top AS (
+     SELECT t.id, t.node, t.kind FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
+   ), containers AS (
+     SELECT id, node, kind FROM top WHERE kind <> 'task'
+     UNION ALL
+     SELECT t.id, t.node, t.kind FROM containers c JOIN tasks t ON t.parent_id = c.id
+     WHERE t.kind <> 'task' AND (c.kind = 'group' OR c.node = ANY ($6::int[]))
+   )`
+
 const LIST = statement(
   "tasks_list",
-  `WITH top AS (
-     SELECT t.id, t.kind FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
-   ), page AS (
-     SELECT id FROM top WHERE kind = 'task' AND id > $3
+  `${CONTAINERS}, page AS (
+     SELECT id FROM top WHERE kind = 'task' AND id > $3 AND ($5::int IS NULL OR node = $5)
      UNION ALL
-     SELECT i.id FROM top CROSS JOIN LATERAL (
-       SELECT c.id FROM tasks c WHERE c.parent_id = top.id AND c.id > $3 ORDER BY c.parent_id, c.id LIMIT $4
-     ) i WHERE top.kind <> 'task'
+     SELECT i.id FROM containers c CROSS JOIN LATERAL (
+       SELECT t.id FROM tasks t WHERE t.parent_id = c.id AND t.kind = 'task' AND t.id > $3 AND ($5 IS NULL OR t.node = $5)
+       ORDER BY t.parent_id, t.id LIMIT $4
+     ) i WHERE NOT (c.kind = 'fan' AND (c.node = ANY ($6) OR c.node <> COALESCE($5, c.node)))
      ORDER BY id LIMIT $4
    )
    ${COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`,
 )
+
+/** The nodes that a listing begins with, and those that are groups. */
+const places = ({ nodes }: CompiledWorkflow): [string, string] => {
+  const numbers = (of: (node: Node) => boolean): string => `{${nodes.flatMap((node, i) => (of(node) ? [i] : [])).join(",")}}`
+  return [numbers(({ group }) => group === null), numbers(isGroup)]
+}
 
 type RunPlace = { seq: number; version_id: number }
 
@@ -79,9 +100,13 @@ export const listTasks = async (
 ): Promise<TaskRow[]> => {
   const [run] = await session.run<RunPlace>(RUN, [runId])
   if (run === undefined) return []
-  const { nodes } = await workflows.compiled(run.version_id)
-  const numbers = nodes.flatMap((node, i) => (name === undefined || node.name === name ? [i] : []))
-  const rows = await session.run<Columns>(LIST, [run.seq, `{${numbers.join(",")}}`, after, limit])
+  const compiled = await workflows.compiled(run.version_id)
+  const { nodes } = compiled
+  const only = name === undefined ? null : nodes.findIndex((node) => node.name === name)
+  const flat = only === null || only === -1 || nodes[only]!.group === null
+  const [top, groups] = places(compiled)
+  const begin = flat && only !== null ? `{${only}}` : top
+  const rows = await session.run<Columns>(LIST, [run.seq, begin, after, limit, only, groups])
   return rows.map((row) => taskOf(row, runId, nodes[row.node]!.name))
 }
 
@@ -130,22 +155,47 @@ const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
   finishedAt: c.finished_at,
   parked: c.parked === null ? null : c.limit_key === null ? "paused" : { limit: c.limit_key, cap: c.cap!, used: c.used! },
   upstreamLeft: c.upstream_left,
+  waits: c.waits === null ? null : (JSON.parse(c.waits) as TaskRow["waits"]),
+  wakeAt: c.wake_at,
+  progress: c.progress === null ? null : (JSON.parse(c.progress) as TaskRow["progress"]),
 })
 
 const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
 
+const STATE = "t.node, t.path, t.kind, t.status, t.skip, t.expanded"
+
 const NODES = statement(
   "nodes_list",
-  `SELECT t.node, t.kind, t.status, t.skip, t.expanded
-   FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
-   WHERE NOT t.hook ORDER BY t.id`,
+  `SELECT ${STATE} FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
+   WHERE NOT t.hook AND t.parent_id IS NULL ORDER BY t.id`,
 )
 
 export const listNodes = async (session: Runner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
   const [run] = await session.run<RunPlace>(RUN, [runId])
   if (run === undefined) return []
-  const { nodes } = await workflows.compiled(run.version_id)
-  return session.run<NodeState>(NODES, [run.seq, `{${nodes.map((_, i) => i).join(",")}}`])
+  const [top] = places(await workflows.compiled(run.version_id))
+  return session.run<NodeState>(NODES, [run.seq, top])
+}
+
+/** $5 is not used. Leaves that are instances are below fan-outs whose node is no group. */
+const INNER = statement(
+  "inner_list",
+  `${CONTAINERS}
+   SELECT i.* FROM containers c CROSS JOIN LATERAL (
+     SELECT t.id AS row, ${STATE} FROM tasks t WHERE t.parent_id = c.id AND t.id > $3 ORDER BY t.parent_id, t.id LIMIT $4
+   ) i WHERE $5::int IS NULL AND (c.kind = 'group' OR c.node = ANY ($6))
+   ORDER BY i.row LIMIT $4`,
+)
+
+export const listInner = async (
+  session: Runner,
+  workflows: Workflows,
+  { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
+): Promise<(NodeState & { row: number })[]> => {
+  const [run] = await session.run<RunPlace>(RUN, [runId])
+  if (run === undefined) return []
+  const [top, groups] = places(await workflows.compiled(run.version_id))
+  return session.run(INNER, [run.seq, top, after, limit, null, groups])
 }
 
 const ATTEMPTS = statement(
@@ -163,7 +213,7 @@ export const listAttempts = async (session: Runner, row: number): Promise<Attemp
 /** Rows of one container lie in the order of their indexes: they are made so, and reset in place. */
 const INSTANCES = statement(
   "instance_outputs",
-  `SELECT id, status, output, output_key, output_bytes FROM tasks WHERE parent_id = $1 AND id > $2
+  `SELECT id, node, status, output, output_key, output_bytes FROM tasks WHERE parent_id = $1 AND id > $2
    ORDER BY parent_id, id LIMIT $3`,
 )
 
@@ -172,10 +222,13 @@ type OutputRow = { output: string | null; output_key: string | null; output_byte
 export const instanceOutputs = async (
   session: Runner,
   { containerRow, after, limit }: { containerRow: number; after: number; limit: number },
-): Promise<{ row: number; output: Output | null }[]> => {
-  const rows = await session.run<OutputRow & { id: number; status: TaskStatus }>(INSTANCES, [containerRow, after, limit])
-  return rows.map(({ id, status, output, output_key, output_bytes }) => ({
+): Promise<ChildOutput[]> => {
+  type Row = OutputRow & { id: number; node: number; status: TaskStatus }
+  const rows = await session.run<Row>(INSTANCES, [containerRow, after, limit])
+  return rows.map(({ id, node, status, output, output_key, output_bytes }) => ({
     row: id,
+    node,
+    status,
     output: status === "success" ? outputOf(output, output_key, output_bytes) : null,
   }))
 }

@@ -40,7 +40,10 @@ const LOOK = statement(
   "look",
   `SELECT (EXTRACT(epoch FROM LEAST(
        (SELECT min(available_at) FROM tasks WHERE status = 'pending' AND available_at IS NOT NULL),
-       (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL)
+       (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL),
+       (SELECT min(w.wake_at) FROM unnest($4::text[]) AS l (lane) CROSS JOIN LATERAL (
+         SELECT t.wake_at FROM tasks t WHERE t.wake_at IS NOT NULL AND t.holder IS NULL AND t.wake_lane = l.lane
+         ORDER BY t.wake_lane, t.wake_at LIMIT 1) w)
      ) - COALESCE($1::timestamptz, now())) * 1000)::float8 AS due,
      COALESCE($1::timestamptz, now())::timestamptz(3) AS now,
      EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) CROSS JOIN LATERAL (
@@ -66,6 +69,7 @@ export interface Look {
 
 export const look = async (tx: Runner, now: string | null, batch: Pick<Batch, "holder" | "gate">): Promise<Look> => {
   type Row = Omit<Look, "cancelling" | "stopped"> & { [Key in "cancelling" | "stopped"]: Look[Key] | null }
-  const [row] = await tx.run<Row>(LOOK, [now, batch.holder, anyText(batch.gate.lanes)])
+  const lanes = anyText(batch.gate.lanes)
+  const [row] = await tx.run<Row>(LOOK, [now, batch.holder, lanes, batch.gate.limit > 0 ? lanes : "{}"])
   return { ...row!, cancelling: row!.cancelling ?? [], stopped: row!.stopped ?? [] }
 }

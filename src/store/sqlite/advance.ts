@@ -10,6 +10,7 @@ import { settle } from "./settle.ts"
 import { stoppedOf } from "./stops.ts"
 import { fireTimers, nextDueMs } from "./timers.ts"
 import type { Tx } from "./tx.ts"
+import { claimWoken, nextWakeMs } from "./waiting.ts"
 
 export interface Turns {
   work: Turn
@@ -29,19 +30,22 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
   tx.wakeOthers ||= effects.concernsOthers(batch.gate.lanes)
   effects.unpark()
   const taker = takerOf(tx, batch.holder)
-  const gates = claimGates(tx, taker, batch.gate, turns.gate)
+  const { lanes, limit } = batch.gate
+  // What was woken has half of the gate's places to itself, and what is left of the rest goes to what is new.
+  const woken = claimWoken(tx, taker, { lanes, limit: Math.ceil(limit / 2) })
+  const gates = claimGates(tx, taker, { lanes, limit: limit - woken.claims.length }, turns.gate)
   const work = claimWork(tx, taker, batch.claim, turns.work)
   tx.limits.save()
   return {
     refused,
     claims: work.claims,
-    gates: gates.claims,
+    gates: [...woken.claims, ...gates.claims],
     cancelling: heldOf(tx, batch.holder, cancelling, closed),
     stopped: stoppedOf(tx, taker),
     closed,
     events: tx.events,
-    more: moreDue || moreToCancel || gates.more || work.more,
-    nextDueMs: soonest(nextDueMs(tx), tx.queues.waitMs),
+    more: moreDue || moreToCancel || woken.more || gates.more || work.more,
+    nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), limit > 0 ? nextWakeMs(tx, lanes) : null),
   }
 }
 

@@ -9,6 +9,7 @@ import { tellTask } from "./events.ts"
 import { limitIds } from "./limits.ts"
 import type { Effects } from "./release.ts"
 import type { Tx } from "./tx.ts"
+import { wakeCancelled } from "./waiting.ts"
 
 export interface CancellingRun {
   seq: number
@@ -57,6 +58,8 @@ export const cancelPending = (tx: Tx, effects: Effects, runs: readonly Cancellin
   let left = MAX_CANCEL
   for (const run of runs) {
     if (!run.started) continue
+    if (left === 0) return true
+    left -= wakeCancelled(tx, run.seq, left)
     if (left === 0) return true
     const rows = tx.db.all<Columns>(ROWS, run.seq, left)
     left -= rows.length

@@ -2,8 +2,11 @@
 
 import type { Output } from "../../core/change.ts"
 import type { AttemptId } from "../../core/ids.ts"
+import type { Json } from "../../core/json.ts"
 import type { TaskStatus } from "../../core/status.ts"
-import { fromJson, outputOf, placeOf, scopePath } from "../codec.ts"
+import { pathAt, scopeDepths } from "../../core/places.ts"
+import type { CompiledWorkflow } from "../../core/workflow.ts"
+import { fromJson, outputOf, placeOf } from "../codec.ts"
 import { JOBS, NO_RUN_FIELDS } from "../job-rows.ts"
 import type { Claim } from "../store.ts"
 import type { Candidate } from "./candidates.ts"
@@ -17,6 +20,8 @@ export interface Taken extends Candidate {
 const CHILDREN = "SELECT children_total FROM tasks WHERE id = ?"
 
 const NEED = "SELECT status, output, output_key, output_bytes FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+
+const ITEM = "SELECT item FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
 type Need = { status: TaskStatus; output: Output | null }
 
@@ -38,6 +43,8 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
         logicalDate,
         createdAt,
         private: fact.private,
+        scope: fact.scope,
+        depth: fact.depth,
         workingDir,
         timezone,
         status,
@@ -54,6 +61,11 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
     return totals.get(parent)!
   }
 
+  const countOf = ({ kind, node, parent, childrenTotal }: Taken, workflow: CompiledWorkflow): number | null => {
+    if (kind !== "task") return childrenTotal
+    return parent === null || workflow.nodes[node]!.fan === undefined ? null : siblings(parent)
+  }
+
   const needOf = (runSeq: number, node: number, path: string): Need | null => {
     const place = placeOf(runSeq, node, path)
     const known = tx.results.get(place)
@@ -65,20 +77,36 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
     return need
   }
 
-  const needsOf = (row: Taken, nodes: readonly number[]): Claim["needs"] => {
+  /** Rows beside it share its path, but for the index of an instance; those further out have a beginning of it. */
+  const needsOf = (row: Taken, workflow: CompiledWorkflow): Claim["needs"] => {
     const found: Claim["needs"] = new Map()
-    if (nodes.length === 0) return found
-    const path = scopePath(row)
-    for (const node of nodes) {
-      const need = needOf(row.runSeq, node, path)
+    const { needs } = workflow.nodes[row.node]!
+    if (needs.length === 0) return found
+    const depths = scopeDepths(workflow)
+    for (const node of needs) {
+      const need = needOf(row.runSeq, node, pathAt(row.path, depths[node]!))
       if (need !== null) found.set(node, need)
     }
     return found
   }
 
+  const items = new Map<string, Json>()
+
+  const parentItemOf = ({ runSeq, path, node }: Taken, workflow: CompiledWorkflow): Json => {
+    const { parent } = workflow.nodes[node]!
+    if (parent === undefined) return null
+    const at = pathAt(path, scopeDepths(workflow)[node]!)
+    const place = placeOf(runSeq, parent, at)
+    let item = items.get(place)
+    if (item === undefined)
+      items.set(place, (item = fromJson(tx.db.get<[string | null]>(ITEM, runSeq, parent, at)?.[0] ?? null)))
+    return item
+  }
+
   return taken.map((row) => {
     if (row.runSeq === JOBS) return toJobClaim(tx, row)
     const fact = tx.facts.get(row.runSeq)
+    const workflow = tx.versions.get(fact.versionId)
     return {
       row: row.row,
       attemptId: row.attemptId,
@@ -94,11 +122,13 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
       losses: row.losses,
       priority: row.priority,
       item: fromJson(row.item),
-      count: row.parent === null ? row.childrenTotal : siblings(row.parent),
+      parentItem: parentItemOf(row, workflow),
+      count: countOf(row, workflow),
       expanded: row.expanded,
       childrenFailed: row.childrenFailed,
+      waits: row.waits,
       upstream: row.upstream,
-      needs: needsOf(row, tx.versions.get(fact.versionId).nodes[row.node]!.needs),
+      needs: needsOf(row, workflow),
       run: runOf(row),
       job: null,
     }
@@ -117,9 +147,11 @@ const toJobClaim = (tx: Tx, row: Taken): Claim => {
     losses: row.losses,
     priority: row.priority,
     item: null,
+    parentItem: null,
     count: null,
     expanded: 0,
     childrenFailed: 0,
+    waits: null,
     upstream: row.upstream,
     needs: new Map(),
     run: {
@@ -130,6 +162,8 @@ const toJobClaim = (tx: Tx, row: Taken): Claim => {
       logicalDate: null,
       createdAt,
       private: false,
+      scope: null,
+      depth: 0,
       workingDir: null,
       timezone: null,
       cancelling: null,

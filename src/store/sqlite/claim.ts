@@ -81,7 +81,7 @@ const admitted = (tx: Tx, candidates: Candidate[], work: boolean): Candidate[] =
 
 const DISPATCH = `
 UPDATE tasks SET status = 'dispatched', attempt = attempt + 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?,
-  outcome = NULL, error = NULL, exit_code = NULL
+  outcome = NULL, error = NULL, exit_code = NULL, progress = NULL
 WHERE id = ?`
 
 const HOLD = "UPDATE tasks SET attempt_id = ?, holder = ? WHERE id = ?"

@@ -11,10 +11,11 @@ import { tellRun } from "./events.ts"
 import { addNotices } from "./notices.ts"
 import { insertRows } from "./rows.ts"
 import type { Tx } from "./tx.ts"
+import { wakeParent } from "./waiting.ts"
 
 const DONE = "SELECT seq FROM runs INDEXED BY runs_done WHERE status = 'running' AND open = 0 ORDER BY seq"
 
-const READ = "SELECT cancelling, failed, error FROM runs WHERE seq = ?"
+const READ = "SELECT cancelling, failed, error, parent_row FROM runs WHERE seq = ?"
 
 const FIRST_FAILED = `
 SELECT node FROM tasks INDEXED BY tasks_of_run
@@ -35,7 +36,7 @@ export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advance
 const close = (tx: Tx, seq: number): Advanced["closed"][number] => {
   const fact = tx.facts.get(seq)
   const compiled = tx.versions.get(fact.versionId)
-  const [cancelling, failed, known] = tx.db.get<[CancelReason | null, number, string | null]>(READ, seq)!
+  const [cancelling, failed, known, parent] = tx.db.get<[CancelReason | null, number, string | null, number | null]>(READ, seq)!
   const status = closeStatus({ cancelling, failed })
   const hooks = hookRows(compiled, fact, status)
   let error = known
@@ -45,6 +46,7 @@ const close = (tx: Tx, seq: number): Advanced["closed"][number] => {
   }
   tx.db.run(CLOSE, status, tx.at, error, hooks.length, seq)
   insertRows(tx, fact, hooks, true)
+  if (parent !== null) wakeParent(tx, parent)
   addNotices(tx, fact.id, endNotices(compiled, fact, status))
   tellRun(tx, fact.id, status, error)
   return { runSeq: seq, runId: fact.id, status: status satisfies RunStatus }

@@ -4,6 +4,7 @@ import type { RunId } from "../../core/ids.ts"
 import type { CancelReason } from "../store.ts"
 import { beginCancel } from "./cancel.ts"
 import type { Tx } from "./tx.ts"
+import { wakeResumed } from "./waiting.ts"
 
 const ACTIVE = "SELECT seq FROM runs WHERE id = ? AND status IN ('pending', 'running')"
 
@@ -25,7 +26,10 @@ export const setPaused = (tx: Tx, runId: RunId, paused: boolean): boolean => {
   const run = tx.db.get<[number]>(ACTIVE, runId)
   if (run === undefined) return false
   tx.db.run(PAUSE, paused ? 1 : 0, run[0])
-  if (!paused) tx.db.run(UNPARK, run[0])
+  if (!paused) {
+    tx.db.run(UNPARK, run[0])
+    wakeResumed(tx, run[0])
+  }
   tx.wakeOthers = true
   return true
 }

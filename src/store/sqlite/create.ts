@@ -10,8 +10,8 @@ import type { Tx } from "./tx.ts"
 
 const INSERT = `
 INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,
-  working_dir, created_at, schedule_id, queue_behind, timezone)
-VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, scope, depth)
+VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING seq`
 
@@ -53,6 +53,11 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
     run.scheduleId ?? null,
     run.waitForSchedule === true ? 1 : 0,
     run.timezone ?? null,
+    run.parent?.row ?? null,
+    run.parent?.runId ?? null,
+    run.parent?.task ?? null,
+    run.parent?.scope ?? null,
+    run.parent?.depth ?? 0,
   )
   if (inserted !== undefined) return { seq: inserted[0], created: true }
   return { seq: tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)![0], created: false }

@@ -2,8 +2,9 @@
 
 import type { RunId } from "../../core/ids.ts"
 import type { RunStatus, TaskStatus } from "../../core/status.ts"
+import type { Waiting } from "../../core/waits.ts"
 import { JOBS } from "../job-rows.ts"
-import type { StoreEvent } from "../store.ts"
+import type { Progress, StoreEvent } from "../store.ts"
 import { followRow } from "./job-status.ts"
 import type { Tx } from "./tx.ts"
 
@@ -14,6 +15,8 @@ export interface TaskEvent {
   error?: string | undefined
   availableAt?: string | undefined
   total?: number
+  waiting?: Waiting
+  progress?: Progress
 }
 
 /** Jobs are told of as such. */
@@ -32,6 +35,8 @@ export const tellTask = (tx: Tx, row: { runSeq: number; node: number; path: stri
   if (told.error !== undefined) event.error = told.error
   if (told.availableAt !== undefined) event.availableAt = told.availableAt
   if (told.total !== undefined) event.total = told.total
+  if (told.waiting !== undefined) event.waiting = told.waiting
+  if (told.progress !== undefined) event.progress = told.progress
   tx.events.push(event)
 }
 

@@ -1,16 +1,15 @@
-// Instances of a fan-out, made in chunks under the container's fence. What cannot get a slot is inserted parked, so that
+// Instances of a fan-out, tasks or groups, made in chunks under the container's fence. What cannot get a slot is inserted parked, so that
 // 100,000 instances under a limit of 4 are not looked at one by one.
 //
 // An earlier expansion (before a user's retry) left its instances: they are reset in place, and those beyond the new total go.
 
 import type { Change } from "../../core/change.ts"
-import { gateLane } from "../../core/lanes.ts"
-import type { TaskStatus } from "../../core/status.ts"
+import { isGroup } from "../../core/places.ts"
 import { instancePath, toJson } from "../codec.ts"
-import { tellTask } from "./events.ts"
+import { childrenMade, makesChildren, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "./limits.ts"
 import type { Effects } from "./release.ts"
-import { FRESH, SUPERSEDE_WHERE } from "./reset.ts"
+import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
 import type { LoadedRow } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 
@@ -18,21 +17,20 @@ type Expand = Extract<Change, { kind: "expand" }>
 
 const INSERT = `
 INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, lane, priority, limits, status, upstream_left, path, item, parked)
-SELECT ?1, ?2, ?3, ?4, 'task', ?5, ?6, ?7, ?8, 'pending', 0, ?9 || (CAST(?10 AS INTEGER) + key), value, iif(key < ?11, NULL, ?12)
+SELECT ?1, ?2, ?3, ?4, ?14, ?5, ?6, ?7, ?8, 'pending', 0, ?9 || (CAST(?10 AS INTEGER) + key), value, iif(key < ?11, NULL, ?12)
 FROM json_each(?13) WHERE true ORDER BY key
-ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, parent_id = excluded.parent_id, lane = excluded.lane,
+ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
   priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked`
 
 export const expand = (tx: Tx, effects: Effects, row: LoadedRow, change: Expand): boolean => {
-  const { total, offset, items } = change
-  const end = offset + items.length
-  const fits = row.expanded === offset && items.length > 0 && end <= total && (offset === 0 || row.childrenTotal === total)
-  if (row.kind === "task" || !fits) return false
+  const { offset, items } = change
+  if (row.kind !== "fan" || !makesChildren(row, change, items.length)) return false
 
   const prefix = instancePath(row.path, 0).slice(0, -1)
   const limits = tx.limits.ensure(change.limits)
   const { room, under } = smallestRoom(tx, limits, items.length)
   const values = JSON.stringify(items.map(toJson))
+  const listed = !isGroup(tx.versions.get(tx.facts.get(row.runSeq).versionId).nodes[row.node]!)
   const reset = exists(tx, row, prefix + offset) ? supersede(tx, effects, row, prefix, offset, items.length) : 0
   tx.db.run(
     INSERT,
@@ -49,40 +47,11 @@ export const expand = (tx: Tx, effects: Effects, row: LoadedRow, change: Expand)
     room,
     under,
     values,
+    listed ? "task" : "group",
   )
-  if (!row.hook) effects.run(row.runSeq).total += items.length - reset
-  advanceContainer(tx, effects, row, change, end)
+  if (listed && !row.hook) effects.run(row.runSeq).total += items.length - reset
+  if (childrenMade(tx, row, change, items.length)) dropChildren(tx, effects, row, change.total)
   return true
-}
-
-const FIRST_CHUNK =
-  "UPDATE tasks SET children_total = ?1, children_left = ?1, children_failed = 0, started_at = ?2 WHERE id = ?3"
-
-const CHUNK = "UPDATE tasks SET expanded = ? WHERE id = ? AND attempt_id = ?"
-
-const LAST_CHUNK = `
-UPDATE tasks SET expanded = ?1, status = iif(children_left = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
-WHERE id = ?3 AND attempt_id = ?4`
-
-const advanceContainer = (
-  tx: Tx,
-  effects: Effects,
-  row: LoadedRow,
-  { total, offset, attemptId }: Expand,
-  end: number,
-): void => {
-  if (offset === 0) tx.db.run(FIRST_CHUNK, total, tx.at, row.id)
-  row.childrenTotal = total
-  row.expanded = end
-  if (end < total) {
-    tx.db.run(CHUNK, end, row.id, attemptId)
-    return
-  }
-  dropInstances(tx, effects, row, total)
-  tx.db.run(LAST_CHUNK, end, gateLane(tx.facts.get(row.runSeq)), row.id, attemptId)
-  row.status = "running"
-  row.attemptId = null
-  tellTask(tx, row, { status: "running", at: tx.at, attempt: row.attempt, total })
 }
 
 /** How many of the new instances may be ready, and the limit under which the others wait. */
@@ -106,41 +75,39 @@ const OLD = `run_seq = ?1 AND node = ?2 AND path IN (
 
 const SUPERSEDE_OLD = `${SUPERSEDE_WHERE} ${OLD}`
 
-const COUNT_OLD = `SELECT status, count(*) FROM tasks WHERE ${OLD} GROUP BY status`
+const COUNT_OLD = `SELECT status, count(*) FROM tasks WHERE ${OLD} AND kind = 'task' GROUP BY status`
 
-/** Takes instances of an earlier expansion out of the run's counts and into history; returns how many there are. */
+/** Takes instances of an earlier expansion out of the run's counts and into history; returns how many of them were counted. */
 const supersede = (tx: Tx, effects: Effects, row: LoadedRow, prefix: string, offset: number, length: number): number => {
   const place = [row.runSeq, row.node, prefix, offset, length] as const
   tx.db.run(SUPERSEDE_OLD, ...place)
-  return uncount(effects, row, tx.db.all<[TaskStatus, number]>(COUNT_OLD, ...place))
+  return uncount(effects, row, tx.db.all<StatusCount>(COUNT_OLD, ...place))
 }
 
-const COUNTED = { success: "success", failed: "taskFailed", skipped: "skipped", cancelled: "cancelled" } as const
+/** Children from index `from` on (of a group all), and whatever is below them. */
+const GONE = `
+WITH RECURSIVE gone(id) AS (
+  SELECT id FROM tasks WHERE parent_id = ?1 AND (?2 IS NULL OR CAST(substr(path, ?2) AS INTEGER) >= ?3)
+  UNION ALL SELECT t.id FROM gone g CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = g.id
+)`
 
-const uncount = (effects: Effects, row: LoadedRow, counts: [TaskStatus, number][]): number => {
-  let all = 0
-  for (const [status, n] of counts) {
-    all += n
-    if (!row.hook && status in COUNTED) effects.run(row.runSeq)[COUNTED[status as keyof typeof COUNTED]] -= n
-  }
-  return all
-}
+const COUNT_GONE = `${GONE}
+SELECT status, count(*) FROM gone g CROSS JOIN tasks t ON t.id = g.id WHERE t.kind = 'task' GROUP BY status`
 
-const BEYOND = "parent_id = ?1 AND CAST(substr(path, ?2) AS INTEGER) >= ?3"
+const DROP_ATTEMPTS = `${GONE} DELETE FROM attempts WHERE task_id IN (SELECT id FROM gone)`
 
-const COUNT_BEYOND = `SELECT status, count(*) FROM tasks WHERE ${BEYOND} GROUP BY status`
+const DROP = `${GONE} DELETE FROM tasks WHERE id IN (SELECT id FROM gone)`
 
-const DROP_ATTEMPTS = `DELETE FROM attempts WHERE task_id IN (SELECT id FROM tasks WHERE ${BEYOND})`
+const CHILD = "SELECT 1 FROM tasks WHERE parent_id = ? LIMIT 1"
 
-const DROP = `DELETE FROM tasks WHERE ${BEYOND}`
-
-/** Removes instances `from` and above of an earlier, longer expansion. */
-export const dropInstances = (tx: Tx, effects: Effects, row: LoadedRow, from: number): void => {
+/** Removes what an earlier, longer expansion or an earlier opening left, from instance `from` on. */
+export const dropChildren = (tx: Tx, effects: Effects, row: LoadedRow, from: number): void => {
   const prefix = instancePath(row.path, 0).slice(0, -1)
-  if (!exists(tx, row, prefix + from)) return
-  const beyond = [row.id, prefix.length + 1, from] as const
-  const dropped = uncount(effects, row, tx.db.all<[TaskStatus, number]>(COUNT_BEYOND, ...beyond))
+  const left = row.kind === "fan" ? exists(tx, row, prefix + from) : tx.db.get(CHILD, row.id) !== undefined
+  if (!left) return
+  const gone = [row.id, row.kind === "fan" ? prefix.length + 1 : null, from] as const
+  const dropped = uncount(effects, row, tx.db.all<StatusCount>(COUNT_GONE, ...gone))
   if (!row.hook) effects.run(row.runSeq).total -= dropped
-  tx.db.run(DROP_ATTEMPTS, ...beyond)
-  tx.db.run(DROP, ...beyond)
+  tx.db.run(DROP_ATTEMPTS, ...gone)
+  tx.db.run(DROP, ...gone)
 }

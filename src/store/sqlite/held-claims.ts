@@ -8,15 +8,18 @@ import { CANDIDATE, type Columns, candidateOf, readState } from "./candidates.ts
 import { takerOf } from "./claim.ts"
 import { type Taken, toClaims } from "./claim-rows.ts"
 import type { Tx } from "./tx.ts"
+import { waitsOf } from "./waiting.ts"
 
-const LIVE = `SELECT ${CANDIDATE} FROM tasks WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND kind = 'task'`
+const LIVE = `SELECT ${CANDIDATE}, waits, started_at FROM tasks WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND kind = 'task'`
 
 export const readClaims = (tx: Tx, fences: readonly Fence[]): Claim[] => {
   const found: Taken[] = []
   for (const { row, attemptId } of fences) {
-    const columns = tx.db.get<Columns>(LIVE, row, attemptId)
+    const columns = tx.db.get<[...Columns, string | null, string | null]>(LIVE, row, attemptId)
     if (columns === undefined) continue
-    found.push({ ...candidateOf(columns, "", readState(tx, columns[1])), attemptId })
+    const [waits, startedAt] = columns.slice(-2) as [string | null, string | null]
+    const candidate = candidateOf(columns as unknown as Columns, "", readState(tx, columns[1]))
+    found.push({ ...candidate, attemptId, waits: waitsOf(tx, waits, startedAt) })
   }
   return toClaims(tx, found)
 }

@@ -14,7 +14,8 @@ export const insight = ({ read, write }: Access): Insight => ({
   stats: () => read(stats),
 })
 
-const LIVE = "FROM tasks t INDEXED BY tasks_held WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running')"
+const LIVE =
+  "FROM tasks t INDEXED BY tasks_held WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waits IS NULL"
 
 const HOLDERS = `
 SELECT t.run_seq, t.node, t.path, t.id ${LIVE}

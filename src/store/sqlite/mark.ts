@@ -22,6 +22,7 @@ export const markTask = (tx: Tx, mark: Mark): Awaited<ReturnType<Insight["markTa
   if (row === null) return "not_found"
   const effects = new Effects(tx)
   if (taskEnded(row.status)) judgeAnew(tx, effects, row, row.status, mark)
+  else if (row.waits) endWaiting(tx, effects, row, mark)
   else if (row.status !== "pending" || row.attemptId !== null || row.expanded > 0) return "live"
   else endPending(tx, effects, row, mark)
   effects.apply()
@@ -54,6 +55,18 @@ const endPending = (tx: Tx, effects: Effects, row: LoadedRow, mark: Mark): void 
   tell(tx, row, mark)
 }
 
+const END_WAITING = `
+UPDATE tasks SET status = ?, outcome = ?, error = ?, finished_at = ?, holder = NULL, waits = NULL, wake_at = NULL, stopping = 0,
+  parked = NULL
+WHERE id = ? AND waits IS NOT NULL`
+
+/** Whoever has it woken just now finds its fence gone. */
+const endWaiting = (tx: Tx, effects: Effects, row: LoadedRow, mark: Mark): void => {
+  tx.db.run(END_WAITING, mark.status, mark.status, errorOf(mark), tx.at, row.id)
+  effects.ended(row, mark.status, null, true)
+  tell(tx, row, mark)
+}
+
 const SKIP = "SELECT skip FROM tasks WHERE id = ?"
 
 const CHANGE = "UPDATE tasks SET status = ?, skip = NULL, error = ? WHERE id = ?"
@@ -72,10 +85,8 @@ const judgeAnew = (tx: Tx, effects: Effects, row: LoadedRow, before: TaskEnd, ma
   if (row.parent !== null) {
     const more = change((status) => status === "failed" || status === "cancelled")
     tx.db.run(COUNT_FAILED, more, row.parent)
-  } else if (!row.hook) {
-    run.failed += change((status) => status === "failed")
-    recount(tx, row, before, skip, mark.status)
-  }
+  } else if (!row.hook) run.failed += change((status) => status === "failed")
+  recount(tx, row, before, skip, mark.status)
   tell(tx, row, mark)
 }
 

@@ -179,6 +179,11 @@ CREATE TABLE holders (
   token_hash TEXT
 ) STRICT;
 
+CREATE TABLE settings (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE cache (
   workflow_id INTEGER NOT NULL,
   task TEXT NOT NULL,

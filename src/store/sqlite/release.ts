@@ -62,9 +62,7 @@ export class Effects {
         parent.ended++
         parent.failed += failed
       }
-      return
-    }
-    if (row.hook) run.hooks--
+    } else if (row.hook) run.hooks--
     else {
       run.open--
       if (status === "failed") run.failed++

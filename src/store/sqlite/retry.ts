@@ -6,7 +6,7 @@ import type { RetryReset } from "../../core/retry-plan.ts"
 import type { RowKind } from "../store.ts"
 import { startRun } from "./close.ts"
 import { tellRun } from "./events.ts"
-import { FRESH, SUPERSEDE_WHERE } from "./reset.ts"
+import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "./tx.ts"
 
 const ENDED = `
@@ -31,7 +31,7 @@ export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
     startRun(tx, seq)
     return true
   }
-  for (const reset of plan.nodes) resetNode(tx, seq, reset)
+  resetNodes(tx, seq, plan.nodes)
   tx.db.run(RECOUNT, seq)
   tellRun(tx, tx.facts.get(seq).id, "running", null)
   return true
@@ -50,15 +50,22 @@ const dropHooks = (tx: Tx, seq: number): void => {
 
 type Reset = RetryReset["nodes"][number]
 
-const NODE = "SELECT id, kind, expanded, children_total FROM tasks WHERE run_seq = ? AND node = ? AND path = ''"
+const NODE = "SELECT id, kind, expanded, children_total FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
-const resetNode = (tx: Tx, seq: number, reset: Reset): void => {
-  const found = tx.db.get<[number, RowKind, number, number | null]>(NODE, seq, reset.node)
-  if (found === undefined) return
-  const [id, kind, expanded, total] = found
-  const whole = kind === "task" || reset.scope === "all" || expanded === 0 || expanded !== total
-  const instances = whole ? 0 : resetInstances(tx, id, reset)
-  resetRow(tx, id, reset, instances)
+/** Children before their containers, which count them. */
+const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
+  const awaiting: number[] = []
+  for (const reset of nodes) {
+    const found = tx.db.get<[number, RowKind, number, number | null]>(NODE, seq, reset.node, reset.path)
+    if (found === undefined) continue
+    const [id, kind, expanded, total] = found
+    const whole = kind === "task" || reset.scope === "all" || expanded === 0 || expanded !== total
+    if (!whole && reset.scope !== "await") resetInstances(tx, id, reset)
+    resetRow(tx, id, reset)
+    if (whole) tx.db.run(FORGET_CHILDREN, id)
+    else awaiting.push(id)
+  }
+  for (const id of awaiting) if (tx.db.run(AWAIT_CHILDREN, tx.at, id) === 0) tx.db.run(FORGET_CHILDREN, id)
 }
 
 const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
@@ -67,20 +74,18 @@ const RESET = `
 UPDATE tasks SET ${FRESH}, parked = NULL, upstream_left = ?1, up_failed = ?2, up_unmet = ?3, up_waived = ?4, lane = ?5
 WHERE id = ?6`
 
-const FORGET_CHILDREN =
-  "UPDATE tasks SET expanded = 0, children_total = NULL, children_left = NULL, children_failed = 0 WHERE id = ?"
+const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
+
+const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?2 AND c.finished_at IS NULL"
 
 const AWAIT_CHILDREN = `
-UPDATE tasks SET status = 'running', started_at = ?1, children_left = ?2, children_failed = (
-  SELECT count(*) FROM tasks c WHERE c.parent_id = ?3 AND c.status IN ('failed', 'cancelled'))
-WHERE id = ?3`
+UPDATE tasks SET status = 'running', started_at = ?1, children_left = (${OPEN_CHILDREN}), children_failed = (
+  SELECT count(*) FROM tasks c WHERE c.parent_id = ?2 AND c.status IN ('failed', 'cancelled'))
+WHERE id = ?2 AND (${OPEN_CHILDREN}) > 0`
 
-const resetRow = (tx: Tx, id: number, reset: Reset, instances: number): void => {
-  const { upstreamLeft, upstream, lane } = reset
+const resetRow = (tx: Tx, id: number, { upstreamLeft, upstream, lane }: Reset): void => {
   tx.db.run(SUPERSEDE_ROW, id)
   tx.db.run(RESET, upstreamLeft, upstream.failed, upstream.unmet, upstream.waived, lane, id)
-  if (instances > 0) tx.db.run(AWAIT_CHILDREN, tx.at, instances, id)
-  else tx.db.run(FORGET_CHILDREN, id)
 }
 
 const AGAIN = "parent_id = ?1 AND CASE WHEN ?2 IS NULL THEN status IN ('failed', 'skipped', 'cancelled') ELSE path = ?2 END"
@@ -89,11 +94,10 @@ const SUPERSEDE_INSTANCES = `${SUPERSEDE_WHERE} ${AGAIN}`
 
 const RESET_INSTANCES = `UPDATE tasks SET ${FRESH}, parked = NULL, lane = ?3 WHERE ${AGAIN}`
 
-/** Returns how many instances run again. */
-const resetInstances = (tx: Tx, container: number, { scope, instanceLane }: Reset): number => {
+const resetInstances = (tx: Tx, container: number, { scope, instanceLane }: Reset): void => {
   const path = typeof scope === "object" ? scope.path : null
   tx.db.run(SUPERSEDE_INSTANCES, container, path)
-  return tx.db.run(RESET_INSTANCES, container, path, instanceLane)
+  tx.db.run(RESET_INSTANCES, container, path, instanceLane)
 }
 
 const RECOUNT = `

@@ -22,11 +22,13 @@ export interface LoadedRow {
   expanded: number
   childrenTotal: number | null
   lane: string
+  /** It runs without a slot. */
+  waits: boolean
 }
 
 const LOAD = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.attempt_id, t.attempt, t.parent_id, t.limits, t.workflow_id,
-  t.expanded, t.children_total, t.lane
+  t.expanded, t.children_total, t.lane, t.waits IS NOT NULL
 FROM json_each(?) AS wanted CROSS JOIN tasks t ON t.id = wanted.value`
 
 type Columns = [
@@ -45,6 +47,7 @@ type Columns = [
   number,
   number | null,
   string,
+  number,
 ]
 
 export const loadRows = (tx: Tx, ids: Iterable<number>): Map<number, LoadedRow> => {
@@ -66,6 +69,7 @@ export const loadRows = (tx: Tx, ids: Iterable<number>): Map<number, LoadedRow> 
       expanded: c[12],
       childrenTotal: c[13],
       lane: c[14],
+      waits: c[15] === 1,
     })
   return rows
 }

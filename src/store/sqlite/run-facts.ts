@@ -21,11 +21,13 @@ export interface RunFact {
   private: boolean
   workingDir: string | null
   timezone: string | null
+  scope: RunId | null
+  depth: number
 }
 
 const READ = `
 SELECT r.id, w.name, r.workflow_id, r.version_id, r."trigger", r.params, r.priority, r.logical_date, r.created_at, r.private,
-  r.working_dir, r.timezone
+  r.working_dir, r.timezone, r.scope, r.depth
 FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ?`
 
 type Columns = [
@@ -41,6 +43,8 @@ type Columns = [
   number,
   string | null,
   string | null,
+  RunId | null,
+  number,
 ]
 
 export class RunFacts {
@@ -69,6 +73,8 @@ export class RunFacts {
       isPrivate,
       workingDir,
       timezone,
+      scope,
+      depth,
     ] = found
     const fact: RunFact = {
       seq,
@@ -84,6 +90,8 @@ export class RunFacts {
       private: isPrivate === 1,
       workingDir,
       timezone,
+      scope,
+      depth,
     }
     if (this.#cache.size >= KEPT) this.#cache.delete(this.#cache.keys().next().value!)
     this.#cache.set(seq, fact)

@@ -9,7 +9,8 @@ import type { Session } from "./tx.ts"
 const COLUMNS = `
 SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r."trigger", r.params,
   r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.hooks_left,
-  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.working_dir
+  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.working_dir,
+  r.parent_run, r.parent_task, r.scope
 FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r.version_id`
 
 type Columns = [
@@ -38,6 +39,9 @@ type Columns = [
   number,
   number,
   string | null,
+  RunId | null,
+  string | null,
+  RunId | null,
 ]
 
 const BY_SEQ = `${COLUMNS} WHERE r.seq = ?`
@@ -116,6 +120,8 @@ const LIVE = `
 SELECT status, count(*) FROM tasks INDEXED BY tasks_held
 WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') GROUP BY status`
 
+const WAITING = "SELECT count(*) FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ? AND waits IS NOT NULL AND holder IS NULL"
+
 const runOf = (session: Session, c: Columns | undefined): RunRow | null => {
   if (c === undefined) return null
   const status = c[6]
@@ -123,6 +129,7 @@ const runOf = (session: Session, c: Columns | undefined): RunRow | null => {
   const [total, success, failed, skipped, cancelled] = [c[19], c[20], c[21], c[22], c[23]]
   const tasks = { pending: 0, dispatched: 0, running: 0, success, failed, skipped, cancelled }
   for (const [state, count] of live) tasks[state] = count
+  if (!runEnded(status)) tasks.running += session.db.get<[number]>(WAITING, c[0])![0]
   tasks.pending = total - success - failed - skipped - cancelled - tasks.dispatched - tasks.running
   return {
     seq: c[0],
@@ -144,6 +151,8 @@ const runOf = (session: Session, c: Columns | undefined): RunRow | null => {
     error: c[16],
     private: c[17] === 1,
     workingDir: c[24],
+    scope: c[27],
+    parent: c[25] === null ? null : { runId: c[25], task: c[26]! },
     hooksLeft: c[18],
     tasks,
   }

@@ -60,7 +60,9 @@ CREATE TABLE holders (
   run_id TEXT,
   lease_ms INTEGER NOT NULL,
   lease_until TEXT NOT NULL,
-  dead INTEGER NOT NULL DEFAULT 0
+  dead INTEGER NOT NULL DEFAULT 0,
+  serves TEXT,
+  token_hash TEXT
 ) STRICT;
 
 CREATE TABLE job_edges (
@@ -151,7 +153,12 @@ CREATE TABLE runs (
   started_at TEXT,
   finished_at TEXT,
   timeout_at TEXT,
-  error TEXT, schedule_id INTEGER, queue_behind INTEGER NOT NULL DEFAULT 0, timezone TEXT,
+  error TEXT,
+  parent_row INTEGER,
+  parent_run TEXT,
+  parent_task TEXT,
+  scope TEXT,
+  depth INTEGER NOT NULL DEFAULT 0, schedule_id INTEGER, queue_behind INTEGER NOT NULL DEFAULT 0, timezone TEXT,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 
@@ -190,6 +197,11 @@ CREATE TABLE schedules (
 ) STRICT;
 
 CREATE INDEX schedules_due ON schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
+
+CREATE TABLE settings (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE stops (
   task_id INTEGER PRIMARY KEY,
@@ -239,9 +251,16 @@ CREATE TABLE tasks (
   children_left INTEGER CHECK (children_left >= 0),
   children_failed INTEGER NOT NULL DEFAULT 0,
   expanded INTEGER NOT NULL DEFAULT 0,
-  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND holder IS NOT NULL)),
+  waits TEXT,
+  wake_at TEXT,
+  wake_lane TEXT,
+  stopping INTEGER NOT NULL DEFAULT 0,
+  progress TEXT,
+  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waits IS NOT NULL))),
+  CHECK (waits IS NULL OR (status = 'running' AND wake_lane IS NOT NULL)),
+  CHECK (wake_at IS NULL OR waits IS NOT NULL),
   CHECK (holder IS NULL OR status = 'pending' OR status = 'dispatched' OR status = 'running'),
-  CHECK (parked IS NULL OR status = 'pending'),
+  CHECK (parked IS NULL OR status = 'pending' OR waits IS NOT NULL),
   CHECK (available_at IS NULL OR status = 'pending')
 ) STRICT;
 
@@ -261,6 +280,10 @@ CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq)
   WHERE status = 'pending' AND attempt_id IS NULL AND upstream_left = 0 AND parked IS NULL AND available_at IS NULL;
 
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
+
+CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waits IS NOT NULL;
+
+CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL AND holder IS NULL;
 
 CREATE TABLE ticks (
   workflow_id INTEGER NOT NULL,

@@ -6,15 +6,19 @@ import type { TaskEnd, TaskStatus } from "../../core/status.ts"
 import { outputColumns, placeOf } from "../codec.ts"
 import { JOBS } from "../job-rows.ts"
 import { tellTask } from "./events.ts"
-import { dropInstances, expand } from "./expand.ts"
+import { dropChildren, expand } from "./expand.ts"
 import { limitText } from "./limits.ts"
+import { openGroup } from "./open.ts"
 import type { Effects } from "./release.ts"
 import { type LoadedRow, loadRows } from "./rows.ts"
 import { withStops } from "./stops.ts"
 import type { Tx } from "./tx.ts"
+import { letGo, wait } from "./waiting.ts"
 
 const FROM = {
   started: ["dispatched", "running"],
+  progress: ["dispatched", "running"],
+  wait: ["pending", "dispatched", "running"],
   end: ["dispatched", "running"],
   retry: ["dispatched", "running"],
   skip: ["pending"],
@@ -22,8 +26,9 @@ const FROM = {
   admit: ["pending"],
   reuse: ["pending"],
   expand: ["pending"],
+  open: ["pending"],
   gather: ["pending"],
-  release: ["pending", "dispatched"],
+  release: ["pending", "dispatched", "running"],
 } as const satisfies Record<Change["kind"], readonly TaskStatus[]>
 
 export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fence[] => {
@@ -49,6 +54,10 @@ const apply = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): boolea
   switch (change.kind) {
     case "started":
       return start(tx, row, change)
+    case "progress":
+      return progress(tx, row, change)
+    case "wait":
+      return wait(tx, effects, row, change)
     case "end":
       return end(tx, effects, row, change)
     case "retry":
@@ -65,6 +74,8 @@ const apply = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): boolea
       return admitRow(tx, row, change)
     case "expand":
       return expand(tx, effects, row, change)
+    case "open":
+      return openGroup(tx, effects, row, change)
     case "release":
       return release(tx, effects, row)
     default:
@@ -88,6 +99,14 @@ const start = (tx: Tx, row: LoadedRow, change: Of<"started">): boolean => {
   return true
 }
 
+const PROGRESS = "UPDATE tasks SET progress = ? WHERE id = ? AND attempt_id = ?"
+
+const progress = (tx: Tx, row: LoadedRow, { fraction, details, attemptId }: Of<"progress">): boolean => {
+  tx.db.run(PROGRESS, JSON.stringify({ fraction, details }), row.id, attemptId)
+  tellTask(tx, row, { status: row.status, at: tx.at, attempt: row.attempt, progress: { fraction, details } })
+  return true
+}
+
 /** A start that was not reported on its own is told before the end. */
 const tellFoldedStart = (tx: Tx, row: LoadedRow, startedAt: number | null): string | null => {
   if (startedAt === null) return null
@@ -98,7 +117,8 @@ const tellFoldedStart = (tx: Tx, row: LoadedRow, startedAt: number | null): stri
 
 const END = `
 UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
-  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL
+  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL,
+  waits = NULL, wake_at = NULL, stopping = 0, parked = NULL
 WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
 
 const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boolean => {
@@ -125,7 +145,7 @@ const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boole
   if (change.cache !== undefined && status === "success") keep(tx, row, change.cache, [output, key, bytes])
   row.status = status
   tx.results.set(placeOf(row.runSeq, row.node, row.path), { status, output: result.output ?? null })
-  effects.freed(row)
+  if (!row.waits) effects.freed(row)
   effects.ended(row, status, null, true)
   tellTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
   return true
@@ -156,7 +176,8 @@ FROM tasks WHERE id = ?`
 
 const RETRY = `
 UPDATE tasks SET status = 'pending', attempt_id = NULL, holder = NULL, available_at = ?, failures = failures + ?, losses = losses + ?,
-  outcome = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL
+  outcome = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL,
+  waits = NULL, wake_at = NULL, stopping = 0, parked = NULL, progress = NULL
 WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
 
 const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): boolean => {
@@ -171,7 +192,7 @@ const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): b
   tx.db.run(RETRY, availableAt, lost ? 0 : 1, lost ? 1 : 0, result.state, error, exitCode, row.id, change.attemptId)
   row.status = "pending"
   row.attemptId = null
-  effects.freed(row)
+  if (!row.waits) effects.freed(row)
   const told = { status: "pending", at: tx.at, attempt: row.attempt, error: result.error } as const
   tellTask(tx, row, availableAt === null ? told : { ...told, availableAt })
   return true
@@ -194,10 +215,17 @@ const judge = (tx: Tx, effects: Effects, row: LoadedRow, { status, skip, error, 
   tx.db.run(JUDGE, status, skip ?? null, error ?? null, ...outputColumns(output), tx.at, row.id, row.attemptId)
   row.status = status
   row.attemptId = null
-  if (row.kind !== "task" && row.expanded === 0) dropInstances(tx, effects, row, 0)
+  if (row.kind !== "task" && row.expanded === 0) dropChildren(tx, effects, row, 0)
+  if (row.kind === "group") leave(effects, row)
   effects.ended(row, status, skip ?? null, true)
   tellTask(tx, row, { status, at: tx.at, attempt: row.attempt, error })
   return true
+}
+
+/** A group holds its slots from its opening on. */
+const leave = (effects: Effects, row: LoadedRow): void => {
+  if (row.expanded > 0) effects.freed(row)
+  else effects.passedOn(row.limits)
 }
 
 const ADMIT = `
@@ -217,6 +245,10 @@ const GIVE_BACK_GATE = `
 UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = ? AND status = 'pending'`
 
 const release = (tx: Tx, effects: Effects, row: LoadedRow): boolean => {
+  if (row.status === "running") {
+    if (row.waits) letGo(tx, row.id)
+    return row.waits
+  }
   if (row.status === "pending") tx.db.run(GIVE_BACK_GATE, row.id, row.attemptId)
   else {
     tx.db.run(GIVE_BACK, row.id, row.attemptId)

@@ -31,9 +31,19 @@ import { noticeStore } from "./notices.ts"
 import { queueStore } from "./queues.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
+import { readSecret } from "./secret.ts"
 import { RunFacts } from "./run-facts.ts"
 import { getRun, listRuns } from "./run-reads.ts"
-import { getCached, getTask, instanceOutputs, listAttempts, listNodes, listTasks, pastDurations } from "./task-reads.ts"
+import {
+  getCached,
+  getTask,
+  instanceOutputs,
+  listAttempts,
+  listInner,
+  listNodes,
+  listTasks,
+  pastDurations,
+} from "./task-reads.ts"
 import { type Access, newTx, type Session, type Tx } from "./tx.ts"
 import { Versions } from "./versions.ts"
 import { boundWal } from "./wal.ts"
@@ -101,7 +111,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     ...queueStore(access),
     kind: "sqlite",
     leases: false,
-    turnsAtOnce: 1,
+    turns: { atOnce: 1, worth: 0 },
     get commits() {
       return writer.commits
     },
@@ -112,6 +122,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
       if (db.open) db.close()
     },
     putWorkflow: (input) => write((tx) => putWorkflow(tx, input)),
+    secret: () => readSecret(access),
     compiled: (versionId) => read(({ versions }) => versions.get(versionId)),
     compiledNow: (versionId) => session.versions.get(versionId),
     advance: (batch) => write((tx) => advance(tx, batch, turns)),
@@ -135,6 +146,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     listTasks: (query) => read((s) => listTasks(s, query)),
     getTask: (query) => read((s) => getTask(s, query)),
     listNodes: (runId) => read((s) => listNodes(s, runId)),
+    listInner: (query) => read((s) => listInner(s, query)),
     listAttempts: (row) => read((s) => listAttempts(s, row)),
     instanceOutputs: (query) => read((s) => instanceOutputs(s, query)),
     getCached: (query) => read((s) => getCached(s, query, iso(clock.now()))),

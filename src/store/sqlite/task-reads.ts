@@ -6,13 +6,14 @@ import type { AttemptState, SkipKind, TaskStatus } from "../../core/status.ts"
 import { PAST_RUNS } from "../bounds.ts"
 import { fromJson, outputOf } from "../codec.ts"
 import type { NodeState } from "../../core/retry-plan.ts"
-import type { AttemptRow, RowKind, TaskRow } from "../store.ts"
+import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../store.ts"
 import type { Session } from "./tx.ts"
 
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
   t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome,
-  t.available_at, t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key, l.cap, l.used, t.upstream_left
+  t.available_at, t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key, l.cap, l.used, t.upstream_left,
+  t.waits, t.wake_at, t.progress
 FROM tasks t LEFT JOIN limits l ON l.id = t.parked`
 
 type Columns = [
@@ -46,6 +47,9 @@ type Columns = [
   number | null,
   number | null,
   number,
+  string | null,
+  string | null,
+  string | null,
 ]
 
 const RUN = "SELECT seq, version_id FROM runs WHERE id = ?"
@@ -116,18 +120,42 @@ const taskOf = (session: Session, runId: RunId, versionId: number, c: Columns): 
   finishedAt: c[24],
   parked: c[25] === null ? null : c[26] === null ? "paused" : { limit: c[26], cap: c[27]!, used: c[28]! },
   upstreamLeft: c[29],
+  waits: c[30] === null ? null : (JSON.parse(c[30]) as TaskRow["waits"]),
+  wakeAt: c[31],
+  progress: c[32] === null ? null : (JSON.parse(c[32]) as TaskRow["progress"]),
 })
 
 const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
 
 const NODES = `
-SELECT t.node, t.kind, t.status, t.skip, t.expanded FROM tasks t JOIN runs r ON r.seq = t.run_seq
+SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.id FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.id = ? AND t.parent_id IS NULL AND t.hook = 0 ORDER BY t.id`
 
-export const listNodes = (session: Session, runId: RunId): NodeState[] =>
-  session.db
-    .all<[number, RowKind, TaskStatus, SkipKind | null, number]>(NODES, runId)
-    .map(([node, kind, status, skip, expanded]) => ({ node, kind, status, skip, expanded }))
+type NodeColumns = [number, string, RowKind, TaskStatus, SkipKind | null, number, number]
+
+const stateOf = ([node, path, kind, status, skip, expanded]: NodeColumns): NodeState => ({
+  node,
+  path,
+  kind,
+  status,
+  skip,
+  expanded,
+})
+
+export const listNodes = (session: Session, runId: RunId): NodeState[] => session.db.all<NodeColumns>(NODES, runId).map(stateOf)
+
+/** Leaves that are instances have the same node as their container. */
+const INNER = `
+SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.id
+FROM tasks t INDEXED BY tasks_of_run CROSS JOIN tasks p ON p.id = t.parent_id
+WHERE t.run_seq = (SELECT seq FROM runs WHERE id = ?) AND t.id > ? AND NOT (t.kind = 'task' AND t.node = p.node)
+ORDER BY t.id LIMIT ?`
+
+export const listInner = (
+  session: Session,
+  { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
+): (NodeState & { row: number })[] =>
+  session.db.all<NodeColumns>(INNER, runId, after, limit).map((columns) => Object.assign(stateOf(columns), { row: columns[6] }))
 
 const ATTEMPTS = `
 SELECT attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at, finished_at
@@ -164,16 +192,21 @@ export const listAttempts = (session: Session, row: number): AttemptRow[] =>
 
 /** Rows of one container lie in the order of their indexes: they are made so, and reset in place. */
 const INSTANCES = `
-SELECT id, status, output, output_key, output_bytes FROM tasks INDEXED BY tasks_children
+SELECT id, node, status, output, output_key, output_bytes FROM tasks INDEXED BY tasks_children
 WHERE parent_id = ? AND id > ? ORDER BY id LIMIT ?`
+
+type ChildColumns = [number, number, TaskStatus, string | null, string | null, number | null]
 
 export const instanceOutputs = (
   session: Session,
   { containerRow, after, limit }: { containerRow: number; after: number; limit: number },
-): { row: number; output: Output | null }[] =>
-  session.db
-    .all<[number, TaskStatus, string | null, string | null, number | null]>(INSTANCES, containerRow, after, limit)
-    .map(([row, status, inline, key, bytes]) => ({ row, output: status === "success" ? outputOf(inline, key, bytes) : null }))
+): ChildOutput[] =>
+  session.db.all<ChildColumns>(INSTANCES, containerRow, after, limit).map(([row, node, status, inline, key, bytes]) => ({
+    row,
+    node,
+    status,
+    output: status === "success" ? outputOf(inline, key, bytes) : null,
+  }))
 
 const CACHED = `
 SELECT output, output_key, output_bytes FROM cache

@@ -1,0 +1,352 @@
+// Rows that go on without a slot: how they wait, who wakes them, who gets them then.
+
+import { describe, expect, it } from "vitest"
+import type { Change } from "../../core/change.ts"
+import { iso } from "../../core/ports.ts"
+import { workflow } from "../../core/testing.ts"
+import type { Waits } from "../../core/waits.ts"
+import type { Claim } from "../store.ts"
+import { BEGIN, fence, names, type Open, setup, WORK, type World } from "./world.ts"
+
+const APPROVAL: Waits = { kind: "approval", message: "go?" }
+const SLEEP: Waits = { kind: "sleep", ms: 1000 }
+
+const waits = (claim: Pick<Claim, "row" | "attemptId">, delayMs: number | null, what: Waits = APPROVAL): Change => ({
+  ...fence(claim),
+  kind: "wait",
+  waits: what,
+  delayMs,
+})
+
+/** A run whose first task waits, begun by the gate. */
+const waiting = async (world: World, delayMs: number | null, flow = workflow({ a: { if: "true" }, b: { after: ["a"] } })) => {
+  const run = await world.start(flow)
+  const [gate] = await world.gate()
+  await world.turn({ changes: [waits(gate!, delayMs)] })
+  return { run, gate: gate! }
+}
+
+export const waitingTests = (open: Open): void => {
+  describe("a row that waits", () => {
+    it("from the gate is running, as an attempt, and nobody's", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: { if: "true" } }))
+      const [gate] = await world.gate()
+      const { refused, events } = await world.turn({ changes: [waits(gate!, null)] })
+      expect(refused).toEqual([])
+      const waiting = { kind: "approval", message: "go?", until: null }
+      expect(events).toEqual([
+        { type: "task", runId: run.id, task: "a", path: "", attempt: 1, status: "running", at: iso(BEGIN), waiting },
+      ])
+      expect(await world.task(run.id, "a")).toMatchObject({
+        status: "running",
+        attempt: 1,
+        attemptId: gate!.attemptId,
+        waits: APPROVAL,
+        wakeAt: null,
+        dispatchedAt: iso(BEGIN),
+        startedAt: iso(BEGIN),
+      })
+      expect(await world.store.heldBy(world.holder)).toEqual([])
+      expect((await world.run(run.id)).tasks).toMatchObject({ pending: 0, running: 1 })
+    })
+
+    it("from a running attempt gives its slots back and keeps what it ran as", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {}, b: {} }, { concurrency: 1 }))
+      const [a] = await world.claim()
+      await world.turn({ changes: [{ ...fence(a!), kind: "started", at: BEGIN, externalId: "pid 7" }] })
+      expect(await world.claim()).toEqual([])
+      const { claims } = await world.turn({ changes: [waits(a!, null)], claim: 9 })
+      expect(names(world, claims)).toEqual(["b"])
+      expect(await world.task(run.id, "a")).toMatchObject({
+        status: "running",
+        attempt: 1,
+        externalId: "pid 7",
+        waits: APPROVAL,
+      })
+      const { refused } = await world.turn({ changes: [world.ended(a!), world.ended(claims[0]!)] })
+      expect(refused).toEqual([])
+      expect((await world.run(run.id)).status).toBe("success")
+    })
+
+    it("from an attempt whose start was not told has started", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }))
+      const [a] = await world.claim()
+      const { events } = await world.turn({ changes: [{ ...waits(a!, null), startedAt: BEGIN - 5 } as Change] })
+      expect(events.at(-1)).toMatchObject({ status: "running", at: iso(BEGIN - 5), attempt: 1, waiting: { kind: "approval" } })
+      expect(await world.task(run.id, "a")).toMatchObject({ startedAt: iso(BEGIN - 5) })
+    })
+
+    it("is given out among the gates when it is due, and not before", async () => {
+      const world = await setup(open)
+      const { gate } = await waiting(world, 1000)
+      const early = await world.turn({ gate: 9 })
+      expect({ gates: early.gates, due: early.nextDueMs }).toEqual({ gates: [], due: 1000 })
+      world.clock.pass(1000)
+      const { gates, events } = await world.turn({ gate: 9 })
+      expect(gates).toMatchObject([
+        { row: gate.row, attemptId: gate.attemptId, attempt: 1, waits: { for: APPROVAL, elapsedMs: 1000 } },
+      ])
+      expect(events).toEqual([])
+      expect(await world.gate()).toEqual([])
+      expect(await world.store.heldBy(world.holder)).toMatchObject([fence(gate)])
+    })
+
+    it("is not due to those who take nothing", async () => {
+      const world = await setup(open)
+      await waiting(world, 0)
+      expect((await world.turn()).nextDueMs).toBeNull()
+      expect(await world.gate()).toHaveLength(1)
+    })
+
+    it("may wait on, under the same attempt, for something else", async () => {
+      const world = await setup(open)
+      const { run } = await waiting(world, 0)
+      const [woken] = await world.gate()
+      world.clock.pass(10)
+      const { refused } = await world.turn({ changes: [waits(woken!, 500, SLEEP)] })
+      expect(refused).toEqual([])
+      expect(await world.task(run.id, "a")).toMatchObject({ attempt: 1, waits: SLEEP, wakeAt: iso(BEGIN + 510) })
+      world.clock.pass(500)
+      expect(await world.gate()).toMatchObject([{ attempt: 1, waits: { for: SLEEP, elapsedMs: 510 } }])
+    })
+
+    it("ends, and what is below it goes on", async () => {
+      const world = await setup(open)
+      const { run, gate } = await waiting(world, null)
+      const { claims } = await world.turn({ changes: [world.ended(gate, "success", "yes")], claim: 9 })
+      expect(names(world, claims)).toEqual(["b"])
+      expect(claims[0]!.needs.get(0)).toEqual({ status: "success", output: { inline: "yes" } })
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "success", waits: null, wakeAt: null, outcome: "success" })
+    })
+
+    it("is tried again as a new attempt", async () => {
+      const world = await setup(open)
+      const { run, gate } = await waiting(world, 0)
+      const [woken] = await world.gate()
+      await world.turn({ changes: [world.again(woken!, 0)] })
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "pending", attempt: 1, failures: 1, waits: null })
+      const [again] = await world.gate()
+      expect(again!.attemptId).not.toBe(gate.attemptId)
+      await world.turn({ changes: [waits(again!, null)] })
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "running", attempt: 2 })
+      const row = (await world.task(run.id, "a")).row
+      expect(await world.store.listAttempts(row)).toMatchObject([{ attempt: 1, attemptId: gate.attemptId, state: "failed" }])
+    })
+
+    it("is read as a claim by its fence, for an answer from outside", async () => {
+      const world = await setup(open)
+      const { gate } = await waiting(world, null)
+      world.clock.pass(7)
+      expect(await world.store.readClaims([fence(gate)])).toMatchObject([
+        { ...fence(gate), attempt: 1, waits: { for: APPROVAL, elapsedMs: 7 } },
+      ])
+    })
+
+    it("refuses a wrong fence", async () => {
+      const world = await setup(open)
+      const { run, gate } = await waiting(world, null)
+      const stranger = { ...gate, attemptId: "0198f000-0000-7000-8000-00000000dead" as Claim["attemptId"] }
+      const changes = [waits(stranger, null), world.ended(stranger)]
+      expect((await world.turn({ changes })).refused).toEqual([fence(stranger)])
+      await world.turn({ changes: [world.ended(gate)] })
+      expect((await world.turn({ changes: [waits(gate, null)] })).refused).toEqual([fence(gate)])
+      expect((await world.task(run.id, "a")).status).toBe("success")
+    })
+
+    it("of a private run is woken in the lane of that run alone", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: { if: "true" } }), { private: true })
+      const gateLanes = [`p:${run.id}:g`]
+      const { gates } = await world.turn({ gate: 9, gateLanes })
+      await world.turn({ changes: [waits(gates[0]!, 0)] })
+      const shared = await world.turn({ gate: 9 })
+      expect({ gates: shared.gates, due: shared.nextDueMs }).toEqual({ gates: [], due: null })
+      expect((await world.turn({ gate: 9, gateLanes })).gates).toHaveLength(1)
+    })
+
+    it("is let go when its holder gives it back", async () => {
+      const world = await setup(open)
+      const { run } = await waiting(world, 0)
+      const [woken] = await world.gate()
+      const { refused } = await world.turn({ changes: [{ ...fence(woken!), kind: "release" }] })
+      expect(refused).toEqual([])
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "running", attempt: 1, attemptId: woken!.attemptId })
+      expect(await world.gate()).toMatchObject([{ attemptId: woken!.attemptId }])
+    })
+
+    it("is let go when its holder dies, and is no lost attempt", async () => {
+      const world = await setup(open)
+      const { run } = await waiting(world, 0)
+      const other = await world.join("other")
+      const [woken] = (await world.turn({ holder: other, gate: 9 })).gates
+      await world.die(other)
+      expect(await world.store.reapHolders(99)).toEqual([])
+      expect(await world.gate()).toMatchObject([{ row: woken!.row, attemptId: woken!.attemptId, attempt: 1, losses: 0 }])
+      expect((await world.task(run.id, "a")).status).toBe("running")
+    })
+
+    it("outlives the holder that began it", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: { if: "true" } }))
+      const other = await world.join("other")
+      const [gate] = (await world.turn({ holder: other, gate: 9 })).gates
+      await world.turn({ holder: other, changes: [waits(gate!, null)] })
+      await world.die(other)
+      expect(await world.store.reapHolders(99)).toEqual([])
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "running", attemptId: gate!.attemptId })
+    })
+
+    it("is due at once, and only once, when its run is cancelled", async () => {
+      const world = await setup(open)
+      const { run, gate } = await waiting(world, null)
+      await world.store.requestCancel(run.id, "cancel")
+      const [woken] = await until(world)
+      expect(woken).toMatchObject({ row: gate.row, run: { cancelling: "cancel" } })
+      await world.turn({ changes: [waits(woken!, null)] })
+      expect(await until(world)).toEqual([])
+      await world.turn({ changes: [world.ended(gate, "cancelled")] })
+      await until(world)
+      expect(await world.statuses(run.id)).toEqual({ a: "cancelled", b: "cancelled" })
+      expect((await world.run(run.id)).status).toBe("cancelled")
+    })
+
+    it("waits in a paused run until that is resumed", async () => {
+      const world = await setup(open)
+      const { run } = await waiting(world, 100)
+      await world.store.setPaused(run.id, true)
+      world.clock.pass(100)
+      const paused = await world.turn({ gate: 9 })
+      expect({ gates: paused.gates, due: (await world.turn({ gate: 9 })).nextDueMs }).toEqual({ gates: [], due: null })
+      expect((await world.task(run.id, "a")).parked).toBe("paused")
+      await world.store.setPaused(run.id, false)
+      expect(await world.gate()).toHaveLength(1)
+    })
+
+    it("sleeps on in a run that was paused and resumed meanwhile", async () => {
+      const world = await setup(open)
+      const { run } = await waiting(world, 1000)
+      await world.store.setPaused(run.id, true)
+      world.clock.pass(100)
+      await world.turn({ gate: 9 })
+      await world.store.setPaused(run.id, false)
+      expect(await world.turn({ gate: 9 })).toMatchObject({ gates: [], nextDueMs: 900 })
+    })
+
+    it("of a paused run that is cancelled is due all the same", async () => {
+      const world = await setup(open)
+      const { run } = await waiting(world, 0)
+      await world.store.setPaused(run.id, true)
+      expect(await world.gate()).toEqual([])
+      await world.store.requestCancel(run.id, "cancel")
+      expect(await until(world)).toHaveLength(1)
+    })
+
+    it("keeps its run from being removed, and goes with it", async () => {
+      const world = await setup(open)
+      const { run, gate } = await waiting(world, 1000, workflow({ a: { if: "true" } }))
+      await expect(world.store.removeRun(run.id, 99)).rejects.toThrow("has not ended")
+      await world.turn({ changes: [world.ended(gate)] })
+      expect(await world.store.removeRun(run.id, 99)).toBe(true)
+      world.clock.pass(1000)
+      expect(await world.turn({ gate: 9 })).toMatchObject({ gates: [], nextDueMs: null })
+    })
+  })
+
+  describe("a child run", () => {
+    const family = async (world: World) => {
+      const parent = await world.start(workflow({ a: { if: "true" } }))
+      const [gate] = await world.gate()
+      await world.turn({
+        changes: [waits(gate!, null, { kind: "workflow", workflow: "child", runId: "0198f000-0000-7000-8000-0000000000cc" })],
+      })
+      const child = await world.start(workflow({ x: {} }, { name: "child" }), {
+        trigger: "workflow",
+        parent: { row: gate!.row, runId: parent.id, task: "a", scope: null, depth: 1 },
+      })
+      return { parent, gate: gate!, child }
+    }
+
+    it("knows its parent, and how deep it lies", async () => {
+      const world = await setup(open)
+      const { parent, child } = await family(world)
+      expect(await world.run(child.id)).toMatchObject({ trigger: "workflow", parent: { runId: parent.id, task: "a" } })
+      expect((await world.run(parent.id)).parent).toBeNull()
+      expect((await world.claim())[0]!.run).toMatchObject({ depth: 1, scope: null })
+    })
+
+    it("wakes the task that waits for it with its end", async () => {
+      const world = await setup(open)
+      const { gate } = await family(world)
+      expect(await world.gate()).toEqual([])
+      const [x] = await world.claim()
+      const { gates } = await world.turn({ changes: [world.ended(x!)], gate: 9 })
+      const woken = gates.length > 0 ? gates : await world.gate()
+      expect(woken).toMatchObject([{ row: gate.row, waits: { for: { kind: "workflow" } } }])
+    })
+
+    it("that ends while its parent is held wakes it again", async () => {
+      const world = await setup(open)
+      const { gate, parent } = await family(world)
+      await world.store.requestCancel(parent.id, "cancel")
+      const [held] = await until(world)
+      const [x] = await world.claim()
+      await world.turn({ changes: [world.ended(x!)] })
+      expect(await world.gate()).toEqual([])
+      await world.turn({ changes: [waits(held!, null)] })
+      expect(await world.gate()).toMatchObject([{ row: gate.row }])
+    })
+
+    it("of a private run works in its first run's lanes", async () => {
+      const world = await setup(open)
+      const parent = await world.start(workflow({ a: { if: "true" } }), { private: true })
+      const lanes = { lanes: [`p:${parent.id}:w`], gateLanes: [`p:${parent.id}:g`] }
+      const [gate] = (await world.turn({ gate: 9, ...lanes })).gates
+      const child = await world.start(workflow({ x: {}, y: { if: "true" }, z: { after: ["x"] } }, { name: "child" }), {
+        private: true,
+        parent: { row: gate!.row, runId: parent.id, task: "a", scope: parent.id, depth: 1 },
+      })
+      const { claims, gates } = await world.turn({ claim: 9, gate: 9, ...lanes })
+      expect([...claims, ...gates].map(({ runId }) => runId)).toEqual([child.id, child.id])
+      const failed = await world.turn({ changes: [world.ended(claims[0]!, "failed")], gate: 9, ...lanes })
+      expect(names(world, failed.gates)).toEqual(["z"])
+    })
+  })
+
+  describe("the secret of a store", () => {
+    it("is made once and long", async () => {
+      const world = await setup(open)
+      const secret = await world.store.secret()
+      expect(secret).toMatch(/^[0-9a-f]{64}$/)
+      expect(await world.store.secret()).toBe(secret)
+    })
+  })
+
+  describe("progress", () => {
+    it("of a live attempt is kept and told, the latest of it", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }))
+      const [a] = await world.claim()
+      const far = (fraction: number): Change => ({ ...fence(a!), kind: "progress", fraction, details: { step: 2 } })
+      const { refused, events } = await world.turn({ changes: [far(0.4)] })
+      expect(refused).toEqual([])
+      expect(events).toMatchObject([{ task: "a", status: "dispatched", progress: { fraction: 0.4, details: { step: 2 } } }])
+      expect((await world.task(run.id, "a")).progress).toEqual({ fraction: 0.4, details: { step: 2 } })
+      await world.turn({ changes: [world.ended(a!)] })
+      expect((await world.turn({ changes: [far(0.5)] })).refused).toEqual([fence(a!)])
+    })
+  })
+}
+
+/** Turns until nothing more is to be done; what the gate was given. */
+const until = async (world: World): Promise<Claim[]> => {
+  const gates: Claim[] = []
+  for (let turns = 0; turns < 10; turns++) {
+    const advanced = await world.turn({ gate: 9, lanes: [WORK] })
+    gates.push(...advanced.gates)
+    if (!advanced.more) break
+  }
+  return gates
+}
