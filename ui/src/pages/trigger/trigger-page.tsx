@@ -1,8 +1,185 @@
-import type { ReactElement } from "react"
-import { PageHead } from "../../components/page-head.tsx"
+// Starts a run: a form made of the workflow's params, and the same as JSON beside it. With `?from=RUN` it begins with that run's.
 
-export const TriggerPage = (): ReactElement => (
-  <div className="page">
-    <PageHead title="Run" />
-  </div>
-)
+import { useMutation, useQuery } from "@tanstack/react-query"
+import { getRouteApi, useNavigate } from "@tanstack/react-router"
+import { type ReactElement, type SyntheticEvent, useState } from "react"
+import { calls } from "../../api/calls.ts"
+import { ApiProblem } from "../../api/http.ts"
+import { runQuery, workflowQuery } from "../../api/queries.ts"
+import type { JsonObject, Workflow } from "../../api/types.ts"
+import { Button } from "../../components/button.tsx"
+import { Field } from "../../components/field.tsx"
+import { PageHead } from "../../components/page-head.tsx"
+import { shortId } from "../../components/run-table.tsx"
+import { Empty, Loaded, ProblemState } from "../../components/states.tsx"
+import { tell, tellProblem } from "../../components/toast.tsx"
+import { useMay } from "../../session/session.ts"
+import { PRIORITIES } from "../search.ts"
+import { defaultsOf, readEditor, readForm, textsOf } from "./form.ts"
+import { ParamControl } from "./param-control.tsx"
+
+const route = getRouteApi("/shell/workflows/$name/run")
+
+export const TriggerPage = (): ReactElement => {
+  const { name } = route.useParams()
+  const { from } = route.useSearch()
+  const may = useMay("trigger")
+  const workflow = useQuery(workflowQuery(name))
+  const earlier = useQuery({ ...runQuery(from ?? ""), enabled: from !== undefined })
+  return (
+    <div className="page">
+      <PageHead title={`Run ${name}`} up={{ to: `/workflows/${name}`, text: name }}>
+        {from === undefined ? null : <p className="soft">With the params of run {shortId(from)}.</p>}
+      </PageHead>
+      {may ? (
+        <Loaded query={workflow} what="Loading the workflow">
+          {(found) => {
+            if (from !== undefined && earlier.isError) return <ProblemState error={earlier.error} />
+            if (from !== undefined && earlier.data === undefined) return null
+            const known = new Set(found.params.map((param) => param.name))
+            const given = Object.entries((earlier.data?.params ?? {}) as JsonObject).filter(([param]) => known.has(param))
+            const start = { ...defaultsOf(found.params), ...Object.fromEntries(given) }
+            return <TriggerForm key={from ?? ""} workflow={found} start={start} />
+          }}
+        </Loaded>
+      ) : (
+        <Empty title="This key may only look" icon="key">
+          <p>Sign in with a key that has the scope trigger to start runs.</p>
+        </Empty>
+      )}
+    </div>
+  )
+}
+
+const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow; start: JsonObject }): ReactElement => {
+  const navigate = useNavigate()
+  const [texts, setTexts] = useState(() => textsOf(params, start))
+  const [editor, setEditor] = useState(() => JSON.stringify(start, null, 2))
+  const [priority, setPriority] = useState("")
+  const [logicalDate, setLogicalDate] = useState("")
+  const [tried, setTried] = useState(false)
+  const form = readForm(params, texts)
+  const edited = readEditor(params, editor)
+
+  const trigger = useMutation({
+    mutationFn: () =>
+      calls.trigger(name, {
+        params: form.params,
+        ...(priority !== "" && { priority: Number(priority) }),
+        ...(logicalDate !== "" && { logical_date: logicalDate }),
+      }),
+    onSuccess: async (run) => {
+      tell(`Started a run of ${name}`)
+      await navigate({ to: "/runs/$runId", params: { runId: run.id } })
+    },
+    onError: (error) => tellProblem(`Could not start ${name}`, error),
+  })
+  const refused = new Map(
+    trigger.error instanceof ApiProblem
+      ? trigger.error.details.map((each) => [each.path.replace(/^params\./, ""), each.message])
+      : [],
+  )
+
+  const changeField = (param: string, text: string): void => {
+    const next = { ...texts, [param]: text }
+    setTexts(next)
+    setEditor(JSON.stringify(readForm(params, next).params, null, 2))
+    trigger.reset()
+  }
+  const changeEditor = (text: string): void => {
+    setEditor(text)
+    const read = readEditor(params, text)
+    if ("params" in read) setTexts(textsOf(params, read.params))
+    trigger.reset()
+  }
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault()
+    setTried(true)
+    if (Object.keys(form.problems).length === 0 && "params" in edited) trigger.mutate()
+  }
+  const problemOf = (param: string): string | null => {
+    const problem = form.problems[param]
+    const show = problem !== undefined && (tried || problem !== "is required")
+    return show ? problem : (refused.get(param) ?? null)
+  }
+
+  return (
+    <form className="stack" noValidate onSubmit={submit}>
+      <div className="columns">
+        <section className="card" aria-labelledby="params-title">
+          <header className="card-head">
+            <h2 id="params-title">Params</h2>
+          </header>
+          <div className="card-body stack">
+            {params.length === 0 ? <p className="soft">This workflow takes no params.</p> : null}
+            {params.map((param) => (
+              <ParamControl
+                key={param.name}
+                param={param}
+                text={texts[param.name] ?? ""}
+                problem={problemOf(param.name)}
+                onChange={(text) => changeField(param.name, text)}
+              />
+            ))}
+            <details>
+              <summary>More options</summary>
+              <div className="stack more-options">
+                <Field label="Priority" hint="10 goes first. Without one, the workflow's own.">
+                  {(names) => (
+                    <select {...names} className="input" value={priority} onChange={(event) => setPriority(event.target.value)}>
+                      <option value="">As the workflow says</option>
+                      {PRIORITIES.map((each) => (
+                        <option key={each}>{each}</option>
+                      ))}
+                    </select>
+                  )}
+                </Field>
+                <Field label="Logical date" hint="The day or instant that the run is about: run.logical_date.">
+                  {(names) => (
+                    <input
+                      {...names}
+                      className="input"
+                      type="date"
+                      value={logicalDate}
+                      onChange={(event) => setLogicalDate(event.target.value)}
+                    />
+                  )}
+                </Field>
+              </div>
+            </details>
+          </div>
+        </section>
+        <section className="card" aria-labelledby="json-title">
+          <header className="card-head">
+            <h2 id="json-title">As JSON</h2>
+            <span className="soft small">changes with the form, and the form with it</span>
+          </header>
+          <div className="card-body">
+            <Field label="Params as JSON" problem={"problem" in edited ? edited.problem : null}>
+              {(names) => (
+                <textarea
+                  {...names}
+                  className="input"
+                  rows={Math.max(8, editor.split("\n").length + 1)}
+                  spellCheck={false}
+                  value={editor}
+                  onChange={(event) => changeEditor(event.target.value)}
+                />
+              )}
+            </Field>
+          </div>
+        </section>
+      </div>
+      <div className="row">
+        <Button type="submit" kind="primary" icon="play" busy={trigger.isPending}>
+          Run
+        </Button>
+        {tried && (Object.keys(form.problems).length > 0 || "problem" in edited) ? (
+          <span className="field-problem" role="alert">
+            Something is wrong with the params above.
+          </span>
+        ) : null}
+      </div>
+    </form>
+  )
+}

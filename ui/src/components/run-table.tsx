@@ -1,0 +1,116 @@
+// Runs as rows: what each is, how far it is, how long it takes.
+
+import { Link } from "@tanstack/react-router"
+import type { ReactElement } from "react"
+import type { Run, TaskStatus } from "../api/types.ts"
+import { StatusBadge } from "./badge.tsx"
+import { lookOf } from "./status.ts"
+import { Duration, Time } from "./time.tsx"
+
+export interface Selection {
+  ids: ReadonlySet<string>
+  set: (id: string, selected: boolean) => void
+  setAll: (selected: boolean) => void
+}
+
+/** The end of a UUIDv7 is its random part: what tells runs apart. */
+export const shortId = (id: string): string => id.slice(-8)
+
+export const RunTable = ({
+  runs,
+  workflow = true,
+  selection,
+}: {
+  runs: readonly Run[]
+  /** Whether to say which workflow each is of. */
+  workflow?: boolean
+  selection?: Selection
+}): ReactElement => (
+  <table className="table">
+    <thead>
+      <tr>
+        {selection === undefined ? null : (
+          <th scope="col" className="fit">
+            <input
+              type="checkbox"
+              className="check"
+              aria-label="Select all runs shown"
+              checked={runs.every((run) => selection.ids.has(run.id))}
+              onChange={(event) => selection.setAll(event.target.checked)}
+            />
+          </th>
+        )}
+        <th scope="col">Run</th>
+        <th scope="col">Status</th>
+        <th scope="col">Tasks</th>
+        <th scope="col">Trigger</th>
+        <th scope="col">Created</th>
+        <th scope="col" className="end">
+          Duration
+        </th>
+      </tr>
+    </thead>
+    <tbody>
+      {runs.map((run) => (
+        <tr key={run.id} data-row="">
+          {selection === undefined ? null : (
+            <td className="fit">
+              <input
+                type="checkbox"
+                className="check"
+                aria-label={`Select run ${shortId(run.id)} of ${run.workflow}`}
+                checked={selection.ids.has(run.id)}
+                onChange={(event) => selection.set(run.id, event.target.checked)}
+              />
+            </td>
+          )}
+          <td>
+            <Link to="/runs/$runId" params={{ runId: run.id }} className="row-link" data-open="">
+              {workflow ? run.workflow : shortId(run.id)}
+            </Link>
+            {workflow ? <span className="faint mono small run-id">{shortId(run.id)}</span> : null}
+          </td>
+          <td className="fit">
+            <StatusBadge status={run.paused ? "paused" : run.status} />
+          </td>
+          <td className="fit">
+            <Progress tasks={run.tasks} />
+          </td>
+          <td className="fit soft">{run.trigger}</td>
+          <td className="fit soft">
+            <Time at={run.created_at} />
+          </td>
+          <td className="fit end">
+            <Duration from={run.started_at} to={run.finished_at} />
+          </td>
+        </tr>
+      ))}
+    </tbody>
+  </table>
+)
+
+const ORDER: readonly TaskStatus[] = ["success", "failed", "cancelled", "skipped", "running", "dispatched", "pending"]
+
+/** How many of the tasks are in which status, as parts of a bar and in words. */
+export const Progress = ({ tasks }: { tasks: Run["tasks"] }): ReactElement => {
+  const parts = ORDER.filter((status) => tasks[status] > 0)
+  const total = parts.reduce((sum, status) => sum + tasks[status], 0)
+  const ended = tasks.success + tasks.failed + tasks.cancelled + tasks.skipped
+  const words = parts.map((status) => `${tasks[status]} ${lookOf(status).text}`).join(", ")
+  return (
+    <span className="progress" title={words}>
+      <span className="progress-bar" role="img" aria-label={`Tasks: ${words === "" ? "none" : words}`}>
+        {parts.map((status) => (
+          <span
+            key={status}
+            className={`progress-part progress-${status} tone-${lookOf(status).tone}`}
+            style={{ flexGrow: tasks[status] }}
+          />
+        ))}
+      </span>
+      <span className="soft small number" aria-hidden="true">
+        {ended}/{total}
+      </span>
+    </span>
+  )
+}

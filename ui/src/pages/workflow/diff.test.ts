@@ -1,0 +1,65 @@
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import { countChanges, type DiffLine, diffLines, folded } from "./diff.ts"
+
+const shown = (lines: readonly DiffLine[]): string[] =>
+  lines.map(({ kind, text }) => `${{ same: " ", added: "+", removed: "-" }[kind]}${text}`)
+
+test("a changed line is removed and added, the rest stays", () => {
+  expect(shown(diffLines("a\nb\nc\n", "a\nx\nc\n"))).toEqual([" a", "-b", "+x", " c"])
+})
+
+test("lines have the numbers that they have in each text", () => {
+  expect(diffLines("a\nb", "new\na\nb").map(({ left, right }) => [left, right])).toEqual([
+    [null, 1],
+    [1, 2],
+    [2, 3],
+  ])
+})
+
+test("nothing and something", () => {
+  expect(shown(diffLines("", "a\n"))).toEqual(["+a"])
+  expect(shown(diffLines("a", ""))).toEqual(["-a"])
+  expect(diffLines("", "")).toEqual([])
+})
+
+const text = fc
+  .array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 12 })
+  .map((lines) => lines.map((line) => `${line}\n`).join(""))
+
+test("without what was added it is the old text, without what was removed the new one", () => {
+  fc.assert(
+    fc.property(text, text, (before, after) => {
+      const lines = diffLines(before, after)
+      const without = (kind: string) =>
+        lines
+          .filter((line) => line.kind !== kind)
+          .map((line) => `${line.text}\n`)
+          .join("")
+      expect([without("added"), without("removed")]).toEqual([before, after])
+    }),
+  )
+})
+
+test("texts too large for a table are told as replaced, at once", () => {
+  const many = (word: string) => Array.from({ length: 3000 }, (_, i) => `${word}${i}`).join("\n")
+  expect(countChanges(diffLines(many("a"), many("b")))).toEqual({ added: 3000, removed: 3000 })
+})
+
+test("what is far from a change is folded", () => {
+  const before = Array.from({ length: 20 }, (_, i) => `line ${i}`)
+  const after = before.with(10, "changed")
+  const parts = folded(diffLines(before.join("\n"), after.join("\n")))
+  expect(parts.map((part) => (part.kind === "fold" ? part.lines.length : part.kind))).toEqual([
+    7,
+    "same",
+    "same",
+    "same",
+    "removed",
+    "added",
+    "same",
+    "same",
+    "same",
+    6,
+  ])
+})
