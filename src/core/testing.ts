@@ -1,6 +1,6 @@
 // Builders of compiled workflows for tests: what the compiler would make, without text. Not part of the built package's API.
 
-import { type CompiledWorkflow, HOOK_EVENTS, type HookEvent, type Node } from "./workflow.ts"
+import { type CompiledWorkflow, GROUP_EXECUTOR, HOOK_EVENTS, type HookEvent, type Node } from "./workflow.ts"
 
 export type NodeInput = Partial<Omit<Node, "upstream" | "downstream" | "name">> & { after?: string[] }
 
@@ -28,9 +28,14 @@ export const node = (name: string, input: Partial<Node> = {}): Node => ({
 })
 
 const gated = (node: Node): boolean =>
-  node.rule !== "all_success" || [node.if, node.fan, node.cache, node.concurrencyKey].some((field) => field !== undefined)
+  node.rule !== "all_success" ||
+  node.executor === GROUP_EXECUTOR ||
+  [node.if, node.fan, node.cache, node.concurrencyKey].some((field) => field !== undefined)
 
-/** `{ a: {}, b: { after: ["a"] } }`; names of hook events (`on_exit.0`) make hooks. */
+/** What makes a group of `{ g: group, "g.a": {} }`. */
+export const group = { executor: GROUP_EXECUTOR } as const
+
+/** `{ a: {}, b: { after: ["a"] } }`; names of hook events (`on_exit.0`) make hooks, `g.a` lies in the group `g`. */
 export const workflow = (
   tasks: { [name: string]: NodeInput },
   rest: Partial<Omit<CompiledWorkflow, "nodes">> = {},
@@ -40,7 +45,8 @@ export const workflow = (
     const { after = [], ...input } = tasks[name]!
     const upstream = after.map((up) => names.indexOf(up)).toSorted((a, b) => a - b)
     const hook = HOOK_EVENTS.find((event: HookEvent) => name.startsWith(`${event}.`)) ?? null
-    const made = node(name, { hook, upstream, needs: upstream, ...input })
+    const around = hook === null && name.includes(".") ? names.indexOf(name.slice(0, name.lastIndexOf("."))) : null
+    const made = node(name, { hook, group: around, upstream, needs: upstream, ...input })
     return { ...made, gated: input.gated ?? gated(made) }
   })
   nodes.forEach((below, i) => {

@@ -62,6 +62,7 @@ export class Chaos {
   /** How many instances a fan-out makes. */
   readonly totalOf: (node: number) => number
   readonly runs: RunId[] = []
+  readonly cancelled = new Set<RunId>()
   held: { claim: Claim; gate: boolean; holder: HolderId }[] = []
   past: Change[] = []
   others: HolderId[] = []
@@ -91,7 +92,9 @@ export class Chaos {
         if (run !== undefined) await store.setPaused(run, this.chance(2) === 0)
         return
       case 2:
-        if (run !== undefined && this.chance(3) === 0) await store.requestCancel(run, "cancel")
+        if (run === undefined || this.chance(3) > 0) return
+        await store.requestCancel(run, "cancel")
+        this.cancelled.add(run)
         return
       case 3:
         this.world.clock.pass(this.chance(3000))

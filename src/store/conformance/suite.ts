@@ -11,6 +11,7 @@ import { closeTests } from "./close.ts"
 import { eventLogTests } from "./event-log.ts"
 import { fanOutTests } from "./fan-out.ts"
 import { gateTests } from "./gate.ts"
+import { groupPropertyTests, groupTests } from "./groups.ts"
 import { holderTests } from "./holders.ts"
 import { insightTests } from "./insight.ts"
 import { jobPropertyTests } from "./job-property.ts"
@@ -38,6 +39,7 @@ export const storeSuite = (name: string, open: Open): void => {
     gateTests(open)
     waitingTests(open)
     fanOutTests(open)
+    groupTests(open)
     limitTests(open)
     orderTests(open)
     runTests(open)
@@ -48,6 +50,7 @@ export const storeSuite = (name: string, open: Open): void => {
     workerTests(open)
     readTests(open)
     propertyTests(open)
+    groupPropertyTests(open)
   })
 }
 

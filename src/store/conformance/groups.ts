@@ -1,0 +1,396 @@
+// Groups: rows inside of rows. What is opened, counted down, gathered, cancelled and retried at any depth; and random nested
+// graphs under random changes, whose ends must be what a few lines of recursion say.
+
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { Change } from "../../core/change.ts"
+import { judgeRule } from "../../core/gate.ts"
+import { membersOf } from "../../core/places.ts"
+import type { NodeState } from "../../core/retry-plan.ts"
+import { innerRows, limitsOf } from "../../core/rows.ts"
+import { taskEnded, upstreamEnd } from "../../core/status.ts"
+import { group, type NodeInput, workflow } from "../../core/testing.ts"
+import { type CompiledWorkflow, rootNodes, RUN_WHEN } from "../../core/workflow.ts"
+import type { Claim, RunRow } from "../store.ts"
+import { Chaos, check, statesOf } from "./property.ts"
+import { expandAll, fence, names, type Open, setup, type World } from "./world.ts"
+
+const fan = { foreach: { lit: [] }, reference: "items" }
+
+const openChunks = (flow: CompiledWorkflow, claim: Claim, size = 500): Change[] => {
+  const chunks = innerRows(flow, claim.node, { id: claim.runId, private: false, priority: 5 }, size)
+  const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
+  const limits = limitsOf(flow, claim.node, claim.runId)
+  return chunks.map((rows, i) => ({ ...fence(claim), kind: "open", total, offset: i * size, rows, limits }))
+}
+
+const gathered = (claim: Claim): Change => ({
+  ...fence(claim),
+  kind: "gather",
+  status: claim.childrenFailed > 0 ? "failed" : "success",
+  output: { inline: null },
+})
+
+/** Judges whatever waits for the gate until nothing does; two items for each fan-out. */
+const judgeAll = async (world: World, flow: CompiledWorkflow): Promise<void> => {
+  for (let claims = await world.gate(); claims.length > 0; claims = await world.gate()) {
+    const changes = claims.flatMap((claim) => {
+      if (claim.expanded > 0) return [gathered(claim)]
+      if (claim.kind === "group") return openChunks(flow, claim)
+      return [
+        {
+          ...expandAll(claim, ["a", "b"], limitsOf(flow, claim.node, claim.runId)),
+          lane: flow.nodes[claim.node]!.executor === "group" ? "g" : "q:default",
+        } as Change,
+      ]
+    })
+    await world.turn({ changes })
+  }
+}
+
+const flowOfTwo = workflow({ g: { ...group, fan }, "g.a": {}, "g.b": { after: ["g.a"] }, after: { after: ["g"] } })
+
+export const groupTests = (open: Open): void => {
+  describe("a group", () => {
+    it("is opened into rows at its path, which release each other there", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: group, "g.a": {}, "g.b": { after: ["g.a"] }, after: { after: ["g"] } })
+      const run = await world.start(flow)
+      expect(run.tasks.pending).toBe(1)
+      const [gate] = await world.gate()
+      expect(gate).toMatchObject({ kind: "group", count: null, expanded: 0 })
+      const { events } = await world.turn({ changes: openChunks(flow, gate!) })
+      expect(events).toMatchObject([{ task: "g", status: "running" }])
+      expect(events[0]!.total).toBeUndefined()
+      expect((await world.run(run.id)).tasks.pending).toBe(3)
+      const [a] = await world.claim()
+      expect(names(world, [a!])).toEqual(["g.a"])
+      await world.turn({ changes: [world.ended(a!, "success", 1)] })
+      const [b] = await world.claim()
+      expect(b!.needs).toEqual(new Map([[1, { status: "success", output: { inline: 1 } }]]))
+      await world.turn({ changes: [world.ended(b!)] })
+      expect(await world.claim()).toEqual([])
+      const [gather] = await world.gate()
+      expect(gather).toMatchObject({ kind: "group", count: 2, expanded: 2, childrenFailed: 0 })
+      await world.turn({ changes: [gathered(gather!)] })
+      expect(names(world, await world.claim())).toEqual(["after"])
+    })
+
+    it("with a fan-out has its tasks once per item, each with its own path and its parent's item", async () => {
+      const world = await setup(open)
+      const parent = { parent: 0 }
+      const flow = workflow({ g: { ...group, fan }, "g.a": parent, "g.b": { after: ["g.a"], ...parent } })
+      const run = await world.start(flow)
+      await judgeAll(world, flow)
+      const claims = await world.claim()
+      expect(names(world, claims)).toEqual(["g.a[0]", "g.a[1]"])
+      expect(claims.map(({ parentItem, count }) => [parentItem, count])).toEqual([
+        ["a", null],
+        ["b", null],
+      ])
+      await world.turn({ changes: [world.ended(claims[1]!)] })
+      expect(names(world, await world.claim())).toEqual(["g.b[1]"])
+      expect((await world.run(run.id)).tasks).toMatchObject({ pending: 1, dispatched: 2, success: 1 })
+    })
+
+    it("gives what is inside the rows of what is outside, at the path of that", async () => {
+      const world = await setup(open)
+      const flow = workflow({
+        top: {},
+        g: { ...group, fan, after: ["top"] },
+        "g.near": {},
+        "g.h": { ...group, fan, after: ["g.near"] },
+        "g.h.leaf": { fan, needs: [0, 2] },
+      })
+      await world.start(flow)
+      const [top] = await world.claim()
+      await world.turn({ changes: [world.ended(top!, "success", "outside")] })
+      await judgeAll(world, flow)
+      const near = await world.claim()
+      await world.turn({ changes: near.map((claim) => world.ended(claim, "success", `near ${claim.path}`)) })
+      await judgeAll(world, flow)
+      const leaves = await world.claim()
+      expect(leaves.map(({ path, count }) => [path, count])).toHaveLength(8)
+      const last = leaves.find(({ path }) => path === "1.0.1")!
+      expect(last).toMatchObject({ count: 2, item: "b" })
+      expect([...last.needs.values()].map(({ output }) => output)).toEqual([{ inline: "outside" }, { inline: "near 1" }])
+    })
+
+    it("opened in chunks goes on where it stopped, and no end is lost in between", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: group, "g.a": {}, "g.b": { after: ["g.a"] }, "g.c": { after: ["g.b"] }, "g.d": {} })
+      const run = await world.start(flow)
+      const [gate] = await world.gate()
+      const chunks = openChunks(flow, gate!, 2)
+      await world.turn({ changes: [chunks[0]!, { ...fence(gate!), kind: "release" }] })
+      for (const early of await world.claim()) await world.turn({ changes: [world.ended(early)] })
+      const [again] = await world.gate()
+      expect(again).toMatchObject({ expanded: 2, count: 4 })
+      const { refused } = await world.turn({ changes: [{ ...chunks[0]!, ...fence(again!) }] })
+      expect(refused).toHaveLength(1)
+      await world.turn({ changes: [{ ...fence(again!), kind: "release" }] })
+      const [third] = await world.gate()
+      await world.turn({ changes: [{ ...chunks[1]!, ...fence(third!) }] })
+      for (let claims = await world.claim(); claims.length > 0; claims = await world.claim())
+        await world.turn({ changes: claims.map((claim) => world.ended(claim)) })
+      expect((await world.run(run.id)).tasks).toMatchObject({ success: 4, pending: 0 })
+      expect(await world.gate()).toMatchObject([{ kind: "group", expanded: 4, count: 4 }])
+    })
+
+    it("takes a slot of its limit when it is opened and gives it back when it ends", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: { ...group, fan, concurrency: 1 }, "g.a": {} })
+      const run = await world.start(flow)
+      await judgeAll(world, flow)
+      expect(names(world, await world.claim())).toEqual(["g.a[0]"])
+      expect((await world.task(run.id, "g", "1")).parked).toMatchObject({ cap: 1, used: 1 })
+      const [held] = (await world.store.heldBy(world.holder)).filter(Boolean)
+      await world.turn({ changes: [world.ended(held!)] })
+      expect(await world.claim()).toEqual([])
+      await judgeAll(world, flow)
+      expect(names(world, await world.claim())).toEqual(["g.a[1]"])
+    })
+
+    it("that was skipped passes its turn on", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: { ...group, fan, concurrency: 1 }, "g.a": {} })
+      await world.start(flow)
+      const [top] = await world.gate()
+      await world.turn({ changes: [{ ...expandAll(top!, [1, 2, 3], limitsOf(flow, 0, top!.runId)), lane: "g" } as Change] })
+      const [first] = await world.gate()
+      expect(first!.path).toBe("0")
+      await world.turn({ changes: [{ ...fence(first!), kind: "skip", skip: "waived", reason: "if" }] })
+      expect((await world.gate()).map(({ path }) => path)).toEqual(["1"])
+    })
+
+    it("is cancelled with its run at every level", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: { ...group, fan }, "g.h": { ...group, fan }, "g.h.a": {}, "g.h.b": { after: ["g.h.a"] } })
+      const run = await world.start(flow)
+      await judgeAll(world, flow)
+      const [live, ...others] = await world.claim(2)
+      await world.store.requestCancel(run.id, "cancel")
+      await world.turn({ changes: others.map((claim) => world.ended(claim, "cancelled")) })
+      expect((await world.run(run.id)).status).toBe("running")
+      await world.turn({ changes: [world.ended(live!, "cancelled")] })
+      for (let turns = 0; turns < 20; turns++) {
+        const claims = await world.gate()
+        await world.turn({ changes: claims.map((claim) => ({ ...gathered(claim), status: "cancelled" }) as Change) })
+      }
+      expect(await world.run(run.id)).toMatchObject({ status: "cancelled", tasks: { cancelled: 8, pending: 0 } })
+    })
+
+    it("marked inside releases what is below it there", async () => {
+      const world = await setup(open)
+      const run = await world.start(flowOfTwo)
+      await judgeAll(world, flowOfTwo)
+      const mark = { runId: run.id, name: "g.a", path: "1", status: "success", reason: "by hand" } as const
+      const store = world.store as unknown as { markTask?: (input: typeof mark) => Promise<string> }
+      if (store.markTask === undefined) return
+      expect(await store.markTask(mark)).toBe("done")
+      expect(names(world, await world.claim())).toEqual(["g.a[0]", "g.b[1]"])
+    })
+
+    it("lists what is inside by name and path, and apart from it the containers", async () => {
+      const world = await setup(open)
+      const run = await world.start(flowOfTwo)
+      await judgeAll(world, flowOfTwo)
+      const list = await world.store.listTasks({ runId: run.id, limit: 100 })
+      expect(list.map(({ name, path }) => `${name}[${path}]`).toSorted()).toEqual([
+        "after[]",
+        "g.a[0]",
+        "g.a[1]",
+        "g.b[0]",
+        "g.b[1]",
+      ])
+      const pages: string[] = []
+      for (let after = 0; ;) {
+        const page = await world.store.listTasks({ runId: run.id, after, limit: 2, name: "g.b" })
+        pages.push(...page.map(({ path }) => path))
+        if (page.length < 2) break
+        after = page.at(-1)!.row
+      }
+      expect(pages).toEqual(["0", "1"])
+      expect(await world.store.listNodes(run.id)).toHaveLength(2)
+      const inner = await world.store.listInner({ runId: run.id, limit: 100 })
+      expect(inner.map(({ node, path, kind }) => [node, path, kind]).toSorted()).toEqual([
+        [0, "0", "group"],
+        [0, "1", "group"],
+        [1, "0", "task"],
+        [1, "1", "task"],
+        [2, "0", "task"],
+        [2, "1", "task"],
+      ])
+      const second = await world.store.listInner({ runId: run.id, after: inner[3]!.row, limit: 100 })
+      expect(second).toEqual(inner.slice(4))
+    })
+  })
+}
+
+// -- random nested graphs ---------------------------------------------------------------------------------------------------------
+
+interface Shape {
+  after: number[]
+  rule: number
+  fan: number | null
+  concurrency: number | null
+  inside: Shape[]
+}
+
+const NOTHING: fc.Arbitrary<Shape[]> = fc.constant([])
+
+const shapes = (depth: number): fc.Arbitrary<Shape[]> =>
+  fc.array(
+    fc.record({
+      after: fc.array(fc.nat({ max: 2 }), { maxLength: 2 }),
+      rule: fc.nat({ max: 2 * RUN_WHEN.length }),
+      fan: fc.option(fc.nat({ max: 3 }), { freq: 2 }),
+      concurrency: fc.option(fc.integer({ min: 1, max: 2 }), { freq: 4 }),
+      inside: depth === 0 ? NOTHING : fc.oneof(NOTHING, shapes(depth - 1)),
+    }),
+    { minLength: 1, maxLength: 3 },
+  )
+
+interface Plan {
+  seed: number
+  tasks: Shape[]
+  concurrency: number | null
+  steps: number[]
+}
+
+const planArbitrary: fc.Arbitrary<Plan> = fc.record({
+  seed: fc.nat(),
+  tasks: shapes(2),
+  concurrency: fc.option(fc.integer({ min: 1, max: 3 }), { freq: 3 }),
+  steps: fc.array(fc.nat({ max: 11 }), { minLength: 5, maxLength: 40 }),
+})
+
+const flowOf = (plan: Plan): { flow: CompiledWorkflow; totals: Map<string, number> } => {
+  const tasks: { [name: string]: NodeInput } = {}
+  const totals = new Map<string, number>()
+  const add = (list: Shape[], prefix: string): void => {
+    for (const [i, { after, rule, fan: total, concurrency, inside }] of list.entries()) {
+      const name = `${prefix}t${i}`
+      const input: NodeInput = {
+        after: [...new Set(after.filter((up) => up < i))].map((up) => `${prefix}t${up}`),
+        rule: RUN_WHEN[rule] ?? "all_success",
+        ...(inside.length > 0 && group),
+      }
+      if (total !== null) {
+        input.fan = fan
+        totals.set(name, total)
+      }
+      if (concurrency !== null) input.concurrency = concurrency
+      tasks[name] = input
+    }
+    for (const [i, { inside }] of list.entries()) if (inside.length > 0) add(inside, `${prefix}t${i}.`)
+  }
+  add(plan.tasks, "")
+  const rest = plan.concurrency === null ? {} : { concurrency: plan.concurrency }
+  return { flow: workflow({ ...tasks, "on_exit.0": {} }, rest), totals }
+}
+
+/** How everything ended, against the rules alone: what leaves came to is taken as it is. */
+class Verdict {
+  readonly #chaos: Chaos
+  readonly #states: ReadonlyMap<string, NodeState>
+  /** Ends of leaf instances by node and path of their fan-out. */
+  readonly #leaves = new Map<string, string[]>()
+
+  constructor(chaos: Chaos, states: readonly NodeState[], tasks: { node: number; path: string; status: string }[]) {
+    this.#chaos = chaos
+    this.#states = new Map(states.map((state) => [`${state.node}/${state.path}`, state]))
+    for (const { node, path, status } of tasks) {
+      const place = `${node}/${path.slice(0, Math.max(0, path.lastIndexOf(".")))}`
+      this.#leaves.set(place, [...(this.#leaves.get(place) ?? []), status])
+    }
+  }
+
+  scope(inside: number | null, path: string): boolean {
+    const { flow } = this.#chaos
+    const members = inside === null ? rootNodes(flow) : membersOf(flow, inside)
+    return members.map((node) => this.#node(node, path)).includes("failed")
+  }
+
+  #node(index: number, path: string): string {
+    const node = this.#chaos.flow.nodes[index]!
+    const state = this.#states.get(`${index}/${path}`)!
+    const up = { total: node.upstream.length, failed: 0, unmet: 0, waived: 0 }
+    for (const above of node.upstream) {
+      const { status, skip } = this.#states.get(`${above}/${path}`)!
+      const end = taskEnded(status) ? upstreamEnd(status, skip) : "success"
+      if (end !== "success") up[end]++
+    }
+    const verdict = judgeRule(node.rule, up)
+    expect({ node: node.name, path, skipped: state.status === "skipped", skip: state.skip }).toEqual({
+      node: node.name,
+      path,
+      skipped: verdict !== null,
+      skip: verdict,
+    })
+    if (verdict !== null) return "skipped"
+    const failed = node.fan === undefined ? this.#one(index, path, state) : this.#fan(index, path)
+    expect([node.name, path, state.status]).toEqual([node.name, path, failed ? "failed" : "success"])
+    return state.status
+  }
+
+  #one(index: number, path: string, state: NodeState): boolean {
+    return state.kind === "group" ? this.scope(index, path) : state.status === "failed"
+  }
+
+  #fan(index: number, path: string): boolean {
+    const total = this.#chaos.totalOf(index)
+    if (this.#chaos.flow.nodes[index]!.executor !== "group") {
+      const ends = this.#leaves.get(`${index}/${path}`) ?? []
+      expect([index, path, ends.length]).toEqual([index, path, total])
+      return ends.includes("failed")
+    }
+    let failed = false
+    for (let i = 0; i < total; i++) {
+      const place = path === "" ? `${i}` : `${path}.${i}`
+      const inside = this.scope(index, place)
+      expect([index, place, this.#states.get(`${index}/${place}`)?.status]).toEqual([
+        index,
+        place,
+        inside ? "failed" : "success",
+      ])
+      failed ||= inside
+    }
+    return failed
+  }
+}
+
+const verify = async (chaos: Chaos, run: RunRow): Promise<void> => {
+  const { store } = chaos.world
+  const tasks = await store.listTasks({ runId: run.id, limit: 10_000 })
+  const leaves = tasks.filter(({ node }) => chaos.flow.nodes[node]!.fan !== undefined)
+  const failed = new Verdict(chaos, await statesOf(chaos.world, run.id), leaves).scope(null, "")
+  expect(run.status).toBe(failed ? "failed" : "success")
+}
+
+export const groupPropertyTests = (open: Open, { runs = 15 } = {}): void => {
+  describe("random nested graphs under random changes", () => {
+    it("keep their counters at every level, and end as the rules say", async () => {
+      await fc.assert(
+        fc.asyncProperty(planArbitrary, async (plan) => {
+          const { flow, totals } = flowOf(plan)
+          const chaos = new Chaos(await setup(open, plan.seed), flow, (node) => totals.get(flow.nodes[node]!.name) ?? 0)
+          chaos.runs.push((await chaos.world.start(flow)).id)
+          for (const step of plan.steps) {
+            await chaos.step(step)
+            await check(chaos)
+          }
+          await chaos.finish()
+          await check(chaos)
+          for (const id of chaos.runs) {
+            const run = await chaos.world.run(id)
+            // A cancel may cut an expansion short.
+            if (!chaos.cancelled.has(id)) await verify(chaos, run)
+          }
+          await chaos.world.close()
+        }),
+        { numRuns: runs, endOnFailure: false },
+      )
+    }, 120_000)
+  })
+}
