@@ -1,20 +1,20 @@
 // The engine: one loop around `store.advance`. What ends goes into the inbox; a turn commits a batch of it and takes what may
 // run next; what was taken is launched or judged. A result, a new run, a due timer or a notification wakes it; nothing else.
 
-import { rm } from "node:fs/promises"
+import { Answers } from "./answers.ts"
 import { Attempts } from "./attempts.ts"
 import { Conclusions } from "./conclude.ts"
 import { Events, type Listener } from "./events.ts"
 import { Gate } from "./gate.ts"
 import { Holder } from "./holder.ts"
 import { Inbox, MAX_BATCH } from "./inbox.ts"
-import { Inputs, runFolder, upstreamFolder } from "./inputs.ts"
+import { Inputs } from "./inputs.ts"
+import { type Lanes, lanesOf } from "./lanes.ts"
 import type { EngineOptions } from "./ports.ts"
 import { Receipts } from "./receipts.ts"
 import { Waiting } from "./waiting.ts"
 import type { Change, Fence } from "../core/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/ids.ts"
-import { gateLane, localLane, remoteLane } from "../core/lanes.ts"
 import { isGroup } from "../core/places.ts"
 import { type NodeState, planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
 import { runEnded } from "../core/status.ts"
@@ -42,6 +42,8 @@ export class Engine {
   readonly #attempts: Attempts
   readonly #gate: Gate
   readonly #waiting: Waiting
+  /** What others say to tasks that wait for them. */
+  readonly answers: Answers
   readonly #holder: Holder
   readonly #lanes: Lanes
   readonly #judging = new Set<string>()
@@ -67,6 +69,7 @@ export class Engine {
     this.#inputs = new Inputs(options)
     this.#attempts = new Attempts(options, this.#inputs, emit)
     this.#waiting = new Waiting(options, this.#inputs, new Conclusions(options, this.#inputs))
+    this.answers = new Answers(options, this.#waiting, this.#inputs.callbacks, (changes) => this.report(changes))
     this.#gate = new Gate(options, this.#inputs, this.#waiting)
     this.#holder = new Holder(options, {
       emit,
@@ -124,6 +127,7 @@ export class Engine {
     if (!(await this.#ask(this.#options.store.requestCancel(runId, "cancel")))) {
       throw new Conflict(`run ${runId} has already ended as ${run.status}`)
     }
+    this.#options.observer?.cancelled?.()
   }
 
   async pause(runId: RunId, paused: boolean): Promise<void> {
@@ -384,27 +388,6 @@ const rowStates = async (store: EngineOptions["store"], runId: RunId, workflow: 
     if (page.length < STATES_PAGE) return states
     after = page.at(-1)!.row
   }
-}
-
-/** Removes everything that a run left on this machine outside of the stores. */
-export const removeRunFiles = async (dataDir: string, runId: string): Promise<void> => {
-  for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
-    await rm(folder, { recursive: true, force: true })
-  }
-}
-
-interface Lanes {
-  work: string[]
-  /** Work that lives elsewhere; empty where no executor for it is at hand. */
-  remote: string[]
-  gate: string[]
-}
-
-const lanesOf = ({ privateRun, lanes, executors }: EngineOptions): Lanes => {
-  const run = { id: privateRun ?? "", private: privateRun !== null }
-  const work = privateRun === null ? lanes : [localLane(run, { queue: "", labels: [] })]
-  const remote = [...executors.values()].some((executor) => executor.remote === true)
-  return { work, remote: remote ? [remoteLane(run)] : [], gate: [gateLane(run)] }
 }
 
 const runEvent = (run: RunRow): StoreEvent => ({ type: "run", runId: run.id, status: run.status, at: run.createdAt })

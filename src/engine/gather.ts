@@ -19,7 +19,8 @@ export const gather = async (options: EngineOptions, claim: Claim, workflow: Com
   const failed = claim.childrenFailed
   const status = failed === 0 ? "success" : claim.run.cancelling === null ? "failed" : "cancelled"
   const error = status === "failed" ? { error: await blame(options, claim, workflow) } : {}
-  if (!isNeeded(workflow, claim.node)) return { kind: "gather", status, output: { inline: null }, ...error }
+  if (claim.run.depth === 0 && !isNeeded(workflow, claim.node))
+    return { kind: "gather", status, output: { inline: null }, ...error }
   const output = await collect(options, claim, workflow)
   if (output !== null) return { kind: "gather", status, output, ...error }
   const children = claim.kind === "fan" ? "instances" : "tasks"

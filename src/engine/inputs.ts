@@ -3,6 +3,7 @@
 
 import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { isAbsolute, join, resolve } from "node:path"
+import { Callbacks } from "./callbacks.ts"
 import type { EngineOptions } from "./ports.ts"
 import { tasksRead } from "./reads.ts"
 import { TaskFailure } from "./task-failure.ts"
@@ -14,6 +15,7 @@ import { isInstance, lastIndex, pathAt, scopeDepths, shortName } from "../core/p
 import { dayIn } from "../core/schedule.ts"
 import type { CompiledWorkflow, Node, SecretField, Template } from "../core/workflow.ts"
 import type { Assignment } from "../executors/executor.ts"
+import { BundleFolders, bundleKey } from "../objects/bundles.ts"
 import { attemptPrefix, jobAttemptPrefix } from "../objects/objects.ts"
 import type { Claim } from "../store/store.ts"
 
@@ -25,12 +27,15 @@ const KEPT_OUTPUTS = 8
 export interface Folders {
   /** `wanted`: what the task's `working_dir` says, if anything. */
   workingDir(claim: Claim, wanted: string | null): Promise<string>
+  /** Where the files lie that came with its version, for tasks that name one. */
+  code(claim: Claim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
   /** The folder that holds NAME.json for an upstream output that is too large to merge. */
   upstream(claim: Claim, name: string, output: Output): Promise<string>
 }
 
 export class Inputs {
   readonly #options: EngineOptions
+  readonly callbacks: Callbacks
   /** Large outputs read lately: the instances of a fan-out all ask for the same ones. */
   readonly #outputs = new Map<string, Promise<Json>>()
   readonly #upstreamFiles = new Map<string, Promise<string>>()
@@ -39,13 +44,19 @@ export class Inputs {
   /** Folders on their way out: a retry of the run waits for that before it writes anew. */
   readonly #removing = new Map<string, Promise<void>>()
 
+  readonly #bundles: BundleFolders
+
   readonly #here: Folders = {
     workingDir: (claim, wanted) => this.#workingDir(claim, wanted),
+    code: (claim, bundle) => this.#code(claim, bundle),
     upstream: (claim, name, output) => this.#upstreamFile(claim, name, output),
   }
 
   constructor(options: EngineOptions) {
     this.#options = options
+    const { dataDir, objects } = options
+    this.#bundles = new BundleFolders({ dataDir, read: (hash) => objects.get(bundleKey(hash)) })
+    this.callbacks = new Callbacks(options.store, () => options.address?.() ?? null)
   }
 
   async scope(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<Scope> {
@@ -86,7 +97,9 @@ export class Inputs {
     for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
     const command = await this.#command(node, scope, render, env)
     for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
+    if (job === null) Object.assign(env, await this.callbacks.environment(claim))
     const index = node.fan === undefined ? null : lastIndex(claim.path)
+    const code = node.file === undefined ? null : await folders.code(claim, workflow.bundle ?? null)
     return {
       runId: ownerOf(claim),
       taskId: job === null ? taskId(claim.runId, claim.row) : job.id,
@@ -104,6 +117,7 @@ export class Inputs {
       command,
       env,
       workingDir: await folders.workingDir(claim, node.workingDir === undefined ? null : toText(await render(node.workingDir))),
+      ...(code !== null && { code }),
       upstreamDir,
       prefix: objectsOf(claim, node),
       maxOutputBytes: this.#options.maxOutputBytes,
@@ -165,9 +179,17 @@ export class Inputs {
 
   async #workingDir(claim: Claim, wanted: string | null): Promise<string> {
     const own = claim.run.workingDir ?? runFolder(this.#options.dataDir, ownerOf(claim))
-    if (claim.run.workingDir === null) await mkdir(own, { recursive: true })
+    if (claim.run.workingDir === null) {
+      const bundle = claim.job === null ? this.#options.store.compiledNow(claim.versionId).bundle : undefined
+      await (bundle === undefined ? mkdir(own, { recursive: true }) : this.#bundles.copyTo(own, bundle))
+    }
     if (wanted === null) return own
     return isAbsolute(wanted) ? wanted : resolve(own, wanted)
+  }
+
+  async #code(claim: Claim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null> {
+    if (bundle !== null) return { folder: await this.#bundles.folder(bundle), bundle }
+    return claim.run.workingDir === null ? null : { folder: claim.run.workingDir, bundle: null }
   }
 
   /** Into fields that are this attempt's own: what was compiled is shared, and never holds a value. */

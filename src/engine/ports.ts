@@ -31,6 +31,8 @@ export interface Observer {
   /** Variables that an attempt gets beside its own. */
   environment?(claim: Claim): { [name: string]: string }
   ended?(claim: Claim, node: Node, result: AttemptResult): void
+  /** A run was asked to stop. */
+  cancelled?(): void
 }
 
 export interface EngineOptions {
@@ -56,6 +58,8 @@ export interface EngineOptions {
   dataDir: string
   secret: SecretSource
   observer?: Observer
+  /** Where the API answers, for those who are to call back; null: nobody knows yet. */
+  address?(): string | null
   /** Sends the requests of polls. */
   fetch?: Fetch
   /** The workflow of a task that is one; null: there is none of that name. */

@@ -2,7 +2,8 @@
 // A run's objects go before its rows: what is cut off in between is found and finished by the next time.
 // Called by `ork gc`, and by a server once an hour.
 
-import { removeRunFiles } from "./engine.ts"
+import { rm } from "node:fs/promises"
+import { runFolder, upstreamFolder } from "./inputs.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { Store } from "../store/store.ts"
 
@@ -32,5 +33,12 @@ export const removeExpired = async (
       removed += 1
     }
     if (expired.length < RUNS_AT_ONCE) return removed
+  }
+}
+
+/** Removes everything that a run left on this machine outside of the stores. */
+export const removeRunFiles = async (dataDir: string, runId: string): Promise<void> => {
+  for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
+    await rm(folder, { recursive: true, force: true })
   }
 }

@@ -83,7 +83,12 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     clock,
     random,
     log: { info: () => {}, warn: () => {}, error: () => {} },
-    holder: { kind: "server", name: "test", process: "" },
+    holder: {
+      kind: "server",
+      name: "test",
+      process: "",
+      serves: { queues: ["default"], labels: [], handlers: [], capacity: 16, version: "1" },
+    },
     privateRun: null,
     lanes: ["q:default"],
     concurrency: 16,
@@ -92,6 +97,10 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     graceMs: 1000,
     dataDir: folder,
     secret: (name) => (name === "API_TOKEN" ? "s3cret" : null),
+    findWorkflow: async (name) => {
+      const found = await store.getWorkflow(name)
+      return found === null ? null : { workflowId: found.id, versionId: found.versionId }
+    },
     ...options,
   })
   const events: StoreEvent[] = []
@@ -158,6 +167,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     launched,
     folder,
     until,
+    deploy,
     trigger,
     tasks,
     statuses,

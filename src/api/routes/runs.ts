@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../core/ids.ts"
 import { runEnded } from "../../core/status.ts"
-import { removeRunFiles } from "../../engine/engine.ts"
+import { removeRunFiles } from "../../engine/retention.ts"
 import { explainQuery, explanations, retryBody, retryPlan, run, runList, runParams, runQuery } from "../../protocol/api/runs.ts"
 import { runShape } from "../../protocol/shapes.ts"
 import type { RunRow } from "../../store/store.ts"

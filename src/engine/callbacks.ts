@@ -1,0 +1,59 @@
+// The address at which a third party ends a deferred attempt. A token names the attempt and is signed with the store's secret, so
+// that it is known before anything is stored, to every server alike.
+
+import { createHmac, timingSafeEqual } from "node:crypto"
+import type { Fence } from "../core/change.ts"
+import type { AttemptId } from "../core/ids.ts"
+import type { Store } from "../store/store.ts"
+
+const TOKEN = /^([0-9a-f]{1,13})-([0-9a-f]{32})-([0-9a-f]{32})$/
+
+export class Callbacks {
+  readonly #store: Pick<Store, "secret">
+  /** Where the API answers, as far as that is known. */
+  readonly #address: () => string | null
+  #secret: Promise<string> | null = null
+
+  constructor(store: Pick<Store, "secret">, address: () => string | null) {
+    this.#store = store
+    this.#address = address
+  }
+
+  /** What an attempt is told of it. */
+  async environment(fence: Fence): Promise<{ [name: string]: string }> {
+    const token = await this.token(fence)
+    const address = this.#address()
+    return {
+      ORK_CALLBACK_TOKEN: token,
+      ...(address !== null && { ORK_CALLBACK_URL: `${address.replace(/\/$/, "")}/api/v1/callbacks/${token}` }),
+    }
+  }
+
+  async token({ row, attemptId }: Fence): Promise<string> {
+    const body = `${row.toString(16)}-${attemptId.replaceAll("-", "")}`
+    return `${body}-${this.#sign(await this.#key(), body)}`
+  }
+
+  /** null: no token of this store. */
+  async read(token: string): Promise<Fence | null> {
+    const found = TOKEN.exec(token)
+    if (found === null) return null
+    const [, row, id, mac] = found as unknown as [string, string, string, string]
+    const right = this.#sign(await this.#key(), `${row}-${id}`)
+    if (!timingSafeEqual(Buffer.from(right), Buffer.from(mac))) return null
+    const attemptId = id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5") as AttemptId
+    return { row: Number.parseInt(row, 16), attemptId }
+  }
+
+  #key(): Promise<string> {
+    if (this.#secret === null) {
+      this.#secret = this.#store.secret()
+      this.#secret.catch(() => (this.#secret = null))
+    }
+    return this.#secret
+  }
+
+  #sign(key: string, body: string): string {
+    return createHmac("sha256", key).update(`callback ${body}`).digest("hex").slice(0, 32)
+  }
+}
