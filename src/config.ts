@@ -49,6 +49,18 @@ const httpAddress = (value: unknown): string | null => {
   return address !== null && /^https?:\/\//.test(address) && URL.canParse(address) ? address.replace(/\/+$/, "") : null
 }
 
+/** `8001`, `host:8001` and `https://host/worker` as addresses. */
+const parseWorkers = (value: unknown): string[] | null => {
+  const given = typeof value === "string" ? value.split(",") : Array.isArray(value) ? value.map(String) : [String(value)]
+  const found = given.map((word) => workerAddress(word.trim()))
+  return found.some((address) => address === null) ? null : (found as string[])
+}
+
+const workerAddress = (word: string): string | null => {
+  const address = /^\d{1,5}$/.test(word) ? `http://127.0.0.1:${word}` : /^[^/:]+:\d{1,5}$/.test(word) ? `http://${word}` : word
+  return httpAddress(address)
+}
+
 const MIN_KEY = 16
 const MIB = 2 ** 20
 
@@ -84,6 +96,20 @@ export const SETTINGS = {
     parse: count(1, 10_000),
     default: (machine: Machine) => Math.max(16, 4 * machine.cores),
   } satisfies Setting<number>,
+  remoteConcurrency: {
+    key: "remote_concurrency",
+    about: "tasks at once that one server runs elsewhere (kubernetes, slurm, cloudrun)",
+    expected: "a whole number from 1 to 100000",
+    parse: count(1, 100_000),
+    default: () => 1000,
+  } satisfies Setting<number>,
+  workers: {
+    key: "workers",
+    about: "workers that process tasks are pushed to: ports, HOST:PORT or addresses, with commas between",
+    expected: "ports, HOST:PORT or http://… addresses, with commas between",
+    parse: parseWorkers,
+    default: (): string[] => [],
+  } satisfies Setting<string[]>,
   maxFanout: {
     key: "max_fanout",
     about: "most instances of one task",
@@ -104,6 +130,20 @@ export const SETTINGS = {
     expected: DURATION_HINT,
     parse: parseDuration,
     default: () => 10_000,
+  } satisfies Setting<number>,
+  functionTasks: {
+    key: "function_tasks",
+    about: "a worker process of functions is replaced after so many tasks",
+    expected: "a whole number from 1 to 1000000",
+    parse: count(1, 1_000_000),
+    default: () => 1000,
+  } satisfies Setting<number>,
+  functionIdleMs: {
+    key: "function_idle",
+    about: "a worker process of functions ends after so long without a task",
+    expected: DURATION_HINT,
+    parse: parseDuration,
+    default: () => 60_000,
   } satisfies Setting<number>,
   host: {
     key: "host",
@@ -188,7 +228,7 @@ export const SETTINGS = {
 } as const
 
 type Name = keyof typeof SETTINGS
-type Value = string | number | QueueConfig | AllowedHost[] | SecretUris
+type Value = string | number | string[] | QueueConfig | AllowedHost[] | SecretUris
 
 export type Config = { [N in Name]: ReturnType<(typeof SETTINGS)[N]["default"]> }
 

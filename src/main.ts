@@ -2,13 +2,14 @@
 // cache is on, so that a short command starts fast.
 
 import { enableCompileCache } from "node:module"
-import { homedir } from "node:os"
+import { availableParallelism, homedir } from "node:os"
 import { dirname, join } from "node:path"
 import type { Backends, Context } from "./cli/backends.ts"
 import type { Fetch } from "./core/ports.ts"
 import type { Config } from "./config.ts"
 import type { Executor } from "./executors/executor.ts"
 import type { ObjectStore } from "./objects/objects.ts"
+import type { Runtime } from "./executors/pool/runtime.ts"
 import type { ServerStore } from "./store/server-store.ts"
 
 enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork", "compile"))
@@ -91,6 +92,20 @@ const lazyFetch = ({ httpAllow }: Config): Fetch => {
   return async (url, init) => await (await (loading ??= load()))(url, init)
 }
 
+const functionExecutor = async (runtime: Runtime, config: Config, objects: ObjectStore): Promise<Executor> => {
+  const { FunctionExecutor } = await import("./executors/pool/function-executor.ts")
+  return new FunctionExecutor({
+    runtime,
+    objects,
+    clock: systemClock,
+    helper: "auto",
+    limit: config.concurrency,
+    cores: availableParallelism(),
+    maxTasks: config.functionTasks,
+    idleMs: config.functionIdleMs,
+  })
+}
+
 /** Each is loaded with its first task. */
 const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Executor[]> => {
   const { LazyExecutor } = await import("./executors/lazy.ts")
@@ -102,6 +117,22 @@ const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Exec
       async load() {
         const { HttpExecutor } = await import("./executors/http/http.ts")
         return new HttpExecutor({ objects, clock, allow: config.httpAllow })
+      },
+    }),
+    new LazyExecutor({
+      name: "node",
+      clock,
+      async load() {
+        const { nodeRuntime } = await import("./executors/node/runtime.ts")
+        return functionExecutor(nodeRuntime, config, objects)
+      },
+    }),
+    new LazyExecutor({
+      name: "python",
+      clock,
+      async load() {
+        const { pythonRuntime } = await import("./executors/python/runtime.ts")
+        return functionExecutor(pythonRuntime, config, objects)
       },
     }),
     new LazyExecutor({

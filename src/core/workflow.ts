@@ -165,6 +165,8 @@ export interface CompiledWorkflow {
   timeoutMs?: number
   priority?: number
   include: string[]
+  /** The hash of the files that came with it (objects/bundles.ts); none: it has no files of its own. */
+  bundle?: string
   /** Top-level tasks, group members and hooks in one list. */
   nodes: Node[]
 }

@@ -63,6 +63,8 @@ export interface Catalog {
   /** null: not deployed. */
   getWorkflow(name: string): Promise<WorkflowRow | null>
   listVersions(query: { name: string; before?: number; limit: number }): Promise<VersionRow[]>
+  /** Of these bundles, those that a version names. */
+  bundlesInUse(hashes: string[]): Promise<string[]>
   /** No longer deployed, its schedules gone; its runs stay. False: was not deployed. */
   removeWorkflow(name: string): Promise<boolean>
   /** Its schedules rest; with `false` each goes on with the `nextAt` given. False: not deployed. */

@@ -78,6 +78,15 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
     })
   })
 
+  it("bundles are in use while a version names them, deployed or not", async () => {
+    const world = await setup(open)
+    await put(world, "h1", { compiled: { ...one, name: "test", bundle: "b1" } })
+    await put(world, "h2", { compiled: { ...one, name: "test", bundle: "b2" } })
+    await put(world, "h3", { name: "other" })
+    expect((await world.store.bundlesInUse(["b1", "b2", "b3"])).toSorted()).toEqual(["b1", "b2"])
+    expect(await world.store.bundlesInUse([])).toEqual([])
+  })
+
   describe("the list of workflows", () => {
     const names = async (
       world: World<Store & Catalog>,

@@ -9,7 +9,7 @@ import { anyOf } from "./arrays.ts"
 import { NEWEST_OF } from "./run-reads.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, nextTickMs } from "./schedules.ts"
 import { type Runner, statement } from "./session.ts"
-import { removeWorkflow, setWorkflowPaused, type Workflows } from "./workflows.ts"
+import { bundlesInUse, removeWorkflow, setWorkflowPaused, type Workflows } from "./workflows.ts"
 
 export const catalog = ({ read, tell, instants, workflows }: Access): Catalog => ({
   listWorkflows: async (query) => withCompiled(workflows, await read((session) => listWorkflows(session, query))),
@@ -18,6 +18,7 @@ export const catalog = ({ read, tell, instants, workflows }: Access): Catalog =>
     return found === undefined ? null : { ...found, compiled: await workflows.compiled(found.versionId) }
   },
   listVersions: (query) => read((session) => listVersions(session, query)),
+  bundlesInUse: (hashes) => read((session) => bundlesInUse(session, hashes)),
   removeWorkflow: (name) => tell((tx) => removeWorkflow(tx, instants.now(), name)),
   setWorkflowPaused: (input) => tell((tx) => setWorkflowPaused(tx, input)),
   listSchedules: (query) => read((session) => listSchedules(session, query)),

@@ -24,10 +24,12 @@ CREATE TABLE versions (
   hash text NOT NULL,
   source text NOT NULL,
   compiled text NOT NULL,
+  bundle text,
   created_at timestamptz(3) NOT NULL,
   UNIQUE (workflow_id, hash),
   UNIQUE (workflow_id, version)
 );
+CREATE INDEX versions_bundle ON versions (bundle) WHERE bundle IS NOT NULL;
 
 -- round: raised by each retry of the user; what a store remembers of a run's ends holds for one round.
 CREATE TABLE runs (

@@ -3,7 +3,7 @@
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { NotFound } from "../errors.ts"
 import type { NewVersion, StoredVersion } from "../store.ts"
-import { clean } from "./arrays.ts"
+import { anyText, clean } from "./arrays.ts"
 import type { Instants } from "./instants.ts"
 import { Recent } from "./memory.ts"
 import { putSchedules, removeSchedules, restSchedules, resumeSchedules } from "./schedules.ts"
@@ -21,8 +21,8 @@ const PUT_WORKFLOW = statement(
 const FIND_VERSION = statement("find_version", "SELECT id, version FROM versions WHERE workflow_id = $1 AND hash = $2")
 const ADD_VERSION = statement(
   "add_version",
-  `INSERT INTO versions (workflow_id, version, hash, source, compiled, created_at)
-   SELECT $1, COALESCE(max(version), 0) + 1, $2, $3, $4, COALESCE($5::timestamptz, now()) FROM versions WHERE workflow_id = $1
+  `INSERT INTO versions (workflow_id, version, hash, source, compiled, bundle, created_at)
+   SELECT $1, COALESCE(max(version), 0) + 1, $2, $3, $4, $6, COALESCE($5::timestamptz, now()) FROM versions WHERE workflow_id = $1
    RETURNING id, version`,
 )
 const DEPLOY = statement(
@@ -76,7 +76,7 @@ export class Workflows {
     workflowId: number,
     { hash, source, compiled }: { hash: string; source: string; compiled: CompiledWorkflow },
   ): Promise<{ id: number; version: number }> {
-    const values = [workflowId, hash, clean(source), JSON.stringify(compiled), this.#instants.now()]
+    const values = [workflowId, hash, clean(source), JSON.stringify(compiled), this.#instants.now(), compiled.bundle ?? null]
     return (await tx.run<{ id: number; version: number }>(ADD_VERSION, values))[0]!
   }
 
@@ -101,6 +101,11 @@ export class Workflows {
     for (const id of new Set(versionIds)) if (this.#compiled.get(id) === undefined) await this.compiled(id)
   }
 }
+
+const BUNDLES_IN_USE = statement("bundles_in_use", "SELECT DISTINCT bundle FROM versions WHERE bundle = ANY($1::text[])")
+
+export const bundlesInUse = async (session: Runner, hashes: string[]): Promise<string[]> =>
+  (await session.run<{ bundle: string }>(BUNDLES_IN_USE, [anyText(hashes)])).map(({ bundle }) => bundle)
 
 const UNDEPLOY = statement(
   "undeploy",

@@ -7,12 +7,13 @@ import type { CompiledWorkflow } from "../../core/workflow.ts"
 import type { Catalog, VersionRow, WorkflowRow } from "../catalog.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, nextTickMs } from "./schedules.ts"
 import type { Access, Session } from "./tx.ts"
-import { removeWorkflow, setWorkflowPaused } from "./workflows.ts"
+import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
 
 export const catalog = ({ read, write }: Access): Catalog => ({
   listWorkflows: (query) => read((s) => listWorkflows(s, query)),
   getWorkflow: (name) => read((s) => getWorkflow(s, name)),
   listVersions: (query) => read((s) => listVersions(s, query)),
+  bundlesInUse: (hashes) => read(({ db }) => bundlesInUse(db, hashes)),
   removeWorkflow: (name) => write((tx) => removeWorkflow(tx, name)),
   setWorkflowPaused: (input) => write((tx) => setWorkflowPaused(tx, input)),
   listSchedules: (query) => read((s) => listSchedules(s, query)),

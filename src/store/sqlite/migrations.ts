@@ -23,10 +23,12 @@ CREATE TABLE versions (
   hash TEXT NOT NULL,
   source TEXT NOT NULL,
   compiled TEXT NOT NULL,
+  bundle TEXT,
   created_at TEXT NOT NULL,
   UNIQUE (workflow_id, hash),
   UNIQUE (workflow_id, version)
 ) STRICT;
+CREATE INDEX versions_bundle ON versions (bundle) WHERE bundle IS NOT NULL;
 
 -- open: top-level rows that have not ended, hooks not counted; failed: those that ended failed.
 CREATE TABLE runs (

@@ -300,10 +300,13 @@ CREATE TABLE versions (
   hash TEXT NOT NULL,
   source TEXT NOT NULL,
   compiled TEXT NOT NULL,
+  bundle TEXT,
   created_at TEXT NOT NULL,
   UNIQUE (workflow_id, hash),
   UNIQUE (workflow_id, version)
 ) STRICT;
+
+CREATE INDEX versions_bundle ON versions (bundle) WHERE bundle IS NOT NULL;
 
 CREATE TABLE workflows (
   id INTEGER PRIMARY KEY,

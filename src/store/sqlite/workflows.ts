@@ -2,6 +2,7 @@
 
 import type { NewVersion, StoredVersion } from "../store.ts"
 import { putSchedules, removeSchedules, restSchedules, resumeSchedules } from "./schedules.ts"
+import type { Database } from "./database.ts"
 import type { Tx } from "./tx.ts"
 
 const PUT_WORKFLOW = "INSERT INTO workflows (name, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT (name) DO NOTHING"
@@ -13,8 +14,8 @@ const VERSION = "SELECT id, version FROM versions WHERE workflow_id = ? AND hash
 const VERSION_NUMBER = "SELECT version FROM versions WHERE id = ?"
 
 const PUT_VERSION = `
-INSERT INTO versions (workflow_id, version, hash, source, compiled, created_at)
-SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5 FROM versions WHERE workflow_id = ?1
+INSERT INTO versions (workflow_id, version, hash, source, compiled, bundle, created_at)
+SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5, ?6 FROM versions WHERE workflow_id = ?1
 RETURNING id, version`
 
 const DEPLOY = `
@@ -29,8 +30,9 @@ export const putWorkflow = (tx: Tx, input: NewVersion): StoredVersion => {
     return { workflowId, versionId: deployed, version, outcome: "exists" }
   }
   const known = tx.db.get<[number, number]>(VERSION, workflowId, hash)
+  const text = JSON.stringify(compiled)
   const [versionId, version] =
-    known ?? tx.db.get<[number, number]>(PUT_VERSION, workflowId, hash, source, JSON.stringify(compiled), tx.at)!
+    known ?? tx.db.get<[number, number]>(PUT_VERSION, workflowId, hash, source, text, compiled.bundle ?? null, tx.at)!
   if (deploy) {
     tx.db.run(DEPLOY, versionId, JSON.stringify(compiled.tags), tx.at, workflowId)
     putSchedules(tx, { workflowId, versionId, active: paused === 0, specs: compiled.schedules, nextAt: input.nextAt ?? [] })
@@ -39,6 +41,11 @@ export const putWorkflow = (tx: Tx, input: NewVersion): StoredVersion => {
   const first = fresh || (deploy && deployed === null)
   return { workflowId, versionId, version, outcome: first ? "new" : known === undefined ? "new_version" : "same" }
 }
+
+const BUNDLES_IN_USE = "SELECT DISTINCT bundle FROM versions WHERE bundle IN (SELECT value FROM json_each(?))"
+
+export const bundlesInUse = (db: Database, hashes: string[]): string[] =>
+  db.all<[string]>(BUNDLES_IN_USE, JSON.stringify(hashes)).map(([hash]) => hash)
 
 const UNDEPLOY = "UPDATE workflows SET deployed_version = NULL, paused = 0, updated_at = ? WHERE id = ?"
 

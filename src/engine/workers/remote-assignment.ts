@@ -1,0 +1,41 @@
+// An assignment for a worker: as for work of one's own, but that folders are told by name, for the worker to make on its machine.
+
+import { nodeOf } from "../conclude.ts"
+import type { Folders, Inputs } from "../inputs.ts"
+import type { EngineOptions } from "../ports.ts"
+import type { JsonObject } from "../../core/json.ts"
+import type * as wire from "../../protocol/api/workers.ts"
+import type { Claim } from "../../store/store.ts"
+import type { z } from "zod"
+
+export const remoteAssignment = async (
+  inputs: Inputs,
+  { store, observer }: EngineOptions,
+  claim: Claim,
+): Promise<Omit<z.output<typeof wire.assignment>, "token">> => {
+  const { workflow, node } = nodeOf(store, claim)
+  const upstream: string[] = []
+  let wanted: string | null = null
+  const folders: Folders = {
+    workingDir: (_claim, dir) => {
+      wanted = dir
+      return Promise.resolve("")
+    },
+    code: (_claim, bundle) => Promise.resolve(bundle === null ? null : { folder: "", bundle }),
+    upstream: (_claim, name) => {
+      upstream.push(name)
+      return Promise.resolve("")
+    },
+  }
+  const work = await inputs.assignment(claim, workflow, node, folders)
+  Object.assign(work.env, observer?.environment?.(claim))
+  return {
+    row: claim.row,
+    attempt_id: claim.attemptId,
+    job: claim.job !== null,
+    base_dir: claim.run.workingDir,
+    working_dir: wanted,
+    upstream,
+    work: work as unknown as JsonObject,
+  }
+}
