@@ -1,10 +1,9 @@
 // The object store in a bucket of Google Cloud Storage. Credentials are the application default ones; STORAGE_EMULATOR_HOST names another
 // server. Small objects go in one request, streams in a resumable upload: they appear whole, and memory is bounded by one chunk.
 
-import { Readable } from "node:stream"
-import { pipeline } from "node:stream/promises"
-import { type Bucket, type File, IdempotencyStrategy, Storage } from "@google-cloud/storage"
+import { GcsClient, GcsError } from "./gcs/client.ts"
 import { explainGcs, isBeyondEnd, isMissing } from "./gcs/errors.ts"
+import { CHUNK_BYTES, ResumableUpload } from "./gcs/resumable.ts"
 import { checkDeletion, checkKey, checkPrefix } from "./keys.ts"
 import type { ObjectStore } from "./objects.ts"
 import { probe } from "./probe.ts"
@@ -16,64 +15,73 @@ export interface GcsOptions {
   prefix: string
   /** A server other than Google's; asked without credentials. */
   endpoint?: string
+  /** After the first failure; the next ones are longer. */
+  pauseMs?: number
 }
 
 const PAGE = 1000
 const DELETES_AT_ONCE = 32
-/** A multiple of 256 KiB. */
-const CHUNK_BYTES = 8 << 20
-const REQUEST_MS = 60_000
-const RETRY_SECONDS = 60
 
 export class GcsObjectStore implements ObjectStore {
   readonly kind = "gcs"
-  readonly #bucket: Bucket
+  readonly #client: GcsClient
   readonly #options: GcsOptions
 
   constructor(options: GcsOptions) {
     this.#options = options
-    const storage = new Storage({
-      ...(options.endpoint !== undefined && { apiEndpoint: options.endpoint }),
-      timeout: REQUEST_MS,
-      // Every write here puts a whole object in place of another, so all of them may be tried again.
-      retryOptions: { idempotencyStrategy: IdempotencyStrategy.RetryAlways, maxRetries: 4, totalTimeout: RETRY_SECONDS },
-    })
-    this.#bucket = storage.bucket(options.bucket)
+    this.#client = new GcsClient(options)
   }
 
   async put(key: string, data: Uint8Array | string): Promise<void> {
-    const content = typeof data === "string" ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
-    await this.#file(key).save(content, { resumable: false })
+    await this.#client.ask({
+      method: "POST",
+      path: `/upload/storage/v1/b/${this.#options.bucket}/o`,
+      query: { uploadType: "media", name: this.#name(key) },
+      headers: { "content-type": "application/octet-stream" },
+      body: typeof data === "string" ? Buffer.from(data) : data,
+    })
   }
 
   async putStream(key: string, data: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
-    const file = this.#file(key)
+    const name = this.#name(key)
     const source = data[Symbol.asyncIterator]()
     const taker = new Taker(source)
     try {
       const first = await taker.take(CHUNK_BYTES)
-      if (taker.ended) await file.save(first, { resumable: false })
-      else {
-        const rest = async function* (): AsyncGenerator<Uint8Array> {
-          for (let piece = first; piece.byteLength > 0; piece = await taker.take(CHUNK_BYTES)) yield piece
-        }
-        const target = file.createWriteStream({ resumable: true, chunkSize: CHUNK_BYTES })
-        await pipeline(Readable.from(rest(), { objectMode: false }), target)
-      }
+      if (taker.ended) await this.put(key, first)
+      else await this.#upload(name, first, taker)
     } finally {
       if (!taker.ended) await source.return?.()
     }
     return { bytes: taker.bytes }
   }
 
+  async #upload(name: string, first: Uint8Array, taker: Taker): Promise<void> {
+    const upload = await ResumableUpload.begin(this.#client, this.#options.bucket, name)
+    try {
+      for (let chunk = first; ;) {
+        const next = await taker.take(CHUNK_BYTES)
+        await upload.send(chunk, next.byteLength === 0)
+        if (next.byteLength === 0) return
+        chunk = next
+      }
+    } catch (error) {
+      await upload.cancel()
+      throw error
+    }
+  }
+
   async get(key: string): Promise<Uint8Array | null> {
-    return (await orNull(this.#file(key).download()))?.[0] ?? null
+    const answer = await orNull(this.#client.ask({ method: "GET", path: this.#path(key), query: { alt: "media" } }))
+    return answer?.body ?? null
   }
 
   async getRange(key: string, start: number, end: number): Promise<Uint8Array | null> {
     if (end <= start) return (await this.size(key)) === null ? null : new Uint8Array()
+    const headers = { range: `bytes=${start}-${end - 1}` }
     try {
-      return (await orNull(this.#file(key).download({ start, end: end - 1 })))?.[0] ?? null
+      const asked = this.#client.ask({ method: "GET", path: this.#path(key), query: { alt: "media" }, headers })
+      return (await orNull(asked))?.body ?? null
     } catch (error) {
       if (isBeyondEnd(error)) return new Uint8Array()
       throw error
@@ -81,28 +89,33 @@ export class GcsObjectStore implements ObjectStore {
   }
 
   async size(key: string): Promise<number | null> {
-    const answer = await orNull(this.#file(key).getMetadata())
-    return answer === null ? null : Number(answer[0].size ?? 0)
+    const answer = await orNull(this.#client.ask({ method: "GET", path: this.#path(key), query: { fields: "size" } }))
+    return answer === null ? null : Number((JSON.parse(answer.body.toString()) as { size: string }).size)
   }
 
   async list(prefix: string, options: { after?: string; limit?: number } = {}): Promise<string[]> {
-    const own = this.#options.prefix
+    const { bucket, prefix: own } = this.#options
     const limit = options.limit ?? PAGE
-    const after = options.after === undefined || options.after === "" ? null : own + options.after
+    const after = options.after === undefined || options.after === "" ? undefined : own + options.after
     const keys: string[] = []
     let pageToken: string | undefined
     do {
-      const [files, next] = await this.#bucket.getFiles({
-        autoPaginate: false,
-        prefix: own + checkPrefix(prefix),
-        fields: "items(name),nextPageToken",
-        // One more, as the offset itself is listed too.
-        maxResults: Math.min(PAGE, limit - keys.length + 1),
-        ...(after !== null && { startOffset: after }),
-        ...(pageToken !== undefined && { pageToken }),
+      const { body } = await this.#client.ask({
+        method: "GET",
+        path: `/storage/v1/b/${bucket}/o`,
+        query: {
+          prefix: own + checkPrefix(prefix),
+          fields: "items(name),nextPageToken",
+          // One more, as the offset itself is listed too.
+          maxResults: Math.min(PAGE, limit - keys.length + 1),
+          startOffset: after,
+          pageToken,
+        },
       })
-      keys.push(...files.filter(({ name }) => name !== after).map(({ name }) => name.slice(own.length)))
-      pageToken = next?.pageToken
+      const page = JSON.parse(body.toString()) as { items?: { name: string }[]; nextPageToken?: string }
+      const names = (page.items ?? []).map(({ name }) => name).filter((name) => name !== after)
+      keys.push(...names.map((name) => name.slice(own.length)))
+      pageToken = page.nextPageToken
     } while (pageToken !== undefined && keys.length < limit)
     return keys.slice(0, limit)
   }
@@ -114,7 +127,7 @@ export class GcsObjectStore implements ObjectStore {
       if (keys.length === 0) return
       const left = keys[Symbol.iterator]()
       const worker = async (): Promise<void> => {
-        for (const key of left) await this.#file(key).delete({ ignoreNotFound: true })
+        for (const key of left) await orNull(this.#client.ask({ method: "DELETE", path: this.#path(key) }))
       }
       await Promise.all(Array.from({ length: Math.min(DELETES_AT_ONCE, keys.length) }, worker))
     }
@@ -131,8 +144,12 @@ export class GcsObjectStore implements ObjectStore {
     }
   }
 
-  #file(key: string): File {
-    return this.#bucket.file(this.#options.prefix + checkKey(key))
+  #name(key: string): string {
+    return this.#options.prefix + checkKey(key)
+  }
+
+  #path(key: string): string {
+    return `/storage/v1/b/${this.#options.bucket}/o/${encodeURIComponent(this.#name(key))}`
   }
 }
 
@@ -140,7 +157,7 @@ const orNull = async <T>(promise: Promise<T>): Promise<T | null> => {
   try {
     return await promise
   } catch (error) {
-    if (isMissing(error)) return null
+    if (error instanceof GcsError && isMissing(error)) return null
     throw error
   }
 }

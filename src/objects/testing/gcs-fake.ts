@@ -1,0 +1,236 @@
+// A small server that speaks the JSON API of Google Cloud Storage as its discovery document defines it, for tests: objects.insert (media and
+// resumable), get (metadata and media with ranges), list with pages, delete. Strict: unknown paths, parameters and headers that break the
+// protocol are refused, so that a client that is wrong fails here too.
+
+import { createHash, randomUUID } from "node:crypto"
+import { once } from "node:events"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { buffer } from "node:stream/consumers"
+
+const COMMON = ["alt", "fields", "prettyPrint", "key", "quotaUser", "userProject", "projection", "$.xgafv"]
+const PRECONDITIONS = ["ifGenerationMatch", "ifGenerationNotMatch", "ifMetagenerationMatch", "ifMetagenerationNotMatch"]
+const PARAMETERS = {
+  list: "delimiter endOffset includeFoldersAsPrefixes includeTrailingDelimiter matchGlob filter maxResults pageToken prefix softDeleted startOffset versions".split(
+    " ",
+  ),
+  get: ["generation", "softDeleted", "restoreToken", ...PRECONDITIONS],
+  delete: ["generation", ...PRECONDITIONS],
+  insert: ["name", "uploadType", "upload_id", "contentEncoding", "kmsKeyName", "predefinedAcl", ...PRECONDITIONS],
+}
+
+const CHUNK_MULTIPLE = 256 * 1024
+
+class Refused extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+interface Session {
+  name: string
+  data: Buffer
+}
+
+const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
+
+export class GcsFake {
+  readonly bucket: string
+  readonly objects = new Map<string, Buffer>()
+  readonly #sessions = new Map<string, Session>()
+  readonly #server = createServer((request, response) => void this.#answer(request, response))
+  /** The next so many requests are answered with this status. */
+  trouble = { count: 0, status: 503 }
+  /** Set: every request is refused with it. */
+  refuse: { status: number; message: string } | null = null
+  requests = 0
+  /** Of a listing; a server may give fewer than it is asked for. */
+  maxPage = 1000
+  /** The next chunk of an upload is kept only as far as this. */
+  keepOnly: number | null = null
+
+  constructor(bucket: string) {
+    this.bucket = bucket
+  }
+
+  async start(): Promise<string> {
+    this.#server.listen(0, "127.0.0.1")
+    await once(this.#server, "listening")
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await once(this.#server, "close")
+  }
+
+  get openUploads(): number {
+    return this.#sessions.size
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.requests += 1
+    try {
+      const body = await buffer(request)
+      if (this.refuse !== null) throw new Refused(this.refuse.status, this.refuse.message)
+      if (this.trouble.count > 0) {
+        this.trouble.count -= 1
+        throw new Refused(this.trouble.status, "We encountered an internal error. Please try again.")
+      }
+      this.#route(request, new URL(request.url!, "http://fake"), body, response)
+    } catch (error) {
+      const status = error instanceof Refused ? error.status : 500
+      const message = error instanceof Error ? error.message : String(error)
+      const reason = status === 404 ? "notFound" : status === 416 ? "requestedRangeNotSatisfiable" : "invalid"
+      json(response, status, { error: { code: status, message, errors: [{ message, domain: "global", reason }] } })
+    }
+  }
+
+  #route(request: IncomingMessage, url: URL, body: Buffer, response: ServerResponse): void {
+    const upload = /^\/upload\/storage\/v1\/b\/([^/]+)\/o$/.exec(url.pathname)
+    const plain = /^\/storage\/v1\/b\/([^/]+)\/o(?:\/([^/]+))?$/.exec(url.pathname)
+    const bucket = upload?.[1] ?? plain?.[1]
+    if (bucket === undefined) throw new Refused(404, `Not Found: ${url.pathname}`)
+    if (bucket !== this.bucket) throw new Refused(404, "The specified bucket does not exist.")
+    const method = request.method!
+    if (upload !== null) return this.#insert(request, url, body, response)
+    const name = plain![2] === undefined ? null : decodeURIComponent(plain![2])
+    if (name === null) {
+      if (method !== "GET") throw new Refused(405, "Method Not Allowed")
+      return this.#list(url, response)
+    }
+    if (method === "DELETE") return this.#delete(name, url, response)
+    if (method !== "GET") throw new Refused(405, "Method Not Allowed")
+    this.#get(name, request, url, response)
+  }
+
+  #list(url: URL, response: ServerResponse): void {
+    const asked = checked(url, PARAMETERS.list)
+    const max = Number(asked.get("maxResults") ?? this.maxPage)
+    if (!Number.isInteger(max) || max < 1) throw new Refused(400, "Invalid value for maxResults")
+    const prefix = asked.get("prefix") ?? ""
+    const start = asked.get("startOffset") ?? ""
+    const token = asked.get("pageToken")
+    const after = token === null ? null : Buffer.from(token, "base64url").toString()
+    const names = [...this.objects.keys()]
+      .filter((name) => name.startsWith(prefix) && byBytes(name, start) >= 0 && (after === null || byBytes(name, after) > 0))
+      .toSorted(byBytes)
+    const page = names.slice(0, Math.min(max, this.maxPage))
+    const more = page.length < names.length
+    json(response, 200, {
+      kind: "storage#objects",
+      ...(page.length > 0 && { items: page.map((name) => this.#resource(name)) }),
+      ...(more && { nextPageToken: Buffer.from(page.at(-1)!).toString("base64url") }),
+    })
+  }
+
+  #get(name: string, request: IncomingMessage, url: URL, response: ServerResponse): void {
+    const asked = checked(url, PARAMETERS.get)
+    const data = this.#object(name)
+    if (asked.get("alt") !== "media") return json(response, 200, this.#resource(name))
+    const range = request.headers.range
+    const headers = { "x-goog-hash": `md5=${md5(data)}`, "x-goog-stored-content-encoding": "identity" }
+    if (range === undefined) return send(response, 200, data, headers)
+    const found = /^bytes=(\d+)-(\d+)$/.exec(range)
+    if (found === null) throw new Refused(400, `Invalid range: ${range}`)
+    const [start, end] = [Number(found[1]), Math.min(Number(found[2]) + 1, data.length)]
+    if (start >= data.length) throw new Refused(416, "The requested range cannot be satisfied.")
+    send(response, 206, data.subarray(start, end), { ...headers, "content-range": `bytes ${start}-${end - 1}/${data.length}` })
+  }
+
+  #delete(name: string, url: URL, response: ServerResponse): void {
+    checked(url, PARAMETERS.delete)
+    this.#object(name)
+    this.objects.delete(name)
+    response.writeHead(204).end()
+  }
+
+  #insert(request: IncomingMessage, url: URL, body: Buffer, response: ServerResponse): void {
+    const asked = checked(url, PARAMETERS.insert)
+    const id = asked.get("upload_id")
+    if (id !== null) return this.#chunk(id, request, body, response)
+    if (request.method !== "POST") throw new Refused(405, "Method Not Allowed")
+    switch (asked.get("uploadType")) {
+      case "media": {
+        const name = asked.get("name")
+        if (name === null || name === "") throw new Refused(400, "Required")
+        return this.#finish(name, body, response)
+      }
+      case "resumable": {
+        const name =
+          asked.get("name") ?? (body.length > 0 ? (JSON.parse(body.toString()) as { name?: string }).name : undefined)
+        if (name === undefined || name === null) throw new Refused(400, "Required")
+        const session = randomUUID()
+        this.#sessions.set(session, { name, data: Buffer.alloc(0) })
+        const location = `http://${request.headers.host}${url.pathname}?uploadType=resumable&upload_id=${session}`
+        response.writeHead(200, { location, "content-length": 0 }).end()
+        return
+      }
+      default:
+        throw new Refused(400, `Invalid upload type: ${asked.get("uploadType")}`)
+    }
+  }
+
+  #chunk(id: string, request: IncomingMessage, body: Buffer, response: ServerResponse): void {
+    const session = this.#sessions.get(id)
+    if (session === undefined) throw new Refused(404, "No such upload")
+    if (request.method === "DELETE") {
+      this.#sessions.delete(id)
+      response.writeHead(499).end()
+      return
+    }
+    const range = request.headers["content-range"] ?? ""
+    const found = /^bytes (?:(\d+)-(\d+|\*)|\*)\/(\d+|\*)$/.exec(range)
+    if (request.method !== "PUT" || found === null) throw new Refused(400, `Invalid content-range: ${range}`)
+    const total = found[3] === "*" ? null : Number(found[3])
+    if (found[1] !== undefined) {
+      if (Number(found[1]) !== session.data.length) throw new Refused(400, "A chunk is missing")
+      if (found[2] !== "*" && Number(found[2]) - Number(found[1]) + 1 !== body.length)
+        throw new Refused(400, "Wrong length of a chunk")
+      session.data = Buffer.concat([session.data, this.keepOnly === null ? body : body.subarray(0, this.keepOnly)])
+      this.keepOnly = null
+    }
+    if (total !== null && session.data.length === total) {
+      this.#sessions.delete(id)
+      return this.#finish(session.name, session.data, response)
+    }
+    if (body.length % CHUNK_MULTIPLE !== 0) throw new Refused(400, "Chunks must be multiples of 256 KiB")
+    const last = session.data.length - 1
+    response.writeHead(308, { "content-length": 0, ...(last >= 0 && { range: `bytes=0-${last}` }) }).end()
+  }
+
+  #finish(name: string, data: Buffer, response: ServerResponse): void {
+    this.objects.set(name, data)
+    json(response, 200, this.#resource(name))
+  }
+
+  #object(name: string): Buffer {
+    const data = this.objects.get(name)
+    if (data === undefined) throw new Refused(404, `No such object: ${this.bucket}/${name}`)
+    return data
+  }
+
+  /** int64 fields are texts, as in the discovery document. */
+  #resource(name: string): object {
+    const data = this.#object(name)
+    return { kind: "storage#object", bucket: this.bucket, name, size: String(data.length), generation: "1", md5Hash: md5(data) }
+  }
+}
+
+const md5 = (data: Buffer): string => createHash("md5").update(data).digest("base64")
+
+const checked = (url: URL, known: readonly string[]): URLSearchParams => {
+  for (const name of url.searchParams.keys()) {
+    if (!known.includes(name) && !COMMON.includes(name)) throw new Refused(400, `Unknown name "${name}"`)
+  }
+  return url.searchParams
+}
+
+const send = (response: ServerResponse, status: number, data: Buffer, headers: Record<string, string>): void =>
+  void response.writeHead(status, { ...headers, "content-length": data.length }).end(data)
+
+const json = (response: ServerResponse, status: number, value: object): void =>
+  send(response, status, Buffer.from(JSON.stringify(value)), { "content-type": "application/json; charset=UTF-8" })
