@@ -4,10 +4,11 @@
 import { Conclusions, nodeOf } from "./conclude.ts"
 import { type Inputs, isTaskFault } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
+import { ProgressTeller } from "./progress.ts"
 import { messageOf, Runner, Stop } from "./runner.ts"
 import type { AttemptResult, Change } from "../core/change.ts"
 import type { CompiledWorkflow, Node } from "../core/workflow.ts"
-import type { Assignment, StopReason } from "../executors/executor.ts"
+import type { Assignment, LaunchContext, StopReason } from "../executors/executor.ts"
 import type { CancelReason, Claim } from "../store/store.ts"
 
 class Live extends Stop {
@@ -118,11 +119,15 @@ export class Attempts {
       return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
     }
     const { row, attemptId } = claim
-    return this.#runner.run(assignment, live, {
+    const progress = new ProgressTeller(this.#options.clock, ({ fraction = null, details = null }) =>
+      this.#emit({ row, attemptId, kind: "progress", fraction, details }),
+    )
+    const told: Pick<LaunchContext, "started" | "progress"> = {
       started: ({ at, externalId }) =>
         this.#emit({ row, attemptId, kind: "started", at, ...(externalId !== undefined && { externalId }) }),
-      progress: () => {},
-    })
+      progress: (update) => progress.say(update),
+    }
+    return await this.#runner.run(assignment, live, told).finally(() => progress.stop())
   }
 }
 

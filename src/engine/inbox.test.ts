@@ -56,4 +56,18 @@ describe("Inbox", () => {
     expect(inbox.take()).toEqual([ended(1), ended(2), expand(0)])
     expect(inbox.take()).toEqual([expand(500)])
   })
+
+  it("keeps the latest that was said of how far an attempt is, after its start and before its end", () => {
+    const far = (fraction: number): Change => ({ ...fence(1), kind: "progress", fraction, details: null })
+    const inbox = filled(started(1), far(0.1), far(0.2))
+    expect(inbox.urgent).toBe(false)
+    inbox.add(ended(1))
+    expect(inbox.urgent).toBe(true)
+    expect(inbox.take()).toEqual([started(1), far(0.2), ended(1)])
+  })
+
+  it("does not fold a start into a wait, which says less", () => {
+    const wait: Change = { ...fence(1), kind: "wait", waits: { kind: "sleep", ms: 1 }, delayMs: 1 }
+    expect(filled(started(1), wait, ended(1)).take()).toEqual([started(1), wait, ended(1)])
+  })
 })

@@ -18,6 +18,8 @@ export class Inbox {
   #expansions: Chunk[] = []
   /** Place in #changes of each start, by attempt. */
   #starts = new Map<string, number>()
+  /** The same of what was last said of how far an attempt is. */
+  #progress = new Map<string, number>()
   readonly #folded: (change: Change, into: Change) => void
 
   constructor(folded: (change: Change, into: Change) => void = () => {}) {
@@ -38,9 +40,9 @@ export class Inbox {
     return this.#expansions.length
   }
 
-  /** Something that nobody should have to wait for; starts alone may wait a little for their end. */
+  /** Something that nobody should have to wait for; starts and progress alone may wait a little for their end. */
   get urgent(): boolean {
-    return this.#expansions.length > 0 || this.#changes.length > this.#starts.size
+    return this.#expansions.length > 0 || this.#changes.length > this.#starts.size + this.#progress.size
   }
 
   has(attemptId: string): boolean {
@@ -58,15 +60,32 @@ export class Inbox {
       this.#changes.push(change)
       return
     }
-    const start = change.kind === "wait" ? undefined : this.#starts.get(change.attemptId)
-    if (change.kind === "wait") this.#starts.delete(change.attemptId)
+    if (change.kind === "progress") {
+      this.#addProgress(change)
+      return
+    }
+    // A start that something was said after stays before it.
+    const start =
+      change.kind === "wait" || this.#progress.has(change.attemptId) ? undefined : this.#starts.get(change.attemptId)
+    this.#starts.delete(change.attemptId)
+    this.#progress.delete(change.attemptId)
     if (start === undefined) {
       this.#changes.push(change)
       return
     }
-    this.#starts.delete(change.attemptId)
     this.#folded(this.#changes[start]!, change)
     this.#changes[start] = change
+  }
+
+  #addProgress(change: Change): void {
+    const before = this.#progress.get(change.attemptId)
+    if (before === undefined) {
+      this.#progress.set(change.attemptId, this.#changes.length)
+      this.#changes.push(change)
+      return
+    }
+    this.#folded(this.#changes[before]!, change)
+    this.#changes[before] = change
   }
 
   /** The next batch, oldest first. Chunks of an expansion go one after the other: not while one may be under way. */
@@ -102,6 +121,14 @@ export class Inbox {
   #replace(changes: Change[]): void {
     this.#changes = changes
     this.#starts.clear()
-    changes.forEach((change, i) => change.kind === "started" && this.#starts.set(change.attemptId, i))
+    this.#progress.clear()
+    for (const [i, { kind, attemptId }] of changes.entries()) {
+      if (kind === "started") this.#starts.set(attemptId, i)
+      else if (kind === "progress") this.#progress.set(attemptId, i)
+      else {
+        this.#starts.delete(attemptId)
+        this.#progress.delete(attemptId)
+      }
+    }
   }
 }

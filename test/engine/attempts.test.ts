@@ -138,3 +138,25 @@ tasks:
     expect(await inputOfB("monday")).toEqual({ a: { made: 3 } })
   })
 })
+
+describe("progress", () => {
+  it("is told at most once a second, the latest of it", async () => {
+    const world = await setup({
+      a: async (_, { progress, sleep }) => {
+        for (let i = 1; i <= 50; i++) {
+          progress({ fraction: i / 100, details: { i } })
+          await sleep(100)
+        }
+        return null
+      },
+    })
+    const runId = await world.trigger("name: far\ntasks: { a: { command: x } }")
+    await world.pass(3050)
+    expect((await world.task(runId, "a")).progress).toEqual({ fraction: 0.3, details: { i: 30 } })
+    await world.ended(runId)
+    const told = world.events.filter(({ progress }) => progress !== undefined)
+    expect(told.length).toBeGreaterThanOrEqual(4)
+    expect(told.length).toBeLessThanOrEqual(6)
+    expect(told[0]).toMatchObject({ task: "a", status: "running", progress: { fraction: 0.01, details: { i: 1 } } })
+  })
+})

@@ -26,6 +26,7 @@ export type Script = (assignment: Assignment, tools: Tools) => Json | Promise<Js
 export interface Tools {
   sleep(ms: number): Promise<void>
   signal: AbortSignal
+  progress: LaunchContext["progress"]
   untilStopped(): Promise<never>
 }
 
@@ -60,6 +61,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     stopped.catch(() => undefined)
     const tools: Tools = {
       signal: context.signal,
+      progress: (update) => context.progress(update),
       untilStopped: () => stopped,
       sleep: (ms) => Promise.race([stopped, new Promise<void>((resolve) => clock.after(ms, resolve))]),
     }
