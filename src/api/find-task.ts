@@ -1,6 +1,8 @@
 // Finds one instance of a task from what a request says: its name, and `index` or `path` for a fan-out.
 
 import { nearest } from "../core/nearest.ts"
+import { isGroup } from "../core/places.ts"
+import type { RetryRequest } from "../core/retry-plan.ts"
 import { attemptShapes, type TaskShape, taskShape } from "../protocol/shapes.ts"
 import type { AttemptRow, RunRow, TaskRow } from "../store/store.ts"
 import { invalidField, notFound } from "./errors.ts"
@@ -32,6 +34,19 @@ export const findTask = async (api: Api, run: RunRow, name: string, instance: In
     throw invalidField("index", `task ${name} has several instances: say which with index=N, or path=1.2 inside groups`)
   }
   return first
+}
+
+/** What a retry begins with: an instance, one item of a group, or one task of one item. Without a path a group means all of it. */
+export const findRetried = async (api: Api, run: RunRow, name: string, instance: Instance): Promise<RetryRequest> => {
+  const path = instancePathOf(instance)
+  if (path !== undefined) {
+    if ((await api.store.getTask({ runId: run.id, name, path })) === null) throw await unknownTask(api, run, name, path)
+    return { instance: { task: name, path } }
+  }
+  const node = (await api.store.compiled(run.versionId)).nodes.find((each) => each.name === name)
+  if (node !== undefined && isGroup(node)) return { from: name }
+  const task = await findTask(api, run, name, instance)
+  return task.path === "" ? { from: name } : { instance: { task: name, path: task.path } }
 }
 
 const unknownTask = async (api: Api, run: RunRow, name: string, path?: string): Promise<Error> => {

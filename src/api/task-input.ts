@@ -4,6 +4,7 @@
 import type { Output } from "../core/change.ts"
 import { evaluate, expressionsOf, ExpressionError, isBounded, render, type Scope } from "../core/expressions.ts"
 import type { Json, JsonObject } from "../core/json.ts"
+import { lastIndex, pathAt, scopeDepths, shortName } from "../core/places.ts"
 import type { CompiledWorkflow, Node } from "../core/workflow.ts"
 import type { RunRow, TaskRow } from "../store/store.ts"
 import type { Api } from "./ports.ts"
@@ -18,23 +19,31 @@ export const taskInput = async (api: Api, run: RunRow, task: TaskRow, workflow: 
   const tasks = await upstreamTasks(api, task, node, workflow)
   const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: task.item }
   for (const index of node.upstream) {
-    const { name } = workflow.nodes[index]!
+    const name = shortName(workflow.nodes[index]!)
     input[name] = tasks[name]?.output ?? null
   }
-  return { ...input, ...ownInput(run, task, node, tasks) }
+  return { ...input, ...ownInput(run, task, node, tasks, await parentOf(api, task, node, workflow)) }
 }
 
 const upstreamTasks = async (api: Api, task: TaskRow, node: Node, workflow: CompiledWorkflow): Promise<Scope["tasks"]> => {
-  // The upstream tasks of an instance lie beside its fan-out, not beside itself.
-  const path = node.fan === undefined ? task.path : task.path.slice(0, Math.max(0, task.path.lastIndexOf(".")))
-  const names = [...new Set([...node.upstream, ...node.needs])].map((index) => workflow.nodes[index]!.name)
+  const depths = scopeDepths(workflow)
   const found = await Promise.all(
-    names.map(async (name) => {
-      const row = await api.store.getTask({ runId: task.runId, name, path })
-      return [name, { status: row?.status ?? "pending", output: await shown(api, row?.output ?? null) }] as const
+    [...new Set([...node.upstream, ...node.needs])].map(async (index) => {
+      const above = workflow.nodes[index]!
+      const path = pathAt(task.path, depths[index]!)
+      const row = await api.store.getTask({ runId: task.runId, name: above.name, path })
+      return [shortName(above), { status: row?.status ?? "pending", output: await shown(api, row?.output ?? null) }] as const
     }),
   )
   return Object.fromEntries(found)
+}
+
+const parentOf = async (api: Api, task: TaskRow, node: Node, workflow: CompiledWorkflow): Promise<Scope["parent"]> => {
+  if (node.parent === undefined) return undefined
+  const group = workflow.nodes[node.parent]!
+  const path = pathAt(task.path, scopeDepths(workflow)[task.node]!)
+  const row = await api.store.getTask({ runId: task.runId, name: group.name, path })
+  return { index: lastIndex(path), ...(group.fan?.foreach !== undefined && { item: row?.item ?? null }) }
 }
 
 const shown = async (api: Api, output: Output | null): Promise<Json> => {
@@ -45,7 +54,7 @@ const shown = async (api: Api, output: Output | null): Promise<Json> => {
   return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
 }
 
-const ownInput = (run: RunRow, task: TaskRow, node: Node, tasks: Scope["tasks"]): JsonObject => {
+const ownInput = (run: RunRow, task: TaskRow, node: Node, tasks: Scope["tasks"], parent: Scope["parent"]): JsonObject => {
   if (node.input === undefined || !expressionsOf(node.input).every(isBounded)) return {}
   const logicalDate = run.logicalDate ?? run.createdAt
   const scope: Scope = {
@@ -62,9 +71,10 @@ const ownInput = (run: RunRow, task: TaskRow, node: Node, tasks: Scope["tasks"])
     },
   }
   if (node.fan !== undefined) {
-    scope.index = Number(task.path.slice(task.path.lastIndexOf(".") + 1))
+    scope.index = lastIndex(task.path)
     if (node.fan.foreach !== undefined) scope.item = task.item
   }
+  if (parent !== undefined) scope.parent = parent
   try {
     return render(node.input, scope, evaluate) as JsonObject
   } catch (error) {

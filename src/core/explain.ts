@@ -2,12 +2,15 @@
 // rule. Pure: the caller reads the rows.
 
 import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "./status.ts"
-import type { CompiledWorkflow, Node } from "./workflow.ts"
+import { waitingOf, waitingText, type Waits } from "./waits.ts"
+import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "./workflow.ts"
 
 export interface ExplainedTask {
   node: number
   name: string
   path: string
+  /** A container stands for its instances, or for the tasks in it. */
+  kind?: "task" | "fan" | "group"
   status: TaskStatus
   skip: SkipKind | null
   attempt: number
@@ -17,6 +20,9 @@ export interface ExplainedTask {
   availableAt: string | null
   startedAt: string | null
   upstreamLeft: number
+  /** What it waits for without a slot, and until when. */
+  waits?: Waits | null
+  wakeAt?: string | null
   parked: "paused" | { limit: string; cap: number; used: number } | null
 }
 
@@ -34,10 +40,12 @@ export interface Surroundings {
   run: ExplainedRun
   /** How each top-level node stands, by node. */
   nodes: ReadonlyMap<number, TaskStatus>
+  /** How what stands beside a task inside a group stands, by `NODE/PATH`. */
+  inner?: ReadonlyMap<string, TaskStatus>
   /** Names of tasks that hold a slot of a limit, by the limit's key. */
   holders: ReadonlyMap<string, readonly string[]>
-  /** Whether a live engine or worker takes from the queue; and whether the queue rests. */
-  queue(name: string): { served: boolean; paused: boolean; full: boolean }
+  /** Whether a live server or worker can take the task; and whether its queue rests. */
+  queue(node: Pick<Node, "queue" | "labels" | "executor">): { served: boolean; paused: boolean; full: boolean }
 }
 
 export interface Explanation {
@@ -75,6 +83,10 @@ export const explainTask = (task: ExplainedTask, around: Surroundings): Explanat
 }
 
 const reason = (task: ExplainedTask, node: Node, around: Surroundings): string => {
+  const inside = { fan: "instances", group: "tasks", task: null }[task.kind ?? "task"]
+  if (inside !== null && task.status === "success") return `succeeded with its ${inside}`
+  if (inside !== null && task.status === "running")
+    return `waits for its ${inside} to end, since ${task.startedAt ?? "just now"}`
   switch (task.status) {
     case "success":
       return task.attempt === 0 ? "took its output from the cache" : `succeeded in attempt ${task.attempt}`
@@ -85,6 +97,10 @@ const reason = (task: ExplainedTask, node: Node, around: Surroundings): string =
     case "cancelled":
       return "was cancelled with its run"
     case "running":
+      if (task.waits) {
+        const paused = task.parked === "paused" ? "; what comes next waits because the run is paused" : ""
+        return `${waitingText(waitingOf(task.waits, task.wakeAt ?? null))}${paused}`
+      }
       return `runs on ${task.worker ?? "a worker"} since ${task.startedAt ?? "just now"} (attempt ${task.attempt})`
     case "dispatched":
       return `was given to ${task.worker ?? "a worker"} and has not started yet (attempt ${task.attempt})`
@@ -97,8 +113,9 @@ const reason = (task: ExplainedTask, node: Node, around: Surroundings): string =
 
 const waits = (task: ExplainedTask, node: Node, around: Surroundings): string => {
   if (task.upstreamLeft > 0) {
-    const open = node.upstream.filter((up) => ["pending", "dispatched", "running"].includes(around.nodes.get(up) ?? "success"))
-    const names = open.map((up) => `${around.workflow.nodes[up]!.name} (${around.nodes.get(up)})`)
+    const statusOf = (up: number): TaskStatus => around.inner?.get(`${up}/${task.path}`) ?? around.nodes.get(up) ?? "success"
+    const open = node.upstream.filter((up) => ["pending", "dispatched", "running"].includes(statusOf(up)))
+    const names = open.map((up) => `${around.workflow.nodes[up]!.name} (${statusOf(up)})`)
     return `waits for ${list(names)}`
   }
   if (task.availableAt !== null) {
@@ -106,11 +123,17 @@ const waits = (task: ExplainedTask, node: Node, around: Surroundings): string =>
   }
   if (task.parked === "paused" || around.run.paused) return "waits because the run is paused"
   if (task.parked !== null) return `waits for ${limitText(task.parked, around)}`
-  const queue = around.queue(node.queue)
+  const queue = around.queue(node)
   if (queue.paused) return `waits because the queue ${node.queue} is paused`
-  if (!queue.served) return `waits: nobody who is alive takes work from the queue ${node.queue}`
+  if (!queue.served) return `waits: ${nobody(node)}`
   if (queue.full) return `waits for a slot of the queue ${node.queue}`
   return "is ready and waits for a free slot"
+}
+
+const nobody = ({ queue, labels, executor }: Node): string => {
+  if (REMOTE_EXECUTORS.includes(executor)) return `no server is alive to start it (${executor})`
+  const having = labels.length === 0 ? "" : ` and has the label${labels.length === 1 ? "" : "s"} ${labels.join(", ")}`
+  return `nobody who is alive takes work from the queue ${queue}${having}`
 }
 
 const LIMIT_NAMES = {

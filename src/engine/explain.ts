@@ -3,11 +3,15 @@
 
 import { explainRun, explainTask, type ExplainedTask, type Explanation, type Surroundings } from "../core/explain.ts"
 import type { RunId } from "../core/ids.ts"
-import type { CompiledWorkflow } from "../core/workflow.ts"
+import { isGroup } from "../core/places.ts"
+import type { NodeState } from "../core/retry-plan.ts"
+import type { TaskStatus } from "../core/status.ts"
+import { canTake } from "../core/serves.ts"
+import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../core/workflow.ts"
 import { NotFound } from "../store/errors.ts"
 import type { Insight } from "../store/insight.ts"
 import type { QueueStore } from "../store/queue-store.ts"
-import type { RunRow, Store, TaskRow } from "../store/store.ts"
+import type { HolderRow, RunRow, Store, TaskRow } from "../store/store.ts"
 
 const MOST_TOLD = 200
 const PAGE = 500
@@ -16,14 +20,18 @@ const MOST_LIMITS = 20
 const MOST_HOLDERS = 5
 
 export interface ExplainParts {
-  store: Pick<Store, "getRun" | "compiled" | "listTasks" | "listNodes" | "getTask" | "listRuns" | "listHolders"> &
+  store: Pick<Store, "getRun" | "compiled" | "listTasks" | "listNodes" | "listInner" | "getTask" | "listRuns" | "listHolders"> &
     Pick<QueueStore, "listQueues"> &
     Pick<Insight, "limitHolders">
-  /** Whether this server takes work from a queue itself; of others it is not known which they take. */
-  serves(queue: string): boolean
-  /** How this server is known among the holders. */
-  process: string
+  /** Whether a holder that was not given up on yet lives; see `holderLives`. */
+  lives(holder: HolderRow): boolean
 }
+
+/** By its lease, or by its process where the store goes by those. */
+export const holderLives =
+  (store: Pick<Store, "leases">, now: () => number, processAlive: (identity: string) => boolean) =>
+  ({ kind, leaseUntil, process }: HolderRow): boolean =>
+    store.leases || kind === "worker" ? Date.parse(leaseUntil) >= now() : processAlive(process)
 
 /** With `task` about that one alone, whatever its state. */
 export const explain = async (parts: ExplainParts, runId: RunId, task?: string): Promise<Explanation[]> => {
@@ -52,7 +60,7 @@ const tasksToTell = async (
   workflow: CompiledWorkflow,
   task: string | undefined,
 ): Promise<{ tasks: ExplainedTask[]; more: number }> => {
-  const waiting = await waitingFanOuts(store, run, workflow, task)
+  const waiting = await containers(store, run, workflow, task)
   const counts = Object.entries(run.tasks).filter(([status]) => status !== "success")
   const total = counts.reduce((sum, [, count]) => sum + count, 0)
   const found: TaskRow[] = []
@@ -75,21 +83,46 @@ const tasksToTell = async (
   return { tasks: [...found, ...waiting], more: found.length === MOST_TOLD ? more : 0 }
 }
 
-/** A fan-out that has no instances yet is no task of its own, but it waits like one. */
-const waitingFanOuts = async (
+/** A container without children yet is no task of its own, but it waits like one. Asked for by name, it is told in any state. */
+const containers = async (
   store: ExplainParts["store"],
   run: RunRow,
   workflow: CompiledWorkflow,
   task: string | undefined,
 ): Promise<ExplainedTask[]> => {
-  const fans = (await store.listNodes(run.id)).filter(
-    ({ node, kind, status, expanded }) =>
-      kind !== "task" && expanded === 0 && status !== "success" && (task === undefined || workflow.nodes[node]!.name === task),
-  )
+  const isTold = ({ node, kind, status, expanded }: NodeState): boolean =>
+    kind !== "task" && (task === undefined ? expanded === 0 && status !== "success" : workflow.nodes[node]!.name === task)
+  const found = (await store.listNodes(run.id)).filter(isTold)
+  const hasGroups = workflow.nodes.some(isGroup)
+  for (let after = 0; hasGroups && found.length < MOST_TOLD;) {
+    const page = await store.listInner({ runId: run.id, after, limit: PAGE })
+    found.push(...page.filter(isTold))
+    if (page.length < PAGE) break
+    after = page.at(-1)!.row
+  }
   const rows = await Promise.all(
-    fans.slice(0, MOST_TOLD).map(({ node }) => store.getTask({ runId: run.id, name: workflow.nodes[node]!.name, path: "" })),
+    found.slice(0, MOST_TOLD).map(({ node, path }) => store.getTask({ runId: run.id, name: workflow.nodes[node]!.name, path })),
   )
   return rows.filter((row) => row !== null)
+}
+
+/** How that stands which tasks inside groups wait for. */
+const besides = async (
+  store: ExplainParts["store"],
+  run: RunRow,
+  workflow: CompiledWorkflow,
+  tasks: readonly ExplainedTask[],
+): Promise<Map<string, TaskStatus>> => {
+  const places = new Map<string, { name: string; path: string }>()
+  for (const { node, path, upstreamLeft } of tasks) {
+    const { group, upstream } = workflow.nodes[node]!
+    if (group === null || upstreamLeft === 0) continue
+    for (const up of upstream) places.set(`${up}/${path}`, { name: workflow.nodes[up]!.name, path })
+  }
+  const found = await Promise.all(
+    [...places].slice(0, PAGE).map(async ([place, at]) => [place, await store.getTask({ runId: run.id, ...at })] as const),
+  )
+  return new Map(found.flatMap(([place, row]) => (row === null ? [] : [[place, row.status] as const])))
 }
 
 const surroundings = async (
@@ -108,16 +141,21 @@ const surroundings = async (
       : Promise.resolve([]),
   ])
   const known = new Map(queues.map((queue) => [queue.name, queue]))
-  const others = holders.some(({ kind, dead, process }) => kind !== "run" && !dead && process !== parts.process)
+  const live = holders.filter((holder) => !holder.dead && holder.kind !== "run" && parts.lives(holder))
+  const takes = (node: Pick<Node, "queue" | "labels" | "executor">): boolean =>
+    live.some(({ kind, serves }) =>
+      REMOTE_EXECUTORS.includes(node.executor) ? kind === "server" : serves !== null && canTake(serves, node),
+    )
   return {
     workflow,
     run: { id: run.id, status: run.status, paused: run.paused, cancelling: run.cancelling, activeRuns: active.length },
     nodes: new Map(nodes.map(({ node, status }) => [node, status])),
+    inner: await besides(store, run, workflow, tasks),
     holders: await holdersOf(store, tasks),
-    queue: (name) => {
-      const queue = known.get(name)
+    queue: (node) => {
+      const queue = known.get(node.queue)
       return {
-        served: run.private || parts.serves(name) || others,
+        served: run.private || takes(node),
         paused: queue?.paused ?? false,
         full: queue?.concurrency != null && queue.running >= queue.concurrency,
       }

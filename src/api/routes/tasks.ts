@@ -4,7 +4,7 @@ import { markBody, instanceQuery, run, task, taskList, taskParams, taskQuery, ru
 import { strict } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/shapes.ts"
 import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
-import { findTask, listedTask, shownTask } from "../find-task.ts"
+import { findRetried, findTask, listedTask, shownTask } from "../find-task.ts"
 import { conflict, notFound } from "../errors.ts"
 import { route } from "../route.ts"
 import { findRun } from "./runs.ts"
@@ -57,7 +57,7 @@ export const taskRoutes = [
     method: "POST",
     path: "/runs/{id}/tasks/{name}/retry",
     tag: TAG,
-    summary: "One instance again, and all below it",
+    summary: "One instance, or one item of a group, again, and all below it",
     scope: "trigger",
     params: taskParams,
     query: instance,
@@ -66,8 +66,7 @@ export const taskRoutes = [
     audit: "task.retry",
     async handle({ params, query, api }) {
       const found = await findRun(api, params.id)
-      const { name, path } = await findTask(api, found, params.name, query)
-      await api.engine.retry(found.id, path === "" ? { from: name } : { instance: { task: name, path } })
+      await api.engine.retry(found.id, await findRetried(api, found, params.name, query))
       return { status: 202, body: runShape(await findRun(api, params.id)) }
     },
   }),
