@@ -1,5 +1,6 @@
-// Finds the compiled spawn helper, or compiles it: on first use, with the machine's `cc`, into the user's cache folder, under a
-// name that holds the hash of its source. Two processes that do so at once end up with the same file, by rename.
+// Finds the compiled spawn helper (beside its source, as in an image without a compiler, or in the user's cache folder), or compiles it on
+// first use with the machine's `cc`, into that folder, under a name that holds the hash of its source. Two processes that do so at once
+// end up with the same file, by rename. `node dist/executors/process/native.js FOLDER` compiles it into FOLDER: what a package is made with.
 
 import { execFile } from "node:child_process"
 import { createHash, randomBytes } from "node:crypto"
@@ -29,7 +30,8 @@ export const nativeHelper = async (cacheFolder = defaultCacheFolder()): Promise<
   const name = `ork-spawn-${process.arch}-${hash.digest("hex").slice(0, 16)}`
 
   const cached = join(cacheFolder, name)
-  if (isOurs(cached)) return { path: cached, temporary: null }
+  const found = [join(SOURCE_FOLDER, name), cached].find(isTrusted)
+  if (found !== undefined) return { path: found, temporary: null }
   const files = sources.filter((source) => source.endsWith(".c")).map((source) => join(SOURCE_FOLDER, source))
   let temporary: string | null = null
   let path = cached
@@ -45,10 +47,12 @@ export const nativeHelper = async (cacheFolder = defaultCacheFolder()): Promise<
 
 const defaultCacheFolder = (): string => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork")
 
-/** A program that somebody else could have put there is not run. */
-const isOurs = (path: string): boolean => {
+/** A program that somebody else than this user or root could have put there is not run. */
+const isTrusted = (path: string): boolean => {
   const info = statSync(path, { throwIfNoEntry: false })
-  return info !== undefined && info.isFile() && info.uid === process.geteuid?.() && (info.mode & 0o022) === 0
+  return (
+    info !== undefined && info.isFile() && (info.uid === 0 || info.uid === process.geteuid?.()) && (info.mode & 0o022) === 0
+  )
 }
 
 const isWritable = (folder: string): boolean => {
@@ -80,4 +84,10 @@ const compile = async (files: string[], path: string): Promise<string | null> =>
     }
   }
   return `there is no C compiler (tried ${COMPILERS.join(", ")})`
+}
+
+if (import.meta.main) {
+  const made = await nativeHelper(process.argv[2])
+  if ("unavailable" in made) throw new Error(made.unavailable)
+  process.stdout.write(`${made.path}\n`)
 }

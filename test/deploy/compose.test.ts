@@ -1,0 +1,109 @@
+// compose.yaml: every name that it uses is one that there is, and it holds no password. The unit of systemd, by systemd's own check.
+
+import { execFileSync } from "node:child_process"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { parse } from "yaml"
+import { resolveConfig, SETTINGS } from "../../src/config.ts"
+import { REPO, temporaryFolder } from "../support/ork.ts"
+
+interface Service {
+  image?: string
+  build?: { context: string; dockerfile: string }
+  command?: string[]
+  environment?: Record<string, string>
+  depends_on?: Record<string, { condition: string }>
+  volumes?: string[]
+  healthcheck?: { test?: string[]; disable?: boolean }
+}
+
+/** The fields of the Compose specification that are used here; another one is most likely a slip. */
+const FIELDS = new Set([
+  "image",
+  "build",
+  "command",
+  "entrypoint",
+  "restart",
+  "read_only",
+  "tmpfs",
+  "cap_drop",
+  "security_opt",
+  "stop_grace_period",
+  "environment",
+  "depends_on",
+  "healthcheck",
+  "ports",
+  "volumes",
+])
+const CONDITIONS = ["service_started", "service_healthy", "service_completed_successfully"]
+
+const FILE = join(REPO, "deploy/compose.yaml")
+const TEXT = readFileSync(FILE, "utf8")
+const { services, volumes } = parse(TEXT, { merge: true }) as {
+  services: Record<string, Service>
+  volumes: Record<string, null>
+}
+const ours = Object.entries(services).filter(([, { image }]) => image === "ork")
+
+describe("compose.yaml", () => {
+  it("has Postgres, an S3 server, two servers and two workers", () => {
+    expect(Object.keys(services)).toEqual(["postgres", "s3", "bucket", "server-1", "server-2", "worker-1", "worker-2"])
+    expect(ours.map(([, { command }]) => command?.[0])).toEqual(["serve", "serve", "worker", "worker"])
+  })
+
+  it("names services, conditions, volumes and fields that there are", () => {
+    for (const [name, service] of Object.entries(services)) {
+      expect({ name, fields: Object.keys(service).filter((field) => !FIELDS.has(field)) }).toEqual({ name, fields: [] })
+      for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
+        expect(Object.keys(services)).toContain(other)
+        expect(CONDITIONS).toContain(condition)
+        if (condition === "service_healthy") expect(healthOf(services[other]!)).toBe(true)
+      }
+      for (const volume of service.volumes ?? []) expect(Object.keys(volumes)).toContain(volume.split(":")[0])
+      if (service.build !== undefined)
+        expect(existsSync(join(dirname(FILE), service.build.context, service.build.dockerfile))).toBe(true)
+    }
+  })
+
+  it("takes versions of images, and passwords from outside", () => {
+    for (const { image } of Object.values(services)) expect(image).toMatch(/^ork$|:[\w.-]*\d/)
+    const secret = /PASSWORD|SECRET|KEY$/
+    const given = Object.values(services).flatMap(({ environment }) => Object.entries(environment ?? {}))
+    expect(given.filter(([name, value]) => secret.test(name) && !/^\$\{\w+:\?.+\}$/.test(value))).toEqual([])
+    expect(given.filter(([, value]) => /:\/\/\w+:(?!\$\{)[^@/]*@/.test(value))).toEqual([])
+  })
+
+  it("sets settings of Ork to what they can be", () => {
+    const keys = Object.values(SETTINGS).map(({ key }) => `ORK_${key.toUpperCase()}`)
+    for (const [, { environment }] of ours) {
+      const env = Object.fromEntries(Object.entries(environment ?? {}).map(([name, value]) => [name, filled(value)]))
+      expect(Object.keys(env).filter((name) => name.startsWith("ORK_") && !keys.includes(name))).toEqual([])
+      expect(resolveConfig({ flags: {}, env, file: null, machine: { cores: 2 } })).toHaveProperty("config")
+    }
+  })
+})
+
+const healthOf = ({ image, healthcheck }: Service): boolean =>
+  image === "ork" ? healthcheck?.disable !== true : healthcheck?.test !== undefined
+
+const filled = (value: string): string => value.replaceAll(/\$\{[^}]+\}/g, "a-value-of-a-variable")
+
+describe("the unit of systemd", () => {
+  const unit = readFileSync(join(REPO, "deploy/systemd/ork.service"), "utf8")
+
+  it.runIf(existsSync("/usr/bin/systemd-analyze"))("passes systemd's own check", () => {
+    const file = join(temporaryFolder(), "ork.service")
+    writeFileSync(file, unit.replace("/usr/local/bin/ork", process.execPath))
+    expect(execFileSync("systemd-analyze", ["verify", "--man=no", file], { encoding: "utf8", stdio: "pipe" })).toBe("")
+  })
+
+  it("names settings that there are in its file of variables", () => {
+    const keys = Object.values(SETTINGS).map(({ key }) => `ORK_${key.toUpperCase()}`)
+    const names = [...readFileSync(join(REPO, "deploy/systemd/ork.env"), "utf8").matchAll(/^#?(ORK_\w+)=/gm)].map(
+      ([, name]) => name!,
+    )
+    expect(names.length).toBeGreaterThan(3)
+    expect(names.filter((name) => !keys.includes(name))).toEqual([])
+  })
+})

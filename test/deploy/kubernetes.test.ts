@@ -1,0 +1,99 @@
+// The objects for Kubernetes by the types of the official client, and by what the cluster would ask of them.
+
+import { execFileSync } from "node:child_process"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { parseAllDocuments, parse } from "yaml"
+import { REPO } from "../support/ork.ts"
+import { typeProblems } from "./kubernetes-types.ts"
+
+const FOLDER = join(REPO, "deploy/kubernetes")
+const TYPES: Record<string, string> = {
+  "v1 ServiceAccount": "V1ServiceAccount",
+  "v1 Service": "V1Service",
+  "apps/v1 Deployment": "V1Deployment",
+  "policy/v1 PodDisruptionBudget": "V1PodDisruptionBudget",
+  "rbac.authorization.k8s.io/v1 Role": "V1Role",
+  "rbac.authorization.k8s.io/v1 RoleBinding": "V1RoleBinding",
+}
+
+interface Container {
+  args: string[]
+  securityContext: object
+  volumeMounts: { name: string }[]
+}
+
+interface KubernetesObject {
+  apiVersion: string
+  kind: string
+  metadata: { name: string }
+  subjects?: { name: string }[]
+  rules?: { resources: string[]; verbs: string[] }[]
+  spec?: {
+    selector: { matchLabels?: Record<string, string> } & Record<string, unknown>
+    template?: {
+      metadata: { labels: Record<string, string> }
+      spec: { serviceAccountName: string; securityContext: object; containers: Container[]; volumes: { name: string }[] }
+    }
+  }
+}
+
+const kustomization = parse(readFileSync(join(FOLDER, "kustomization.yaml"), "utf8")) as { resources: string[] }
+const objects = kustomization.resources.flatMap((file) =>
+  parseAllDocuments(readFileSync(join(FOLDER, file), "utf8")).map((document) => {
+    if (document.errors.length > 0) throw document.errors[0]!
+    return document.toJS() as KubernetesObject
+  }),
+)
+const deployments = objects.filter(({ kind }) => kind === "Deployment")
+
+describe("the objects for Kubernetes", () => {
+  it.each(objects.map((object) => [`${object.kind} ${object.metadata.name}`, object] as const))(
+    "%s has fields that there are",
+    (_, object) => {
+      const type = TYPES[`${object.apiVersion} ${object.kind}`]
+      expect(type).toBeDefined()
+      expect(typeProblems(object, type!, object.kind)).toEqual([])
+    },
+  )
+
+  it("are checked by a check that finds mistakes", () => {
+    const wrong = { spec: { replica: 2, template: { spec: { containers: [{ name: 1, ports: {} }] } } } }
+    expect(typeProblems(wrong, "V1Deployment", "x")).toEqual([
+      "x.spec.replica is no field of V1DeploymentSpec",
+      "x.spec.template.spec.containers[0].name is no string",
+      "x.spec.template.spec.containers[0].ports is no list",
+    ])
+  })
+
+  it.each(deployments.map((one) => [one.metadata.name, one] as const))("%s is hardened and whole", (_, { spec }) => {
+    const { metadata, spec: pod } = spec!.template!
+    expect(metadata.labels).toMatchObject(spec!.selector.matchLabels!)
+    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } })
+    const volumes = pod.volumes.map(({ name }) => name)
+    for (const { args, securityContext, volumeMounts } of pod.containers) {
+      expect(securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"] },
+      })
+      expect(["serve", "worker"]).toContain(args[0])
+      expect(volumeMounts.map(({ name }) => name).filter((name) => !volumes.includes(name))).toEqual([])
+    }
+    expect(objects.some((one) => one.kind === "ServiceAccount" && one.metadata.name === pod.serviceAccountName)).toBe(true)
+  })
+
+  it("give the servers the rights of the kubernetes executor and no others", () => {
+    const role = objects.find(({ kind }) => kind === "Role")!
+    expect(role.rules!.flatMap(({ resources, verbs }) => [...resources, ...verbs])).not.toContain("*")
+    const binding = objects.find(({ kind }) => kind === "RoleBinding")!
+    expect(binding.subjects!.map(({ name }) => name)).toEqual(["ork"])
+  })
+
+  it.runIf(existsSync("/usr/bin/kubectl"))("are what kustomize makes of the folder", () => {
+    const built = execFileSync("kubectl", ["kustomize", FOLDER], { encoding: "utf8" })
+    const kinds = parseAllDocuments(built).map((document) => (document.toJS() as KubernetesObject).kind)
+    expect(kinds.toSorted()).toEqual(objects.map(({ kind }) => kind).toSorted())
+  })
+})
