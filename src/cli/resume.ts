@@ -29,7 +29,7 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
     }
     const objects = await openWritableObjects(context, config)
     return await runSession(context, { config, store, objects, runId: row.id, view, json }, (session) =>
-      goOn(session, view, row),
+      goOn(session, store, view, row),
     )
   } finally {
     await store.close()
@@ -37,14 +37,14 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
 }
 
 /** An interrupted run goes on when the engine starts. A cancel that was cut off is finished first. */
-const goOn = async ({ engine, reporter }: Session, view: RunView, row: RunRow): Promise<void> => {
+const goOn = async ({ engine, reporter }: Session, store: Store, view: RunView, row: RunRow): Promise<void> => {
   await engine.start()
   if (!runEnded(row.status)) {
     if (row.cancelling === null) return reporter.start()
     await engine.ended(row.id)
   }
   const { reset } = await engine.planRetry(row.id, {})
-  resetView(view, reset.nodes)
+  await resetView(store, row, view, reset.nodes)
   reporter.start()
   await engine.retry(row.id, {})
 }

@@ -2,6 +2,7 @@
 // its live instances and counts of the ended ones. Memory grows with what is live or failed, not with the size of a fan-out.
 // Fed by watch.ts; read by rows.ts, estimate.ts, critical-path.ts and the summary.
 
+import { membersOf } from "../../core/places.ts"
 import { type RunStatus, runEnded, TASK_STATUSES, type TaskEnd, taskEnded, type TaskStatus } from "../../core/status.ts"
 import type { CompiledWorkflow, Node } from "../../core/workflow.ts"
 import type { StoreEvent } from "../../store/store.ts"
@@ -37,6 +38,7 @@ export interface TaskView {
   hook: boolean
   /** Instances that there are in all; null: not known yet. */
   total: number | null
+  /** Instances that ended; of a group its items. */
   ended: Record<TaskEnd, number>
   live: Map<string, LiveInstance>
   failures: FailedInstance[]
@@ -128,7 +130,11 @@ const applyTask = (view: RunView, task: TaskView, event: RunEvent, at: number): 
     task.own = status
     task.error = event.error ?? null
   }
-  if (task.group || indexes < task.fans) return
+  if (indexes < task.fans) return
+  if (task.group) {
+    applyItem(view, task, event)
+    return
+  }
 
   task.attempt = Math.max(task.attempt, event.attempt ?? 0)
   if (taskEnded(status)) {
@@ -150,6 +156,30 @@ const applyTask = (view: RunView, task: TaskView, event: RunEvent, at: number): 
     since: at,
     retryAt: event.availableAt === undefined ? null : Date.parse(event.availableAt),
   })
+}
+
+/** One item of a group, or a group that has none: when it is opened, its tasks are there. */
+const applyItem = (view: RunView, group: TaskView, { status }: RunEvent): void => {
+  if (!isTaskStatus(status)) return
+  if (taskEnded(status)) group.ended[status] += 1
+  if (status !== "running") return
+  for (const index of membersOf(view.workflow, group.node)) {
+    const member = view.tasks[index]!
+    if (member.fans > 0 && view.workflow.nodes[index]!.fan === undefined) member.total = (member.total ?? 0) + 1
+  }
+}
+
+/** The tasks inside a group at any depth: those that ended, of those known. */
+export const insideOf = (view: RunView, group: TaskView): { ended: number; total: number } => {
+  let ended = 0
+  let total = 0
+  for (const index of membersOf(view.workflow, group.node)) {
+    const member = view.tasks[index]!
+    const inside = member.group ? insideOf(view, member) : { ended: endedCount(member), total: member.total ?? 0 }
+    ended += inside.ended
+    total += inside.total
+  }
+  return { ended, total }
 }
 
 /** The task and the groups that it lies in. */

@@ -111,3 +111,28 @@ test("progress counts instances, an unexpanded fan-out as one and a skipped one 
   )
   expect(progress(later)).toEqual({ ended: 2, total: 6 })
 })
+
+test("a group is one line with its items and the tasks inside, and its tasks stand below it", () => {
+  const sketch = {
+    g: { foreach: true },
+    last: { after: ["g"] },
+    "g.a": { group: "g" },
+    "g.each": { group: "g", foreach: true },
+  }
+  const running = view(
+    sketch,
+    event(1, "g running", { total: 3 }),
+    event(1, "g/0 running"),
+    event(1, "g/1 running"),
+    event(1, "g.each/0 running", { total: 4 }),
+    event(2, "g.a/0 success"),
+    event(2, "g.each/0.1 success"),
+    event(3, "g/0 success"),
+  )
+  const [, first, second, third, fourth] = lines({ view: running })
+  expect(first).toContain("● g")
+  expect(first).toContain("1/3, 2/6 tasks")
+  expect(second).toMatch(/^ {2}\S g\.a .* 1\/2/)
+  expect(third).toMatch(/^ {2}\S g\.each .* 1\/4/)
+  expect(fourth).toContain("· last")
+})

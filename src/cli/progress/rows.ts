@@ -1,6 +1,7 @@
 // From the model to the lines of the live view. Pure: model, size and time in, lines of spans out; screen.ts draws them.
 
-import { endedCount, type RunView, stateOf, type TaskState, type TaskView } from "./model.ts"
+import { endedCount, insideOf, type RunView, stateOf, type TaskState, type TaskView } from "./model.ts"
+import { membersOf } from "../../core/places.ts"
 import type { Span, Style } from "../style.ts"
 import { cut, duration, padEnd, plural, printable } from "../text.ts"
 
@@ -43,9 +44,18 @@ const URGENCY = {
   skipped: 7,
 } as const satisfies Record<TaskState, number>
 
+/** In the order of the workflow, what is in a group below it. */
+const inTree = (view: RunView): TaskView[] => {
+  const below = (task: TaskView): TaskView[] => [
+    task,
+    ...membersOf(view.workflow, task.node).flatMap((index) => below(view.tasks[index]!)),
+  ]
+  return view.tasks.filter(({ depth }) => depth === 0).flatMap(below)
+}
+
 /** Tasks that a view of this height shows, in the order of the workflow, and how many are left out. */
 export const visibleTasks = (view: RunView, rows: number): { shown: TaskView[]; hidden: number } => {
-  const known = view.tasks.filter((task) => !task.hook || task.own !== null)
+  const known = inTree(view).filter((task) => !task.hook || task.own !== null)
   if (known.length <= rows) return { shown: known, hidden: 0 }
   const room = Math.max(0, rows - 1)
   const chosen = new Set(known.toSorted((a, b) => URGENCY[stateOf(a)] - URGENCY[stateOf(b)]).slice(0, room))
@@ -102,16 +112,26 @@ const taskLine = (frame: Frame, task: TaskView, nameWidth: number): Span[] => {
     " ",
     padEnd(cut(task.name, nameWidth - indent.length), nameWidth - indent.length),
   ]
-  if (task.fans > 0 && !task.group && task.total !== null) {
-    const ended = endedCount(task)
-    line.push("  ", [bar(ended, task.total, BAR_WIDTH), task.ended.failed > 0 ? "red" : "cyan"], ` ${ended}/${task.total}`)
-  }
+  line.push(...counts(frame.view, task))
   const time = elapsed(task, frame.now)
   if (time !== "") line.push("  ", [time.padStart(6), "dim"])
   const live = leader(task)
   const attempt = live?.attempt ?? task.attempt
   if (attempt > 1) line.push("  ", [`attempt ${attempt}`, "yellow"])
   return [...line, ...remark(frame, task, live)]
+}
+
+/** Of a fan-out its instances, of a group its items and the tasks inside. */
+const counts = (view: RunView, task: TaskView): Span[] => {
+  const ended = endedCount(task)
+  const colour: Style = task.ended.failed > 0 ? "red" : "cyan"
+  const items: Span[] =
+    task.fans > 0 && task.total !== null ? ["  ", [bar(ended, task.total, BAR_WIDTH), colour], ` ${ended}/${task.total}`] : []
+  if (!task.group) return items
+  const inside = insideOf(view, task)
+  if (inside.total === 0 || task.startedAt === null) return items
+  if (items.length > 0) return [...items, [`, ${inside.ended}/${plural(inside.total, "task")}`, "dim"]]
+  return ["  ", [bar(inside.ended, inside.total, BAR_WIDTH), colour], ` ${inside.ended}/${plural(inside.total, "task")}`]
 }
 
 /** The end of a task's line: why it waits, what it said last, or what went wrong. */

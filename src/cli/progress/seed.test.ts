@@ -98,7 +98,7 @@ test("a retry sets back what it runs again and keeps successes of a fan-out", as
     { node: 1, path: "", scope: "failed", ...common },
     { node: 2, path: "", scope: "all", ...common },
   ]
-  resetView(view, nodes)
+  await resetView(store, run, view, nodes)
   expect(view.tasks.map((task) => [task.name, stateOf(task), endedCount(task)])).toEqual([
     ["a", "success", 1],
     ["b", "running", 1],

@@ -1,30 +1,85 @@
 // Fills the model of a run from what the store knows, before it goes on (`--resume`) or when only its summary is wanted.
 
-import { applyEvent, newView, type RunEvent, type RunView, type TaskView } from "./model.ts"
-import type { ResetNode } from "../../core/retry-plan.ts"
+import { applyEvent, newView, type RunEvent, type RunView } from "./model.ts"
+import { isGroup } from "../../core/places.ts"
+import type { NodeState, ResetNode } from "../../core/retry-plan.ts"
 import { taskEnded } from "../../core/status.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import type { RunRow, Store, TaskRow } from "../../store/store.ts"
 
 const PAGE = 1000
 
-export const seedView = async (store: Store, run: RunRow, workflow: CompiledWorkflow): Promise<RunView> => {
+type Rows = Pick<Store, "listTasks" | "listNodes" | "listInner">
+
+/** `again`: what a plan is about to set back is as if it had not been. */
+export const seedView = async (
+  store: Rows,
+  run: RunRow,
+  workflow: CompiledWorkflow,
+  again: readonly ResetNode[] = [],
+): Promise<RunView> => {
   const view = newView(run.id, workflow)
+  const fateOf = fates(workflow, again)
   takeRun(view, run)
-  let after: number | undefined
-  for (;;) {
-    const page = await store.listTasks({ runId: run.id, limit: PAGE, ...(after === undefined ? {} : { after }) })
-    for (const task of page) for (const event of eventsOf(task)) applyEvent(view, event)
-    after = page.at(-1)?.row
-    if (after === undefined || page.length < PAGE) break
+  for await (const page of pages((after) => store.listTasks({ runId: run.id, limit: PAGE, after }))) {
+    for (const row of page) {
+      const task = view.byName.get(row.name)!
+      const fate = fateOf({ ...row, node: task.node })
+      if (fate === "gone" || (again.length > 0 && task.hook)) continue
+      if (task.fans > 0) task.total = (task.total ?? 0) + 1
+      if (fate === "kept") for (const event of eventsOf(row)) applyEvent(view, event)
+    }
   }
-  for (const { node, kind, status, expanded } of await store.listNodes(run.id)) {
-    const task = view.tasks[node]!
-    if (kind === "task" || task.depth > 0) continue
-    if (kind === "fan" && expanded > 0) task.total = expanded
-    if (taskEnded(status)) task.own = status
+  const take = (state: NodeState): void => {
+    const fate = fateOf(state)
+    if (fate !== "gone" && state.kind !== "task") takeContainer(view, state, fate === "kept")
   }
+  for (const state of await store.listNodes(run.id)) take(state)
+  if (!workflow.nodes.some(isGroup)) return view
+  for await (const page of pages((after) => store.listInner({ runId: run.id, limit: PAGE, after }))) page.forEach(take)
   return view
+}
+
+async function* pages<Row extends { row: number }>(read: (after: number) => Promise<Row[]>): AsyncGenerator<Row[]> {
+  for (let after = 0; ;) {
+    const page = await read(after)
+    yield page
+    if (page.length < PAGE) return
+    after = page.at(-1)!.row
+  }
+}
+
+const takeContainer = (view: RunView, { node, path, kind, status, expanded }: NodeState, kept: boolean): void => {
+  const task = view.tasks[node]!
+  if (kind === "fan" && path === "" && expanded > 0) task.total = expanded
+  if (kind === "group" && task.fans > 0 && path !== "") {
+    const isItem = view.workflow.nodes[node]!.fan !== undefined
+    if (!isItem || task.fans > 1) task.total = (task.total ?? 0) + 1
+  }
+  if (!kept || !taskEnded(status)) return
+  if (kind === "group") task.ended[status] += 1
+  if (path === "") task.own = status
+}
+
+/** gone: below a container that begins anew. again: set back where it stands. */
+type Fate = "kept" | "again" | "gone"
+
+const fates = (workflow: CompiledWorkflow, plan: readonly ResetNode[]) => {
+  const resets = Map.groupBy(plan, ({ node }) => node)
+  const isUnder = (path: string, place: string): boolean => place === "" || path === place || path.startsWith(`${place}.`)
+  return ({ node, path, kind, status }: Pick<NodeState, "node" | "path" | "kind" | "status">): Fate => {
+    for (let around = workflow.nodes[node]!.group; around !== null; around = workflow.nodes[around]!.group) {
+      if (resets.get(around)?.some(({ scope, path: place }) => scope === "all" && isUnder(path, place))) return "gone"
+    }
+    let fate: Fate = "kept"
+    for (const { scope, path: place } of resets.get(node) ?? []) {
+      if (place === path) fate = "again"
+      else if (scope === "all" && isUnder(path, place)) return "gone"
+      else if (scope === "failed" && kind === "task" && isUnder(path, place) && status !== "success") fate = "again"
+      else if (typeof scope === "object" && scope.path === path) fate = "again"
+    }
+    return fate
+  }
 }
 
 /** The run's own row is the last word on its status and times. */
@@ -48,30 +103,8 @@ const eventsOf = (task: TaskRow): RunEvent[] => {
   return events
 }
 
-/** What a retry sets back is as if it had not been. */
-export const resetView = (view: RunView, nodes: readonly ResetNode[]): void => {
-  view.status = "running"
-  view.error = null
-  view.finishedAt = null
-  const fresh = newView(view.runId, view.workflow)
-  const again = (task: TaskView): void => void Object.assign(task, fresh.tasks[task.node])
-  for (const task of view.tasks) if (task.hook) again(task)
-  for (const { node, scope } of nodes) {
-    const task = view.tasks[node]!
-    if (scope === "all") {
-      again(task)
-      for (const member of view.tasks) if (isInside(view, member, node)) again(member)
-      continue
-    }
-    const success = scope === "failed" ? task.ended.success : Math.max(0, task.ended.success - 1)
-    Object.assign(task, { own: null, error: null, failures: [], finishedAt: null })
-    task.ended = { success, failed: 0, skipped: 0, cancelled: 0 }
-  }
-}
-
-const isInside = (view: RunView, task: TaskView, group: number): boolean => {
-  for (let at = view.workflow.nodes[task.node]!.group; at !== null; at = view.workflow.nodes[at]!.group) {
-    if (at === group) return true
-  }
-  return false
+/** The view of a run that a plan is about to set going again. */
+export const resetView = async (store: Rows, run: RunRow, view: RunView, nodes: readonly ResetNode[]): Promise<void> => {
+  const open = { ...run, status: "running", error: null, finishedAt: null } as const
+  Object.assign(view, await seedView(store, open, view.workflow, nodes))
 }

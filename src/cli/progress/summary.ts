@@ -35,7 +35,7 @@ export const failuresOf = (view: RunView): { shown: Failure[]; all: number } => 
   for (const task of view.tasks) {
     const each = failuresOfTask(task)
     shown.push(...each.slice(0, Math.max(0, FAILURES_SHOWN - shown.length)))
-    all += Math.max(each.length, task.ended.failed)
+    if (!task.group) all += Math.max(each.length, task.ended.failed)
   }
   return { shown, all }
 }
