@@ -25,6 +25,7 @@ const TABLE: Record<string, Expected> = {
   },
   "diamond.yaml": { tasks: { success: 4 }, says: { report: "42 pieces of 2 kinds" } },
   "foreach.yaml": { tasks: { success: 6 }, says: { report: '"longest":["amber.csv","birch.csv","cedar.csv"]' } },
+  "groups.yaml": { tasks: { success: 12 }, says: { report: '"totals":[[6,5],[6]]' } },
   "parallel.yaml": { tasks: { success: 6 }, says: { total: '"sums":[45,50,55,60]' } },
   "retry.yaml": { tasks: { success: 2 }, says: { report: "it took 3 attempts" } },
   "timeout.yaml": {
