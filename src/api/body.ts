@@ -34,6 +34,18 @@ const finite = (name: string, value: unknown): unknown => {
   return value
 }
 
+/** The bytes of a body that is sent as such. */
+export const collectBody = async (data: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> => {
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  for await (const piece of data) {
+    bytes += piece.byteLength
+    if (bytes > maxBytes) throw new ApiError("TOO_LARGE", `the body is larger than ${maxBytes} bytes; send less at once`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
+
 /** `undefined` for no body at all. */
 export const parseJson = (text: string): unknown => {
   if (text.trim() === "") return undefined

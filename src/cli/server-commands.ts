@@ -9,7 +9,7 @@ const addDeploy: Add = (program, context, done) => {
   const command = withServer(
     program
       .command("deploy <files...>")
-      .description("deploy definitions to the server; all of them, or with problems none")
+      .description("deploy definitions (files, or folders of them) and the files they name; all of them, or with problems none")
       .addOption(json()),
   )
   example(command, "ork deploy etl.yaml", "ork deploy workflows/*.yaml --url https://ork.example.com").action(

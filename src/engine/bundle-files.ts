@@ -17,11 +17,20 @@ export const needsFiles = ({ nodes, include }: CompiledWorkflow): boolean =>
   include.length > 0 || nodes.some((node) => node.file !== undefined)
 
 /** The version that these files make. */
-export const withBundle = <T extends { workflow: CompiledWorkflow; hash: string }>(parsed: T, hash: string | null): T => {
-  if (hash === null) return parsed
+export const withBundle = <T extends { workflow: CompiledWorkflow; hash: string }>(parsed: T, hash: string): T => {
   const workflow = { ...parsed.workflow, bundle: hash }
   return { ...parsed, workflow, hash: contentHash(workflow) }
 }
+
+/** Files that tasks name, but that did not come with them. Modules of Python are not looked for: there are two places for them. */
+export const missingFiles = ({ nodes }: CompiledWorkflow, paths: ReadonlySet<string>): Problem[] =>
+  nodes.flatMap(({ name, file, executor }) =>
+    file === undefined || paths.has(plainPath(file)) || (executor === "python" && isModule(file))
+      ? []
+      : [{ path: `tasks.${name}.file`, message: `the file ${file} is not in the bundle` }],
+  )
+
+const plainPath = (path: string): string => (path.startsWith("./") ? path.slice(2) : path)
 
 export const collectBundle = async (folder: string, workflow: CompiledWorkflow): Promise<Collected> => {
   if (!needsFiles(workflow)) return { ok: true, bundle: null, paths: [] }
@@ -75,7 +84,7 @@ class Collector {
 
   /** False: it is not there, or cannot be taken, which is then told. */
   async #add(name: string, path: string): Promise<boolean> {
-    const plain = name.startsWith("./") ? name.slice(2) : name
+    const plain = plainPath(name)
     if (this.#files.has(plain)) return true
     if (!isInside(plain)) return this.#problem(path, `${name} lies outside of the definition's own folder`)
     const real = await realpath(join(this.#folder, plain)).catch(() => null)

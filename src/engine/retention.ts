@@ -4,7 +4,9 @@
 
 import { rm } from "node:fs/promises"
 import { runFolder, upstreamFolder } from "./inputs.ts"
+import { bundleFolder, bundleHash, bundlePrefix, BUNDLES } from "../objects/bundles.ts"
 import type { ObjectStore } from "../objects/objects.ts"
+import type { Catalog } from "../store/catalog.ts"
 import type { Store } from "../store/store.ts"
 
 const RUNS_AT_ONCE = 100
@@ -33,6 +35,27 @@ export const removeExpired = async (
       removed += 1
     }
     if (expired.length < RUNS_AT_ONCE) return removed
+  }
+}
+
+/** Removes bundles that no version names: a deploy was given up in the middle. Gives the number of them. */
+export const removeUnusedBundles = async (
+  { store, objects, dataDir }: { store: Pick<Catalog, "bundlesInUse">; objects: ObjectStore; dataDir: string },
+  signal?: AbortSignal,
+): Promise<number> => {
+  let removed = 0
+  for (let after = ""; ;) {
+    const keys = await objects.list(BUNDLES, { ...(after !== "" && { after }), limit: RUNS_AT_ONCE })
+    const hashes = keys.map(bundleHash).filter((hash) => hash !== null)
+    const used = new Set(await store.bundlesInUse(hashes))
+    for (const hash of hashes.filter((one) => !used.has(one))) {
+      if (signal?.aborted === true) return removed
+      await objects.deletePrefix(bundlePrefix(hash))
+      await rm(bundleFolder(dataDir, hash), { recursive: true, force: true })
+      removed += 1
+    }
+    if (keys.length < RUNS_AT_ONCE) return removed
+    after = keys.at(-1)!
   }
 }
 

@@ -5,16 +5,20 @@ import { createHash, randomBytes } from "node:crypto"
 import { constants } from "node:fs"
 import { cp, mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
+import type { ObjectStore } from "./objects.ts"
 import { readTar, type TarFile, writeTar } from "./tar.ts"
 
 export const MAX_BUNDLE_BYTES = 16 * 2 ** 20
 
 export const BUNDLES = "bundles/"
 
-export const bundleKey = (hash: string): string => `${BUNDLES}${hash}.tar`
+/** A folder of its own, so that it can be deleted. */
+export const bundlePrefix = (hash: string): string => `${BUNDLES}${hash}/`
+
+export const bundleKey = (hash: string): string => `${bundlePrefix(hash)}files.tar`
 
 /** null: not the key of a bundle. */
-export const bundleHash = (key: string): string | null => /^bundles\/([0-9a-f]{64})\.tar$/.exec(key)?.[1] ?? null
+export const bundleHash = (key: string): string | null => /^bundles\/([0-9a-f]{64})\/files\.tar$/.exec(key)?.[1] ?? null
 
 export interface Bundle {
   hash: string
@@ -27,6 +31,11 @@ export const makeBundle = (files: readonly TarFile[]): Bundle => {
 }
 
 export const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
+
+/** Stored, unless it is there already. */
+export const keepBundle = async (objects: Pick<ObjectStore, "size" | "put">, { hash, bytes }: Bundle): Promise<void> => {
+  if ((await objects.size(bundleKey(hash))) === null) await objects.put(bundleKey(hash), bytes)
+}
 
 /** A run's folder needs no second look once it was made; so many are remembered. */
 const KEPT = 1000

@@ -98,20 +98,27 @@ export class Client {
   /** `created`: there was none of that name. `ifNew` refuses one that is there. */
   async deploy(
     definition: DefinitionText,
-    options: { ifNew?: boolean } = {},
+    options: { ifNew?: boolean; bundle?: string } = {},
   ): Promise<{ workflow: Workflow; created: boolean }> {
     const { status, body } = await this.#http.answer<Workflow>({
       method: "POST",
       path: "/workflows",
+      query: { bundle: options.bundle },
       text: textOf(definition),
       ...(options.ifNew === true && { headers: { "if-none-match": "*" } }),
     })
     return { workflow: body, created: status === 201 }
   }
 
-  validate(definition: DefinitionText): Promise<Validation> {
+  validate(definition: DefinitionText, options: { bundle?: string } = {}): Promise<Validation> {
     const text = textOf(definition)
-    return this.#http.json({ method: "POST", path: "/workflows/validate", text, repeatable: true })
+    const query = { bundle: options.bundle }
+    return this.#http.json({ method: "POST", path: "/workflows/validate", query, text, repeatable: true })
+  }
+
+  /** The files of a definition, before the definition itself. */
+  async putBundle({ hash, bytes }: { hash: string; bytes: Uint8Array }): Promise<void> {
+    await this.#http.json({ method: "PUT", path: `/bundles/${segment(hash)}`, bytes, repeatable: true })
   }
 
   /** With an idempotency key it is tried again when no answer came. `created` is false for the run that the key had made before. */

@@ -1,17 +1,19 @@
-// `ork serve --dir`: deploys every definition of a folder and follows its changes. A file that is broken is told of, and what was
-// deployed from it stays in place; so does the workflow of a file that is removed.
+// `ork serve --dir`: deploys every definition of a folder, with the files that it names, and follows the changes of all of them. A
+// file that is broken is told of, and what was deployed from it stays in place; so does the workflow of a file that is removed.
 
 import { type FSWatcher, watch } from "node:fs"
 import { readdir, readFile } from "node:fs/promises"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import type { Logger } from "pino"
 import type { Clock } from "../core/ports.ts"
-import { problemText } from "../core/problems.ts"
+import { type Problem, problemText } from "../core/problems.ts"
+import { collectBundle, needsFiles, withBundle } from "../engine/bundle-files.ts"
 import { deploy } from "../engine/deploy.ts"
-import { parseDefinition } from "../protocol/parse.ts"
+import { type Bundle, keepBundle } from "../objects/bundles.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import { parseDefinition, type ParsedDefinition } from "../protocol/parse.ts"
 import type { Store } from "../store/store.ts"
 
-const DEFINITION = /\.(ya?ml|json)$/
 /** An editor writes a file in several steps. */
 const SETTLE_MS = 100
 const RETRY_MS = 1000
@@ -19,19 +21,32 @@ const RETRY_MS = 1000
 export interface FolderDeploysOptions {
   folder: string
   store: Pick<Store, "putWorkflow">
+  objects: ObjectStore
   clock: Clock
   log: Logger
   /** Something was deployed: schedules may have changed. */
   wake(): void
 }
 
+/** Its definitions, by name. */
+export const definitionsIn = async (folder: string): Promise<string[]> =>
+  (await readdir(folder)).filter((file) => /\.(ya?ml|json)$/.test(file) && !file.startsWith(".")).toSorted()
+
+/** What was last seen of a definition. */
+interface Seen {
+  text: string
+  parsed: ParsedDefinition
+  /** Of its files, or what was wrong with them; null: not deployed yet. */
+  files: string | null
+}
+
 export class FolderDeploys {
   readonly #options: FolderDeploysOptions
-  /** What was last seen of each file. */
-  readonly #seen = new Map<string, string>()
+  readonly #seen = new Map<string, Seen>()
   /** The file that each workflow came from. */
   readonly #sources = new Map<string, string>()
-  #watcher: FSWatcher | null = null
+  /** By folder: that of the definitions, and those of the files that they name. */
+  readonly #watchers = new Map<string, FSWatcher>()
   #cancel: (() => void) | null = null
   #looking: Promise<void> = Promise.resolve()
 
@@ -41,15 +56,25 @@ export class FolderDeploys {
 
   /** Resolves when the folder is deployed as it stands; rejects when it cannot be read. */
   async start(): Promise<void> {
-    this.#watcher = watch(this.#options.folder, { persistent: false }, () => this.#lookSoon(SETTLE_MS))
-    this.#watcher.on("error", (error) => this.#options.log.warn({ error: String(error) }, "the folder is no longer followed"))
+    this.#watch(this.#options.folder)
     await this.#look()
   }
 
   async stop(): Promise<void> {
-    this.#watcher?.close()
+    for (const watcher of this.#watchers.values()) watcher.close()
+    this.#watchers.clear()
     this.#cancel?.()
     await this.#looking
+  }
+
+  #watch(folder: string): void {
+    if (this.#watchers.has(folder)) return
+    const watcher = watch(folder, { persistent: false }, () => this.#lookSoon(SETTLE_MS))
+    this.#watchers.set(folder, watcher)
+    watcher.on("error", (error) => {
+      this.#options.log.warn({ folder, error: String(error) }, "the folder is no longer followed")
+      this.#watchers.delete(folder)
+    })
   }
 
   #lookSoon(ms: number): void {
@@ -66,7 +91,7 @@ export class FolderDeploys {
 
   async #look(): Promise<void> {
     const { folder, log } = this.#options
-    const files = (await readdir(folder)).filter((file) => DEFINITION.test(file) && !file.startsWith(".")).toSorted()
+    const files = await definitionsIn(folder)
     for (const file of files) await this.#take(file)
     for (const [workflow, file] of this.#sources) {
       if (files.includes(file)) continue
@@ -77,26 +102,49 @@ export class FolderDeploys {
   }
 
   async #take(file: string): Promise<void> {
-    const { folder, log, wake } = this.#options
+    const { folder, log } = this.#options
     const text = await readFile(join(folder, file), "utf8").catch(() => null)
-    if (text === null || text === this.#seen.get(file)) return
-    const parsed = parseDefinition(text, { file })
-    if (!parsed.ok) {
-      this.#seen.set(file, text)
-      const problems = parsed.problems.map((problem) => problemText(problem, file))
-      log.error({ file, problems }, "a definition is broken; what was deployed of it stays")
-      return
+    if (text === null) return
+    let seen = this.#seen.get(file)
+    if (seen?.text !== text) {
+      seen = { text, parsed: parseDefinition(text, { file }), files: null }
+      this.#seen.set(file, seen)
+      if (!seen.parsed.ok) tellBroken(log, file, seen.parsed.problems)
     }
+    const { parsed } = seen
+    if (!parsed.ok || (seen.files !== null && !needsFiles(parsed.workflow))) return
+    const collected = await collectBundle(folder, parsed.workflow)
+    const files = collected.ok ? (collected.bundle?.hash ?? "") : JSON.stringify(collected.problems)
+    if (files === seen.files) return
+    if (collected.ok) {
+      for (const path of collected.paths) this.#watch(join(folder, dirname(path)))
+      await this.#deploy(file, parsed, collected.bundle)
+    } else {
+      tellBroken(log, file, collected.problems)
+    }
+    // Only now: had the store been away, the file would be taken again.
+    seen.files = files
+  }
+
+  async #deploy(file: string, parsed: Extract<ParsedDefinition, { ok: true }>, bundle: Bundle | null): Promise<void> {
+    const { log, objects, wake } = this.#options
     const { name } = parsed.workflow
     const other = this.#sources.get(name)
     if (other !== undefined && other !== file) {
       log.warn({ file, other, workflow: name }, "two files define the same workflow; the later one counts")
     }
-    const { version, outcome } = await deploy(this.#options, parsed)
-    // Only now: had the store been away, the file would be taken again.
-    this.#seen.set(file, text)
+    if (bundle !== null) await keepBundle(objects, bundle)
+    const { version, outcome } = await deploy(this.#options, bundle === null ? parsed : withBundle(parsed, bundle.hash))
+    // Again: it may have been tidied away before the version named it.
+    if (bundle !== null) await keepBundle(objects, bundle)
     this.#sources.set(name, file)
     if (outcome !== "same") log.info({ file, workflow: name, version }, "deployed")
     wake()
   }
 }
+
+const tellBroken = (log: Logger, file: string, problems: Problem[]): void =>
+  log.error(
+    { file, problems: problems.map((problem) => problemText(problem, file)) },
+    "a definition is broken; what was deployed of it stays",
+  )

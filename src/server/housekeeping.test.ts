@@ -19,6 +19,7 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
     },
   }
   const store = {
+    bundlesInUse: async () => [],
     expiredRuns: async (query: object) => {
       calls.push(["expired", query])
       return []
@@ -30,8 +31,9 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
       return answer
     },
   } as unknown as ServerStore
+  const objects = { list: async () => [] } as unknown as ObjectStore
   const log = pino({ level: "silent" })
-  const keeper = new Housekeeping({ ...settings, store, objects: {} as ObjectStore, dataDir: "", clock, log })
+  const keeper = new Housekeeping({ ...settings, store, objects, dataDir: "", clock, log })
   keeper.start()
   return {
     calls,

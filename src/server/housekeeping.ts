@@ -1,9 +1,9 @@
-// What a server does by itself once an hour: removes runs that its retention names, and trims the event log to what streams may
-// still resume from.
+// What a server does by itself once an hour: removes runs that its retention names and bundles that no version names, and trims the
+// event log to what streams may still resume from.
 
 import type { Logger } from "pino"
 import type { Clock } from "../core/ports.ts"
-import { removeExpired, type RetentionRule } from "../engine/retention.ts"
+import { removeExpired, removeUnusedBundles, type RetentionRule } from "../engine/retention.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { ServerStore } from "../store/server-store.ts"
 
@@ -53,6 +53,7 @@ export class Housekeeping {
     try {
       const rule = this.#rule()
       const removed = rule === null ? 0 : await removeExpired(this.#options, rule, this.#stopped.signal)
+      await removeUnusedBundles(this.#options, this.#stopped.signal)
       if (removed > 0) log.info({ runs: removed }, "removed runs that are past their retention")
       while (!this.#stopped.signal.aborted) {
         if ((await store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit: BATCHES_AT_ONCE })) < BATCHES_AT_ONCE) return

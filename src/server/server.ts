@@ -124,7 +124,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   })
   metrics.watch(api.app)
   const housekeeping = new Housekeeping({ ...config, store, objects, dataDir, clock, log })
-  const folder = parts.folder === null ? null : new FolderDeploys({ folder: parts.folder, store, clock, log, wake })
+  const folder = parts.folder === null ? null : new FolderDeploys({ folder: parts.folder, store, objects, clock, log, wake })
 
   const stopRest = async (): Promise<void> => {
     await folder?.stop()

@@ -3,6 +3,7 @@
 import type { ApiParts } from "../ports.ts"
 import type { Route } from "../route.ts"
 import { auditRoutes } from "./audit.ts"
+import { bundleRoutes } from "./bundles.ts"
 import { eventRoutes } from "./events.ts"
 import { healthRoutes } from "./health.ts"
 import { hookRoutes } from "./hooks.ts"
@@ -20,6 +21,7 @@ import { workflowRoutes } from "./workflows.ts"
 
 export const ROUTES: readonly Route[] = [
   ...workflowRoutes,
+  ...bundleRoutes,
   ...runRoutes,
   ...taskRoutes,
   ...logRoutes,

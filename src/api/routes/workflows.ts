@@ -1,15 +1,19 @@
-// Workflows: deploy, look at, trigger, pause. A definition that comes over the API has no files with it, so it may name none.
+// Workflows: deploy, look at, trigger, pause. A definition may name files only when their bundle came before it.
 
 import { bindParams } from "../../core/params.ts"
 import type { Problem } from "../../core/problems.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
+import { missingFiles, withBundle } from "../../engine/bundle-files.ts"
 import { deploy, nextFiringsOf } from "../../engine/deploy.ts"
 import { newRunId } from "../../core/ids.ts"
 import type { JsonObject } from "../../core/json.ts"
+import { bundleKey, keepBundle } from "../../objects/bundles.ts"
+import { readTar } from "../../objects/tar.ts"
 import { newRun, run } from "../../protocol/api/runs.ts"
 import {
   backfill,
   backfillBody,
+  definitionQuery,
   pageQuery,
   validation,
   versionList,
@@ -53,10 +57,20 @@ const fileProblems = (compiled: CompiledWorkflow): Problem[] => [
     : []),
 ]
 
-const parse = ({ text, type }: TextBody): ParsedDefinition => {
+/** `bundle`: the files that it comes with. */
+const parse = ({ text, type }: TextBody, bundle: string | undefined): ParsedDefinition => {
   const parsed = parseDefinition(text, { format: type === "application/json" ? "json" : "yaml" })
-  const files = parsed.ok ? fileProblems(parsed.workflow) : []
+  if (!parsed.ok) return parsed
+  if (bundle !== undefined) return withBundle(parsed, bundle)
+  const files = fileProblems(parsed.workflow)
   return files.length > 0 ? { ok: false, problems: files } : parsed
+}
+
+/** Read whole before the version names it: were it tidied away in the same moment, it is put back after. */
+const readBundle = async ({ objects }: Api, hash: string): Promise<Uint8Array> => {
+  const bytes = await objects.get(bundleKey(hash))
+  if (bytes === null) throw invalidField("bundle", "is not stored here; send it first with PUT /bundles/{hash}")
+  return bytes
 }
 
 export const workflowRoutes = [
@@ -85,6 +99,7 @@ export const workflowRoutes = [
     tag: TAG,
     summary: "Deploys a definition; with If-None-Match: * only under a new name",
     scope: "admin",
+    query: definitionQuery,
     body: DEFINITION,
     answers: {
       200: { about: "The same as before, or a new version", schema: workflow },
@@ -92,12 +107,16 @@ export const workflowRoutes = [
     },
     errors: [409],
     audit: "workflow.deploy",
-    async handle({ body, request, api }) {
-      const parsed = parse(body)
+    async handle({ body, query: { bundle }, request, api }) {
+      const parsed = parse(body, bundle)
       if (!parsed.ok) throw invalid(parsed.problems)
       const { name } = parsed.workflow
+      const files = bundle === undefined ? null : await readBundle(api, bundle)
+      const missing = files === null ? [] : missingFiles(parsed.workflow, new Set(readTar(files).map(({ path }) => path)))
+      if (missing.length > 0) throw invalid(missing)
       const stored = await deploy(api, parsed, { ifNew: request.headers["if-none-match"] === "*" })
       if (stored.outcome === "exists") throw conflict(`there is a workflow ${name} already`)
+      if (files !== null) await keepBundle(api.objects, { hash: bundle!, bytes: Buffer.from(files) })
       api.wake()
       return {
         status: stored.outcome === "new" ? 201 : 200,
@@ -114,10 +133,11 @@ export const workflowRoutes = [
     tag: TAG,
     summary: "Compiles a definition and tells every problem; stores nothing",
     scope: "read",
+    query: definitionQuery,
     body: DEFINITION,
     answers: { 200: { about: "What is wrong with it, if anything", schema: validation } },
-    handle({ body }) {
-      const parsed = parse(body)
+    handle({ body, query: { bundle } }) {
+      const parsed = parse(body, bundle)
       return {
         status: 200,
         body: parsed.ok

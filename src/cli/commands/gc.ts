@@ -7,7 +7,7 @@ import { print, printJson } from "../output.ts"
 import type { StoreFlags } from "../settings.ts"
 import { plural } from "../text.ts"
 import { DURATION_HINT, parseDuration } from "../../core/quantities.ts"
-import { removeExpired } from "../../engine/retention.ts"
+import { removeExpired, removeUnusedBundles } from "../../engine/retention.ts"
 
 export interface GcOptions extends StoreFlags {
   olderThan?: string
@@ -28,8 +28,10 @@ export const gc = (context: Context, options: GcOptions): Promise<number> => {
   return withStores(context, options, async ({ config, store, objects }) => {
     const rule = { ...(olderThanMs === undefined ? {} : { olderThanMs }), ...(keep === undefined ? {} : { keep }) }
     const removed = await removeExpired({ store, objects, dataDir: config.dataDir }, rule)
-    if (options.json === true) printJson(context, { removed })
-    else print(context, `removed ${plural(removed, "run")}`)
+    const bundles = await removeUnusedBundles({ store, objects, dataDir: config.dataDir })
+    if (options.json === true) printJson(context, { removed, bundles })
+    else
+      print(context, `removed ${plural(removed, "run")}${bundles > 0 ? ` and ${plural(bundles, "bundle")} of no version` : ""}`)
     return 0
   })
 }

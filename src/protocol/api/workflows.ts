@@ -36,6 +36,18 @@ const lastRun = z.object({
   finished_at: at.nullable(),
 })
 
+const bundleHash = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hexadecimal")
+
+export const bundleParams = z.object({ hash: bundleHash })
+
+export const bundle = z.object({ hash: z.string(), bytes: z.int() }).meta({ id: "Bundle" })
+
+export const definitionQuery = strict({
+  bundle: bundleHash
+    .optional()
+    .meta({ description: "the files that the definition names, sent before by PUT /bundles/{hash}" }),
+})
+
 export const workflowSummary = z
   .object({
     ...summary,
@@ -115,6 +127,8 @@ export const backfill = z
   })
   .meta({ id: "Backfill" })
 
+const MAX_TICKS = 200
+
 export const schedule = z
   .object({
     id: z.int(),
@@ -123,9 +137,13 @@ export const schedule = z
     paused: z.boolean(),
     next_at: at.nullable(),
     last_tick_at: at.nullable(),
-    next_ticks: z.array(at).meta({ description: "the next five" }),
+    next_ticks: z.array(at).meta({ description: "the next ones; none while paused" }),
   })
   .meta({ id: "Schedule" })
 
 export const scheduleList = list(schedule)
-export const scheduleQuery = strict({ workflow: workflowName.optional(), ...page })
+export const scheduleQuery = strict({
+  workflow: workflowName.optional(),
+  ticks: z.int().min(1).max(MAX_TICKS).default(5).meta({ description: "how many of the next ticks of each" }),
+  ...page,
+})

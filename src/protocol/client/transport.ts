@@ -25,6 +25,8 @@ export interface Request {
   body?: unknown
   /** Sent as it stands, in place of `body`. */
   text?: { content: string; type: string }
+  /** The same for bytes. */
+  bytes?: Uint8Array
   headers?: Record<string, string>
   signal?: AbortSignal
   /** A change that may be sent twice: it carries an idempotency key. */
@@ -140,8 +142,9 @@ const waitOf = (error: unknown, request: Request, tries: number): number | null 
 /** What proxies say while the server behind them is away. */
 const GATEWAY: readonly number[] = [502, 503, 504]
 
-const bodyOf = ({ body, text }: Request): { content: string; type: string } | null => {
+const bodyOf = ({ body, text, bytes }: Request): { content: string | Uint8Array; type: string } | null => {
   if (text !== undefined) return text
+  if (bytes !== undefined) return { content: bytes, type: "application/octet-stream" }
   return body === undefined ? null : { content: JSON.stringify(body), type: "application/json" }
 }
 

@@ -1,0 +1,52 @@
+// Bundles: the files that a definition names. `ork deploy` sends them first, then the definition that goes with them; whoever runs
+// its tasks fetches them.
+
+import { bundleKey, hashOf, MAX_BUNDLE_BYTES } from "../../objects/bundles.ts"
+import { BadArchive, readTar } from "../../objects/tar.ts"
+import { bundle, bundleParams } from "../../protocol/api/workflows.ts"
+import { collectBody } from "../body.ts"
+import { invalidField, notFound } from "../errors.ts"
+import { route } from "../route.ts"
+
+const TAG = "workflows"
+
+export const bundleRoutes = [
+  route({
+    method: "PUT",
+    path: "/bundles/{hash}",
+    tag: TAG,
+    summary: "Stores the files of a definition, as a tar archive under its SHA-256; at most 16 MiB",
+    scope: "admin",
+    params: bundleParams,
+    body: { bytes: true },
+    answers: { 200: { about: "It is stored", schema: bundle } },
+    errors: [413],
+    audit: "bundle.put",
+    async handle({ params: { hash }, body, api }) {
+      const bytes = await collectBody(body, MAX_BUNDLE_BYTES)
+      if (hashOf(bytes) !== hash) throw invalidField("hash", "is not the SHA-256 of the body")
+      try {
+        readTar(bytes)
+      } catch (error) {
+        if (error instanceof BadArchive) throw invalidField("", `the body is not an archive of plain files: ${error.message}`)
+        throw error
+      }
+      await api.objects.put(bundleKey(hash), bytes)
+      return { status: 200, body: { hash, bytes: bytes.length } }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/bundles/{hash}",
+    tag: TAG,
+    summary: "The files of a version",
+    scope: "worker",
+    params: bundleParams,
+    answers: { 200: { about: "A tar archive", types: ["application/octet-stream"] } },
+    async handle({ params: { hash }, api }) {
+      const bytes = await api.objects.get(bundleKey(hash))
+      if (bytes === null) throw notFound(`there is no bundle ${hash}`)
+      return { status: 200, body: Buffer.from(bytes), headers: { "content-type": "application/octet-stream" } }
+    },
+  }),
+]

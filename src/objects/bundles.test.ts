@@ -1,0 +1,95 @@
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { BundleFolders, makeBundle } from "./bundles.ts"
+import { BadArchive, readTar, type TarFile, writeTar } from "./tar.ts"
+
+const file = (path: string, text = path, executable = false): TarFile => ({ path, bytes: Buffer.from(text), executable })
+
+const folder = (): string => {
+  const path = mkdtempSync(join(tmpdir(), "ork-bundles-"))
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+const LONG = `${"deep/".repeat(25)}file.ts`
+
+test("an archive holds what was put into it, whatever the order", () => {
+  const files = [file("b.ts"), file("a/x.sh", "echo", true), file("empty", ""), file(LONG, "x".repeat(1000))]
+  expect(
+    readTar(writeTar(files)).map(({ path, executable, bytes }) => [path, executable, Buffer.from(bytes).toString()]),
+  ).toEqual([
+    ["a/x.sh", true, "echo"],
+    ["b.ts", false, "b.ts"],
+    [LONG, false, "x".repeat(1000)],
+    ["empty", false, ""],
+  ])
+  expect(makeBundle(files).hash).toBe(makeBundle(files.toReversed()).hash)
+  expect(makeBundle(files).hash).not.toBe(makeBundle([...files, file("c")]).hash)
+})
+
+test("tar itself reads it", () => {
+  const path = join(folder(), "x.tar")
+  writeFileSync(path, writeTar([file("a.ts"), file(LONG)]))
+  expect(execFileSync("tar", ["tf", path]).toString().trim().split("\n")).toEqual(["a.ts", LONG])
+})
+
+test("an archive that leads out of its folder, holds more than files, or is damaged is refused", () => {
+  for (const path of ["../x", "/etc/passwd", "a/../../x", "./a", "a//b", "a\\b"]) {
+    expect(() => readTar(writeTar([file(path)])), path).toThrow(BadArchive)
+  }
+  const whole = writeTar([file("a", "12345")])
+  expect(() => readTar(whole.subarray(0, 600))).toThrow(/damaged|no end/)
+  expect(() => readTar(Buffer.from("not an archive".repeat(100)))).toThrow(BadArchive)
+  const link = Buffer.from(whole)
+  link[156] = 0x32
+  link.write(
+    link
+      .reduce((sum, byte, i) => (i < 512 ? sum + (i >= 148 && i < 156 ? 32 : byte) : sum), 0)
+      .toString(8)
+      .padStart(6, "0"),
+    148,
+  )
+  expect(() => readTar(link)).toThrow("a is no plain file")
+  expect(() => writeTar([file("x".repeat(101))])).toThrow(/too long/)
+})
+
+test("a bundle is unpacked once, also for many at a time, and copied for each run", async () => {
+  const dataDir = folder()
+  const { hash, bytes } = makeBundle([file("tasks/a.ts", "code"), file("run.sh", "echo", true)])
+  let reads = 0
+  const bundles = new BundleFolders({
+    dataDir,
+    read: async () => {
+      reads += 1
+      return bytes
+    },
+  })
+  const runs = ["r1", "r2"].map((run) => join(dataDir, "work", run))
+  await Promise.all([...runs, ...runs].map((run) => bundles.copyTo(run, hash)))
+  expect(reads).toBe(1)
+  for (const run of runs) {
+    expect(readFileSync(join(run, "tasks/a.ts"), "utf8")).toBe("code")
+    expect(statSync(join(run, "run.sh")).mode & 0o111).not.toBe(0)
+  }
+  // What a run does to its copy is its own affair, and is not undone.
+  writeFileSync(join(runs[0]!, "tasks/a.ts"), "changed")
+  const later = new BundleFolders({ dataDir, read: () => Promise.reject(new Error("not read again")) })
+  await later.copyTo(runs[0]!, hash)
+  expect(readFileSync(join(runs[0]!, "tasks/a.ts"), "utf8")).toBe("changed")
+  expect(readFileSync(join(await later.folder(hash), "tasks/a.ts"), "utf8")).toBe("code")
+  expect(readdirSync(join(dataDir, "bundles"))).toEqual([hash])
+})
+
+test("a bundle that is gone or damaged is told, leaves nothing, and is asked for again", async () => {
+  const dataDir = folder()
+  const { hash, bytes } = makeBundle([file("a")])
+  const answers: (Buffer | null)[] = [null, Buffer.from("other"), bytes]
+  const bundles = new BundleFolders({ dataDir, read: async () => answers.shift()! })
+  await expect(bundles.folder(hash)).rejects.toThrow(/gone from the object store/)
+  await expect(bundles.folder(hash)).rejects.toThrow(/damaged/)
+  expect(readdirSync(join(dataDir, "bundles"))).toEqual([])
+  expect(readdirSync(await bundles.folder(hash))).toEqual(["a"])
+})
