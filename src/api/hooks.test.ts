@@ -2,8 +2,8 @@ import { expect, test } from "vitest"
 import { signatureOf } from "../protocol/signature.ts"
 import { setup } from "./testing/setup.ts"
 
-const prepared = async () => {
-  const api = await setup()
+const prepared = async (change: Parameters<typeof setup>[0] = {}) => {
+  const api = await setup(change)
   await api.deploy("etl", { a: "true" }, { webhook: { secret: "HOOK" }, params: { day: "monday" } })
   await api.deploy("closed", { a: "true" })
   await api.deploy("unset", { a: "true" }, { webhook: { secret: "OTHER" } })
@@ -41,6 +41,12 @@ test("a workflow without a webhook looks like none at all", async () => {
   expect((await api.send("closed", "{}")).status).toBe(404)
   expect((await api.send("nothing", "{}")).status).toBe(404)
   expect((await api.send("unset", "{}")).status).toBe(503)
+})
+
+test("a secret that its manager does not give makes the webhook unavailable, without saying why", async () => {
+  await using api = await prepared({ secret: () => Promise.reject(new Error("AccessDenied for arn:aws:something")) })
+  const { status, body } = await api.send("etl", "{}")
+  expect([status, body.error!.message]).toEqual([503, "the secret of this webhook cannot be read now"])
 })
 
 test("a signed body that is not the workflow's params is refused", async () => {

@@ -8,10 +8,21 @@ import { workflowParams } from "../../protocol/api/workflows.ts"
 import { runShape } from "../../protocol/shapes.ts"
 import { SIGNATURE_HEADER, signatureProblem, TIMESTAMP_HEADER } from "../../protocol/signature.ts"
 import { parseJson } from "../body.ts"
+import type { Api } from "../ports.ts"
 import { ApiError, invalid, notFound, unavailable } from "../errors.ts"
 import { route } from "../route.ts"
 
 const single = (header: string | string[] | undefined): string | undefined => (typeof header === "string" ? header : undefined)
+
+/** Why it cannot be read is for the server's log, not for whoever asks without a key. */
+const secretOf = async (api: Api, name: string): Promise<string | null> => {
+  try {
+    return await api.secret(name)
+  } catch (error) {
+    api.log.warn({ secret: name, error: String(error) }, "the secret of a webhook could not be read")
+    throw unavailable("the secret of this webhook cannot be read now")
+  }
+}
 
 export const hookRoutes = [
   route({
@@ -33,7 +44,7 @@ export const hookRoutes = [
       const found = await api.store.getWorkflow(params.name)
       const webhook = found?.compiled.webhook
       if (found === null || webhook === undefined) throw notFound(`there is no webhook ${params.name}`)
-      const secret = await api.secret(webhook.secret)
+      const secret = await secretOf(api, webhook.secret)
       if (secret === null) throw unavailable("the secret of this webhook is not set on the server")
       const signature = single(request.headers[SIGNATURE_HEADER])
       const timestamp = single(request.headers[TIMESTAMP_HEADER])
