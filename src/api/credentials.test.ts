@@ -92,11 +92,21 @@ describe.each(ROUTES.filter((route) => route.scope !== null).map((route) => [`${
 test("what needs no key is what the specification names", () => {
   const open = ROUTES.filter((route) => route.scope === null).map((route) => `${route.method} ${route.path}`)
   expect(open.toSorted()).toEqual(
-    ["GET /health", "GET /ready", "POST /hooks/{name}", "GET /ui/sign-in", "POST /ui/sign-in", "POST /ui/sign-out"].toSorted(),
+    [
+      "GET /health",
+      "GET /ready",
+      "POST /callbacks/{token}",
+      "POST /hooks/{name}",
+      "POST /internal/task-result",
+      "GET /ui/sign-in",
+      "POST /ui/sign-in",
+      "POST /ui/sign-out",
+    ].toSorted(),
   )
 })
 
 test("every route that changes something is in the audit log", () => {
   const silent = ROUTES.filter((route) => route.method !== "GET" && route.scope !== null && route.audit === undefined)
-  expect(silent.map((route) => route.path)).toEqual(["/workflows/validate"])
+  const steady = ["heartbeat", "claim", "report", "logs", "outputs"].map((verb) => `/workers/{id}/${verb}`)
+  expect(silent.map((route) => route.path)).toEqual(["/workflows/validate", ...steady])
 })

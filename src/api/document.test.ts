@@ -5,7 +5,7 @@ import { signatureOf } from "../protocol/signature.ts"
 import type { OpenApi } from "./openapi.ts"
 import { ROUTES } from "./routes/table.ts"
 import { DocumentChecker } from "./testing/document.ts"
-import { type CallOptions, setup } from "./testing/setup.ts"
+import { type CallOptions, setup, waitsFor } from "./testing/setup.ts"
 
 test("the document is valid OpenAPI 3.1 in shape, and says what the routes check", async () => {
   await using api = await setup()
@@ -97,6 +97,18 @@ test("every route answers as the document says", async () => {
   await ask("POST", "/runs/{id}/pause", slow)
   await ask("POST", "/runs/{id}/resume", slow)
   await ask("POST", "/runs/{id}/cancel", slow)
+
+  await api.deploy("asks", { yes: { executor: "approval", message: "go?" }, no: { executor: "approval" }, far: "defer" })
+  const asks = { id: (await api.call("POST", "/workflows/asks/runs")).body["id"] as string }
+  await waitsFor(api, asks.id, 3)
+  await ask("GET", "/runs/{id}/tasks", asks)
+  await ask("POST", "/runs/{id}/tasks/{name}/approve", { ...asks, name: "yes" }, { body: { comment: "fine" } })
+  await ask("POST", "/runs/{id}/tasks/{name}/approve", { ...asks, name: "yes" })
+  await ask("POST", "/runs/{id}/tasks/{name}/reject", { ...asks, name: "no" })
+  const token = api.executor.callbacks.get("far")!.split("/").at(-1)!
+  await ask("POST", "/callbacks/{token}", { token }, { body: { output: { rows: 3 } }, key: null })
+  await ask("POST", "/callbacks/{token}", { token }, { key: null })
+  await ask("POST", "/callbacks/{token}", { token: "0-0" }, { key: null })
 
   const job = await ask("POST", "/jobs", {}, { body: { name: "j", queue: "q", payload: { a: 1 } } })
   const jobAt = { job_id: job.body["id"] as string }

@@ -74,7 +74,12 @@ const GOOD: Record<string, object> = {
   "/runs/{id}/tasks/{name}/mark": { status: "failed", reason: "because" },
 }
 
-const PARAMS: Record<string, string[]> = { id: ["RUN", "KEY"], job_id: ["JOB"], name: ["etl", "a", "many", "q"] }
+const PARAMS: Record<string, string[]> = {
+  id: ["RUN", "KEY"],
+  job_id: ["JOB"],
+  token: ["1-a-b"],
+  name: ["etl", "a", "many", "q"],
+}
 
 const request = fc.constantFrom(...routes).chain((route) => {
   const operation = operationOf(route.path, route.method.toLowerCase())

@@ -3,9 +3,12 @@
 import type { Logger } from "pino"
 import type { Clock, Random, SecretSource } from "../core/ports.ts"
 import type { RunId } from "../core/ids.ts"
+import type { Json } from "../core/json.ts"
 import type { RetryPlan, RetryRequest } from "../core/retry-plan.ts"
+import type { Answers } from "../engine/answers.ts"
 import type { TriggerRequest } from "../engine/engine.ts"
 import type { Listener } from "../engine/events.ts"
+import type { WorkerDesk } from "../engine/workers/desk.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { ServerStore } from "../store/server-store.ts"
 import type { RunRow } from "../store/store.ts"
@@ -22,6 +25,7 @@ export interface ApiEngine {
   pause(runId: RunId, paused: boolean): Promise<void>
   planRetry(runId: RunId, request: RetryRequest): Promise<Exclude<RetryPlan, { problem: string }>>
   retry(runId: RunId, request: RetryRequest): Promise<void>
+  readonly answers: Pick<Answers, "approval" | "callback">
   onEvent(listener: Listener): () => void
 }
 
@@ -40,12 +44,45 @@ export interface BackfillRequest {
   maxActiveRuns: number | null
 }
 
+/** What this server counted of its own work. */
+export interface Figures {
+  /** One entry a minute, oldest first. */
+  columns(): {
+    from: number
+    success: number[]
+    failed: number[]
+    dispatch_p50_ms: (number | null)[]
+    dispatch_p95_ms: (number | null)[]
+    ready: (number | null)[]
+    running: (number | null)[]
+  }
+  endedPerMinute(queue: string): number
+  /** What logs and outputs take; null: not known. */
+  objectsBytes(): Promise<number | null>
+}
+
 /** Parts that a server may have; the routes of a part that is missing are not there. */
 export interface ApiParts {
   explain?: (runId: RunId, task?: string) => Promise<Explanation[]>
   backfill?: (request: BackfillRequest) => Promise<{ ticks: string[]; runs: string[] }>
   /** In Prometheus' text format. */
   metrics?: () => Promise<string>
+  figures?: Figures
+  /** Serves the workers that ask this server. */
+  workers?: Pick<WorkerDesk, "register" | "heartbeat" | "claim" | "report" | "appendLogs" | "putOutput" | "upstream" | "leave">
+  /** Takes the results of workers that are pushed to; false: the token is not that of a live attempt. */
+  push?: (result: PushedResult) => boolean
+}
+
+/** How a task ended that was pushed to a worker. */
+export interface PushedResult {
+  taskId: string
+  token: string
+  success: boolean
+  output: Json
+  error: string | null
+  exitCode: number | null
+  log: string
 }
 
 export interface ApiConfig {

@@ -42,11 +42,11 @@ export type WaitKind = Waits["kind"]
 /** What others may see of it: no headers, no bodies. */
 export interface Waiting {
   kind: WaitKind
-  message?: string
-  default?: "approve" | "reject"
-  workflow?: string
-  run_id?: string
-  url?: string
+  message?: string | undefined
+  default?: "approve" | "reject" | undefined
+  workflow?: string | undefined
+  run_id?: string | undefined
+  url?: string | undefined
   /** When it goes on by itself; null: never. */
   until: string | null
 }

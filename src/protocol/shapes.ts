@@ -6,6 +6,7 @@ import { type TaskId, taskId } from "../core/ids.ts"
 import type { JobStatus } from "../core/jobs.ts"
 import type { Json, JsonObject } from "../core/json.ts"
 import type { AttemptState, RunStatus, TaskStatus } from "../core/status.ts"
+import { waitingOf, type Waiting, type Waits } from "../core/waits.ts"
 import type { Node } from "../core/workflow.ts"
 
 export interface RunShape {
@@ -22,6 +23,8 @@ export interface RunShape {
   started_at: string | null
   finished_at: string | null
   error: string | null
+  /** The task whose sub-workflow it is. */
+  parent: { run_id: string; task: string } | null
   tasks: Record<TaskStatus, number>
 }
 
@@ -68,10 +71,19 @@ export interface TaskShape {
   external_id: string | null
   usage: UsageShape | null
   available_at: string | null
+  /** What it waits for without a slot: a time, a person, a child run, work elsewhere. */
+  waiting: Waiting | null
+  progress: ProgressShape | null
   dispatched_at: string | null
   started_at: string | null
   finished_at: string | null
   attempts: AttemptShape[]
+}
+
+export interface ProgressShape {
+  /** 0 to 1. */
+  fraction: number | null
+  details: Json
 }
 
 export interface EventShape {
@@ -89,6 +101,8 @@ export interface EventShape {
   available_at?: string
   /** How many instances a fan-out has, when they were made. */
   total?: number
+  waiting?: Waiting
+  progress?: ProgressShape
 }
 
 export interface RunFields {
@@ -105,6 +119,7 @@ export interface RunFields {
   startedAt: string | null
   finishedAt: string | null
   error: string | null
+  parent: { runId: string; task: string } | null
   tasks: Record<TaskStatus, number>
 }
 
@@ -141,6 +156,9 @@ export interface TaskFields extends Times, Ending {
   output: Output | null
   outcome: AttemptState | null
   availableAt: string | null
+  waits: Waits | null
+  wakeAt: string | null
+  progress: ProgressShape | null
 }
 
 /** Of a run, a task or a job: what is not theirs is not there. */
@@ -156,6 +174,8 @@ export interface EventFields {
   error?: string | undefined
   availableAt?: string | undefined
   total?: number | undefined
+  waiting?: Waiting | undefined
+  progress?: ProgressShape | undefined
 }
 
 /** The last index of a path; null without fan-out. */
@@ -175,6 +195,7 @@ export const runShape = (run: RunFields): RunShape => ({
   started_at: run.startedAt,
   finished_at: run.finishedAt,
   error: run.error,
+  parent: run.parent === null ? null : { run_id: run.parent.runId, task: run.parent.task },
   tasks: run.tasks,
 })
 
@@ -233,6 +254,8 @@ export const taskShape = (
   output: task.output !== null && "inline" in task.output ? task.output.inline : null,
   output_object: task.output !== null && "key" in task.output ? { key: task.output.key, bytes: task.output.bytes } : null,
   available_at: task.availableAt,
+  waiting: task.waits === null ? null : waitingOf(task.waits, task.wakeAt),
+  progress: task.progress,
   ...ending(task),
   attempts: more.attempts,
 })
@@ -250,4 +273,6 @@ export const eventShape = (event: EventFields): EventShape => ({
   ...(event.error === undefined ? {} : { error: event.error }),
   ...(event.availableAt === undefined ? {} : { available_at: event.availableAt }),
   ...(event.total === undefined ? {} : { total: event.total }),
+  ...(event.waiting === undefined ? {} : { waiting: event.waiting }),
+  ...(event.progress === undefined ? {} : { progress: event.progress }),
 })

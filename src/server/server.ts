@@ -7,18 +7,22 @@ import type { Logger } from "pino"
 import { FolderDeploys } from "./folder-deploys.ts"
 import { Housekeeping } from "./housekeeping.ts"
 import { Metrics } from "./metrics.ts"
+import { PushExecutor } from "./push-executor.ts"
+import { DiskUsage } from "./disk-usage.ts"
+import { Series } from "./series.ts"
 import { refuseSecond } from "./sole-server.ts"
 import { startTracing } from "./tracing.ts"
 import { buildServer, close, listen } from "../api/server.ts"
 import { type Config, withoutPassword } from "../config.ts"
-import { EVERY_QUEUE, queueLane } from "../core/lanes.ts"
 import type { Clock, Fetch, Random } from "../core/ports.ts"
+import { lanesOf, type Serves } from "../core/serves.ts"
 import { backfill } from "../engine/backfill.ts"
 import { Engine } from "../engine/engine.ts"
-import { explain } from "../engine/explain.ts"
+import { explain, holderLives } from "../engine/explain.ts"
 import { Notifier } from "../engine/notifier.ts"
 import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { Scheduler } from "../engine/scheduler.ts"
+import { WorkerDesk } from "../engine/workers/desk.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { Conflict } from "../store/errors.ts"
 import type { ServerStore } from "../store/server-store.ts"
@@ -61,28 +65,61 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   await refuseSecond(sole)
   for (const [name, settings] of Object.entries(config.queues)) await store.putQueue(name, settings)
   const metrics = new Metrics(store, parts.version)
+  const series = new Series(store, clock)
+  const usage = new DiskUsage(objects.localPath?.("") ?? null, clock)
   const tracing = await startTracing(parts.env, { store, log, version: parts.version })
   const dataDir = resolve(config.dataDir)
-  const lanes = parts.queues === "all" ? [EVERY_QUEUE] : parts.queues.map((queue) => queueLane(queue, []))
-  const engine = new Engine({
+  const { queues } = parts
+  const serves: Serves = {
+    queues,
+    labels: queues === "all" ? "all" : [],
+    handlers: [],
+    capacity: config.concurrency,
+    version: parts.version,
+  }
+  let address = ""
+  const push =
+    config.workers.length === 0
+      ? null
+      : new PushExecutor({
+          workers: config.workers,
+          apiKey: parts.apiKey,
+          callback: () => address,
+          objects,
+          clock,
+          random,
+          fetch,
+        })
+  const counted = both(metrics.observer, series.observer)
+  const observed = tracing === null ? counted : both(counted, tracing.observer)
+  const engineParts: EngineOptions = {
     store,
     objects,
-    executors: parts.executors,
+    executors: push === null ? parts.executors : new Map([...parts.executors, [push.name, push]]),
     evaluator,
     clock,
     random,
     log: log.child({ part: "engine" }),
-    holder: { kind: "server", name: `${hostname()}:${process.pid}`, process: identity },
+    holder: { kind: "server", name: `${hostname()}:${process.pid}`, process: identity, serves },
     privateRun: null,
-    lanes,
+    lanes: lanesOf(serves),
     concurrency: config.concurrency,
+    remoteConcurrency: config.remoteConcurrency,
     maxFanout: config.maxFanout,
     maxOutputBytes: config.maxOutputBytes,
     graceMs: config.graceMs,
     dataDir,
     secret: parts.secret,
-    observer: tracing === null ? metrics.observer : both(metrics.observer, tracing.observer),
-  })
+    fetch: parts.fetch,
+    address: () => config.url || address,
+    async findWorkflow(name) {
+      const found = await store.getWorkflow(name)
+      return found === null ? null : { workflowId: found.id, versionId: found.versionId }
+    },
+    observer: both(observed, { turn: () => desk.wake(), cancelled: () => desk.wake(true) }),
+  }
+  const engine = new Engine(engineParts)
+  const desk = new WorkerDesk({ engine, parts: engineParts, ...leaseOf(parts.env) })
   engine.onEvent(metrics.event)
   if (tracing !== null) engine.onEvent((event) => tracing.event(event))
   const notifier = new Notifier({ store, clock, log: log.child({ part: "notices" }), secret: parts.secret, fetch: parts.fetch })
@@ -104,6 +141,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   })
   const wake = (): void => {
     engine.look()
+    desk.wake(true)
     scheduler.look()
     notifier.look()
   }
@@ -117,10 +155,16 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     secret: parts.secret,
     wake,
     config: { apiKey: parts.apiKey, version: parts.version, dataDir, pageDir: PAGE_DIR },
-    explain: (runId, task) =>
-      explain({ store, process: identity, serves: (queue) => serves(parts.queues, queue) }, runId, task),
+    explain: (runId, task) => explain({ store, lives: holderLives(store, () => clock.now(), parts.alive) }, runId, task),
     backfill: (request) => backfill({ store, evaluator, clock, random, wake }, request),
     metrics: metrics.text,
+    figures: {
+      columns: () => series.columns(),
+      endedPerMinute: (queue) => series.endedPerMinute(queue),
+      objectsBytes: () => usage.bytes(),
+    },
+    workers: desk,
+    ...(push !== null && { push: (result) => push.result(result) }),
   })
   metrics.watch(api.app)
   const housekeeping = new Housekeeping({ ...config, store, objects, dataDir, clock, log })
@@ -130,17 +174,20 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     await folder?.stop()
     scheduler.stop()
     await housekeeping.stop()
+    desk.stop()
     await close(api)
     await engine.stop({ patienceMs: config.graceMs })
     await notifier.stop()
     await tracing?.stop()
     metrics.stop()
+    series.stop()
   }
   try {
     await engine.start()
     await refuseSecond(sole)
+    await desk.start()
     await folder?.start()
-    const address = await listen(api, { host: config.host, port: config.port })
+    address = await listen(api, { host: config.host, port: config.port })
     scheduler.start()
     notifier.start()
     housekeeping.start()
@@ -155,7 +202,11 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   }
 }
 
-const serves = (queues: ServerParts["queues"], queue: string): boolean => queues === "all" || queues.includes(queue)
+/** Shorter leases of workers, for tests of what happens when they run out. */
+const leaseOf = (env: ServerParts["env"]): { leaseMs?: number } => {
+  const leaseMs = Number(env["ORK_TEST_WORKER_LEASE_MS"])
+  return leaseMs > 0 ? { leaseMs } : {}
+}
 
 const both = (a: Observer, b: Observer): Observer => ({
   turn: (batch) => {
@@ -166,6 +217,10 @@ const both = (a: Observer, b: Observer): Observer => ({
   ended: (...args) => {
     a.ended?.(...args)
     b.ended?.(...args)
+  },
+  cancelled: () => {
+    a.cancelled?.()
+    b.cancelled?.()
   },
 })
 

@@ -2,6 +2,7 @@
 
 import type { ApiParts } from "../ports.ts"
 import type { Route } from "../route.ts"
+import { answerRoutes } from "./answers.ts"
 import { auditRoutes } from "./audit.ts"
 import { bundleRoutes } from "./bundles.ts"
 import { eventRoutes } from "./events.ts"
@@ -10,6 +11,7 @@ import { hookRoutes } from "./hooks.ts"
 import { jobRoutes } from "./jobs.ts"
 import { keyRoutes } from "./keys.ts"
 import { logRoutes } from "./logs.ts"
+import { pushRoutes } from "./push.ts"
 import { queueRoutes } from "./queues.ts"
 import { runRoutes } from "./runs.ts"
 import { scheduleRoutes } from "./schedules.ts"
@@ -24,12 +26,14 @@ export const ROUTES: readonly Route[] = [
   ...bundleRoutes,
   ...runRoutes,
   ...taskRoutes,
+  ...answerRoutes,
   ...logRoutes,
   ...eventRoutes,
   ...jobRoutes,
   ...queueRoutes,
   ...scheduleRoutes,
   ...workerRoutes,
+  ...pushRoutes,
   ...hookRoutes,
   ...keyRoutes,
   ...auditRoutes,

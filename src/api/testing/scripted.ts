@@ -1,5 +1,5 @@
 // An executor for tests that does what the command says: `say TEXT` writes a line to the log, `fail` fails, `block` waits to be
-// released or stopped. Words are separated by `;`.
+// released or stopped, `defer` hands the work on to whoever calls back. Words are separated by `;`.
 
 import { appendFile, mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
@@ -13,6 +13,8 @@ export class ScriptedExecutor implements Executor {
   readonly #objects: FileObjectStore
   readonly #sizes = new Map<string, number>()
   readonly #blocked = new Map<string, () => void>()
+  /** Callback addresses that tasks were given, by task. */
+  readonly callbacks = new Map<string, string>()
   readonly #waiting: { task: string; resolve: () => void }[] = []
 
   constructor(objects: FileObjectStore) {
@@ -41,6 +43,10 @@ export class ScriptedExecutor implements Executor {
     for (const step of command !== null && "shell" in command ? command.shell.split(";") : []) {
       const [word, ...rest] = step.trim().split(" ")
       if (word === "say" || word === "echo") await this.write(assignment.prefix, `${rest.join(" ")}\n`)
+      if (word === "defer") {
+        this.callbacks.set(assignment.task, assignment.env["ORK_CALLBACK_URL"]!)
+        return end({ state: "success", output: { inline: { ork_defer: { callback: {} } } } })
+      }
       if (word === "fail") return end({ state: "failed", error: "it failed", exitCode: 1 })
       if (word === "block") await this.#block(assignment.task, signal)
       if (signal.aborted) return end({ state: signal.reason === "timeout" ? "timeout" : "cancelled", error: "stopped" })

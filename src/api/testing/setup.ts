@@ -5,11 +5,15 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pino } from "pino"
 import type { InjectOptions, LightMyRequestResponse } from "fastify"
+import { vi } from "vitest"
+import type { RunId } from "../../core/ids.ts"
 import { Engine } from "../../engine/engine.ts"
 import { inlineEvaluator } from "../../engine/evaluator.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
 import { FileObjectStore } from "../../objects/file.ts"
 import type { Scope } from "../../store/key-store.ts"
+import type { EngineOptions } from "../../engine/ports.ts"
+import { WorkerDesk } from "../../engine/workers/desk.ts"
 import type { ServerStore } from "../../store/server-store.ts"
 import type { Explanation, ServerOptions } from "../ports.ts"
 import { type ApiServer, buildServer, close } from "../server.ts"
@@ -70,7 +74,7 @@ export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: Se
   const executor = new ScriptedExecutor(objects)
   const logged: string[] = []
   const log = pino({ level: "debug" }, { write: (line: string) => void logged.push(line) })
-  const engine = new Engine({
+  const parts: EngineOptions = {
     store,
     objects,
     executors: new Map([["process", executor]]),
@@ -87,7 +91,11 @@ export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: Se
     graceMs: 100,
     dataDir: folder,
     secret: () => null,
-  })
+    address: () => "http://ork.test",
+    observer: { turn: () => desk.wake(), cancelled: () => desk.wake(true) },
+  }
+  const engine = new Engine(parts)
+  const desk = new WorkerDesk({ engine, parts })
   await engine.start()
   const server = buildServer({
     engine,
@@ -101,6 +109,8 @@ export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: Se
     explain,
     backfill: async ({ from }) => ({ ticks: [from], runs: [] }),
     metrics: async () => "ork_up 1\n",
+    workers: desk,
+    push: () => false,
     ...change,
     config: { apiKey: ADMIN_KEY, version: "1.2.3", dataDir: folder, ...change.config },
   })
@@ -143,10 +153,19 @@ export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: Se
       return body["id"] as string
     },
     async [Symbol.asyncDispose]() {
+      desk.stop()
       await close(server)
       await engine.stop()
       await store.close()
       await rm(folder, { recursive: true, force: true })
     },
   } satisfies TestServer & AsyncDisposable
+}
+
+/** Until so many tasks of a run go on without a slot. */
+export const waitsFor = async (api: Pick<TestServer, "store">, runId: string, count: number): Promise<void> => {
+  await vi.waitUntil(async () => {
+    const tasks = await api.store.listTasks({ runId: runId as RunId, limit: 100 })
+    return tasks.filter(({ waits }) => waits !== null).length === count
+  })
 }

@@ -2,6 +2,7 @@
 
 import { z } from "zod"
 import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/status.ts"
+import type { Waiting } from "../../core/waits.ts"
 import type { AttemptShape, RunShape, TaskShape, UsageShape } from "../shapes.ts"
 import {
   at,
@@ -41,6 +42,10 @@ export const run = z
     started_at: at.nullable(),
     finished_at: at.nullable(),
     error: z.string().nullable(),
+    parent: z
+      .object({ run_id: z.string(), task: z.string() })
+      .nullable()
+      .meta({ description: "the task whose sub-workflow it is" }),
     tasks: counts,
   })
   .meta({ id: "Run" })
@@ -74,6 +79,20 @@ const attempt = z
   })
   .meta({ id: "Attempt" })
 
+export const waiting = z
+  .object({
+    kind: z.enum(["sleep", "approval", "workflow", "poll", "callback"]),
+    message: z.string().optional(),
+    default: z.enum(["approve", "reject"]).optional(),
+    workflow: z.string().optional(),
+    run_id: z.string().optional(),
+    url: z.string().optional(),
+    until: at.nullable().meta({ description: "when it goes on by itself; null: never" }),
+  })
+  .meta({ id: "Waiting" })
+
+export const progress = z.object({ fraction: z.number().nullable(), details: z.unknown() }).meta({ id: "Progress" })
+
 export const outputObject = z.object({ key: z.string(), bytes: z.int() })
 
 export const task = z
@@ -93,6 +112,8 @@ export const task = z
     output: json,
     output_object: outputObject.nullable().meta({ description: "in place of `output` when that is large" }),
     available_at: at.nullable(),
+    waiting: waiting.nullable().meta({ description: "what it waits for without a slot" }),
+    progress: progress.nullable(),
     ...ending,
     attempts: z.array(attempt),
   })
@@ -102,7 +123,8 @@ export const task = z
 run satisfies z.ZodType<Omit<RunShape, "params">>
 attempt satisfies z.ZodType<AttemptShape>
 usage satisfies z.ZodType<UsageShape>
-task satisfies z.ZodType<Omit<TaskShape, "id" | "input" | "output">>
+task satisfies z.ZodType<Omit<TaskShape, "id" | "input" | "output" | "progress">>
+waiting satisfies z.ZodType<Waiting>
 
 export const runList = list(run)
 export const taskList = list(task)
@@ -146,6 +168,19 @@ export const retryPlan = z
 export const markBody = strict({
   status: z.enum(["success", "failed"]),
   reason: text(1, 1000),
+})
+
+export const answerBody = strict({
+  comment: text(1, 10_000).optional(),
+  ...instanceQuery,
+})
+
+export const callbackParams = strict({ token: z.string().max(200) })
+
+export const callbackBody = strict({
+  status: z.enum(["success", "failed"]).optional().meta({ description: "default: success" }),
+  output: json.optional(),
+  error: text(1, 10_000).optional(),
 })
 
 export const explanation = z

@@ -4,7 +4,7 @@ import { z } from "zod"
 import { JOB_STATUSES } from "../../core/jobs.ts"
 import { RUN_STATUSES, TASK_STATUSES } from "../../core/status.ts"
 import { at, strict } from "./common.ts"
-import { instanceQuery } from "./runs.ts"
+import { instanceQuery, progress, waiting } from "./runs.ts"
 
 export const EVENT_ID = /^\d{1,15}\.\d{1,9}$/
 
@@ -32,6 +32,8 @@ export const event = z
     error: z.string().optional(),
     available_at: at.optional(),
     total: z.int().optional(),
+    waiting: waiting.optional(),
+    progress: progress.optional(),
   })
   .meta({ id: "Event" })
 
