@@ -76,6 +76,7 @@ describe("addresses that are refused", () => {
     ["file:///etc/passwd", /only http: and https: are/],
     ["ftp://example.com/", /only http: and https: are/],
     ["not a url", /is no URL/],
+    ["http://example.com:25/", /port 25 belongs to another protocol/],
   ])("as %s", async (url, why) => {
     const { get } = policyOf("", { "metadata.google.internal": [["8.8.8.8"]], "metadata.google.internal.": [["8.8.8.8"]] })
     const refused = get(url)

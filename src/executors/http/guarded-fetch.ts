@@ -119,7 +119,12 @@ const request = async (url: URL, { method, headers, body, signal }: Request, { d
       ...(body !== undefined && { body }),
     })
   } catch (error) {
-    if (error instanceof Error && error.cause instanceof RefusedRequest) throw error.cause
+    const cause = error instanceof Error ? error.cause : null
+    if (cause instanceof RefusedRequest) throw cause
+    // By the list of the Fetch standard: mail, DNS and others that a request could be mistaken for a message of.
+    if (cause instanceof Error && cause.message === "bad port") {
+      throw new RefusedRequest(`port ${url.port} belongs to another protocol, and requests to it are refused`)
+    }
     throw error
   }
 }
