@@ -118,7 +118,7 @@ export const workersQuery = queryOptions({
 
 export const statsQuery = queryOptions({
   queryKey: ["stats"],
-  queryFn: ({ signal }) => json<Stats>("/stats", { signal }),
+  queryFn: ({ signal }) => json<Stats>("/stats", { query: { series: true }, signal }),
   refetchInterval: 10_000,
 })
 

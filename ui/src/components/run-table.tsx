@@ -65,7 +65,7 @@ export const RunTable = ({
             </td>
           )}
           <td>
-            <Link to="/runs/$runId" params={{ runId: run.id }} className="row-link" data-open="">
+            <Link to="/runs/$runId" params={{ runId: run.id }} className="row-link">
               {workflow ? run.workflow : shortId(run.id)}
             </Link>
             {workflow ? <span className="faint mono small run-id">{shortId(run.id)}</span> : null}

@@ -66,14 +66,13 @@ export const useKeyboard = (): void => {
   }, [])
 }
 
-/** `j` and `k` go through the elements with `data-row`, wherever they are on the page; Enter opens what has the focus. */
+/** `j` and `k` go through the elements with `data-row`, wherever they are, by the link that opens each. */
 export const useListKeys = (): void => {
   const go = (by: 1 | -1): void => {
     const rows = [...document.querySelectorAll<HTMLElement>("[data-row]")]
     const here = rows.findIndex((row) => row.contains(document.activeElement))
     const row = rows[move(rows.length, here, by)]
-    const target = row?.matches("a, button") === true ? row : row?.querySelector<HTMLElement>("a, button")
-    target?.focus()
+    row?.querySelector<HTMLElement>("a.row-link")?.focus()
     row?.scrollIntoView({ block: "nearest" })
   }
   useShortcut("j", "Next entry of the list", () => go(1))

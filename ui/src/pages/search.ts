@@ -53,4 +53,5 @@ export const jobsSearch = (search: Search) =>
 export const schedulesSearch = (search: Search) => compact({ view: oneOf(search["view"], ["day", "week"] as const) })
 
 export const SYSTEM_TABS = ["charts", "audit", "keys"] as const
-export const systemSearch = (search: Search) => compact({ tab: oneOf(search["tab"], SYSTEM_TABS) })
+export const systemSearch = (search: Search) =>
+  compact({ tab: oneOf(search["tab"], SYSTEM_TABS), range: oneOf(search["range"], ["1h", "6h", "24h"] as const) })

@@ -1,8 +1,144 @@
-import type { ReactElement } from "react"
-import { PageHead } from "../../components/page-head.tsx"
+// Single jobs: the queues they wait in, and a search by every filter that the API knows.
 
-export const JobsPage = (): ReactElement => (
-  <div className="page">
-    <PageHead title="Jobs" />
-  </div>
+import { useInfiniteQuery } from "@tanstack/react-query"
+import { getRouteApi, Link } from "@tanstack/react-router"
+import type { ReactElement } from "react"
+import { jobsQuery } from "../../api/queries.ts"
+import type { Job } from "../../api/types.ts"
+import { StatusBadge } from "../../components/badge.tsx"
+import { buttonClass } from "../../components/button.tsx"
+import { SelectFilter } from "../../components/field.tsx"
+import { Icon } from "../../components/icon.tsx"
+import { Listed } from "../../components/listed.tsx"
+import { PageHead } from "../../components/page-head.tsx"
+import { SearchBox } from "../../components/search-box.tsx"
+import { Empty } from "../../components/states.tsx"
+import { lookOf } from "../../components/status.ts"
+import { TimeRange } from "../../components/time-range.tsx"
+import { Duration, Time } from "../../components/time.tsx"
+import { useListKeys } from "../../keyboard/use-shortcuts.ts"
+import { useMay } from "../../session/session.ts"
+import { JOB_STATUSES, jobsSearch, PRIORITIES } from "../search.ts"
+import { QueueTable } from "./queue-table.tsx"
+
+const route = getRouteApi("/shell/jobs")
+
+export const JobsPage = (): ReactElement => {
+  const filter = route.useSearch()
+  const navigate = route.useNavigate()
+  const { after, before, ...rest } = filter
+  const query = useInfiniteQuery(jobsQuery({ ...rest, created_after: after, created_before: before }))
+  const maySubmit = useMay("trigger")
+  useListKeys()
+  const set = (change: Parameters<typeof jobsSearch>[0]): void =>
+    void navigate({ search: (old) => jobsSearch({ ...old, ...change }), replace: true })
+  const priorities = PRIORITIES.map((each) => ({ value: each, text: each }))
+  return (
+    <div className="page">
+      <PageHead
+        title="Jobs"
+        actions={
+          maySubmit ? (
+            <Link to="/jobs/new" className={buttonClass("primary")}>
+              <Icon name="plus" />
+              Submit a job
+            </Link>
+          ) : undefined
+        }
+      />
+      <QueueTable />
+      <div className="filters">
+        <SearchBox label="Queue" value={filter.queue} onChange={(queue) => set({ queue })} />
+        <SelectFilter
+          label="Status"
+          value={filter.status}
+          all="Any status"
+          choices={JOB_STATUSES.map((status) => ({ value: status, text: lookOf(status).text }))}
+          onChange={(status) => set({ status })}
+        />
+        <SelectFilter
+          label="Priority from"
+          value={filter.priority_min}
+          all="Any"
+          choices={priorities}
+          onChange={(least) => set({ priority_min: least })}
+        />
+        <SelectFilter
+          label="Priority to"
+          value={filter.priority_max}
+          all="Any"
+          choices={priorities}
+          onChange={(most) => set({ priority_max: most })}
+        />
+        <TimeRange after={after} before={before} onChange={set} />
+      </div>
+      <Listed
+        query={query}
+        noun="job"
+        empty={
+          Object.keys(filter).length > 0 ? (
+            <Empty title="No job fits these filters" icon="search">
+              <Link to="/jobs" className={buttonClass()}>
+                Show all jobs
+              </Link>
+            </Empty>
+          ) : (
+            <Empty title="No job was submitted yet" icon="jobs">
+              <p>A job is a single piece of work in a queue: run by a handler of yours, or a command of its own.</p>
+            </Empty>
+          )
+        }
+      >
+        {(jobs) => <JobTable jobs={jobs} />}
+      </Listed>
+    </div>
+  )
+}
+
+const JobTable = ({ jobs }: { jobs: readonly Job[] }): ReactElement => (
+  <table className="table">
+    <thead>
+      <tr>
+        <th scope="col">Job</th>
+        <th scope="col">Status</th>
+        <th scope="col">Queue</th>
+        <th scope="col" className="end">
+          Priority
+        </th>
+        <th scope="col" className="end">
+          Attempts
+        </th>
+        <th scope="col">Created</th>
+        <th scope="col" className="end">
+          Duration
+        </th>
+      </tr>
+    </thead>
+    <tbody>
+      {jobs.map((job) => (
+        <tr key={job.id} data-row="">
+          <td>
+            <Link to="/jobs/$jobId" params={{ jobId: job.id }} className="row-link">
+              {job.name}
+            </Link>
+            {job.error === null ? null : <div className="soft small clip job-error">{job.error}</div>}
+          </td>
+          <td className="fit">
+            <StatusBadge status={job.status} />
+          </td>
+          <td className="fit mono">{job.queue}</td>
+          <td className="fit end number">{job.priority}</td>
+          <td className="fit end number">
+            {job.attempt_count} of {job.retry_policy.max_attempts}
+          </td>
+          <td className="fit soft">
+            <Time at={job.created_at} />
+          </td>
+          <td className="fit end">
+            <Duration from={job.started_at} to={job.finished_at} />
+          </td>
+        </tr>
+      ))}
+    </tbody>
+  </table>
 )

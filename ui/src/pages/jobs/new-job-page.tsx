@@ -1,8 +1,135 @@
-import type { ReactElement } from "react"
-import { PageHead } from "../../components/page-head.tsx"
+// Submits a job by a form.
 
-export const NewJobPage = (): ReactElement => (
-  <div className="page">
-    <PageHead title="Submit" />
-  </div>
-)
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
+import { useNavigate } from "@tanstack/react-router"
+import { type ReactElement, type SyntheticEvent, useId, useState } from "react"
+import { calls } from "../../api/calls.ts"
+import { queuesQuery } from "../../api/queries.ts"
+import { Button } from "../../components/button.tsx"
+import { Field } from "../../components/field.tsx"
+import { PageHead } from "../../components/page-head.tsx"
+import { Empty } from "../../components/states.tsx"
+import { tell, tellProblem } from "../../components/toast.tsx"
+import { useMay } from "../../session/session.ts"
+import { PRIORITIES } from "../search.ts"
+import { type JobTexts, NO_TEXTS, readJob } from "./job-form.ts"
+
+const BACKOFFS = [
+  { value: "EXPONENTIAL", text: "twice as long each time" },
+  { value: "LINEAR", text: "longer by the same each time" },
+  { value: "FIXED", text: "always the same" },
+]
+
+export const NewJobPage = (): ReactElement => {
+  const may = useMay("trigger")
+  return (
+    <div className="page">
+      <PageHead title="Submit a job" up={{ to: "/jobs", text: "Jobs" }} />
+      {may ? (
+        <JobForm />
+      ) : (
+        <Empty title="This key may only look" icon="key">
+          <p>Sign in with a key that has the scope trigger to submit jobs.</p>
+        </Empty>
+      )}
+    </div>
+  )
+}
+
+const JobForm = (): ReactElement => {
+  const [texts, setTexts] = useState<JobTexts>(NO_TEXTS)
+  const [tried, setTried] = useState(false)
+  const queues = useQuery(queuesQuery)
+  const mayCommand = useMay("admin")
+  const navigate = useNavigate()
+  const client = useQueryClient()
+  const list = useId()
+  const { job, problems } = readJob(texts)
+  const submit = useMutation({
+    mutationFn: () => calls.submitJob(job),
+    onSuccess: async (made) => {
+      tell(`${made.name} is submitted`)
+      await client.invalidateQueries({ queryKey: ["jobs"] })
+      await navigate({ to: "/jobs/$jobId", params: { jobId: made.id } })
+    },
+    onError: (error) => tellProblem("Could not submit the job", error),
+  })
+  const input = (field: keyof JobTexts) => ({
+    className: "input",
+    name: field,
+    value: texts[field],
+    onChange: (event: { target: { value: string } }) => setTexts((old) => ({ ...old, [field]: event.target.value })),
+  })
+  const problemOf = (field: keyof JobTexts): string | null => (tried ? (problems[field] ?? null) : null)
+  const send = (event: SyntheticEvent): void => {
+    event.preventDefault()
+    setTried(true)
+    if (Object.keys(problems).length === 0) submit.mutate()
+  }
+  return (
+    <form className="card card-body stack job-form" noValidate onSubmit={send}>
+      <Field label="Name" required problem={problemOf("name")}>
+        {(names) => <input {...names} {...input("name")} type="text" />}
+      </Field>
+      <div className="columns">
+        <Field label="Queue" required problem={problemOf("queue")}>
+          {(names) => (
+            <>
+              <input {...names} {...input("queue")} type="text" list={list} autoComplete="off" />
+              <datalist id={list}>
+                {queues.data?.map(({ name }) => (
+                  <option key={name} value={name} />
+                ))}
+              </datalist>
+            </>
+          )}
+        </Field>
+        <Field label="Priority" hint="10 goes first.">
+          {(names) => (
+            <select {...names} {...input("priority")}>
+              {PRIORITIES.map((each) => (
+                <option key={each}>{each}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+      </div>
+      <Field label="Payload" hint="JSON. It is the input of what runs the job." problem={problemOf("payload")}>
+        {(names) => <textarea {...names} {...input("payload")} rows={5} spellCheck={false} />}
+      </Field>
+      {mayCommand ? (
+        <Field label="Command" hint="A shell command. Without one, a handler of the queue runs the job.">
+          {(names) => <textarea {...names} {...input("command")} rows={2} spellCheck={false} />}
+        </Field>
+      ) : null}
+      <Field
+        label="Waits for"
+        hint="Ids of jobs that have to complete first, one in a line."
+        problem={problemOf("dependencies")}
+      >
+        {(names) => <textarea {...names} {...input("dependencies")} rows={2} spellCheck={false} />}
+      </Field>
+      <div className="columns">
+        <Field label="Attempts" problem={problemOf("attempts")}>
+          {(names) => <input {...names} {...input("attempts")} type="number" min={1} max={10} />}
+        </Field>
+        <Field label="Waits between attempts">
+          {(names) => (
+            <select {...names} {...input("backoff")}>
+              {BACKOFFS.map(({ value, text }) => (
+                <option key={value} value={value}>
+                  {text}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+      </div>
+      <div className="row">
+        <Button type="submit" kind="primary" icon="plus" busy={submit.isPending}>
+          Submit
+        </Button>
+      </div>
+    </form>
+  )
+}

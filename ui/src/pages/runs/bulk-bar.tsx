@@ -11,7 +11,11 @@ import { plural } from "../../format/time.ts"
 import { type BulkVerb, fitFor, forAll } from "./bulk.ts"
 
 const WORDS = {
-  cancel: { title: "Cancel", about: "Tasks that wait are cancelled at once, those that run when their processes are dead.", kind: "danger" },
+  cancel: {
+    title: "Cancel",
+    about: "Tasks that wait are cancelled at once, those that run when their processes are dead.",
+    kind: "danger",
+  },
   retry: { title: "Retry", about: "Failed, skipped and cancelled tasks run again; what succeeded is kept.", kind: "primary" },
 } as const
 

@@ -34,7 +34,8 @@ export const RunsPage = (): ReactElement => {
     void navigate({ search: (old) => runsSearch({ ...old, ...change }), replace: true })
   const selection: Selection = {
     ids: chosen,
-    set: (id, selected) => setChosen((old) => (selected ? new Set([...old, id]) : new Set([...old].filter((each) => each !== id)))),
+    set: (id, selected) =>
+      setChosen((old) => (selected ? new Set([...old, id]) : new Set([...old].filter((each) => each !== id)))),
     setAll: (selected) => setChosen(new Set(selected ? runs.map((run) => run.id) : [])),
   }
   const filtered = Object.keys(filter).length > 0

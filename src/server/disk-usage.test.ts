@@ -1,0 +1,33 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import type { Clock } from "../core/ports.ts"
+import { DiskUsage } from "./disk-usage.ts"
+
+const setup = () => {
+  const folder = mkdtempSync(join(tmpdir(), "ork-usage-"))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  mkdirSync(join(folder, "runs/a"), { recursive: true })
+  writeFileSync(join(folder, "runs/a/log"), "12345")
+  writeFileSync(join(folder, "top"), "123")
+  let now = 0
+  return { folder, clock: { now: () => now } as Clock, pass: (ms: number) => void (now += ms) }
+}
+
+test("the files below the folder are added up, and looked at again only after a while", async () => {
+  const { folder, clock, pass } = setup()
+  const usage = new DiskUsage(folder, clock)
+  expect(await usage.bytes()).toBe(8)
+  writeFileSync(join(folder, "more"), "1")
+  expect(await usage.bytes()).toBe(8)
+  pass(600_000)
+  expect(await usage.bytes()).toBe(9)
+})
+
+test("what is elsewhere or too much to walk is not known, what is not there is nothing", async () => {
+  const { folder, clock } = setup()
+  expect(await new DiskUsage(null, clock).bytes()).toBeNull()
+  expect(await new DiskUsage(folder, clock, 1).bytes()).toBeNull()
+  expect(await new DiskUsage(join(folder, "nowhere"), clock).bytes()).toBe(0)
+})

@@ -1,0 +1,112 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
+import { Link } from "@tanstack/react-router"
+import type { ReactElement, ReactNode } from "react"
+import { calls } from "../../api/calls.ts"
+import { queuesQuery } from "../../api/queries.ts"
+import type { Queue } from "../../api/types.ts"
+import { Empty, Loaded } from "../../components/states.tsx"
+import { Switch } from "../../components/switch.tsx"
+import { tell, tellProblem } from "../../components/toast.tsx"
+import { countText } from "../../format/size.ts"
+import { durationText } from "../../format/time.ts"
+import { useMay } from "../../session/session.ts"
+
+/** Every queue: how much waits, for how long, what runs, how fast it goes, and whether it rests. */
+export const QueueTable = (): ReactElement => {
+  const query = useQuery(queuesQuery)
+  return (
+    <section className="card" aria-labelledby="queues-title">
+      <header className="card-head">
+        <h2 id="queues-title">Queues</h2>
+      </header>
+      <Loaded query={query} what="Loading the queues">
+        {(queues) =>
+          queues.length === 0 ? (
+            <Empty title="No queue has been used yet" icon="jobs" />
+          ) : (
+            <div className="table-frame">
+              <table className="table">
+                <thead>
+                  <tr>
+                    <th scope="col">Queue</th>
+                    <th scope="col" className="end">
+                      Ready
+                    </th>
+                    <th scope="col" className="end">
+                      Oldest
+                    </th>
+                    <th scope="col" className="end">
+                      Running
+                    </th>
+                    <th scope="col" className="end">
+                      Ended per minute
+                    </th>
+                    <th scope="col" className="end">
+                      At once
+                    </th>
+                    <th scope="col" className="end">
+                      Rate
+                    </th>
+                    <th scope="col">Active</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {queues.map((queue) => (
+                    <QueueRow key={queue.name} queue={queue} />
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          )
+        }
+      </Loaded>
+    </section>
+  )
+}
+
+const none = (value: ReactNode | null): ReactNode => value ?? <span className="faint">–</span>
+
+const QueueRow = ({ queue }: { queue: Queue }): ReactElement => {
+  const { name, ready, running, oldest_ready_seconds: oldest, concurrency, rate_limit: rate, ended_per_minute: ended } = queue
+  return (
+    <tr>
+      <td>
+        <Link to="/jobs" search={{ queue: name }} className="row-link">
+          {name}
+        </Link>
+      </td>
+      <td className="end number">{countText(ready)}</td>
+      <td className="end number">{none(oldest === null ? null : durationText(oldest * 1000))}</td>
+      <td className="end number">{countText(running)}</td>
+      <td className="end number">{none(ended === null ? null : countText(ended))}</td>
+      <td className="end number">{none(concurrency === null ? null : countText(concurrency))}</td>
+      <td className="end number">
+        {none(rate === null ? null : `${rate.limit} in ${durationText(rate.period_seconds * 1000)}`)}
+      </td>
+      <td className="fit">
+        <QueueSwitch queue={queue} />
+      </td>
+    </tr>
+  )
+}
+
+const QueueSwitch = ({ queue: { name, paused } }: { queue: Queue }): ReactElement => {
+  const may = useMay("admin")
+  const client = useQueryClient()
+  const change = useMutation({
+    mutationFn: (active: boolean) => calls.setQueue(name, { paused: !active }),
+    onSuccess: async (_queue, active) => {
+      tell(active ? `Queue ${name} goes on` : `Queue ${name} rests`)
+      await client.invalidateQueries({ queryKey: queuesQuery.queryKey })
+    },
+    onError: (error) => tellProblem(`Could not change queue ${name}`, error),
+  })
+  return (
+    <Switch
+      label={`Queue ${name}`}
+      checked={change.isPending ? change.variables : !paused}
+      disabled={!may || change.isPending}
+      onChange={(active) => change.mutate(active)}
+    />
+  )
+}

@@ -1,0 +1,119 @@
+// When schedules fire in the next day and week, as geometry: marks along a day, entries in the days of a week. The API tells a
+// limited number of ticks; a schedule that fires more often goes on at the pace of those that are known.
+
+import type { Schedule } from "../../api/types.ts"
+
+const HOUR = 3_600_000
+export const DAY = 24 * HOUR
+/** Asked for of each schedule. */
+export const TICKS_ASKED = 200
+/** Marks closer than this are drawn as one band. */
+const DENSE_MS = 20 * 60_000
+/** More ticks of a schedule in one day are told as one entry. */
+const MOST_ENTRIES = 3
+
+type Fires = Pick<Schedule, "id" | "workflow" | "cron" | "timezone" | "next_ticks" | "paused">
+
+/** Typical time between ticks, or null for fewer than two. */
+export const pace = (ticks: readonly number[]): number | null => {
+  const gaps = ticks.slice(1).map((tick, i) => tick - ticks[i]!)
+  return gaps.length === 0 ? null : gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 2)]!
+}
+
+/** Every tick before `until`: the known ones, then at their pace if there are more than could be told. */
+export const ticksUntil = (schedule: Pick<Fires, "next_ticks">, until: number): { ticks: number[]; guessed: boolean } => {
+  const known = schedule.next_ticks.map((tick) => Date.parse(tick))
+  const ticks = known.filter((tick) => tick < until)
+  const step = pace(known)
+  if (known.length < TICKS_ASKED || ticks.length < known.length || step === null || step <= 0) return { ticks, guessed: false }
+  for (let tick = known.at(-1)! + step; tick < until; tick += step) ticks.push(tick)
+  return { ticks, guessed: ticks.length > known.length }
+}
+
+export interface Mark {
+  at: number
+  /** In parts of the day, 0 to 1. */
+  left: number
+}
+
+export interface DayRow {
+  id: number
+  workflow: string
+  cron: string
+  paused: boolean
+  count: number
+  marks: Mark[]
+  /** Fires so often that single marks would run together: from where to where. */
+  band: { left: number; width: number; everyMs: number } | null
+}
+
+/** One row for each schedule that fires in the day after `from`, the next one first; paused ones at the end. */
+export const dayRows = (schedules: readonly Fires[], from: number): DayRow[] =>
+  schedules
+    .map((schedule): DayRow => {
+      const { ticks } = ticksUntil(schedule, from + DAY)
+      const here = ticks.filter((tick) => tick >= from)
+      const step = pace(here)
+      const dense = here.length > 4 && step !== null && step < DENSE_MS
+      const place = (at: number): number => (at - from) / DAY
+      return {
+        id: schedule.id,
+        workflow: schedule.workflow,
+        cron: schedule.cron,
+        paused: schedule.paused,
+        count: here.length,
+        marks: dense ? [] : here.map((at) => ({ at, left: place(at) })),
+        band: dense ? { left: place(here[0]!), width: place(here.at(-1)!) - place(here[0]!), everyMs: step } : null,
+      }
+    })
+    .filter((row) => row.count > 0 || row.paused)
+    .toSorted((a, b) => firstOf(a) - firstOf(b) || a.workflow.localeCompare(b.workflow))
+
+const firstOf = (row: DayRow): number => row.marks[0]?.left ?? row.band?.left ?? 2
+
+/** Full hours of the day after `from`, each third one named. */
+export const hourLines = (from: number): { at: number; left: number; named: boolean }[] => {
+  const first = Math.ceil(from / HOUR) * HOUR
+  return Array.from({ length: 24 }, (_, i) => first + i * HOUR).map((at) => ({
+    at,
+    left: (at - from) / DAY,
+    named: new Date(at).getHours() % 3 === 0,
+  }))
+}
+
+export interface WeekEntry {
+  id: number
+  workflow: string
+  first: number
+  count: number
+  /** The count is at the pace of earlier days. */
+  guessed: boolean
+}
+
+export interface WeekDay {
+  start: number
+  entries: WeekEntry[]
+}
+
+const startOfDay = (at: number, ahead: number): number => {
+  const date = new Date(at)
+  return new Date(date.getFullYear(), date.getMonth(), date.getDate() + ahead).getTime()
+}
+
+/** The seven days from today, in the reader's zone; what fires often on a day is one entry with a count. */
+export const weekDays = (schedules: readonly Fires[], from: number): WeekDay[] => {
+  const starts = Array.from({ length: 8 }, (_, i) => startOfDay(from, i))
+  const all = schedules.map((schedule) => ({ schedule, ...ticksUntil(schedule, starts[7]!) }))
+  return starts.slice(0, 7).map((start, i) => ({
+    start,
+    entries: all
+      .flatMap(({ schedule: { id, workflow, next_ticks: told }, ticks, guessed }) => {
+        const here = ticks.filter((tick) => tick >= Math.max(start, from) && tick < starts[i + 1]!)
+        const unsure = guessed && here.some((tick) => tick > Date.parse(told.at(-1)!))
+        if (here.length === 0) return []
+        if (here.length > MOST_ENTRIES) return [{ id, workflow, first: here[0]!, count: here.length, guessed: unsure }]
+        return here.map((first) => ({ id, workflow, first, count: 1, guessed: unsure }))
+      })
+      .toSorted((a, b) => a.first - b.first || a.workflow.localeCompare(b.workflow)),
+  }))
+}

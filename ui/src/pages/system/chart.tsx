@@ -1,0 +1,127 @@
+// A chart over time. The library is loaded with this file, so only who looks at charts pays for it.
+
+import { type ReactElement, useEffect, useEffectEvent, useRef } from "react"
+import uPlot from "uplot"
+import "uplot/dist/uPlot.min.css"
+import { useDark } from "../../layout/theme.ts"
+import { type ChartData, latest } from "./chart-data.ts"
+
+export interface Line {
+  name: string
+  /** A custom property of styles/tokens.css. */
+  colour: string
+  /** Drawn with a dash, so that colour is not alone. */
+  dashed?: boolean
+  filled?: boolean
+}
+
+const HEIGHT = 190
+
+const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+
+/** `light-dark()` in a custom property is resolved by a real property only. */
+const resolve = (name: string): string => {
+  const probe = document.createElement("span")
+  probe.style.color = `var(${name})`
+  document.body.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}
+
+export const Chart = ({
+  title,
+  lines,
+  data,
+  unit,
+}: {
+  title: string
+  lines: readonly Line[]
+  data: ChartData
+  unit: (value: number) => string
+}): ReactElement => {
+  const place = useRef<HTMLDivElement>(null)
+  const dark = useDark()
+  const shape = JSON.stringify([lines, dark])
+  const plot = useRef<uPlot | null>(null)
+  const unitOf = useEffectEvent(unit)
+  const dataNow = useEffectEvent(() => alignedOf(data))
+
+  useEffect(() => {
+    const element = place.current!
+    const [drawn] = JSON.parse(shape) as [Line[], boolean]
+    const ink = resolve("--ink-soft")
+    const grid = { stroke: resolve("--line"), width: 1 }
+    const font = `12px ${css("--font")}`
+    const made = new uPlot(
+      {
+        width: element.clientWidth,
+        height: HEIGHT,
+        cursor: { points: { size: 6 }, drag: { x: false, y: false } },
+        legend: { show: false },
+        scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] } },
+        axes: [
+          { stroke: ink, grid, ticks: grid, font, space: 70, values: "{HH}:{mm}" },
+          { stroke: ink, grid, ticks: grid, font, size: 58, values: (_plot, values) => values.map((value) => unitOf(value)) },
+        ],
+        series: [
+          {},
+          ...drawn.map(({ colour, dashed = false, filled = false }) => {
+            const stroke = resolve(colour)
+            return {
+              stroke,
+              width: 2,
+              points: { show: false },
+              spanGaps: true,
+              ...(dashed && { dash: [6, 4] }),
+              ...(filled && { fill: stroke.replace(/^rgb\((.*)\)$/, "rgb($1 / 15%)").replaceAll(",", " ") }),
+            }
+          }),
+        ],
+      },
+      dataNow(),
+      element,
+    )
+    plot.current = made
+    const watch = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }))
+    watch.observe(element)
+    return () => {
+      watch.disconnect()
+      made.destroy()
+    }
+  }, [shape])
+
+  useEffect(() => plot.current?.setData(alignedOf(data)), [data])
+
+  return (
+    <figure className="card chart">
+      <figcaption className="chart-head">
+        <h2>{title}</h2>
+        <ul className="chart-legend">
+          {lines.map((line, i) => (
+            <li key={line.name}>
+              <svg className="chart-key" viewBox="0 0 18 6" aria-hidden="true">
+                <path
+                  d="M0 3h18"
+                  stroke={`var(${line.colour})`}
+                  strokeWidth="2.5"
+                  strokeDasharray={line.dashed === true ? "5 3" : "none"}
+                />
+              </svg>
+              <span className="soft small">{line.name}</span>
+              <span className="number small">{told(latest(data.columns[i]!), unit)}</span>
+            </li>
+          ))}
+        </ul>
+      </figcaption>
+      <div ref={place} className="chart-place" role="img" aria-label={`${title}: ${summary(lines, data, unit)}`} />
+    </figure>
+  )
+}
+
+const alignedOf = ({ times, columns }: ChartData): uPlot.AlignedData => [times, ...columns] as uPlot.AlignedData
+
+const told = (value: number | null, unit: (value: number) => string): string => (value === null ? "–" : unit(value))
+
+const summary = (lines: readonly Line[], data: ChartData, unit: (value: number) => string): string =>
+  lines.map((line, i) => `${line.name} now ${told(latest(data.columns[i]!), unit)}`).join(", ")
