@@ -1,4 +1,4 @@
-// usage: npm run bench [-- noop fanout foreach startup] [-- --rounds N]
+// usage: npm run bench [-- noop fanout foreach groups startup log] [-- --rounds N]
 // Every figure is a ratio to a floor measured in the same run, because machines are noisy: floor and Ork take turns, each in a
 // fresh process, and medians are compared. Prints the JSON lines of all rounds, then a table.
 
@@ -116,9 +116,19 @@ if (wanted("foreach")) {
   const { peak_rss_mb } = line("foreach.ts")
   compare("foreach of 100,000: peak memory, MB of 350", [peak_rss_mb!], [350], "< 1")
 }
+if (wanted("groups")) {
+  const [few, many] = [line("groups.ts", ["30"]), line("groups.ts")]
+  compare("groups of 300 × 300: live heap, MB, against 30 × 300", [many["live_heap_mb"]!], [few["live_heap_mb"]!], "<= 1.2")
+}
 if (wanted("startup")) {
   const { ork_run_ms } = line("startup.ts")
   compare("ork run of one task, ms of 400", [ork_run_ms!], [400], "< 1")
+}
+if (wanted("log")) {
+  const { rss_growth_mb, loop_busy_ms, exact } = line("log.ts")
+  if (!exact) throw new Error("a log of 1 GiB did not arrive byte for byte")
+  compare("log of 1 GiB: server memory, MB of 64", [rss_growth_mb!], [64], "< 1")
+  compare("log of 1 GiB: event loop blocked, ms of 100", [loop_busy_ms!], [100], "< 1")
 }
 console.table(table)
 process.exit(0)
