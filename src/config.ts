@@ -103,6 +103,20 @@ export const SETTINGS = {
     parse: count(1, 100_000),
     default: () => 1000,
   } satisfies Setting<number>,
+  slurmDir: {
+    key: "slurm_dir",
+    about: "folder for the files of slurm tasks, which all nodes of the cluster must see under this path",
+    expected: "a folder",
+    parse: text,
+    default: (_machine: Machine, dataDir: string) => `${dataDir}/slurm`,
+  } satisfies Setting<string>,
+  slurmCommand: {
+    key: "slurm_command",
+    about: "words in front of the commands of Slurm, such as `ssh login1`",
+    expected: "a command",
+    parse: text,
+    default: () => "",
+  } satisfies Setting<string>,
   workers: {
     key: "workers",
     about: "workers that process tasks are pushed to: ports, HOST:PORT or addresses, with commas between",

@@ -1,6 +1,7 @@
 // Who asks, and what a key may do. read < trigger < admin; worker stands apart; admin may do everything.
 
 import { createHash, timingSafeEqual } from "node:crypto"
+import type { HolderId } from "../core/ids.ts"
 import type { Scope } from "../store/key-store.ts"
 
 export interface Caller {
@@ -9,6 +10,8 @@ export interface Caller {
   scopes: readonly Scope[]
   /** By which way the credential came; a cookie needs more care with changes. */
   via: "key" | "cookie" | "none"
+  /** Set for the token of a worker, which speaks for itself alone. */
+  worker?: HolderId
 }
 
 export const NOBODY: Caller = { keyId: null, scopes: [], via: "none" }

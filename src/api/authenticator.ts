@@ -4,9 +4,11 @@
 import type { FastifyRequest } from "fastify"
 import type { KeyRow } from "../store/key-store.ts"
 import type { ServerStore } from "../store/server-store.ts"
+import type { HolderId } from "../core/ids.ts"
 import type { Clock } from "../core/ports.ts"
+import { isTokenOf, workerOf } from "../engine/workers/credentials.ts"
 import { type Caller, hashKey, sameText } from "./auth.ts"
-import { ApiError } from "./errors.ts"
+import { ApiError, conflict } from "./errors.ts"
 import { Lru } from "./lru.ts"
 import type { ApiConfig } from "./ports.ts"
 import { cookieOf, OWN_KEY, type SignIns } from "./sign-ins.ts"
@@ -19,6 +21,7 @@ const FAILURES_PER_MINUTE = 20
 const TOUCH_MS = 30_000
 
 const OWN: readonly ["admin"] = ["admin"]
+const WORKER: readonly ["worker"] = ["worker"]
 
 export const missingKey = (message: string): ApiError =>
   new ApiError("UNAUTHORIZED", message, { headers: { "www-authenticate": 'Bearer realm="ork"' } })
@@ -29,6 +32,7 @@ export class Authenticator {
   readonly #signIns: SignIns
   readonly #ownHash: string
   readonly #known: Lru<KeyRow | null>
+  readonly #workers: Lru<string | null>
   readonly #throttle: Throttle
   readonly #used = new Set<string>()
   #cancelTouch: (() => void) | null = null
@@ -39,12 +43,15 @@ export class Authenticator {
     this.#signIns = signIns
     this.#ownHash = hashKey(config.apiKey)
     this.#known = new Lru(KEYS, KEY_MS, () => clock.now())
+    this.#workers = new Lru(KEYS, KEY_MS, () => clock.now())
     this.#throttle = new Throttle(config.failuresPerMinute ?? FAILURES_PER_MINUTE, () => clock.now())
   }
 
   /** Throws UNAUTHORIZED or RATE_LIMITED. Gives the caller at once where it can. */
   caller(request: FastifyRequest): Caller | Promise<Caller> {
     const key = keyOf(request)
+    const worker = key === null ? null : workerOf(key)
+    if (worker !== null) return this.#byWorker(request.ip, worker, key!)
     if (key !== null) return this.#byHash(request.ip, hashKey(key), "key")
     const session = cookieOf(request.headers.cookie)
     if (session === null) {
@@ -92,6 +99,22 @@ export class Authenticator {
     }
     const known = this.#known.get(hash)
     return known === undefined ? this.#look(address, hash, via) : this.#accept(address, hash, via, known)
+  }
+
+  /** A worker that was given up on is told so, and registers again. */
+  async #byWorker(address: string, worker: HolderId, token: string): Promise<Caller> {
+    const hash = hashKey(token)
+    const seconds = this.#throttle.wait(address, hash)
+    if (seconds > 0) throw tooMany(seconds)
+    let stored = this.#workers.get(worker)
+    if (stored === undefined) this.#workers.set(worker, (stored = await this.#store.workerToken(worker)))
+    if (stored === null) throw conflict(`the worker ${worker} was given up on, or has left: register again`)
+    if (!isTokenOf(stored, token)) {
+      this.#throttle.failed(address)
+      throw missingKey("the worker's token is wrong")
+    }
+    this.#throttle.worked(address, hash)
+    return { keyId: null, scopes: WORKER, via: "key", worker }
   }
 
   async #look(address: string, hash: string, via: "key" | "cookie"): Promise<Caller> {

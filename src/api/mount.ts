@@ -17,6 +17,8 @@ declare module "fastify" {
   }
 }
 
+export const BYTES = "application/octet-stream"
+
 const NOTHING = strict({})
 const readNothing = queryReader(NOTHING)
 
@@ -111,7 +113,11 @@ const readBody = (spec: BodySpec | undefined, request: FastifyRequest): unknown 
     }
     return { text, type } satisfies TextBody
   }
-  if (text !== "" && type !== "application/json") {
+  if (spec !== undefined && "bytes" in spec) {
+    if (type === BYTES) return request.body
+    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `send the body with the header Content-Type: ${BYTES}`)
+  }
+  if ((text !== "" && type !== "application/json") || type === BYTES) {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "send the body as JSON with the header Content-Type: application/json")
   }
   const value = parseJson(text)

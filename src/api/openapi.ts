@@ -3,7 +3,7 @@
 import { z } from "zod"
 import { error } from "../protocol/api/common.ts"
 import type { AnswerSpec, BodySpec, Route } from "./route.ts"
-import { PREFIX } from "./mount.ts"
+import { BYTES, PREFIX } from "./mount.ts"
 
 export type JsonSchema = { [keyword: string]: unknown }
 
@@ -138,6 +138,7 @@ const requestBody = (schemas: Schemas, body: BodySpec): NonNullable<Operation["r
   if ("schema" in body) {
     return { required: body.required === true, content: { "application/json": { schema: schemas.of(body.schema, "input") } } }
   }
+  if ("bytes" in body) return { required: true, content: { [BYTES]: { schema: { type: "string", format: "binary" } } } }
   const content = body.text.map((type) => [
     type,
     type === "application/json" ? { schema: { type: "object" } } : { schema: { type: "string" }, example: body.example },

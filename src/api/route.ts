@@ -10,7 +10,11 @@ import type { Scope } from "../store/key-store.ts"
 export type Method = "GET" | "POST" | "PUT" | "DELETE"
 
 /** `text`: the handler gets the text and its content type (definitions, webhooks). */
-export type BodySpec = { schema: z.ZodType; required?: boolean } | { text: readonly string[]; example: string }
+export type BodySpec =
+  | { schema: z.ZodType; required?: boolean }
+  | { text: readonly string[]; example: string }
+  /** The handler gets the bytes as they come, and bounds them itself. */
+  | { bytes: true }
 
 export interface AnswerSpec {
   about: string
@@ -79,6 +83,9 @@ export function route<Params extends z.ZodType, Query extends z.ZodType, Body ex
 ): Route
 export function route<Params extends z.ZodType, Query extends z.ZodType>(
   spec: Omit<RouteSpec<Params, Query, TextBody>, "body"> & { body: { text: readonly string[]; example: string } },
+): Route
+export function route<Params extends z.ZodType, Query extends z.ZodType>(
+  spec: Omit<RouteSpec<Params, Query, AsyncIterable<Uint8Array>>, "body"> & { body: { bytes: true } },
 ): Route
 export function route<Params extends z.ZodType, Query extends z.ZodType>(
   spec: Omit<RouteSpec<Params, Query, undefined>, "body">,

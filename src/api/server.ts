@@ -9,7 +9,7 @@ import { BODY_LIMIT } from "./body.ts"
 import { installDocs } from "./docs.ts"
 import { ApiError, internal, toApiError } from "./errors.ts"
 import { EventFeed } from "./event-feed.ts"
-import { mount } from "./mount.ts"
+import { BYTES, mount } from "./mount.ts"
 import { installPage } from "./page.ts"
 import type { Api, ServerOptions } from "./ports.ts"
 import { routesFor } from "./routes/table.ts"
@@ -68,6 +68,7 @@ export const buildServer = (options: ServerOptions): ApiServer => {
   for (const type of ["application/json", "application/yaml", "text/plain"]) {
     app.addContentTypeParser(type, { parseAs: "string" }, (_request, body, done) => done(null, body))
   }
+  app.addContentTypeParser(BYTES, (_request, body, done) => done(null, body))
   app.decorateRequest("caller")
   app.setErrorHandler((error, request, reply) => send(reply, told(error, request.id)))
   refuseUnknown(app)
@@ -96,7 +97,23 @@ const send = (reply: FastifyReply, error: ApiError): FastifyReply =>
   reply.code(error.status).headers(error.headers).send(error.body())
 
 const makeApi = (options: ServerOptions): Api => {
-  const { engine, store, objects, config, log, clock, random, secret, wake, explain, backfill, metrics } = options
+  const {
+    engine,
+    store,
+    objects,
+    config,
+    log,
+    clock,
+    random,
+    secret,
+    wake,
+    explain,
+    backfill,
+    metrics,
+    figures,
+    workers,
+    push,
+  } = options
   const signIns = new SignIns(config.apiKey, () => clock.now(), random)
   return {
     engine,
@@ -112,6 +129,9 @@ const makeApi = (options: ServerOptions): Api => {
       ...(explain !== undefined && { explain }),
       ...(backfill !== undefined && { backfill }),
       ...(metrics !== undefined && { metrics }),
+      ...(figures !== undefined && { figures }),
+      ...(workers !== undefined && { workers }),
+      ...(push !== undefined && { push }),
     },
     startedAt: clock.now(),
     signIns,

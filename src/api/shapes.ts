@@ -13,9 +13,8 @@ import type { ScheduleRow, VersionRow, WorkflowRow } from "../store/catalog.ts"
 import type { JobRow } from "../store/job-store.ts"
 import type { AuditRow, KeyRow } from "../store/key-store.ts"
 import type { QueueRow } from "../store/queue-store.ts"
+import type { Figures } from "./ports.ts"
 import type { HolderRow } from "../store/store.ts"
-
-const NEXT_TICKS = 5
 
 const specShape = (spec: ScheduleSpec): z.output<typeof workflows.scheduleSpec> => ({
   cron: spec.cron,
@@ -98,7 +97,7 @@ export const versionShape = (row: VersionRow): z.output<typeof workflows.version
   created_at: row.createdAt,
 })
 
-export const scheduleShape = (row: ScheduleRow, now: number): z.output<typeof workflows.schedule> => ({
+export const scheduleShape = (row: ScheduleRow, now: number, ticks: number): z.output<typeof workflows.schedule> => ({
   id: row.id,
   workflow: row.workflow,
   ...specShape(row.spec),
@@ -107,7 +106,7 @@ export const scheduleShape = (row: ScheduleRow, now: number): z.output<typeof wo
   last_tick_at: row.lastTickAt,
   next_ticks: row.paused
     ? []
-    : nextFirings(row.spec, scheduleKey(row.workflow, row.position), now, NEXT_TICKS).map(({ tick }) => iso(tick)),
+    : nextFirings(row.spec, scheduleKey(row.workflow, row.position), now, ticks).map(({ tick }) => iso(tick)),
 })
 
 export const jobShape = (row: JobRow): z.output<typeof jobs.job> => ({
@@ -141,7 +140,7 @@ export const jobResultShape = (row: JobRow): z.output<typeof jobs.jobResult> => 
   finished_at: row.finishedAt,
 })
 
-export const queueShape = (row: QueueRow): z.output<typeof service.queue> => ({
+export const queueShape = (row: QueueRow, figures?: Figures): z.output<typeof service.queue> => ({
   name: row.name,
   concurrency: row.concurrency,
   rate_limit: row.rate === null ? null : { limit: row.rate.limit, period_seconds: row.rate.periodMs / 1000 },
@@ -149,15 +148,23 @@ export const queueShape = (row: QueueRow): z.output<typeof service.queue> => ({
   ready: row.ready,
   running: row.running,
   oldest_ready_seconds: row.oldestReadyMs === null ? null : row.oldestReadyMs / 1000,
+  ended_per_minute: figures?.endedPerMinute(row.name) ?? null,
 })
 
-export const workerShape = (row: HolderRow): z.output<typeof service.worker> => ({
+/** Where holders are judged by their processes, those that are not workers renew nothing: they are seen now. */
+export const workerShape = (row: HolderRow, now: number, leases: boolean): z.output<typeof service.worker> => ({
   id: row.id,
   kind: row.kind,
   name: row.name,
   run_id: row.runId,
-  alive: !row.dead,
+  alive: !row.dead && (row.kind !== "worker" || Date.parse(row.leaseUntil) >= now),
   lease_until: row.leaseUntil,
+  last_seen_at: iso(leases || row.kind === "worker" ? Date.parse(row.leaseUntil) - row.leaseMs : now),
+  queues: row.serves === null ? null : row.serves.queues === "all" ? ["*"] : [...row.serves.queues],
+  labels: row.serves === null ? null : row.serves.labels === "all" ? ["*"] : [...row.serves.labels],
+  capacity: row.serves?.capacity ?? null,
+  running: row.held,
+  version: row.serves?.version ?? null,
 })
 
 export const keyShape = (row: KeyRow): z.output<typeof service.key> => ({

@@ -81,6 +81,31 @@ const addRetry: Add = (program, context, done) => {
   )
 }
 
+const ANSWERS = {
+  approve: { about: "let a task that waits for approval succeed", approved: true },
+  reject: { about: "fail a task that waits for approval", approved: false },
+} as const
+
+const addAnswers: Add = (program, context, done) => {
+  for (const [name, { about, approved }] of Object.entries(ANSWERS)) {
+    const command = withBoth(
+      program
+        .command(`${name} <run> <task>`)
+        .description(`${about}; RUN is ${RUN}`)
+        .option("--comment <text>", approved ? "kept with the answer" : "the error of the task")
+        .option("--index <n>", "which instance of a fan-out")
+        .option("--path <path>", "which instance inside of groups, such as 1.2")
+        .addOption(json()),
+    )
+    example(command, `ork ${name} latest ship --comment "seen it"`).action(
+      async (run: string, task: string, options: import("./commands/answer.ts").AnswerOptions) => {
+        const { answer } = await import("./commands/answer.ts")
+        done(await answer(context, run, task, approved, options))
+      },
+    )
+  }
+}
+
 const PAUSES = {
   pause: { about: "start nothing new of a run, or let the schedule of a workflow rest", paused: true },
   resume: { about: "let a run, or the schedule of a workflow, go on", paused: false },
@@ -234,6 +259,27 @@ const addWorkers: Add = (program, context, done) => {
   })
 }
 
+const addWorker: Add = (program, context, done) => {
+  const command = program
+    .command("worker")
+    .description("run tasks here for servers elsewhere: take work from their queues, or listen for it")
+    .option("--server <urls>", "the servers, tried in turn: http://a:4000,http://b:4000 (ORK_URL; else the one of this folder)")
+    .option("--api-key <key>", "a key with the scope worker (ORK_API_KEY; else .ork/admin.key)")
+    .option("--queue <names>", "queues to take work from, such as fast,slow (default)")
+    .option("--label <names>", "labels that it has, such as gpu,eu; may be repeated", many, [])
+    .option("--capacity <n>", "tasks at once (4 per core, at least 16)")
+    .option("--name <name>", "its name, and that of its folder below .ork (the host's)")
+    .option("--listen <port>", "take no work: listen for what servers with ORK_WORKERS send, at ORK_HOST")
+  example(
+    command,
+    "ork worker --server http://ork:4000 --queue etl --label gpu --capacity 8",
+    "ork worker --listen 8001",
+  ).action(async (options: import("./commands/worker.ts").WorkerOptions) => {
+    const { worker } = await import("./commands/worker.ts")
+    done(await worker(context, options))
+  })
+}
+
 const addKeys: Add = (program, context, done) => {
   const keys = group(program, "keys", "list, create and revoke API keys")
   const load = () => import("./commands/keys.ts")
@@ -268,11 +314,13 @@ export const SERVER_COMMANDS: readonly Add[] = [
   addExplain,
   addCancel,
   addRetry,
+  addAnswers,
   addPauses,
   addBackfill,
   addJobs,
   addQueues,
   addSchedules,
   addWorkers,
+  addWorker,
   addKeys,
 ]

@@ -27,9 +27,9 @@ export const storeReader = (context: Context, opened: Opened): Reader => ({
   },
   tasks: (run) => allTasks(opened, run),
   async explain(run, task) {
-    const { explain } = await import("../engine/explain.ts")
-    // Nobody serves here: what waits for a queue waits for somebody to come.
-    const parts = { store: opened.store, serves: () => false, process: "" }
+    const { explain, holderLives } = await import("../engine/explain.ts")
+    const { clock, processAlive } = context.backends
+    const parts = { store: opened.store, lives: holderLives(opened.store, () => clock.now(), processAlive) }
     return explain(parts, run.id as RunId, task).catch((error: unknown) => {
       throw error instanceof NotFound ? new InputError(error.message) : error
     })

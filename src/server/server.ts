@@ -2,7 +2,7 @@
 // hands them in, says when to stop, and tells people where to go.
 
 import { hostname } from "node:os"
-import { resolve } from "node:path"
+import { dirname, resolve } from "node:path"
 import type { Logger } from "pino"
 import { FolderDeploys } from "./folder-deploys.ts"
 import { Housekeeping } from "./housekeeping.ts"
@@ -66,7 +66,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   for (const [name, settings] of Object.entries(config.queues)) await store.putQueue(name, settings)
   const metrics = new Metrics(store, parts.version)
   const series = new Series(store, clock)
-  const usage = new DiskUsage(objects.localPath?.("") ?? null, clock)
+  const usage = new DiskUsage(objects.localPath === undefined ? null : dirname(objects.localPath("runs")), clock)
   const tracing = await startTracing(parts.env, { store, log, version: parts.version })
   const dataDir = resolve(config.dataDir)
   const { queues } = parts

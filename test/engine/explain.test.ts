@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type { RunId } from "../../src/core/ids.ts"
+import type { HolderId, RunId } from "../../src/core/ids.ts"
 import { explain } from "../../src/engine/explain.ts"
 import { fail, setup as setupEngine, type Script } from "./world.ts"
 
@@ -12,7 +12,7 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
     ...world,
     /** Sentences by task; those about the run alone under "run". */
     why: async (runId: RunId, { task, serves = true }: { task?: string; serves?: boolean } = {}) => {
-      const told = await explain({ store, process: "", serves: () => serves }, runId, task)
+      const told = await explain({ store, lives: () => serves }, runId, task)
       return Object.fromEntries(told.map((each) => [each.task === null ? "run" : each.task + each.path, each.sentence]))
     },
   }
@@ -75,8 +75,31 @@ describe("explain", () => {
     expect(await world.why(runId, { serves: false })).toEqual({
       a: "a waits: nobody who is alive takes work from the queue gpu.",
     })
+    expect(await world.why(runId)).toEqual({ a: "a waits: nobody who is alive takes work from the queue gpu." })
     await world.store.putQueue("gpu", { paused: true })
     expect(await world.why(runId)).toEqual({ a: "a waits because the queue gpu is paused." })
+  })
+
+  it("says that nobody has the labels of a task, until a worker comes that has", async () => {
+    const world = await setup()
+    const runId = await world.trigger("name: w\ntasks: { a: { command: x, labels: [gpu, big] } }")
+    await world.pass(100)
+    const nobody = "a waits: nobody who is alive takes work from the queue default and has the labels big, gpu."
+    expect(await world.why(runId)).toEqual({ a: nobody })
+    const employ = (id: string, labels: string[]): Promise<void> =>
+      world.store.registerHolder({
+        id: id as HolderId,
+        kind: "worker",
+        name: id,
+        leaseMs: 15_000,
+        process: "",
+        runId: null,
+        serves: { queues: ["default"], labels, handlers: [], capacity: 1, version: "1" },
+      })
+    await employ("small", ["gpu"])
+    expect(await world.why(runId)).toEqual({ a: nobody })
+    await employ("large", ["gpu", "big", "eu"])
+    expect(await world.why(runId)).toEqual({ a: "a is ready and waits for a free slot." })
   })
 
   it("says which runs are in the way of one that is pending", async () => {
@@ -100,7 +123,7 @@ describe("explain", () => {
     const world = await setup({ t: hang })
     const runId = await world.trigger("name: w\ntasks: { t: { command: x, parallel: 500 } }")
     await world.pass(100)
-    const told = await explain({ store: world.store, process: "", serves: () => true }, runId)
+    const told = await explain({ store: world.store, lives: () => true }, runId)
     expect([told.length, told.at(-1)!.sentence]).toEqual([201, "And 300 more tasks that have not succeeded."])
   })
 

@@ -19,6 +19,7 @@ export const queue = z
     ready: z.int(),
     running: z.int(),
     oldest_ready_seconds: z.number().nullable(),
+    ended_per_minute: z.int().nullable().meta({ description: "tasks and jobs that this server saw end in the last minute" }),
   })
   .meta({ id: "Queue" })
 
@@ -40,6 +41,12 @@ export const worker = z
     run_id: z.string().nullable(),
     alive: z.boolean(),
     lease_until: at,
+    last_seen_at: at,
+    queues: z.array(z.string()).nullable().meta({ description: "that it takes work from; `*`: all; null: its own run only" }),
+    labels: z.array(z.string()).nullable().meta({ description: "that it has; `*`: any" }),
+    capacity: z.int().nullable().meta({ description: "tasks at once" }),
+    running: z.int(),
+    version: z.string().nullable(),
   })
   .meta({ id: "Worker" })
 
@@ -93,6 +100,21 @@ export const ready = z
   .object({ status: z.literal("ready"), store: z.literal("ok"), objects: z.literal("ok") })
   .meta({ id: "Ready" })
 
+const counts = z.array(z.int())
+const figures = z.array(z.number().nullable())
+
+const series = z
+  .object({
+    from: at.meta({ description: "the first minute" }),
+    success: counts.meta({ description: "attempts that ended so" }),
+    failed: counts.meta({ description: "attempts that ended in any other way" }),
+    dispatch_p50_ms: figures.meta({ description: "from a run's creation to the start of its first tasks" }),
+    dispatch_p95_ms: figures,
+    ready: figures.meta({ description: "in all queues, at the end of the minute" }),
+    running: figures,
+  })
+  .meta({ id: "Series", description: "one entry a minute, oldest first" })
+
 export const stats = z
   .object({
     version: z.string(),
@@ -104,9 +126,15 @@ export const stats = z
     workers: z.object({ alive: z.int(), dead: z.int() }),
     queues: z.object({ ready: z.int(), running: z.int(), oldest_ready_seconds: z.number().nullable() }),
     database_bytes: z.int(),
+    objects_bytes: z.int().nullable().meta({ description: "logs and outputs; null where that is not known" }),
     streams: z.int().meta({ description: "open event and log streams of this server" }),
+    series: series.nullable().meta({ description: "null unless it was asked for" }),
   })
   .meta({ id: "Stats" })
+
+export const statsQuery = strict({
+  series: z.boolean().optional().meta({ description: "also what this server did, minute by minute, for the last day" }),
+})
 
 // -- signing in --------------------------------------------------------------------------------------------------------------------
 

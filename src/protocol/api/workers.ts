@@ -1,0 +1,167 @@
+// What a worker and a server say to each other: registering, claims by long poll, reports, logs, outputs. And the two messages of
+// workers that are pushed to.
+
+import { z } from "zod"
+import { object, strict, text, uuid } from "./common.ts"
+import { queueName } from "./jobs.ts"
+import { MAX_LABELS } from "../../core/serves.ts"
+import { ATTEMPT_STATES } from "../../core/status.ts"
+
+/** Entries of one report, and attempts that a worker may have. */
+export const MAX_ENTRIES = 1000
+export const MAX_CAPACITY = 10_000
+export const MAX_WAIT_MS = 60_000
+/** Runs that a worker asks about at once. */
+export const MAX_RUNS_ASKED = 50
+/** Of one request with pieces of logs. */
+export const MAX_LOG_BYTES = 4 << 20
+
+const label = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, {
+  error: 'must be a label: letters, digits, "_", "." and "-", at most 64',
+})
+
+export const newWorker = strict({
+  name: text(1, 128),
+  queues: z.array(queueName).max(64),
+  labels: z.array(label).max(MAX_LABELS).default([]),
+  handlers: z.array(queueName).max(64).default([]).meta({ description: "queues whose jobs its handlers run" }),
+  capacity: z.int().min(1).max(MAX_CAPACITY).meta({ description: "tasks at once" }),
+  version: text(1, 64).optional(),
+})
+
+export const registered = z
+  .object({
+    id: z.string(),
+    token: z.string().meta({ description: "the worker's own key; shown this once" }),
+    lease_ms: z.int(),
+    heartbeat_ms: z.int(),
+  })
+  .meta({ id: "RegisteredWorker" })
+
+export const workerParams = strict({ id: uuid })
+
+/** Which attempt, and the proof that it was given to the one who speaks of it. */
+const fence = { row: z.int().min(1), attempt_id: uuid, token: z.string().max(100) }
+
+const stop = z.object({ attempt_id: z.string(), reason: z.enum(["cancel", "timeout"]) })
+const stops = z.array(stop).meta({ description: "attempts to stop" })
+
+export const heartbeatBody = strict({})
+export const heartbeat = z.object({ stop: stops }).meta({ id: "Heartbeat" })
+
+export const claimBody = strict({
+  free: z.int().min(0).max(MAX_CAPACITY),
+  wait_ms: z.int().min(0).max(MAX_WAIT_MS).default(20_000),
+  known: z
+    .array(uuid)
+    .max(2 * MAX_CAPACITY)
+    .optional()
+    .meta({ description: "attempts that the worker has; what it was given but does not know is given to others" }),
+  stopping: z
+    .array(uuid)
+    .max(2 * MAX_CAPACITY)
+    .default([])
+    .meta({ description: "attempts that it stops already" }),
+  runs: z.array(uuid).max(MAX_RUNS_ASKED).default([]).meta({ description: "runs that it has folders of" }),
+})
+
+export const assignment = z
+  .object({
+    row: z.int(),
+    attempt_id: z.string(),
+    token: z.string(),
+    job: z.boolean(),
+    base_dir: z.string().nullable().meta({ description: "null: the run's own folder on the worker" }),
+    working_dir: z.string().nullable(),
+    upstream: z.array(z.string()).meta({ description: "tasks whose output is to lie in $ORK_UPSTREAM" }),
+    work: object.meta({ description: "the task with every expression resolved" }),
+  })
+  .meta({ id: "Assignment" })
+
+export const claimed = z
+  .object({
+    assignments: z.array(assignment),
+    stop: stops,
+    lost: z.array(z.string()).meta({ description: "attempts that belong to others now" }),
+    over: z.array(z.string()).meta({ description: "of the runs asked about: those that have ended" }),
+  })
+  .meta({ id: "Claimed" })
+
+const instantMs = z.number().min(0).max(8.64e15)
+const error = z.string().max(65_536)
+
+const usage = strict({
+  maxRssBytes: z.number().optional(),
+  cpuUserMs: z.number().optional(),
+  cpuSystemMs: z.number().optional(),
+  signal: z.string().max(20).optional(),
+})
+
+export const result = strict({
+  state: z.enum(ATTEMPT_STATES),
+  started_at: instantMs.nullable(),
+  finished_at: instantMs,
+  output: z
+    .union([strict({ inline: z.unknown() }), strict({ bytes: z.int().min(0) })])
+    .optional()
+    .meta({ description: "`bytes`: it was sent before, to `/outputs`" }),
+  error: error.optional(),
+  exit_code: z.int().optional(),
+  external_id: z.string().max(300).optional(),
+  usage: usage.optional(),
+  retryable: z.boolean().optional(),
+  retry_after_ms: z.number().min(0).optional(),
+})
+
+export const reportEntry = z.discriminatedUnion("kind", [
+  strict({ ...fence, kind: z.literal("started"), at: instantMs, external_id: z.string().max(300).optional() }),
+  strict({ ...fence, kind: z.literal("progress"), fraction: z.number().min(0).max(1).nullable(), details: z.unknown() }),
+  strict({ ...fence, kind: z.literal("ended"), result }),
+  strict({ ...fence, kind: z.literal("released") }),
+])
+
+export const reportBody = strict({
+  now: instantMs.meta({ description: "the worker's clock, in milliseconds since the epoch, as are all times here" }),
+  entries: z.array(reportEntry).min(1).max(MAX_ENTRIES),
+})
+
+export const reported = z.object({ refused: z.array(z.string()).meta({ description: "attempts that belong to others now" }) })
+
+export const logAnswer = z.object({
+  logs: z.array(
+    z.object({ attempt_id: z.string(), next: z.int().nullable().meta({ description: "byte to go on from; null: refused" }) }),
+  ),
+})
+
+export const attemptQuery = strict({ row: z.coerce.number().int().min(1), attempt_id: uuid })
+export const upstreamQuery = strict({ ...attemptQuery.shape, task: z.string().max(600) })
+export const outputAnswer = z.object({ bytes: z.int() })
+
+export const ATTEMPT_TOKEN_HEADER = "x-ork-attempt-token"
+
+// -- workers that are pushed to ------------------------------------------------------------------------------------------------------
+
+/** `POST /execute`, to a worker that listens. */
+export const executeBody = z.object({
+  task_instance_id: z.string(),
+  run_id: z.string(),
+  task_id: z.string(),
+  command: z.union([z.string(), z.array(z.string())]),
+  input: z.unknown(),
+  attempt: z.int(),
+  token: z.string(),
+  callback_url: z.string(),
+  env: z.record(z.string(), z.string()).default({}),
+  timeout_ms: z.number().nullable().default(null),
+})
+
+/** Its answer, later: `POST /internal/task-result`. */
+export const taskResultBody = strict({
+  task_instance_id: z.string().max(100),
+  status: z.enum(["success", "failed", "SUCCESS", "FAILED"]),
+  output: z.unknown().optional(),
+  error: z.string().max(65_536).nullable().optional(),
+  exit_code: z.int().nullable().optional(),
+  log: z.string().max(600_000).optional().meta({ description: "what it wrote, or the end of it" }),
+  token: z.string().max(200).optional().meta({ description: "or as Authorization: Bearer TOKEN" }),
+})

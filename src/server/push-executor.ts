@@ -1,0 +1,174 @@
+// Sends process tasks to workers that listen (`ork worker --listen`), one after the other, and waits for the result that each posts
+// back. Both ways are proven: the request is signed with the server's key, the result carries the token of its attempt.
+
+import { createHmac, timingSafeEqual } from "node:crypto"
+import type { PushedResult } from "../api/ports.ts"
+import type { AttemptResult } from "../core/change.ts"
+import type { Clock, Random } from "../core/ports.ts"
+import { openLog } from "../objects/log-sink.ts"
+import { maskText } from "../objects/mask.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import { SIGNATURE_HEADER, signatureOf, TIMESTAMP_HEADER } from "../protocol/signature.ts"
+import type { Assignment, Executor, LaunchContext, StopReason } from "../executors/executor.ts"
+
+export interface PushOptions {
+  /** Addresses, without a slash at the end. */
+  workers: readonly string[]
+  apiKey: string
+  /** Where this server answers. */
+  callback(): string
+  objects: ObjectStore
+  clock: Clock
+  random: Random
+  fetch: typeof fetch
+}
+
+/** A worker that takes longer to say yes is passed over. */
+const ANSWER_MS = 5000
+const FIRST_WAIT_MS = 250
+const MAX_WAIT_MS = 5000
+/** For the result of a task that was told to stop, beyond its grace. */
+const STOP_SLACK_MS = 2000
+
+interface Waiting {
+  attemptId: string
+  take(result: PushedResult): void
+}
+
+export class PushExecutor implements Executor {
+  readonly name = "process"
+  readonly #options: PushOptions
+  readonly #secret: string
+  readonly #waiting = new Map<string, Waiting>()
+  #next = 0
+
+  constructor(options: PushOptions) {
+    this.#options = options
+    this.#secret = options.random.hex128() + options.random.hex128()
+  }
+
+  /** False: no attempt of this task that is live here has this token. */
+  result(result: PushedResult): boolean {
+    const waiting = this.#waiting.get(result.taskId)
+    if (waiting === undefined || !same(this.#token(waiting.attemptId), result.token)) return false
+    waiting.take(result)
+    return true
+  }
+
+  async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
+    const { signal } = context
+    const { clock } = this.#options
+    const ended = Promise.withResolvers<PushedResult>()
+    // One instance of a task has one live attempt at a time.
+    this.#waiting.set(assignment.taskId, { attemptId: assignment.attemptId, take: ended.resolve })
+    try {
+      const worker = await this.#dispatch(assignment, signal)
+      if (worker === null) return stopped(signal.reason as StopReason, { startedAt: null, finishedAt: clock.now() })
+      const startedAt = clock.now()
+      context.started({ at: startedAt, externalId: worker })
+      const result = await Promise.race([ended.promise, this.#stopped(assignment, worker, signal)])
+      const base = { startedAt, finishedAt: clock.now(), externalId: worker }
+      return result === null ? unheard(signal.reason as StopReason, base, worker) : await this.#read(assignment, result, base)
+    } finally {
+      this.#waiting.delete(assignment.taskId)
+    }
+  }
+
+  /** The worker that took it; null: told to stop before one did. */
+  async #dispatch(assignment: Assignment, signal: AbortSignal): Promise<string | null> {
+    const { workers, callback } = this.#options
+    const body = JSON.stringify({
+      task_instance_id: assignment.taskId,
+      run_id: assignment.runId,
+      task_id: assignment.task,
+      command:
+        assignment.command === null ? "" : "shell" in assignment.command ? assignment.command.shell : assignment.command.argv,
+      input: assignment.input,
+      attempt: assignment.attempt,
+      token: this.#token(assignment.attemptId),
+      callback_url: `${callback()}/internal/task-result`,
+      env: assignment.env,
+      timeout_ms: assignment.node.timeoutMs,
+    })
+    for (let round = 0; !signal.aborted; round++) {
+      for (let tries = 0; tries < workers.length && !signal.aborted; tries++) {
+        const worker = workers[this.#next++ % workers.length]!
+        if (await this.#post(`${worker}/execute`, body)) return worker
+      }
+      await this.#wait(Math.min(FIRST_WAIT_MS * 2 ** round, MAX_WAIT_MS), signal)
+    }
+    return null
+  }
+
+  async #post(url: string, body: string): Promise<boolean> {
+    const timestamp = String(Math.floor(this.#options.clock.now() / 1000))
+    const headers = {
+      "content-type": "application/json",
+      [TIMESTAMP_HEADER]: timestamp,
+      [SIGNATURE_HEADER]: signatureOf(this.#options.apiKey, timestamp, body),
+    }
+    try {
+      const signal = AbortSignal.timeout(ANSWER_MS)
+      const answer = await this.#options.fetch(url, { method: "POST", headers, body, signal, redirect: "manual" })
+      await answer.body?.cancel()
+      return answer.status === 202
+    } catch {
+      return false
+    }
+  }
+
+  /** Resolves with null when it was told to stop and no result came in time. */
+  async #stopped({ attemptId, taskId, graceMs }: Assignment, worker: string, signal: AbortSignal): Promise<null> {
+    await new Promise<void>((resolve) => {
+      if (signal.aborted) resolve()
+      else signal.addEventListener("abort", () => resolve(), { once: true })
+    })
+    await this.#post(`${worker}/stop`, JSON.stringify({ task_instance_id: taskId, token: this.#token(attemptId) }))
+    await new Promise<void>((resolve) => this.#options.clock.after(graceMs + STOP_SLACK_MS, resolve))
+    return null
+  }
+
+  async #read(assignment: Assignment, result: PushedResult, base: Base): Promise<AttemptResult> {
+    if (result.log !== "") {
+      const log = openLog(this.#options.objects, assignment.prefix, assignment)
+      await log.write("stdout", result.log)
+      await log.close()
+    }
+    const ended = { ...base, ...(result.exitCode !== null && { exitCode: result.exitCode }) }
+    if (result.success) return { ...ended, state: "success", output: { inline: result.output } }
+    const error = maskText(result.error ?? "failed", assignment.secrets)
+    return { ...ended, state: "failed", error }
+  }
+
+  #wait(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.after(ms, resolve)
+      signal.addEventListener("abort", () => (cancel(), resolve()), { once: true })
+    })
+  }
+
+  #token(attemptId: string): string {
+    return createHmac("sha256", this.#secret).update(attemptId).digest("base64url")
+  }
+}
+
+type Base = Pick<AttemptResult, "startedAt" | "finishedAt" | "externalId">
+
+const STATES = { cancel: "cancelled", timeout: "timeout", shutdown: "lost", lost: "lost" } as const
+
+const stopped = (reason: StopReason, base: Base): AttemptResult => ({
+  ...base,
+  state: STATES[reason],
+  error: `stopped: ${reason}`,
+})
+
+/** It was told to stop, and nothing was heard of it: after its timeout the worker counts as lost. */
+const unheard = (reason: StopReason, base: Base, worker: string): AttemptResult =>
+  reason === "timeout"
+    ? { ...base, state: "lost", error: `lost: no result came from ${worker} within the timeout` }
+    : stopped(reason, base)
+
+const same = (a: string, b: string): boolean => {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)]
+  return left.length === right.length && timingSafeEqual(left, right)
+}

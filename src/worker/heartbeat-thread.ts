@@ -1,0 +1,47 @@
+// Renews the worker's lease from a thread of its own, so that it is kept while the main thread is busy. Runs in a worker thread.
+
+import { parentPort, workerData } from "node:worker_threads"
+import type { HeartbeatData, HeartbeatNews } from "./heartbeat.ts"
+
+const { servers, id, token, everyMs } = workerData as HeartbeatData
+let at = 0
+
+const tell = (news: HeartbeatNews): void => parentPort?.postMessage(news)
+
+/** False: this server did not answer. */
+const beat = async (server: string): Promise<boolean> => {
+  try {
+    const answer = await fetch(`${server}/api/v1/workers/${id}/heartbeat`, {
+      method: "POST",
+      headers: { "x-api-key": token, "content-type": "application/json" },
+      body: "{}",
+      redirect: "manual",
+      signal: AbortSignal.timeout(everyMs * 2),
+    })
+    if (answer.status === 409 || answer.status === 401 || answer.status === 404) tell({ gone: true })
+    if (!answer.ok) {
+      await answer.body?.cancel()
+      return answer.status < 500
+    }
+    const { stop } = (await answer.json()) as { stop: { attempt_id: string; reason: "cancel" | "timeout" }[] }
+    if (stop.length > 0) tell({ stop })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const round = async (): Promise<void> => {
+  for (let tries = 0; tries < servers.length; tries++) {
+    if (await beat(servers[at % servers.length]!)) return
+    at += 1
+  }
+}
+
+const loop = async (): Promise<void> => {
+  const begun = performance.now()
+  await round()
+  setTimeout(() => void loop(), Math.max(50, everyMs - (performance.now() - begun)))
+}
+
+setTimeout(() => void loop(), everyMs)

@@ -1,0 +1,140 @@
+// The worker's way to its servers: one request at a time is tried at one address; one that does not answer is left for the next. Whoever
+// calls decides whether to try again; `forever` does, with growing waits.
+
+import type { Clock, Random } from "../core/ports.ts"
+
+export interface LinkOptions {
+  /** Addresses, without a slash at the end. */
+  servers: readonly string[]
+  clock: Clock
+  random: Random
+  fetch: typeof fetch
+}
+
+export interface LinkRequest {
+  method?: "GET" | "POST" | "DELETE"
+  /** Below /api/v1. */
+  path: string
+  key: string
+  body?: unknown
+  bytes?: Uint8Array | ReadableStream<Uint8Array>
+  headers?: Record<string, string>
+  signal?: AbortSignal
+  timeoutMs?: number
+}
+
+/** The server said no; `null`: no server answered. */
+export class LinkError extends Error {
+  readonly status: number | null
+
+  constructor(status: number | null, message: string) {
+    super(message)
+    this.status = status
+  }
+
+  /** Another try, or another server, may get another answer. */
+  get passing(): boolean {
+    return this.status === null || this.status === 429 || this.status >= 500
+  }
+}
+
+const TIMEOUT_MS = 30_000
+const FIRST_WAIT_MS = 100
+const MAX_WAIT_MS = 5000
+
+export class Link {
+  readonly #options: LinkOptions
+  #at = 0
+
+  constructor(options: LinkOptions) {
+    this.#options = options
+  }
+
+  get server(): string {
+    const { servers } = this.#options
+    return servers[this.#at % servers.length]!
+  }
+
+  async json<T>(request: LinkRequest): Promise<T> {
+    const answer = await this.open(request)
+    const server = this.server
+    try {
+      return (answer.status === 204 ? undefined : await answer.json()) as T
+    } catch (error) {
+      throw this.#unreachable(server, error)
+    }
+  }
+
+  /** A successful answer whose body is still to be read. */
+  async open({ method = "POST", path, key, body, bytes, headers, signal, timeoutMs }: LinkRequest): Promise<Response> {
+    const { server } = this
+    const late = AbortSignal.timeout(timeoutMs ?? TIMEOUT_MS)
+    const type = bytes === undefined ? "application/json" : "application/octet-stream"
+    const sent = bytes ?? (body === undefined ? undefined : JSON.stringify(body))
+    let answer: Response
+    try {
+      answer = await this.#options.fetch(`${server}/api/v1${path}`, {
+        method,
+        headers: { "x-api-key": key, ...(sent !== undefined && { "content-type": type }), ...headers },
+        redirect: "manual",
+        signal: signal === undefined ? late : AbortSignal.any([late, signal]),
+        ...(sent !== undefined && { body: sent as NonNullable<RequestInit["body"]> }),
+        ...(sent instanceof ReadableStream && { duplex: "half" }),
+      })
+    } catch (error) {
+      throw this.#unreachable(server, error)
+    }
+    if (answer.ok) return answer
+    const refusal = new LinkError(answer.status, await messageIn(answer))
+    if (answer.status >= 500) this.#leave(server)
+    throw refusal
+  }
+
+  /** Until it works, is refused for good, or is given up. Says what goes wrong the first time. */
+  async forever<T>(work: () => Promise<T>, signal: AbortSignal, trouble: (error: LinkError) => void): Promise<T> {
+    for (let failures = 0; ; failures++) {
+      try {
+        return await work()
+      } catch (error) {
+        if (!(error instanceof LinkError) || !error.passing || signal.aborted) throw error
+        if (failures === 0) trouble(error)
+        await this.pause(failures, signal)
+      }
+    }
+  }
+
+  /** Longer after each failure, 50 to 100 % of it by chance; ends early when aborted. */
+  pause(failures: number, signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#options
+    const ms = Math.min(FIRST_WAIT_MS * 2 ** failures, MAX_WAIT_MS) * (0.5 + random.next() / 2)
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve()
+      const done = (): void => {
+        cancel()
+        signal.removeEventListener("abort", done)
+        resolve()
+      }
+      const cancel = clock.after(ms, done)
+      signal.addEventListener("abort", done)
+    })
+  }
+
+  #unreachable(server: string, error: unknown): LinkError {
+    this.#leave(server)
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
+    return new LinkError(null, `${server} does not answer: ${cause}`)
+  }
+
+  #leave(server: string): void {
+    if (this.server === server) this.#at = (this.#at + 1) % this.#options.servers.length
+  }
+}
+
+const messageIn = async (answer: Response): Promise<string> => {
+  const text = await answer.text().catch(() => "")
+  try {
+    return (JSON.parse(text) as { error: { message: string } }).error.message
+  } catch {
+    return `status ${answer.status}`
+  }
+}

@@ -1,0 +1,31 @@
+// An attempt that a server gave to this worker.
+
+import { Stop } from "../engine/runner.ts"
+import type { Assignment } from "../executors/executor.ts"
+import type { assignment } from "../protocol/api/workers.ts"
+import type { z } from "zod"
+
+export type WireAssignment = z.output<typeof assignment>
+
+export class Task extends Stop {
+  readonly wire: WireAssignment
+  /** It takes a slot: from its arrival to the end of its work, not of its report. */
+  running = true
+  stopping = false
+  /** Others have it now: nothing is told of it any more. */
+  dropped = false
+
+  constructor(wire: WireAssignment) {
+    super()
+    this.wire = wire
+  }
+
+  get id(): string {
+    return this.wire.attempt_id
+  }
+
+  /** As the server made it, folders left out. */
+  get work(): Assignment {
+    return this.wire.work as unknown as Assignment
+  }
+}

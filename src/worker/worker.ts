@@ -1,0 +1,388 @@
+// A worker: registers at a server, claims what it has room for, runs it through the same runner as a server does, and tells what became
+// of it. A server that goes away stops nothing: what runs goes on, and is told to whichever answers next.
+//
+// A worker that was given up on (paused past its lease) ends what it ran without a word, and registers anew.
+
+import { createReadStream, existsSync } from "node:fs"
+import { RunFolders } from "./folders.ts"
+import { type HeartbeatNews, startHeartbeat } from "./heartbeat.ts"
+import { Link, LinkError } from "./link.ts"
+import { LogShipper } from "./log-shipper.ts"
+import { Reporter } from "./reporter.ts"
+import { Session } from "./session.ts"
+import { Task } from "./task.ts"
+import type { AttemptResult } from "../core/change.ts"
+import type { Json } from "../core/json.ts"
+import type { Clock, Random } from "../core/ports.ts"
+import type { Logger } from "../engine/ports.ts"
+import { messageOf, Runner } from "../engine/runner.ts"
+import type { Executor } from "../executors/executor.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import { ATTEMPT_TOKEN_HEADER, type claimed, type registered } from "../protocol/api/workers.ts"
+import type { z } from "zod"
+
+export interface WorkerOptions {
+  servers: readonly string[]
+  /** A key with the scope `worker`. */
+  key: string
+  name: string
+  queues: string[]
+  labels: string[]
+  /** Queues whose jobs its own handlers run. */
+  handlers?: string[]
+  capacity: number
+  version: string
+  executors: ReadonlyMap<string, Executor>
+  /** A store on this machine, for logs and outputs on their way. */
+  objects: ObjectStore & Required<Pick<ObjectStore, "localPath">>
+  dataDir: string
+  /** What running tasks get when the worker is told to stop. */
+  graceMs: number
+  clock: Clock
+  random: Random
+  log: Logger
+}
+
+type Claimed = z.output<typeof claimed>
+
+const WAIT_MS = 20_000
+/** Longer than the server waits. */
+const CLAIM_TIMEOUT_MS = WAIT_MS + 10_000
+/** With every slot taken, a poll is not sent at once: one may be free in a moment. */
+const FULL_MS = 200
+/** What the worker has is told to the server this often. */
+const TELL_MS = 3000
+/** For the last reports when it stops. */
+const FAREWELL_MS = 10_000
+
+export class Worker {
+  readonly #options: WorkerOptions
+  readonly #link: Link
+  readonly #folders: RunFolders
+  readonly #runner: Runner
+  readonly #tasks = new Map<string, Task>()
+  readonly #draining = new AbortController()
+  #session: Session | null = null
+  #reporter: Reporter | null = null
+  #logs: LogShipper | null = null
+  #freed: (() => void)[] = []
+
+  constructor(options: WorkerOptions) {
+    this.#options = options
+    const { servers, clock, random, executors, objects } = options
+    this.#link = new Link({ servers, clock, random, fetch })
+    this.#folders = new RunFolders(options.dataDir, this.#link)
+    this.#runner = new Runner({
+      executors,
+      clock,
+      readOutput: async (key) => JSON.parse(Buffer.from((await objects.get(key)) ?? "null").toString()) as Json,
+    })
+  }
+
+  /** Takes nothing more: what runs gets its grace, the rest goes back. `run` then comes to its end. */
+  stop(): void {
+    this.#draining.abort()
+  }
+
+  /** Until it is stopped. Throws when the first server that answers will not have it. */
+  async run(ready: (server: string) => void = () => {}): Promise<void> {
+    const { executors, clock } = this.#options
+    for (const executor of executors.values()) await executor.start?.()
+    try {
+      await this.#folders.start(clock.now())
+      for (let first = true; !this.#draining.signal.aborted; first = false) {
+        const session = await this.#register(first)
+        if (session === null) break
+        if (first) ready(this.#link.server)
+        await this.#serve(session)
+      }
+    } finally {
+      for (const executor of executors.values()) await executor.stop?.()
+    }
+  }
+
+  async #register(first: boolean): Promise<Session | null> {
+    const { name, queues, labels, handlers = [], capacity, version, key, log } = this.#options
+    const body = { name, queues, labels, handlers, capacity, version }
+    const { signal } = this.#draining
+    for (;;) {
+      try {
+        const made = await this.#link.forever(
+          () => this.#link.json<z.output<typeof registered>>({ path: "/workers", key, body, signal }),
+          signal,
+          (error) => log.warn({ error: error.message }, "no server takes this worker yet; trying again"),
+        )
+        log.info({ worker: made.id, server: this.#link.server }, "registered")
+        return new Session(made)
+      } catch (error) {
+        if (signal.aborted) return null
+        if (first) throw error
+        log.error({ error: messageOf(error) }, "the server refuses this worker; trying again")
+        await this.#link.pause(10, signal)
+      }
+    }
+  }
+
+  /** One registration, to its end. */
+  async #serve(session: Session): Promise<void> {
+    const { clock, log, servers, objects } = this.#options
+    const trouble = (error: LinkError): void => {
+      if (!session.over.aborted) log.warn({ error: error.message }, "a server does not answer; trying others, and again")
+    }
+    this.#session = session
+    this.#reporter = new Reporter(session, {
+      link: this.#link,
+      clock,
+      refused: (task) => this.#drop(task),
+      settled: (task) => this.#forget(task),
+      trouble,
+    })
+    this.#logs = new LogShipper(session, { link: this.#link, clock, localPath: (key) => objects.localPath(key), trouble })
+    const { id, token, heartbeatMs } = session
+    const endHeartbeat = startHeartbeat({ servers, id, token, everyMs: heartbeatMs }, (news) => this.#heard(session, news))
+    try {
+      await this.#claimAll(session)
+      if (session.over.aborted) await this.#lose()
+      else await this.#drain(session)
+    } finally {
+      endHeartbeat()
+      session.end()
+    }
+  }
+
+  #heard(session: Session, news: HeartbeatNews): void {
+    if ("stop" in news) this.#stopTasks(news.stop)
+    else this.#deposed(session)
+  }
+
+  #deposed(session: Session): void {
+    if (session.over.aborted) return
+    this.#options.log.warn({ worker: session.id }, "this worker was given up on; ending what it runs, and registering anew")
+    session.end()
+    for (const task of this.#tasks.values()) this.#drop(task)
+  }
+
+  // -- claims --------------------------------------------------------------------------------------------------------------------
+
+  async #claimAll(session: Session): Promise<void> {
+    const { clock } = this.#options
+    const over = AbortSignal.any([session.over, this.#draining.signal])
+    let failures = 0
+    let toldAt = 0
+    while (!over.aborted) {
+      if (this.#free === 0) await this.#roomOr(FULL_MS, over)
+      if (over.aborted) return
+      const tells = failures > 0 || clock.now() - toldAt >= TELL_MS
+      const begun = clock.now()
+      try {
+        const answer = await this.#claim(session, tells, over)
+        if (tells) toldAt = begun
+        failures = 0
+        const empty = this.#take(answer)
+        // A server that is about to stop answers at once.
+        if (empty && clock.now() - begun < FULL_MS && answer !== NO_ANSWER) await this.#link.pause(0, over)
+      } catch (error) {
+        if (over.aborted || !(error instanceof LinkError)) return
+        if (error.status === 409 || error.status === 401 || error.status === 404) return this.#deposed(session)
+        if (failures++ === 0) this.#options.log.warn({ error: error.message }, "could not ask for work; trying again")
+        await this.#link.pause(Math.min(failures - 1, 6), over)
+      }
+    }
+  }
+
+  /** One that was sent with every slot taken is cut short when one is free. */
+  async #claim(session: Session, tells: boolean, over: AbortSignal): Promise<Claimed> {
+    const free = this.#free
+    const stopping = [...this.#tasks.values()].filter((task) => task.stopping).map(({ id }) => id)
+    const body = {
+      free,
+      wait_ms: WAIT_MS,
+      stopping,
+      ...(tells && { known: [...this.#tasks.keys()], runs: this.#folders.some() }),
+    }
+    const cut = new AbortController()
+    if (free === 0) this.#freed.push(() => cut.abort())
+    const signal = AbortSignal.any([over, cut.signal])
+    const request = { path: `/workers/${session.id}/claim`, key: session.token, body, signal, timeoutMs: CLAIM_TIMEOUT_MS }
+    try {
+      return await this.#link.json<Claimed>(request)
+    } catch (error) {
+      if (cut.signal.aborted && !over.aborted) return NO_ANSWER
+      throw error
+    }
+  }
+
+  /** Gives whether there was nothing in it. */
+  #take({ assignments, stop, lost, over }: Claimed): boolean {
+    for (const wire of assignments) {
+      if (this.#tasks.has(wire.attempt_id)) continue
+      const task = new Task(wire)
+      this.#tasks.set(task.id, task)
+      if (this.#draining.signal.aborted) {
+        task.running = false
+        this.#reporter!.released(task)
+      } else void this.#run(task, this.#session!)
+    }
+    this.#stopTasks(stop)
+    for (const id of lost) {
+      const task = this.#tasks.get(id)
+      if (task !== undefined) this.#drop(task)
+    }
+    for (const runId of over) void this.#folders.remove(runId).catch((error: unknown) => this.#untidy(runId, error))
+    return assignments.length + stop.length + lost.length + over.length === 0
+  }
+
+  get #free(): number {
+    let running = 0
+    for (const task of this.#tasks.values()) if (task.running) running += 1
+    return Math.max(0, this.#options.capacity - running)
+  }
+
+  #roomOr(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        cancel()
+        signal.removeEventListener("abort", done)
+        resolve()
+      }
+      const cancel = this.#options.clock.after(ms, done)
+      signal.addEventListener("abort", done)
+      this.#freed.push(done)
+    })
+  }
+
+  #stopTasks(stops: Claimed["stop"]): void {
+    for (const { attempt_id, reason } of stops) {
+      const task = this.#tasks.get(attempt_id)
+      if (task === undefined || task.stopping) continue
+      task.stopping = true
+      task.stop(reason)
+    }
+  }
+
+  // -- tasks ---------------------------------------------------------------------------------------------------------------------
+
+  async #run(task: Task, session: Session): Promise<void> {
+    const result = await this.#result(task, session)
+    task.running = false
+    for (const freed of this.#freed.splice(0)) freed()
+    try {
+      if (!task.dropped) await this.#logs!.finish(task)
+      const told = task.dropped ? result : await this.#sendOutput(task, session, result)
+      await this.#tidy(task)
+      if (task.dropped || session.over.aborted) this.#forget(task)
+      else this.#reporter!.ended(task, told)
+    } catch (error) {
+      if (!session.over.aborted) this.#reporter!.ended(task, this.#runner.failed(messageOf(error), true))
+    }
+  }
+
+  async #result(task: Task, session: Session): Promise<AttemptResult> {
+    try {
+      const assignment = await this.#folders.prepare(task, session)
+      this.#logs!.add(task)
+      return await this.#runner.run(assignment, task, {
+        started: (info) => this.#reporter!.started(task, info),
+        progress: ({ fraction, details }) => this.#reporter!.progress(task, fraction ?? null, details ?? null),
+      })
+    } catch (error) {
+      return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
+    }
+  }
+
+  /** An output that does not fit into a report goes first. */
+  async #sendOutput(task: Task, session: Session, result: AttemptResult): Promise<AttemptResult> {
+    const { output } = result
+    if (output === undefined || "inline" in output) return result
+    const { row, attempt_id, token } = task.wire
+    const query = new URLSearchParams({ row: String(row), attempt_id })
+    const path = `/workers/${session.id}/outputs?${query.toString()}`
+    const file = this.#options.objects.localPath(output.key)
+    try {
+      await this.#link.forever(
+        () =>
+          this.#link.json({
+            path,
+            key: session.token,
+            bytes: ReadableStream.from(createReadStream(file)) as ReadableStream<Uint8Array>,
+            headers: { [ATTEMPT_TOKEN_HEADER]: token },
+            signal: session.over,
+            timeoutMs: 600_000,
+          }),
+        session.over,
+        (error) => this.#options.log.warn({ error: error.message }, "could not send an output; trying again"),
+      )
+      return result
+    } catch (error) {
+      if (error instanceof LinkError && error.status === 409) this.#drop(task)
+      const { output: _, ...rest } = result
+      return { ...rest, state: "failed", error: `its output could not be sent: ${messageOf(error)}` }
+    }
+  }
+
+  /** What it left in the store on this machine; the folder of a job goes with each attempt. */
+  async #tidy({ work, wire }: Task): Promise<void> {
+    const { objects } = this.#options
+    try {
+      // Most leave nothing.
+      if (existsSync(objects.localPath(work.prefix.slice(0, -1)))) await objects.deletePrefix(work.prefix)
+      if (wire.job) await this.#folders.remove(work.runId)
+    } catch (error) {
+      this.#untidy(work.runId, error)
+    }
+  }
+
+  #untidy(runId: string, error: unknown): void {
+    this.#options.log.warn({ run: runId, error: messageOf(error) }, "could not remove files of a run")
+  }
+
+  /** Others have it, or it is of no use any more: it ends without a word. */
+  #drop(task: Task): void {
+    task.dropped = true
+    if (task.running) task.stop("lost")
+    else this.#forget(task)
+  }
+
+  #forget(task: Task): void {
+    this.#tasks.delete(task.id)
+    for (const freed of this.#freed.splice(0)) freed()
+  }
+
+  // -- the end -------------------------------------------------------------------------------------------------------------------
+
+  /** Nothing of the old registration is left running when the next begins. */
+  async #lose(): Promise<void> {
+    while ([...this.#tasks.values()].some((task) => task.running)) await this.#change()
+    this.#tasks.clear()
+  }
+
+  async #drain(session: Session): Promise<void> {
+    const { clock, graceMs, log } = this.#options
+    const stopAll = (): void => {
+      for (const task of this.#tasks.values()) task.stop("shutdown")
+    }
+    const cancelGrace = clock.after(graceMs, stopAll)
+    const running = (): boolean => [...this.#tasks.values()].some((task) => task.running)
+    while (running() && !session.over.aborted) await this.#change()
+    cancelGrace()
+    // A server that does not answer now finds out by the lease.
+    const cancelFarewell = clock.after(FAREWELL_MS, () => session.end())
+    while (this.#tasks.size > 0 && !session.over.aborted) await this.#change(session.over)
+    if (!session.over.aborted) {
+      const leave = { method: "DELETE", path: `/workers/${session.id}`, key: session.token, signal: session.over } as const
+      await this.#link.json(leave).catch((error: unknown) => log.warn({ error: messageOf(error) }, "could not say goodbye"))
+    }
+    cancelFarewell()
+  }
+
+  /** Something has ended. */
+  #change(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.#freed.push(resolve)
+      signal?.addEventListener("abort", () => resolve(), { once: true })
+    })
+  }
+}
+
+/** A poll that was cut short. */
+const NO_ANSWER: Claimed = { assignments: [], stop: [], lost: [], over: [] }
