@@ -144,6 +144,16 @@ const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Exec
         return new DockerExecutor({ objects, clock, dataDir: config.dataDir, env: process.env })
       },
     }),
+    new LazyExecutor({
+      name: "slurm",
+      remote: true,
+      clock,
+      async load() {
+        const { SlurmExecutor } = await import("./executors/slurm/slurm.ts")
+        const { slurmDir: folder, slurmCommand: command } = config
+        return new SlurmExecutor({ objects, clock, folder, command, env: process.env })
+      },
+    }),
   ]
 }
 

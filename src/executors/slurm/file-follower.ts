@@ -1,0 +1,56 @@
+// Reads what a job adds to its two files, on a file system that tells of no changes: whoever follows asks now and then.
+
+import { type FileHandle, open } from "node:fs/promises"
+import { join } from "node:path"
+import type { LogStream } from "../../objects/log-chunks.ts"
+import type { LogSink } from "../../objects/log-sink.ts"
+
+const READ_BYTES = 262_144
+
+interface Followed {
+  stream: LogStream
+  path: string
+  file: FileHandle | null
+  offset: number
+}
+
+export class FileFollower {
+  readonly #files: Followed[]
+  readonly #sink: LogSink
+
+  constructor(folder: string, sink: LogSink) {
+    this.#files = (["stdout", "stderr"] as const).map((stream) => ({
+      stream,
+      path: join(folder, stream),
+      file: null,
+      offset: 0,
+    }))
+    this.#sink = sink
+  }
+
+  /** Copies what is there by now; true: there was something. */
+  async copy(): Promise<boolean> {
+    let any = false
+    for (const followed of this.#files) any = (await this.#copyOne(followed)) || any
+    return any
+  }
+
+  async close(): Promise<void> {
+    for (const { file } of this.#files) await file?.close().catch(() => {})
+  }
+
+  async #copyOne(followed: Followed): Promise<boolean> {
+    followed.file ??= await open(followed.path, "r").catch(() => null)
+    if (followed.file === null) return false
+    const start = followed.offset
+    for (;;) {
+      const { bytesRead, buffer } = await followed.file.read({
+        buffer: Buffer.allocUnsafe(READ_BYTES),
+        position: followed.offset,
+      })
+      if (bytesRead === 0) return followed.offset > start
+      followed.offset += bytesRead
+      await this.#sink.write(followed.stream, buffer.subarray(0, bytesRead))
+    }
+  }
+}

@@ -1,0 +1,117 @@
+// What is submitted: options of sbatch, the script that finds its task's folder, and the script in that folder. Pure.
+
+import type { SlurmDefinition } from "../../core/definition.ts"
+import { parseDuration } from "../../core/quantities.ts"
+import { orkVariables } from "../environment.ts"
+import type { Assignment } from "../executor.ts"
+import { quote } from "./cli.ts"
+
+export const FILES = {
+  run: "run.sh",
+  command: "command.sh",
+  input: "input.json",
+  output: "output.json",
+  stdout: "stdout",
+  stderr: "stderr",
+  begun: "begun",
+  exit: "exit",
+} as const
+
+/** The task's own options; protocol/slurm-fields.ts has checked their shape. */
+const optionsOf = (assignment: Assignment): SlurmDefinition => (assignment.fields["slurm"] ?? {}) as SlurmDefinition
+
+/** What asks the cluster for resources: attempts with the same may go in one array. */
+export const resourceOptions = (assignment: Assignment): string[] => {
+  const options = optionsOf(assignment)
+  const { resources } = assignment.node
+  const option = (name: string, value: string | number | undefined): string[] =>
+    value === undefined ? [] : [`--${name}=${value}`]
+  const time = options.time === undefined ? null : parseDuration(options.time)
+  return [
+    ...option("partition", options.partition),
+    ...option("account", options.account),
+    ...option("qos", options.qos),
+    ...option("time", time === null ? undefined : slurmTime(time)),
+    ...option("gres", options.gres),
+    ...option("constraint", options.constraint),
+    ...option("nodes", options.nodes),
+    ...option("ntasks", options.tasks),
+    ...option("cpus-per-task", resources?.cpu === undefined ? undefined : Math.ceil(resources.cpu)),
+    ...option("mem", resources?.memoryBytes === undefined ? undefined : `${Math.ceil(resources.memoryBytes / 2 ** 20)}M`),
+    ...(options.options ?? []),
+  ]
+}
+
+/** `days-hours:minutes:seconds` */
+const slurmTime = (ms: number): string => {
+  const seconds = Math.max(1, Math.ceil(ms / 1000))
+  const two = (value: number): string => String(value).padStart(2, "0")
+  const [days, hours] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600) % 24]
+  return `${days}-${two(hours)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`
+}
+
+export interface Submission {
+  name: string
+  /** Holds a folder for each task, by its number. */
+  folder: string
+  /** null: no array, the task is number 0. */
+  array: string | null
+  resources: string[]
+}
+
+export const sbatchOptions = ({ name, folder, array, resources }: Submission): string[] => {
+  const task = array === null ? "0" : "%a"
+  return [
+    "--parsable",
+    `--job-name=${name}`,
+    ...(array === null ? [] : [`--array=${array}`]),
+    `--chdir=${folder}`,
+    `--output=${folder}/${task}/${FILES.stdout}`,
+    `--error=${folder}/${task}/${FILES.stderr}`,
+    // A job that comes twice must not wipe out what the first one wrote.
+    "--open-mode=append",
+    "--no-requeue",
+    // That of this command, which is small (cli.ts); anything less makes Slurm read the user's login files.
+    "--export=ALL",
+    ...resources,
+  ]
+}
+
+export const submitScript = (folder: string): string =>
+  `#!/bin/sh\nexec /bin/sh ${quote(folder)}/"\${SLURM_ARRAY_TASK_ID:-0}"/${FILES.run}\n`
+
+/**
+ * Runs the command once, however often it is submitted, and leaves its exit code in a file: the queue forgets. It outlives SIGTERM, which
+ * goes to all processes of the job, to write down what its command made of it.
+ */
+export const runScript = (assignment: Assignment, folder: string): string => {
+  const env = {
+    ...assignment.env,
+    ...orkVariables(assignment, {
+      inputPath: `${folder}/${FILES.input}`,
+      outputPath: `${folder}/${FILES.output}`,
+      upstreamDir: assignment.upstreamDir,
+    }),
+  }
+  const { command, workingDir, node } = assignment
+  const argv = command !== null && "argv" in command ? command.argv : ["/bin/sh", `${folder}/${FILES.command}`]
+  const path = node.scriptDir === undefined ? [] : [`PATH=${quote(`${workingDir}/${node.scriptDir}`)}:"$PATH"; export PATH`]
+  return [
+    `d=${quote(folder)}`,
+    `mkdir "$d/${FILES.begun}" 2>/dev/null || { echo 'ork: this task was started before' >&2; exit 0; }`,
+    "trap : TERM INT",
+    ...Object.entries(env).map(([name, value]) => `${name}=${quote(value)}; export ${name}`),
+    ...path,
+    `if cd ${quote(workingDir)}; then`,
+    `  ${argv.map(quote).join(" ")} < "$d/${FILES.input}"`,
+    "  code=$?",
+    "else",
+    "  echo 'ork: this node does not see the folder that the task runs in: it must lie on a file system that all nodes share' >&2",
+    "  code=1",
+    "fi",
+    `echo "$code" > "$d/${FILES.exit}.part"`,
+    `mv "$d/${FILES.exit}.part" "$d/${FILES.exit}"`,
+    'exit "$code"',
+    "",
+  ].join("\n")
+}

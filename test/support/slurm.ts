@@ -1,0 +1,17 @@
+// A real Slurm of one node for the tests that need one (slurm.sh).
+
+import { join } from "node:path"
+import { freePort, install, startComponent } from "./component.ts"
+
+export interface SlurmCluster {
+  /** For its commands. */
+  env: { SLURM_CONF: string; PATH: string; HOME: string }
+  stop(): Promise<void>
+}
+
+export const startSlurm = async (): Promise<SlurmCluster> => {
+  await install(["sbatch", "slurmctld", "slurmd", "munged"], ["slurm-wlm", "munge"])
+  const { folder, stop } = await startComponent("slurm.sh", [String(await freePort())])
+  const { PATH = "/usr/bin:/bin:/usr/sbin:/sbin", HOME = "/" } = process.env
+  return { env: { SLURM_CONF: join(folder, "slurm.conf"), PATH, HOME }, stop }
+}
