@@ -3,6 +3,7 @@
 import { hostname } from "node:os"
 import { resolve } from "node:path"
 import type { Context } from "./backends.ts"
+import { childWorkflows } from "./child-workflows.ts"
 import { exitCodeOf, listenForInterrupts, makeReporter, summarize, warnTo } from "./follow.ts"
 import { applyEvent, isEventOf, type RunView } from "./progress/model.ts"
 import type { Reporter } from "./progress/reporter.ts"
@@ -12,11 +13,11 @@ import type { RunId } from "../core/ids.ts"
 import { Engine } from "../engine/engine.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { runShape } from "../protocol/shapes.ts"
-import type { Store } from "../store/store.ts"
+import type { ServerStore } from "../store/server-store.ts"
 
 export interface SessionOptions {
   config: Config
-  store: Store
+  store: ServerStore
   objects: ObjectStore
   runId: RunId
   view: RunView
@@ -52,6 +53,7 @@ export const runSession = async (
     maxOutputBytes: config.maxOutputBytes,
     graceMs: config.graceMs,
     dataDir: resolve(context.cwd, config.dataDir),
+    findWorkflow: childWorkflows(store),
   })
   // Nobody reads any more (`ork run … | head`): the work goes on.
   context.stdout.removeAllListeners("error").on("error", () => {})

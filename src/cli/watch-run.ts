@@ -9,6 +9,7 @@ import type { Reporter } from "./progress/reporter.ts"
 import { serverSource, type ServerSource } from "./server-source.ts"
 import type { RunId } from "../core/ids.ts"
 import { runEnded, taskEnded } from "../core/status.ts"
+import type { Progress } from "../store/store.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
 import {
   type Client,
@@ -123,6 +124,8 @@ const toRunEvent = (event: Event): RunEvent | null => {
     ...(event.error !== undefined && { error: event.error }),
     ...(event.available_at !== undefined && { availableAt: event.available_at }),
     ...(event.total !== undefined && { total: event.total }),
+    ...(event.waiting !== undefined && { waiting: event.waiting }),
+    ...(event.progress !== undefined && { progress: event.progress as Progress }),
   }
 }
 

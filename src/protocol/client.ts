@@ -194,6 +194,13 @@ export class Client {
     return this.#http.json({ method: "POST", path: `${taskPath(place)}/retry`, query: instanceQuery(place) })
   }
 
+  /** To a task that waits for approval. */
+  answerTask({ path, ...place }: TaskPlace, approved: boolean, comment?: string): Promise<Task> {
+    const verb = approved ? "approve" : "reject"
+    const body = { ...(comment !== undefined && { comment }), ...(path !== undefined && { path }) }
+    return this.#http.json({ method: "POST", path: `${taskPath(place)}/${verb}`, body })
+  }
+
   /** What is there now, piece by piece. A negative offset counts from the end. */
   async readLog(place: TaskPlace, options: { attempt?: number; offset?: number } = {}): Promise<ByteStream> {
     const response = await this.#http.open({ path: `${taskPath(place)}/logs`, query: { ...instanceQuery(place), ...options } })

@@ -2,12 +2,14 @@
 
 import type { Context } from "../backends.ts"
 import { printJson, printSpans } from "../output.ts"
-import { taskLabel } from "../progress/plain.ts"
+import { progressText, taskLabel } from "../progress/plain.ts"
 import { iconOf } from "../progress/rows.ts"
 import { type ReaderFlags, withReader } from "../reader.ts"
 import type { Span } from "../style.ts"
 import { bytes, duration, padEnd, printable } from "../text.ts"
 import { TASK_STATUSES } from "../../core/status.ts"
+import { waitingText } from "../../core/waits.ts"
+import type { Progress } from "../../store/store.ts"
 import { type Run, take, type Task } from "../../protocol/client.ts"
 
 export interface ShowOptions extends ReaderFlags {
@@ -52,6 +54,7 @@ const runLines = (run: Run, now: number): Span[][] => {
     ["  tasks    ", counts.join(", ")],
   ]
   if (Object.keys(run.params).length > 0) lines.push(["  params   ", JSON.stringify(run.params)])
+  if (run.parent !== null) lines.push(["  parent   ", run.parent.task, " of run ", run.parent.run_id])
   if (run.error !== null) lines.push(["  error    ", [printable(run.error), "red"]])
   return [...lines, []]
 }
@@ -67,6 +70,11 @@ const taskLines = (task: Task, now: number): Span[][] => {
   line.push(padEnd(span(task.started_at, task.finished_at, now), 8))
   if (task.attempt > 1) line.push([`attempt ${task.attempt}  `, "yellow"])
   if (task.usage?.max_rss_bytes != null) line.push([`${bytes(task.usage.max_rss_bytes)}  `, "dim"])
+  if (task.waiting !== null) {
+    line.push([printable(waitingText(task.waiting)), task.waiting.kind === "approval" ? "yellow" : "dim"])
+  } else if (task.progress !== null && task.finished_at === null) {
+    line.push([`${progressText(task.progress as Progress)}  `, "cyan"])
+  }
   if (task.error !== null) line.push([printable(task.error), "red"])
   const past = task.attempts.slice(0, -1)
   return [

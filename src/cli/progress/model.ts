@@ -4,8 +4,9 @@
 
 import { membersOf } from "../../core/places.ts"
 import { type RunStatus, runEnded, TASK_STATUSES, type TaskEnd, taskEnded, type TaskStatus } from "../../core/status.ts"
+import type { Waiting } from "../../core/waits.ts"
 import type { CompiledWorkflow, Node } from "../../core/workflow.ts"
-import type { StoreEvent } from "../../store/store.ts"
+import type { Progress, StoreEvent } from "../../store/store.ts"
 
 /** What a view of runs is told; a store may tell of other things too. */
 export type RunEvent = Extract<StoreEvent, { type: "run" | "task" }>
@@ -19,6 +20,9 @@ export interface LiveInstance {
   attempt: number
   since: number
   retryAt: number | null
+  /** What it waits for without a slot, and how far it said that it is. */
+  waiting: Waiting | null
+  progress: Progress | null
 }
 
 export interface FailedInstance {
@@ -149,12 +153,16 @@ const applyTask = (view: RunView, task: TaskView, event: RunEvent, at: number): 
     task.live.delete(path)
     return
   }
+  const known = task.live.get(path)
+  const same = known?.status === status && known.attempt === (event.attempt ?? 0)
   task.live.set(path, {
     path,
     status,
     attempt: event.attempt ?? 0,
-    since: at,
+    since: same ? known.since : at,
     retryAt: event.availableAt === undefined ? null : Date.parse(event.availableAt),
+    waiting: event.waiting ?? (same ? known.waiting : null),
+    progress: event.progress ?? (same && event.waiting === undefined ? known.progress : null),
   })
 }
 

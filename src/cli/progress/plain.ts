@@ -2,18 +2,28 @@
 
 import type { RunEvent } from "./model.ts"
 import { duration, printable, timeOfDay } from "../text.ts"
+import { waitingText } from "../../core/waits.ts"
+import type { Progress } from "../../store/store.ts"
 
 /** `process[3]`, `group.task[1.2]`. */
 export const taskLabel = (task: string, path: string): string => (path === "" ? task : `${task}[${path}]`)
 
-/** null: not worth a line (a task that was only queued). */
+/** `40%`, with what was said beside it. */
+export const progressText = ({ fraction, details }: Progress): string => {
+  const far = fraction === null ? "" : `${Math.round(fraction * 100)}%`
+  const said = details === null ? "" : printable(typeof details === "string" ? details : JSON.stringify(details)).slice(0, 200)
+  return [far, said].filter((part) => part !== "").join(" ")
+}
+
+/** null: not worth a line (a task that was only queued, or how far one is). */
 export const plainLine = (event: RunEvent): string | null => {
-  if (event.status === "dispatched") return null
+  if (event.status === "dispatched" || event.progress !== undefined) return null
   if (event.type === "task" && event.status === "pending" && event.availableAt === undefined) return null
   const at = Date.parse(event.at)
   const subject = event.type === "run" ? "run" : taskLabel(event.task ?? "", event.path ?? "")
   const parts = [timeOfDay(at), subject]
-  if (event.availableAt === undefined) parts.push(event.status)
+  if (event.waiting !== undefined) parts.push(printable(waitingText(event.waiting)))
+  else if (event.availableAt === undefined) parts.push(event.status)
   else parts.push(`waiting, retry in ${duration(Date.parse(event.availableAt) - at)}`)
   if (event.total !== undefined) parts.push(`(${event.total} instances)`)
   else if (event.attempt !== undefined && event.attempt > 1) parts.push(`(attempt ${event.attempt})`)

@@ -1,7 +1,9 @@
 // From the model to the lines of the live view. Pure: model, size and time in, lines of spans out; screen.ts draws them.
 
-import { endedCount, insideOf, type RunView, stateOf, type TaskState, type TaskView } from "./model.ts"
+import { progressText } from "./plain.ts"
+import { endedCount, insideOf, type LiveInstance, type RunView, stateOf, type TaskState, type TaskView } from "./model.ts"
 import { membersOf } from "../../core/places.ts"
+import { waitingText } from "../../core/waits.ts"
 import type { Span, Style } from "../style.ts"
 import { cut, duration, padEnd, plural, printable } from "../text.ts"
 
@@ -63,8 +65,8 @@ export const visibleTasks = (view: RunView, rows: number): { shown: TaskView[]; 
 }
 
 /** The instance whose attempt, time and log line stand for the task: the one that has run longest. */
-export const leader = (task: TaskView): { path: string; attempt: number; since: number; retryAt: number | null } | null => {
-  let found = null
+export const leader = (task: TaskView): LiveInstance | null => {
+  let found: LiveInstance | null = null
   for (const instance of task.live.values()) {
     if (found === null || (instance.status === "running" && (found.status !== "running" || instance.since < found.since))) {
       found = instance
@@ -139,6 +141,11 @@ const remark = (frame: Frame, task: TaskView, live: ReturnType<typeof leader>): 
   if (live !== null && live.retryAt !== null) {
     return ["  ", [`retry in ${duration(live.retryAt - frame.now)}`, "yellow"]]
   }
+  if (live !== null && live.waiting !== null) {
+    return ["  ", [printable(waitingText(live.waiting)), live.waiting.kind === "approval" ? "yellow" : "dim"]]
+  }
+  const far = live === null || live.progress === null ? "" : progressText(live.progress)
+  if (far !== "") return ["  ", [far, "cyan"]]
   const last = live === null ? undefined : frame.lastLines.get(logKey(task.name, live.path))
   if (last !== undefined && last !== "") return ["  ", [printable(last), "dim"]]
   const error = task.error ?? task.failures.at(-1)?.error
