@@ -47,14 +47,15 @@ test("what the Dockerfile copies is enough to build, and what it keeps is enough
   try {
     let said = ""
     server.stdout.on("data", (part: Buffer) => (said += part.toString()))
-    while (!/is ready at \S+/.test(said)) await once(server.stdout, "data")
+    const ended = once(server, "exit").then(() => Promise.reject(new Error(`it ended: ${said}`)))
+    while (!/is ready at \S+/.test(said)) await Promise.race([once(server.stdout, "data"), ended])
+    ended.catch(() => {})
     const port = /is ready at \S+:(\d+)/.exec(said)![1]!
     const [health] = last.instructions.filter(({ name }) => name === "HEALTHCHECK")
     const [program, ...args] = health!.words!
     execFileSync(program!, args, { env: { ...env, ORK_PORT: port } })
     expect(() => execFileSync(program!, args, { env: { ...env, ORK_PORT: "1" }, stdio: "ignore" })).toThrow()
   } finally {
-    server.kill("SIGTERM")
-    await once(server, "exit")
+    if (server.exitCode === null && server.kill("SIGTERM")) await once(server, "exit")
   }
 })
