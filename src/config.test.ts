@@ -20,6 +20,8 @@ test("without anything said, the defaults of the specification hold", () => {
     databaseUrl: "sqlite:.ork/ork.db",
     objectStore: "file:.ork/objects",
     concurrency: 16,
+    remoteConcurrency: 1000,
+    workers: [],
     maxFanout: 100_000,
     maxOutputBytes: 64 * 1024 * 1024,
     graceMs: 10_000,
@@ -51,6 +53,13 @@ test.each([{ mail: { concurency: 2 } }, { mail: { concurrency: 0 } }, { "a b": {
     expect(resolved).toEqual({ problems: [expect.stringContaining("is not a map of queues")] })
   },
 )
+
+test.each([
+  ["8001", ["http://127.0.0.1:8001"]],
+  ["8001, host:8002,https://far/w/", ["http://127.0.0.1:8001", "http://host:8002", "https://far/w"]],
+])("workers that are pushed to may be given as %s", (given, expected) => {
+  expect(config({ env: { ORK_WORKERS: given } }).workers).toEqual(expected)
+})
 
 test("the default concurrency is four per core, at least 16", () => {
   expect(config({ machine: { cores: 8 } }).concurrency).toBe(32)

@@ -1,11 +1,12 @@
 // Every route is asked at least once with success and its answers, and those of its refusals, fit the document.
 
 import { expect, test } from "vitest"
+import { encodeFrame } from "../protocol/log-frames.ts"
 import { signatureOf } from "../protocol/signature.ts"
 import type { OpenApi } from "./openapi.ts"
 import { ROUTES } from "./routes/table.ts"
 import { DocumentChecker } from "./testing/document.ts"
-import { type CallOptions, setup, waitsFor } from "./testing/setup.ts"
+import { type Answer, type CallOptions, setup, waitsFor } from "./testing/setup.ts"
 
 test("the document is valid OpenAPI 3.1 in shape, and says what the routes check", async () => {
   await using api = await setup()
@@ -25,7 +26,7 @@ test("the document is valid OpenAPI 3.1 in shape, and says what the routes check
 })
 
 test("every route answers as the document says", async () => {
-  await using api = await setup()
+  await using api = await setup({ lanes: ["q:default"], push: () => true })
   const document = (await api.call("GET", "/openapi.json")).body as unknown as OpenApi
   const checker = new DocumentChecker(document)
   const succeeded = new Set<string>()
@@ -128,6 +129,7 @@ test("every route answers as the document says", async () => {
   await ask("GET", "/schedules")
   await ask("GET", "/workers")
   await ask("GET", "/session")
+  await askAsWorker(api, ask)
   await ask("GET", "/stats")
   const key = await ask("POST", "/keys", {}, { body: { name: "ci", scopes: ["trigger"] } })
   await ask("GET", "/keys")
@@ -152,6 +154,41 @@ test("every route answers as the document says", async () => {
   const missing = ROUTES.map((route) => `${route.method} ${route.path}`).filter((each) => !succeeded.has(each))
   expect(missing.toSorted()).toEqual(streams.toSorted())
 })
+
+type Ask = (method: string, path: string, at?: Record<string, string>, options?: CallOptions) => Promise<Answer>
+
+/** What a worker says in its life. */
+const askAsWorker = async (api: Awaited<ReturnType<typeof setup>>, ask: Ask): Promise<void> => {
+  const body = { name: "w", queues: ["far"], labels: ["gpu"], capacity: 2 }
+  const { id, token } = (await ask("POST", "/workers", {}, { body })).body as { id: string; token: string }
+  const at = { id }
+  const own = { key: token }
+  await api.deploy("far", {
+    first: { command: "say 1" },
+    a: { command: "x", queue: "far", parallel: 2, depends_on: ["first"] },
+  })
+  await api.call("POST", "/workflows/far/runs")
+  const { assignments } = (await ask("POST", "/workers/{id}/claim", at, { ...own, body: { free: 1, known: [] } })).body as {
+    assignments: { row: number; attempt_id: string; token: string }[]
+  }
+  const [{ row, attempt_id, token: proof }] = assignments as [(typeof assignments)[0]]
+  const fence = { row, attempt_id, token: proof }
+  await ask("POST", "/workers/{id}/heartbeat", at, own)
+  const started = { now: Date.now(), entries: [{ ...fence, kind: "started", at: Date.now() }] }
+  await ask("POST", "/workers/{id}/report", at, { ...own, body: started })
+  const bytes = { ...own, headers: { "content-type": "application/octet-stream", "x-ork-attempt-token": proof } }
+  const frame = Buffer.concat(encodeFrame({ ...fence, number: 1, offset: 0, record: 0 }, Buffer.alloc(0), Buffer.from("hi\n")))
+  await ask("POST", "/workers/{id}/logs", at, { ...bytes, body: frame })
+  const query = `?row=${row}&attempt_id=${attempt_id}`
+  await ask("POST", "/workers/{id}/outputs", { ...at, query }, { ...bytes, body: "[1]" })
+  await ask("GET", "/workers/{id}/upstream", { ...at, query: `${query}&task=first` }, bytes)
+  const wrong = { now: Date.now(), entries: [{ ...fence, token: "wrong", kind: "released" }] }
+  expect((await ask("POST", "/workers/{id}/report", at, { ...own, body: wrong })).status).toBe(409)
+  await ask("DELETE", "/workers/{id}", at, own)
+  expect((await ask("POST", "/workers/{id}/heartbeat", at, own)).status).toBe(409)
+  const result = { task_instance_id: "x", status: "success", token: "t" }
+  await ask("POST", "/internal/task-result", {}, { body: result, key: null })
+}
 
 test("the page for people is made of the document, without a script", async () => {
   await using api = await setup()

@@ -117,7 +117,7 @@ const readBody = (spec: BodySpec | undefined, request: FastifyRequest): unknown 
     if (type === BYTES) return request.body
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `send the body with the header Content-Type: ${BYTES}`)
   }
-  if ((text !== "" && type !== "application/json") || type === BYTES) {
+  if ((text !== "" && type !== "application/json") || (type === BYTES && request.method !== "GET")) {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "send the body as JSON with the header Content-Type: application/json")
   }
   const value = parseJson(text)

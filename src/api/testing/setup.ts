@@ -53,6 +53,9 @@ export interface Answer {
   headers: LightMyRequestResponse["headers"]
 }
 
+/** Text and bytes are sent as they are. */
+const isJson = (body: unknown): boolean => body !== undefined && typeof body !== "string" && !Buffer.isBuffer(body)
+
 const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -66,7 +69,9 @@ const explain = async (): Promise<Explanation[]> => [
 ]
 
 /** `await using` takes it down. */
-export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: ServerStore) => ServerStore } = {}) => {
+export const setup = async (
+  change: Partial<ServerOptions> & { wrap?: (store: ServerStore) => ServerStore; lanes?: string[] } = {},
+) => {
   const folder = await mkdtemp(join(tmpdir(), "ork-api-"))
   const objects = new FileObjectStore(join(folder, "objects"))
   const plain = await openTestStore(folder)
@@ -84,7 +89,7 @@ export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: Se
     log,
     holder: { kind: "server", name: "test", process: "" },
     privateRun: null,
-    lanes: ["q:*"],
+    lanes: change.lanes ?? ["q:*"],
     concurrency: 16,
     maxFanout: 1000,
     maxOutputBytes: 1 << 20,
@@ -122,10 +127,10 @@ export const setup = async (change: Partial<ServerOptions> & { wrap?: (store: Se
       url,
       headers: {
         ...(key !== null && { "x-api-key": key }),
-        ...(body !== undefined && typeof body !== "string" && { "content-type": "application/json" }),
+        ...(isJson(body) && { "content-type": "application/json" }),
         ...headers,
       },
-      ...(body !== undefined && { payload: typeof body === "string" ? body : JSON.stringify(body) }),
+      ...(body !== undefined && { payload: isJson(body) ? JSON.stringify(body) : (body as string | Buffer) }),
     }
     const found = await server.app.inject(options)
     return { status: found.statusCode, body: parse(found.body) as Answer["body"], text: found.body, headers: found.headers }
