@@ -66,6 +66,7 @@ const bare = async (): Promise<number> => {
         runAs: "",
         memoryBytes: 0,
         cpuMillis: 0,
+        secrets: [],
       }
       const lost = (reason: unknown): void => reject(new Error(JSON.stringify(reason)))
       helper.run(start, { started: () => {}, failed: lost, exited: () => resolve(), lost })

@@ -287,7 +287,7 @@ const isLarge = (output: Output): boolean =>
 const withValue = (whole: Json, [key, ...rest]: string[], value: string): Json => {
   if (key === undefined) return value
   if (Array.isArray(whole)) return whole.map((item, i) => (String(i) === key ? withValue(item, rest, value) : item))
-  const object = isObject(whole) ? (whole as JsonObject) : {}
+  const object: JsonObject = isObject(whole) ? whole : {}
   return { ...object, [key]: withValue(object[key] ?? null, rest, value) }
 }
 
