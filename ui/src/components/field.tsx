@@ -12,9 +12,12 @@ export const Field = ({
   hint,
   problem,
   required = false,
+  hideLabel = false,
   children,
 }: {
   label: ReactNode
+  /** For those who see it, a heading says the same. */
+  hideLabel?: boolean
   hint?: ReactNode
   problem?: string | null
   required?: boolean
@@ -26,7 +29,7 @@ export const Field = ({
   const about = [hasHint ? `${id}-hint` : null, hasProblem ? `${id}-problem` : null].filter((each) => each !== null)
   return (
     <div className={hasProblem ? "field field-wrong" : "field"}>
-      <label htmlFor={id} className="field-label">
+      <label htmlFor={id} className={hideLabel ? "hidden" : "field-label"}>
         {label}
         {required ? <span className="field-required">required</span> : null}
       </label>

@@ -42,8 +42,12 @@ export const RunTable = ({
         )}
         <th scope="col">Run</th>
         <th scope="col">Status</th>
-        <th scope="col">Tasks</th>
-        <th scope="col">Trigger</th>
+        <th scope="col" className="wide">
+          Tasks
+        </th>
+        <th scope="col" className="wide">
+          Trigger
+        </th>
         <th scope="col">Created</th>
         <th scope="col" className="end">
           Duration
@@ -73,10 +77,10 @@ export const RunTable = ({
           <td className="fit">
             <StatusBadge status={run.paused ? "paused" : run.status} />
           </td>
-          <td className="fit">
+          <td className="fit wide">
             <Progress tasks={run.tasks} />
           </td>
-          <td className="fit soft">{run.trigger}</td>
+          <td className="fit soft wide">{run.trigger}</td>
           <td className="fit soft">
             <Time at={run.created_at} />
           </td>

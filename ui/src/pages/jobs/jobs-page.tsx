@@ -102,10 +102,10 @@ const JobTable = ({ jobs }: { jobs: readonly Job[] }): ReactElement => (
         <th scope="col">Job</th>
         <th scope="col">Status</th>
         <th scope="col">Queue</th>
-        <th scope="col" className="end">
+        <th scope="col" className="end wide">
           Priority
         </th>
-        <th scope="col" className="end">
+        <th scope="col" className="end wide">
           Attempts
         </th>
         <th scope="col">Created</th>
@@ -127,8 +127,8 @@ const JobTable = ({ jobs }: { jobs: readonly Job[] }): ReactElement => (
             <StatusBadge status={job.status} />
           </td>
           <td className="fit mono">{job.queue}</td>
-          <td className="fit end number">{job.priority}</td>
-          <td className="fit end number">
+          <td className="fit end number wide">{job.priority}</td>
+          <td className="fit end number wide">
             {job.attempt_count} of {job.retry_policy.max_attempts}
           </td>
           <td className="fit soft">

@@ -78,7 +78,9 @@ const JobForm = (): ReactElement => {
               <input {...names} {...input("queue")} type="text" list={list} autoComplete="off" />
               <datalist id={list}>
                 {queues.data?.map(({ name }) => (
-                  <option key={name} value={name} />
+                  <option key={name} value={name}>
+                    {name}
+                  </option>
                 ))}
               </datalist>
             </>

@@ -24,8 +24,8 @@ export const WeekCalendar = ({ schedules, from }: { schedules: readonly Schedule
                     {entry.workflow}
                   </Link>
                   {entry.count === 1 ? null : (
-                    <span className="soft small number">
-                      {entry.guessed ? "about " : ""}
+                    <span className="soft small number" title={entry.guessed ? "about so often" : undefined}>
+                      {entry.guessed ? "≈" : ""}
                       {entry.count}×
                     </span>
                   )}

@@ -12,7 +12,8 @@ export interface Line {
   colour: string
   /** Drawn with a dash, so that colour is not alone. */
   dashed?: boolean
-  filled?: boolean
+  /** Counts of each minute. */
+  bars?: boolean
 }
 
 const HEIGHT = 190
@@ -61,21 +62,22 @@ export const Chart = ({
         legend: { show: false },
         scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] } },
         axes: [
-          { stroke: ink, grid, ticks: grid, font, space: 70, values: "{HH}:{mm}" },
-          { stroke: ink, grid, ticks: grid, font, size: 58, values: (_plot, values) => values.map((value) => unitOf(value)) },
+          { stroke: ink, grid, ticks: grid, font, space: 70, size: 32, values: "{HH}:{mm}" },
+          { stroke: ink, grid, ticks: grid, font, size: 66, values: (_plot, values) => values.map((value) => unitOf(value)) },
         ],
         series: [
           {},
-          ...drawn.map(({ colour, dashed = false, filled = false }) => {
+          ...drawn.map(({ colour, dashed = false, bars = false }) => {
             const stroke = resolve(colour)
-            return {
-              stroke,
-              width: 2,
-              points: { show: false },
-              spanGaps: true,
-              ...(dashed && { dash: [6, 4] }),
-              ...(filled && { fill: stroke.replace(/^rgb\((.*)\)$/, "rgb($1 / 15%)").replaceAll(",", " ") }),
-            }
+            return bars
+              ? { stroke, fill: stroke, width: 0, points: { show: false }, paths: uPlot.paths.bars!({ size: [0.7, 40, 2] }) }
+              : {
+                  stroke,
+                  width: 2,
+                  points: { show: true, size: 5, fill: stroke },
+                  spanGaps: true,
+                  ...(dashed && { dash: [6, 4] }),
+                }
           }),
         ],
       },

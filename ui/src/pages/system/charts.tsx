@@ -17,8 +17,9 @@ const count = (value: number): string =>
 export const Charts = (): ReactElement | null => {
   const { range = "1h" } = route.useSearch()
   const { data: stats } = useQuery(statsQuery)
+  const series = useMemo(() => (stats?.series == null ? null : withNow(stats.series, stats.queues)), [stats])
   if (stats === undefined) return null
-  if (stats.series === null) return <Empty title="This server counts nothing" icon="system" />
+  if (series === null) return <Empty title="This server counts nothing" icon="system" />
   return (
     <>
       <nav className="choice choice-start" aria-label="Range of the charts">
@@ -33,10 +34,17 @@ export const Charts = (): ReactElement | null => {
           </Link>
         ))}
       </nav>
-      <Drawn series={stats.series} range={range} />
+      <Drawn series={series} range={range} />
     </>
   )
 }
+
+/** The minute that goes on has its queues from the present. */
+const withNow = (series: Series, { ready, running }: { ready: number; running: number }): Series => ({
+  ...series,
+  ready: series.ready.with(-1, ready),
+  running: series.running.with(-1, running),
+})
 
 const Drawn = ({ series, range }: { series: Series; range: Range }): ReactElement => {
   const { throughput, failures, dispatch, depth } = useMemo(
@@ -57,18 +65,18 @@ const Drawn = ({ series, range }: { series: Series; range: Range }): ReactElemen
     [series, range],
   )
   return (
-    <div className="columns">
+    <div className="columns charts">
       <Chart
         title="Attempts ended per minute"
         data={throughput}
         unit={count}
-        lines={[{ name: "all", colour: "--success", filled: true }]}
+        lines={[{ name: "all", colour: "--success", bars: true }]}
       />
       <Chart
         title="Failures per minute"
         data={failures}
         unit={count}
-        lines={[{ name: "failed, timed out, lost or cancelled", colour: "--failed", filled: true }]}
+        lines={[{ name: "failed, timed out, lost or cancelled", colour: "--failed", bars: true }]}
       />
       <Chart
         title="Wait before a run's first task"

@@ -3,7 +3,7 @@ import type { ReactElement, ReactNode } from "react"
 import { statsQuery } from "../../api/queries.ts"
 import { Loaded } from "../../components/states.tsx"
 import { bytesText, countText } from "../../format/size.ts"
-import { durationText } from "../../format/time.ts"
+import { durationText, plural } from "../../format/time.ts"
 
 /** How it stands now, in numbers. */
 export const Tiles = (): ReactElement => {
@@ -13,7 +13,11 @@ export const Tiles = (): ReactElement => {
       {(stats) => (
         <dl className="tiles">
           <Tile name="Runs" value={countText(stats.runs.running)} about={`${countText(stats.runs.pending)} pending`} />
-          <Tile name="Tasks running" value={countText(stats.queues.running)} about={`on ${stats.workers.alive} workers`} />
+          <Tile
+            name="Tasks running"
+            value={countText(stats.queues.running)}
+            about={`on ${plural(stats.workers.alive, "worker")}`}
+          />
           <Tile
             name="Tasks ready"
             value={countText(stats.queues.ready)}

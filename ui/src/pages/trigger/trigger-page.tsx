@@ -155,7 +155,7 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
             <span className="soft small">changes with the form, and the form with it</span>
           </header>
           <div className="card-body">
-            <Field label="Params as JSON" problem={"problem" in edited ? edited.problem : null}>
+            <Field label="Params as JSON" hideLabel problem={"problem" in edited ? edited.problem : null}>
               {(names) => (
                 <textarea
                   {...names}

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { countChanges, type DiffLine, diffLines, folded } from "./diff.ts"
+import { countChanges, type DiffLine, diffLines, folded, readable } from "./diff.ts"
 
 const shown = (lines: readonly DiffLine[]): string[] =>
   lines.map(({ kind, text }) => `${{ same: " ", added: "+", removed: "-" }[kind]}${text}`)
@@ -62,4 +62,11 @@ test("what is far from a change is folded", () => {
     "same",
     6,
   ])
+})
+
+test("JSON on one line is given lines, YAML and what has lines stays as it is", () => {
+  expect(readable('{"name":"a","tasks":{}}')).toBe('{\n  "name": "a",\n  "tasks": {}\n}')
+  expect(readable("name: a\n")).toBe("name: a\n")
+  expect(readable('{\n"a": 1}')).toBe('{\n"a": 1}')
+  expect(readable("{ a")).toBe("{ a")
 })

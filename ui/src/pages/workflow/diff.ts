@@ -12,6 +12,16 @@ export interface Fold {
 const MOST_CELLS = 4_000_000
 const CONTEXT = 3
 
+/** A definition as people read it: JSON on one line gets lines. */
+export const readable = (definition: string): string => {
+  if (!definition.trimStart().startsWith("{") || definition.trim().includes("\n")) return definition
+  try {
+    return JSON.stringify(JSON.parse(definition), null, 2)
+  } catch {
+    return definition
+  }
+}
+
 const linesOf = (text: string): string[] => (text === "" ? [] : text.replace(/\n$/, "").split("\n"))
 
 export const diffLines = (before: string, after: string): DiffLine[] => {

@@ -9,7 +9,7 @@ import { Button } from "../../components/button.tsx"
 import { SelectFilter } from "../../components/field.tsx"
 import { Empty, Loaded } from "../../components/states.tsx"
 import { absoluteTime, plural } from "../../format/time.ts"
-import { countChanges, type DiffLine, diffLines, type Fold, folded } from "./diff.ts"
+import { countChanges, type DiffLine, diffLines, type Fold, folded, readable } from "./diff.ts"
 
 const route = getRouteApi("/shell/workflows/$name")
 
@@ -61,7 +61,7 @@ const Compared = ({ versions }: { versions: readonly WorkflowVersion[] }): React
 const SIGNS = { same: " ", added: "+", removed: "-" } as const
 
 const Diff = ({ left, right }: { left: WorkflowVersion; right: WorkflowVersion }): ReactElement => {
-  const lines = useMemo(() => diffLines(left.definition, right.definition), [left, right])
+  const lines = useMemo(() => diffLines(readable(left.definition), readable(right.definition)), [left, right])
   const { added, removed } = countChanges(lines)
   if (added + removed === 0) {
     return (

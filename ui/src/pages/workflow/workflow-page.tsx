@@ -16,6 +16,7 @@ import { Time } from "../../components/time.tsx"
 import { useMay } from "../../session/session.ts"
 import type { WORKFLOW_TABS } from "../search.ts"
 import { PauseSwitch } from "../workflows/pause-switch.tsx"
+import { readable } from "./diff.ts"
 import { ParamTable } from "./param-table.tsx"
 import { RemoveWorkflow } from "./remove-workflow.tsx"
 import { WorkflowRuns } from "./workflow-runs.tsx"
@@ -114,7 +115,7 @@ const View = ({ workflow, tab }: { workflow: Workflow; tab: (typeof WORKFLOW_TAB
     case "params":
       return <ParamTable params={workflow.params} />
     case "source":
-      return <Code text={workflow.definition} label={`Source of ${workflow.name}`} numbers />
+      return <Code text={readable(workflow.definition)} label={`Source of ${workflow.name}`} numbers />
     default:
       return tab satisfies never
   }

@@ -82,12 +82,16 @@ const WorkflowTable = ({ workflows }: { workflows: readonly WorkflowSummary[] })
       <tr>
         <th scope="col">Workflow</th>
         <th scope="col">Last runs</th>
-        <th scope="col" className="end">
+        <th scope="col" className="end wide">
           Success
         </th>
         <th scope="col">Latest</th>
-        <th scope="col">Next tick</th>
-        <th scope="col">Schedule</th>
+        <th scope="col" className="wide">
+          Next tick
+        </th>
+        <th scope="col" className="wide">
+          Schedule
+        </th>
         <th scope="col">
           <span className="hidden">Actions</span>
         </th>
@@ -122,7 +126,7 @@ const WorkflowRow = ({ workflow }: { workflow: WorkflowSummary }): ReactElement 
       <td className="fit">
         <RunTicks runs={runs} />
       </td>
-      <td className="fit end number">
+      <td className="fit end number wide">
         <span title={`${rate.success} of ${rate.ended} runs that ended`}>{percentText(rate.success, rate.ended)}</span>
       </td>
       <td className="fit">
@@ -137,8 +141,8 @@ const WorkflowRow = ({ workflow }: { workflow: WorkflowSummary }): ReactElement 
           </span>
         )}
       </td>
-      <td className="fit">{paused ? <StatusBadge status="paused" /> : <Time at={nextAt} none="none" />}</td>
-      <td className="fit">
+      <td className="fit wide">{paused ? <StatusBadge status="paused" /> : <Time at={nextAt} none="none" />}</td>
+      <td className="fit wide">
         <PauseSwitch workflow={workflow} />
       </td>
       <td className="fit end">
