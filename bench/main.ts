@@ -1,4 +1,4 @@
-// usage: npm run bench [-- noop fanout foreach groups startup log] [-- --rounds N]
+// usage: npm run bench [-- noop fanout foreach groups startup log functions] [-- --rounds N]
 // Every figure is a ratio to a floor measured in the same run, because machines are noisy: floor and Ork take turns, each in a
 // fresh process, and medians are compared. Prints the JSON lines of all rounds, then a table.
 
@@ -129,6 +129,15 @@ if (wanted("log")) {
   if (!exact) throw new Error("a log of 1 GiB did not arrive byte for byte")
   compare("log of 1 GiB: server memory, MB of 64", [rss_growth_mb!], [64], "< 1")
   compare("log of 1 GiB: event loop blocked, ms of 100", [loop_busy_ms!], [100], "< 1")
+}
+for (const [language, floor] of [
+  ["node", 3000],
+  ["python", 1500],
+] as const) {
+  if (!wanted("functions")) break
+  const { tasks_per_s, start_p50_ms } = line("functions.ts", [language])
+  compare(`functions in ${language}, /s of ${floor}`, [tasks_per_s!], [floor], ">= 1")
+  compare(`functions in ${language}, ms from dispatch to start of 3`, [start_p50_ms!], [3], "< 1")
 }
 console.table(table)
 process.exit(0)

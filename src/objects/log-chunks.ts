@@ -15,7 +15,6 @@ export interface Chunk {
 }
 
 const RECORDS_PER_READ = 1024
-const READ_BYTES = 262_144
 
 /** Number of the first record that reaches beyond `offset`. */
 export const findRecord = async (files: LogFiles, offset: number): Promise<number> => {
@@ -56,7 +55,7 @@ export async function* chunkBytes(files: LogFiles, chunks: Chunk[], position: nu
     if (to <= from) continue
     if (from < start || to > start + window.byteLength) {
       start = from
-      window = await files.range("log", from, Math.max(to, from + READ_BYTES))
+      window = await files.range("log", from, Math.max(to, from + files.readBytes))
     }
     yield { chunk, bytes: window.subarray(from - start, to - start) }
   }

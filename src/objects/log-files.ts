@@ -7,6 +7,8 @@ import type { ObjectStore } from "./objects.ts"
 export type LogFile = "log" | "index"
 
 export interface LogFiles {
+  /** How much to ask for at a time: the way to a store elsewhere is long. */
+  readonly readBytes: number
   /** 0 for a log that is not there. */
   size(file: LogFile): Promise<number>
   /** Bytes [start, end), fewer at its end: empty when there is nothing. */
@@ -18,8 +20,11 @@ export const logFiles = (objects: ObjectStore, prefix: string): LogFiles =>
 
 const NOTHING = new Uint8Array()
 const PAGE = 1000
+const LOCAL_READ_BYTES = 256 << 10
+const REMOTE_READ_BYTES = 2 << 20
 
 class WholeFiles implements LogFiles {
+  readonly readBytes = LOCAL_READ_BYTES
   readonly #objects: ObjectStore
   readonly #keys: Record<LogFile, string>
 
@@ -44,6 +49,7 @@ interface Placed extends LogPart {
 }
 
 class PartFiles implements LogFiles {
+  readonly readBytes = REMOTE_READ_BYTES
   readonly #objects: ObjectStore
   readonly #prefix: string
   readonly #whole: WholeFiles

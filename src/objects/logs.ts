@@ -22,7 +22,6 @@ export interface FollowOptions {
   ended?: AbortSignal
 }
 
-const READ_BYTES = 262_144
 const MAX_LINE = 65_536
 const TAIL_BYTES = 65_536
 const MAX_TAIL_BYTES = 4 << 20
@@ -46,7 +45,7 @@ export class TaskLog {
   }
 
   /** A piece of the raw log. `next` is the offset to go on from. */
-  async read(offset = 0, maxBytes = READ_BYTES): Promise<{ bytes: Uint8Array; offset: number; next: number }> {
+  async read(offset = 0, maxBytes = this.#files.readBytes): Promise<{ bytes: Uint8Array; offset: number; next: number }> {
     const start = await this.#place(offset)
     const bytes = await this.#files.range("log", start, start + maxBytes)
     return { bytes, offset: start, next: start + bytes.byteLength }
