@@ -1,0 +1,120 @@
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { assignment } from "../conformance/fixture.ts"
+import { Batcher } from "./batcher.ts"
+import { resourceOptions, runScript, sbatchOptions } from "./script.ts"
+import { endingOf, isHopeless, isUnsure } from "./words.ts"
+
+test("resources and options become those of sbatch", () => {
+  const fields = {
+    slurm: {
+      partition: "gpu",
+      account: "lab",
+      qos: "high",
+      time: "26h",
+      gres: "gpu:2",
+      constraint: "a100",
+      nodes: 2,
+      tasks: 4,
+      options: ["--exclusive"],
+    },
+  }
+  const work = assignment("/w", { shell: "x" }, { fields, node: { resources: { cpu: 2.5, memoryBytes: 1_000_000_001 } } })
+  expect(resourceOptions(work)).toEqual([
+    "--partition=gpu",
+    "--account=lab",
+    "--qos=high",
+    "--time=1-02:00:00",
+    "--gres=gpu:2",
+    "--constraint=a100",
+    "--nodes=2",
+    "--ntasks=4",
+    "--cpus-per-task=3",
+    "--mem=954M",
+    "--exclusive",
+  ])
+  expect(resourceOptions(assignment("/w", null))).toEqual([])
+  const one = sbatchOptions({ name: "ork-a", folder: "/s/ork-a", array: null, resources: [] })
+  expect(one).toContain("--output=/s/ork-a/0/stdout")
+  const many = sbatchOptions({ name: "ork-a", folder: "/s/ork-a", array: "0-9", resources: ["--mem=1M"] })
+  expect(many).toEqual(expect.arrayContaining(["--array=0-9", "--error=/s/ork-a/%a/stderr", "--mem=1M"]))
+})
+
+const runIt = (work: ReturnType<typeof assignment>): { out: string; exit: string; again: string } => {
+  const folder = mkdtempSync(join(tmpdir(), "it's a folder "))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  writeFileSync(join(folder, "input.json"), '{"n":1}')
+  if (work.command !== null && "shell" in work.command) writeFileSync(join(folder, "command.sh"), work.command.shell)
+  writeFileSync(join(folder, "run.sh"), runScript({ ...work, workingDir: folder }, folder))
+  const run = (): string => {
+    try {
+      return execFileSync("sh", [join(folder, "run.sh")], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })
+    } catch (error) {
+      return (error as { stdout: string }).stdout
+    }
+  }
+  const out = run()
+  return { out, exit: readFileSync(join(folder, "exit"), "utf8"), again: run() }
+}
+
+test("values never become syntax, and the exit code is written down", () => {
+  const odd = 'it\'s $HOME `id` "x"\n\\ end'
+  const made = runIt(assignment("", { shell: 'printf "%s|" "$ODD"; cat; exit 9' }, { env: { ODD: odd } }))
+  expect(made).toEqual({ out: `${odd}|{"n":1}`, exit: "9\n", again: "" })
+  expect(runIt(assignment("", { argv: ["printf", "%s|", "a b", "$X", "'"] })).out).toBe("a b|$X|'|")
+})
+
+test("a command runs once, however often it is submitted", () => {
+  expect(runIt(assignment("", { shell: "echo once" }))).toEqual({ out: "once\n", exit: "0\n", again: "" })
+})
+
+test("instances that come together are handed over together, up to the most that an array takes", () => {
+  const flushed: string[][] = []
+  const timers: (() => void)[] = []
+  const clock = {
+    now: () => 0,
+    after: (_ms: number, fn: () => void) => {
+      timers.push(fn)
+      return () => void timers.splice(timers.indexOf(fn), timers.includes(fn) ? 1 : 0)
+    },
+  }
+  const batcher = new Batcher<string>(
+    clock,
+    () => 3,
+    (items) => flushed.push(items),
+  )
+  for (const item of ["a", "b", "c", "d"]) batcher.add("one", item)
+  batcher.add("two", "x")
+  expect(flushed).toEqual([["a", "b", "c"]])
+  while (timers.length > 0) timers[0]!()
+  expect(flushed).toEqual([["a", "b", "c"], ["d"], ["x"]])
+})
+
+test("ends are told apart", () => {
+  const known = { id: "1", name: "ork-a", task: null, tasks: null, reason: "None", exitCode: 0, signal: 0 }
+  const job = (state: string, more: object = {}) => ({ ...known, state, ...more })
+  const words = (code: number | null, state: string | null, more: object = {}): string => {
+    const { state: end, error } = endingOf(code, state === null ? null : job(state, more), 1 << 30)
+    return `${end}: ${error ?? "-"}`
+  }
+  expect(words(0, "COMPLETED")).toBe("success: -")
+  expect(words(0, "NODE_FAIL")).toBe("success: -")
+  expect(words(3, "FAILED")).toBe("failed: exit code 3")
+  expect(words(143, null)).toBe("failed: exit code 143 (SIGTERM)")
+  expect(words(143, "TIMEOUT")).toMatch(/^timeout: stopped by Slurm at the job's time limit/)
+  expect(words(null, "OUT_OF_MEMORY")).toBe("failed: killed: used more than 1 GiB")
+  expect(words(null, "NODE_FAIL")).toBe("lost: its node failed")
+  expect(words(143, "PREEMPTED")).toBe("lost: preempted by a job of higher priority")
+  expect(words(null, "CANCELLED")).toBe("failed: its job was cancelled from outside of Ork")
+  expect(words(null, "FAILED", { signal: 9, reason: "JobLaunchFailure" })).toBe(
+    "failed: its job was killed by SIGKILL (JobLaunchFailure)",
+  )
+  expect(words(null, null)).toBe("lost: its job left the queue without a trace")
+  expect(isHopeless("Batch job submission failed: Invalid partition name specified")).toBe(true)
+  expect(isHopeless("Unable to contact slurm controller (connect failure)")).toBe(false)
+  expect(isUnsure("Batch job submission failed: Socket timed out on send/recv operation")).toBe(true)
+  expect(isUnsure("Invalid account")).toBe(false)
+})

@@ -1,0 +1,155 @@
+// What a cluster may do wrong, by stand-ins for its commands; slurm.slow.test.ts runs on a real one.
+
+import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, onTestFinished, test, vi } from "vitest"
+import type { Clock } from "../../core/ports.ts"
+import { FileObjectStore } from "../../objects/file.ts"
+import { allLines, assignment, launch, type Overrides } from "../conformance/fixture.ts"
+import { SlurmExecutor } from "./slurm.ts"
+import { FakeSlurm } from "./testing/fake-slurm.ts"
+
+const SPEED = 10
+const fastClock: Clock = {
+  now: () => Date.now() * SPEED,
+  after: (ms, fn) => {
+    const timer = setTimeout(fn, ms / SPEED)
+    return () => clearTimeout(timer)
+  },
+}
+
+const setup = async () => {
+  const folder = await mkdtemp(join(tmpdir(), "ork-slurm-"))
+  const slurm = new FakeSlurm()
+  const objects = new FileObjectStore(join(folder, "objects"))
+  const made: SlurmExecutor[] = []
+  const newExecutor = async (): Promise<SlurmExecutor> => {
+    const one = new SlurmExecutor({ objects, clock: fastClock, folder: join(folder, "slurm"), command: "", env: slurm.env })
+    made.push(one)
+    await one.start()
+    return one
+  }
+  const executor = await newExecutor()
+  onTestFinished(async () => {
+    for (const one of made) await one.stop()
+    slurm.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+  const run = (script: string, more: Overrides = {}, by = executor) =>
+    launch({ executor: by, objects, folder, cleanup: async () => {} }, assignment(folder, { shell: script }, more))
+  return { slurm, run, newExecutor, folder }
+}
+
+test("instances become arrays of the size that the cluster takes, and each finds its own task", async () => {
+  const { slurm, run, folder } = await setup()
+  const all = Array.from({ length: 5 }, (_, i) => run(`echo '[${i}]'`))
+  const results = await Promise.all(all.map(({ result }) => result))
+  expect(results.map(({ output }) => output)).toEqual(all.map((_, i) => ({ inline: [i] })))
+  expect(slurm.calls("submitted").map((call) => /--array=\S+/.exec(call)?.[0])).toEqual(["--array=0-2", "--array=0-1"])
+  expect(await readdir(join(folder, "slurm"), { recursive: true })).toEqual(["attempts"])
+})
+
+test("when the answer of sbatch is lost, the job is found by its name and not submitted twice", async () => {
+  const { slurm, run } = await setup()
+  slurm.set("lose", "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n")
+  expect(await run("echo '[1]'").result).toMatchObject({ state: "success", output: { inline: [1] } })
+  expect(slurm.calls("submitted")).toHaveLength(1)
+})
+
+test("a controller that is away is tried again, and then the task's retries are", async () => {
+  const { slurm, run } = await setup()
+  const away = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n"
+  slurm.set("refuse", away)
+  expect((await run("true").result).state).toBe("success")
+  slurm.set("refuse", away.repeat(3))
+  const end = await run("true").result
+  expect(end).toMatchObject({ state: "failed", error: expect.stringContaining("could not submit the job") as string })
+  expect(end.retryable).toBeUndefined()
+  slurm.set("refuse", "sbatch: error: invalid partition specified: nope\n")
+  expect(await run("true").result).toMatchObject({ state: "failed", retryable: false })
+})
+
+test.each([
+  ["NODE_FAIL", "lost", "its node failed"],
+  ["PREEMPTED", "lost", "preempted by a job of higher priority"],
+  ["OUT_OF_MEMORY", "failed", "killed: used more than the memory that the job has"],
+  ["CANCELLED", "failed", "its job was cancelled from outside of Ork"],
+  [null, "lost", "its job left the queue without a trace"],
+] as const)("a job that the queue says to be %s is %s", async (state, end, error) => {
+  const { slurm, run, folder } = await setup()
+  slurm.set("hold")
+  const running = run("true")
+  await running.started
+  slurm.say(state)
+  expect(await running.result).toMatchObject({ state: end, error })
+  expect(await readdir(join(folder, "slurm"), { recursive: true })).toEqual(["attempts"])
+})
+
+test("a queue that cannot be read for a while loses nothing", async () => {
+  const { slurm, run } = await setup()
+  slurm.set("hold")
+  const running = run("true")
+  await running.started
+  slurm.set("down")
+  const asked = slurm.calls("asked").length
+  await vi.waitUntil(() => slurm.calls("asked").length > asked + 4, { timeout: 10_000, interval: 5 })
+  slurm.say("OUT_OF_MEMORY")
+  slurm.clear("down")
+  expect(await running.result).toMatchObject({ state: "failed", error: expect.stringContaining("memory") as string })
+})
+
+test("a job outlives the server that submitted it: the next one finds it, and it runs once", async () => {
+  const { slurm, run, newExecutor } = await setup()
+  const script = "echo one; while [ ! -e go ]; do sleep 0.02; done; echo '[2]'"
+  const first = run(script, { attemptId: "a1" })
+  await first.line("one")
+  first.stop("shutdown")
+  expect(await first.result).toMatchObject({ state: "lost" })
+  expect(slurm.calls("cancelled")).toEqual([])
+  const again = run(script, { attemptId: "a1" }, await newExecutor())
+  await again.line("one")
+  await run("touch go").result
+  expect(await again.result).toMatchObject({ state: "success", output: { inline: [2] } })
+  expect((await allLines(again.log)).map(({ line }) => line)).toEqual(["one", "[2]"])
+  expect(slurm.calls("submitted").filter((call) => call.includes("ork-a1"))).toHaveLength(1)
+})
+
+test("one that was prepared and never submitted is submitted by the next", async () => {
+  const { slurm, run, newExecutor, folder } = await setup()
+  slurm.set("hold")
+  const first = run("true", { attemptId: "a1" })
+  await first.started
+  first.stop("lost")
+  await first.result
+  slurm.say(null)
+  await rm(join(slurm.folder, "hold"))
+  expect(await readdir(join(folder, "slurm", "attempts"))).toEqual(["a1"])
+  const again = run("echo '[1]'", { attemptId: "a1" }, await newExecutor())
+  expect(await again.result).toMatchObject({ state: "success", output: { inline: [1] } })
+  expect(slurm.calls("submitted")).toHaveLength(2)
+})
+
+test("a stop sends SIGTERM to all of a job, then kills it after the grace", async () => {
+  const { slurm, run } = await setup()
+  slurm.set("hold")
+  const running = run("true", { graceMs: 0 })
+  await running.started
+  running.stop("cancel")
+  expect(await running.result).toMatchObject({ state: "cancelled" })
+  expect(slurm.calls("cancelled")[0]).toMatch(/^--full --signal=TERM \d+$/)
+})
+
+test("commands that are not there are told in words", async () => {
+  const { run } = await setup()
+  const objects = new FileObjectStore("/nonexistent")
+  const executor = new SlurmExecutor({ objects, clock: fastClock, folder: "/nonexistent", command: "", env: { PATH: "/x" } })
+  await executor.start()
+  const folder = await mkdtemp(join(tmpdir(), "ork-slurm-"))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const lost = new SlurmExecutor({ objects, clock: fastClock, folder, command: "/no/ssh login", env: { PATH: "/x" } })
+  expect(await run("true", {}, lost).result).toMatchObject({
+    state: "failed",
+    error: "could not submit the job: /no/ssh was not found: install Slurm's commands where Ork runs, or set slurm_command",
+  })
+})

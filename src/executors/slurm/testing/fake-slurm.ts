@@ -1,0 +1,88 @@
+// A stand-in for Slurm's commands: four shell scripts that run jobs as processes of this machine and do wrong what a test asks for. Its
+// squeue knows no --json, as that of a Slurm built without it.
+
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+const SBATCH = `
+echo "$*" >> $D/submitted
+for arg; do case $arg in --job-name=*) name=\${arg#*=};; --array=*) array=\${arg#*=};; --output=*) out=\${arg#*=};; esac; done
+script=$(cat)
+if [ -s $D/refuse ]; then head -n 1 $D/refuse >&2; sed -i 1d $D/refuse; exit 1; fi
+id=$(($(ls $D/jobs | wc -l) + 1))
+if [ -n "$array" ]; then tasks=$(seq \${array%-*} \${array#*-}); else tasks=none; fi
+for task in $tasks; do
+  index=$task; [ $task = none ] && index=0
+  folder=$(dirname $(echo $out | sed "s/%a/$index/"))
+  echo "$name $task RUNNING" > $D/jobs/$id.$task
+  [ -e $D/hold ] || (
+    SLURM_ARRAY_TASK_ID=$index sh -c "$script" >> $folder/stdout 2>> $folder/stderr < /dev/null
+    echo "$name $task COMPLETED" > $D/jobs/$id.$task
+  ) > /dev/null 2>&1 &
+done
+if [ -s $D/lose ]; then head -n 1 $D/lose >&2; sed -i 1d $D/lose; exit 1; fi
+echo $id`
+
+const SCONTROL = `
+echo "$*" >> $D/asked
+if [ "$2" = config ]; then echo 'MaxArraySize            = 4'; exit; fi
+if [ -e $D/down ]; then echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1; fi
+for file in $D/jobs/*; do
+  [ -e $file ] || continue
+  read name task state < $file
+  id=$(basename $file); id=\${id%.*}
+  array=""; [ $task = none ] || array="ArrayJobId=$id ArrayTaskId=$task "
+  echo "JobId=$id \${array}JobName=$name JobState=$state Reason=None ExitCode=0:0"
+done`
+
+const SQUEUE = "echo \"squeue: unrecognized option '--json'\" >&2; exit 1"
+const SCANCEL =
+  'echo "$*" >> $D/cancelled; for id; do :; done; task=${id#*_}; [ $task = $id ] && task=none; for f in $D/jobs/${id%_*}.$task; do sed -i "s/RUNNING/CANCELLED/" $f; done'
+
+export class FakeSlurm {
+  readonly folder = mkdtempSync(join(tmpdir(), "ork-fake-slurm-"))
+
+  constructor() {
+    for (const name of ["bin", "jobs"]) mkdirSync(join(this.folder, name))
+    for (const [name, script] of Object.entries({ sbatch: SBATCH, scontrol: SCONTROL, squeue: SQUEUE, scancel: SCANCEL })) {
+      const path = join(this.folder, "bin", name)
+      writeFileSync(path, `#!/bin/sh\nD=${this.folder}\n${script}\n`)
+      chmodSync(path, 0o755)
+    }
+  }
+
+  get env(): { PATH: string } {
+    return { PATH: `${join(this.folder, "bin")}:${process.env["PATH"] ?? ""}` }
+  }
+
+  /** `refuse`, `lose`: what sbatch says, a line each time; `hold`: jobs run nothing; `down`: no queue. */
+  set(file: "refuse" | "lose" | "hold" | "down", text = "x\n"): void {
+    writeFileSync(join(this.folder, file), text)
+  }
+
+  clear(file: "down"): void {
+    rmSync(join(this.folder, file))
+  }
+
+  calls(file: "submitted" | "cancelled" | "asked"): string[] {
+    try {
+      return readFileSync(join(this.folder, file), "utf8").trim().split("\n")
+    } catch {
+      return []
+    }
+  }
+
+  /** Every job that it knows is in this state from now on; null: it forgets them. */
+  say(state: string | null): void {
+    for (const name of readdirSync(join(this.folder, "jobs"))) {
+      const path = join(this.folder, "jobs", name)
+      if (state === null) rmSync(path)
+      else writeFileSync(path, readFileSync(path, "utf8").replace(/\w+\n$/, `${state}\n`))
+    }
+  }
+
+  stop(): void {
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
