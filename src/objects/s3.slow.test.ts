@@ -1,9 +1,11 @@
 import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { type AddressInfo, createServer } from "node:net"
 import { ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3"
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest"
 import { createBucket, type TestBucket } from "../../test/support/s3.ts"
 import { objectStoreSuite } from "./conformance/suite.ts"
-import { S3ObjectStore } from "./s3.ts"
+import { S3ObjectStore, type S3Options } from "./s3.ts"
 
 const MIB = 1 << 20
 
@@ -15,7 +17,7 @@ beforeAll(async () => {
   client = new S3Client({ endpoint: own.endpoint, region: "us-east-1", forcePathStyle: true })
 }, 240_000)
 
-const open = (change: Partial<{ bucket: string; prefix: string; endpoint: string }> = {}): S3ObjectStore =>
+const open = (change: Partial<S3Options> = {}): S3ObjectStore =>
   new S3ObjectStore({ bucket: own.bucket, endpoint: own.endpoint, region: null, pathStyle: true, prefix: fresh(), ...change })
 
 const fresh = (): string => `t/${randomBytes(6).toString("hex")}/`
@@ -109,6 +111,14 @@ describe("check says what is wrong and what to do", () => {
   test("a wrong secret", async () => {
     vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wrong")
     await expect(open().check()).rejects.toThrow(/the secret does not fit the access key/)
+  })
+
+  test("a server that takes connections and says nothing", async () => {
+    const silent = createServer().listen(0, "127.0.0.1")
+    await once(silent, "listening")
+    const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+    await expect(open({ endpoint, requestMs: 100 }).check()).rejects.toThrow(/does not answer in time/)
+    silent.close()
   })
 
   test("nothing answers", async () => {

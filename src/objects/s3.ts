@@ -24,12 +24,14 @@ export interface S3Options {
   endpoint: string | null
   region: string | null
   pathStyle: boolean
+  /** The longest that one request may take. */
+  requestMs?: number
 }
 
 /** Most keys that S3 lists or deletes at once. */
 const PAGE = 1000
 const CONNECT_MS = 5000
-const REQUEST_MS = 60_000
+const REQUEST_MS = 120_000
 /** For servers that have no regions. */
 const ANY_REGION = "us-east-1"
 
@@ -49,7 +51,9 @@ export class S3ObjectStore implements ObjectStore {
       responseChecksumValidation: "WHEN_REQUIRED",
       requestHandler: {
         connectionTimeout: CONNECT_MS,
-        requestTimeout: REQUEST_MS,
+        // Alone it would only be a line in the log.
+        requestTimeout: options.requestMs ?? REQUEST_MS,
+        throwOnRequestTimeout: true,
         httpAgent: { maxSockets: 64, keepAlive: true },
         httpsAgent: { maxSockets: 64, keepAlive: true },
       },

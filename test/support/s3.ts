@@ -33,7 +33,12 @@ export const createBucket = async (): Promise<TestBucket> => {
   const env = { AWS_ACCESS_KEY_ID: ACCESS_KEY, AWS_SECRET_ACCESS_KEY: SECRET }
   Object.assign(process.env, env)
   const bucket = `ork-${randomBytes(8).toString("hex")}`
-  const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true })
+  const client = new S3Client({
+    endpoint,
+    region: "us-east-1",
+    forcePathStyle: true,
+    requestHandler: { requestTimeout: 30_000, throwOnRequestTimeout: true },
+  })
   await client.send(new CreateBucketCommand({ Bucket: bucket }))
   client.destroy()
   return { bucket, endpoint, address: `s3://${bucket}/ork?endpoint=${encodeURIComponent(endpoint)}&path_style=true`, env }

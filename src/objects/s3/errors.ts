@@ -38,7 +38,8 @@ export const explainS3 = (error: unknown, bucket: string, where: string): string
   const { name, message, status } = troubleOf(error)
   if (NO_REGION.test(message)) return "no region is known: add ?region=NAME to its address, or set AWS_REGION"
   const advice = ADVICE[name] ?? (status === 403 ? ADVICE["AccessDenied"] : undefined)
-  return advice === undefined ? `${name}: ${message}` : advice(bucket, where)
+  if (advice !== undefined) return advice(bucket, where)
+  return name === "" || name === "Error" ? message : `${name}: ${message}`
 }
 
 export const isMissing = (error: unknown): boolean => {
