@@ -11,6 +11,7 @@ import type { Session } from "./session.ts"
 import type { Task } from "./task.ts"
 import { isUuid } from "../core/ids.ts"
 import type { Assignment } from "../executors/executor.ts"
+import { BundleFolders } from "../objects/bundles.ts"
 import { ATTEMPT_TOKEN_HEADER, MAX_RUNS_ASKED } from "../protocol/api/workers.ts"
 
 const KEPT_MS = 7 * 86_400_000
@@ -19,6 +20,7 @@ export class RunFolders {
   readonly #dataDir: string
   readonly #link: Link
   readonly #runs = new Set<string>()
+  #bundles: BundleFolders | null = null
   readonly #fetching = new Map<string, Promise<void>>()
 
   constructor(dataDir: string, link: Link) {
@@ -39,6 +41,11 @@ export class RunFolders {
     }
   }
 
+  /** A new registration has another token. */
+  begin(): void {
+    this.#bundles = null
+  }
+
   /** Runs to ask the server about, other ones each time. */
   some(): string[] {
     const asked = [...this.#runs].slice(0, MAX_RUNS_ASKED)
@@ -51,6 +58,8 @@ export class RunFolders {
 
   async remove(runId: string): Promise<void> {
     this.#runs.delete(runId)
+    // It remembers which folders it has made.
+    this.#bundles = null
     for (const kind of ["work", "upstream"]) await rm(join(this.#dataDir, kind, runId), { recursive: true, force: true })
   }
 
@@ -60,13 +69,33 @@ export class RunFolders {
     const own = wire.base_dir ?? join(this.#dataDir, "work", work.runId)
     if (wire.base_dir === null) {
       this.#runs.add(work.runId)
-      await mkdir(own, { recursive: true })
+      if (wire.bundle === null) await mkdir(own, { recursive: true })
+      else await this.#bundlesOf(session).copyTo(own, wire.bundle)
     }
     const { working_dir: wanted } = wire
     const workingDir = wanted === null ? own : isAbsolute(wanted) ? wanted : resolve(own, wanted)
     const upstreamDir = wire.upstream.length === 0 ? null : join(this.#dataDir, "upstream", work.runId)
     for (const name of wire.upstream) await this.#upstream(task, session, join(upstreamDir!, `${name}.json`), name)
-    return { ...work, workingDir, upstreamDir }
+    const bundle = work.code?.bundle ?? null
+    const code = bundle === null ? undefined : { folder: await this.#bundlesOf(session).folder(bundle), bundle }
+    return { ...work, workingDir, upstreamDir, ...(code !== undefined && { code }) }
+  }
+
+  /** Fetched and unpacked once per machine. */
+  #bundlesOf(session: Session): BundleFolders {
+    this.#bundles ??= new BundleFolders({
+      dataDir: this.#dataDir,
+      read: async (hash) => {
+        const answer = await this.#link.open({
+          method: "GET",
+          path: `/bundles/${hash}`,
+          key: session.token,
+          signal: session.over,
+        })
+        return Buffer.from(await answer.arrayBuffer())
+      },
+    })
+    return this.#bundles
   }
 
   /** Fetched once per run, whoever asks first. */

@@ -6,12 +6,14 @@ import type { z } from "zod"
 export class Session {
   readonly id: string
   readonly token: string
+  readonly leaseMs: number
   readonly heartbeatMs: number
   readonly #over = new AbortController()
 
-  constructor({ id, token, heartbeat_ms }: z.output<typeof registered>) {
+  constructor({ id, token, lease_ms, heartbeat_ms }: z.output<typeof registered>) {
     this.id = id
     this.token = token
+    this.leaseMs = lease_ms
     this.heartbeatMs = heartbeat_ms
   }
 

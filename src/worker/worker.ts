@@ -5,6 +5,7 @@
 
 import { createReadStream, existsSync } from "node:fs"
 import { RunFolders } from "./folders.ts"
+import { startFreezeGuard } from "./freeze-guard.ts"
 import { type HeartbeatNews, startHeartbeat } from "./heartbeat.ts"
 import { Link, LinkError } from "./link.ts"
 import { LogShipper } from "./log-shipper.ts"
@@ -93,6 +94,7 @@ export class Worker {
       for (let first = true; !this.#draining.signal.aborted; first = false) {
         const session = await this.#register(first)
         if (session === null) break
+        this.#folders.begin()
         if (first) ready(this.#link.server)
         await this.#serve(session)
       }
@@ -139,6 +141,7 @@ export class Worker {
     })
     this.#logs = new LogShipper(session, { link: this.#link, clock, localPath: (key) => objects.localPath(key), trouble })
     const { id, token, heartbeatMs } = session
+    const endGuard = startFreezeGuard(session.leaseMs)
     const endHeartbeat = startHeartbeat({ servers, id, token, everyMs: heartbeatMs }, (news) => this.#heard(session, news))
     try {
       await this.#claimAll(session)
@@ -146,6 +149,7 @@ export class Worker {
       else await this.#drain(session)
     } finally {
       endHeartbeat()
+      endGuard()
       session.end()
     }
   }

@@ -7,6 +7,7 @@ import { workers } from "../../protocol/api/service.ts"
 import * as wire from "../../protocol/api/workers.ts"
 import { decodeFrames } from "../../protocol/log-frames.ts"
 import type { FencedToken } from "../../engine/workers/desk.ts"
+import { collectBody } from "../body.ts"
 import { ApiError, conflict, invalid, notFound } from "../errors.ts"
 import { type Call, route } from "../route.ts"
 import { workerShape } from "../shapes.ts"
@@ -38,17 +39,6 @@ const untilGone = ({ reply }: Pick<Call<unknown, unknown, unknown>, "reply">): A
   const gone = new AbortController()
   reply.raw.once("close", () => gone.abort())
   return gone.signal
-}
-
-const collect = async (data: AsyncIterable<Uint8Array>, max: number): Promise<Buffer> => {
-  const pieces: Uint8Array[] = []
-  let bytes = 0
-  for await (const piece of data) {
-    bytes += piece.byteLength
-    if (bytes > max) throw new ApiError("TOO_LARGE", `the body is larger than ${max} bytes; send less at once`)
-    pieces.push(piece)
-  }
-  return Buffer.concat(pieces)
 }
 
 export const workerRoutes = [
@@ -158,7 +148,7 @@ export const workerRoutes = [
     needs: "workers",
     async handle(call) {
       const id = await itself(call)
-      const frames = decodeFrames(await collect(call.body, wire.MAX_LOG_BYTES))
+      const frames = decodeFrames(await collectBody(call.body, wire.MAX_LOG_BYTES))
       if (frames === null) throw invalid([{ path: "", message: "the body is not made of log frames" }])
       return { status: 200, body: { logs: await call.api.parts.workers!.appendLogs(id, frames) } }
     },

@@ -35,6 +35,7 @@ export const remoteAssignment = async (
     job: claim.job !== null,
     base_dir: claim.run.workingDir,
     working_dir: wanted,
+    bundle: workflow.bundle ?? null,
     upstream,
     work: work as unknown as JsonObject,
   }

@@ -73,6 +73,7 @@ export const assignment = z
     job: z.boolean(),
     base_dir: z.string().nullable().meta({ description: "null: the run's own folder on the worker" }),
     working_dir: z.string().nullable(),
+    bundle: z.string().nullable().meta({ description: "the files that its run's folder begins with" }),
     upstream: z.array(z.string()).meta({ description: "tasks whose output is to lie in $ORK_UPSTREAM" }),
     work: object.meta({ description: "the task with every expression resolved" }),
   })

@@ -1,0 +1,215 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { ork, temporaryFolder } from "../support/ork.ts"
+import { processesOf } from "../support/ork-process.ts"
+import { probe, startServer } from "../support/server.ts"
+import { reached, startWorker, tasksOf } from "../support/worker.ts"
+
+const serve = (leaseMs = 15_000, cwd = temporaryFolder(), args: string[] = []) =>
+  startServer(["--no-worker", ...args], { cwd, env: { ORK_TEST_WORKER_LEASE_MS: String(leaseMs) } })
+
+describe("a worker", () => {
+  it("runs the tasks of a server elsewhere: inputs, outputs of any size, logs, retries", async () => {
+    const server = await serve()
+    await startWorker(server, { name: "far" })
+    await server.deploy({
+      name: "all",
+      tasks: {
+        small: { command: `echo one; echo two >&2; echo '{"n":1}'` },
+        large: { command: `seq 40000 | sed 's/^/"/;s/$/",/' | (echo [; cat; echo '"end"]') > $ORK_OUTPUT` },
+        each: {
+          depends_on: ["small", "large"],
+          foreach: [1, 2, 3],
+          command: `wc -c < $ORK_UPSTREAM/large.json; cat $ORK_INPUT`,
+        },
+        again: { command: `echo attempt $ORK_ATTEMPT; [ $ORK_ATTEMPT = 2 ]`, retry: { max_attempts: 2, base_delay: "0s" } },
+      },
+    })
+    const runId = await server.trigger("all")
+    expect((await server.reaches(runId, "success", "failed"))["status"]).toBe("success")
+    const tasks = await tasksOf(server, runId)
+    expect(tasks.map((task) => task.worker)).toEqual(tasks.map(() => "far"))
+    expect(tasks.find(({ name }) => name === "small")!.output).toEqual({ n: 1 })
+    expect(tasks.find(({ name }) => name === "again")!.attempt).toBe(2)
+    const log = (path: string) => server.call("GET", `/runs/${runId}/tasks/${path}`)
+    expect((await log("small/logs")).text).toBe('one\ntwo\n{"n":1}\n')
+    expect((await log("again/logs?attempt=1")).text).toBe("attempt 1\n")
+    expect((await log("each/logs?index=1")).text).toMatch(/^3\d{5}\n\{"item":2,"small":\{"n":1\}\}$/)
+    expect(tasks.find(({ name }) => name === "large")!.output).toHaveLength(40_001)
+  })
+
+  it("takes from its queues what it has the labels for, and explain says what nobody can take", async () => {
+    const server = await serve()
+    const worker = await startWorker(server, { name: "gpu", args: ["--queue", "heavy", "--label", "gpu"] })
+    await server.deploy({
+      name: "w",
+      tasks: { a: { command: "echo a", queue: "heavy", labels: ["gpu"] }, b: { command: "echo b", labels: ["tpu"] } },
+    })
+    const runId = await server.trigger("w")
+    await reached(server, runId, "success", 1)
+    const { body } = await server.call("GET", `/runs/${runId}/explain`)
+    expect((body["items"] as { sentence: string }[]).map(({ sentence }) => sentence)).toEqual([
+      "b waits: nobody who is alive takes work from the queue default and has the label tpu.",
+    ])
+    const { body: listed } = await server.call("GET", "/workers")
+    expect((listed["items"] as { kind: string }[]).find(({ kind }) => kind === "worker")).toMatchObject({
+      name: "gpu",
+      alive: true,
+      queues: ["heavy"],
+      labels: ["gpu"],
+      capacity: 8,
+      running: 0,
+    })
+    worker.kill("SIGTERM")
+    expect(await worker.exit).toEqual({ code: 0, signal: null })
+  })
+
+  it("stops at once what is cancelled, though all of its slots are taken", async () => {
+    const server = await serve()
+    await startWorker(server, { name: "far", capacity: 1 })
+    await server.deploy({ name: "slow", tasks: { a: { command: "exec sleep 60" } } })
+    const runId = await server.trigger("slow")
+    await reached(server, runId, "running", 1)
+    await server.call("POST", `/runs/${runId}/cancel`)
+    expect((await server.reaches(runId, "cancelled"))["status"]).toBe("cancelled")
+    expect(processesOf(runId)).toEqual([])
+  })
+
+  it("that is told to stop ends what is quick, gives the rest back, and leaves", async () => {
+    const server = await serve()
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, "ork.yaml"), "grace: 500ms\n")
+    const worker = await startWorker(server, { name: "first", cwd })
+    const go = join(cwd, "go")
+    const wait = `while [ ! -e ${go} ]; do sleep 0.02; done`
+    await server.deploy({
+      name: "w",
+      tasks: { quick: { command: wait }, long: { command: "exec sleep $((61 - ORK_ATTEMPT * 30))" } },
+    })
+    const runId = await server.trigger("w")
+    await reached(server, runId, "running", 2)
+    worker.kill("SIGTERM")
+    await worker.printed(/draining/)
+    writeFileSync(go, "")
+    expect(await worker.exit).toEqual({ code: 0, signal: null })
+    const { body } = await server.call("GET", "/workers")
+    expect((body["items"] as { kind: string }[]).filter(({ kind }) => kind === "worker")).toEqual([])
+    await reached(server, runId, "success", 1)
+    expect((await tasksOf(server, runId)).find(({ name }) => name === "long")).toMatchObject({ status: "pending", attempt: 1 })
+  })
+
+  it("is refused without a key that may, and says what is wrong with its flags", async () => {
+    const server = await serve()
+    const { body } = await server.call("POST", "/keys", { name: "reader", scopes: ["read"] })
+    const cwd = temporaryFolder()
+    const run = (args: string[], key: string) => ork(["worker", ...args], { cwd, env: { ORK_API_KEY: key } })
+    const refused = await run(["--server", server.url], body["key"] as string)
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("needs a key with the scope worker")])
+    expect((await run(["--server", "nowhere"], server.key)).stderr).toMatch(/--server: "nowhere" is not an address/)
+    const labels = ["--server", server.url, "--label", "a,b,c,d,e,f,g"]
+    expect((await run(labels, server.key)).stderr).toMatch(/--label: a worker has at most 6 labels/)
+  })
+})
+
+describe("when something dies", () => {
+  it("the tasks of a killed worker all finish elsewhere, none of them twice", async () => {
+    const server = await serve(2000)
+    const victim = await startWorker(server, { name: "victim", capacity: 50 })
+    await server.deploy({
+      name: "many",
+      tasks: {
+        t: { parallel: 50, command: '[ "$ORK_ATTEMPT" = 1 ] && exec sleep 60; echo "$ORK_PARALLEL_INDEX"', retries: 0 },
+      },
+    })
+    const runId = await server.trigger("many")
+    await reached(server, runId, "running", 50)
+    await startWorker(server, { name: "heir", capacity: 25 })
+    victim.kill("SIGKILL")
+    expect((await server.reaches(runId, "success", "failed"))["status"]).toBe("success")
+    const tasks = await tasksOf(server, runId)
+    expect(tasks).toHaveLength(50)
+    for (const { status, attempt, worker } of tasks) expect([status, attempt, worker]).toEqual(["success", 2, "heir"])
+    const one = await server.call("GET", `/runs/${runId}/tasks/t?index=7`)
+    expect((one.body["attempts"] as TaskAttempt[]).map(({ state, worker }) => [state, worker])).toEqual([
+      ["lost", "victim"],
+      ["success", "heir"],
+    ])
+    expect(processesOf(runId)).toEqual([])
+  })
+
+  it("a worker that was paused past its lease is refused, and nothing of it runs beside its heir", async () => {
+    const server = await serve(3000)
+    const paused = await startWorker(server, { name: "paused" })
+    const go = join(temporaryFolder(), "go")
+    const second = `while [ ! -e ${go} ]; do sleep 0.05; done`
+    await server.deploy({
+      name: "w",
+      tasks: { t: { parallel: 3, command: `[ "$ORK_ATTEMPT" = 1 ] && exec sleep 60; ${second}; echo done` } },
+    })
+    const runId = await server.trigger("w")
+    await reached(server, runId, "running", 3)
+    paused.kill("SIGSTOP")
+    await startWorker(server, { name: "heir" })
+    await probe(async () => {
+      const tasks = await tasksOf(server, runId)
+      return tasks.every(({ status, attempt }) => status === "running" && attempt === 2) ? true : null
+    })
+    expect(attemptsAlive(runId)).toEqual(["2"])
+    paused.kill("SIGCONT")
+    await paused.printed(/was given up on/)
+    await paused.printed(/registered[^]*registered/)
+    expect(attemptsAlive(runId)).toEqual(["2"])
+    writeFileSync(go, "")
+    expect((await server.reaches(runId, "success", "failed"))["status"]).toBe("success")
+    for (const { attempt, worker } of await tasksOf(server, runId)) expect([attempt, worker]).toEqual([2, "heir"])
+  })
+
+  it("a killed server loses nothing that its workers run, however long it is away", async () => {
+    const cwd = temporaryFolder()
+    const first = await serve(1000, cwd)
+    const worker = await startWorker(first, { name: "far", capacity: 10 })
+    const folder = temporaryFolder()
+    await first.deploy({
+      name: "w",
+      tasks: {
+        t: {
+          parallel: 10,
+          command: `while [ ! -e ${folder}/go ]; do sleep 0.1; done; echo x >> ${folder}/$ORK_PARALLEL_INDEX; echo said`,
+        },
+        after: { depends_on: ["t"], command: "echo after" },
+      },
+    })
+    const runId = await first.trigger("w")
+    await reached(first, runId, "running", 10)
+    first.process.kill("SIGKILL")
+    await first.process.exit
+    writeFileSync(join(folder, "go"), "")
+    await probe(() => (Array.from({ length: 10 }, (_, i) => join(folder, String(i))).every(existsSync) ? true : null))
+    await worker.printed(/does not answer/)
+    const port = new URL(first.url).port
+    // The last --port counts.
+    const again = await serve(1000, cwd, ["--port", port])
+    expect((await again.reaches(runId, "success", "failed"))["status"]).toBe("success")
+    for (const { attempt, worker: name } of await tasksOf(again, runId)) expect([attempt, name]).toEqual([1, "far"])
+    for (let i = 0; i < 10; i++) expect(readFileSync(join(folder, String(i)), "utf8")).toBe("x\n")
+    expect((await again.call("GET", `/runs/${runId}/tasks/t/logs?index=3`)).text).toBe("said\n")
+  })
+})
+
+interface TaskAttempt {
+  state: string
+  worker: string | null
+}
+
+/** Numbers of the attempts that have live processes. */
+const attemptsAlive = (runId: string): string[] => {
+  const found = processesOf(runId).map((pid) => {
+    try {
+      return /ORK_ATTEMPT=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1] ?? "?"
+    } catch {
+      return null
+    }
+  })
+  return [...new Set(found.filter((number) => number !== null))]
+}
