@@ -33,7 +33,7 @@ const copy = ({ rest, flags }: Pick<Instruction, "rest" | "flags">, roots: Map<s
   }
 }
 
-test("what the Dockerfile copies is enough to build, and what it keeps is enough to serve", { timeout: 600_000 }, async () => {
+test("what the Dockerfile copies is enough to build, and what it keeps is enough to serve", { timeout: 1_200_000 }, async () => {
   const [build, last] = stages as [Stage, Stage]
   const [buildRoot, lastRoot] = [temporaryFolder(), temporaryFolder()]
   follow(build, new Map(), buildRoot, (rest) => !rest.startsWith("apt-get"))
