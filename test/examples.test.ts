@@ -39,6 +39,12 @@ const TABLE: Record<string, Expected> = {
   "approval.yaml": { tasks: { success: 4 }, says: { ship: "shipped, though nobody answered within 1s" } },
   "sub-workflow.yaml": { tasks: { success: 3 }, says: { report: '["Hello Ada","Hello Grace"]' } },
   "greet.yaml": { tasks: { success: 1 } },
+  "functions.yaml": { tasks: { success: 4 }, says: { report: "9 words in 3 parts" } },
+  "python.yaml": {
+    code: 1,
+    tasks: { success: 2, failed: 1 },
+    says: { load: "loaded 40 rows", rescue: "check said no after one attempt; rescuing" },
+  },
   "limits.yaml": { tasks: { success: 4 } },
   "nightly.yaml": { args: ["--param", "day=2026-01-31"], tasks: { success: 6 }, says: { report: '"rows":[3,5,2]' } },
   "words.json": { tasks: { success: 3 }, says: { report: '"different":4' } },
@@ -56,7 +62,8 @@ const order = (events: OrkEvent[], status: string): (string | undefined)[] =>
   events.filter((event) => event.event === "task" && event.status === status).map((event) => event.task)
 
 test("every example is in the table", () => {
-  expect(readdirSync(EXAMPLES).toSorted()).toEqual(Object.keys(TABLE).toSorted())
+  const definitions = readdirSync(EXAMPLES).filter((name) => name.includes("."))
+  expect(definitions.toSorted()).toEqual(Object.keys(TABLE).toSorted())
 })
 
 let postgres: Promise<TestDatabase> | undefined

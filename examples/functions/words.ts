@@ -1,0 +1,14 @@
+import { type FunctionContext, TerminalError } from "ork"
+
+export const count = ({ text }: { text: string }, ctx: FunctionContext) => {
+  // Trying again would not help: the task fails at once, whatever retries it has.
+  if (text === "") throw new TerminalError("there is no text to count")
+  ctx.log(`part ${ctx.parallelIndex} of ${ctx.parallelCount}`)
+  return { words: text.split(" ").length }
+}
+
+export default async ({ words }: { words: { words: number }[] }) => {
+  const total = words.reduce((sum, part) => sum + part.words, 0)
+  console.log(`${total} words in ${words.length} parts`)
+  return { total }
+}
