@@ -202,7 +202,7 @@ export class JobRun {
   // -- its end -------------------------------------------------------------------------------------------------------------------
 
   #stopOnAbort(place: JobPlace, watch: Watch): () => void {
-    const { clock, poller, folders } = this.#parts
+    const { clock, folders } = this.#parts
     const { signal } = this.#context
     let cancelTimer: (() => void) | null = null
     const onAbort = (): void => {
@@ -211,15 +211,14 @@ export class JobRun {
       void (async () => {
         if ((await folders.exitCode(place)) !== null) return
         this.#told = true
+        const asked = this.#cancel(watch, place, "TERM")
         cancelTimer = clock.after(this.#assignment.graceMs, () => {
-          void this.#cancel(watch, place, "KILL")
+          void asked.then(() => this.#cancel(watch, place, "KILL"))
           cancelTimer = clock.after(KILLED_MS, () => {
             this.#gaveUp = true
             this.#wake()
           })
         })
-        await this.#cancel(watch, place, "TERM")
-        poller.soon()
       })()
     }
     if (signal.aborted) onAbort()

@@ -38,7 +38,7 @@ done`
 
 const SQUEUE = "echo \"squeue: unrecognized option '--json'\" >&2; exit 1"
 const SCANCEL =
-  'echo "$*" >> $D/cancelled; for id; do :; done; task=${id#*_}; [ $task = $id ] && task=none; for f in $D/jobs/${id%_*}.$task; do sed -i "s/RUNNING/CANCELLED/" $f; done'
+  'echo "$*" >> $D/cancelled; case "$*" in *TERM*) exit;; esac; for id; do :; done; task=${id#*_}; [ $task = $id ] && task=none; for f in $D/jobs/${id%_*}.$task; do sed -i "s/RUNNING/CANCELLED/" $f; done'
 
 export class FakeSlurm {
   readonly folder = mkdtempSync(join(tmpdir(), "ork-fake-slurm-"))
