@@ -1,0 +1,124 @@
+import { createHash } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { beforeAll, describe, expect, it } from "vitest"
+import { S3ObjectStore } from "../../src/objects/s3.ts"
+import { TaskLog } from "../../src/objects/logs.ts"
+import { ork, orkRun, temporaryFolder } from "../support/ork.ts"
+import { createBucket, type TestBucket } from "../support/s3.ts"
+import { probe, startServer } from "../support/server.ts"
+
+let own: TestBucket
+let env: Record<string, string>
+let objects: S3ObjectStore
+
+beforeAll(async () => {
+  own = await createBucket()
+  env = { ...own.env, ORK_OBJECT_STORE: own.address }
+  objects = new S3ObjectStore({ bucket: own.bucket, prefix: "ork/", endpoint: own.endpoint, region: null, pathStyle: true })
+}, 240_000)
+
+const WORKFLOW = `
+name: large
+tasks:
+  make:
+    command: printf '["'; head -c 200000 /dev/zero | tr '\\0' x; echo '"]'
+  each:
+    foreach: [1, 2, 3, 4]
+    command: (printf '"'; head -c 30000 /dev/zero | tr '\\0' y; printf '"') > "$ORK_OUTPUT"; echo done
+  check:
+    depends_on: [make, each]
+    input:
+      made: \${{ size(tasks.make.output[0]) }}
+      sizes: \${{ tasks.each.output.map(o, size(o)) }}
+    command: [python3, -c, "import json,sys; i=json.load(sys.stdin); print(json.dumps([i['made'], i['sizes']]))"]
+`
+
+describe("ork run with S3", () => {
+  it("keeps large and gathered outputs and logs there, and gc removes them", async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, "large.yaml"), WORKFLOW)
+    const { code, run, stderr } = await orkRun(["large.yaml"], { cwd, env })
+    expect({ code, status: run.status, stderr }).toEqual({ code: 0, status: "success", stderr: "" })
+    const keys = await objects.list(`runs/${run.id}/`)
+    expect(keys.some((key) => key.includes("/each/gathered/"))).toBe(true)
+    expect(keys.some((key) => key.includes("/make/") && key.endsWith("/output.json"))).toBe(true)
+    expect(keys.some((key) => key.includes("/log/"))).toBe(false)
+    expect((await ork(["logs", "latest", "check"], { cwd, env })).stdout).toBe("[200000, [30000, 30000, 30000, 30000]]\n")
+    expect((await ork(["logs", "latest", "each", "--index", "2"], { cwd, env })).stdout).toBe("done\n")
+    expect((await ork(["gc", "--keep", "0"], { cwd, env })).code).toBe(0)
+    expect(await objects.list(`runs/${run.id}/`)).toEqual([])
+  })
+
+  it("is refused when the bucket is not there or the key is wrong, with what to do; doctor says the same", async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, "large.yaml"), WORKFLOW)
+    const none = { ...env, ORK_OBJECT_STORE: own.address.replace(own.bucket, "no-such-bucket") }
+    const refused = await ork(["run", "large.yaml"], { cwd, env: none })
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toMatch(/s3:\/\/no-such-bucket\/ork\/ cannot be used: there is no bucket no-such-bucket: make it/)
+    const wrong = await ork(["run", "large.yaml"], { cwd, env: { ...env, AWS_SECRET_ACCESS_KEY: "wrong" } })
+    expect(wrong.stderr).toMatch(/the secret does not fit the access key: check AWS_SECRET_ACCESS_KEY/)
+    const sick = await ork(["doctor"], { cwd, env: none })
+    expect(sick.code).toBe(1)
+    expect(sick.stdout).toMatch(/fail\s+objects\s+.*there is no bucket no-such-bucket/)
+    expect((await ork(["doctor"], { cwd, env })).stdout).toMatch(/ok\s+objects\s+s3:\/\//)
+  })
+})
+
+describe("ork serve with S3", () => {
+  it("shows a log while it is written, and removes a run's objects with it", async () => {
+    const server = await startServer([], { cwd: temporaryFolder(), env })
+    await server.deploy({
+      name: "talk",
+      tasks: { a: { command: "echo up; exec sleep 600" } },
+    })
+    const id = await server.trigger("talk")
+    const text = () => server.call("GET", `/runs/${id}/tasks/a/logs`).then((answer) => answer.text)
+    await probe(async () => ((await text()) === "up\n" ? true : null))
+    expect((await server.call("GET", "/ready")).status).toBe(200)
+    await server.call("POST", `/runs/${id}/cancel`)
+    await server.reaches(id, "cancelled")
+    expect(await text()).toBe("up\n")
+    expect((await objects.list(`runs/${id}/`)).length).toBe(2)
+    expect((await server.call("DELETE", `/runs/${id}`)).status).toBe(204)
+    await probe(async () => ((await objects.list(`runs/${id}/`)).length === 0 ? true : null))
+  })
+
+  it("a log of 100 MB written at full speed is read byte for byte", async () => {
+    const server = await startServer([], { cwd: temporaryFolder(), env })
+    const size = 100 << 20
+    await server.deploy({ name: "loud", tasks: { speak: { command: `yes 0123456789abcde | head -c ${size}` } } })
+    const id = await server.trigger("loud")
+    const headers = { "x-api-key": server.key }
+    const answer = await fetch(`${server.url}/runs/${id}/tasks/speak/logs?follow=true`, { headers })
+    const hash = createHash("sha256")
+    let bytes = 0
+    for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
+      hash.update(chunk)
+      bytes += chunk.byteLength
+    }
+    const expected = createHash("sha256")
+    const block = "0123456789abcde\n".repeat(65_536)
+    for (let i = 0; i < size / block.length; i++) expected.update(block)
+    expect(bytes).toBe(size)
+    expect(hash.digest("hex")).toBe(expected.digest("hex"))
+    await server.reaches(id, "success")
+    const kinds = (await objects.list(`runs/${id}/`)).map((key) => key.slice(key.lastIndexOf("/") + 1))
+    expect(kinds).toEqual(["log", "log.idx"])
+  }, 180_000)
+
+  it("what a killed server had uploaded of a log is still read", async () => {
+    const server = await startServer([], { cwd: temporaryFolder(), env })
+    await server.deploy({ name: "cut", tasks: { a: { command: "echo before; exec sleep 600", lost_retries: 0 } } })
+    const id = await server.trigger("cut")
+    const found = await probe(async () => {
+      const [key] = await objects.list(`runs/${id}/`)
+      return key === undefined ? null : key
+    })
+    server.process.kill("SIGKILL")
+    await server.process.exit
+    const log = new TaskLog(objects, found.slice(0, found.indexOf("log/")))
+    expect((await log.tailLines(1))[0]).toMatchObject({ stream: "stdout", line: "before" })
+  })
+})
