@@ -7,6 +7,7 @@ import type { OpenApi } from "./openapi.ts"
 import { ROUTES } from "./routes/table.ts"
 import { DocumentChecker } from "./testing/document.ts"
 import { type Answer, type CallOptions, setup, waitsFor } from "./testing/setup.ts"
+import { makeBundle } from "../objects/bundles.ts"
 
 test("the document is valid OpenAPI 3.1 in shape, and says what the routes check", async () => {
   await using api = await setup()
@@ -60,6 +61,12 @@ test("every route answers as the document says", async () => {
   await ask("POST", "/workflows", {}, { body: definition, headers: { "if-none-match": "*" } })
   await ask("POST", "/workflows/validate", {}, { body: definition })
   await ask("POST", "/workflows/validate", {}, { body: { nam: 1 } })
+  const { hash, bytes: files } = makeBundle([{ path: "a.ts", bytes: Buffer.from("1"), executable: false }])
+  const asBytes = { headers: { "content-type": "application/octet-stream" } }
+  await ask("PUT", "/bundles/{hash}", { hash }, { ...asBytes, body: files })
+  await ask("PUT", "/bundles/{hash}", { hash }, { ...asBytes, body: Buffer.from("other") })
+  await ask("GET", "/bundles/{hash}", { hash })
+  await ask("GET", "/bundles/{hash}", { hash: "0".repeat(64) })
   await ask("GET", "/workflows/{name}", etl)
   await ask("GET", "/workflows/{name}", { name: "nothing" })
   await ask("GET", "/workflows/{name}/versions", etl)

@@ -78,6 +78,7 @@ const PARAMS: Record<string, string[]> = {
   id: ["RUN", "KEY"],
   job_id: ["JOB"],
   token: ["1-a-b"],
+  hash: ["0".repeat(64)],
   name: ["etl", "a", "many", "q"],
 }
 
