@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
 import { startReceiver } from "../support/receiver.ts"
-import { type Server, startServer } from "../support/server.ts"
+import { probe, type Server, startServer } from "../support/server.ts"
 
 const VARIABLE = "hunter2-of-a-variable"
 const FILE = 'pass "word" of a file'
@@ -35,6 +35,18 @@ const start = async (more: object = {}): Promise<{ cwd: string; server: Server }
   return { cwd, server: await startServer([], { cwd, env }) }
 }
 
+/** Every event from now on, until it is stopped. */
+const listen = async (server: Server): Promise<{ text: string; stop(): void }> => {
+  const stopped = new AbortController()
+  const answer = await fetch(`${server.url}/events`, { headers: { "x-api-key": server.key }, signal: stopped.signal })
+  const heard = { text: "", stop: () => stopped.abort() }
+  const read = async (): Promise<void> => {
+    for await (const part of answer.body!.pipeThrough(new TextDecoderStream())) heard.text += part
+  }
+  read().catch(() => {})
+  return heard
+}
+
 describe("secrets", () => {
   it("are in no file, no answer and no event, whatever a task does with them", async () => {
     const { url, received } = await startReceiver()
@@ -47,8 +59,11 @@ describe("secrets", () => {
       body: { password: { secret: "FILE" } },
     }
     await server.deploy({ name: "telling", env, tasks: { ...TASKS, ask } })
+    const events = await listen(server)
     const id = await server.trigger("telling")
     const run = await server.reaches(id, "failed", "success")
+    await probe(() => (/"status":"failed"[^\n]*"error":"task/.test(events.text) ? true : null))
+    events.stop()
     expect(run["tasks"]).toMatchObject({ success: 6, failed: 3 })
     expect(received[0]?.headers["authorization"]).toBe(`Bearer ${VARIABLE}`)
     expect(JSON.parse(received[0]!.body)).toEqual({ password: FILE })
@@ -76,6 +91,7 @@ describe("secrets", () => {
     const texts = [
       ...answers.map(({ path, text }) => ({ where: path, text })),
       ...files(join(cwd, ".ork")).map((file) => ({ where: file, text: readFileSync(file, "latin1") })),
+      { where: "the events", text: events.text },
       { where: "the server's log", text: server.process.stdout + server.process.stderr },
     ]
     expect(texts.length).toBeGreaterThan(30)
