@@ -75,3 +75,33 @@ test("a paused schedule shows no ticks; a resumed one shows the next five", asyn
   expect((await api.call("POST", "/workflows/nightly/resume")).body["paused"]).toBe(false)
   expect((await ticks()).next_ticks).toHaveLength(5)
 })
+
+test("schedules tell as many of their next ticks as are asked for, within bounds", async () => {
+  await using api = await setup()
+  await api.deploy("hourly", { a: "true" }, { schedule: "0 * * * *" })
+  const ticks = async (query: string) => {
+    const { status, body } = await api.call("GET", `/schedules${query}`)
+    return status === 200 ? (body["items"] as { next_ticks: string[] }[])[0]!.next_ticks.length : status
+  }
+  expect([await ticks(""), await ticks("?ticks=168"), await ticks("?ticks=201")]).toEqual([5, 168, 400])
+  expect(await ticks("?ticks=200&limit=100")).toBe(400)
+})
+
+test("figures by the minute are given when they are asked for", async () => {
+  const columns = {
+    from: 0,
+    success: [1],
+    failed: [0],
+    dispatch_p50_ms: [null],
+    dispatch_p95_ms: [2],
+    ready: [3],
+    running: [null],
+  }
+  await using api = await setup({
+    figures: { columns: () => columns, endedPerMinute: (queue) => queue.length, objectsBytes: async () => 12 },
+  })
+  expect((await api.call("GET", "/stats")).body).toMatchObject({ series: null, objects_bytes: 12 })
+  expect((await api.call("GET", "/stats?series=true")).body["series"]).toEqual({ ...columns, from: "1970-01-01T00:00:00.000Z" })
+  const put = await api.call("PUT", "/queues/mail", { body: { paused: true } })
+  expect(put.body).toMatchObject({ name: "mail", ended_per_minute: 4 })
+})

@@ -35,7 +35,7 @@ const setup = () => {
   const end = (state: "success" | "failed", { waitMs = 0, queue = "default" } = {}): void => {
     const claim = { runId: "r", attempt: 1, path: "", run: { createdAt: new Date(now - waitMs).toISOString() } } as Claim
     const node = { queue, upstream: [] as number[], hook: null } as unknown as Node
-    series.observer.ended!(claim, node, { state, startedAt: now, finishedAt: now } as never)
+    series.observer.ended!(claim, node, { state, startedAt: now, finishedAt: now })
     series.observer.turn!({ changes: 1, claims: 0, ms: 1 })
   }
   return { series, advance, end, asked: () => asked, timers }

@@ -16,7 +16,7 @@ export const queueRoutes = [
     scope: "read",
     answers: { 200: { about: "The queues", schema: queues } },
     async handle({ api }) {
-      return { status: 200, body: { items: (await api.store.listQueues()).map(queueShape) } }
+      return { status: 200, body: { items: (await api.store.listQueues()).map((row) => queueShape(row, api.parts.figures)) } }
     },
   }),
   route({
@@ -30,7 +30,7 @@ export const queueRoutes = [
     async handle({ params, api }) {
       const found = await api.store.getQueue(params.name)
       if (found === null) throw notFound(`there is no queue ${params.name}: nothing was put into it, and it has no settings`)
-      return { status: 200, body: queueShape(found) }
+      return { status: 200, body: queueShape(found, api.parts.figures) }
     },
   }),
   route({
@@ -53,7 +53,7 @@ export const queueRoutes = [
         ...(paused !== undefined && { paused }),
       })
       api.wake()
-      return { status: 200, body: queueShape(made), details: JSON.stringify(body) }
+      return { status: 200, body: queueShape(made, api.parts.figures), details: JSON.stringify(body) }
     },
   }),
 ]

@@ -2,19 +2,26 @@
 
 import { scheduleList, scheduleQuery } from "../../protocol/api/workflows.ts"
 import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
+import { invalidField } from "../errors.ts"
 import { route } from "../route.ts"
 import { scheduleShape } from "../shapes.ts"
+
+/** They are computed while the request waits. */
+const MOST_TICKS = 4000
 
 export const scheduleRoutes = [
   route({
     method: "GET",
     path: "/schedules",
     tag: "schedules",
-    summary: "Schedules, with the next five ticks of each",
+    summary: "Schedules, with the next ticks of each",
     scope: "read",
     query: scheduleQuery,
     answers: { 200: { about: "A page of schedules", schema: scheduleList } },
-    async handle({ query: { limit, cursor, workflow }, api }) {
+    async handle({ query: { limit, cursor, workflow, ticks }, api }) {
+      if (ticks * limit > MOST_TICKS) {
+        throw invalidField("ticks", `must be at most ${Math.floor(MOST_TICKS / limit)} with a limit of ${limit}`)
+      }
       const rows = await api.store.listSchedules({
         limit: limit + 1,
         ...(workflow !== undefined && { workflow }),
@@ -26,7 +33,7 @@ export const scheduleRoutes = [
         body: pageOf(
           rows,
           limit,
-          (row) => scheduleShape(row, now),
+          (row) => scheduleShape(row, now, ticks),
           (row) => numberCursor("s", row.id),
         ),
       }

@@ -1,7 +1,7 @@
 // Figures of the whole for dashboards: all of them cheap, whatever the number of runs.
 
 import { iso } from "../../core/ports.ts"
-import { stats } from "../../protocol/api/service.ts"
+import { stats, statsQuery } from "../../protocol/api/service.ts"
 import { route } from "../route.ts"
 
 export const statsRoutes = [
@@ -11,9 +11,15 @@ export const statsRoutes = [
     tag: "server",
     summary: "Figures of the whole",
     scope: "read",
+    query: statsQuery,
     answers: { 200: { about: "The figures", schema: stats } },
-    async handle({ api }) {
-      const [found, holders] = await Promise.all([api.store.stats(), api.store.listHolders()])
+    async handle({ query, api }) {
+      const columns = query.series === true ? (api.parts.figures?.columns() ?? null) : null
+      const [found, holders, objectsBytes] = await Promise.all([
+        api.store.stats(),
+        api.store.listHolders(),
+        api.parts.figures?.objectsBytes() ?? null,
+      ])
       return {
         status: 200,
         body: {
@@ -33,7 +39,9 @@ export const statsRoutes = [
             oldest_ready_seconds: found.oldestReadyMs === null ? null : found.oldestReadyMs / 1000,
           },
           database_bytes: found.databaseBytes,
+          objects_bytes: objectsBytes,
           streams: api.streams.size,
+          series: columns === null ? null : { ...columns, from: iso(columns.from) },
         },
       }
     },

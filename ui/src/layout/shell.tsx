@@ -1,7 +1,7 @@
 // What is around every page: skip link, navigation, theme, help, connection, messages. Only for those who are signed in.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query"
-import { Link, Navigate, Outlet, useLocation, useNavigate } from "@tanstack/react-router"
+import { Link, Outlet, useNavigate, useRouter } from "@tanstack/react-router"
 import { type ReactElement, type ReactNode, use, useEffect, useState } from "react"
 import { calls } from "../api/calls.ts"
 import { ApiProblem } from "../api/http.ts"
@@ -20,13 +20,8 @@ import { setTheme, type Theme, useTheme } from "./theme.ts"
 
 export const Shell = (): ReactNode => {
   const session = useQuery(sessionQuery)
-  const { href } = useLocation()
-  if (session.error instanceof ApiProblem && session.error.status === 401) {
-    return <Navigate to="/welcome" search={{ next: href }} replace />
-  }
-  if (session.error instanceof ApiProblem && session.error.status === 403) {
-    return <Navigate to="/welcome" search={{ problem: "scope" }} replace />
-  }
+  const status = session.error instanceof ApiProblem ? session.error.status : null
+  if (status === 401 || status === 403) return <ToWelcome scope={status === 403} />
   if (session.data === undefined) {
     return session.isError ? (
       <main className="alone">
@@ -39,6 +34,17 @@ export const Shell = (): ReactNode => {
       <SignedIn version={session.data.version} />
     </SessionContext>
   )
+}
+
+/** Once: while it is on its way there, the shell is still drawn. */
+const ToWelcome = ({ scope }: { scope: boolean }): null => {
+  const navigate = useNavigate()
+  const router = useRouter()
+  useEffect(() => {
+    const { href } = router.state.location
+    void navigate({ to: "/welcome", search: scope ? { problem: "scope" } : { next: href }, replace: true })
+  }, [navigate, router, scope])
+  return null
 }
 
 const SignedIn = ({ version }: { version: string }): ReactElement => {
