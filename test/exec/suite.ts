@@ -76,8 +76,9 @@ export const execSuite = (name: string, open: () => Promise<Elsewhere>): void =>
       }
       const script = `cat; echo; echo "$PLAIN \${#TOKEN} $ORK_ATTEMPT $ORK_TASK_NAME"; env | grep -c ORK_EXEC_SECRET; echo '{"rows":3}'`
       const { result, log, started } = go(script, work)
-      const { at } = await started
-      expect(await result).toMatchObject({ state: "success", exitCode: 0, startedAt: at, output: { inline: { rows: 3 } } })
+      const end = await result
+      expect(end).toMatchObject({ state: "success", exitCode: 0, output: { inline: { rows: 3 } } })
+      expect((await started).at).toBe(end.startedAt)
       expect(await texts(log)).toEqual(['{"greeting":"grüße"}', "yes 16 1 task", "0", '{"rows":3}'])
     })
 
