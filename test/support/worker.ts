@@ -40,7 +40,6 @@ export interface TaskShape {
   worker: string | null
   external_id: string | null
   output: unknown
-  attempts: { state: string; worker: string | null }[]
 }
 
 export const tasksOf = async (server: Server, runId: string): Promise<TaskShape[]> => {

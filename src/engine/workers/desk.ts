@@ -5,7 +5,7 @@
 // lost on its way) go back, attempts that are others' by now it is told to drop.
 
 import { attemptToken, isAttemptToken, isTokenOf, newWorkerSecrets } from "./credentials.ts"
-import { type Claimed, NOTHING, type Poll, Polls } from "./polls.ts"
+import { type Claimed, NOTHING, type Poll, Polls, type Serve } from "./polls.ts"
 import { Reports } from "./reports.ts"
 import { WorkerLogs } from "./worker-logs.ts"
 import { remoteAssignment } from "./remote-assignment.ts"
@@ -202,16 +202,19 @@ export class WorkerDesk {
     return over.length + lost.length + stop.length > 0 ? { assignments: [], stop, lost, over } : null
   }
 
-  /** Claims for a poll. Gives whether there was anything, and when there may be more. */
-  async #serve(poll: Poll): Promise<{ found: boolean; more: boolean; nextDueMs: number | null }> {
+  /** Claims for a poll, and says when there may be more. */
+  async #serve(poll: Poll): ReturnType<Serve> {
     const { worker, free } = poll
     const advanced = await this.#engine.claimFor(worker.id, { lanes: worker.lanes, limit: free })
     const { claims, cancelling, stopped, more, nextDueMs } = advanced
     const told = cancelling.length + stopped.length > 0
     const stop = told ? stopsAmong(await this.#parts.store.heldBy(worker.id), (id) => !poll.stopping.has(id)) : []
-    const found = claims.length + stop.length > 0
-    if (found) void this.#answer(poll, claims, stop)
-    return { found: claims.length > 0, more, nextDueMs }
+    if (claims.length + stop.length > 0) void this.#answer(poll, claims, stop)
+    const nothing = claims.length === 0 && free > 0
+    // One that was given up on gets nothing either, but that says nothing of the lanes.
+    const dead = nothing && (await this.#parts.store.workerToken(worker.id)) === null
+    if (dead) poll.refuse(gone(worker.id))
+    return { empty: nothing && !dead, more, nextDueMs }
   }
 
   async #answer(poll: Poll, claims: readonly Claim[], stop: Claimed["stop"]): Promise<void> {

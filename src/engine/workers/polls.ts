@@ -19,9 +19,11 @@ export interface Poll {
   busy: boolean
   /** False: nobody waits for the answer any more. */
   settle(answer: Claimed): boolean
+  refuse(error: Error): void
 }
 
-export type Serve = (poll: Poll) => Promise<{ found: boolean; more: boolean; nextDueMs: number | null }>
+/** `empty`: there is nothing in its lanes, for anybody. */
+export type Serve = (poll: Poll) => Promise<{ empty: boolean; more: boolean; nextDueMs: number | null }>
 
 export class Polls {
   readonly #parts: Pick<EngineOptions, "clock" | "log">
@@ -42,7 +44,7 @@ export class Polls {
     const { id } = asked.worker
     // Its worker has given that one up.
     this.#open.get(id)?.settle(NOTHING)
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       if (this.#closed) return resolve(NOTHING)
       let done = false
       const poll: Poll = {
@@ -56,6 +58,10 @@ export class Polls {
           if (this.#open.get(id) === poll) this.#open.delete(id)
           resolve(answer)
           return true
+        },
+        refuse: (error) => {
+          reject(error)
+          poll.settle(NOTHING)
         },
       }
       const leave = (): void => void poll.settle(NOTHING)
@@ -103,8 +109,8 @@ export class Polls {
       const lanes = poll.worker.lanes.join(" ")
       if (poll.busy || this.#open.get(poll.worker.id) !== poll) continue
       if (!all && (poll.free === 0 || empty.has(lanes))) continue
-      const { found, more, nextDueMs } = await this.#serve(poll)
-      if (!found && poll.free > 0) empty.add(lanes)
+      const { empty: nothing, more, nextDueMs } = await this.#serve(poll)
+      if (nothing) empty.add(lanes)
       if (more) this.#again = true
       due = Math.min(due, nextDueMs ?? due)
     }
