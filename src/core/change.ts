@@ -37,7 +37,11 @@ export interface Fence {
   /** Row number of the task. */
   row: number
   attemptId: AttemptId
+  /** Its run, 0 for a job: turns that speak of different runs may be under way at once. */
+  runSeq?: number
 }
+
+export const fenceOf = ({ row, attemptId, runSeq }: Required<Fence>): Required<Fence> => ({ row, attemptId, runSeq })
 
 export type Change =
   /** The process has begun: dispatched → running. */

@@ -35,7 +35,8 @@ const lostFor = (node: Node, losses: number): boolean =>
   !shouldRetry({ attempt_count: losses, retry_policy: { max_attempts: node.lostRetries + 1 } })
 
 export const decide = (task: Decided, node: Node, result: AttemptResult, random: number): Change => {
-  const fence = { row: task.row, attemptId: task.attemptId }
+  const { row, attemptId, runSeq } = task
+  const fence = { row, attemptId, ...(runSeq !== undefined && { runSeq }) }
   switch (result.state) {
     case "success":
       return { ...fence, kind: "end", status: "success", result }

@@ -6,7 +6,7 @@ import { type Inputs, isTaskFault } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
 import { ProgressTeller } from "./progress.ts"
 import { messageOf, Runner, Stop } from "./runner.ts"
-import type { AttemptResult, Change } from "../core/change.ts"
+import { type AttemptResult, type Change, fenceOf } from "../core/change.ts"
 import type { CompiledWorkflow, Node } from "../core/workflow.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executors/executor.ts"
 import type { CancelReason, Claim } from "../store/store.ts"
@@ -118,13 +118,13 @@ export class Attempts {
       if (isTaskFault(error)) return this.#runner.failed(error.message, false)
       return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
     }
-    const { row, attemptId } = claim
+    const fence = fenceOf(claim)
     const progress = new ProgressTeller(this.#options.clock, ({ fraction = null, details = null }) =>
-      this.#emit({ row, attemptId, kind: "progress", fraction, details }),
+      this.#emit({ ...fence, kind: "progress", fraction, details }),
     )
     const told: Pick<LaunchContext, "started" | "progress"> = {
       started: ({ at, externalId }) =>
-        this.#emit({ row, attemptId, kind: "started", at, ...(externalId !== undefined && { externalId }) }),
+        this.#emit({ ...fence, kind: "started", at, ...(externalId !== undefined && { externalId }) }),
       progress: (update) => progress.say(update),
     }
     return await this.#runner.run(assignment, live, told).finally(() => progress.stop())

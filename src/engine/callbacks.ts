@@ -8,11 +8,13 @@ import type { Store } from "../store/store.ts"
 
 const TOKEN = /^([0-9a-f]{1,13})-([0-9a-f]{32})-([0-9a-f]{32})$/
 
+/** What the stores of this process answered. */
+const secrets = new WeakMap<object, Promise<string>>()
+
 export class Callbacks {
   readonly #store: Pick<Store, "secret">
   /** Where the API answers, as far as that is known. */
   readonly #address: () => string | null
-  #secret: Promise<string> | null = null
 
   constructor(store: Pick<Store, "secret">, address: () => string | null) {
     this.#store = store
@@ -45,12 +47,19 @@ export class Callbacks {
     return { row: Number.parseInt(row, 16), attemptId }
   }
 
+  /** Asked for when an engine starts: later nothing has to wait for the store, or to fail with it. */
+  ready(): Promise<unknown> {
+    return this.#key()
+  }
+
   #key(): Promise<string> {
-    if (this.#secret === null) {
-      this.#secret = this.#store.secret()
-      this.#secret.catch(() => (this.#secret = null))
+    let secret = secrets.get(this.#store)
+    if (secret === undefined) {
+      secret = this.#store.secret()
+      secrets.set(this.#store, secret)
+      secret.catch(() => secrets.delete(this.#store))
     }
-    return this.#secret
+    return secret
   }
 
   #sign(key: string, body: string): string {

@@ -80,7 +80,7 @@ export class Children {
         logicalDate: claim.run.logicalDate,
         idempotencyKey: `task:${claim.attemptId}`,
         private: claim.run.private,
-        workingDir: claim.run.private ? claim.run.workingDir : null,
+        workingDir: claim.run.workingDir,
         ...(claim.run.timezone !== null && { timezone: claim.run.timezone }),
         parent: {
           row: claim.row,

@@ -4,7 +4,7 @@
 import type { Inputs } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
 import { messageOf } from "./runner.ts"
-import type { AttemptResult, Change } from "../core/change.ts"
+import { type AttemptResult, type Change, fenceOf } from "../core/change.ts"
 import { decide } from "../core/decide.ts"
 import { isDeferral, readDeferral } from "../core/defer.ts"
 import { toText } from "../core/expressions.ts"
@@ -29,31 +29,31 @@ export class Conclusions {
 
   /** `cancelling`: whatever the result, it is not tried again. */
   async conclude(claim: Claim, result: AttemptResult, cancelling: boolean): Promise<Change> {
-    const deferred = cancelling ? null : this.#deferred(claim, result)
+    const deferred = this.#deferred(claim, result, cancelling)
     if (deferred !== null && "kind" in deferred) return deferred
     if (deferred !== null) return await this.conclude(claim, deferred, cancelling)
     const { workflow, node } = nodeOf(this.#options.store, claim)
     this.#options.observer?.ended?.(claim, node, result)
     const keeps = node.cache !== undefined && result.state === "success"
     const cache = keeps ? await this.#cacheKey(claim, workflow, node) : undefined
-    const { row, attemptId } = claim
     const { failures, losses } = claim.job === null ? claim : jobBudget(claim.attempt)
-    const change = decide({ row, attemptId, failures, losses, cancelling }, node, result, this.#options.random.next())
+    const change = decide({ ...fenceOf(claim), failures, losses, cancelling }, node, result, this.#options.random.next())
     if (claim.job !== null && change.kind === "end") await this.#inputs.tidyJob(claim.job.id)
     return cache !== undefined && change.kind === "end" ? { ...change, cache } : change
   }
 
   /** The work goes on elsewhere: the attempt waits for it, or fails when it cannot be told how. */
-  #deferred(claim: Claim, result: AttemptResult): Change | AttemptResult | null {
+  #deferred(claim: Claim, result: AttemptResult, cancelling: boolean): Change | AttemptResult | null {
     if (claim.waits !== null || result.state !== "success" || result.output === undefined) return null
     const given = "inline" in result.output ? result.output.inline : null
     if (!isDeferral(given)) return null
     const { output: _, ...rest } = result
     const failed = (error: string): AttemptResult => ({ ...rest, state: "failed", error, retryable: false })
+    if (cancelling) return { ...rest, state: "cancelled" }
     if (claim.job !== null) return failed("a job cannot defer its work: make it a task of a workflow")
     const deferral = readDeferral(given)
     if ("problem" in deferral) return failed(deferral.problem)
-    const fence = { row: claim.row, attemptId: claim.attemptId }
+    const fence = fenceOf(claim)
     const started = result.startedAt === null ? {} : { startedAt: result.startedAt }
     const since = result.startedAt === null ? 0 : Math.max(0, result.finishedAt - result.startedAt)
     if ("poll" in deferral) {

@@ -7,18 +7,17 @@ import { Conclusions } from "./conclude.ts"
 import { Events, type Listener } from "./events.ts"
 import { Gate } from "./gate.ts"
 import { Holder } from "./holder.ts"
-import { Inbox, MAX_BATCH } from "./inbox.ts"
+import { Halves } from "./halves.ts"
 import { Inputs } from "./inputs.ts"
 import { type Lanes, lanesOf } from "./lanes.ts"
 import type { EngineOptions } from "./ports.ts"
 import { Receipts } from "./receipts.ts"
+import { rowStates } from "./row-states.ts"
 import { Waiting } from "./waiting.ts"
-import type { Change, Fence } from "../core/change.ts"
+import { type Change, type Fence, fenceOf } from "../core/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/ids.ts"
-import { isGroup } from "../core/places.ts"
-import { type NodeState, planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
+import { planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
 import { runEnded } from "../core/status.ts"
-import type { CompiledWorkflow } from "../core/workflow.ts"
 import { Conflict, NotFound } from "../store/errors.ts"
 import type { Advanced, Batch, Claim, NewRun, RunRow, StoreEvent } from "../store/store.ts"
 
@@ -36,7 +35,7 @@ export type TriggerRequest = Omit<NewRun, "id" | "private"> & { id?: RunId }
 export class Engine {
   readonly #options: EngineOptions
   readonly #receipts = new Receipts()
-  readonly #inbox = new Inbox((change, into) => this.#receipts.folded(change, into))
+  readonly #inbox: Halves
   readonly #events: Events
   readonly #inputs: Inputs
   readonly #attempts: Attempts
@@ -49,14 +48,13 @@ export class Engine {
   readonly #judging = new Set<string>()
 
   #state: "new" | "running" | "draining" | "stopped" = "new"
-  /** Turns that the store has not answered yet, and what they may still claim. */
-  #turns = 0
+  /** What the turns that the store has not answered yet may still claim. */
   #claiming = 0
-  /** One of them carries a chunk of an expansion: the next chunk waits for its end. */
-  #expanding = false
   #wanted = false
+  #soon = false
   #cancelSoon: (() => void) | null = null
   #cancelDue: (() => void) | null = null
+  #dueAt = Number.POSITIVE_INFINITY
   #failures = 0
   /** The store did not answer: no turn until `#recover` has been through. */
   #blocked = false
@@ -64,6 +62,7 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options
+    this.#inbox = new Halves(options.store.turns, (change, into) => this.#receipts.folded(change, into))
     const emit = (change: Change): void => this.#receive(change)
     this.#events = new Events(options.store)
     this.#inputs = new Inputs(options)
@@ -82,6 +81,7 @@ export class Engine {
 
   async start(): Promise<void> {
     for (const executor of this.#options.executors.values()) await executor.start?.()
+    await this.#inputs.callbacks.ready()
     await this.#holder.start()
     this.#options.store.onWake(() => this.look())
     this.#state = "running"
@@ -203,21 +203,22 @@ export class Engine {
   }
 
   #wake(): void {
-    if (this.#wanted || this.#state === "new" || this.#state === "stopped") return
+    if (this.#state === "new" || this.#state === "stopped") return
     this.#wanted = true
     this.#turnSoon()
   }
 
   #turnSoon(): void {
-    if (this.#mayTurn()) this.#options.clock.after(0, () => void this.#turn())
+    if (this.#soon || !this.#mayTurn()) return
+    this.#soon = true
+    this.#options.clock.after(0, () => {
+      this.#soon = false
+      void this.#turn()
+    })
   }
 
-  /** A second turn is sent after the first where the store can work on it meanwhile, once there is enough for it. */
   #mayTurn(): boolean {
-    if (this.#blocked || this.#state === "stopped") return false
-    if (this.#turns === 0) return true
-    const { atOnce, worth } = this.#options.store.turns
-    return this.#turns < atOnce && this.#inbox.size >= worth && (this.#inbox.plain > 0 || !this.#expanding)
+    return !this.#blocked && this.#state !== "stopped" && this.#inbox.open
   }
 
   /** Others may have made work for us, or ended runs that somebody awaits here. */
@@ -231,15 +232,11 @@ export class Engine {
     this.#wanted = false
     this.#cancelSoon?.()
     this.#cancelSoon = null
-    const { atOnce, worth } = this.#options.store.turns
-    const split = this.#turns + 1 < atOnce && this.#inbox.size >= 2 * worth
-    const changes = this.#inbox.take({ most: split ? this.#inbox.size >> 1 : MAX_BATCH, expansions: !this.#expanding })
-    const expands = changes.some(({ kind }) => kind === "expand")
-    this.#expanding ||= expands
+    const load = this.#inbox.take()
+    const { changes, rest } = load
     const draining = this.#state === "draining"
-    const heldBack = split || this.#claiming > 0
-    const { lanes, limit } = draining ? NOTHING_WANTED : this.#wish(split ? this.#inbox.size : 0)
-    this.#turns += 1
+    const heldBack = rest > 0 || this.#claiming > 0
+    const { lanes, limit } = draining ? NOTHING_WANTED : this.#wish(rest)
     this.#claiming += limit
     const { clock, observer } = this.#options
     const begun = clock.now()
@@ -253,26 +250,26 @@ export class Engine {
           limit: draining ? 0 : Math.max(0, GATE_LIMIT - this.#judging.size - this.#inbox.chunks),
         },
       })
-      if (split) void this.#turn()
+      if (rest > 0) void this.#turn()
       const advanced = await answer
       this.#failures = 0
       this.#claiming -= limit
       observer?.turn?.({ changes: changes.length, claims: advanced.claims.length, ms: clock.now() - begun })
       this.#receipts.committed(changes, advanced.refused)
       this.#apply(advanced)
+      this.#wakeIn(advanced.nextDueMs, load.alone)
       if (limit > 0 && advanced.claims.length === limit && this.#wish(0).limit > 0) {
         // What it made ready may use what the other turn did not take; or there is more of the other kind of work.
         if (heldBack) this.#wanted = true
         else this.#cancelSoon ??= clock.after(START_DELAY_MS, () => this.#wake())
       }
       if (advanced.more || this.#inbox.urgent) this.#wanted = true
+      this.#inbox.settle(load, { back: false })
     } catch (error) {
       this.#claiming -= limit
-      this.#inbox.putBack(changes)
+      this.#inbox.settle(load, { back: true })
       this.#fail(error)
     }
-    this.#turns -= 1
-    if (expands) this.#expanding = false
     if (this.#blocked) return
     if (this.#wanted) this.#turnSoon()
     else this.#settleIdle()
@@ -295,14 +292,26 @@ export class Engine {
     this.#tell(advanced)
     for (const claim of advanced.claims) {
       // Taken in the very moment that the engine was told to stop.
-      if (this.#state === "draining") this.#receive({ row: claim.row, attemptId: claim.attemptId, kind: "release" })
+      if (this.#state === "draining") this.#receive({ ...fenceOf(claim), kind: "release" })
       else void this.#launch(claim)
     }
     for (const claim of advanced.gates) void this.#judge(claim)
     for (const { runSeq, reason } of advanced.cancelling) this.#attempts.cancelRun(runSeq, reason)
     for (const attemptId of advanced.stopped) this.#attempts.cancel(attemptId)
+  }
+
+  /** A turn beside another may not know of what that one has put off: then what was planned stays planned. */
+  #wakeIn(ms: number | null, knows: boolean): void {
+    const due = ms === null ? Number.POSITIVE_INFINITY : this.#options.clock.now() + ms
+    if (!knows && this.#dueAt <= due) return
     this.#cancelDue?.()
-    this.#cancelDue = advanced.nextDueMs === null ? null : this.#options.clock.after(advanced.nextDueMs, () => this.#wake())
+    this.#dueAt = due
+    this.#cancelDue = ms === null ? null : this.#options.clock.after(ms, () => this.#due())
+  }
+
+  #due(): void {
+    this.#dueAt = Number.POSITIVE_INFINITY
+    this.#wake()
   }
 
   #tell({ events, closed }: Pick<Advanced, "events" | "closed">): void {
@@ -316,7 +325,7 @@ export class Engine {
       await this.#attempts.launch(claim)
     } catch (error) {
       this.#options.log.error({ run: claim.runId, error: String(error) }, "an attempt could not be launched; giving it back")
-      this.#receive({ row: claim.row, attemptId: claim.attemptId, kind: "release" })
+      this.#receive({ ...fenceOf(claim), kind: "release" })
     }
   }
 
@@ -327,11 +336,11 @@ export class Engine {
       await (claim.waits === null ? this.#gate.judge(claim, emit) : this.#waiting.woken(claim, emit))
     } catch (error) {
       this.#options.log.warn({ run: claim.runId, error: String(error) }, "could not judge a task; giving it back")
-      this.#options.clock.after(RETRY_MIN_MS, () =>
-        this.#receive({ row: claim.row, attemptId: claim.attemptId, kind: "release" }),
-      )
+      this.#options.clock.after(RETRY_MIN_MS, () => this.#receive({ ...fenceOf(claim), kind: "release" }))
     } finally {
       this.#judging.delete(claim.attemptId)
+      // It may have made a run, whatever became of the answer.
+      if (claim.waits !== null) this.#wake()
     }
   }
 
@@ -348,7 +357,7 @@ export class Engine {
 
   async #recover(): Promise<void> {
     // What a turn that is still out there claims is not known yet.
-    if (this.#turns > 0) {
+    if (!this.#inbox.still) {
       this.#options.clock.after(RETRY_MIN_MS, () => void this.#recover())
       return
     }
@@ -370,23 +379,9 @@ export class Engine {
   }
 
   #settleIdle(): void {
-    const busy = this.#turns > 0 || this.#attempts.size > 0 || this.#judging.size > 0 || this.#inbox.size > 0
+    const busy = !this.#inbox.still || this.#attempts.size > 0 || this.#judging.size > 0 || this.#inbox.size > 0
     if (busy || this.#state !== "draining") return
     for (const resolve of this.#idle.splice(0)) resolve()
-  }
-}
-
-const STATES_PAGE = 1000
-
-/** Of every row that is no instance of a plain fan-out. */
-const rowStates = async (store: EngineOptions["store"], runId: RunId, workflow: CompiledWorkflow): Promise<NodeState[]> => {
-  const states = await store.listNodes(runId)
-  if (!workflow.nodes.some(isGroup)) return states
-  for (let after = 0; ;) {
-    const page = await store.listInner({ runId, after, limit: STATES_PAGE })
-    states.push(...page)
-    if (page.length < STATES_PAGE) return states
-    after = page.at(-1)!.row
   }
 }
 

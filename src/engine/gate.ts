@@ -6,7 +6,7 @@ import { EXPAND_CHUNK } from "./inbox.ts"
 import { type Inputs, isTaskFault } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { Waiting } from "./waiting.ts"
-import type { Change } from "../core/change.ts"
+import { type Change, fenceOf } from "../core/change.ts"
 import { type Scope, toText } from "../core/expressions.ts"
 import { fanOut, ifPerInstance, instanceLane, judgeRule } from "../core/gate.ts"
 import type { Json } from "../core/json.ts"
@@ -33,7 +33,7 @@ export class Gate {
 
   /** Never rejects for a fault of the task; a fault of ours (a store that is away) rejects, and the claim is given back. */
   async judge(claim: Claim, emit: (change: Change) => void): Promise<void> {
-    const fence = { row: claim.row, attemptId: claim.attemptId }
+    const fence = fenceOf(claim)
     const say = (verdict: Verdict): void => emit({ ...fence, ...verdict })
     try {
       await this.#judge(claim, say)

@@ -11,7 +11,7 @@ import { Polls } from "./polls.ts"
 import type { EngineOptions } from "./ports.ts"
 import { formatDuration } from "./runner.ts"
 import { TaskFailure } from "./task-failure.ts"
-import type { AttemptResult, Change } from "../core/change.ts"
+import { type AttemptResult, type Change, fenceOf } from "../core/change.ts"
 import { type Scope, toText } from "../core/expressions.ts"
 import type { Json } from "../core/json.ts"
 import { iso } from "../core/ports.ts"
@@ -90,7 +90,7 @@ export class Waiting {
   /** A row that was due. Rejects for faults that are not the task's: then it is given back. */
   async woken(claim: Claim, emit: (change: Change) => void): Promise<void> {
     const { node } = nodeOf(this.#options.store, claim)
-    const fence = { row: claim.row, attemptId: claim.attemptId }
+    const fence = fenceOf(claim)
     const next = await this.#next(claim, node)
     if ("waits" in next) emit({ ...fence, kind: "wait", ...next })
     else emit(await this.conclude(claim, node, next.result))

@@ -30,7 +30,7 @@ export interface Store {
    * may be anywhere, live by leases there too.
    */
   readonly leases: boolean
-  /** Calls of `advance` that may be under way at once, applied in the order of the calls; a second one is worth its commit from so many changes on. */
+  /** Calls of `advance` that may be under way at once if they speak of different runs; a second is worth its commit from so many changes on. */
   readonly turns: { atOnce: number; worth: number }
 
   /** Applies missing migrations under a lock. Refuses a schema newer than the code (`SchemaTooNew`). */

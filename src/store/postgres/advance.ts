@@ -24,7 +24,7 @@ import { NOTIFY } from "./notify.ts"
 import { QueueClaims } from "./queue-claim.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { type Look, look, runTimers } from "./timers.ts"
-import type { Transaction, Turns } from "./transaction.ts"
+import type { Sessions, Transaction } from "./transaction.ts"
 import { claimWoken } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -41,7 +41,7 @@ const HELD = statement(
 const LOOK_EVERY_MS = 25
 
 export interface LoopDeps {
-  turns: Turns
+  sessions: Sessions
   workflows: Workflows
   memory: Memory
   instants: Instants
@@ -80,7 +80,7 @@ export class Loop {
   #stale = true
   #lookedAt = 0
   readonly #closedBeside: Advanced["closed"] = []
-  #last: { attempts: ReadonlySet<string>; over: Promise<void> } = { attempts: new Set(), over: Promise.resolve() }
+  busy = false
   /** The gate's lanes then. */
   #lookedFor = ""
   /** When the next timer is due, on the clock of `instants.roughly`. */
@@ -93,29 +93,19 @@ export class Loop {
     this.#queued = new QueueClaims(deps.instants)
   }
 
-  /** The next turn may be sent while this one's answers are on their way, unless it speaks of the same attempts. */
   async advance(batch: Batch): Promise<Advanced> {
     const folded = fold(batch.changes)
-    const before = this.#last
-    if (batch.changes.some(({ attemptId }) => before.attempts.has(attemptId))) await before.over
-    const over = Promise.withResolvers<void>()
-    this.#last = { attempts: new Set(batch.changes.map(({ attemptId }) => attemptId)), over: over.promise }
+    this.busy = true
     try {
-      return await this.#advance(batch, folded)
-    } finally {
-      over.resolve()
-    }
-  }
-
-  async #advance(batch: Batch, folded: ReturnType<typeof fold>): Promise<Advanced> {
-    try {
-      const turn = await this.#deps.turns.transaction((tx) => this.#turn(tx, batch, folded))
+      const turn = await this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded))
       this.#remember(turn, batch)
       turn.advanced.closed.unshift(...this.#closedBeside.splice(0))
       return turn.advanced
     } catch (error) {
       this.#stale = true
       throw error
+    } finally {
+      this.busy = false
     }
   }
 

@@ -30,7 +30,7 @@ const INSERT = statement(
      $15::int[], $19::bigint[], $20::uuid[], $21::text[], $22::uuid[], $23::int[]) WITH ORDINALITY
    AS c (id, workflow_id, version_id, waits, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
      timezone, schedule_id, behind, timeout, open, total, parent_row, parent_run, parent_task, scope, depth, n) ORDER BY n
-   ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+   ON CONFLICT DO NOTHING
    RETURNING seq, id`,
 )
 

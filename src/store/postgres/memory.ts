@@ -55,7 +55,7 @@ export interface RunFacts {
   depth: number
 }
 
-/** A map that forgets what was used longest ago. */
+/** A map that forgets what was put in longest ago. */
 export class Recent<Key, Value> {
   readonly #entries = new Map<Key, Value>()
   readonly #size: number
@@ -65,15 +65,10 @@ export class Recent<Key, Value> {
   }
 
   get(key: Key): Value | undefined {
-    const value = this.#entries.get(key)
-    if (value === undefined) return undefined
-    this.#entries.delete(key)
-    this.#entries.set(key, value)
-    return value
+    return this.#entries.get(key)
   }
 
   set(key: Key, value: Value): void {
-    this.#entries.delete(key)
     this.#entries.set(key, value)
     if (this.#entries.size > this.#size) this.#entries.delete(this.#entries.keys().next().value as Key)
   }

@@ -5,7 +5,6 @@ import type { Clock, Random } from "../../core/ports.ts"
 import type { ServerStore } from "../server-store.ts"
 import type { NewRun, RunRow } from "../store.ts"
 import type { Access } from "./access.ts"
-import { Loop } from "./advance.ts"
 import { catalog } from "./catalog.ts"
 import { requestCancel, setPaused } from "./control.ts"
 import { createRuns } from "./create.ts"
@@ -26,6 +25,7 @@ import { insight } from "./insight.ts"
 import { Instants } from "./instants.ts"
 import { jobStore } from "./jobs.ts"
 import { keyStore } from "./keys.ts"
+import { Loops, TURNS } from "./loops.ts"
 import { Memory } from "./memory.ts"
 import { migrate } from "./migrations.ts"
 import { noticeStore } from "./notices.ts"
@@ -46,7 +46,7 @@ import {
   listTasks,
   pastDurations,
 } from "./task-reads.ts"
-import { Sessions, Turns } from "./transaction.ts"
+import { Sessions } from "./transaction.ts"
 import { Workflows } from "./workflows.ts"
 
 export interface PostgresOptions {
@@ -68,7 +68,6 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   const instants = new Instants(clock, random)
   const memory = new Memory()
   const shared = new Sessions(target, "ork", SHARED)
-  const turns = new Turns(target, "ork advance")
   // Of its own: who needs a version may hold one of the shared ones already.
   const versions = new Sessions(target, "ork", 1)
   const workflows = new Workflows(versions, instants)
@@ -76,8 +75,8 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   const self = random.hex128()
   const listener = new Listener(target, channel, self)
   const listening = (): boolean => listener.listening
-  const loop = new Loop({ turns, workflows, memory, instants, channel, self, listening })
-  listener.onNote(() => loop.stale())
+  const loops = new Loops(target, { workflows, memory, instants, channel, self, listening })
+  listener.onNote(() => loops.stale())
 
   const read = <T>(work: (session: Runner) => Promise<T>): Promise<T> => shared.use(work)
   const write = <T>(work: (tx: Runner) => Promise<T>): Promise<T> => shared.transaction(work)
@@ -88,7 +87,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
       await tx.run(NOTIFY, [channel, self])
       return value
     })
-    loop.stale()
+    loops.stale()
     return result
   }
   const creations = new Group<NewRun, { run: RunRow; created: boolean }>(async (runs) => {
@@ -100,23 +99,23 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   return {
     ...catalog(access),
     ...eventLog(access),
-    ...insight(access, (runs) => loop.closed(runs)),
+    ...insight(access, (runs) => loops.closed(runs)),
     ...jobStore(access),
     ...keyStore(access),
     ...noticeStore(read, write, instants),
     ...queueStore(access),
     kind: "postgres",
     leases: true,
-    turns: { atOnce: 2, worth: 64 },
+    turns: TURNS,
     migrate: () => migrate(shared, target),
     close: async () => {
-      await Promise.all([listener.close(), turns.close(), shared.close(), versions.close()])
+      await Promise.all([listener.close(), loops.close(), shared.close(), versions.close()])
     },
     putWorkflow: (input) => (input.deploy ? tell : write)((tx) => workflows.put(tx, input)),
     secret: () => write((tx) => readSecret(tx, random)),
     compiled: (versionId) => workflows.compiled(versionId),
     compiledNow: (versionId) => workflows.now(versionId),
-    advance: (batch) => loop.advance(batch),
+    advance: (batch) => loops.advance(batch),
     onWake: (wake) => void listener.onWake(wake),
     createRuns: (runs) => creations.add(runs),
     requestCancel: (runId, reason) => tell((tx) => requestCancel(tx, workflows, runId, reason)),

@@ -6,6 +6,7 @@ import type { RetryReset } from "../../core/retry-plan.ts"
 import { plain, texts } from "./arrays.ts"
 import { startRuns } from "./close.ts"
 import { logEvents } from "./event-log.ts"
+import { useSlots } from "./limits.ts"
 import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -81,7 +82,8 @@ const RESET_CONTAINERS = statement(
      children_left = CASE WHEN a.children > 0 THEN a.children END,
      children_failed = CASE WHEN a.children > 0 THEN
        (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
-   FROM again a WHERE t.id = a.id`,
+   FROM again a WHERE t.id = a.id
+   RETURNING CASE WHEN t.kind = 'group' AND a.children > 0 THEN t.limits END AS limits`,
 )
 
 const RECOUNT = statement(
@@ -130,7 +132,7 @@ export const retryRun = async (
   return true
 }
 
-/** Children before their containers, which count them. */
+/** Children before their containers, which count them. A group that goes on is open, and has its slots, whatever is free. */
 const resetRows = async (tx: Runner, now: string | null, seq: number, { nodes }: RetryReset): Promise<void> => {
   const partly = nodes.filter(({ scope }) => scope !== "all" && scope !== "await")
   if (partly.length > 0)
@@ -151,6 +153,9 @@ const resetRows = async (tx: Runner, now: string | null, seq: number, { nodes }:
     plain(nodes.map(({ upstream }) => upstream.waived)),
     texts(nodes.map(({ lane }) => lane)),
   ])
-  await tx.run(RESET_CONTAINERS, [now, seq, ...places, plain(nodes.map(({ scope }) => scope !== "all"))])
+  const parts = plain(nodes.map(({ scope }) => scope !== "all"))
+  const containers = await tx.run<{ limits: number[] | null }>(RESET_CONTAINERS, [now, seq, ...places, parts])
+  const slots = containers.flatMap(({ limits }) => limits ?? [])
+  if (slots.length > 0) await useSlots(tx, slots)
   await tx.run(RECOUNT, [seq])
 }

@@ -1,5 +1,5 @@
-// Transactions over sessions, and who uses which: one session belongs to `advance`, whose turns follow each other (`Turns`); the
-// rest share a few. A session that broke is replaced by the next one who needs it, so the store recovers by itself.
+// Transactions over sessions, and who uses which: one session belongs to `advance`, whose turns follow each other; the rest
+// share a few. A session that broke is replaced by the next one who needs it, so the store recovers by itself.
 
 import { StoreUnavailable } from "../errors.ts"
 import { isCollision, placeOf, type Runner, Session, statement, type Target } from "./session.ts"
@@ -72,75 +72,12 @@ export class Sessions {
   }
 }
 
-/**
- * Transactions on one session, in the order of their calls: the next is sent behind the COMMIT of the one before it, without
- * waiting for its answer, so that the database has work while answers are read.
- */
-export class Turns {
-  readonly #target: Target
-  readonly #application: string
-  #session: Promise<Session> | null = null
-  #sent: Promise<unknown> = Promise.resolve()
-  #closed = false
-
-  constructor(target: Target, application: string) {
-    this.#target = target
-    this.#application = application
-  }
-
-  /** As `Sessions.transaction`. */
-  async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
-    for (let collisions = 0; ; collisions++) {
-      const before = this.#sent
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#sent = promise
-      try {
-        await before
-        return await this.#run(work, resolve)
-      } catch (error) {
-        if (!isCollision(error) || collisions === MAX_COLLISIONS) throw error
-      } finally {
-        resolve()
-      }
-    }
-  }
-
-  async #run<T>(work: (tx: Transaction) => Promise<T>, sent: () => void): Promise<T> {
-    const tx = new Transaction(await this.#open(), sent)
-    try {
-      const result = await work(tx)
-      await tx.commit()
-      return result
-    } catch (error) {
-      await tx.rollback()
-      throw error
-    }
-  }
-
-  async #open(): Promise<Session> {
-    if (this.#closed) throw new StoreUnavailable(placeOf(this.#target.url), "it was closed")
-    const open = await this.#session?.catch(() => null)
-    if (open && !open.gone) return open
-    this.#session = Session.open(this.#target, this.#application)
-    return this.#session
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true
-    await this.#sent
-    await (await this.#session?.catch(() => null))?.close()
-  }
-}
-
 export class Transaction implements Runner {
   readonly #session: Session
-  readonly #sent: () => void
   #commit: Promise<unknown> | undefined
 
-  /** `sent`: COMMIT or ROLLBACK is on its way, and what is sent now comes after this transaction. */
-  constructor(session: Session, sent: () => void = () => {}) {
+  constructor(session: Session) {
     this.#session = session
-    this.#sent = sent
     void session.run(BEGIN)
   }
 
@@ -150,16 +87,11 @@ export class Transaction implements Runner {
 
   /** Sends COMMIT behind what was sent. The answer counts only if everything before it was answered well: await that first. */
   commit(): Promise<unknown> {
-    if (this.#commit === undefined) {
-      this.#commit = this.#session.run(COMMIT)
-      this.#sent()
-    }
+    this.#commit ??= this.#session.run(COMMIT)
     return this.#commit
   }
 
-  /** A COMMIT behind a statement that failed is one; a second would meet the transaction that was sent behind it. */
   async rollback(): Promise<void> {
-    if (this.#commit !== undefined) await this.#commit.catch(() => {})
-    else if (!this.#session.gone) await this.#session.run(ROLLBACK).catch(() => {})
+    if (!this.#session.gone) await this.#session.run(ROLLBACK).catch(() => {})
   }
 }

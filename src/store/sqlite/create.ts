@@ -12,7 +12,7 @@ const INSERT = `
 INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,
   working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, scope, depth)
 VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+ON CONFLICT DO NOTHING
 RETURNING seq`
 
 const BY_KEY = "SELECT seq FROM runs WHERE workflow_id = ? AND idempotency_key = ?"

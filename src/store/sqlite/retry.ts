@@ -5,6 +5,7 @@ import type { RunId } from "../../core/ids.ts"
 import type { RetryReset } from "../../core/retry-plan.ts"
 import type { RowKind } from "../store.ts"
 import { startRun } from "./close.ts"
+import { limitIds } from "./limits.ts"
 import { tellRun } from "./events.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "./tx.ts"
@@ -50,22 +51,26 @@ const dropHooks = (tx: Tx, seq: number): void => {
 
 type Reset = RetryReset["nodes"][number]
 
-const NODE = "SELECT id, kind, expanded, children_total FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+const NODE = "SELECT id, kind, expanded, children_total, limits FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
-/** Children before their containers, which count them. */
+/** Children before their containers, which count them. A group that goes on is open, and has its slots, whatever is free. */
 const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
-  const awaiting: number[] = []
+  const awaiting: { id: number; slots: readonly number[] }[] = []
   for (const reset of nodes) {
-    const found = tx.db.get<[number, RowKind, number, number | null]>(NODE, seq, reset.node, reset.path)
+    const found = tx.db.get<[number, RowKind, number, number | null, string | null]>(NODE, seq, reset.node, reset.path)
     if (found === undefined) continue
-    const [id, kind, expanded, total] = found
+    const [id, kind, expanded, total, limits] = found
     const whole = kind === "task" || reset.scope === "all" || expanded === 0 || expanded !== total
     if (!whole && reset.scope !== "await") resetInstances(tx, id, reset)
     resetRow(tx, id, reset)
     if (whole) tx.db.run(FORGET_CHILDREN, id)
-    else awaiting.push(id)
+    else awaiting.push({ id, slots: kind === "group" ? limitIds(limits) : [] })
   }
-  for (const id of awaiting) if (tx.db.run(AWAIT_CHILDREN, tx.at, id) === 0) tx.db.run(FORGET_CHILDREN, id)
+  for (const { id, slots } of awaiting) {
+    if (tx.db.run(AWAIT_CHILDREN, tx.at, id) === 0) tx.db.run(FORGET_CHILDREN, id)
+    else for (const limit of slots) tx.limits.use(limit, 1)
+  }
+  tx.limits.save()
 }
 
 const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
