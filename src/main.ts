@@ -174,6 +174,10 @@ const backends: Backends = {
       fetch: lazyFetch(config),
     }
   },
+  async openHandlers(file, node) {
+    const { HandlerExecutor, handlerQueues } = await import("./executors/node/handlers.ts")
+    return { queues: await handlerQueues(file), executor: new HandlerExecutor(node, file) }
+  },
   processIdentity: () => processIdentity(),
   processAlive: (identity) => !processIsDead(identity),
   async inspect(config) {

@@ -3,6 +3,7 @@
 import type { Config } from "../config.ts"
 import type { Clock, Fetch, Random } from "../core/ports.ts"
 import type { EngineOptions } from "../engine/ports.ts"
+import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { ServerStore } from "../store/server-store.ts"
 
@@ -15,6 +16,8 @@ export interface Backends {
   openStore(config: Config, options: { create: boolean }): Promise<ServerStore | null>
   openObjects(config: Config): Promise<ObjectStore>
   engineParts(config: Config, objects: ObjectStore): Promise<EngineParts>
+  /** Handlers of jobs, run by the executor `node`. Rejects with what is wrong with the file. */
+  openHandlers(file: string, node: Executor): Promise<{ queues: string[]; executor: Executor }>
   /** How this process is known to others, and whether the one so described still lives. */
   processIdentity(): string
   processAlive(identity: string): boolean

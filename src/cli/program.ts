@@ -76,6 +76,7 @@ const addServe: Add = (program, context, done) => {
       .option("--port <port>", "port to listen at, 0 for a free one (ORK_PORT; 4000)")
       .option("--dir <folder>", "deploy every definition of a folder, and follow its changes")
       .option("--queue <names>", "take work from these queues only, such as fast,slow")
+      .option("--handlers <file>", "functions by queue name for jobs without a task, the default export of a file")
       .option("--no-worker", "take no work: leave it to others")
       .option("--concurrency <n>", "tasks at once on this machine (ORK_CONCURRENCY; 4 per core, at least 16)"),
   )

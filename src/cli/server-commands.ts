@@ -267,6 +267,7 @@ const addWorker: Add = (program, context, done) => {
     .option("--api-key <key>", "a key with the scope worker (ORK_API_KEY; else .ork/admin.key)")
     .option("--queue <names>", "queues to take work from, such as fast,slow (default)")
     .option("--label <names>", "labels that it has, such as gpu,eu; may be repeated", many, [])
+    .option("--handlers <file>", "functions by queue name for jobs without a task, the default export of a file")
     .option("--capacity <n>", "tasks at once (4 per core, at least 16)")
     .option("--name <name>", "its name, and that of its folder below .ork (the host's)")
     .option("--listen <port>", "take no work: listen for what servers with ORK_WORKERS send, at ORK_HOST")

@@ -18,10 +18,30 @@ const BACKOFF = {
   EXPONENTIAL: "exponential",
 } as const satisfies Record<BackoffStrategy, RetryPolicy["backoff"]>
 
+/** Runs jobs that have no task of their own. */
+export const HANDLER_EXECUTOR = "handler"
+
+const HANDLED: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
+  group: null,
+  hook: null,
+  executor: HANDLER_EXECUTOR,
+  upstream: [],
+  downstream: [],
+  needs: [],
+  rule: "all_success",
+  gated: false,
+  fields: {},
+  env: {},
+  timeoutMs: 3_600_000,
+  startTimeoutMs: 300_000,
+  labels: [],
+  priority: null,
+}
+
 /** Alone in a workflow of its own, so that whatever runs tasks runs it. */
 export const jobWorkflow = ({ name, queue, retryPolicy, task }: RunnableJob): CompiledWorkflow => {
   const node: Node = {
-    ...(task as unknown as Node),
+    ...(task === null ? HANDLED : (task as unknown as Node)),
     name,
     queue,
     retry: {

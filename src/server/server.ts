@@ -46,6 +46,8 @@ export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluato
   fetch: Fetch
   /** Queues that it takes work from: all of them, or these. */
   queues: "all" | readonly string[]
+  /** Queues whose jobs its handlers run. */
+  handlers?: readonly string[]
   /** A folder of definitions to deploy and follow. */
   folder: string | null
 }
@@ -73,7 +75,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   const serves: Serves = {
     queues,
     labels: queues === "all" ? "all" : [],
-    handlers: [],
+    handlers: parts.handlers ?? [],
     capacity: config.concurrency,
     version: parts.version,
   }

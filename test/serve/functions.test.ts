@@ -76,6 +76,17 @@ it("ork deploy sends the files along; a changed function is a new version; old r
   expect(await outputOf(server, first, "report")).toEqual({ text: "3 rows, from the bundle" })
 })
 
+it("a worker elsewhere fetches the files, and runs the functions in a folder with them", async () => {
+  const server = await startServer(["--no-worker"], { cwd: temporaryFolder() })
+  const env = { ORK_URL: server.url, ORK_API_KEY: server.key }
+  const worker = startOrk(["worker", "--server", server.url], { cwd: temporaryFolder(), env })
+  await worker.printed(/takes work from/)
+  expect((await ork(["deploy", "."], { cwd: folderWith(FILES), env })).code).toBe(0)
+  const run = await server.trigger("etl")
+  expect(await server.reaches(run, "success", "failed")).toMatchObject({ status: "success" })
+  expect(await outputOf(server, run, "report")).toEqual({ text: "3 rows, from the bundle" })
+})
+
 it("a file that is missing is told before anything is sent; over the API none can be named", async () => {
   const server = await startServer([], { cwd: temporaryFolder() })
   const cwd = folderWith({ "a.yaml": "name: a\ntasks: { x: { executor: node, file: gone.ts } }\n" })
@@ -139,6 +150,45 @@ tasks:
   process.kill("SIGKILL")
   await process.exit
   await probe(() => (workers().length === 0 ? true : null))
+})
+
+it.each(["serve", "worker"] as const)("handlers of ork %s run the jobs of their queue that have no task", async (who) => {
+  const cwd = folderWith({
+    "handlers.ts": `
+import { TerminalError } from "ork"
+export default {
+  mail: async (payload: { to: string }, ctx: { taskName: string; attempt: number }) => {
+    if (payload.to === "nobody") throw new TerminalError("there is nobody")
+    return { sent: payload.to, by: ctx.taskName }
+  },
+}
+`,
+  })
+  const server = await startServer(who === "serve" ? ["--handlers", "handlers.ts"] : ["--no-worker"], { cwd })
+  if (who === "worker") {
+    const worker = startOrk(["worker", "--handlers", "handlers.ts", "--server", server.url], { cwd })
+    await worker.printed(/takes work from/)
+  }
+  const submit = async (job: object): Promise<string> => (await server.call("POST", "/jobs", job)).body["id"] as string
+  const status = async (id: string): Promise<unknown> => (await server.call("GET", `/jobs/${id}`)).body["status"]
+  const sent = await submit({ name: "letter", queue: "mail", payload: { to: "Ada" } })
+  const failed = await submit({ name: "lost", queue: "mail", payload: { to: "nobody" } })
+  const waiting = await submit({ name: "other", queue: "nobody_handles" })
+  await probe(async () => ((await status(sent)) === "COMPLETED" && (await status(failed)) === "FAILED" ? true : null))
+  expect((await server.call("GET", `/jobs/${sent}/result`)).text).toContain('{"sent":"Ada","by":"letter"}')
+  expect((await server.call("GET", `/jobs/${failed}`)).body).toMatchObject({ attempt_count: 1 })
+  expect(await status(waiting)).toBe("READY")
+})
+
+it.each([
+  ["gone.ts", /--handlers: gone\.ts is no file/],
+  ["empty.ts", /--handlers: empty\.ts has no handlers/],
+  ["broken.ts", /--handlers: broken\.ts cannot be loaded: .*no such thing/],
+])("handlers in %s are refused at the start", async (file, message) => {
+  const cwd = folderWith({ "empty.ts": "export default {}\n", "broken.ts": 'throw new Error("no such thing")\n' })
+  const { code, stderr } = await ork(["serve", "--port", "0", "--handlers", file], { cwd })
+  expect(code).toBe(2)
+  expect(stderr).toMatch(message)
 })
 
 const environment = (pid: string): string => {

@@ -6,6 +6,7 @@ import { relative, resolve } from "node:path"
 import type { Context } from "../backends.ts"
 import { InputError } from "../errors.ts"
 import { EXIT_INTERRUPTED } from "../follow.ts"
+import { withHandlers } from "../handlers.ts"
 import { onInterrupt } from "../interrupts.ts"
 import { openWritableObjects } from "../open.ts"
 import { print } from "../output.ts"
@@ -22,6 +23,7 @@ export interface ServeOptions extends StoreFlags {
   concurrency?: string
   dir?: string
   queue?: string
+  handlers?: string
   /** `--no-worker` makes it false. */
   worker?: boolean
 }
@@ -38,8 +40,12 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
     const made = config.apiKey === "" ? await ensureAdminKey(resolve(context.cwd, config.dataDir), backends.random) : null
     const log = createLog(context.stderr, config.log)
     const ended = interrupted(() => log.info("draining: nothing new is taken; a second signal ends at once"))
+    const parts = await backends.engineParts(config, objects)
+    const handlers = await withHandlers(context, options.handlers, parts.executors)
     const server = await startServer({
-      ...(await backends.engineParts(config, objects)),
+      ...parts,
+      executors: handlers.executors,
+      handlers: handlers.queues,
       config,
       store,
       objects,
@@ -101,10 +107,12 @@ const listenProblem = (error: unknown, { host, port }: Config): unknown => {
   }
 }
 
-const queuesOf = ({ queue, worker }: ServeOptions): "all" | string[] => {
+const queuesOf = ({ queue, handlers, worker }: ServeOptions): "all" | string[] => {
   if (worker === false) {
     if (queue !== undefined)
       throw new InputError("--no-worker takes no work, so --queue has nothing to name; leave one of them out")
+    if (handlers !== undefined)
+      throw new InputError("--no-worker takes no work, so --handlers has none to run; leave one of them out")
     return []
   }
   if (queue === undefined) return "all"

@@ -7,6 +7,7 @@ import type { Context } from "../backends.ts"
 import { serverAddress } from "../connect.ts"
 import { InputError } from "../errors.ts"
 import { EXIT_INTERRUPTED } from "../follow.ts"
+import { withHandlers } from "../handlers.ts"
 import { onInterrupt } from "../interrupts.ts"
 import { print } from "../output.ts"
 import { loadConfig } from "../settings.ts"
@@ -24,6 +25,7 @@ export interface WorkerOptions {
   capacity?: string
   name?: string
   listen?: string
+  handlers?: string
 }
 
 export const worker = async (context: Context, options: WorkerOptions): Promise<number> => {
@@ -36,7 +38,8 @@ export const worker = async (context: Context, options: WorkerOptions): Promise<
   const objects = await objectsIn(context, config, dataDir)
   const log = createLog(context.stderr, config.log)
   const own = { ...config, dataDir }
-  const { executors } = await context.backends.engineParts(own, objects)
+  const parts = await context.backends.engineParts(own, objects)
+  const { executors, queues: handlers } = await withHandlers(context, options.handlers, parts.executors)
   const { clock, random } = context.backends
   const common = { executors, objects, dataDir, graceMs: config.graceMs, clock, random, log }
   if (options.listen !== undefined) return listen(context, config, options.listen, { ...common, capacity: config.concurrency })
@@ -50,6 +53,7 @@ export const worker = async (context: Context, options: WorkerOptions): Promise<
     name: options.name ?? `${hostname()}:${process.pid}`,
     queues: wordsOf("--queue", options.queue ?? "default"),
     labels: labelsOf(options.label),
+    handlers,
     capacity: options.capacity === undefined ? Math.max(16, 4 * availableParallelism()) : config.concurrency,
     version: context.version(),
   })

@@ -27,6 +27,7 @@ const backends: Backends = {
   openStore: async () => null,
   openObjects: nothing,
   engineParts: nothing,
+  openHandlers: nothing,
   processIdentity: () => "",
   processAlive: () => false,
   inspect: async () => ({ sqlite: "version 3", spawn: { problem: "none in tests" } }),

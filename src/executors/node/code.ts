@@ -66,6 +66,13 @@ const load = async ({ root, file, function: name }: TaskFrame): Promise<Call> =>
   )
 }
 
+/** The functions of its default export, by name. */
+export const loadNames = async (path: string): Promise<string[]> => {
+  const exported = (await import(pathToFileURL(path).href)) as { [name: string]: unknown }
+  const members = membersOf(defaultOf(exported))
+  return Object.keys(members).filter((name) => typeof members[name] === "function")
+}
+
 /** A CommonJS module has its exports there. */
 const membersOf = (value: unknown): { [name: string]: unknown } =>
   typeof value === "object" && value !== null ? (value as { [name: string]: unknown }) : {}

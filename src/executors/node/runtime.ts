@@ -6,11 +6,10 @@ import type { Runtime } from "../pool/runtime.ts"
 /** TypeScript in the source tree, JavaScript after a build. */
 const MAIN = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "./main.ts" : "./main.js", import.meta.url))
 
-export const nodeRuntime: Runtime = {
-  name: "node",
-  argv() {
-    // Node before 22.18 strips types only when asked.
-    const types = process.features.typescript === false ? ["--experimental-strip-types"] : []
-    return [process.execPath, "--disable-warning=ExperimentalWarning", ...types, MAIN]
-  },
+export const nodeArgv = (script: string): string[] => {
+  // Node before 22.18 strips types only when asked.
+  const types = process.features.typescript === false ? ["--experimental-strip-types"] : []
+  return [process.execPath, "--disable-warning=ExperimentalWarning", ...types, script]
 }
+
+export const nodeRuntime: Runtime = { name: "node", argv: () => nodeArgv(MAIN) }
