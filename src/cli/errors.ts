@@ -2,6 +2,7 @@
 // input, 1 for work that failed.
 
 import { problemText } from "../core/problems.ts"
+import { ObjectStoreError } from "../objects/errors.ts"
 import { ClientError } from "../protocol/client/errors.ts"
 import { Conflict, NotFound, SchemaTooNew, StoreUnavailable } from "../store/errors.ts"
 
@@ -11,7 +12,7 @@ export class InputError extends Error {
 }
 
 /** Errors of the layers below whose message says all that is needed. */
-const EXPLAINED = [NotFound, Conflict, SchemaTooNew, StoreUnavailable] as const
+const EXPLAINED = [NotFound, Conflict, SchemaTooNew, StoreUnavailable, ObjectStoreError] as const
 
 const isSystemError = (error: Error): boolean => "syscall" in error && typeof error.syscall === "string"
 

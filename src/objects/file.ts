@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto"
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises"
 import type { FileHandle } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
+import { ObjectStoreError } from "./errors.ts"
 import { checkDeletion, checkKey, checkPrefix } from "./keys.ts"
 import type { ObjectStore } from "./objects.ts"
 import { probe } from "./probe.ts"
@@ -86,7 +87,7 @@ export class FileObjectStore implements ObjectStore {
       await probe(this)
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      throw new Error(`the object store in ${this.root} cannot be used: ${reason}`, { cause: error })
+      throw new ObjectStoreError(`in ${this.root}`, reason, { cause: error })
     }
   }
 

@@ -1,7 +1,8 @@
 // The object store in a bucket of Google Cloud Storage. Credentials are the application default ones; STORAGE_EMULATOR_HOST names another
 // server. Small objects go in one request, streams in a resumable upload: they appear whole, and memory is bounded by one chunk.
 
-import { GcsClient, GcsError } from "./gcs/client.ts"
+import { ObjectStoreError } from "./errors.ts"
+import { type ClientOptions, GcsClient, GcsError } from "./gcs/client.ts"
 import { explainGcs, isBeyondEnd, isMissing } from "./gcs/errors.ts"
 import { CHUNK_BYTES, ResumableUpload } from "./gcs/resumable.ts"
 import { checkDeletion, checkKey, checkPrefix } from "./keys.ts"
@@ -9,14 +10,10 @@ import type { ObjectStore } from "./objects.ts"
 import { probe } from "./probe.ts"
 import { Taker } from "./taker.ts"
 
-export interface GcsOptions {
+export interface GcsOptions extends ClientOptions {
   bucket: string
   /** Empty, or ends in `/`. */
   prefix: string
-  /** A server other than Google's; asked without credentials. */
-  endpoint?: string
-  /** After the first failure; the next ones are longer. */
-  pauseMs?: number
 }
 
 const PAGE = 1000
@@ -29,7 +26,7 @@ export class GcsObjectStore implements ObjectStore {
 
   constructor(options: GcsOptions) {
     this.#options = options
-    this.#client = new GcsClient(options)
+    this.#client = new GcsClient(options, (error) => this.#explained(error))
   }
 
   async put(key: string, data: Uint8Array | string): Promise<void> {
@@ -134,14 +131,19 @@ export class GcsObjectStore implements ObjectStore {
   }
 
   async check(): Promise<void> {
-    const { bucket, prefix } = this.#options
     try {
       await probe(this)
     } catch (error) {
-      throw new Error(`the object store gs://${bucket}/${prefix} cannot be used: ${explainGcs(error, bucket)}`, {
-        cause: error,
-      })
+      throw this.#explained(error)
     }
+  }
+
+  /** What it throws is for people, but for what the callers here understand. */
+  #explained(error: unknown): unknown {
+    if (error instanceof ObjectStoreError || isBeyondEnd(error)) return error
+    if (error instanceof GcsError && isMissing(error)) return error
+    const { bucket, prefix } = this.#options
+    return new ObjectStoreError(`gs://${bucket}/${prefix}`, explainGcs(error, bucket), { cause: error })
   }
 
   #name(key: string): string {

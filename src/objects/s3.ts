@@ -9,6 +9,7 @@ import {
   PutObjectCommand,
   S3Client,
 } from "@aws-sdk/client-s3"
+import { ObjectStoreError } from "./errors.ts"
 import { checkDeletion, checkKey, checkPrefix } from "./keys.ts"
 import type { ObjectStore, Piece } from "./objects.ts"
 import { probe } from "./probe.ts"
@@ -60,6 +61,17 @@ export class S3ObjectStore implements ObjectStore {
       ...(options.endpoint !== null && { endpoint: options.endpoint }),
       ...(region !== null && { region }),
     })
+    // Around every request: what it throws is for people, but for what the callers here understand.
+    this.#client.middlewareStack.add(
+      (next) => async (args) => {
+        try {
+          return await next(args)
+        } catch (error) {
+          throw isMissing(error) || isBeyondEnd(error) ? error : this.#explained(error)
+        }
+      },
+      { step: "initialize", name: "explainErrors" },
+    )
   }
 
   async put(key: string, data: Uint8Array | string): Promise<void> {
@@ -175,13 +187,17 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async check(): Promise<void> {
-    const { bucket, prefix, endpoint } = this.#options
     try {
       await probe(this)
     } catch (error) {
-      const reason = explainS3(error, bucket, endpoint ?? "Amazon S3")
-      throw new Error(`the object store s3://${bucket}/${prefix} cannot be used: ${reason}`, { cause: error })
+      throw this.#explained(error)
     }
+  }
+
+  #explained(error: unknown): Error {
+    if (error instanceof ObjectStoreError) return error
+    const { bucket, prefix, endpoint } = this.#options
+    return new ObjectStoreError(`s3://${bucket}/${prefix}`, explainS3(error, bucket, endpoint ?? "Amazon S3"), { cause: error })
   }
 
   #place(key: string): Place {

@@ -19,6 +19,13 @@ export interface GcsAnswer {
   body: Buffer
 }
 
+export interface ClientOptions {
+  /** A server other than Google's; asked without credentials. */
+  endpoint?: string
+  /** After the first failure; the next ones are longer. */
+  pauseMs?: number
+}
+
 /** A refusal that is the caller's to judge. */
 export class GcsError extends Error {
   override readonly name = "GcsError"
@@ -42,10 +49,12 @@ export class GcsClient {
   readonly #endpoint: string
   readonly #auth: GoogleAuth | null
   readonly #pauseMs: number
+  readonly #explain: (error: unknown) => unknown
 
-  /** `endpoint`: a server other than Google's, asked without credentials. */
-  constructor({ endpoint, pauseMs = FIRST_PAUSE_MS }: { endpoint?: string; pauseMs?: number }) {
+  /** `explain` makes of an error what the callers throw. */
+  constructor({ endpoint, pauseMs = FIRST_PAUSE_MS }: ClientOptions, explain: (error: unknown) => unknown) {
     this.#pauseMs = pauseMs
+    this.#explain = explain
     const other = endpoint ?? process.env["STORAGE_EMULATOR_HOST"] ?? ""
     const address = other === "" || other.includes("://") ? other : `http://${other}`
     this.#endpoint = address === "" ? GOOGLE : address.replace(/\/+$/, "").replace(/\/storage\/v1$/, "")
@@ -54,6 +63,14 @@ export class GcsClient {
 
   /** Any answer but a refusal; `allowed` are statuses that count as none. */
   async ask(request: GcsRequest, allowed: readonly number[] = []): Promise<GcsAnswer> {
+    try {
+      return await this.#ask(request, allowed)
+    } catch (error) {
+      throw this.#explain(error)
+    }
+  }
+
+  async #ask(request: GcsRequest, allowed: readonly number[]): Promise<GcsAnswer> {
     for (let tries = 1; ; tries++) {
       const answer = await this.#once(request).catch((error: unknown) => {
         if (tries >= TRIES || !isNetworkError(error)) throw error
