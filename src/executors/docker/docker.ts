@@ -41,8 +41,14 @@ export class DockerExecutor implements Executor {
     const engine = new Engine(engineAddress(env, existsSync))
     await engine.connect()
     const folders = new AttemptFolders(dataDir, clock)
+    try {
+      await this.#sweep(engine, folders)
+    } catch (error) {
+      folders.stop()
+      engine.close()
+      throw error
+    }
     this.#ready = { engine, folders }
-    await this.#sweep(engine, folders)
   }
 
   /** Ends every container of this process. */
