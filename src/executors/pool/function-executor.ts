@@ -167,7 +167,8 @@ export class FunctionExecutor implements Executor {
     const stopped = told
     signal.removeEventListener("abort", onAbort)
     const last = end.kind === "output" || end.kind === "error" ? end.last : false
-    await this.#pool.release(group, worker, stopped || last)
+    // What it started has the grace to end by SIGTERM, as it had.
+    await this.#pool.release(group, worker, stopped || last ? assignment.graceMs : null)
     if (stopped || last || worker.dead) await this.#sweep(assignment.attemptId)
     cancelGrace()
     const problem = await listener.close()

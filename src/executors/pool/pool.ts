@@ -98,18 +98,21 @@ export class WorkerPool {
     return this.#wait(group, signal)
   }
 
-  /** The task has ended. `retire`: the worker goes. Resolves when it is gone or free. */
-  async release(options: GroupOptions, worker: PoolWorker, retire: boolean): Promise<void> {
+  /**
+   * The task has ended. With `retireMs` the worker goes, with all that the task left behind, and is killed if that takes longer.
+   * Resolves when it is gone or free.
+   */
+  async release(options: GroupOptions, worker: PoolWorker, retireMs: number | null): Promise<void> {
     const group = this.#groups.get(options.name)!
     group.busy.delete(worker)
     const old = group.old.delete(worker)
     group.taskMs = group.taskMs === 0 ? worker.lastMs : group.taskMs * 0.9 + worker.lastMs * 0.1
-    const done = retire || old || worker.dead || options.single || worker.tasks >= this.#options.maxTasks || this.#stopped
+    const done = retireMs !== null || old || worker.dead || options.single || worker.tasks >= this.#options.maxTasks || this.#stopped
     if (!done) return this.#give(group, worker)
-    const leaving = this.#dismiss(worker)
+    const leaving = this.#dismiss(worker, retireMs ?? GOODBYE_MS)
     this.#grow(group)
     // Only what the task left behind is worth waiting for.
-    if (retire) await leaving
+    if (retireMs !== null) await leaving
   }
 
   /** Ends every worker. */
@@ -231,9 +234,9 @@ export class WorkerPool {
     group.busy.clear()
   }
 
-  #dismiss(worker: PoolWorker): Promise<unknown> {
+  #dismiss(worker: PoolWorker, patienceMs = GOODBYE_MS): Promise<unknown> {
     worker.hangUp()
-    const cancel = this.#options.clock.after(GOODBYE_MS, () => worker.kill())
+    const cancel = this.#options.clock.after(patienceMs, () => worker.kill())
     const leaving = worker.gone.finally(() => {
       cancel()
       this.#leaving.delete(leaving)
