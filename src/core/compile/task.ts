@@ -187,8 +187,8 @@ const literals = (
 ): Pick<Node, "file" | "function" | "image" | "runAs" | "scriptDir" | "worker"> => {
   const literal = (field: "file" | "function" | "image" | "run_as" | "script_dir" | "worker"): string | undefined =>
     merged[field] === undefined ? undefined : context.literal(merged[field], [...path, field])
-  if (merged.file !== undefined && merged.file.split(/[\\/]/).includes("..")) {
-    context.findings.add([...path, "file"], 'must not hold "..": it is stored with the workflow')
+  if (merged.file !== undefined && (merged.file.startsWith("/") || merged.file.split(/[\\/]/).includes(".."))) {
+    context.findings.add([...path, "file"], "must be a path below the definition's own folder: it is stored with the workflow")
   }
   const file = takes("file") ? literal("file") : undefined
   const name = takes("function") ? literal("function") : undefined
@@ -232,6 +232,12 @@ const compileFields = (
   if (method !== undefined && "lit" in method && !/^[A-Za-z]{3,20}$/.test(toText(method.lit))) {
     context.findings.add([...path, "method"], "must be an HTTP method such as GET or POST")
   }
+  const { time } = merged.slurm ?? {}
+  if (time !== undefined && !isExpression(time)) positive(context, time, [...path, "slurm", "time"])
+  const shm = merged.docker?.shm_size
+  if (shm !== undefined && !isExpression(shm) && parseMemory(shm) === null) {
+    context.findings.add([...path, "docker", "shm_size"], `must be ${MEMORY_HINT}`)
+  }
   const maxBody = merged.http?.max_body
   if (maxBody !== undefined && parseMemory(maxBody) === null) {
     context.findings.add([...path, "http", "max_body"], `must be ${MEMORY_HINT}`)
@@ -244,6 +250,9 @@ const deferTimeout = ({ timeout }: TaskDefinition): Pick<Node, "deferTimeoutMs">
   const ms = parseDuration(timeout)
   return ms === null ? {} : { deferTimeoutMs: ms }
 }
+
+/** Its value is not known yet. */
+const isExpression = (value: unknown): boolean => typeof value === "string" && value.includes("${{")
 
 const asMap = (template: Template): Template =>
   "lit" in template
