@@ -81,7 +81,6 @@ class PartFiles implements LogFiles {
       const bytes = await this.#objects.getRange(part.key, start + shift, Math.min(end, part.to[file]) + shift)
       if (bytes !== null) return bytes
       // Joined in this very moment, or removed with its run.
-      this.#parts = []
       if (!(await this.#refresh())) return NOTHING
     }
   }

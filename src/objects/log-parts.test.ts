@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
 import { objectStoreSuite } from "./conformance/suite.ts"
 import { streamBytes } from "./log-chunks.ts"
 import { LogUpload } from "./log-parts.ts"
+import { LogWake, tellReaders } from "./log-wake.ts"
 import { openLog } from "./log-sink.ts"
 import { LogWriter } from "./log-writer.ts"
 import { type LogLine, TaskLog } from "./logs.ts"
@@ -110,6 +111,26 @@ test("a follower wakes for each part and gets every byte once, also across the j
   ended.abort()
   expect(await next()).toBe("c\n")
   expect((await seen.next()).done).toBe(true)
+})
+
+test("an upload wakes those who follow that log, and no others", async () => {
+  const ended = new AbortController()
+  const wakes = [PREFIX, "runs/r/t/other/"].map((prefix) => new LogWake(store, prefix, ended.signal))
+  const woken: number[] = []
+  wakes.forEach((wake, i) => void wake.next().then(() => woken.push(i)))
+  tellReaders(store, PREFIX)
+  await Promise.resolve()
+  expect(woken).toEqual([0])
+  for (const wake of wakes) wake.close()
+})
+
+test("a reader of a log that was removed comes to an end", async () => {
+  say(1, "one\n")
+  await uploaded(4)
+  const reader = new TaskLog(store, PREFIX)
+  expect(await reader.size()).toBe(4)
+  store.objects.clear()
+  expect((await reader.read(0)).bytes.byteLength).toBe(0)
 })
 
 test("a reader in the middle of parts goes on in the joined log", async () => {
