@@ -10,8 +10,8 @@ export interface Answer {
   text: string
 }
 
-export interface Server {
-  process: OrkProcess
+/** Calls to a server, whoever started it. */
+export interface Calls {
   url: string
   key: string
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
@@ -19,6 +19,10 @@ export interface Server {
   trigger(workflow: string, body?: object): Promise<string>
   /** Resolves with the run once it has one of these statuses; asks again and again. */
   reaches(runId: string, ...statuses: string[]): Promise<Record<string, unknown>>
+}
+
+export interface Server extends Calls {
+  process: OrkProcess
 }
 
 const READY = /is ready at (http:\S+)/
@@ -32,7 +36,11 @@ export const startServer = async (
   await process.printed(READY)
   const url = READY.exec(process.stdout)![1]!
   const key = env["ORK_API_KEY"] ?? readFileSync(join(cwd, ".ork/admin.key"), "utf8").trim()
-  const call: Server["call"] = async (method, path, body, headers = {}) => {
+  return { process, ...serverAt(url, key) }
+}
+
+export const serverAt = (url: string, key: string): Calls => {
+  const call: Calls["call"] = async (method, path, body, headers = {}) => {
     const answer = await fetch(url + path, {
       method,
       headers: { "x-api-key": key, ...(body !== undefined && { "content-type": "application/json" }), ...headers },
@@ -42,7 +50,6 @@ export const startServer = async (
     return { status: answer.status, text, body: asJson(text) }
   }
   return {
-    process,
     url,
     key,
     call,

@@ -7,7 +7,7 @@ export const Code = ({ text, label, numbers = false }: { text: string; label: st
   return (
     <div className="code-frame">
       <CopyButton text={text} />
-      <pre className={numbers ? "code code-numbered" : "code"} tabIndex={0} role="region" aria-label={label}>
+      <pre className={numbers ? "code code-numbered" : "code"} tabIndex={0} role="group" aria-label={label}>
         {numbers ? (
           lines.map((line, i) => (
             <span key={i} className="code-line">

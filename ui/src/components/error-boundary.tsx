@@ -3,7 +3,8 @@
 import { Link, type ErrorComponentProps } from "@tanstack/react-router"
 import type { ReactElement } from "react"
 import { buttonClass } from "./button.tsx"
-import { Empty, ProblemState } from "./states.tsx"
+import { Icon } from "./icon.tsx"
+import { ProblemState } from "./states.tsx"
 
 export const PageProblem = ({ error, reset }: ErrorComponentProps): ReactElement => (
   <div className="page">
@@ -11,13 +12,16 @@ export const PageProblem = ({ error, reset }: ErrorComponentProps): ReactElement
   </div>
 )
 
+/** Outside of the shell: nobody need be signed in to be told. */
 export const NotFound = (): ReactElement => (
-  <div className="page">
-    <Empty title="There is no such page" icon="question">
+  <main className="alone">
+    <div className="empty">
+      <Icon name="question" className="empty-icon" />
+      <h1>There is no such page</h1>
       <p>The address may be mistyped, or it belongs to another version.</p>
       <Link to="/" className={buttonClass()}>
         Go to the workflows
       </Link>
-    </Empty>
-  </div>
+    </div>
+  </main>
 )

@@ -1,0 +1,44 @@
+// Every page for everyone: axe finds nothing wrong in light and dark, nothing overflows a phone, and no page complains.
+
+import { expect, test } from "vitest"
+import { demoPages, fillDemo } from "../support/demo.ts"
+import { axeViolations, useBrowser } from "../support/page.ts"
+
+const openPage = useBrowser()
+
+test("axe finds nothing wrong on any page, in light and in dark", { timeout: 180_000 }, async () => {
+  const { server, page, go, complaints } = await openPage()
+  const demo = await fillDemo(server, 4)
+  const found: Record<string, string[]> = {}
+  for (const { name, path } of [...demoPages(demo), { name: "sign-in", path: "/welcome?problem=link" }]) {
+    await page.emulateMedia({ colorScheme: "light" })
+    await go(path)
+    await page.locator("h1").first().waitFor()
+    await page.locator(".loading").first().waitFor({ state: "detached" })
+    const light = await axeViolations(page)
+    // What is there does not change with the theme, only its colours do.
+    await page.emulateMedia({ colorScheme: "dark" })
+    const dark = await axeViolations(page, "contrast")
+    if (light.length + dark.length > 0) found[name] = [...light, ...dark]
+  }
+  expect(found).toEqual({})
+  expect(complaints).toEqual([])
+})
+
+test("dialogs, menus and the page of a phone are for everyone too", async () => {
+  const { server, page, go } = await openPage({ width: 390 })
+  await fillDemo(server, 3)
+  await go("/workflows")
+  await page.getByRole("link", { name: "nightly-sales", exact: true }).waitFor()
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390)
+  expect(await axeViolations(page)).toEqual([])
+  await page.getByRole("button", { name: "Keyboard shortcuts" }).click()
+  await page.getByRole("dialog").waitFor()
+  expect(await axeViolations(page)).toEqual([])
+  await page.keyboard.press("Escape")
+  await page.getByRole("button", { name: "Theme" }).click()
+  await page.getByRole("menuitem", { name: "Dark" }).click()
+  expect(await page.evaluate("getComputedStyle(document.documentElement).colorScheme")).toBe("dark")
+  await page.reload()
+  expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("dark")
+})

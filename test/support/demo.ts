@@ -1,0 +1,134 @@
+// A server with something of everything on it, for looking at every page: workflows that went well and did not, what runs and waits,
+// jobs, queues, keys. Runs have ended when it resolves.
+
+import { type Calls, probe } from "./server.ts"
+
+const SALES = {
+  name: "nightly-sales",
+  description: "Loads the sales of a day and writes the report",
+  tags: ["sales", "nightly"],
+  params: {
+    date: { type: "date", default: "2026-11-14", description: "Day to load" },
+    region: { type: "string", enum: ["eu", "us", "apac"], default: "eu", description: "Which shops" },
+    limit: { type: "integer", default: 100, minimum: 1, maximum: 1000, description: "Rows at most" },
+    dry_run: { type: "boolean", default: false, description: "Write nothing" },
+    options: { type: "object", default: { retries: 2 }, description: "Further options" },
+  },
+  schedule: { cron: "0 2 * * *", timezone: "Europe/Berlin" },
+  tasks: {
+    discover: { command: "sleep 0.1; echo found 4 files" },
+    load: { depends_on: ["discover"], parallel: 4, command: "sleep 0.1; echo loading part $ORK_PARALLEL_INDEX" },
+    check: { depends_on: ["load"], command: "echo all rows fit" },
+    report: { depends_on: ["check"], command: "echo done" },
+  },
+}
+
+const NOTIFY = { ...SALES.tasks, notify: { depends_on: ["report"], command: "echo told everybody" } }
+
+const DEFINITIONS = [
+  SALES,
+  { ...SALES, tasks: NOTIFY },
+  {
+    name: "sync-customers",
+    description: "Copies customers from the shop to the CRM",
+    tags: ["crm"],
+    schedule: "*/15 * * * *",
+    params: { fail: { type: "boolean", default: false } },
+    tasks: {
+      fetch: { command: "sleep 0.1; echo 120 customers" },
+      push: { depends_on: ["fetch"], command: "test ${{ params.fail }} = false || { echo 'the CRM said 503' >&2; exit 1; }" },
+    },
+  },
+  {
+    name: "train-model",
+    description: "Trains and ships the ranking model",
+    tags: ["ml"],
+    schedule: { cron: "30 4 * * 1" },
+    tasks: {
+      prepare: { command: "sleep 0.1" },
+      train: { depends_on: ["prepare"], command: "echo 'out of memory' >&2; exit 1" },
+      ship: { depends_on: ["train"], command: "true" },
+    },
+  },
+  { name: "clean-up", tags: ["ops"], schedule: "0 * * * *", tasks: { vacuum: { command: "true" } } },
+  {
+    name: "export-archive",
+    tags: ["ops", "sales"],
+    tasks: { export: { command: "sleep 600" }, zip: { depends_on: ["export"], command: "true" } },
+  },
+]
+
+/** Resolves with a run that failed and one that goes on. */
+export const fillDemo = async (
+  server: Calls,
+  rounds = 12,
+): Promise<{ failed: string; running: string; succeeded: string; job: string }> => {
+  const { call, trigger } = server
+  for (const definition of DEFINITIONS) await server.deploy(definition)
+  await call("POST", "/workflows/clean-up/pause")
+  const failed = await trigger("train-model")
+  const ids = [failed]
+  for (let i = 0; i < rounds; i++) {
+    ids.push(await trigger("nightly-sales", { params: { limit: 100 + i } }))
+    ids.push(await trigger("sync-customers", { params: { fail: i % 4 === 3 } }))
+  }
+  for (let i = 0; i < rounds / 3; i++) ids.push(await trigger("train-model"))
+  const running = await trigger("export-archive")
+  const cancelled = await trigger("export-archive")
+  await call("POST", `/runs/${cancelled}/cancel`)
+  const job = await fillJobs(server)
+  await call("POST", "/keys", { name: "ci", scopes: ["trigger"] })
+  await call("POST", "/keys", { name: "dashboard", scopes: ["read"] })
+  for (const id of [...ids, cancelled]) await server.reaches(id, "success", "failed", "cancelled")
+  return { failed, running, succeeded: ids[1]!, job }
+}
+
+const fillJobs = async ({ call }: Calls): Promise<string> => {
+  await call("PUT", "/queues/mail", { concurrency: 2, rate_limit: { limit: 10, period_seconds: 60 } })
+  const submit = async (job: object): Promise<string> => (await call("POST", "/jobs", job)).body["id"] as string
+  const resize = await submit({
+    name: "Resize images",
+    queue: "media",
+    priority: 8,
+    payload: { album: 12 },
+    task: { command: `echo resizing 12 images; echo '{"resized": 12}'` },
+  })
+  const publish = await submit({
+    name: "Publish the album",
+    queue: "media",
+    payload: { album: 12 },
+    dependencies: [resize],
+    task: { command: `echo publishing; echo '{"url": "/albums/12"}'` },
+  })
+  await submit({ name: "Broken import", queue: "imports", retry_policy: { max_attempts: 1 }, task: { command: "exit 2" } })
+  for (const who of ["ada", "grace", "edsger", "barbara"]) {
+    await submit({ name: `Welcome mail to ${who}`, queue: "mail", payload: { to: `${who}@example.org` } })
+  }
+  await probe(async () => ((await call("GET", `/jobs/${publish}`)).body["status"] === "COMPLETED" ? true : null))
+  await call("PUT", "/queues/imports", { paused: true })
+  return publish
+}
+
+/** Every page with a name for its picture. */
+export const demoPages = ({ failed, job }: { failed: string; job: string }): { name: string; path: string }[] => [
+  { name: "workflows", path: "/workflows" },
+  { name: "workflow", path: "/workflows/nightly-sales" },
+  { name: "workflow-runs", path: "/workflows/nightly-sales?tab=runs" },
+  { name: "versions", path: "/workflows/nightly-sales?tab=versions" },
+  { name: "workflow-schedules", path: "/workflows/nightly-sales?tab=schedules" },
+  { name: "params", path: "/workflows/nightly-sales?tab=params" },
+  { name: "source", path: "/workflows/nightly-sales?tab=source" },
+  { name: "trigger", path: "/workflows/nightly-sales/run" },
+  { name: "runs", path: "/runs" },
+  { name: "run", path: `/runs/${failed}` },
+  { name: "jobs", path: "/jobs" },
+  { name: "job", path: `/jobs/${job}` },
+  { name: "new-job", path: "/jobs/new" },
+  { name: "schedules", path: "/schedules" },
+  { name: "week", path: "/schedules?view=week" },
+  { name: "workers", path: "/workers" },
+  { name: "system", path: "/system" },
+  { name: "audit", path: "/system?tab=audit" },
+  { name: "keys", path: "/system?tab=keys" },
+  { name: "not-found", path: "/nowhere" },
+]
