@@ -23,5 +23,5 @@ export const dockerFields = strict({
   cap_add: z.array(text).optional(),
   pids: count.optional(),
   shm_size: memory.optional(),
-  gpus: either("a number of GPUs or `all`", [count, z.literal("all")]).optional(),
+  gpus: either("a number of GPUs or `all`", [count, text.regex(/^all$/, "must be a number of GPUs or `all`")]).optional(),
 } satisfies Record<keyof DockerDefinition, z.ZodType>)

@@ -2,7 +2,7 @@
 
 import { isAbsolute, resolve } from "node:path"
 import type { DockerDefinition } from "../../core/definition.ts"
-import { parseMemory } from "../../core/quantities.ts"
+import { MEMORY_HINT, parseMemory } from "../../core/quantities.ts"
 import { type Environment, orkVariables } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
 
@@ -122,6 +122,7 @@ const mountOf = (text: string, workingDir: string): Mount => {
 
 const limitsOf = ({ node: { resources } }: Assignment, { pids, shm_size, gpus }: DockerDefinition) => {
   const shm = shm_size === undefined ? null : parseMemory(shm_size)
+  if (shm_size !== undefined && shm === null) throw new Error(`docker.shm_size: ${shm_size} is not ${MEMORY_HINT}`)
   return {
     ...(resources?.cpu !== undefined && { NanoCpus: Math.round(resources.cpu * 1e9) }),
     // No swap beside it: a limit that is one.

@@ -1,7 +1,7 @@
 // What is submitted: options of sbatch, the script that finds its task's folder, and the script in that folder. Pure.
 
 import type { SlurmDefinition } from "../../core/definition.ts"
-import { parseDuration } from "../../core/quantities.ts"
+import { DURATION_HINT, parseDuration } from "../../core/quantities.ts"
 import { orkVariables } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
 import { quote } from "./cli.ts"
@@ -27,6 +27,7 @@ export const resourceOptions = (assignment: Assignment): string[] => {
   const option = (name: string, value: string | number | undefined): string[] =>
     value === undefined ? [] : [`--${name}=${value}`]
   const time = options.time === undefined ? null : parseDuration(options.time)
+  if (options.time !== undefined && time === null) throw new Error(`slurm.time: ${options.time} is not ${DURATION_HINT}`)
   return [
     ...option("partition", options.partition),
     ...option("account", options.account),
