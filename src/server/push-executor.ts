@@ -68,7 +68,9 @@ export class PushExecutor implements Executor {
       context.started({ at: startedAt, externalId: worker })
       const result = await Promise.race([ended.promise, this.#stopped(assignment, worker, signal)])
       const base = { startedAt, finishedAt: clock.now(), externalId: worker }
-      return result === null ? unheard(signal.reason as StopReason, base, worker) : await this.#read(assignment, result, base)
+      return result === null
+        ? unheard(signal.reason as StopReason, base, worker)
+        : await this.#read(assignment, result, base, signal)
     } finally {
       this.#waiting.delete(assignment.taskId)
     }
@@ -128,7 +130,7 @@ export class PushExecutor implements Executor {
     return null
   }
 
-  async #read(assignment: Assignment, result: PushedResult, base: Base): Promise<AttemptResult> {
+  async #read(assignment: Assignment, result: PushedResult, base: Base, signal: AbortSignal): Promise<AttemptResult> {
     if (result.log !== "") {
       const log = openLog(this.#options.objects, assignment.prefix, assignment)
       await log.write("stdout", result.log)
@@ -136,8 +138,8 @@ export class PushExecutor implements Executor {
     }
     const ended = { ...base, ...(result.exitCode !== null && { exitCode: result.exitCode }) }
     if (result.success) return { ...ended, state: "success", output: { inline: result.output } }
-    const error = maskText(result.error ?? "failed", assignment.secrets)
-    return { ...ended, state: "failed", error }
+    if (signal.aborted) return stopped(signal.reason as StopReason, ended)
+    return { ...ended, state: "failed", error: maskText(result.error ?? "failed", assignment.secrets) }
   }
 
   #wait(ms: number, signal: AbortSignal): Promise<void> {

@@ -36,8 +36,8 @@ describe("a worker", () => {
     expect((await log("small/logs")).text).toBe('one\n{"n":1}\n')
     expect((await log("again/logs?attempt=1")).text).toBe("attempt 1\n")
     expect((await log("each/logs?index=1")).text).toMatch(/^3\d{5}\n\{"item":2,"small":\{"n":1\}\}$/)
-    const large = await server.call("GET", `/runs/${runId}/tasks/large`)
-    expect(large.body["output"] ?? large.text.slice(0, 300)).toHaveLength(40_001)
+    const { bytes } = (await log("large")).body["output_object"] as { bytes: number }
+    expect((await log("each/logs?index=1")).text.startsWith(`${bytes}\n`)).toBe(true)
   })
 
   it("takes from its queues what it has the labels for, and explain says what nobody can take", async () => {

@@ -1,0 +1,77 @@
+// Seed 003: a server with ORK_WORKERS sends its tasks to workers that listen, in turn, and hears of their results.
+
+import { expect, it } from "vitest"
+import { temporaryFolder } from "../support/ork.ts"
+import { startServer } from "../support/server.ts"
+import { startListener, tasksOf } from "../support/worker.ts"
+
+const KEY = "airflow-mini-secret-key"
+
+const EXAMPLE = {
+  id: "example_workflow",
+  tasks: [
+    { id: "A", command: "echo A", dependencies: [] },
+    { id: "B", command: "echo B", dependencies: ["A"] },
+    { id: "C", command: "echo C", dependencies: ["A"] },
+    { id: "D", command: `echo D; echo '{"d":4}'`, dependencies: ["B", "C"] },
+  ],
+}
+
+it("the document's flow runs on two workers in turn; one that is gone is passed over", async () => {
+  const [one, two] = await Promise.all([startListener(KEY), startListener(KEY)])
+  const workers = [one.url, new URL(two.url).port].join(",")
+  const server = await startServer([], { cwd: temporaryFolder(), env: { ORK_API_KEY: KEY, ORK_WORKERS: workers } })
+  await server.deploy(EXAMPLE)
+  const run = async (): Promise<string> => (await server.call("POST", "/workflows/example_workflow/run")).body["id"] as string
+
+  const first = await run()
+  expect((await server.reaches(first, "success", "failed"))["status"]).toBe("success")
+  const tasks = await tasksOf(server, first)
+  expect(tasks.map(({ name, status }) => [name, status])).toEqual(["A", "B", "C", "D"].map((name) => [name, "success"]))
+  expect(tasks.map(({ external_id }) => external_id).toSorted()).toEqual([one.url, one.url, two.url, two.url].toSorted())
+  expect(tasks[3]!.output).toEqual({ d: 4 })
+  expect((await server.call("GET", `/runs/${first}/tasks/D/logs`)).text).toBe('D\n{"d":4}\n')
+
+  two.process.kill("SIGKILL")
+  await two.process.exit
+  const second = await run()
+  expect((await server.reaches(second, "success", "failed"))["status"]).toBe("success")
+  expect((await tasksOf(server, second)).map(({ external_id }) => external_id)).toEqual(tasks.map(() => one.url))
+
+  await server.deploy({
+    name: "bad",
+    tasks: {
+      fails: { command: "echo it broke; exit 3" },
+      late: { command: "exec sleep 60", timeout: "1s" },
+    },
+  })
+  const bad = await server.trigger("bad")
+  expect((await server.reaches(bad, "success", "failed"))["status"]).toBe("failed")
+  const ended = await server.call("GET", `/runs/${bad}/tasks`)
+  expect(
+    (ended.body["items"] as { error: string; exit_code: number | null }[]).map(({ error, exit_code }) => [error, exit_code]),
+  ).toEqual([
+    [expect.stringContaining("exit code 3"), 3],
+    [expect.stringContaining("timed out"), null],
+  ])
+})
+
+it("neither side takes what is not proven", async () => {
+  const worker = await startListener(KEY)
+  const body = JSON.stringify({
+    task_instance_id: "x",
+    command: "touch /tmp/owned",
+    token: "t",
+    callback_url: "http://127.0.0.1:1",
+  })
+  const headers = { "content-type": "application/json" }
+  const asked = await fetch(`${worker.url}/execute`, { method: "POST", headers, body })
+  expect(asked.status).toBe(401)
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url }
+  const server = await startServer([], { cwd: temporaryFolder(), env })
+  const result = { task_instance_id: "x", status: "success" }
+  const post = (token: string) =>
+    server.call("POST", "/internal/task-result", result, { authorization: token, "x-api-key": "" })
+  expect((await post("")).status).toBe(401)
+  expect((await post("Bearer made-up")).status).toBe(409)
+})
