@@ -1,8 +1,9 @@
 // The database recounted: whatever it counts (edges, children, slots, tasks of a run) equals what its rows say.
 
+import { GROUP_EXECUTOR } from "../../src/core/workflow.ts"
 import type { BookLimit, BookRun, OpenTask, ReadyTask } from "./books.ts"
 import type { Life } from "./life.ts"
-import { endOf, hasEnded, isLive } from "./model.ts"
+import { endOf, hasEnded, isLive, lastIndex } from "./model.ts"
 import { Violation } from "./trace.ts"
 import { checkCounts } from "./verify.ts"
 import { placeText } from "./witness.ts"
@@ -26,17 +27,22 @@ export const audit = (world: World): void => {
 }
 
 const checkEdges = (world: World, workflow: string, label: string, rows: OpenTask[]): void => {
-  const top = new Map(rows.filter((row) => row.parent_id === null).map((row) => [row.node, row]))
-  for (const row of top.values()) {
+  const sim = world.workflowOf(workflow)
+  const isItem = (row: OpenTask): boolean => sim.nodes[row.node]!.items !== null && row.kind !== "fan"
+  const places = new Map(rows.filter((row) => !isItem(row)).map((row) => [`${row.node}/${row.path}`, row]))
+  for (const row of places.values()) {
     if (row.status !== "pending" || row.hook === 1) continue
-    const { name, upstream } = world.simOf(workflow, row.node).node
-    const above = upstream.map((up) => top.get(up)!)
+    const { name, upstream } = sim.nodes[row.node]!.node
+    const above = upstream.map((up) => places.get(`${up}/${row.path}`)!)
     const ends = above.filter(hasEnded).map(endOf)
     const count = (end: string): number => ends.filter((one) => one === end).length
     const wanted = [above.length - ends.length, count("failed"), count("unmet"), count("waived")]
     const found = [row.upstream_left, row.up_failed, row.up_unmet, row.up_waived]
     if (wanted.join() === found.join()) continue
-    throw new Violation("edges are counted once", `${label}/${name} has ${found.join(" ")}, not ${wanted.join(" ")}`)
+    throw new Violation(
+      "edges are counted once",
+      `${label}/${name}[${row.path}] has ${found.join(" ")}, not ${wanted.join(" ")}`,
+    )
   }
 }
 
@@ -47,11 +53,11 @@ const checkChildren = (label: string, rows: OpenTask[]): void => {
   )
   for (const row of rows) {
     if (row.kind === "task" || row.children_total === null || hasEnded(row)) continue
-    const own = (children.get(row.id) ?? []).filter((child) => Number(child.path) < row.expanded)
+    const own = (children.get(row.id) ?? []).filter((child) => row.kind === "group" || lastIndex(child.path) < row.expanded)
     const left = row.children_total - own.filter(hasEnded).length
     const failed = own.filter((child) => child.status === "failed" || child.status === "cancelled").length
     if (left === row.children_left && failed === row.children_failed) continue
-    const told = `node ${row.node} of ${label} has ${row.children_left} left, ${row.children_failed} failed`
+    const told = `node ${row.node} [${row.path}] of ${label} has ${row.children_left} left, ${row.children_failed} failed`
     throw new Violation("instances are counted once", `${told}; recounted ${left}, ${failed}`)
   }
 }
@@ -70,13 +76,16 @@ const checkLimits = (world: World, runs: BookRun[], rows: OpenTask[]): void => {
   const used = new Map<number, number>()
   const promised = new Set<number>()
   for (const row of rows) {
-    if (isLive(row) && row.kind === "task") for (const id of idsOf(row)) used.set(id, (used.get(id) ?? 0) + 1)
-    if (isReady(row)) for (const id of idsOf(row)) promised.add(id)
+    const isOpen = row.kind === "group" && row.expanded > 0 && !hasEnded(row)
+    if ((isLive(row) && row.kind === "task" && row.waits === null) || isOpen)
+      for (const id of idsOf(row)) used.set(id, (used.get(id) ?? 0) + 1)
+    const isJudged = row.kind === "group" && row.status === "pending" && row.attempt_id !== null && row.expanded === 0
+    if (isReady(row) || isJudged) for (const id of idsOf(row)) promised.add(id)
   }
   for (const limit of limits.values()) {
     const wanted = used.get(limit.id) ?? 0
     if (limit.used !== wanted) throw new Violation("slots are counted once", `${told(limit)}, but ${wanted} are live`)
-    if (limit.used > limit.cap) throw new Violation("limits are kept", told(limit))
+    if (limit.used > limit.cap && !isResumed(world, limit)) throw new Violation("limits are kept", told(limit))
   }
   const paused = new Set(runs.filter((run) => run.paused === 1).map((run) => run.seq))
   for (const row of rows) {
@@ -87,13 +96,22 @@ const checkLimits = (world: World, runs: BookRun[], rows: OpenTask[]): void => {
   }
 }
 
+/** Items of a group that a user's retry goes on with are open at once, whatever the number. */
+const isResumed = (world: World, { key }: BookLimit): boolean => {
+  const [kind, runId, node] = key.split(":")
+  const run = kind === "t" ? world.books.run(runId!) : undefined
+  return (
+    run !== undefined && world.retries(run.id) > 0 && world.simOf(run.workflow, Number(node)).node.executor === GROUP_EXECUTOR
+  )
+}
+
 const told = (limit: BookLimit): string => `${limit.key} with ${limit.used} of ${limit.cap} used`
 
 /** Runs that a user retried are let in whatever the number. */
 const checkActive = (world: World): void => {
   const active = new Map<string, number>()
   for (const run of world.books.runs()) {
-    if (run.status !== "running" || world.freshNodes(run.id) !== null) continue
+    if (run.status !== "running" || world.retries(run.id) > 0) continue
     active.set(run.workflow, (active.get(run.workflow) ?? 0) + 1)
   }
   for (const [name, count] of active) {

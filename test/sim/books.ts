@@ -61,6 +61,8 @@ export interface BookTask {
   children_left: number | null
   children_failed: number
   expanded: number
+  waits: string | null
+  started_at: string | null
 }
 
 export interface BookLimit {
@@ -96,7 +98,7 @@ export type ReadyTask = Pick<BookTask, "id" | "lane" | "attempt"> & { private: n
 const OPEN_TASKS = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip, t.upstream_left, t.up_failed, t.up_unmet, t.up_waived,
   t.parked, t.limits, t.attempt_id, t.holder, t.available_at, t.parent_id, t.children_total, t.children_left, t.children_failed,
-  t.expanded
+  t.expanded, t.waits
 FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.status IN ('pending', 'running') OR r.hooks_left > 0`
 
@@ -131,6 +133,15 @@ export class Books {
 
   run(id: string): BookRun | undefined {
     return this.#all<BookRun>(`${RUN} WHERE r.id = ?`, id)[0]
+  }
+
+  parentOf(id: string): string {
+    return this.#all<{ parent_run: string }>("SELECT parent_run FROM runs WHERE id = ?", id)[0]!.parent_run
+  }
+
+  /** The sub-workflow that an attempt started. */
+  childOf(attemptId: string): { status: RunStatus } | undefined {
+    return this.#all<{ status: RunStatus }>("SELECT status FROM runs WHERE idempotency_key = ?", `task:${attemptId}`)[0]
   }
 
   runBySeq(seq: number): BookRun {

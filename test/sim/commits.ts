@@ -10,6 +10,7 @@ import type { Life } from "./life.ts"
 import { isLive } from "./model.ts"
 import { checkRetryPlan, checkRetried, type RetrySnapshot } from "./retries.ts"
 import { Violation } from "./trace.ts"
+import { isDeferred } from "./waits.ts"
 import type { World } from "./world.ts"
 
 type Settling = Extract<Change, { kind: "end" | "retry" }>
@@ -83,6 +84,11 @@ export class Commits {
       if (!refused.has(change.attemptId) || this.#isNew(change)) this.#apply(change)
       else this.#checkRefused(change)
     }
+    for (const change of batch.changes) {
+      if (change.kind !== "wait" || refused.has(change.attemptId)) continue
+      const { kind } = change.waits
+      if (kind === "approval" || kind === "callback") this.#world.asks(change.row, change.attemptId, kind)
+    }
     for (const { runId } of advanced.closed) this.paused.delete(runId)
     if (batch.claim.limit > 0) life.holder = batch.holder
     for (const claim of [...advanced.claims, ...advanced.gates]) this.holders.set(claim.attemptId, batch.holder)
@@ -120,7 +126,7 @@ export class Commits {
     const row = books.taskByRow(change.row)
     if (row === undefined) throw new Violation("no good report is refused", `${told}: there is no such row`)
     const attempt = witness.attempts.get(attemptId)
-    if (attempt !== undefined && result.state !== "lost") {
+    if (attempt !== undefined && result.state !== "lost" && !isDeferred(attempt)) {
       if (attempt.result?.state !== result.state || !isDeepStrictEqual(attempt.result?.output, result.output)) {
         const said = `committed ${result.state}, but the task said ${attempt.result?.state ?? "nothing yet"}`
         throw new Violation("results are what the tasks said", `${told}: ${said}`)

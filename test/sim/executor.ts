@@ -35,7 +35,10 @@ export class FakeExecutor implements Executor {
     const place = { run: attempt.run, path: attempt.path, attempt: attempt.number, count: assignment.parallelCount }
     const behaviour = behave(this.#world.scenario.seed, attempt.workflow.mood, attempt.sim, place)
     const result = await this.#play(attempt, behaviour, context)
-    if (result.state === "success" && behaviour.output !== undefined) {
+    if (result.state === "success" && attempt.sim.waits?.kind === "defer") {
+      this.#world.tokens.set(attempt.id, assignment.env["ORK_CALLBACK_TOKEN"]!)
+      result.output = { inline: { ork_defer: { callback: {} } } }
+    } else if (result.state === "success" && behaviour.output !== undefined) {
       if (attempt.sim.largeOutput) {
         const key = `${assignment.prefix}output.json`
         const text = JSON.stringify(behaviour.output)

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util"
 import type { Json, JsonObject } from "../../src/core/json.ts"
 import type { Assignment } from "../../src/executors/executor.ts"
 import type { BookRun, BookTask } from "./books.ts"
-import { endOf, hasEnded, hookEvents, isLive, leastDelay, ruleVerdict } from "./model.ts"
+import { endOf, hasEnded, hookEvents, isLive, lastIndex, leastDelay, ownName, ruleVerdict, scopeOf } from "./model.ts"
 import { Violation } from "./trace.ts"
 import { placeText, type Witnessed } from "./witness.ts"
 import type { World } from "./world.ts"
@@ -95,7 +95,7 @@ const checkLimits = (world: World, attempt: Witnessed): void => {
 
 const checkRule = (world: World, run: BookRun, attempt: Witnessed): void => {
   const { sim, workflow } = attempt
-  const upstream = world.model.upstream(workflow, run, sim)
+  const upstream = world.model.upstream(workflow, run, sim, attempt.path)
   const early = upstream.find((row) => !hasEnded(row))
   const fail = (why: string): never => {
     throw new Violation("no task starts before its rule holds", `${placeText(attempt)}: ${why}`)
@@ -104,8 +104,7 @@ const checkRule = (world: World, run: BookRun, attempt: Witnessed): void => {
   const verdict = ruleVerdict(sim.node.rule, upstream.map(endOf))
   if (verdict !== "run") fail(`${sim.node.rule} over ${upstream.map(endOf).join(", ")} says ${verdict}`)
   if (sim.condition === null) return
-  const index = attempt.path === "" ? null : Number(attempt.path)
-  const truth = sim.condition.judge(world.model.view(workflow, run, index))
+  const truth = sim.condition.judge(world.model.view(workflow, run, sim, attempt.path))
   if (truth !== true) fail(`its if is ${truth}`)
 }
 
@@ -117,15 +116,17 @@ const checkInput = (world: World, run: BookRun, attempt: Witnessed, assignment: 
     const told = `${JSON.stringify(found)?.slice(0, 200)} and not ${JSON.stringify(wanted)?.slice(0, 200)}`
     throw new Violation("inputs hold the upstream outputs", `${placeText(attempt)}: ${what} is ${told}`)
   }
-  for (const row of world.model.upstream(workflow, run, sim)) {
-    const name = workflow.nodes[row.node]!.node.name
+  for (const row of world.model.upstream(workflow, run, sim, attempt.path)) {
+    const name = ownName(workflow.nodes[row.node]!)
     demand(name, input[name], world.model.handedDown(row))
   }
-  if (sim.node.input !== undefined) demand("x", input["x"], (JSON.parse(run.params) as JsonObject)["x"])
+  const scope = scopeOf(workflow, sim, attempt.path)
+  if (sim.node.parent !== undefined) demand("at", input["at"], lastIndex(scope))
+  else if (sim.node.input !== undefined) demand("x", input["x"], (JSON.parse(run.params) as JsonObject)["x"])
   if (sim.items === null) return
-  const items = sim.items(world.model.view(workflow, run, null))
+  const items = sim.items(world.model.view(workflow, run, sim, scope))
   if (items === "error") return demand("the list of its instances", "some", "none")
-  const index = Number(attempt.path)
+  const index = lastIndex(attempt.path)
   if (sim.node.fan!.foreach !== undefined) demand("item", input["item"], items[index])
   demand("parallelIndex", assignment.parallelIndex, index)
   demand("parallelCount", assignment.parallelCount, items.length)

@@ -57,12 +57,13 @@ export const beginLife = async (world: World, engine: number, number: number): P
     awaited: new Map(),
   } as unknown as Life
   life.clock = world.clock.of(life)
-  life.store = await openSqlite({
+  const opened = await openSqlite({
     path: world.path,
     clock: life.clock,
     random: new Rng("store", world.scenario.seed, name),
     isDead: (holder) => world.isDead(holder),
   })
+  life.store = opened
   const executor = new FakeExecutor(world, life, life.clock, world.objects)
   life.subject = new Engine({
     store: openDoor(world, life, life.store),
@@ -81,6 +82,10 @@ export const beginLife = async (world: World, engine: number, number: number): P
     graceMs: 1000,
     dataDir: world.path,
     secret: () => null,
+    findWorkflow: async (workflow) => {
+      const found = await opened.getWorkflow(workflow)
+      return found === null ? null : { workflowId: found.id, versionId: found.versionId }
+    },
   })
   return life
 }

@@ -63,9 +63,12 @@ export class Model {
   /** What ended fan-outs gave: every instance below asks for it. */
   readonly #lists = new Map<number, { finishedAt: string | null; list: Json }>()
 
-  constructor(books: Books, objects: MemoryObjects) {
+  readonly #workflowOf: (name: string) => SimWorkflow
+
+  constructor(books: Books, objects: MemoryObjects, workflowOf: (name: string) => SimWorkflow) {
     this.#books = books
     this.#objects = objects
+    this.#workflowOf = workflowOf
   }
 
   output(task: BookTask): Json {
@@ -85,27 +88,45 @@ export class Model {
     if (task.status === "skipped" || (task.kind === "task" && task.status !== "success")) return null
     if (task.kind === "task") return this.output(task)
     if (task.status !== "success" && task.expanded === 0) return null
-    const instances = this.#books.instances(task.id).toSorted((a, b) => Number(a.path) - Number(b.path))
-    return instances.map((instance) => (instance.status === "success" ? this.output(instance) : null))
+    const given = (child: BookTask): Json => (child.status === "success" ? this.handedDown(child) : null)
+    const children = this.#books.instances(task.id)
+    if (task.kind === "fan") return children.toSorted((a, b) => lastIndex(a.path) - lastIndex(b.path)).map(given)
+    const { nodes } = this.#workflowOf(this.#books.runBySeq(task.run_seq).workflow)
+    return Object.fromEntries(children.map((child) => [ownName(nodes[child.node]!), given(child)]))
   }
 
-  upstream(workflow: SimWorkflow, run: BookRun, sim: SimNode): BookTask[] {
+  /** The rows beside it, or beside its fan-out. */
+  upstream(workflow: SimWorkflow, run: BookRun, sim: SimNode, path: string): BookTask[] {
     return sim.node.upstream.map((up) => {
-      const row = this.#books.task(run.seq, up, "")
+      const row = this.#books.task(run.seq, up, scopeOf(workflow, sim, path))
       if (row === undefined) throw new Error(`${run.id} has no row of ${workflow.nodes[up]!.node.name}`)
       return row
     })
   }
 
-  view(workflow: SimWorkflow, run: BookRun, index: number | null): View {
+  /** What the expressions of a task see: of an instance, with its index. */
+  view(workflow: SimWorkflow, run: BookRun, sim: SimNode, path: string): View {
+    const scope = scopeOf(workflow, sim, path)
     return {
       params: JSON.parse(run.params) as View["params"],
-      index,
+      index: path === scope ? null : lastIndex(path),
+      parentIndex: scope === "" ? null : lastIndex(scope),
       up: (name) => {
-        const node = workflow.nodes.findIndex((sim) => sim.node.name === name)
-        const row = this.#books.task(run.seq, node, "")!
+        const node = workflow.nodes.find((each) => each.node.group === sim.node.group && ownName(each) === name)!
+        const row = this.#books.task(run.seq, node.index, scope)!
         return { status: row.status, output: this.handedDown(row) }
       },
     }
   }
+}
+
+export const lastIndex = (path: string): number => Number(path.split(".").at(-1))
+
+export const ownName = ({ node }: SimNode): string => node.name.split(".").at(node.hook === null ? -1 : 0)!
+
+/** The path that a task shares with those beside it: an index for each group with items that it lies in. */
+export const scopeOf = (workflow: SimWorkflow, { node }: SimNode, path: string): string => {
+  let depth = 0
+  for (let at = node.group; at !== null; at = workflow.nodes[at]!.node.group) if (workflow.nodes[at]!.items !== null) depth++
+  return path.split(".").slice(0, depth).join(".")
 }

@@ -2,7 +2,9 @@
 
 import type { JsonObject } from "../../src/core/json.ts"
 import type { RetryRequest } from "../../src/core/retry-plan.ts"
+import { addGroups } from "./groups.ts"
 import { Rng } from "./rng.ts"
+import { addWaits, makeChild } from "./waits.ts"
 import { makeWorkflow, type SimWorkflow } from "./workflows.ts"
 
 export interface RunSpec {
@@ -75,6 +77,9 @@ export const makeScenario = (seed: number): Scenario => {
   const huge = seed % HUGE_EVERY === 0
   const leases = rng.chance(0.4)
   const workflows = Array.from({ length: rng.pick([1, 1, 2, 2, 3, 4]) }, (_, i) => makeWorkflow(rng, `w${i}`, huge && i === 0))
+  for (const [i, workflow] of workflows.entries()) addGroups(new Rng("groups", seed, i), workflow)
+  const child = makeChild(new Rng("child", seed))
+  for (const [i, workflow] of workflows.entries()) addWaits(new Rng("waits", seed, i), workflow, child.compiled.name)
   const span = rng.pick([1, 1000, 10_000, LAST_ACTION_MS])
   const runs = Array.from({ length: huge ? 1 : rng.pick([1, 2, 3, 4, 6]) }, (_, i): RunSpec =>
     makeRun(rng, i, huge ? 1 : workflows.length, span),
@@ -91,7 +96,7 @@ export const makeScenario = (seed: number): Scenario => {
   if (leases && faults.verySlow > 0) for (const { mood } of workflows) mood.slow = 0.4
   return {
     seed,
-    workflows,
+    workflows: [...workflows, child],
     runs,
     actions: actions.toSorted((a, b) => a.at - b.at),
     engines,
@@ -165,7 +170,7 @@ export const retryRequest = (
   const from = tasks[action.pick % tasks.length]!.node.name
   if (action.how === "failed") return {}
   if (action.how === "from") return { from }
-  const fans = tasks.filter((sim) => sim.items !== null && instances(sim.node.name).length > 0)
+  const fans = tasks.filter((sim) => (sim.items !== null || sim.node.group !== null) && instances(sim.node.name).length > 0)
   if (fans.length === 0) return { from }
   const task = fans[action.pick % fans.length]!.node.name
   const paths = instances(task)

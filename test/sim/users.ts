@@ -31,6 +31,7 @@ export class Users {
     runs.forEach((spec) => this.#later(spec.at, () => this.#trigger(spec)))
     actions.forEach((action) => this.#later(action.at, () => this.#act(action, 1)))
     engines.forEach((engine, i) => engine.restarts.forEach((at) => this.#later(at, () => this.#restart(i))))
+    world.asks = (row, attemptId, kind) => this.#later(this.#rng.int(0, 8000), () => this.#answer(row, attemptId, kind))
     for (const [i, spec] of runs.entries()) if (spec.private !== null) world.name(this.#newId(), `r${i}`)
   }
 
@@ -194,6 +195,39 @@ export class Users {
         if (!(error instanceof Conflict)) this.#later(AGAIN_MS, () => this.#resume(spec, runId))
       },
     )
+  }
+
+  // -- what tasks ask of them ------------------------------------------------------------------------------------------------------
+
+  /** Until it waits no more. */
+  #answer(row: number, attemptId: string, kind: "approval" | "callback"): void {
+    const { books, answers, tokens } = this.#world
+    const task = books.taskByRow(row)
+    if (task === undefined || task.attempt_id !== attemptId || task.waits === null) return
+    const run = books.runBySeq(task.run_seq)
+    const { node } = this.#world.simOf(run.workflow, task.node)
+    const answer = { good: this.#rng.chance(0.7), output: { said: this.#rng.int(0, 9) } }
+    answers.set(attemptId, [...(answers.get(attemptId) ?? []), answer])
+    const place = { runId: run.id as RunId, name: node.name, path: task.path }
+    const again = (): void => this.#later(AGAIN_MS, () => this.#answer(row, attemptId, kind))
+    this.#ask(
+      this.#specOf(run.id),
+      ({ subject }) =>
+        kind === "approval"
+          ? subject.answers.approval({ ...place, approved: answer.good, comment: null, by: "somebody" })
+          : subject.answers.callback(tokens.get(attemptId)!, {
+              status: answer.good ? "success" : "failed",
+              output: answer.output,
+            }),
+      (_, life) => this.#world.tell(life, `is told ${answer.good ? "yes" : "no"} for row ${row}`),
+      again,
+    )
+  }
+
+  /** Of a sub-workflow, that of the run that somebody started. */
+  #specOf(runId: string): RunSpec {
+    const spec = this.#world.scenario.runs.find(({ label }) => label === this.#world.labelOf(runId))
+    return spec ?? this.#specOf(this.#world.books.parentOf(runId))
   }
 
   /** An operator restarts an engine in good order. */

@@ -3,8 +3,9 @@
 import { isDeepStrictEqual } from "node:util"
 import type { Json } from "../../src/core/json.ts"
 import type { BookRun, BookTask } from "./books.ts"
-import { endOf, hasEnded, hookEvents, ruleVerdict } from "./model.ts"
+import { endOf, hasEnded, hookEvents, lastIndex, ruleVerdict } from "./model.ts"
 import { Violation } from "./trace.ts"
+import { waitedWrongly } from "./waits.ts"
 import type { SimNode, SimWorkflow } from "./workflows.ts"
 import type { World } from "./world.ts"
 
@@ -31,11 +32,7 @@ export const checkRun = (world: World, run: BookRun): void => {
   checkHooks(ended)
   checkCounts(world, run, rows)
   for (const row of rows) checkAttempts(ended, row)
-  const fresh = world.freshNodes(run.id)
-  for (const row of rows) {
-    if (row.parent_id !== null || row.hook === 1 || (fresh !== null && !fresh.has(row.node))) continue
-    checkNode(ended, row)
-  }
+  for (const row of rows) if (row.parent_id === null && row.hook === 0) checkNode(ended, row)
 }
 
 const checkStatus = ({ world, run, rows, workflow }: Ended): void => {
@@ -109,29 +106,47 @@ const checkAttempts = (ended: Ended, row: BookTask): void => {
 const checkNode = (ended: Ended, row: BookTask): void => {
   const { world, run, workflow, stopped } = ended
   const sim = workflow.nodes[row.node]!
+  if (world.isKept(run.id, row.id)) return
   if (row.status === "cancelled") return stopped ? undefined : fail(ended, row, "nobody stopped the run")
-  const verdict = ruleVerdict(sim.node.rule, world.model.upstream(workflow, run, sim).map(endOf))
+  const verdict = ruleVerdict(sim.node.rule, world.model.upstream(workflow, run, sim, row.path).map(endOf))
   const demand = (status: string, skip: string | null, why: string): void => {
     if (row.status !== status || row.skip !== skip) fail(ended, row, why)
-    if (row.status === "skipped" && world.witness.history(run.id, row.node, "").launches.length > 0) {
+    if (row.status === "skipped" && world.witness.history(run.id, row.node, row.path).launches.length > 0) {
       fail(ended, row, "it was launched")
     }
   }
   if (verdict !== "run") return demand("skipped", verdict, `${sim.node.rule} says ${verdict}`)
   if (sim.condition !== null && !sim.condition.perInstance) {
-    const truth = sim.condition.judge(world.model.view(workflow, run, null))
+    const truth = sim.condition.judge(world.model.view(workflow, run, sim, row.path))
     if (truth === false) return demand("skipped", "waived", "its if is false")
     if (truth === "error") return demand("failed", null, "its if cannot be judged")
   }
   if (row.status === "skipped") fail(ended, row, "nothing says so")
-  if (sim.items === null) checkWork(ended, row)
+  if (sim.items === null) checkOne(ended, row)
   else checkFan(ended, row, sim)
+}
+
+const checkOne = (ended: Ended, row: BookTask): void => (row.kind === "group" ? checkGroup(ended, row) : checkWork(ended, row))
+
+/** A run in small: it has all of its tasks, each ended by the rules, and fails when one of them did. */
+const checkGroup = (ended: Ended, row: BookTask): void => {
+  const { world, workflow, stopped } = ended
+  const inside = world.books.instances(row.id)
+  const wanted = workflow.nodes.filter(({ node }) => node.group === row.node).map(({ index }) => index)
+  const found = inside.map(({ node }) => node).toSorted((a, b) => a - b)
+  if (!stopped && !isDeepStrictEqual(found, wanted)) fail(ended, row, `it has the tasks ${found.join(" ")}`)
+  for (const child of inside) {
+    if (child.path !== row.path) fail(ended, child, `its group is at [${row.path}]`)
+    checkNode(ended, child)
+  }
+  const bad = inside.some(({ status }) => status === "failed" || status === "cancelled")
+  if (row.status !== (bad ? "failed" : "success")) fail(ended, row, `a task in it failed: ${bad}`)
 }
 
 const checkFan = (ended: Ended, row: BookTask, sim: SimNode): void => {
   const { world, run, workflow, stopped } = ended
   const instances = world.books.instances(row.id)
-  const items = sim.items!(world.model.view(workflow, run, null))
+  const items = sim.items!(world.model.view(workflow, run, sim, row.path))
   if (items === "error") {
     if (row.status !== "failed" || instances.length > 0) fail(ended, row, "it has no list to work on")
     return
@@ -142,18 +157,16 @@ const checkFan = (ended: Ended, row: BookTask, sim: SimNode): void => {
     fail(ended, row, `it has ${instances.length} instances, not ${items.length}`)
   }
   for (const instance of instances) {
-    const item = items[Number(instance.path)]
+    const item = items[lastIndex(instance.path)]
     if (!isDeepStrictEqual(parse(instance.item), item)) fail(ended, instance, `its item is ${instance.item}`)
     if (world.isKept(run.id, instance.id)) continue
     if (instance.status === "cancelled") {
       if (!stopped) fail(ended, instance, "nobody stopped the run")
       continue
     }
-    const truth = sim.condition?.perInstance
-      ? sim.condition.judge(world.model.view(workflow, run, Number(instance.path)))
-      : true
+    const truth = sim.condition?.perInstance ? sim.condition.judge(world.model.view(workflow, run, sim, instance.path)) : true
     if ((instance.status === "skipped") !== (truth === false)) fail(ended, instance, `its if is ${truth}`)
-    if (truth === true) checkWork(ended, instance)
+    if (truth === true) checkOne(ended, instance)
   }
   const bad = instances.some(({ status }) => status === "failed" || status === "cancelled")
   if (row.status !== (bad ? "failed" : "success")) fail(ended, row, `an instance failed: ${bad}`)
@@ -174,6 +187,11 @@ const checkWork = (ended: Ended, row: BookTask): void => {
     return
   }
   if (last === undefined || last.kind !== "end" || last.id !== row.attempt_id) fail(ended, row, "no attempt ended so")
+  if (sim.waits !== null) {
+    const wrong = waitedWrongly(world, sim, row, last!.state)
+    if (wrong !== null) fail(ended, row, wrong)
+    return
+  }
   if (last!.state === "success" && !isDeepStrictEqual(world.model.output(row), world.said(last!.id))) {
     fail(ended, row, "its output is not what the task said")
   }

@@ -2,7 +2,14 @@
 // the model that says what it must give, written apart from the engine's own rules.
 
 import type { Json, JsonObject } from "../../src/core/json.ts"
-import { type CompiledWorkflow, HOOK_EVENTS, type HookEvent, type Node, RUN_WHEN } from "../../src/core/workflow.ts"
+import {
+  type CompiledWorkflow,
+  GROUP_EXECUTOR,
+  HOOK_EVENTS,
+  type HookEvent,
+  type Node,
+  RUN_WHEN,
+} from "../../src/core/workflow.ts"
 import type { Rng } from "./rng.ts"
 
 /** What a task's expressions can see. */
@@ -10,6 +17,8 @@ export interface View {
   params: JsonObject
   up: (name: string) => { status: string; output: Json }
   index: number | null
+  /** Of the item of the nearest group around it that has items. */
+  parentIndex: number | null
 }
 
 export interface SimNode {
@@ -22,7 +31,15 @@ export interface SimNode {
   cacheKey: ((view: View) => string) | null
   /** Large outputs go to the object store. */
   largeOutput: boolean
+  /** It goes on without a slot, or hands its work on. */
+  waits: WaitPlan | null
 }
+
+export type WaitPlan =
+  | { kind: "sleep"; ms: number }
+  | { kind: "approval"; default: "approve" | "reject" | null }
+  | { kind: "workflow" }
+  | { kind: "defer" }
 
 /** How often the tasks of a workflow misbehave. */
 export interface Mood {
@@ -38,7 +55,7 @@ export interface SimWorkflow {
   mood: Mood
 }
 
-const bareNode = (name: string): Node => ({
+export const bareNode = (name: string): Node => ({
   name,
   group: null,
   hook: null,
@@ -59,7 +76,7 @@ const bareNode = (name: string): Node => ({
   priority: null,
 })
 
-const simNode = (index: number, node: Node): SimNode => ({
+export const simNode = (index: number, node: Node): SimNode => ({
   index,
   node,
   condition: null,
@@ -67,6 +84,7 @@ const simNode = (index: number, node: Node): SimNode => ({
   key: null,
   cacheKey: null,
   largeOutput: false,
+  waits: null,
 })
 
 // -- shape -----------------------------------------------------------------------------------------------------------------------
@@ -244,8 +262,10 @@ export const makeWorkflow = (rng: Rng, name: string, huge: boolean): SimWorkflow
   return { compiled: compiled(rng, name, nodes), nodes, mood: makeMood(rng) }
 }
 
-const isGated = (node: Node): boolean =>
-  node.rule !== "all_success" || [node.if, node.fan, node.cache, node.concurrencyKey].some((reason) => reason !== undefined)
+export const isGated = (node: Node): boolean =>
+  node.rule !== "all_success" ||
+  node.executor === GROUP_EXECUTOR ||
+  [node.if, node.fan, node.cache, node.concurrencyKey].some((reason) => reason !== undefined)
 
 const makeHook = (rng: Rng, index: number, event: HookEvent): SimNode => {
   const node = { ...bareNode(`${event}.0`), hook: event }

@@ -14,13 +14,14 @@ import { Commits } from "./commits.ts"
 import { describeResult } from "./executor.ts"
 import { checkLaunch } from "./launch-rules.ts"
 import { beginLife, type Life } from "./life.ts"
-import { Model } from "./model.ts"
+import { lastIndex, Model } from "./model.ts"
 import { MemoryObjects } from "./objects.ts"
 import { hash } from "./rng.ts"
 import type { Scenario } from "./scenario.ts"
 import { checkStop } from "./stops.ts"
 import { type Trace, Violation } from "./trace.ts"
 import { type Incarnation, placeText, Witness, type Witnessed } from "./witness.ts"
+import { type Answer, isDeferred } from "./waits.ts"
 import type { SimNode, SimWorkflow, View } from "./workflows.ts"
 
 /** More events than this at one instant: the engine is turning in a circle. */
@@ -43,13 +44,17 @@ export class World {
   ending = false
   /** Since when a ready row was seen to wait although there is room, by row and attempt. */
   readonly waiting = new Map<string, number>()
+  /** Tokens that attempts were given, and what was said to those that waited, by attempt. */
+  readonly tokens = new Map<string, string>()
+  readonly answers = new Map<string, Answer[]>()
+  /** Somebody must answer. */
+  asks: (row: number, attemptId: string, kind: "approval" | "callback") => void = () => undefined
   /** Engines that are about to be woken. */
   wakes = 0
   readonly #labels = new Map<string, string>()
   readonly #requests = new Map<string, RetryRequest[]>()
   readonly #kept = new Map<string, Set<number>>()
   readonly #retries = new Map<string, number>()
-  readonly #fresh = new Map<string, Set<number>>()
   readonly #callsOf: number[]
   #outstanding = 0
   #violation: Error | null = null
@@ -60,7 +65,7 @@ export class World {
     this.path = path
     this.trace = trace
     this.books = new Books(path)
-    this.model = new Model(this.books, this.objects)
+    this.model = new Model(this.books, this.objects, (name) => this.workflowOf(name))
     this.commits = new Commits(this)
     this.#callsOf = scenario.engines.map(() => 0)
   }
@@ -198,7 +203,7 @@ export class World {
     const sim = workflow.nodes.find(({ node }) => node.name === assignment.task)!
     const { runId, path, attemptId: id, attempt: number } = assignment
     const run = this.labelOf(runId)
-    const view = { params: this.paramsOf(runId), index: path === "" ? null : Number(path) } as View
+    const view = { params: this.paramsOf(runId), index: path === "" ? null : lastIndex(path) } as View
     const place = { runId, run, workflow, sim, path }
     const attempt: Witnessed = {
       ...place,
@@ -255,7 +260,8 @@ export class World {
   }
 
   paramsOf(runId: string): View["params"] {
-    return this.scenario.runs.find(({ label }) => label === this.labelOf(runId))!.params
+    const spec = this.scenario.runs.find(({ label }) => label === this.labelOf(runId))
+    return spec?.params ?? (JSON.parse(this.books.run(runId)!.params) as View["params"])
   }
 
   workflowOf(name: string): SimWorkflow {
@@ -278,6 +284,10 @@ export class World {
     const outputs = new Set<string>()
     for (const attempt of this.witness.attempts.values()) {
       if (attempt.workflow !== workflow || attempt.sim !== sim || attempt.result?.state !== "success") continue
+      if (isDeferred(attempt)) {
+        for (const { output } of this.answers.get(attempt.id) ?? []) outputs.add(JSON.stringify(output))
+        continue
+      }
       const output = attempt.result.output ?? { inline: null }
       outputs.add("inline" in output ? JSON.stringify(output.inline) : output.key)
     }
@@ -303,9 +313,8 @@ export class World {
     return this.#requests.get(runId) ?? []
   }
 
-  /** A retry took effect: these nodes began anew, and so will the hooks. */
-  reset(runId: string, nodes: Set<number>, kept: Set<number>): void {
-    this.#fresh.set(runId, nodes)
+  /** A retry took effect: all but these rows began anew, and so will the hooks. */
+  reset(runId: string, kept: Set<number>): void {
     this.#kept.set(runId, kept)
     this.#retries.set(runId, this.retries(runId) + 1)
     const run = this.books.run(runId)!
@@ -314,7 +323,7 @@ export class World {
     }
   }
 
-  /** Whether the last retry left this instance as it was. */
+  /** Whether the last retry left this row as it was. */
   isKept(runId: string, row: number): boolean {
     return this.#kept.get(runId)?.has(row) ?? false
   }
@@ -322,11 +331,6 @@ export class World {
   /** How often the run was retried. */
   retries(runId: string): number {
     return this.#retries.get(runId) ?? 0
-  }
-
-  /** The nodes that the last retry reset; null: none did. */
-  freshNodes(runId: string): Set<number> | null {
-    return this.#fresh.get(runId) ?? null
   }
 }
 

@@ -101,6 +101,16 @@ export const waitingTests = (open: Open): void => {
       expect(await world.gate()).toHaveLength(1)
     })
 
+    it("is not due to a holder that was given up on", async () => {
+      const world = await setup(open)
+      await waiting(world, 0)
+      const other = await world.join("other")
+      await world.die(other)
+      await world.store.reapHolders(99)
+      expect(await world.turn({ holder: other, gate: 9 })).toMatchObject({ gates: [], more: false, nextDueMs: null })
+      expect(await world.gate()).toHaveLength(1)
+    })
+
     it("may wait on, under the same attempt, for something else", async () => {
       const world = await setup(open)
       const { run } = await waiting(world, 0)

@@ -43,7 +43,7 @@ const LOOK = statement(
        (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL),
        (SELECT min(w.wake_at) FROM unnest($4::text[]) AS l (lane) CROSS JOIN LATERAL (
          SELECT t.wake_at FROM tasks t WHERE t.wake_at IS NOT NULL AND t.holder IS NULL AND t.wake_lane = l.lane
-         ORDER BY t.wake_lane, t.wake_at LIMIT 1) w)
+         ORDER BY t.wake_lane, t.wake_at LIMIT 1) w WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = $2::uuid AND NOT h.dead))
      ) - COALESCE($1::timestamptz, now())) * 1000)::float8 AS due,
      COALESCE($1::timestamptz, now())::timestamptz(3) AS now,
      EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) CROSS JOIN LATERAL (

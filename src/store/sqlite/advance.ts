@@ -45,7 +45,7 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
     closed,
     events: tx.events,
     more: moreDue || moreToCancel || woken.more || gates.more || work.more,
-    nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), limit > 0 ? nextWakeMs(tx, lanes) : null),
+    nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), limit > 0 && taker !== null ? nextWakeMs(tx, lanes) : null),
   }
 }
 
