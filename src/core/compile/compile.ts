@@ -208,14 +208,14 @@ interface EnvLayer {
 }
 
 /**
- * The task's own fields win; `env`, `retry` and `resources` are merged name by name. A group takes what suits a group, but no
- * `timeout`: that one is meant for each attempt of the tasks in it.
+ * The task's own fields win; `env`, `retry` and `resources` are merged name by name. A group takes what suits a group;
+ * the rest is meant for the tasks in it.
  */
 const withDefaults = (own: TaskDefinition, defaults: Partial<TaskDefinition>): TaskDefinition => {
   const taken =
     own.tasks === undefined
       ? defaults
-      : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_FIELDS.has(field) && field !== "timeout"))
+      : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_FIELDS.has(field)))
   const merged: TaskDefinition = { ...taken, ...own }
   if (own.tasks !== undefined) {
     // The env of a group is that of the tasks in it.

@@ -82,7 +82,6 @@ export const GROUP_FIELDS: ReadonlySet<string> = new Set([
   "foreach",
   "parallel",
   "concurrency",
-  "timeout",
   "priority",
   "env",
 ])
