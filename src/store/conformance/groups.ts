@@ -213,13 +213,13 @@ export const groupTests = (open: Open): void => {
       expect(pages).toEqual(["0", "1"])
       expect(await world.store.listNodes(run.id)).toHaveLength(2)
       const inner = await world.store.listInner({ runId: run.id, limit: 100 })
-      expect(inner.map(({ node, path, kind }) => [node, path, kind]).toSorted()).toEqual([
-        [0, "0", "group"],
-        [0, "1", "group"],
-        [1, "0", "task"],
-        [1, "1", "task"],
-        [2, "0", "task"],
-        [2, "1", "task"],
+      expect(inner.map(({ node, path, kind }) => `${node} ${path} ${kind}`).toSorted()).toEqual([
+        "0 0 group",
+        "0 1 group",
+        "1 0 task",
+        "1 1 task",
+        "2 0 task",
+        "2 1 task",
       ])
       const second = await world.store.listInner({ runId: run.id, after: inner[3]!.row, limit: 100 })
       expect(second).toEqual(inner.slice(4))
