@@ -107,7 +107,8 @@ export class WorkerPool {
     group.busy.delete(worker)
     const old = group.old.delete(worker)
     group.taskMs = group.taskMs === 0 ? worker.lastMs : group.taskMs * 0.9 + worker.lastMs * 0.1
-    const done = retireMs !== null || old || worker.dead || options.single || worker.tasks >= this.#options.maxTasks || this.#stopped
+    const done =
+      retireMs !== null || old || worker.dead || options.single || worker.tasks >= this.#options.maxTasks || this.#stopped
     if (!done) return this.#give(group, worker)
     const leaving = this.#dismiss(worker, retireMs ?? GOODBYE_MS)
     this.#grow(group)
