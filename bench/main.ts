@@ -1,4 +1,4 @@
-// usage: npm run bench [-- noop fanout foreach groups startup log functions] [-- --rounds N]
+// usage: npm run bench [-- noop fanout foreach groups startup log functions workers] [-- --rounds N]
 // Every figure is a ratio to a floor measured in the same run, because machines are noisy: floor and Ork take turns, each in a
 // fresh process, and medians are compared. Prints the JSON lines of all rounds, then a table.
 
@@ -124,6 +124,14 @@ if (wanted("startup")) {
   const { ork_run_ms } = line("startup.ts")
   compare("ork run of one task, ms of 400", [ork_run_ms!], [400], "< 1")
 }
+if (wanted("workers")) {
+  const { per_s } = line("workers.ts", ["noop"])
+  compare("a worker over HTTP, no-op tasks/s of 2000", [per_s!], [2000], ">= 1")
+  const { server_mib, worker_mib } = line("workers.ts", ["sleep"])
+  compare("500 processes on a worker: server memory, MiB of 30", [server_mib!], [30], "< 1")
+  compare("500 processes on a worker: worker memory, MiB of 60", [worker_mib!], [60], "< 1")
+}
+
 if (wanted("log")) {
   const { rss_growth_mb, loop_busy_ms, exact } = line("log.ts")
   if (!exact) throw new Error("a log of 1 GiB did not arrive byte for byte")

@@ -13,12 +13,16 @@ export const workers = async (context: Context, options: WorkersOptions): Promis
   printListing(context, options.json === true, {
     items,
     none: "no workers",
-    header: ["worker", "kind", "state", "lease until (UTC)", "name"],
+    header: ["worker", "kind", "state", "load", "queues", "labels", "last seen (UTC)", "version", "name"],
     row: (worker) => [
       worker.id,
       worker.kind,
       worker.alive ? "alive" : "dead",
-      instantText(worker.lease_until),
+      worker.capacity === null ? String(worker.running) : `${worker.running}/${worker.capacity}`,
+      worker.queues?.join(",") ?? "",
+      worker.labels?.join(",") ?? "",
+      instantText(worker.last_seen_at),
+      worker.version ?? "",
       worker.run_id === null ? worker.name : `${worker.name}, run ${worker.run_id}`,
     ],
   })
