@@ -90,8 +90,15 @@ const Load = ({ running, capacity }: { running: number; capacity: number | null 
   const label = `${running} of ${capacity}`
   return (
     <span className="progress">
-      <meter className="load" min={0} max={Math.max(1, capacity)} value={running} aria-label={`Tasks at once: ${label}`} />
-      <span className="number small soft">{label}</span>
+      <span className="progress-bar" role="img" aria-label={`Tasks at once: ${label}`}>
+        <span
+          className="progress-part tone-running"
+          style={{ width: `${Math.min(100, (100 * running) / Math.max(1, capacity))}%` }}
+        />
+      </span>
+      <span className="number small soft" aria-hidden="true">
+        {label}
+      </span>
     </span>
   )
 }

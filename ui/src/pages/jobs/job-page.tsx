@@ -121,7 +121,7 @@ const Dependencies = ({ ids }: { ids: readonly string[] }): ReactNode => {
   return (
     <section className="card" aria-labelledby="dependencies-title">
       <header className="card-head">
-        <h2 id="dependencies-title">Waits for</h2>
+        <h2 id="dependencies-title">Depends on</h2>
       </header>
       <ul className="card-body bulk-list">
         {ids.map((id, i) => {

@@ -105,7 +105,7 @@ const JobForm = (): ReactElement => {
         </Field>
       ) : null}
       <Field
-        label="Waits for"
+        label="Depends on"
         hint="Ids of jobs that have to complete first, one in a line."
         problem={problemOf("dependencies")}
       >

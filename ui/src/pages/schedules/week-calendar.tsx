@@ -19,16 +19,13 @@ export const WeekCalendar = ({ schedules, from }: { schedules: readonly Schedule
             <ul>
               {day.entries.map((entry) => (
                 <li key={`${entry.id}-${entry.first}`} className="week-entry">
-                  <span className="number soft small">{clockText(entry.first)}</span>
                   <Link to="/workflows/$name" params={{ name: entry.workflow }} className="clip">
                     {entry.workflow}
                   </Link>
-                  {entry.count === 1 ? null : (
-                    <span className="soft small number" title={entry.guessed ? "about so often" : undefined}>
-                      {entry.guessed ? "≈" : ""}
-                      {entry.count}×
-                    </span>
-                  )}
+                  <span className="soft small number">
+                    {clockText(entry.first)}
+                    {entry.count === 1 ? null : ` and on, ${entry.guessed ? "about " : ""}${entry.count}×`}
+                  </span>
                 </li>
               ))}
             </ul>

@@ -1,4 +1,5 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query"
+import { Link } from "@tanstack/react-router"
 import type { ReactElement } from "react"
 import { auditQuery, keysQuery } from "../../api/queries.ts"
 import type { AuditEntry } from "../../api/types.ts"
@@ -34,7 +35,9 @@ export const AuditLog = (): ReactElement => {
                 </td>
                 <td className="fit">{who(entry)}</td>
                 <td className="fit mono">{entry.action}</td>
-                <td className="mono">{entry.target}</td>
+                <td className="mono">
+                  <Target action={entry.action} target={entry.target} />
+                </td>
                 <td className="soft small">{entry.details}</td>
               </tr>
             ))}
@@ -43,4 +46,32 @@ export const AuditLog = (): ReactElement => {
       )}
     </Listed>
   )
+}
+
+/** What was changed, as a link where it has a page of its own. */
+const Target = ({ action, target }: Pick<AuditEntry, "action" | "target">): ReactElement => {
+  const [kind] = action.split(".")
+  const [id = target] = target.split("/")
+  if (kind === "run" || kind === "task") {
+    return (
+      <Link to="/runs/$runId" params={{ runId: id }} className="nowrap">
+        {target}
+      </Link>
+    )
+  }
+  if (kind === "job") {
+    return (
+      <Link to="/jobs/$jobId" params={{ jobId: id }} className="nowrap">
+        {target}
+      </Link>
+    )
+  }
+  if (kind === "workflow") {
+    return (
+      <Link to="/workflows/$name" params={{ name: id }} className="nowrap">
+        {target}
+      </Link>
+    )
+  }
+  return <span className="nowrap">{target}</span>
 }
