@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
 import { objectStoreSuite } from "./conformance/suite.ts"
 import { streamBytes } from "./log-chunks.ts"
-import { LogUpload } from "./log-parts.ts"
+import { joinParts, LogUpload } from "./log-parts.ts"
 import { LogWake, tellReaders } from "./log-wake.ts"
 import { openLog } from "./log-sink.ts"
 import { LogWriter } from "./log-writer.ts"
@@ -203,6 +203,22 @@ describe("a large log", () => {
     ended.abort()
     expect(Buffer.compare(await reading, all)).toBe(0)
   })
+})
+
+test("parts that came from elsewhere are joined without their local file; a single one stays as it is", async () => {
+  say(1, "one\n")
+  await uploaded(4)
+  await joinParts(store, PREFIX)
+  expect(keys()).toEqual([`${PREFIX}log/00000001.4.1`])
+  say(2, "two\n")
+  await uploaded(8)
+  say(1, "three\n")
+  await uploaded(14)
+  await joinParts(store, PREFIX)
+  expect(keys()).toEqual([`${PREFIX}log`, `${PREFIX}log.idx`])
+  expect(await lines()).toEqual(["stdout one", "stderr two", "stdout three"])
+  await joinParts(store, PREFIX)
+  expect(keys()).toEqual([`${PREFIX}log`, `${PREFIX}log.idx`])
 })
 
 test("a store that cannot be reached for a while loses nothing", async () => {

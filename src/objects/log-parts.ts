@@ -4,9 +4,9 @@
 
 import { createReadStream, existsSync } from "node:fs"
 import { open, rm, stat } from "node:fs/promises"
-import { indexKey, type LogPart, logKey, newPart, partsPrefix, RECORD_BYTES } from "./log-names.ts"
+import { indexKey, type LogPart, logKey, newPart, partOf, partsPrefix, RECORD_BYTES } from "./log-names.ts"
 import { tellReaders } from "./log-wake.ts"
-import type { ObjectStore } from "./objects.ts"
+import type { ObjectStore, Piece } from "./objects.ts"
 
 const LOOK_MS = 500
 /** Of the raw bytes of a part, which passes through memory. */
@@ -101,6 +101,37 @@ export class LogUpload {
     this.#records += count
     tellReaders(this.#objects, this.#prefix)
     return true
+  }
+}
+
+/**
+ * Makes one log of parts whose local file is not here (a worker sent them), and removes them; bounded memory. A log of a single part, or
+ * of too many, stays as it is: readers do not see the difference.
+ */
+export const joinParts = async (objects: ObjectStore, prefix: string): Promise<void> => {
+  const parts: LogPart[] = []
+  for (let page = [""]; page.length > 0;) {
+    page = await objects.list(partsPrefix(prefix), { after: parts.at(-1)?.key ?? "" })
+    parts.push(...page.map(partOf))
+    if (parts.length > MAX_PARTS) return
+  }
+  if (parts.length < 2) return
+  const pieces = parts.map(({ key, bytes }) => ({ key, start: 0, end: bytes }))
+  const records = parts.map(({ key, bytes, indexBytes }) => ({ key, start: bytes, end: bytes + indexBytes }))
+  await objects.putStream(indexKey(prefix), contentOf(objects, records))
+  const large = parts.reduce((sum, { bytes }) => sum + bytes, 0) / parts.length >= JOIN_BYTES
+  if (objects.join !== undefined && large) await objects.join(logKey(prefix), pieces)
+  else await objects.putStream(logKey(prefix), contentOf(objects, pieces))
+  tellReaders(objects, prefix)
+  await objects.deletePrefix(partsPrefix(prefix))
+}
+
+async function* contentOf(objects: ObjectStore, pieces: readonly Piece[]): AsyncGenerator<Uint8Array> {
+  for (const { key, start, end } of pieces) {
+    if (end === start) continue
+    const bytes = await objects.getRange(key, start, end)
+    if (bytes?.byteLength !== end - start) throw new Error(`${key} is not all there any more`)
+    yield bytes
   }
 }
 

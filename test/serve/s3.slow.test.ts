@@ -7,6 +7,7 @@ import { TaskLog } from "../../src/objects/logs.ts"
 import { ork, orkRun, temporaryFolder } from "../support/ork.ts"
 import { createBucket, type TestBucket } from "../support/s3.ts"
 import { probe, startServer } from "../support/server.ts"
+import { startWorker } from "../support/worker.ts"
 
 let own: TestBucket
 let env: Record<string, string>
@@ -107,6 +108,29 @@ describe("ork serve with S3", () => {
     const kinds = (await objects.list(`runs/${id}/`)).map((key) => key.slice(key.lastIndexOf("/") + 1))
     expect(kinds).toEqual(["log", "log.idx"])
   }, 180_000)
+
+  it("logs and outputs of a worker go there too; its parts are joined when the task has ended", async () => {
+    const server = await startServer(["--no-worker"], { cwd: temporaryFolder(), env })
+    await startWorker(server, { name: "far" })
+    const size = 5 << 20
+    await server.deploy({
+      name: "far",
+      tasks: {
+        speak: {
+          command: `yes 0123456789abcde | head -c ${size}; (printf '"'; head -c 200000 /dev/zero | tr '\\0' y; printf '"') > $ORK_OUTPUT`,
+        },
+      },
+    })
+    const id = await server.trigger("far")
+    expect((await server.reaches(id, "success", "failed"))["status"]).toBe("success")
+    const names = await probe(async () => {
+      const found = (await objects.list(`runs/${id}/`)).map((key) => key.slice(key.lastIndexOf("/") + 1))
+      return found.some((name) => name.startsWith("0000")) ? null : found
+    })
+    expect(names).toEqual(["log", "log.idx", "output.json"])
+    const { text } = await server.call("GET", `/runs/${id}/tasks/speak/logs`)
+    expect(text).toBe("0123456789abcde\n".repeat(size / 16))
+  })
 
   it("what a killed server had uploaded of a log is still read", async () => {
     const server = await startServer([], { cwd: temporaryFolder(), env })

@@ -60,8 +60,8 @@ export class WorkerDesk {
     this.#parts = parts
     this.#leaseMs = leaseMs
     this.#inputs = new Inputs(parts)
-    this.#reports = new Reports(engine, parts, this.#inputs)
-    this.#logs = new WorkerLogs(parts.objects)
+    this.#logs = new WorkerLogs(parts.objects, parts.log)
+    this.#reports = new Reports(engine, parts, this.#inputs, (prefix) => this.#logs.ended(prefix))
     this.#polls = new Polls(parts, (poll) => this.#serve(poll))
   }
 

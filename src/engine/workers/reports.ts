@@ -32,10 +32,13 @@ export class Reports {
   readonly #engine: Pick<Engine, "report">
   readonly #parts: EngineOptions
   readonly #conclusions: Conclusions
+  readonly #ended: (prefix: string) => void
   readonly #claims = new Map<AttemptId, Claim>()
 
-  constructor(engine: Pick<Engine, "report">, parts: EngineOptions, inputs: Inputs) {
+  /** `ended` is told where the objects of an attempt lie whose end was committed. */
+  constructor(engine: Pick<Engine, "report">, parts: EngineOptions, inputs: Inputs, ended: (prefix: string) => void) {
     this.#engine = engine
+    this.#ended = ended
     this.#parts = parts
     this.#conclusions = new Conclusions(parts, inputs)
   }
@@ -61,6 +64,10 @@ export class Reports {
     }
     for (const { attemptId } of await this.#engine.report(changes)) refused.add(attemptId)
     for (const { kind, attempt_id } of entries) {
+      const claim = claims.get(attempt_id)
+      if (kind === "ended" && claim !== undefined && !refused.has(attempt_id)) {
+        this.#ended(objectsOf(claim, nodeOf(this.#parts.store, claim).node))
+      }
       if (kind === "ended" || kind === "released" || refused.has(attempt_id)) this.#claims.delete(attempt_id as AttemptId)
     }
     return [...refused]

@@ -3,16 +3,30 @@
 
 import { mkdir, open } from "node:fs/promises"
 import { dirname } from "node:path"
+import type { Logger } from "../ports.ts"
 import { indexKey, logKey, newPart } from "../../objects/log-names.ts"
+import { joinParts } from "../../objects/log-parts.ts"
 import { tellReaders } from "../../objects/log-wake.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Frame, RECORD_BYTES } from "../../protocol/log-frames.ts"
 
 export class WorkerLogs {
   readonly #objects: ObjectStore
+  readonly #log: Logger
+  /** Logs to join, one after the other. */
+  #joining: Promise<void> = Promise.resolve()
 
-  constructor(objects: ObjectStore) {
+  constructor(objects: ObjectStore, log: Logger) {
     this.#objects = objects
+    this.#log = log
+  }
+
+  /** Nothing more comes: its parts become one object, at leisure, as they are read just as well. */
+  ended(prefix: string): void {
+    if (this.#objects.localPath !== undefined) return
+    this.#joining = this.#joining
+      .then(() => joinParts(this.#objects, prefix))
+      .catch((error: unknown) => this.#log.warn({ prefix, error: String(error) }, "a log stays in parts"))
   }
 
   /** Gives the byte to go on from: after this piece, or where one before it is missing. */
