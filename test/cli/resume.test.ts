@@ -117,3 +117,35 @@ test("params belong to the run that was started; giving others is refused", asyn
   const { code, stderr } = await ork(["run", "--resume", "latest", "--param", "a=b"], { cwd })
   expect([code, stderr]).toEqual([2, containing("leave out --param")])
 })
+
+test("after kill -9 inside of nested groups the run goes on where each item was", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(
+    join(cwd, "flow.yaml"),
+    `
+name: nested
+tasks:
+  g:
+    foreach: [x, y]
+    tasks:
+      a: { command: 'echo "a\${{ parent.index }}" >> witness' }
+      h:
+        depends_on: [a]
+        foreach: [x, y]
+        tasks:
+          slow: { command: 'echo begun; test -e go || sleep 60' }
+          b: { depends_on: [slow], command: 'echo b >> witness' }
+  last: { depends_on: [g], command: echo last >> witness }
+`,
+  )
+  const first = startOrk(["run", "flow.yaml"], { cwd })
+  await first.printed(/g\.h\.slow\[1\.1\] running/)
+  first.kill("SIGKILL")
+  await first.exit
+  const { id } = await show(cwd)
+  await vi.waitFor(() => expect(processesOf(id)).toEqual([]), { timeout: 10_000 })
+  writeFileSync(join(cwd, "go"), "")
+  const second = await orkRun(["--resume", "latest"], { cwd })
+  expect([second.code, second.run.tasks["success"]]).toEqual([0, 11])
+  expect(lines(join(cwd, "witness")).toSorted()).toEqual(["a0", "a1", "b", "b", "b", "b", "last"])
+})
