@@ -32,9 +32,10 @@ MAX_MESSAGE = 4096
 
 # What the process was started with: the variables of a task are taken away after it.
 OWN_ENVIRONMENT = dict(os.environ)
-OWN_PATH = list(sys.path)
 OWN_MODULES = set(sys.modules)
 
+# Compiled files know the time of their source by the second: a change within one would be missed.
+sys.dont_write_bytecode = True
 for descriptor in (UP, DOWN):
     os.set_inheritable(descriptor, False)
 for stream in (sys.stdout, sys.stderr):

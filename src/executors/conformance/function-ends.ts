@@ -31,7 +31,7 @@ export const functionEndingTests = ({ language, make, limits }: EndingOptions): 
       const ends = [await run("nothing"), await run("nothing"), await run("nothing")]
       expect(ends[1]!.externalId).toBe(ends[0]!.externalId)
       expect(ends[2]!.externalId).not.toBe(ends[1]!.externalId)
-      await vi.waitUntil(() => fixture.workers().length === 1)
+      await vi.waitUntil(() => fixture.workers().length === 1, { timeout: 20_000 })
     })
 
     test("a busy loop that never looks at its signal is killed at once", async () => {

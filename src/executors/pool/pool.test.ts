@@ -1,0 +1,163 @@
+import { expect, test } from "vitest"
+import type { Clock } from "../../core/ports.ts"
+import { type GroupOptions, type PoolOptions, WorkerPool } from "./pool.ts"
+import type { PoolWorker, WorkerGone } from "./worker.ts"
+
+class FakeWorker {
+  readonly name: string
+  readonly #gone = Promise.withResolvers<WorkerGone>()
+  readonly gone = this.#gone.promise
+  busyFor = 0
+  lastMs = 0
+  tasks = 0
+  dead = false
+  onFiles = (): void => {}
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  busyMs(): number {
+    return this.busyFor
+  }
+
+  hangUp(): void {
+    this.dead = true
+    this.#gone.resolve({ kind: "lost", reason: "" })
+  }
+
+  kill(): void {
+    this.hangUp()
+  }
+}
+
+const setup = (options: Partial<PoolOptions> = {}) => {
+  let now = 0
+  const timers = new Set<{ at: number; fn: () => void }>()
+  const clock: Clock = {
+    now: () => now,
+    after(ms, fn) {
+      const timer = { at: now + ms, fn }
+      timers.add(timer)
+      return () => void timers.delete(timer)
+    },
+  }
+  const pool = new WorkerPool({ clock, limit: 4, cores: 2, maxTasks: 10, idleMs: 1000, ...options })
+  const started: FakeWorker[] = []
+  const failures: Error[] = []
+  const group = (name: string, rest: Partial<GroupOptions> = {}): GroupOptions => ({
+    name,
+    fixed: true,
+    single: false,
+    async start() {
+      const failure = failures.shift()
+      if (failure !== undefined) throw failure
+      const worker = new FakeWorker(`${name}${started.length}`)
+      started.push(worker)
+      return worker as unknown as PoolWorker
+    },
+    ...rest,
+  })
+  const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+  return {
+    pool,
+    started,
+    failures,
+    group,
+    settled,
+    acquire: async (options: GroupOptions, signal = new AbortController().signal) =>
+      (await pool.acquire(options, signal)) as unknown as FakeWorker,
+    release: (options: GroupOptions, worker: FakeWorker) => pool.release(options, worker as unknown as PoolWorker, null),
+    async pass(ms: number) {
+      now += ms
+      for (const timer of [...timers].filter(({ at }) => at <= now)) {
+        timers.delete(timer)
+        timer.fn()
+      }
+      await settled()
+    },
+  }
+}
+
+test("an idle worker is taken again, the one that was used last first", async () => {
+  const { acquire, release, group, started } = setup()
+  const a = group("a")
+  const [one, two] = [await acquire(a), await acquire(a)]
+  await release(a, one)
+  await release(a, two)
+  expect(await acquire(a)).toBe(two)
+  expect(await acquire(a)).toBe(one)
+  expect(started).toHaveLength(2)
+})
+
+test("short tasks wait for one of as many workers as there are cores; long ones get more, up to the limit", async () => {
+  const { acquire, release, group, started, pass, settled } = setup()
+  const a = group("a")
+  const [one] = [await acquire(a), await acquire(a)]
+  const waiting = Array.from({ length: 5 }, () => acquire(a))
+  await pass(20)
+  expect(started).toHaveLength(2)
+  for (const worker of started) worker.busyFor = 60
+  await pass(20)
+  for (let i = 0; i < 3; i++) {
+    for (const worker of started) worker.busyFor = 60
+    await pass(20)
+  }
+  expect(started).toHaveLength(4)
+  await release(a, one!)
+  await settled()
+  expect(await Promise.race(waiting)).toBeDefined()
+})
+
+test("another group takes the place of the worker that was idle longest", async () => {
+  const { acquire, release, group, started, pool } = setup({ limit: 2 })
+  const [a, b] = [group("a"), group("b")]
+  const [one, two] = [await acquire(a), await acquire(a)]
+  await release(a, one)
+  await release(a, two)
+  const other = await acquire(b)
+  expect(other.name).toBe("b2")
+  expect(started.map(({ dead }) => dead)).toEqual([true, false, false])
+  expect(pool.size).toBe(2)
+})
+
+test("a worker that cannot be started fails one task, and the next is tried", async () => {
+  const { acquire, group, failures } = setup()
+  failures.push(new Error("python3 was not found in PATH"))
+  const a = group("a")
+  const [first, second] = await Promise.allSettled([acquire(a), acquire(a)])
+  expect(first).toMatchObject({ status: "rejected", reason: { message: "python3 was not found in PATH" } })
+  expect(second.status).toBe("fulfilled")
+})
+
+test("a task that was stopped while it waited takes no worker from another", async () => {
+  const { acquire, release, group } = setup({ cores: 1, limit: 1 })
+  const a = group("a")
+  const one = await acquire(a)
+  const stop = new AbortController()
+  const stopped = acquire(a, stop.signal)
+  const next = acquire(a)
+  stop.abort("cancel")
+  await expect(stopped).rejects.toThrow("stopped")
+  await release(a, one)
+  expect(await next).toBe(one)
+})
+
+test("workers go after their tasks, after an idle time, and with the pool", async () => {
+  const { acquire, release, group, pass, started, pool } = setup({ maxTasks: 2 })
+  const a = group("a")
+  const one = await acquire(a)
+  one.tasks = 2
+  await release(a, one)
+  expect(one.dead).toBe(true)
+  const two = await acquire(a)
+  await release(a, two)
+  await pass(600)
+  expect(two.dead).toBe(false)
+  await pass(600)
+  expect(two.dead).toBe(true)
+  const three = await acquire(a)
+  await pool.stop()
+  expect([three.dead, started.length]).toEqual([true, 3])
+  await expect(acquire(a)).rejects.toThrow("the pool has stopped")
+})
