@@ -74,12 +74,12 @@ export const execSuite = (name: string, open: () => Promise<Elsewhere>): void =>
         secrets: ["hunter2-and-more"],
         input: { greeting: "grüße" },
       }
-      const script = `cat; echo; echo "$PLAIN \${#TOKEN} $ORK_ATTEMPT $ORK_TASK_NAME"; env | grep -c ORK_EXEC_SECRET; echo '{"rows":3}'`
+      const script = `cat; echo; echo "$PLAIN \${#TOKEN} $ORK_ATTEMPT $ORK_TASK_NAME"; env | grep -c ORK_EXEC_SECRET; echo "$TOKEN"; echo '{"rows":3}'`
       const { result, log, started } = go(script, work)
       const end = await result
       expect(end).toMatchObject({ state: "success", exitCode: 0, output: { inline: { rows: 3 } } })
       expect((await started).at).toBe(end.startedAt)
-      expect(await texts(log)).toEqual(['{"greeting":"grüße"}', "yes 16 1 task", "0", '{"rows":3}'])
+      expect(await texts(log)).toEqual(['{"greeting":"grüße"}', "yes 16 1 task", "0", "***", '{"rows":3}'])
     })
 
     test("a failure says why", async () => {

@@ -6,8 +6,10 @@ import type { AttemptResult } from "../../core/change.ts"
 import { iso, type Clock } from "../../core/ports.ts"
 import { MemoryObjectStore } from "../../objects/testing/memory.ts"
 import { type ExecSpec, execSpec, type ExecStatus } from "../../protocol/exec-files.ts"
+import { Runner, Stop } from "../../engine/runner.ts"
 import { assignment } from "../conformance/fixture.ts"
 import type { Overrides } from "../conformance/fixture.ts"
+import type { Assignment, LaunchContext } from "../executor.ts"
 import { type Gone, specOf, watchExec } from "./exec.ts"
 
 /** Goes on when told to; timers fire in order, and what they started is given time to settle. */
@@ -247,6 +249,27 @@ describe("watching", () => {
     await clock.pass(2000)
     expect(one.result()).toMatchObject({ state: "timeout", startedAt: null })
     expect(clock.waiting).toBe(0)
+  })
+
+  test("one that never began runs into start_timeout", async () => {
+    const work = assignment("/", { shell: "true" }, { graceMs: 0, node: { startTimeoutMs: 300_000 } })
+    const executor = {
+      name: "process",
+      launch: (work: Assignment, context: LaunchContext) => {
+        const gone = new Promise<Gone>((resolve) =>
+          context.signal.addEventListener("abort", () => resolve({ state: "failed", error: "removed" })),
+        )
+        return watchExec({ objects, clock, assignment: work, context, gone })
+      },
+    }
+    const readOutput = () => Promise.resolve(null)
+    const runner = new Runner({ executors: new Map([["process", executor]]), clock, readOutput })
+    let result: AttemptResult | null = null
+    void runner.run(work, new Stop(), { started: () => {}, progress: () => {} }).then((end) => (result = end))
+    await clock.pass(299_000)
+    expect(result).toBeNull()
+    await clock.pass(2000)
+    expect(result).toMatchObject({ state: "timeout", error: "did not start within 5m", startedAt: null })
   })
 
   test("a status that makes no sense fails the attempt", async () => {
