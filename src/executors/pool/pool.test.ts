@@ -104,7 +104,7 @@ test("short tasks wait for one of as many workers as there are cores; long ones 
     await pass(20)
   }
   expect(started).toHaveLength(4)
-  await release(a, one!)
+  await release(a, one)
   await settled()
   expect(await Promise.race(waiting)).toBeDefined()
 })
