@@ -1,4 +1,4 @@
-import { expect, test } from "vitest"
+import { expect, test, vi } from "vitest"
 import { setup, waitsFor } from "./testing/setup.ts"
 
 const waiting = async (tasks: { [task: string]: unknown }) => {
@@ -83,4 +83,32 @@ test("a waiting task is ended by hand, and its run goes on", async () => {
   const marked = await api.call("POST", `${at}/ask/mark`, { body: { status: "success", reason: "said so on the phone" } })
   expect(marked).toMatchObject({ status: 200, body: { status: "success", waiting: null } })
   expect((await api.engine.ended(id as never)).status).toBe("success")
+})
+
+test("the run of a sub-workflow is cancelled when its task is ended by hand", async () => {
+  const api = await setup()
+  await using _ = api
+  await api.deploy("child", { ask: { executor: "approval" } })
+  await api.deploy("parent", { sub: { executor: "workflow", workflow: "child" } })
+  const id = (await api.call("POST", "/workflows/parent/runs")).body["id"] as string
+  const children = async () => (await api.call("GET", "/runs?workflow=child")).body["items"] as { id: string; status: string }[]
+  await vi.waitUntil(async () => (await children()).length === 1)
+  const [child] = await children()
+  expect((await api.call("GET", `/runs/${child!.id}`)).body).toMatchObject({
+    trigger: "workflow",
+    parent: { run_id: id, task: "sub" },
+  })
+  await api.call("POST", `/runs/${id}/tasks/sub/mark`, { body: { status: "success", reason: "enough" } })
+  expect((await api.engine.ended(id as never)).status).toBe("success")
+  expect((await api.engine.ended(child!.id as never)).status).toBe("cancelled")
+})
+
+test("a job cannot wait", async () => {
+  const api = await setup()
+  await using _ = api
+  const body = { name: "j", queue: "q", task: { executor: "sleep", duration: "1s" } }
+  expect(await api.call("POST", "/jobs", { body })).toMatchObject({
+    status: 400,
+    body: { error: { details: [{ path: "task.executor" }] } },
+  })
 })

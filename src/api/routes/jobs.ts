@@ -1,5 +1,6 @@
 // Single jobs from priority queues. What a request may say is in protocol/api/jobs.ts, what follows from it in core/jobs.ts.
 
+import { isWaitingExecutor } from "../../core/waits.ts"
 import type { z } from "zod"
 import { uuidv7 } from "../../core/ids.ts"
 import type { Json, JsonObject } from "../../core/json.ts"
@@ -61,6 +62,8 @@ const compileTask = (caller: Caller, task: Record<string, unknown>, path: string
   if (foreign.length > 0) {
     throw invalid(foreign.map((field) => ({ path: `${path}.${field}`, message: "is not for the task of a job" })))
   }
+  if (isWaitingExecutor(String(task["executor"])))
+    throw invalidField(`${path}.executor`, "is not for a job: what waits is a task of a workflow")
   const parsed = parseValue({ name: "job", tasks: { job: task } })
   if (!parsed.ok) {
     throw invalid(parsed.problems.map((problem) => ({ ...problem, path: problem.path.replace(/^tasks\.job/, path) })))

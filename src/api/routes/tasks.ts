@@ -1,5 +1,6 @@
 // Tasks of a run: every instance with its attempts; one instance again; one marked by hand.
 
+import type { RunId } from "../../core/ids.ts"
 import { markBody, instanceQuery, run, task, taskList, taskParams, taskQuery, runParams } from "../../protocol/api/runs.ts"
 import { strict } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/shapes.ts"
@@ -84,10 +85,11 @@ export const taskRoutes = [
     audit: "task.mark",
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
-      const { name, path } = await findTask(api, found, params.name, query)
+      const { name, path, waits } = await findTask(api, found, params.name, query)
       const outcome = await api.store.markTask({ runId: found.id, name, path, ...body })
       if (outcome === "live") throw conflict(`task ${name} is running; cancel the run, or wait for the task's end`)
       if (outcome === "not_found") throw notFound(`task ${name} of run ${found.id} is no more`)
+      if (waits?.kind === "workflow") await api.store.requestCancel(waits.runId as RunId, "cancel")
       api.wake()
       const marked = await findTask(api, found, params.name, query)
       return { status: 200, body: await shownTask(api, found, marked), details: `${body.status}: ${body.reason}` }

@@ -97,6 +97,10 @@ export const setup = async (
     dataDir: folder,
     secret: () => null,
     address: () => "http://ork.test",
+    async findWorkflow(name) {
+      const found = await store.getWorkflow(name)
+      return found === null ? null : { workflowId: found.id, versionId: found.versionId }
+    },
     observer: { turn: () => desk.wake(), cancelled: () => desk.wake(true) },
   }
   const engine = new Engine(parts)
