@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { type NodeState, planRetry } from "./retry-plan.ts"
 import type { TaskStatus } from "./status.ts"
-import { workflow } from "./testing.ts"
+import { group, workflow } from "./testing.ts"
 
 const run = { id: "r", private: false }
 const fan = { foreach: { lit: [1, 2] }, reference: "list" }
@@ -92,5 +92,71 @@ describe("planRetry", () => {
     [{}, "every task succeeded; name a task to retry from"],
   ])("refuses %j with a reason", (request, problem) => {
     expect(plan(states("success", "success", "success", "success"), request)).toEqual({ problem })
+  })
+})
+
+describe("planRetry of groups", () => {
+  const nested = workflow({
+    g: { ...group, fan },
+    after: { after: ["g"] },
+    "g.a": {},
+    "g.b": { after: ["g.a"] },
+  })
+  const row = (node: number, path: string, kind: NodeState["kind"], status: TaskStatus, expanded = 0): NodeState => ({
+    node,
+    path,
+    kind,
+    status,
+    skip: status === "skipped" ? "unmet" : null,
+    expanded,
+  })
+  /** Item 1 failed in its first task; item 2 was never opened. */
+  const ended = [
+    row(0, "", "fan", "failed", 3),
+    row(1, "", "task", "skipped"),
+    row(0, "0", "group", "success", 2),
+    row(0, "1", "group", "failed", 2),
+    row(0, "2", "group", "cancelled"),
+    row(2, "0", "task", "success"),
+    row(3, "0", "task", "success"),
+    row(2, "1", "task", "failed"),
+    row(3, "1", "task", "skipped"),
+  ]
+  const planned = (request: Parameters<typeof planRetry>[3]) => {
+    const made = planRetry(nested, run, ended, request)
+    if ("problem" in made) return made.problem
+    return made.reset.nodes.map(({ node, path, scope, upstreamLeft }) => [nested.nodes[node]!.name, path, scope, upstreamLeft])
+  }
+
+  it("goes into failed items and leaves the others, one that never began begins", () => {
+    expect(planned({})).toEqual([
+      ["g", "", "await", 0],
+      ["g", "1", "await", 0],
+      ["g", "2", "all", 0],
+      ["after", "", "all", 1],
+      ["g.a", "1", "all", 0],
+      ["g.b", "1", "all", 1],
+    ])
+  })
+
+  it("from a task inside takes every item that has it, and outwards all below", () => {
+    expect(planned({ from: "g.b" })).toEqual([
+      ["g", "", "await", 0],
+      ["g", "0", "await", 0],
+      ["g", "1", "await", 0],
+      ["after", "", "all", 1],
+      ["g.b", "0", "all", 0],
+      ["g.b", "1", "all", 0],
+    ])
+  })
+
+  it("of one item takes it as a whole", () => {
+    expect(planned({ instance: { task: "g", path: "0" } })).toEqual([
+      ["g", "", "await", 0],
+      ["g", "0", "all", 0],
+      ["after", "", "all", 1],
+    ])
+    expect(planned({ instance: { task: "g", path: "9" } })).toBe("task g has no instance 9")
+    expect(planned({ instance: { task: "g.a", path: "2" } })).toBe("the run has no task g.a at 2")
   })
 })
