@@ -158,7 +158,7 @@ test("an output that was not sent, or is too large, fails its attempt with the r
   const headers = { "content-type": BYTES, "x-ork-attempt-token": given!.token }
   const large = { body: Buffer.alloc(1_100_000, "1"), key: worker.token, headers }
   const refused = await api.call("POST", `/workers/${worker.id}/outputs${query}`, large)
-  expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining("at most 1048576 bytes")])
+  expect([refused.status, refused.body.error?.message]).toEqual([413, expect.stringContaining("at most 1048576 bytes")])
   await worker.report({ ...fence(given!), kind: "ended", result: { ...END, output: { bytes: 1_100_000 } } })
   expect(await task(runId)).toMatchObject({ status: "failed", error: expect.stringContaining("did not arrive") as string })
 })

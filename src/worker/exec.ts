@@ -3,8 +3,7 @@
 // src/executors/exec/. It speaks to nothing but the object store.
 
 import { createWriteStream } from "node:fs"
-import { mkdir, mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { mkdir } from "node:fs/promises"
 import { join, posix, resolve } from "node:path"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
@@ -26,6 +25,8 @@ export interface ExecOptions {
   clock: Clock
   env: { [name: string]: string | undefined }
   cwd: string
+  /** For files of its own; the caller's to remove. */
+  folder: string
   /** Whoever started this wants it to end. */
   stopped: AbortSignal
   warn(message: string): void
@@ -47,15 +48,10 @@ export const runExec = async (options: ExecOptions): Promise<AttemptResult> => {
   }
   const status = new StatusWriter(objects, prefix, clock, (message) => options.warn(message))
   await status.begin()
-  const folder = await mkdtemp(join(tmpdir(), "ork-exec-"))
-  try {
-    const result = await runSpec(options, spec, { prefix, folder }, status)
-    const outputBytes = result.state === "success" ? await storeOutput(options, prefix, result) : null
-    await status.end(result, outputBytes)
-    return result
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  const result = await runSpec(options, spec, prefix, status)
+  const outputBytes = result.state === "success" ? await storeOutput(options, prefix, result) : null
+  await status.end(result, outputBytes)
+  return result
 }
 
 const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> => {
@@ -70,13 +66,7 @@ const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> =>
   }
 }
 
-interface Places {
-  prefix: string
-  /** Temporary. */
-  folder: string
-}
-
-const runSpec = async (options: ExecOptions, spec: ExecSpec, places: Places, status: StatusWriter): Promise<AttemptResult> => {
+const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, status: StatusWriter): Promise<AttemptResult> => {
   const { executors, clock } = options
   const runner = new Runner({
     executors,
@@ -89,7 +79,7 @@ const runSpec = async (options: ExecOptions, spec: ExecSpec, places: Places, sta
   const onStopped = (): void => stop.stop("shutdown")
   options.stopped.addEventListener("abort", onStopped)
   try {
-    const assignment = await assignmentOf(options, spec, places)
+    const assignment = await assignmentOf(options, spec, prefix)
     await executor?.start?.()
     if (options.stopped.aborted) onStopped()
     const result = await runner.run(assignment, stop, {
@@ -106,7 +96,7 @@ const runSpec = async (options: ExecOptions, spec: ExecSpec, places: Places, sta
   }
 }
 
-const assignmentOf = async (options: ExecOptions, spec: ExecSpec, { prefix, folder }: Places): Promise<Assignment> => {
+const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string): Promise<Assignment> => {
   const secrets: { [name: string]: string } = {}
   for (const name of spec.secret_env) {
     const value = options.env[SECRET_VARIABLE + name]
@@ -130,7 +120,7 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, { prefix, fold
     command: spec.command,
     env: { ...spec.env, ...secrets },
     workingDir: resolve(options.cwd, spec.working_dir ?? "."),
-    upstreamDir: await fetchUpstream(options.objects, spec, prefix, folder),
+    upstreamDir: await fetchUpstream(options, spec, prefix),
     prefix,
     maxOutputBytes: spec.max_output_bytes,
     graceMs: spec.grace_ms,
@@ -163,7 +153,7 @@ const nodeOf = (spec: ExecSpec): Node => ({
   priority: null,
 })
 
-const fetchUpstream = async (objects: ObjectStore, spec: ExecSpec, prefix: string, folder: string): Promise<string | null> => {
+const fetchUpstream = async ({ objects, folder }: ExecOptions, spec: ExecSpec, prefix: string): Promise<string | null> => {
   const entries = Object.entries(spec.upstream)
   if (entries.length === 0) return null
   const target = join(folder, "upstream")

@@ -44,7 +44,7 @@ export class LogShipper {
   readonly #options: ShipperOptions
   readonly #session: Session
   readonly #open = new Map<Task, Open>()
-  #cancelLook: (() => void) | null = null
+  #planned = false
   #pumping = false
   #again = false
 
@@ -74,8 +74,10 @@ export class LogShipper {
   }
 
   #plan(): void {
-    this.#cancelLook ??= this.#options.clock.after(LOOK_MS, () => {
-      this.#cancelLook = null
+    if (this.#planned) return
+    this.#planned = true
+    this.#options.clock.after(LOOK_MS, () => {
+      this.#planned = false
       if (this.#open.size === 0 || this.#session.over.aborted) return
       void this.#pump()
       this.#plan()
@@ -108,7 +110,8 @@ export class LogShipper {
   async #collect(): Promise<Piece[]> {
     const pieces: Piece[] = []
     let bytes = 0
-    for (const log of [...this.#open.values()]) {
+    const logs = [...this.#open.values()]
+    for (const log of logs) {
       if (bytes >= BATCH_BYTES) {
         this.#again = true
         break

@@ -3,12 +3,13 @@
 //
 // A worker that was given up on (paused past its lease) ends what it ran without a word, and registers anew.
 
-import { createReadStream, existsSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { RunFolders } from "./folders.ts"
 import { startFreezeGuard } from "./freeze-guard.ts"
 import { type HeartbeatNews, startHeartbeat } from "./heartbeat.ts"
 import { Link, LinkError } from "./link.ts"
 import { LogShipper } from "./log-shipper.ts"
+import { Outputs } from "./outputs.ts"
 import { Reporter } from "./reporter.ts"
 import { Session } from "./session.ts"
 import { Task } from "./task.ts"
@@ -19,7 +20,7 @@ import type { Logger } from "../engine/ports.ts"
 import { messageOf, Runner } from "../engine/runner.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import { ATTEMPT_TOKEN_HEADER, type claimed, type registered } from "../protocol/api/workers.ts"
+import type { claimed, registered } from "../protocol/api/workers.ts"
 import type { z } from "zod"
 
 export interface WorkerOptions {
@@ -61,6 +62,7 @@ export class Worker {
   readonly #link: Link
   readonly #folders: RunFolders
   readonly #runner: Runner
+  readonly #outputs: Outputs
   readonly #tasks = new Map<string, Task>()
   readonly #draining = new AbortController()
   #session: Session | null = null
@@ -73,6 +75,7 @@ export class Worker {
     const { servers, clock, random, executors, objects } = options
     this.#link = new Link({ servers, clock, random, fetch })
     this.#folders = new RunFolders(options.dataDir, this.#link)
+    this.#outputs = new Outputs({ link: this.#link, objects, log: options.log, refused: (task) => this.#drop(task) })
     this.#runner = new Runner({
       executors,
       clock,
@@ -272,7 +275,7 @@ export class Worker {
     for (const freed of this.#freed.splice(0)) freed()
     try {
       if (!task.dropped) await this.#logs!.finish(task)
-      const told = task.dropped ? result : await this.#sendOutput(task, session, result)
+      const told = task.dropped ? result : await this.#outputs.send(task, session, result)
       await this.#tidy(task)
       if (task.dropped || session.over.aborted) this.#forget(task)
       else this.#reporter!.ended(task, told)
@@ -291,36 +294,6 @@ export class Worker {
       })
     } catch (error) {
       return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
-    }
-  }
-
-  /** An output that does not fit into a report goes first. */
-  async #sendOutput(task: Task, session: Session, result: AttemptResult): Promise<AttemptResult> {
-    const { output } = result
-    if (output === undefined || "inline" in output) return result
-    const { row, attempt_id, token } = task.wire
-    const query = new URLSearchParams({ row: String(row), attempt_id })
-    const path = `/workers/${session.id}/outputs?${query.toString()}`
-    const file = this.#options.objects.localPath(output.key)
-    try {
-      await this.#link.forever(
-        () =>
-          this.#link.json({
-            path,
-            key: session.token,
-            bytes: ReadableStream.from(createReadStream(file)) as ReadableStream<Uint8Array>,
-            headers: { [ATTEMPT_TOKEN_HEADER]: token },
-            signal: session.over,
-            timeoutMs: 600_000,
-          }),
-        session.over,
-        (error) => this.#options.log.warn({ error: error.message }, "could not send an output; trying again"),
-      )
-      return result
-    } catch (error) {
-      if (error instanceof LinkError && error.status === 409) this.#drop(task)
-      const { output: _, ...rest } = result
-      return { ...rest, state: "failed", error: `its output could not be sent: ${messageOf(error)}` }
     }
   }
 

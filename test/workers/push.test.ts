@@ -28,7 +28,8 @@ it("the document's flow runs on two workers in turn; one that is gone is passed 
   expect((await server.reaches(first, "success", "failed"))["status"]).toBe("success")
   const tasks = await tasksOf(server, first)
   expect(tasks.map(({ name, status }) => [name, status])).toEqual(["A", "B", "C", "D"].map((name) => [name, "success"]))
-  expect(tasks.map(({ external_id }) => external_id).toSorted()).toEqual([one.url, one.url, two.url, two.url].toSorted())
+  const count = (url: string): number => tasks.filter(({ external_id }) => external_id === url).length
+  expect([count(one.url), count(two.url)]).toEqual([2, 2])
   expect(tasks[3]!.output).toEqual({ d: 4 })
   expect((await server.call("GET", `/runs/${first}/tasks/D/logs`)).text).toBe('D\n{"d":4}\n')
 

@@ -6,7 +6,7 @@ import type { AttemptId, HolderId } from "../../core/ids.ts"
 import { workers } from "../../protocol/api/service.ts"
 import * as wire from "../../protocol/api/workers.ts"
 import { decodeFrames } from "../../protocol/log-frames.ts"
-import type { FencedToken } from "../../engine/workers/desk.ts"
+import { type FencedToken, OutputTooLarge } from "../../engine/workers/desk.ts"
 import { collectBody } from "../body.ts"
 import { ApiError, conflict, invalid, notFound } from "../errors.ts"
 import { type Call, route } from "../route.ts"
@@ -166,7 +166,10 @@ export const workerRoutes = [
     errors: [409],
     needs: "workers",
     async handle(call) {
-      const bytes = await call.api.parts.workers!.putOutput(await itself(call), fenceOf(call), call.body)
+      const putting = call.api.parts.workers!.putOutput(await itself(call), fenceOf(call), call.body)
+      const bytes = await putting.catch((error: unknown) => {
+        throw error instanceof OutputTooLarge ? new ApiError("TOO_LARGE", error.message) : error
+      })
       if (bytes === null) throw refused()
       return { status: 200, body: { bytes } }
     },

@@ -269,6 +269,12 @@ export class WorkerDesk {
   }
 }
 
+export class OutputTooLarge extends Error {
+  constructor(max: number) {
+    super(`an output has at most ${max} bytes (ORK_MAX_OUTPUT)`)
+  }
+}
+
 const gone = (id: HolderId): Conflict => new Conflict(`the worker ${id} was given up on, or has left: register again`)
 
 const fenceOf = ({ row, attempt_id }: { row: number; attempt_id: string }): Fence => ({
@@ -290,7 +296,7 @@ async function* atMost(max: number, data: AsyncIterable<Uint8Array>): AsyncGener
   let bytes = 0
   for await (const piece of data) {
     bytes += piece.byteLength
-    if (bytes > max) throw new Conflict(`an output has at most ${max} bytes (ORK_MAX_OUTPUT)`)
+    if (bytes > max) throw new OutputTooLarge(max)
     yield piece
   }
 }

@@ -105,7 +105,8 @@ export class Polls {
     this.#all = false
     const empty = new Set<string>()
     let due = Number.POSITIVE_INFINITY
-    for (const poll of [...this.#open.values()]) {
+    const waiting = [...this.#open.values()]
+    for (const poll of waiting) {
       const lanes = poll.worker.lanes.join(" ")
       if (poll.busy || this.#open.get(poll.worker.id) !== poll) continue
       if (!all && (poll.free === 0 || empty.has(lanes))) continue
