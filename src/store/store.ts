@@ -14,14 +14,16 @@
 
 import type { Change, Fence, Output, Usage } from "../core/change.ts"
 import type { AttemptId, HolderId, RunId } from "../core/ids.ts"
-import type { JobStatus } from "../core/jobs.ts"
 import type { Json, JsonObject } from "../core/json.ts"
 import type { NodeState, RetryReset } from "../core/retry-plan.ts"
 import type { Serves } from "../core/serves.ts"
 import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "../core/status.ts"
-import type { Waiting, Waits } from "../core/waits.ts"
+import type { Waits } from "../core/waits.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
 import type { NewJob } from "./job-store.ts"
+import type { Progress, StoreEvent } from "./store-event.ts"
+
+export type { Progress, StoreEvent } from "./store-event.ts"
 
 export interface Store {
   readonly kind: "sqlite" | "postgres"
@@ -266,33 +268,6 @@ export type JobClaim = Pick<NewJob, "id" | "name" | "queue" | "payload" | "retry
 
 /** `task`: can be claimed for work, and is listed. `fan`: stands for its instances. `group`: for its inner tasks. */
 export type RowKind = "task" | "fan" | "group"
-
-export type StoreEvent = EventFields &
-  ({ type: "run" | "task"; jobId?: string; status: RunStatus | TaskStatus } | { type: "job"; jobId: string; status: JobStatus })
-
-interface EventFields {
-  /** Empty for jobs. */
-  runId: RunId
-  task?: string
-  path?: string
-  attempt?: number
-  /** ISO instant. */
-  at: string
-  error?: string
-  /** Set for a pending task, or a job, that waits for its retry. */
-  availableAt?: string
-  /** Set for a fan whose instances were made: how many there are in all. The path is the fan's own. */
-  total?: number
-  /** Set for a task that goes on without a slot. */
-  waiting?: Waiting
-  progress?: Progress
-}
-
-export interface Progress {
-  /** 0 to 1. */
-  fraction: number | null
-  details: Json
-}
 
 /** An attempt of a dead holder: a claim without the launch data. */
 export type LiveAttempt = Pick<

@@ -291,7 +291,7 @@ describe("deferred work", () => {
     [{ poll: { ...POLL, url: "file:///etc/passwd" } }, "ork_defer.poll.url must begin with http:// or https://"],
     [{}, "ork_defer needs either poll or callback"],
   ])("that cannot be read fails, saying why: %j", async (defer, message) => {
-    const world = await setup({ a: () => ({ ork_defer: defer }) as never })
+    const world = await setup({ a: () => ({ ork_defer: defer }) })
     const runId = await world.trigger("name: far\ntasks: { a: { command: x, retries: 3 } }")
     await world.ended(runId)
     expect(await world.task(runId, "a")).toMatchObject({ status: "failed", error: message, attempt: 1 })

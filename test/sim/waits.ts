@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from "node:util"
 import type { Json } from "../../src/core/json.ts"
 import type { BookTask } from "./books.ts"
-import { Rng } from "./rng.ts"
+import type { Rng } from "./rng.ts"
 import type { Witnessed } from "./witness.ts"
 import { makeWorkflow, type SimNode, type SimWorkflow, type WaitPlan } from "./workflows.ts"
 import type { World } from "./world.ts"

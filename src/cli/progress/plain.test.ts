@@ -29,3 +29,9 @@ test("being queued is not worth a line", () => {
   expect(line(1, "load dispatched")).toBeNull()
   expect(line(1, "load pending")).toBeNull()
 })
+
+test("a task that waits says for what; how far one is, is no line", () => {
+  const waiting = { kind: "workflow", workflow: "etl", run_id: "r1", until: null } as const
+  expect(line(1, "sub running", { waiting })).toBe(`${at(1)} sub waits for workflow etl (run r1)`)
+  expect(line(1, "load running", { progress: { fraction: 0.5, details: null } })).toBeNull()
+})

@@ -136,3 +136,17 @@ test("a group is one line with its items and the tasks inside, and its tasks sta
   expect(third).toMatch(/^ {2}\S g\.each .* 1\/4/)
   expect(fourth).toContain("· last")
 })
+
+test("a task that waits says for what, one that tells how far it is says that, and neither forgets since when", () => {
+  const shown = lines({
+    view: view(
+      { ask: {}, load: {} },
+      event(0, "run running"),
+      event(1, "ask running", { waiting: { kind: "approval", message: "go?", until: null } }),
+      event(2, "load running"),
+      event(8, "load running", { progress: { fraction: 0.4, details: "40 of 100" } }),
+    ),
+  })
+  expect(shown[1]).toBe("● ask     9.0s  waits for approval: go?")
+  expect(shown[2]).toBe("● load    8.0s  40% 40 of 100")
+})
