@@ -37,7 +37,7 @@ class ByExec implements Executor {
     const { environment } = await specOf(objects, work, { store: address })
     const child = spawn(ORK, ["exec"], {
       cwd: this.#folder,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env, ...environment },
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: this.#folder, ...env, ...environment },
       stdio: "ignore",
     })
     this.pid = child.pid!

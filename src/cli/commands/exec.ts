@@ -24,7 +24,7 @@ export const exec = async (context: Context, options: ExecOptions): Promise<numb
   const config = await loadConfig(context, { objectStore: store ?? options.objectStore })
   const say = (message: string): void => void stderr.write(`ork exec: ${message}\n`)
   // A container's own folder may be read-only.
-  const dataDir = await mkdtemp(join(tmpdir(), "ork-exec-"))
+  const folder = await mkdtemp(join(tmpdir(), "ork-exec-"))
   const stopped = new AbortController()
   const unlisten = onInterrupt(
     () => {
@@ -35,11 +35,11 @@ export const exec = async (context: Context, options: ExecOptions): Promise<numb
   )
   try {
     const objects = await backends.openObjects(config)
-    const { executors, evaluator } = await backends.engineParts({ ...config, dataDir }, objects)
+    const { executors, evaluator } = await backends.engineParts({ ...config, dataDir: folder }, objects)
     try {
       const { clock } = backends
       const { env, cwd } = context
-      const result = await runExec({ objects, key, executors, clock, env, cwd, stopped: stopped.signal, warn: say })
+      const result = await runExec({ objects, key, executors, clock, env, cwd, folder, stopped: stopped.signal, warn: say })
       say(`${result.state}${result.error === undefined ? "" : `: ${result.error}`}`)
       return result.state === "success" ? 0 : result.exitCode || 1
     } finally {
@@ -50,7 +50,7 @@ export const exec = async (context: Context, options: ExecOptions): Promise<numb
     throw error
   } finally {
     unlisten()
-    await rm(dataDir, { recursive: true, force: true })
+    await rm(folder, { recursive: true, force: true })
   }
 }
 
