@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { launchChromium } from "../test/support/chromium.ts"
 import { demoPages, fillDemo } from "../test/support/demo.ts"
 import { serverAt } from "../test/support/server.ts"
+import { packPng } from "./png.ts"
 
 const ROOT = join(import.meta.dirname, "..")
 const IMAGES = join(ROOT, "docs/images")
@@ -42,7 +43,7 @@ try {
       await page.goto(`${url}/ui${path}`)
       await page.waitForTimeout(SETTLE_MS)
       const file = join(IMAGES, `${name}-${scheme}.png`)
-      writeFileSync(file, await page.screenshot())
+      writeFileSync(file, packPng(await page.screenshot()))
       console.log(`${file.slice(ROOT.length + 1)} ${Math.ceil(statSync(file).size / 1024)} KiB`)
     }
     await context.close()

@@ -8,10 +8,16 @@ import { latestByJob, latestByRun, type Pages, patchJob, patchPages, patchRun, p
 /** At most one refetch of a kind in this time. */
 const REFETCH_MS = 2000
 
+interface Waiting {
+  /** Something happened since. */
+  again: boolean
+  cancel: () => void
+}
+
 export class LiveCache {
   readonly #client: QueryClient
   readonly #after: (ms: number, run: () => void) => () => void
-  readonly #waiting = new Map<string, () => void>()
+  readonly #waiting = new Map<string, Waiting>()
 
   constructor(client: QueryClient, after: (ms: number, run: () => void) => () => void) {
     this.#client = client
@@ -34,18 +40,27 @@ export class LiveCache {
     void this.#client.invalidateQueries()
   }
 
+  /** Now, unless it was asked for a moment ago: then once that moment is over. */
   refetchSoon(...key: string[]): void {
     const name = key.join("/")
-    if (this.#waiting.has(name)) return
-    const cancel = this.#after(REFETCH_MS, () => {
-      this.#waiting.delete(name)
-      void this.#client.invalidateQueries({ queryKey: key })
-    })
-    this.#waiting.set(name, cancel)
+    const waiting = this.#waiting.get(name)
+    if (waiting !== undefined) {
+      waiting.again = true
+      return
+    }
+    void this.#client.invalidateQueries({ queryKey: key })
+    const entry: Waiting = {
+      again: false,
+      cancel: this.#after(REFETCH_MS, () => {
+        this.#waiting.delete(name)
+        if (entry.again) this.refetchSoon(...key)
+      }),
+    }
+    this.#waiting.set(name, entry)
   }
 
   stop(): void {
-    for (const cancel of this.#waiting.values()) cancel()
+    for (const { cancel } of this.#waiting.values()) cancel()
     this.#waiting.clear()
   }
 

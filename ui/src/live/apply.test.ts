@@ -1,0 +1,64 @@
+import { QueryClient } from "@tanstack/react-query"
+import { expect, test } from "vitest"
+import type { OrkEvent, Page, Run } from "../api/types.ts"
+import { LiveCache } from "./apply.ts"
+
+const AT = "2026-11-15T06:00:00.000Z"
+
+const event = (change: Partial<OrkEvent>): OrkEvent => ({
+  event: "run",
+  run_id: "r1",
+  task: null,
+  index: null,
+  path: null,
+  attempt: null,
+  status: "success",
+  at: AT,
+  ...change,
+})
+
+const setup = () => {
+  const client = new QueryClient()
+  const timers: (() => void)[] = []
+  const asked: string[] = []
+  client.invalidateQueries = async (filters) => void asked.push((filters?.queryKey ?? ["everything"]).join("/"))
+  const cache = new LiveCache(client, (_ms, run) => {
+    timers.push(run)
+    return () => undefined
+  })
+  const run = { id: "r1", status: "running", started_at: AT, finished_at: null, error: null } as Run
+  const page: Page<Run> = { items: [run], next_cursor: null, has_more: false }
+  client.setQueryData(["runs", {}], { pages: [page], pageParams: [null] })
+  client.setQueryData(["run", "r1"], run)
+  const shown = () => client.getQueryData<{ pages: Page<Run>[] }>(["runs", {}])!.pages[0]!.items[0]!.status
+  return { client, cache, timers, asked, shown }
+}
+
+test("what is on the screen is patched at once, without asking for it", () => {
+  const { client, cache, asked, shown } = setup()
+  cache.apply([event({})])
+  expect([shown(), client.getQueryData<Run>(["run", "r1"])!.status]).toEqual(["success", "success"])
+  expect(asked).toEqual(["workflows"])
+})
+
+test("a new run is asked for at once, and a storm of them at most once in a while", () => {
+  const { cache, asked, timers } = setup()
+  for (let i = 0; i < 50; i++) cache.apply([event({ run_id: `new-${i}`, status: "pending" })])
+  expect(asked).toEqual(["runs", "workflows"])
+  for (const timer of timers.splice(0)) timer()
+  expect(asked).toEqual(["runs", "workflows", "runs", "workflows"])
+  for (const timer of timers.splice(0)) timer()
+  expect(asked).toHaveLength(4)
+})
+
+test("tasks that end change the counts of their run, if it is looked at", () => {
+  const { cache, asked } = setup()
+  cache.apply([event({ event: "task", task: "a" }), event({ event: "task", run_id: "other", task: "a" })])
+  expect(asked).toEqual(["run/r1", "runs"])
+})
+
+test("a gap loads everything that is shown anew", () => {
+  const { cache, asked } = setup()
+  cache.reload()
+  expect(asked).toEqual(["everything"])
+})
