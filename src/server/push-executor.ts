@@ -31,7 +31,8 @@ const MAX_WAIT_MS = 5000
 const STOP_SLACK_MS = 2000
 
 interface Waiting {
-  attemptId: string
+  /** New for each worker that it is sent to: one that seemed not to take it cannot answer for the one that did. */
+  token: string
   take(result: PushedResult): void
 }
 
@@ -50,7 +51,7 @@ export class PushExecutor implements Executor {
   /** False: no attempt of this task that is live here has this token. */
   result(result: PushedResult): boolean {
     const waiting = this.#waiting.get(result.taskId)
-    if (waiting === undefined || !same(this.#token(waiting.attemptId), result.token)) return false
+    if (waiting === undefined || !same(waiting.token, result.token)) return false
     waiting.take(result)
     return true
   }
@@ -60,13 +61,14 @@ export class PushExecutor implements Executor {
     const { clock } = this.#options
     const ended = Promise.withResolvers<PushedResult>()
     // One instance of a task has one live attempt at a time.
-    this.#waiting.set(assignment.taskId, { attemptId: assignment.attemptId, take: ended.resolve })
+    const waiting: Waiting = { token: "", take: ended.resolve }
+    this.#waiting.set(assignment.taskId, waiting)
     try {
-      const worker = await this.#dispatch(assignment, signal)
+      const worker = await this.#dispatch(assignment, waiting, signal)
       if (worker === null) return stopped(signal.reason as StopReason, { startedAt: null, finishedAt: clock.now() })
       const startedAt = clock.now()
       context.started({ at: startedAt, externalId: worker })
-      const result = await Promise.race([ended.promise, this.#stopped(assignment, worker, signal)])
+      const result = await Promise.race([ended.promise, this.#stopped(assignment, waiting, worker, signal)])
       const base = { startedAt, finishedAt: clock.now(), externalId: worker }
       return result === null
         ? unheard(signal.reason as StopReason, base, worker)
@@ -77,9 +79,9 @@ export class PushExecutor implements Executor {
   }
 
   /** The worker that took it; null: told to stop before one did. */
-  async #dispatch(assignment: Assignment, signal: AbortSignal): Promise<string | null> {
+  async #dispatch(assignment: Assignment, waiting: Waiting, signal: AbortSignal): Promise<string | null> {
     const { workers, callback } = this.#options
-    const body = JSON.stringify({
+    const body = {
       task_instance_id: assignment.taskId,
       run_id: assignment.runId,
       task_id: assignment.task,
@@ -87,15 +89,17 @@ export class PushExecutor implements Executor {
         assignment.command === null ? "" : "shell" in assignment.command ? assignment.command.shell : assignment.command.argv,
       input: assignment.input,
       attempt: assignment.attempt,
-      token: this.#token(assignment.attemptId),
       callback_url: `${callback()}/internal/task-result`,
       env: assignment.env,
       timeout_ms: assignment.node.timeoutMs,
-    })
+    }
     for (let round = 0; !signal.aborted; round++) {
       for (let tries = 0; tries < workers.length && !signal.aborted; tries++) {
         const worker = workers[this.#next++ % workers.length]!
-        if (await this.#post(`${worker}/execute`, body)) return worker
+        waiting.token = this.#token(assignment.attemptId, this.#next)
+        if (await this.#post(`${worker}/execute`, JSON.stringify({ ...body, token: waiting.token }))) return worker
+        // It may have taken it all the same.
+        void this.#stop(worker, assignment.taskId, waiting.token)
       }
       await this.#wait(Math.min(FIRST_WAIT_MS * 2 ** round, MAX_WAIT_MS), signal)
     }
@@ -120,14 +124,18 @@ export class PushExecutor implements Executor {
   }
 
   /** Resolves with null when it was told to stop and no result came in time. */
-  async #stopped({ attemptId, taskId, graceMs }: Assignment, worker: string, signal: AbortSignal): Promise<null> {
+  async #stopped({ taskId, graceMs }: Assignment, { token }: Waiting, worker: string, signal: AbortSignal): Promise<null> {
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve()
       else signal.addEventListener("abort", () => resolve(), { once: true })
     })
-    await this.#post(`${worker}/stop`, JSON.stringify({ task_instance_id: taskId, token: this.#token(attemptId) }))
+    await this.#stop(worker, taskId, token)
     await new Promise<void>((resolve) => this.#options.clock.after(graceMs + STOP_SLACK_MS, resolve))
     return null
+  }
+
+  #stop(worker: string, taskId: string, token: string): Promise<boolean> {
+    return this.#post(`${worker}/stop`, JSON.stringify({ task_instance_id: taskId, token }))
   }
 
   async #read(assignment: Assignment, result: PushedResult, base: Base, signal: AbortSignal): Promise<AttemptResult> {
@@ -149,8 +157,8 @@ export class PushExecutor implements Executor {
     })
   }
 
-  #token(attemptId: string): string {
-    return createHmac("sha256", this.#secret).update(attemptId).digest("base64url")
+  #token(attemptId: string, dispatch: number): string {
+    return createHmac("sha256", this.#secret).update(`${attemptId}.${dispatch}`).digest("base64url")
   }
 }
 

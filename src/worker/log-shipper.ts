@@ -11,7 +11,7 @@ import { logKey } from "../objects/log-names.ts"
 import { encodeFrame, RECORD_BYTES } from "../protocol/log-frames.ts"
 
 const LOOK_MS = 500
-const BATCH_BYTES = 1 << 20
+const BATCH_BYTES = 3 << 20
 const READ_RECORDS = 4096
 
 export interface ShipperOptions {
