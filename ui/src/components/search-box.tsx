@@ -1,4 +1,4 @@
-import { type ReactElement, useEffect, useEffectEvent, useState } from "react"
+import { type ReactElement, useEffect, useEffectEvent, useId, useState } from "react"
 import { Icon } from "./icon.tsx"
 
 /** What is typed is taken over once the typing rests. */
@@ -8,12 +8,16 @@ const REST_MS = 200
 export const SearchBox = ({
   label,
   value,
+  choices = [],
   onChange,
 }: {
   label: string
   value: string | undefined
+  /** Offered while typing; anything else may be typed too. */
+  choices?: readonly string[]
   onChange: (value: string | undefined) => void
 }): ReactElement => {
+  const list = useId()
   const [text, setText] = useState(value ?? "")
   const [seen, setSeen] = useState(value)
   if (seen !== value) {
@@ -37,8 +41,19 @@ export const SearchBox = ({
         placeholder={label}
         value={text}
         data-search=""
+        autoComplete="off"
+        {...(choices.length > 0 && { list })}
         onChange={(event) => setText(event.target.value)}
       />
+      {choices.length === 0 ? null : (
+        <datalist id={list}>
+          {choices.map((choice) => (
+            <option key={choice} value={choice}>
+              {choice}
+            </option>
+          ))}
+        </datalist>
+      )}
       <kbd aria-hidden="true">/</kbd>
     </label>
   )

@@ -13,6 +13,7 @@ import { tellProblem } from "../components/toast.tsx"
 import { focusSearch, useKeyboard, useShortcut } from "../keyboard/use-shortcuts.ts"
 import { WatchContext } from "../live/live.ts"
 import { SessionContext } from "../session/session.ts"
+import { Announcer } from "./announcer.tsx"
 import { ConnectionBanner } from "./connection-banner.tsx"
 import { HelpDialog } from "./help-dialog.tsx"
 import { Navigation } from "./navigation.tsx"
@@ -78,6 +79,7 @@ const SignedIn = ({ version }: { version: string }): ReactElement => {
           <Outlet />
         </main>
       </div>
+      <Announcer />
       <HelpDialog open={help} onClose={() => setHelp(false)} />
     </div>
   )

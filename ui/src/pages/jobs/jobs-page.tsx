@@ -1,9 +1,9 @@
 // Single jobs: the queues they wait in, and a search by every filter that the API knows.
 
-import { useInfiniteQuery } from "@tanstack/react-query"
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"
 import type { ReactElement } from "react"
-import { jobsQuery } from "../../api/queries.ts"
+import { jobsQuery, queuesQuery } from "../../api/queries.ts"
 import type { Job } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
 import { buttonClass } from "../../components/button.tsx"
@@ -28,6 +28,7 @@ export const JobsPage = (): ReactElement => {
   const navigate = route.useNavigate()
   const { after, before, ...rest } = filter
   const query = useInfiniteQuery(jobsQuery({ ...rest, created_after: after, created_before: before }))
+  const { data: queues = [] } = useQuery(queuesQuery)
   const maySubmit = useMay("trigger")
   useListKeys()
   const set = (change: Parameters<typeof jobsSearch>[0]): void =>
@@ -48,7 +49,12 @@ export const JobsPage = (): ReactElement => {
       />
       <QueueTable />
       <div className="filters">
-        <SearchBox label="Queue" value={filter.queue} onChange={(queue) => set({ queue })} />
+        <SearchBox
+          label="Queue"
+          value={filter.queue}
+          choices={queues.map(({ name }) => name)}
+          onChange={(queue) => set({ queue })}
+        />
         <SelectFilter
           label="Status"
           value={filter.status}

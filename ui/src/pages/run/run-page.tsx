@@ -5,17 +5,21 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import type { ReactElement } from "react"
 import { runQuery } from "../../api/queries.ts"
 import { StatusBadge } from "../../components/badge.tsx"
+import { buttonClass } from "../../components/button.tsx"
 import { JsonView } from "../../components/code.tsx"
 import { Facts } from "../../components/facts.tsx"
+import { Icon } from "../../components/icon.tsx"
 import { PageHead } from "../../components/page-head.tsx"
 import { Loaded } from "../../components/states.tsx"
 import { Duration, Time } from "../../components/time.tsx"
+import { useMay } from "../../session/session.ts"
 
 const route = getRouteApi("/shell/runs/$runId")
 
 export const RunPage = (): ReactElement => {
   const { runId } = route.useParams()
   const query = useQuery(runQuery(runId))
+  const mayRun = useMay("trigger")
   return (
     <div className="page">
       <Loaded query={query} what="Loading the run">
@@ -25,6 +29,19 @@ export const RunPage = (): ReactElement => {
               title={`Run ${run.id.slice(-8)}`}
               up={{ to: "/runs", text: "Runs" }}
               beside={<StatusBadge status={run.paused ? "paused" : run.status} />}
+              actions={
+                mayRun ? (
+                  <Link
+                    to="/workflows/$name/run"
+                    params={{ name: run.workflow }}
+                    search={{ from: run.id }}
+                    className={buttonClass()}
+                  >
+                    <Icon name="play" />
+                    Run again with these params
+                  </Link>
+                ) : undefined
+              }
             />
             <Facts
               facts={[

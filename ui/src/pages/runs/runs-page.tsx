@@ -3,7 +3,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"
 import { type ReactElement, useState } from "react"
-import { runsQuery } from "../../api/queries.ts"
+import { runsQuery, workflowsQuery } from "../../api/queries.ts"
 import { buttonClass } from "../../components/button.tsx"
 import { SelectFilter } from "../../components/field.tsx"
 import { itemsOf, Listed } from "../../components/listed.tsx"
@@ -26,6 +26,7 @@ export const RunsPage = (): ReactElement => {
   const { after, before, ...rest } = filter
   const query = useInfiniteQuery(runsQuery({ ...rest, created_after: after, created_before: before }))
   const runs = itemsOf(query.data)
+  const names = itemsOf(useInfiniteQuery(workflowsQuery({})).data).map((workflow) => workflow.name)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const mayAct = useMay("trigger")
   useListKeys()
@@ -43,7 +44,7 @@ export const RunsPage = (): ReactElement => {
     <div className="page">
       <PageHead title="Runs" />
       <div className="filters">
-        <SearchBox label="Workflow" value={filter.workflow} onChange={(workflow) => set({ workflow })} />
+        <SearchBox label="Workflow" value={filter.workflow} choices={names} onChange={(workflow) => set({ workflow })} />
         <SelectFilter
           label="Status"
           value={filter.status}
