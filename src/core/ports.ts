@@ -21,9 +21,12 @@ export type SecretSource = (name: string) => string | null | Promise<string | nu
 
 /**
  * Sends a request to where the configuration lets one go, and follows up to `redirects` redirects (none unless said). Only `signal`
- * ends it: nothing else limits how long an answer may take. Rejects when there is no answer.
+ * ends it: nothing else limits how long an answer may take. Rejects when there is no answer; with an error of the name
+ * REFUSED_REQUEST when the configuration does not let it go there.
  */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchAnswer>
+
+export const REFUSED_REQUEST = "RefusedRequest"
 
 export interface FetchInit {
   method?: string

@@ -69,6 +69,9 @@ export const waitingOf = (waits: Waits, until: string | null): Waiting => {
   }
 }
 
+/** Whether a row that waits on for it has something new to tell: of a sub-workflow the run. The rest would be told at every poll. */
+export const isNews = ({ kind }: Waits): boolean => kind === "workflow"
+
 /** One line for people. */
 export const waitingText = (waiting: Waiting): string => {
   const until = waiting.until === null ? "" : ` until ${waiting.until}`

@@ -7,7 +7,7 @@ import { TaskFailure } from "./task-failure.ts"
 import type { Next } from "./waiting.ts"
 import type { Scope } from "../core/expressions.ts"
 import type { Json, JsonObject } from "../core/json.ts"
-import type { Fetch } from "../core/ports.ts"
+import { type Fetch, REFUSED_REQUEST } from "../core/ports.ts"
 import type { Waits } from "../core/waits.ts"
 import type { Claim } from "../store/store.ts"
 
@@ -44,6 +44,7 @@ export class Polls {
     } catch (error) {
       if (error instanceof TaskFailure) throw error
       if (this.#stop.signal.aborted) throw error
+      if (error instanceof Error && error.name === REFUSED_REQUEST) throw new TaskFailure(error.message)
       this.#options.log.warn({ run: claim.runId, url: waits.poll.url, error: messageOf(error) }, "a poll was not answered")
       return again(waits, waits.errors + 1)
     } finally {

@@ -268,6 +268,16 @@ describe("deferred work", () => {
     expect(asked.length).toBeLessThan(10)
   })
 
+  it("fails at once when its address may not be reached", async () => {
+    const world = await setup(
+      { a: () => ({ ork_defer: { poll: POLL } }) },
+      { fetch: () => Promise.reject(Object.assign(new Error("no way there"), { name: "RefusedRequest" })) },
+    )
+    const runId = await world.trigger("name: far\ntasks: { a: { command: x, retries: 3 } }")
+    await world.ended(runId)
+    expect(await world.task(runId, "a")).toMatchObject({ status: "failed", error: "no way there", attempt: 1 })
+  })
+
   it("fails when the expression does not fit the answer", async () => {
     const { world, runId } = await polled([{ status: 200, body: { status: "done" } }])
     await world.ended(runId)

@@ -3,7 +3,7 @@
 import { iso } from "../../core/ports.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import { jobStatus, JOBS } from "../job-rows.ts"
-import { waitingOf } from "../../core/waits.ts"
+import { isNews, waitingOf } from "../../core/waits.ts"
 import type { StoreEvent } from "../store.ts"
 import type { CancelledRow } from "./cancel.ts"
 import type { Changed, Task } from "./changes.ts"
@@ -87,6 +87,7 @@ export const tellSteps = (
         const { startedAt, wakeAt } = outcome.wait!
         const at = held.started ? told.at : startedAt
         const begins = held.gate && !held.started
+        if (held.gate && held.started && !isNews(last.waits)) break
         tell({ status: "running", at, waiting: waitingOf(last.waits, wakeAt) }, begins ? attempt + 1 : attempt)
         break
       }

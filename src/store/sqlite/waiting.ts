@@ -3,7 +3,7 @@
 
 import type { Change } from "../../core/change.ts"
 import { gateLane } from "../../core/lanes.ts"
-import { waitingOf, type Waits } from "../../core/waits.ts"
+import { isNews, waitingOf, type Waits } from "../../core/waits.ts"
 import { JOBS } from "../job-rows.ts"
 import type { Claim } from "../store.ts"
 import { CANDIDATE, type Columns as CandidateColumns, candidateOf, runStates } from "./candidates.ts"
@@ -34,9 +34,11 @@ export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<C
   const values = [begins ? 1 : 0, JSON.stringify(waits), wakeAt, lane, tx.at, startedAt, row.id, change.attemptId] as const
   tx.db.run(wakeAt === null ? WAIT_FOR_EVENT : WAIT, ...values)
   if (!begins && !row.waits) effects.freed(row)
+  const told = !row.waits || isNews(waits)
   if (begins) row.attempt++
   row.status = "running"
   row.waits = true
+  if (!told) return true
   tellTask(tx, row, { status: "running", at: startedAt ?? tx.at, attempt: row.attempt, waiting: waitingOf(waits, wakeAt) })
   return true
 }
