@@ -49,6 +49,15 @@ export const parseName = (kind: string, cursor: string): string => {
   return name
 }
 
+/** For instances of a run's tasks, in the order of nodes and paths. */
+export const instanceCursor = ({ node, path }: { node: number; path: string }): string => encode(`i|${node}|${path}`)
+
+export const parseInstance = (cursor: string): { node: number; path: string } => {
+  const [, node, path] = /^i\|(\d{1,9})\|([\d.]{0,99})$/.exec(decode(cursor)) ?? []
+  if (node === undefined || path === undefined) throw bad()
+  return { node: Number(node), path }
+}
+
 export interface Page<T> {
   items: T[]
   next_cursor: string | null

@@ -4,7 +4,7 @@ import type { z } from "zod"
 import type { JsonObject } from "../core/json.ts"
 import { iso } from "../core/ports.ts"
 import { nextFirings } from "../core/schedule.ts"
-import type { ScheduleSpec } from "../core/workflow.ts"
+import type { CompiledWorkflow, ScheduleSpec } from "../core/workflow.ts"
 import { scheduleKey } from "../engine/deploy.ts"
 import type * as jobs from "../protocol/api/jobs.ts"
 import type * as service from "../protocol/api/service.ts"
@@ -63,6 +63,21 @@ export const workflowSummaryShape = ({
   })),
 })
 
+/** The tasks of a definition, each with what it waits for. */
+export const graphTasks = ({ nodes }: CompiledWorkflow): z.output<typeof workflows.graphTask>[] =>
+  nodes.map((node) => ({
+    name: node.name,
+    executor: node.executor,
+    depends_on: node.upstream.map((up) => nodes[up]!.name),
+    group: node.group === null ? null : nodes[node.group]!.name,
+    hook: node.hook,
+    run_when: node.rule,
+    if: node.if ?? null,
+    fan_out: node.fan?.reference ?? null,
+    queue: node.queue,
+    max_attempts: node.retry.maxAttempts,
+  }))
+
 export const workflowShape = (row: WorkflowRow): z.output<typeof workflows.workflow> => ({
   ...summaryOf(row),
   hash: row.hash,
@@ -75,18 +90,7 @@ export const workflowShape = (row: WorkflowRow): z.output<typeof workflows.workf
     description: spec.description ?? null,
     schema: spec.schema ?? null,
   })),
-  tasks: row.compiled.nodes.map((node) => ({
-    name: node.name,
-    executor: node.executor,
-    depends_on: node.upstream.map((up) => row.compiled.nodes[up]!.name),
-    group: node.group === null ? null : row.compiled.nodes[node.group]!.name,
-    hook: node.hook,
-    run_when: node.rule,
-    if: node.if ?? null,
-    fan_out: node.fan?.reference ?? null,
-    queue: node.queue,
-    max_attempts: node.retry.maxAttempts,
-  })),
+  tasks: graphTasks(row.compiled),
   definition: row.source,
 })
 

@@ -6,7 +6,8 @@ import type { Insight } from "./insight.ts"
 import type { JobStore } from "./job-store.ts"
 import type { KeyStore } from "./key-store.ts"
 import type { NoticeStore } from "./notice-store.ts"
+import type { Picture } from "./picture.ts"
 import type { QueueStore } from "./queue-store.ts"
 import type { Store } from "./store.ts"
 
-export type ServerStore = Store & Catalog & EventLog & Insight & JobStore & KeyStore & NoticeStore & QueueStore
+export type ServerStore = Store & Catalog & EventLog & Insight & JobStore & KeyStore & NoticeStore & Picture & QueueStore

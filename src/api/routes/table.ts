@@ -11,6 +11,7 @@ import { hookRoutes } from "./hooks.ts"
 import { jobRoutes } from "./jobs.ts"
 import { keyRoutes } from "./keys.ts"
 import { logRoutes } from "./logs.ts"
+import { pictureRoutes } from "./pictures.ts"
 import { pushRoutes } from "./push.ts"
 import { queueRoutes } from "./queues.ts"
 import { runRoutes } from "./runs.ts"
@@ -26,6 +27,7 @@ export const ROUTES: readonly Route[] = [
   ...bundleRoutes,
   ...runRoutes,
   ...taskRoutes,
+  ...pictureRoutes,
   ...answerRoutes,
   ...logRoutes,
   ...eventRoutes,

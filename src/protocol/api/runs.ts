@@ -23,7 +23,7 @@ import {
 export const TRIGGERS = ["manual", "schedule", "webhook", "backfill", "workflow"] as const
 
 const count = z.int().min(0)
-const counts = z.object(
+export const counts = z.object(
   Object.fromEntries(TASK_STATUSES.map((status) => [status, count])) as Record<(typeof TASK_STATUSES)[number], typeof count>,
 )
 

@@ -66,7 +66,7 @@ const param = z.object({
   schema: object.nullable(),
 })
 
-const graphTask = z.object({
+export const graphTask = z.object({
   name: z.string(),
   executor: z.string(),
   depends_on: z.array(z.string()),

@@ -30,6 +30,7 @@ import { Memory } from "./memory.ts"
 import { migrate } from "./migrations.ts"
 import { noticeStore } from "./notices.ts"
 import { Listener, NOTIFY } from "./notify.ts"
+import { picture } from "./picture.ts"
 import { queueStore } from "./queues.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
@@ -103,6 +104,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     ...jobStore(access),
     ...keyStore(access),
     ...noticeStore(read, write, instants),
+    ...picture(access),
     ...queueStore(access),
     kind: "postgres",
     leases: true,

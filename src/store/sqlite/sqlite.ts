@@ -28,6 +28,7 @@ import { keyStore } from "./keys.ts"
 import { newTurn } from "./lane-groups.ts"
 import { migrate } from "./migrations.ts"
 import { noticeStore } from "./notices.ts"
+import { picture } from "./picture.ts"
 import { queueStore } from "./queues.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
@@ -108,6 +109,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     ...jobStore(access),
     ...keyStore(access),
     ...noticeStore(access),
+    ...picture(access),
     ...queueStore(access),
     kind: "sqlite",
     leases: false,
