@@ -2,6 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { TaskLog } from "../objects/logs.ts"
+import { invalidField } from "./errors.ts"
 import { formatOf, lineText, TYPE_OF } from "./log-format.ts"
 import type { LogSource } from "./log-source.ts"
 import type { Api } from "./ports.ts"
@@ -12,24 +13,44 @@ export interface LogRequest {
   request: FastifyRequest
   reply: FastifyReply
   offset: number
+  /** Bytes at most; only of raw bytes. */
+  length?: number | undefined
 }
+
+/** Where a request begins in a log of this size. */
+const placeIn = (size: number, offset: number): number => (offset < 0 ? Math.max(0, size + offset) : Math.min(offset, size))
 
 /** What is there now. null: nothing was ever written. */
 export const sendLog = async (asked: LogRequest, log: TaskLog | null): Promise<void> => {
   const { api, request, reply } = asked
   const format = formatOf(request.headers.accept)
+  if (asked.length !== undefined && format !== "raw") throw invalidField("length", "goes with the raw log only")
   const size = log === null ? 0 : await log.size()
-  const start = asked.offset < 0 ? Math.max(0, size + asked.offset) : Math.min(asked.offset, size)
-  const headers = format === "raw" ? { "x-ork-next-offset": String(size), "content-length": String(size - start) } : {}
+  const start = placeIn(size, asked.offset)
+  const end = Math.min(size, start + (asked.length ?? size))
+  const headers = {
+    "x-ork-size": String(size),
+    ...(format === "raw" && { "x-ork-next-offset": String(end), "content-length": String(end - start) }),
+  }
   const stream = api.streams.open(request, reply, { type: TYPE_OF[format], headers })
   await guarded(api, stream, async () => {
     if (log === null) return
-    if (format === "raw") return sendBytes(stream, log, start, size)
+    if (format === "raw") return sendBytes(stream, log, start, end)
     for await (const line of log.lines({ offset: start })) {
       if (stream.closed.aborted) return
       await stream.send(lineText(line, format))
     }
   })
+}
+
+/** When the bytes of a range were written, and to which stream. */
+export const timesOf = async (log: TaskLog | null, { offset, length }: { offset: number; length: number }) => {
+  const size = log === null ? 0 : await log.size()
+  const start = placeIn(size, offset)
+  const end = Math.min(size, start + length)
+  const chunks = log === null || start === end ? [] : await log.chunks(start, end)
+  const times = chunks.map((chunk) => ({ offset: chunk.offset, at: new Date(chunk.at).toISOString(), stream: chunk.stream }))
+  return { size, offset: start, next_offset: end, times }
 }
 
 const sendBytes = async (stream: Stream, log: TaskLog, start: number, end: number): Promise<void> => {
@@ -44,6 +65,7 @@ const sendBytes = async (stream: Stream, log: TaskLog, start: number, end: numbe
 /** Until the task ends. */
 export const followLog = async (asked: LogRequest, source: LogSource): Promise<void> => {
   const { api, request, reply } = asked
+  if (asked.length !== undefined) throw invalidField("length", "does not go with follow")
   const format = formatOf(request.headers.accept)
   const stream = api.streams.open(request, reply, {
     type: TYPE_OF[format],

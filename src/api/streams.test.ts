@@ -121,6 +121,27 @@ test("a log is read raw, from an offset and from its end", async () => {
   expect([beyond.text, beyond.headers["x-ork-next-offset"]]).toEqual(["", "8"])
 })
 
+test("a part of a log is read by offset and length, and its times beside it", async () => {
+  await using api = await served()
+  await api.deploy("etl", { a: "say one;say two;say three" })
+  const logs = `/runs/${await api.ran("etl")}/tasks/a/logs`
+  const part = await api.call("GET", `${logs}?offset=4&length=4`)
+  expect(part.text).toBe("two\n")
+  expect([part.headers["x-ork-next-offset"], part.headers["x-ork-size"]]).toEqual(["8", "14"])
+  const last = await api.call("GET", `${logs}?offset=-6&length=100`)
+  expect([last.text, last.headers["x-ork-next-offset"]]).toEqual(["three\n", "14"])
+  const { body } = await api.call("GET", `${logs}/times?offset=4&length=4`)
+  expect(body).toMatchObject({ size: 14, offset: 4, next_offset: 8 })
+  const times = body["times"] as { offset: number; at: string; stream: string }[]
+  expect(times.length).toBeGreaterThan(0)
+  expect(times[0]!.offset).toBeLessThanOrEqual(4)
+  expect(times.every(({ offset, stream }) => offset < 8 && stream === "stdout")).toBe(true)
+  expect(Date.parse(times[0]!.at)).toBeGreaterThan(0)
+  expect((await api.call("GET", `${logs}/times?offset=14`)).body).toMatchObject({ size: 14, times: [] })
+  expect((await api.call("GET", `${logs}?length=4&follow=true`)).status).toBe(400)
+  expect((await api.call("GET", `${logs}?length=4`, { headers: { accept: "application/x-ndjson" } })).status).toBe(400)
+})
+
 test("a log is read as JSON lines and as events by Accept", async () => {
   await using api = await served()
   await api.deploy("etl", { a: "say one;say two" })

@@ -40,6 +40,22 @@ export const readChunks = async (files: LogFiles, from: number, count = RECORDS_
   }))
 }
 
+/** Chunks that reach into bytes [start, end), neighbours of the same stream and time as one. */
+export const chunksWithin = async (files: LogFiles, start: number, end: number): Promise<Chunk[]> => {
+  const found: Chunk[] = []
+  for (let record = await findRecord(files, start); ;) {
+    const chunks = await readChunks(files, record)
+    for (const chunk of chunks) {
+      if (chunk.offset >= end) return found
+      const last = found.at(-1)
+      if (last?.stream === chunk.stream && last.at === chunk.at) last.length = chunk.offset + chunk.length - last.offset
+      else found.push(chunk)
+    }
+    if (chunks.length === 0) return found
+    record += chunks.length
+  }
+}
+
 export interface ChunkBytes {
   chunk: Chunk
   bytes: Uint8Array

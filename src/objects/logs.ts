@@ -1,8 +1,7 @@
 // Reads the log of one attempt, live or ended: raw bytes, or lines with their time and stream. Constant memory on logs of any size.
 // Bytes that the index does not cover (after a crash) count as stdout at the last known time.
 
-import { chunkBytes, findRecord, readChunks } from "./log-chunks.ts"
-import type { LogStream } from "./log-chunks.ts"
+import { type Chunk, chunkBytes, chunksWithin, findRecord, type LogStream, readChunks } from "./log-chunks.ts"
 import { type LogFiles, logFiles } from "./log-files.ts"
 import { LogWake } from "./log-wake.ts"
 import type { ObjectStore } from "./objects.ts"
@@ -49,6 +48,11 @@ export class TaskLog {
     const start = await this.#place(offset)
     const bytes = await this.#files.range("log", start, start + maxBytes)
     return { bytes, offset: start, next: start + bytes.byteLength }
+  }
+
+  /** When bytes [start, end) were written, and to which stream. Bytes that are in no chunk belong to the one before. */
+  chunks(start: number, end: number): Promise<Chunk[]> {
+    return chunksWithin(this.#files, start, end)
   }
 
   /** The raw log, piece by piece. */

@@ -2,11 +2,11 @@
 
 import { jobParams } from "../../protocol/api/jobs.ts"
 import { taskParams } from "../../protocol/api/runs.ts"
-import { jobLogQuery, logLine, logQuery } from "../../protocol/api/streams.ts"
+import { jobLogQuery, jobLogTimesQuery, logLine, logQuery, logTimes, logTimesQuery } from "../../protocol/api/streams.ts"
 import { findTask } from "../find-task.ts"
 import { NDJSON_TYPE, SSE_TYPE } from "../log-format.ts"
 import { followJob, followTask, jobLog, presentLog } from "../log-source.ts"
-import { followLog, sendLog } from "../log-stream.ts"
+import { followLog, sendLog, timesOf } from "../log-stream.ts"
 import { route, STREAMED } from "../route.ts"
 import { findJob } from "./jobs.ts"
 import { findRun } from "./runs.ts"
@@ -15,11 +15,14 @@ const TAG = "logs"
 
 const LOG = {
   200: {
-    about: "The log: raw, or by Accept as JSON lines or events of LogLine. X-Ork-Next-Offset tells where to go on.",
+    about:
+      "The log: raw, or by Accept as JSON lines or events of LogLine. X-Ork-Next-Offset tells where to go on, X-Ork-Size how long it is.",
     types: ["text/plain", NDJSON_TYPE, SSE_TYPE],
     lines: logLine,
   },
 }
+
+const TIMES = { 200: { about: "Times and streams by byte of the raw log", schema: logTimes } }
 
 export const logRoutes = [
   route({
@@ -33,11 +36,25 @@ export const logRoutes = [
     answers: LOG,
     async handle({ params, query, request, reply, api }) {
       const task = await findTask(api, await findRun(api, params.id), params.name, query)
-      const asked = { api, request, reply, offset: query.offset ?? 0 }
+      const asked = { api, request, reply, offset: query.offset ?? 0, length: query.length }
       const present = await presentLog(api, task, query.attempt)
       if (query.follow === true) await followLog(asked, followTask(api, task, query.attempt))
       else await sendLog(asked, present)
       return STREAMED
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/runs/{id}/tasks/{name}/logs/times",
+    tag: TAG,
+    summary: "When a task wrote what, and to which stream",
+    scope: "read",
+    params: taskParams,
+    query: logTimesQuery,
+    answers: TIMES,
+    async handle({ params, query, api }) {
+      const task = await findTask(api, await findRun(api, params.id), params.name, query)
+      return { status: 200, body: await timesOf(await presentLog(api, task, query.attempt), query) }
     },
   }),
   route({
@@ -51,10 +68,23 @@ export const logRoutes = [
     answers: LOG,
     async handle({ params, query, request, reply, api }) {
       const job = await findJob(api, params.job_id)
-      const asked = { api, request, reply, offset: query.offset ?? 0 }
+      const asked = { api, request, reply, offset: query.offset ?? 0, length: query.length }
       if (query.follow === true) await followLog(asked, followJob(api, job))
       else await sendLog(asked, jobLog(api, job))
       return STREAMED
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs/{job_id}/logs/times",
+    tag: TAG,
+    summary: "When the latest attempt of a job wrote what, and to which stream",
+    scope: "read",
+    params: jobParams,
+    query: jobLogTimesQuery,
+    answers: TIMES,
+    async handle({ params, query, api }) {
+      return { status: 200, body: await timesOf(jobLog(api, await findJob(api, params.job_id)), query) }
     },
   }),
 ]

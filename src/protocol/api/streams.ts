@@ -42,13 +42,38 @@ const reading = {
   follow: z.boolean().optional().meta({ description: "until the task ends" }),
 }
 
-export const logQuery = strict({
+const MAX_LENGTH = 4 << 20
+/** Of the raw log that one answer tells the times of. */
+const MAX_TIMED = 1 << 20
+
+const part = z.int().min(1).max(MAX_LENGTH).optional().meta({ description: "bytes at most; only of the raw log as it stands" })
+
+const whichAttempt = {
   attempt: z.int().min(1).optional().meta({ description: "default: the latest" }),
   ...instanceQuery,
-  ...reading,
-})
+}
 
-export const jobLogQuery = strict({ ...reading })
+export const logQuery = strict({ ...whichAttempt, ...reading, length: part })
+export const jobLogQuery = strict({ ...reading, length: part })
+
+const timed = {
+  offset: z.int().default(0).meta({ description: "in bytes of the raw log; negative from the end" }),
+  length: z.int().min(1).max(MAX_TIMED).default(MAX_TIMED),
+}
+
+export const logTimesQuery = strict({ ...whichAttempt, ...timed })
+export const jobLogTimesQuery = strict({ ...timed })
+
+export const logTimes = z
+  .object({
+    size: z.int().meta({ description: "of the raw log, in bytes" }),
+    offset: z.int(),
+    next_offset: z.int(),
+    times: z
+      .array(z.object({ offset: z.int(), at, stream: z.enum(["stdout", "stderr"]) }))
+      .meta({ description: "each up to the next; the first may begin before `offset`" }),
+  })
+  .meta({ id: "LogTimes" })
 
 export const logLine = z
   .object({
