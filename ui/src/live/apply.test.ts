@@ -20,10 +20,12 @@ const event = (change: Partial<OrkEvent>): OrkEvent => ({
 const setup = () => {
   const client = new QueryClient()
   const timers: (() => void)[] = []
+  const waits: number[] = []
   const asked: string[] = []
   client.invalidateQueries = async (filters) => void asked.push((filters?.queryKey ?? ["everything"]).join("/"))
-  const cache = new LiveCache(client, (_ms, run) => {
+  const cache = new LiveCache(client, (ms, run) => {
     timers.push(run)
+    waits.push(ms)
     return () => undefined
   })
   const run = { id: "r1", status: "running", started_at: AT, finished_at: null, error: null } as Run
@@ -31,7 +33,7 @@ const setup = () => {
   client.setQueryData(["runs", {}], { pages: [page], pageParams: [null] })
   client.setQueryData(["run", "r1"], run)
   const shown = () => client.getQueryData<{ pages: Page<Run>[] }>(["runs", {}])!.pages[0]!.items[0]!.status
-  return { client, cache, timers, asked, shown }
+  return { client, cache, timers, waits, asked, shown }
 }
 
 test("what is on the screen is patched at once, without asking for it", () => {
@@ -61,4 +63,16 @@ test("a gap loads everything that is shown anew", () => {
   const { cache, asked } = setup()
   cache.reload()
   expect(asked).toEqual(["everything"])
+})
+
+test("a list of many pages is asked for less often, since all of them are asked for", () => {
+  const { client, cache, waits } = setup()
+  cache.refetchSoon("runs")
+  const page = { items: [], next_cursor: null, has_more: false }
+  client.setQueryData(["jobs", {}], { pages: Array.from({ length: 4 }, () => page), pageParams: [] })
+  cache.refetchSoon("jobs")
+  client.setQueryData(["jobs", {}], { pages: Array.from({ length: 40 }, () => page), pageParams: [] })
+  cache.stop()
+  cache.refetchSoon("jobs")
+  expect(waits).toEqual([500, 2000, 5000])
 })

@@ -5,8 +5,9 @@ import type { QueryClient } from "@tanstack/react-query"
 import type { Job, OrkEvent, Run, WorkflowSummary } from "../api/types.ts"
 import { latestByJob, latestByRun, type Pages, patchJob, patchPages, patchRun, patchSummary } from "./patch.ts"
 
-/** At most one refetch of a kind in this time. */
-const REFETCH_MS = 2000
+/** At most one refetch of a kind in this time, for each page of it that is loaded: all of them are asked for again. */
+const REFETCH_MS = 500
+const MOST_MS = 5000
 
 interface Waiting {
   /** Something happened since. */
@@ -51,12 +52,18 @@ export class LiveCache {
     void this.#client.invalidateQueries({ queryKey: key })
     const entry: Waiting = {
       again: false,
-      cancel: this.#after(REFETCH_MS, () => {
+      cancel: this.#after(this.#patience(key), () => {
         this.#waiting.delete(name)
         if (entry.again) this.refetchSoon(...key)
       }),
     }
     this.#waiting.set(name, entry)
+  }
+
+  #patience(key: readonly string[]): number {
+    const lists = this.#client.getQueriesData<Partial<Pages<unknown>>>({ queryKey: key })
+    const pages = Math.max(1, ...lists.map(([, list]) => list?.pages?.length ?? 1))
+    return Math.min(MOST_MS, REFETCH_MS * pages)
   }
 
   stop(): void {
