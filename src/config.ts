@@ -117,6 +117,30 @@ export const SETTINGS = {
     parse: text,
     default: () => "",
   } satisfies Setting<string>,
+  kubeconfig: {
+    key: "kubeconfig",
+    about:
+      "file that says how to reach the cluster of kubernetes tasks; without it KUBECONFIG, ~/.kube/config, or the cluster that Ork runs in",
+    expected: "a file",
+    parse: text,
+    /** Not said. */
+    default: () => "",
+  } satisfies Setting<string>,
+  kubernetesNamespace: {
+    key: "kubernetes_namespace",
+    about: "namespace of kubernetes tasks that name none; without it that of the kubeconfig",
+    expected: "a namespace",
+    parse: text,
+    /** Not said. */
+    default: () => "",
+  } satisfies Setting<string>,
+  kubernetesTtlMs: {
+    key: "kubernetes_ttl",
+    about: "how long the Job of a kubernetes task stays after its end",
+    expected: DURATION_HINT,
+    parse: parseDuration,
+    default: () => 600_000,
+  } satisfies Setting<number>,
   workers: {
     key: "workers",
     about: "workers that process tasks are pushed to: ports, HOST:PORT or addresses, with commas between",

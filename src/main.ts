@@ -145,6 +145,18 @@ const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Exec
       },
     }),
     new LazyExecutor({
+      name: "kubernetes",
+      remote: true,
+      clock,
+      async load() {
+        const { KubernetesExecutor } = await import("./executors/kubernetes/kubernetes.ts")
+        const { createLog } = await import("./server/log.ts")
+        const log = createLog(process.stderr, config.log).child({ part: "kubernetes" })
+        const { kubeconfig, kubernetesNamespace: namespace, kubernetesTtlMs: ttlMs, objectStore: store } = config
+        return new KubernetesExecutor({ objects, store, clock, log, kubeconfig, namespace, ttlMs, env: process.env })
+      },
+    }),
+    new LazyExecutor({
       name: "slurm",
       remote: true,
       clock,

@@ -30,6 +30,8 @@ export interface AttemptResult {
   /** false: trying again cannot help. */
   retryable?: boolean
   retryAfterMs?: number
+  /** Why it did not begin, as far as its executor knows: told when it ran out of time to. */
+  waitedFor?: string
 }
 
 /** Says which row and which claim of it a change is about. */

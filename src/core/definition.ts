@@ -52,6 +52,50 @@ export type DockerDefinition = {
   gpus?: number | "all"
 }
 
+/** How the Job and its pod are made. Lists of objects and `affinity` are passed on in Kubernetes' own words. */
+export type KubernetesDefinition = {
+  namespace?: string
+  service_account?: string
+  /** The pod may speak to the cluster with its service account. */
+  automount_token?: boolean
+  /** The container runs `ork exec`, which its image must have. */
+  exec?: boolean
+  entrypoint?: string[]
+  workdir?: string
+  image_pull_policy?: "Always" | "IfNotPresent" | "Never"
+  image_pull_secrets?: string[]
+  node_selector?: { [label: string]: string }
+  tolerations?: JsonObject[]
+  affinity?: JsonObject
+  priority_class?: string
+  runtime_class?: string
+  labels?: { [label: string]: string }
+  annotations?: { [name: string]: string }
+  volumes?: JsonObject[]
+  volume_mounts?: JsonObject[]
+  env_from?: JsonObject[]
+  /** Beside what `resources` asks for, and in place of it. */
+  requests?: { [resource: string]: string | number }
+  limits?: { [resource: string]: string | number }
+  security?: KubernetesSecurity
+  /** How long the Job stays after its end. */
+  ttl?: Duration
+}
+
+export type KubernetesSecurity = {
+  /** `image`: whoever the image says. */
+  run_as_user?: number | "image"
+  run_as_group?: number | "image"
+  run_as_non_root?: boolean
+  fs_group?: number
+  allow_privilege_escalation?: boolean
+  privileged?: boolean
+  read_only_root?: boolean
+  /** Those that are given back. */
+  capabilities?: string[]
+  seccomp?: "RuntimeDefault" | "Unconfined"
+}
+
 /** How the job is submitted. */
 export type SlurmDefinition = {
   partition?: string
@@ -90,6 +134,7 @@ export interface TaskDefinition {
   // Options that one executor has alone.
   http?: HttpDefinition
   docker?: DockerDefinition
+  kubernetes?: KubernetesDefinition
   slurm?: SlurmDefinition
   /** A group: in place of a command. */
   tasks?: { [name: string]: TaskDefinition }

@@ -139,10 +139,9 @@ class AttemptClock implements Deadline {
   explain(result: AttemptResult): AttemptResult {
     if (result.state !== "timeout" || !this.#expired) return result
     const { timeoutMs, startTimeoutMs } = this.#node
-    const error = this.#started
-      ? `timed out after ${formatDuration(timeoutMs ?? 0)}`
-      : `did not start within ${formatDuration(startTimeoutMs ?? 0)}`
-    return { ...result, error }
+    if (this.#started) return { ...result, error: `timed out after ${formatDuration(timeoutMs ?? 0)}` }
+    const why = result.waitedFor === undefined ? "" : `: ${result.waitedFor}`
+    return { ...result, error: `did not start within ${formatDuration(startTimeoutMs ?? 0)}${why}` }
   }
 
   #from(ms: number | null): number {

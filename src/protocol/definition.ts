@@ -5,6 +5,7 @@ import { z } from "zod"
 import type { TaskDefinition, WorkflowDefinition } from "../core/definition.ts"
 import { RUN_WHEN } from "../core/workflow.ts"
 import { dockerFields } from "./docker-fields.ts"
+import { kubernetesFields } from "./kubernetes-fields.ts"
 import { headersField, httpFields, urlField } from "./http-fields.ts"
 import { count, cpu, duration, either, json, memory, object, record, strict, text } from "./schemas.ts"
 import { slurmFields } from "./slurm-fields.ts"
@@ -48,6 +49,7 @@ const taskFields = {
   default: z.enum(["approve", "reject"]).optional(),
   http: httpFields.optional(),
   docker: dockerFields.optional(),
+  kubernetes: kubernetesFields.optional(),
   slurm: slurmFields.optional(),
   depends_on: z.array(text).optional(),
   run_when: z.enum(RUN_WHEN).optional(),

@@ -33,29 +33,33 @@ const copy = ({ rest, flags }: Pick<Instruction, "rest" | "flags">, roots: Map<s
   }
 }
 
-test("what the Dockerfile copies is enough to build, and what it keeps is enough to serve", { timeout: 1_200_000 }, async () => {
-  const [build, last] = stages as [Stage, Stage]
-  const [buildRoot, lastRoot] = [temporaryFolder(), temporaryFolder()]
-  follow(build, new Map(), buildRoot, (rest) => !rest.startsWith("apt-get"))
-  expect(readdirSync(join(buildRoot, "src/native")).some((name) => name.startsWith("ork-spawn-"))).toBe(true)
-  follow(last, new Map([["build", buildRoot]]), lastRoot, () => false)
+test(
+  "what the Dockerfile copies is enough to build, and what it keeps is enough to serve",
+  { timeout: 1_200_000 },
+  async () => {
+    const [build, last] = stages as [Stage, Stage]
+    const [buildRoot, lastRoot] = [temporaryFolder(), temporaryFolder()]
+    follow(build, new Map(), buildRoot, (rest) => !rest.startsWith("apt-get"))
+    expect(readdirSync(join(buildRoot, "src/native")).some((name) => name.startsWith("ork-spawn-"))).toBe(true)
+    follow(last, new Map([["build", buildRoot]]), lastRoot, () => false)
 
-  const ork = join(lastRoot, "opt/ork/bin/ork")
-  const data = temporaryFolder()
-  const env = { PATH: process.env["PATH"], HOME: data, ORK_DATA_DIR: data, ORK_PORT: "0" }
-  const server = spawn(ork, ["serve"], { cwd: data, env, stdio: ["ignore", "pipe", "inherit"] })
-  try {
-    let said = ""
-    server.stdout.on("data", (part: Buffer) => (said += part.toString()))
-    const ended = once(server, "exit").then(() => Promise.reject(new Error(`it ended: ${said}`)))
-    while (!/is ready at \S+/.test(said)) await Promise.race([once(server.stdout, "data"), ended])
-    ended.catch(() => {})
-    const port = /is ready at \S+:(\d+)/.exec(said)![1]!
-    const [health] = last.instructions.filter(({ name }) => name === "HEALTHCHECK")
-    const [program, ...args] = health!.words!
-    execFileSync(program!, args, { env: { ...env, ORK_PORT: port } })
-    expect(() => execFileSync(program!, args, { env: { ...env, ORK_PORT: "1" }, stdio: "ignore" })).toThrow()
-  } finally {
-    if (server.exitCode === null && server.kill("SIGTERM")) await once(server, "exit")
-  }
-})
+    const ork = join(lastRoot, "opt/ork/bin/ork")
+    const data = temporaryFolder()
+    const env = { PATH: process.env["PATH"], HOME: data, ORK_DATA_DIR: data, ORK_PORT: "0" }
+    const server = spawn(ork, ["serve"], { cwd: data, env, stdio: ["ignore", "pipe", "inherit"] })
+    try {
+      let said = ""
+      server.stdout.on("data", (part: Buffer) => (said += part.toString()))
+      const ended = once(server, "exit").then(() => Promise.reject(new Error(`it ended: ${said}`)))
+      while (!/is ready at \S+/.test(said)) await Promise.race([once(server.stdout, "data"), ended])
+      ended.catch(() => {})
+      const port = /is ready at \S+:(\d+)/.exec(said)![1]!
+      const [health] = last.instructions.filter(({ name }) => name === "HEALTHCHECK")
+      const [program, ...args] = health!.words!
+      execFileSync(program!, args, { env: { ...env, ORK_PORT: port } })
+      expect(() => execFileSync(program!, args, { env: { ...env, ORK_PORT: "1" }, stdio: "ignore" })).toThrow()
+    } finally {
+      if (server.exitCode === null && server.kill("SIGTERM")) await once(server, "exit")
+    }
+  },
+)

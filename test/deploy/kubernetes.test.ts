@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { parseAllDocuments, parse } from "yaml"
 import { REPO } from "../support/ork.ts"
-import { typeProblems } from "./kubernetes-types.ts"
+import { typeProblems } from "../../src/executors/kubernetes/testing/types.ts"
 
 const FOLDER = join(REPO, "deploy/kubernetes")
 const TYPES: Record<string, string> = {
@@ -61,6 +61,7 @@ describe("the objects for Kubernetes", () => {
   it("are checked by a check that finds mistakes", () => {
     const wrong = { spec: { replica: 2, template: { spec: { containers: [{ name: 1, ports: {} }] } } } }
     expect(typeProblems(wrong, "V1Deployment", "x")).toEqual([
+      "x.spec.selector is required",
       "x.spec.replica is no field of V1DeploymentSpec",
       "x.spec.template.spec.containers[0].name is no string",
       "x.spec.template.spec.containers[0].ports is no list",

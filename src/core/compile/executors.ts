@@ -21,6 +21,7 @@ export const RUN_FIELDS = [
   "default",
   "http",
   "docker",
+  "kubernetes",
   "slurm",
 ] as const
 export type RunField = (typeof RUN_FIELDS)[number]
@@ -54,7 +55,7 @@ export const EXECUTOR_RULES = {
   python: rule(["file"], ["function"]),
   http: rule(["url"], ["method", "headers", "body", "http"]),
   docker: rule(["image"], ["command", "docker"]),
-  kubernetes: rule(["image"], ["command"]),
+  kubernetes: rule(["image"], ["command", "kubernetes"]),
   slurm: rule(["command"], ["slurm"], HOUR, null),
   cloudrun: rule(["job"], ["command"]),
   workflow: rule(["workflow"], [], null, null),

@@ -66,6 +66,7 @@ const TEMPLATE_FIELDS = [
   "default",
   "http",
   "docker",
+  "kubernetes",
   "slurm",
 ] as const satisfies RunField[]
 
@@ -234,6 +235,8 @@ const compileFields = (
   }
   const { time } = merged.slurm ?? {}
   if (time !== undefined && !isExpression(time)) positive(context, time, [...path, "slurm", "time"])
+  const { ttl } = merged.kubernetes ?? {}
+  if (ttl !== undefined && !isExpression(ttl)) positive(context, ttl, [...path, "kubernetes", "ttl"], 0)
   const shm = merged.docker?.shm_size
   if (shm !== undefined && !isExpression(shm) && parseMemory(shm) === null) {
     context.findings.add([...path, "docker", "shm_size"], `must be ${MEMORY_HINT}`)

@@ -1,0 +1,80 @@
+// Jobs and pods as the API server shows them: what is read of them here.
+
+export interface Meta {
+  name: string
+  uid: string
+  resourceVersion: string
+  creationTimestamp?: string
+  deletionTimestamp?: string
+  labels?: { [label: string]: string }
+}
+
+export interface Condition {
+  type: string
+  status: string
+  reason?: string
+  message?: string
+}
+
+export interface Watched {
+  metadata: Meta
+}
+
+export interface JobObject extends Watched {
+  status?: { conditions?: Condition[] }
+}
+
+export interface PodObject extends Watched {
+  status?: {
+    phase?: string
+    reason?: string
+    message?: string
+    conditions?: Condition[]
+    containerStatuses?: ContainerStatus[]
+  }
+}
+
+export interface ContainerStatus {
+  name: string
+  state?: {
+    waiting?: { reason?: string; message?: string }
+    running?: { startedAt?: string }
+    terminated?: Terminated
+  }
+}
+
+export interface Terminated {
+  exitCode: number
+  signal?: number
+  reason?: string
+  message?: string
+  startedAt?: string | null
+}
+
+export const CONTAINER = "task"
+
+/** Labels by which work is found again. */
+export const LABELS = {
+  managedBy: "app.kubernetes.io/managed-by",
+  attempt: "ork.dev/attempt",
+  run: "ork.dev/run",
+  task: "ork.dev/task",
+  workflow: "ork.dev/workflow",
+} as const
+
+export const SELECTOR = `${LABELS.managedBy}=ork,${LABELS.attempt}`
+
+export const jobName = (attemptId: string): string => `ork-${attemptId}`
+
+export const jobsPath = (namespace: string): string => `/apis/batch/v1/namespaces/${encodeURIComponent(namespace)}/jobs`
+export const corePath = (namespace: string, kind: "pods" | "secrets" | "events"): string =>
+  `/api/v1/namespaces/${encodeURIComponent(namespace)}/${kind}`
+
+/** Versions are opaque by contract, and numbers in every server there is. */
+export const isOlder = (a: string, b: string): boolean => {
+  if (!/^\d+$/.test(a) || !/^\d+$/.test(b)) return false
+  return a.length === b.length ? a < b : a.length < b.length
+}
+
+export const hasCondition = (conditions: Condition[] | undefined, type: string): Condition | undefined =>
+  conditions?.find((one) => one.type === type && one.status === "True")
