@@ -1,0 +1,46 @@
+// Where a log comes from: parts of the raw bytes, and when they were written. One for each attempt of a task, and one for a job.
+
+import { json, open, type Query, urlOf } from "../api/http.ts"
+import type { Written } from "./lines.ts"
+
+export interface Part {
+  /** Fewer than asked for only at the end of the log. */
+  bytes: Uint8Array
+  offset: number
+  /** Of the whole log, now. */
+  size: number
+}
+
+export interface LogPort {
+  /** `offset` negative: from the end. */
+  read(offset: number, length: number, signal: AbortSignal): Promise<Part>
+  times(offset: number, length: number, signal: AbortSignal): Promise<readonly Written[]>
+}
+
+export interface LogAddress {
+  /** `/runs/{id}/tasks/{name}/logs`, `/jobs/{id}/logs` */
+  path: string
+  query: Query
+}
+
+export const taskLogAddress = (runId: string, name: string, path: string, attempt: number): LogAddress => ({
+  path: `/runs/${runId}/tasks/${encodeURIComponent(name)}/logs`,
+  query: { attempt, ...(path !== "" && { path }) },
+})
+
+export const jobLogAddress = (id: string): LogAddress => ({ path: `/jobs/${id}/logs`, query: {} })
+
+export const downloadUrl = ({ path, query }: LogAddress): string => urlOf(path, query)
+
+export const logPort = ({ path, query }: LogAddress): LogPort => ({
+  read: async (offset, length, signal) => {
+    const response = await open(path, { query: { ...query, offset, length }, signal })
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    const next = Number(response.headers.get("x-ork-next-offset"))
+    return { bytes, offset: next - bytes.byteLength, size: Number(response.headers.get("x-ork-size")) }
+  },
+  times: async (offset, length, signal) => {
+    const { times } = await json<{ times: Written[] }>(`${path}/times`, { query: { ...query, offset, length }, signal })
+    return times
+  },
+})
