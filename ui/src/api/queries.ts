@@ -6,12 +6,15 @@ import { ApiProblem, json, type Query } from "./http.ts"
 import type {
   AuditEntry,
   Explanation,
+  Grid,
+  InstanceSummary,
   Job,
   JobResult,
   Key,
   Page,
   Queue,
   Run,
+  RunGraph,
   Schedule,
   Session,
   Stats,
@@ -74,6 +77,20 @@ export const runsQuery = (filter: Query) => pages<Run>("runs", "/runs", { limit:
 
 export const runQuery = (id: string) =>
   queryOptions({ queryKey: ["run", id], queryFn: ({ signal }) => json<Run>(`/runs/${id}`, { signal }) })
+
+/** Read by run/run-model.ts, which keeps them up to date itself. */
+export const runGraph = (id: string, signal: AbortSignal): Promise<RunGraph> => json(`/runs/${id}/graph`, { signal })
+
+export const instancesPage = (id: string, cursor: string | null, signal: AbortSignal): Promise<Page<InstanceSummary>> =>
+  json(`/runs/${id}/instances`, { query: { limit: 2000, cursor }, signal })
+
+/** The last runs of a workflow, this one among them. */
+export const gridQuery = (workflow: string, run: string) =>
+  queryOptions({
+    queryKey: ["grid", workflow, run],
+    queryFn: ({ signal }) => json<Grid>(`/workflows/${part(workflow)}/grid`, { query: { run }, signal }),
+    refetchInterval: 10_000,
+  })
 
 export const explainQuery = (id: string, task?: string) =>
   queryOptions({

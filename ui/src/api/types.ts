@@ -3,6 +3,7 @@
 import type { z } from "zod"
 import type * as common from "../../../src/protocol/api/common.ts"
 import type * as jobs from "../../../src/protocol/api/jobs.ts"
+import type * as pictures from "../../../src/protocol/api/pictures.ts"
 import type * as runs from "../../../src/protocol/api/runs.ts"
 import type * as service from "../../../src/protocol/api/service.ts"
 import type * as streams from "../../../src/protocol/api/streams.ts"
@@ -21,6 +22,9 @@ export interface Page<Item> {
 export type Run = z.output<typeof runs.run>
 export type Task = z.output<typeof runs.task>
 export type Attempt = Task["attempts"][number]
+export type RunGraph = z.output<typeof pictures.runGraph>
+export type InstanceSummary = z.output<typeof pictures.instance>
+export type Grid = z.output<typeof pictures.grid>
 export type NewRun = z.input<typeof runs.newRun>
 export type RetryPlan = z.output<typeof runs.retryPlan>
 export type Explanation = z.output<typeof runs.explanation>

@@ -1,66 +1,128 @@
-// One run: what it is, how far it is, and its views.
+// One run: what it is, how far it is, its views, and the task that is opened beside them.
 
-import { useQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"
-import type { ReactElement } from "react"
-import { runQuery } from "../../api/queries.ts"
+import { lazy, type ReactElement, Suspense } from "react"
+import type { Run } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
-import { buttonClass } from "../../components/button.tsx"
-import { JsonView } from "../../components/code.tsx"
 import { Facts } from "../../components/facts.tsx"
-import { Icon } from "../../components/icon.tsx"
 import { PageHead } from "../../components/page-head.tsx"
-import { Loaded } from "../../components/states.tsx"
+import { Progress, shortId } from "../../components/run-table.tsx"
+import { Loaded, Loading, ProblemState } from "../../components/states.tsx"
+import { TabNav } from "../../components/tab-nav.tsx"
 import { Duration, Time } from "../../components/time.tsx"
-import { useMay } from "../../session/session.ts"
+import { runCounts, type RunState } from "../../run/state.ts"
+import { type LiveRun, RunContext, useRun } from "../../run/use-run.ts"
+import type { RUN_TABS } from "../search.ts"
+import { RunActions } from "./run-actions.tsx"
+import { TaskSide } from "./task-side.tsx"
+import "../../styles/run.css"
 
 const route = getRouteApi("/shell/runs/$runId")
 
+type Tab = (typeof RUN_TABS)[number]
+
+const VIEWS = {
+  graph: lazy(async () => ({ default: (await import("./graph-tab.tsx")).GraphTab })),
+  timeline: lazy(async () => ({ default: (await import("./timeline-tab.tsx")).TimelineTab })),
+  grid: lazy(async () => ({ default: (await import("./grid-tab.tsx")).GridTab })),
+  logs: lazy(async () => ({ default: (await import("./logs-tab.tsx")).LogsTab })),
+  compare: lazy(async () => ({ default: (await import("./compare-tab.tsx")).CompareTab })),
+} as const satisfies Record<Tab, unknown>
+
 export const RunPage = (): ReactElement => {
   const { runId } = route.useParams()
-  const query = useQuery(runQuery(runId))
-  const mayRun = useMay("trigger")
+  // Nothing of one run is left on the screen of another.
+  return <OneRun key={runId} runId={runId} />
+}
+
+const OneRun = ({ runId }: { runId: string }): ReactElement => {
+  const live = useRun(runId)
   return (
-    <div className="page">
-      <Loaded query={query} what="Loading the run">
-        {(run) => (
-          <>
-            <PageHead
-              title={`Run ${run.id.slice(-8)}`}
-              up={{ to: "/runs", text: "Runs" }}
-              beside={<StatusBadge status={run.paused ? "paused" : run.status} />}
-              actions={
-                mayRun ? (
-                  <Link
-                    to="/workflows/$name/run"
-                    params={{ name: run.workflow }}
-                    search={{ from: run.id }}
-                    className={buttonClass()}
-                  >
-                    <Icon name="play" />
-                    Run again with these params
-                  </Link>
-                ) : undefined
-              }
-            />
-            <Facts
-              facts={[
-                [
-                  "Workflow",
-                  <Link key="workflow" to="/workflows/$name" params={{ name: run.workflow }}>
-                    {run.workflow}
-                  </Link>,
-                ],
-                ["Trigger", run.trigger],
-                ["Created", <Time key="created" at={run.created_at} />],
-                ["Duration", <Duration key="duration" from={run.started_at} to={run.finished_at} />],
-                run.error === null ? null : ["Error", run.error],
-              ]}
-            />
-            <JsonView value={run.params} label="Params" />
-          </>
-        )}
-      </Loaded>
-    </div>
+    <RunContext value={live}>
+      <div className="page run-page">
+        <Loaded query={live.query} what="Loading the run">
+          {(run) => <Found run={run} live={live} />}
+        </Loaded>
+      </div>
+    </RunContext>
   )
 }
+
+const Found = ({ run, live: { state, error, reload } }: { run: Run; live: LiveRun }): ReactElement => {
+  const { tab = "graph" } = route.useSearch()
+  const View = VIEWS[tab]
+  return (
+    <>
+      <Head run={run} state={state} />
+      <TabNav
+        label="Views of the run"
+        current={tab}
+        tabs={[
+          { id: "graph", text: "Graph" },
+          { id: "timeline", text: "Timeline" },
+          { id: "grid", text: "Grid" },
+          { id: "logs", text: "Logs" },
+          { id: "compare", text: "Compare" },
+        ]}
+      />
+      {state === null ? (
+        error === null ? (
+          <Loading what="Loading the tasks" />
+        ) : (
+          <ProblemState error={error} retry={reload} />
+        )
+      ) : (
+        <div className="run-body">
+          <div className="run-view">
+            <Suspense fallback={<Loading what="Loading the view" />}>
+              <View />
+            </Suspense>
+          </div>
+          <TaskSide runId={run.id} state={state} />
+        </div>
+      )}
+    </>
+  )
+}
+
+const Head = ({ run, state }: { run: Run; state: RunState | null }): ReactElement => (
+  <>
+    <PageHead
+      title={run.workflow}
+      up={{ to: "/runs", text: "Runs" }}
+      beside={
+        <>
+          <span className="mono faint">{shortId(run.id)}</span>
+          <StatusBadge status={run.paused ? "paused" : run.status} />
+          <Progress tasks={state === null ? run.tasks : runCounts(state)} />
+        </>
+      }
+      actions={<RunActions run={run} />}
+    >
+      {run.error === null ? null : <p className="error-line">{run.error}</p>}
+    </PageHead>
+    <Facts
+      facts={[
+        [
+          "Workflow",
+          <Link key="workflow" to="/workflows/$name" params={{ name: run.workflow }}>
+            {run.workflow}
+          </Link>,
+        ],
+        ["Version", String(run.version)],
+        ["Trigger", run.trigger],
+        run.logical_date === null ? null : ["Logical date", <Time key="logical" at={run.logical_date} />],
+        ["Created", <Time key="created" at={run.created_at} />],
+        ["Duration", <Duration key="duration" from={run.started_at} to={run.finished_at} />],
+        run.parent === null
+          ? null
+          : [
+              "Started by",
+              <Link key="parent" to="/runs/$runId" params={{ runId: run.parent.run_id }} search={{ task: run.parent.task }}>
+                {run.parent.task}
+              </Link>,
+            ],
+      ]}
+    />
+  </>
+)

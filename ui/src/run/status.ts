@@ -1,0 +1,44 @@
+// How a task of the graph stands as a whole, from what is known of it and of its instances.
+
+import type { TaskStatus } from "../api/types.ts"
+import { type Counts, isEnded, noCounts, type RunNode, type RunState } from "./state.ts"
+
+/** Worst first: what several that have ended amount to. */
+const ENDS = ["failed", "cancelled", "success", "skipped"] as const
+
+const wholeOf = (counts: Counts): TaskStatus | null => {
+  if (counts.running > 0) return "running"
+  const ended = ENDS.find((status) => counts[status] > 0)
+  if (counts.dispatched > 0) return ended === undefined ? "dispatched" : "running"
+  if (counts.pending > 0) return ended === undefined ? "pending" : "running"
+  return ended ?? null
+}
+
+export const statusOf = (state: RunState, node: RunNode): TaskStatus => {
+  // What is told of it as a whole is the last word where there is one such row.
+  if (node.around === 0 && (node.isGroup || node.fanOut !== null) && (isEnded(node.own) || node.own === "running")) {
+    return node.own
+  }
+  if (!node.isGroup) return wholeOf(node.counts) ?? node.own
+  const counts = noCounts()
+  for (const index of node.members) counts[statusOf(state, state.nodes[index]!)] += 1
+  return wholeOf(counts) ?? node.own
+}
+
+/** A task without fan-out that failed and waits to be tried again, and until when. */
+export const retryAtOf = (node: RunNode): number | null => {
+  const only = node.instances.size === 1 ? node.instances.values().next().value : undefined
+  return only !== undefined && only.status === "pending" ? only.availableAt : null
+}
+
+/** Numbers between dots, as numbers: `2` before `10`, `1.9` before `1.10`. */
+export const comparePaths = (a: string, b: string): number => {
+  if (a === b) return 0
+  const left = a.split(".")
+  const right = b.split(".")
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const difference = Number(left[i]) - Number(right[i])
+    if (difference !== 0) return difference
+  }
+  return left.length - right.length
+}

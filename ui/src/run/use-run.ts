@@ -1,0 +1,66 @@
+// The run that a page shows, for all of its views: the run itself and the state of its tasks, live.
+
+import { useQuery, type UseQueryResult } from "@tanstack/react-query"
+import { createContext, use, useEffect, useEffectEvent, useMemo, useRef, useSyncExternalStore } from "react"
+import { instancesPage, runGraph, runQuery } from "../api/queries.ts"
+import type { Run } from "../api/types.ts"
+import { useConnection, useLiveEvents } from "../live/live.ts"
+import { RunModel } from "./run-model.ts"
+import type { RunState } from "./state.ts"
+
+export interface LiveRun {
+  query: UseQueryResult<Run>
+  /** null until the graph is loaded. The same object while it changes: `version` tells that it did. */
+  state: RunState | null
+  version: number
+  error: unknown
+  reload: () => void
+}
+
+const hasEnded = (run: Run | undefined): boolean => run !== undefined && run.finished_at !== null
+
+export const useRun = (runId: string): LiveRun => {
+  const query = useQuery(runQuery(runId))
+  const model = useMemo(
+    () =>
+      new RunModel({
+        graph: (signal) => runGraph(runId, signal),
+        instances: (cursor, signal) => instancesPage(runId, cursor, signal),
+      }),
+    [runId],
+  )
+  useEffect(() => {
+    void model.load()
+    return () => model.stop()
+  }, [model])
+  const ended = hasEnded(query.data)
+  useLiveEvents(
+    (events) => model.apply(events, ended),
+    () => void model.load(),
+  )
+  // What happened between the load and the opening of the stream is not known.
+  const connection = useConnection()
+  const opened = useRef(connection === "open")
+  const reopened = useEffectEvent(() => {
+    if (!ended) void model.load()
+  })
+  useEffect(() => {
+    if (connection !== "open" || opened.current) return
+    opened.current = true
+    reopened()
+  }, [connection])
+  const version = useSyncExternalStore(
+    (listener) => model.subscribe(listener),
+    () => model.version,
+  )
+  return { query, state: model.state, version, error: model.error, reload: () => void model.load() }
+}
+
+export const RunContext = createContext<LiveRun | null>(null)
+
+/** For the views inside of the run's page. */
+export const useThisRun = (): LiveRun => {
+  const run = use(RunContext)
+  if (run === null) throw new Error("there is no run above this component")
+  return run
+}
