@@ -131,4 +131,5 @@ export const demoPages = ({ failed, job }: { failed: string; job: string }): { n
   { name: "audit", path: "/system?tab=audit" },
   { name: "keys", path: "/system?tab=keys" },
   { name: "not-found", path: "/nowhere" },
+  { name: "sign-in", path: "/welcome?problem=link" },
 ]

@@ -7,6 +7,7 @@ import { calls } from "../api/calls.ts"
 import { ApiProblem } from "../api/http.ts"
 import { sessionQuery } from "../api/queries.ts"
 import { IconButton } from "../components/button.tsx"
+import { Mark } from "../components/mark.tsx"
 import { Menu } from "../components/menu.tsx"
 import { ProblemState } from "../components/states.tsx"
 import { tellProblem } from "../components/toast.tsx"
@@ -84,16 +85,6 @@ const SignedIn = ({ version }: { version: string }): ReactElement => {
     </div>
   )
 }
-
-const Mark = (): ReactElement => (
-  <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
-    <rect width="32" height="32" rx="8" />
-    <path d="M11 16h4M17.5 16c3 0 2-6 5-6M17.5 16c3 0 2 6 5 6" />
-    <circle cx="9" cy="16" r="3.2" />
-    <circle cx="23.5" cy="10" r="3.2" />
-    <circle cx="23.5" cy="22" r="3.2" />
-  </svg>
-)
 
 const THEMES: readonly { theme: Theme; text: string }[] = [
   { theme: "system", text: "As the system" },

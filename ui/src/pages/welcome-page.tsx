@@ -8,6 +8,7 @@ import { calls } from "../api/calls.ts"
 import { problemText } from "../api/http.ts"
 import { sessionQuery } from "../api/queries.ts"
 import { Button } from "../components/button.tsx"
+import { Mark } from "../components/mark.tsx"
 import { Field } from "../components/field.tsx"
 
 const route = getRouteApi("/welcome")
@@ -50,6 +51,7 @@ export const WelcomePage = (): ReactElement => {
   return (
     <main className="alone">
       <form className="card welcome" onSubmit={submit}>
+        <Mark />
         <h1>Sign in to Ork</h1>
         {problem === undefined ? null : (
           <p className="notice" role="alert">

@@ -77,7 +77,7 @@ export const BulkBar = ({ runs, onDone }: { runs: readonly Run[]; onDone: () => 
         </ul>
         {fit.length < runs.length ? (
           <p className="soft small">
-            {plural(runs.length - fit.length, "chosen run")} {verb === "cancel" ? "ended already" : "needs no retry"}.
+            {verb === "cancel" ? "Ended already" : "Nothing to retry"}: {plural(runs.length - fit.length, "chosen run")}.
           </p>
         ) : null}
       </ConfirmDialog>
