@@ -15,15 +15,16 @@ export class Callbacks {
   readonly #store: Pick<Store, "secret">
   /** Where the API answers, as far as that is known. */
   readonly #address: () => string | null
+  #known: string | null = null
 
   constructor(store: Pick<Store, "secret">, address: () => string | null) {
     this.#store = store
     this.#address = address
   }
 
-  /** What an attempt is told of it. */
-  async environment(fence: Fence): Promise<{ [name: string]: string }> {
-    const token = await this.token(fence)
+  /** What an attempt is told of it. After `ready`. */
+  environment(fence: Fence): { [name: string]: string } {
+    const token = this.#token(fence)
     const address = this.#address()
     return {
       ORK_CALLBACK_TOKEN: token,
@@ -31,9 +32,10 @@ export class Callbacks {
     }
   }
 
-  async token({ row, attemptId }: Fence): Promise<string> {
+  #token({ row, attemptId }: Fence): string {
+    if (this.#known === null) throw new Error("the engine has not started")
     const body = `${row.toString(16)}-${attemptId.replaceAll("-", "")}`
-    return `${body}-${this.#sign(await this.#key(), body)}`
+    return `${body}-${this.#sign(this.#known, body)}`
   }
 
   /** null: no token of this store. */
@@ -48,8 +50,8 @@ export class Callbacks {
   }
 
   /** Asked for when an engine starts: later nothing has to wait for the store, or to fail with it. */
-  ready(): Promise<unknown> {
-    return this.#key()
+  async ready(): Promise<void> {
+    this.#known = await this.#key()
   }
 
   #key(): Promise<string> {

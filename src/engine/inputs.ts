@@ -97,7 +97,6 @@ export class Inputs {
     for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
     const command = await this.#command(node, scope, render, env)
     for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
-    if (job === null) Object.assign(env, await this.callbacks.environment(claim))
     const index = node.fan === undefined ? null : lastIndex(claim.path)
     const code = node.file === undefined ? null : await folders.code(claim, workflow.bundle ?? null)
     return {
@@ -123,6 +122,7 @@ export class Inputs {
       maxOutputBytes: this.#options.maxOutputBytes,
       graceMs: this.#options.graceMs,
       secrets,
+      ...(job === null && { callback: () => this.callbacks.environment(claim) }),
     }
   }
 

@@ -35,6 +35,7 @@ export const orkVariables = (assignment: Assignment, places: Places): Environmen
   if (assignment.parallelCount !== null) env["ORK_PARALLEL_COUNT"] = String(assignment.parallelCount)
   if (assignment.logicalDate !== null) env["ORK_LOGICAL_DATE"] = assignment.logicalDate
   if (places.upstreamDir !== null) env["ORK_UPSTREAM"] = places.upstreamDir
+  Object.assign(env, assignment.callback?.())
   return env
 }
 

@@ -72,4 +72,6 @@ export interface Assignment {
   graceMs: number
   /** Values that must not appear in its log or its error: `objects/mask.ts` puts `***` in their place. */
   secrets: string[]
+  /** The variables that tell where somebody else may end it, once it has deferred its work; most never ask. */
+  callback?: () => { [name: string]: string }
 }

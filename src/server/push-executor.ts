@@ -90,7 +90,7 @@ export class PushExecutor implements Executor {
       input: assignment.input,
       attempt: assignment.attempt,
       callback_url: `${callback()}/internal/task-result`,
-      env: assignment.env,
+      env: { ...assignment.env, ...assignment.callback?.() },
       timeout_ms: assignment.node.timeoutMs,
     }
     for (let round = 0; !signal.aborted; round++) {

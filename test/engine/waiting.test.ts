@@ -1,3 +1,4 @@
+import type { Assignment } from "../../src/executors/executor.ts"
 import { describe, expect, it } from "vitest"
 import { fail, setup } from "./world.ts"
 
@@ -162,14 +163,15 @@ describe("a task that waits for approval", () => {
   })
 })
 
+const tokenOf = ({ callback }: Assignment): string => callback!()["ORK_CALLBACK_TOKEN"]!
+
 describe("deferred work", () => {
   it("gives its slot back until a callback ends it, once", async () => {
     const world = await setup({ a: () => ({ ork_defer: { callback: {} } }) }, { concurrency: 1 })
     const runId = await world.trigger("name: far\ntasks: { a: { command: x }, b: { command: y }, c: { command: z } }")
     await world.pass(1000)
     expect(await world.statuses(runId)).toEqual({ a: "running", b: "success", c: "success" })
-    const { env } = world.launched.find(({ task }) => task === "a")!
-    const token = env["ORK_CALLBACK_TOKEN"]!
+    const token = tokenOf(world.launched.find(({ task }) => task === "a")!)
     await world.until(world.engine.answers.callback(token, { status: "success", output: [1] }))
     expect((await world.ended(runId)).status).toBe("success")
     expect((await world.task(runId, "a")).output).toEqual({ inline: [1] })
@@ -181,7 +183,7 @@ describe("deferred work", () => {
     const world = await setup({ a: () => ({ ork_defer: { callback: {} } }) })
     const runId = await world.trigger("name: far\ntasks: { a: { command: x, retries: 1, retry: { base_delay: 1s } } }")
     await world.pass(500)
-    const tokens = (): string[] => world.launched.map(({ env }) => env["ORK_CALLBACK_TOKEN"]!)
+    const tokens = (): string[] => world.launched.map(tokenOf)
     await world.until(world.engine.answers.callback(tokens()[0]!, { status: "failed", error: "disk full" }))
     await world.pass(3000)
     expect(await world.task(runId, "a")).toMatchObject({ status: "running", attempt: 2 })
@@ -195,7 +197,7 @@ describe("deferred work", () => {
     const world = await setup({ a: (_, { untilStopped }) => untilStopped() })
     const runId = await world.trigger("name: far\ntasks: { a: { command: x } }")
     await world.pass(1000)
-    const token = world.launched[0]!.env["ORK_CALLBACK_TOKEN"]!
+    const token = tokenOf(world.launched[0]!)
     await expect(world.engine.answers.callback(token, { status: "success" })).rejects.toThrow("not waiting yet; try again")
     await world.engine.cancel(runId)
     await world.ended(runId)

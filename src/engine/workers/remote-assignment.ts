@@ -27,8 +27,8 @@ export const remoteAssignment = async (
       return Promise.resolve("")
     },
   }
-  const work = await inputs.assignment(claim, workflow, node, folders)
-  Object.assign(work.env, observer?.environment?.(claim))
+  const { callback, ...work } = await inputs.assignment(claim, workflow, node, folders)
+  Object.assign(work.env, callback?.(), observer?.environment?.(claim))
   return {
     row: claim.row,
     attempt_id: claim.attemptId,

@@ -41,7 +41,7 @@ export interface ExecStart {
 export const specOf = async (objects: ObjectStore, assignment: Assignment, options: SpecOptions = {}): Promise<ExecStart> => {
   const { prefix, secrets } = assignment
   const isSecret = (value: string): boolean => secrets.some((secret) => secret !== "" && value.includes(secret))
-  const entries = Object.entries(assignment.env)
+  const entries = Object.entries({ ...assignment.env, ...assignment.callback?.() })
   const hidden = entries.filter(([, value]) => isSecret(value))
   const upstream = assignment.upstreamDir === null ? {} : await putUpstream(objects, assignment, assignment.upstreamDir)
   const { node } = assignment
