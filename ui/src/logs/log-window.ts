@@ -9,6 +9,7 @@ import type { LogPort, Part } from "./log-port.ts"
 export const PIECE_BYTES = 256 << 10
 const MOST_PIECES = 12
 const MOST_LINES = 100_000
+const NEWLINE = 0x0a
 
 export interface Snapshot {
   readonly lines: readonly Line[]
@@ -92,6 +93,16 @@ export class LogWindow {
     })
   }
 
+  /** At the first line that begins after a byte. */
+  openNear(offset: number): Promise<void> {
+    return this.#open(offset, async (signal) => {
+      const part = await this.#port.read(offset, PIECE_BYTES, signal)
+      const begin = part.offset === 0 ? 0 : part.bytes.indexOf(NEWLINE) + 1
+      const piece = linesFrom(part.bytes.subarray(begin), part.offset + begin, reachesEnd(part))
+      return { piece, part, firstNumber: part.offset === 0 ? 1 : null }
+    })
+  }
+
   /** Reads on at one end, if there is more and nothing is being read. */
   async more(where: "before" | "after"): Promise<void> {
     const { start, end, size, opening } = this.#snapshot
@@ -143,7 +154,7 @@ export class LogWindow {
       return this.#set({ size: part.size })
     }
     const held = await this.#timed(linesFrom(part.bytes, part.offset, reachesEnd(part)), signal)
-    this.#over = part.bytes[held.end - held.start - 1] === 0x0a
+    this.#over = part.bytes[held.end - held.start - 1] === NEWLINE
     this.#pieces = joined(part.offset < end ? cut(this.#pieces, part.offset) : this.#pieces, held)
     let number = firstNumber
     while (this.#tooMuch()) {
@@ -162,12 +173,13 @@ export class LogWindow {
     target: number | null,
     read: (signal: AbortSignal) => Promise<{ piece: Piece; part: Part; firstNumber: number | null }>,
   ): Promise<void> {
+    this.#closed = false
     this.#busy?.abort()
     this.#busy = null
     await this.#work(async (signal) => {
       const { piece, part, firstNumber } = await read(signal)
       this.#pieces = piece.lines.length === 0 ? [] : [await this.#timed(piece, signal)]
-      this.#over = part.bytes.byteLength === 0 || part.bytes[piece.end - part.offset - 1] === 0x0a
+      this.#over = part.bytes.byteLength === 0 || part.bytes[piece.end - part.offset - 1] === NEWLINE
       const { opened } = this.#snapshot
       this.#set({ size: part.size, firstNumber, opening: false, opened: opened + 1, target }, piece)
     })

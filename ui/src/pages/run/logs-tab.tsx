@@ -1,4 +1,113 @@
-import type { ReactElement } from "react"
-import { Empty } from "../../components/states.tsx"
+// The logs of a run: one at a time, of the task, instance and attempt that the address names.
 
-export const LogsTab = (): ReactElement => <Empty title="Choose a task" />
+import { getRouteApi } from "@tanstack/react-router"
+import type { ReactElement } from "react"
+import { StatusBadge } from "../../components/badge.tsx"
+import { Empty, Loading } from "../../components/states.tsx"
+import { plural } from "../../format/time.ts"
+import { taskLogAddress } from "../../logs/log-port.ts"
+import { LogView } from "../../logs/log-view.tsx"
+import type { RunState } from "../../run/state.ts"
+import { useThisRun } from "../../run/use-run.ts"
+import { Explained } from "./explained.tsx"
+import { chooseLog, type LogChoice, sortedPaths } from "./log-choice.ts"
+import { Picker } from "./picker.tsx"
+
+const route = getRouteApi("/shell/runs/$runId")
+
+export const LogsTab = (): ReactElement => {
+  const { state } = useThisRun()
+  const search = route.useSearch()
+  if (state === null || !state.complete) return <Loading what="Loading the tasks" />
+  const choice = chooseLog(state, search)
+  if (choice === null) return <Empty title="This run has no tasks" />
+  return (
+    <div className="stack">
+      <Pickers state={state} choice={choice} />
+      <ChosenLog runId={state.runId} choice={choice} />
+    </div>
+  )
+}
+
+export const ChosenLog = ({
+  runId,
+  choice,
+  small = false,
+}: {
+  runId: string
+  choice: LogChoice
+  small?: boolean
+}): ReactElement => {
+  const { node, instance, attempt, live } = choice
+  if (instance === null || attempt === 0) {
+    return (
+      <div className="card">
+        <Empty title={`${node.name} has not begun`} icon="clock">
+          <Explained runId={runId} task={node.name} path={instance?.path ?? ""} />
+        </Empty>
+      </div>
+    )
+  }
+  const { path } = instance
+  const place = path === "" ? node.name : `${node.name}[${path}]`
+  return (
+    <LogView
+      key={`${place} ${attempt}`}
+      address={taskLogAddress(runId, node.name, path, attempt)}
+      live={live}
+      label={`Log of ${place}`}
+      fileName={`${place.replace(/[^\w.-]+/g, "-")}-${attempt}.log`}
+      small={small}
+    />
+  )
+}
+
+const Pickers = ({ state, choice: { node, instance, attempt } }: { state: RunState; choice: LogChoice }): ReactElement => {
+  const navigate = route.useNavigate()
+  const choose = (next: { task: string; path?: string; attempt?: string }): void => {
+    void navigate({
+      search: ({ task: _task, path: _path, attempt: _attempt, ...rest }) => ({ ...rest, ...next }),
+      replace: true,
+      resetScroll: false,
+    })
+  }
+  const paths = sortedPaths(node)
+  const past = instance === null ? [] : instance.past
+  const latest = instance?.attempt ?? 0
+  const stateOf = (number: number): string =>
+    past.find((each) => each.attempt === number)?.status ?? (number === latest ? (instance?.status ?? "") : "")
+  return (
+    <div className="filters">
+      <Picker
+        label="Task"
+        value={node.name}
+        choices={state.nodes.filter((each) => !each.isGroup).map((each) => ({ value: each.name, text: each.name }))}
+        onChange={(task) => choose({ task })}
+      />
+      {paths.length > 1 || node.fanOut !== null ? (
+        <Picker
+          label={`Instance (${plural(paths.length, "instance")})`}
+          value={instance?.path ?? ""}
+          choices={paths.map((path) => ({ value: path, text: `${path} · ${node.instances.get(path)!.status}` }))}
+          onChange={(path) => choose({ task: node.name, path })}
+        />
+      ) : null}
+      {latest > 1 ? (
+        <Picker
+          label="Attempt"
+          value={String(attempt)}
+          choices={Array.from({ length: latest }, (_, i) => ({
+            value: String(i + 1),
+            text: `${i + 1} · ${stateOf(i + 1)}`,
+          }))}
+          onChange={(wanted) => choose({ task: node.name, ...(instance !== null && { path: instance.path }), attempt: wanted })}
+        />
+      ) : null}
+      {instance === null ? null : (
+        <span className="log-status">
+          <StatusBadge status={instance.status} />
+        </span>
+      )}
+    </div>
+  )
+}

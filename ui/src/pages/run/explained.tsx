@@ -1,0 +1,23 @@
+import { useQuery } from "@tanstack/react-query"
+import type { ReactElement } from "react"
+import { explainQuery } from "../../api/queries.ts"
+import { useThisRun } from "../../run/use-run.ts"
+
+const ASK_AGAIN_MS = 5000
+
+/** Why a task, or one of its instances, is where it is, as `ork explain` says it. */
+export const Explained = ({ runId, task, path }: { runId: string; task: string; path: string }): ReactElement | null => {
+  const { query, state } = useThisRun()
+  const node = state?.byName.get(task)
+  // What was said of an earlier state is not said of this one.
+  const standing = [query.data?.status, query.data?.paused, node?.instances.get(path)?.status ?? node?.own]
+  const { queryKey, queryFn } = explainQuery(runId, task)
+  const asked = useQuery({
+    queryKey: [...queryKey, standing],
+    queryFn,
+    refetchInterval: query.data?.finished_at === null ? ASK_AGAIN_MS : false,
+  })
+  const items = asked.data?.items ?? []
+  const said = items.find((each) => each.task === task && each.path === path) ?? items.find((each) => each.task === task)
+  return said === undefined ? null : <p className="explained">{said.sentence}</p>
+}
