@@ -36,9 +36,9 @@ export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => 
 }
 
 const ROWS = `
-SELECT id, node, path, kind, hook, parent_id, limits, parked, attempt, expanded
+SELECT id, node, path, kind, hook, parent_id, limits, parked, attempt, started_at IS NOT NULL
 FROM tasks INDEXED BY tasks_pending
-WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND NOT (kind <> 'task' AND expanded > 0 AND expanded = children_total)
+WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND NOT (kind <> 'task' AND started_at IS NOT NULL AND children_left = 0)
 ORDER BY id LIMIT ?`
 
 type Columns = [number, number, string, RowKind, number, number | null, string | null, number | null, number, number]
@@ -47,9 +47,9 @@ const CANCEL = `
 UPDATE tasks SET status = 'cancelled', parked = NULL, available_at = NULL, finished_at = ?
 WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
 
-/** The gate died in the middle of an expansion: what was made so far is all there will be. */
+/** The gate died in the middle of an expansion: what was made so far is all that is waited for, unless a retry goes on with it. */
 const CUT = `
-UPDATE tasks SET children_total = expanded, children_left = children_left - (children_total - expanded),
+UPDATE tasks SET children_left = children_left - (children_total - expanded),
   status = iif(children_left = children_total - expanded, 'pending', 'running'), parked = NULL
 WHERE id = ?`
 
@@ -63,8 +63,8 @@ export const cancelPending = (tx: Tx, effects: Effects, runs: readonly Cancellin
     if (left === 0) return true
     const rows = tx.db.all<Columns>(ROWS, run.seq, left)
     left -= rows.length
-    for (const [id, node, path, kind, hook, parent, limits, parked, attempt, expanded] of rows) {
-      if (expanded > 0) {
+    for (const [id, node, path, kind, hook, parent, limits, parked, attempt, started] of rows) {
+      if (kind !== "task" && started === 1) {
         tx.db.run(CUT, id)
         continue
       }

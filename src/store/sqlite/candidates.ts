@@ -27,6 +27,7 @@ export interface Candidate {
   limits: readonly number[]
   expanded: number
   childrenTotal: number | null
+  childrenLeft: number | null
   childrenFailed: number
   upstream: { failed: number; unmet: number; waived: number }
   paused: boolean
@@ -50,7 +51,7 @@ SELECT workflow_id FROM tasks INDEXED BY tasks_ready
 WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id > ? ORDER BY workflow_id LIMIT 1`
 
 export const CANDIDATE = `id, run_seq, node, path, kind, parent_id, attempt, failures, losses, priority, item, limits,
-  expanded, children_total, children_failed, up_failed, up_unmet, up_waived`
+  expanded, children_total, children_left, children_failed, up_failed, up_unmet, up_waived`
 
 const ROWS = `
 SELECT ${CANDIDATE}
@@ -72,6 +73,7 @@ export type Columns = [
   string | null,
   string | null,
   number,
+  number | null,
   number | null,
   number,
   number,
@@ -183,7 +185,7 @@ export const readState = (tx: Tx, seq: number): RunState => {
 const JOB_STATE: RunState = { status: "running", cancelling: null, error: null, paused: false }
 
 export const candidateOf = (c: Columns, lane: string, run: RunState): Candidate => {
-  const gathering = c[4] !== "task" && c[12] > 0
+  const gathering = c[4] !== "task" && c[12] > 0 && c[14] === 0
   return {
     row: c[0],
     runSeq: c[1],
@@ -200,8 +202,9 @@ export const candidateOf = (c: Columns, lane: string, run: RunState): Candidate 
     limits: limitIds(c[11]),
     expanded: c[12],
     childrenTotal: c[13],
-    childrenFailed: c[14],
-    upstream: { failed: c[15], unmet: c[16], waived: c[17] },
+    childrenLeft: c[14],
+    childrenFailed: c[15],
+    upstream: { failed: c[16], unmet: c[17], waived: c[18] },
     paused: run.cancelling === null ? run.paused : !gathering,
     run,
     attemptId: null,

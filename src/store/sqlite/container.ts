@@ -34,10 +34,15 @@ export const childrenMade = (tx: Tx, row: LoadedRow, { total, offset, attemptId 
     return false
   }
   tx.db.run(LAST_CHUNK, row.expanded, gateLane(tx.facts.get(row.runSeq)), row.id, attemptId)
+  begun(tx, row, total)
+  return true
+}
+
+/** It waits for its children now. */
+export const begun = (tx: Tx, row: LoadedRow, total: number): void => {
   row.status = "running"
   row.attemptId = null
   tellTask(tx, row, { status: "running", at: tx.at, attempt: row.attempt, ...(row.kind === "fan" && { total }) })
-  return true
 }
 
 export type StatusCount = [status: TaskStatus, count: number]

@@ -142,7 +142,7 @@ CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq) WHERE parked
 CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL;
 CREATE INDEX tasks_held ON tasks (run_seq) WHERE holder IS NOT NULL;
 CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waits IS NOT NULL;
-CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL AND holder IS NULL;
+CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL;
 
 CREATE TABLE attempts (
   task_id INTEGER NOT NULL,

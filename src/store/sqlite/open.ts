@@ -1,10 +1,13 @@
 // The tasks of a group, made in chunks under the group's fence, at its path. The group takes its slots with the first chunk; one
 // that finds no slot is parked, out of the index that the gate reads, until one is free.
 //
-// An earlier opening (before a user's retry) left its rows: they are reset in place.
+// An earlier opening (before a user's retry) left its rows: they are reset in place. An open change without rows is about a group
+// that a retry goes on with: its rows are there, and are held back until it has its slots again.
 
 import type { Change } from "../../core/change.ts"
-import { childrenMade, makesChildren, type StatusCount, uncount } from "./container.ts"
+import { gateLane } from "../../core/lanes.ts"
+import { HELD_BACK } from "../bounds.ts"
+import { begun, childrenMade, makesChildren, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "./limits.ts"
 import type { Effects } from "./release.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
@@ -23,6 +26,7 @@ ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked =
 
 export const openGroup = (tx: Tx, effects: Effects, row: LoadedRow, change: Open): boolean => {
   const { offset, rows } = change
+  if (row.kind === "group" && rows.length === 0) return goOn(tx, row, change)
   if (row.kind !== "group" || !makesChildren(row, change, rows.length)) return false
   if (offset === 0 && !takeSlots(tx, row, change)) return true
   const values = rows.map((each) => [
@@ -37,6 +41,29 @@ export const openGroup = (tx: Tx, effects: Effects, row: LoadedRow, change: Open
   tx.db.run(INSERT, row.runSeq, row.workflowId, row.id, row.path, JSON.stringify(values))
   effects.run(row.runSeq).total += rows.filter(({ kind }) => kind === "task").length - reset
   childrenMade(tx, row, change, rows.length)
+  return true
+}
+
+/** Below a container, down to what has ended and to groups that wait for slots of their own. */
+const RELEASE = `
+WITH RECURSIVE below(id, open) AS (
+  SELECT id, kind <> 'task' AND started_at IS NOT NULL FROM tasks WHERE parent_id = ?1 AND finished_at IS NULL
+  UNION ALL
+  SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL
+  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+)
+UPDATE tasks SET parked = NULL WHERE id IN (SELECT id FROM below) AND parked = ${HELD_BACK}`
+
+const GO_ON = `
+UPDATE tasks SET started_at = ?1, status = iif(children_left = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
+WHERE id = ?3 AND attempt_id = ?4`
+
+const goOn = (tx: Tx, row: LoadedRow, change: Open): boolean => {
+  if (row.started || row.expanded === 0 || row.expanded !== change.total || row.childrenTotal !== change.total) return false
+  if (!takeSlots(tx, row, change)) return true
+  tx.db.run(GO_ON, tx.at, gateLane(tx.facts.get(row.runSeq)), row.id, change.attemptId)
+  tx.db.run(RELEASE, row.id)
+  begun(tx, row, change.total)
   return true
 }
 

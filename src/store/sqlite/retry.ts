@@ -3,9 +3,9 @@
 
 import type { RunId } from "../../core/ids.ts"
 import type { RetryReset } from "../../core/retry-plan.ts"
+import { HELD_BACK } from "../bounds.ts"
 import type { RowKind } from "../store.ts"
 import { startRun } from "./close.ts"
-import { limitIds } from "./limits.ts"
 import { tellRun } from "./events.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "./tx.ts"
@@ -51,26 +51,28 @@ const dropHooks = (tx: Tx, seq: number): void => {
 
 type Reset = RetryReset["nodes"][number]
 
-const NODE = "SELECT id, kind, expanded, children_total, limits FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+const NODE = "SELECT id, kind, expanded, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
-/** Children before their containers, which count them. A group that goes on is open, and has its slots, whatever is free. */
+/** Children before their containers, which count them. */
 const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
-  const awaiting: { id: number; slots: readonly number[] }[] = []
+  const kept: { id: number; queues: boolean }[] = []
   for (const reset of nodes) {
-    const found = tx.db.get<[number, RowKind, number, number | null, string | null]>(NODE, seq, reset.node, reset.path)
+    const found = tx.db.get<[number, RowKind, number, number | null, number]>(NODE, seq, reset.node, reset.path)
     if (found === undefined) continue
-    const [id, kind, expanded, total, limits] = found
-    const whole = kind === "task" || reset.scope === "all" || expanded === 0 || expanded !== total
+    const [id, kind, expanded, total, limited] = found
+    const cut = expanded !== total
+    const whole = kind === "task" || reset.scope === "all" || expanded === 0 || (kind === "group" && cut)
     if (!whole && reset.scope !== "await") resetInstances(tx, id, reset)
     resetRow(tx, id, reset)
     if (whole) tx.db.run(FORGET_CHILDREN, id)
-    else awaiting.push({ id, slots: kind === "group" ? limitIds(limits) : [] })
+    else kept.push({ id, queues: kind === "group" && limited === 1 })
   }
-  for (const { id, slots } of awaiting) {
-    if (tx.db.run(AWAIT_CHILDREN, tx.at, id) === 0) tx.db.run(FORGET_CHILDREN, id)
-    else for (const limit of slots) tx.limits.use(limit, 1)
-  }
-  tx.limits.save()
+  const queued = kept.filter(({ id, queues }) => {
+    const goesOn = (queues ? tx.db.run(AWAIT_SLOT, id) : tx.db.run(AWAIT_CHILDREN, id, tx.at)) > 0
+    if (!goesOn) tx.db.run(FORGET_CHILDREN, id)
+    return goesOn && queues
+  })
+  for (const { id } of queued) tx.db.run(HOLD_BACK, id)
 }
 
 const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
@@ -81,12 +83,28 @@ WHERE id = ?6`
 
 const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
 
-const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?2 AND c.finished_at IS NULL"
+const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.finished_at IS NULL"
 
+const CHILDREN = `children_left = children_total - expanded + (${OPEN_CHILDREN}), children_failed = (
+  SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.status IN ('failed', 'cancelled'))
+WHERE id = ?1 AND (expanded < children_total OR (${OPEN_CHILDREN}) > 0)`
+
+/** Cut off in the middle of its expansion, a fan-out goes on with it. */
 const AWAIT_CHILDREN = `
-UPDATE tasks SET status = 'running', started_at = ?1, children_left = (${OPEN_CHILDREN}), children_failed = (
-  SELECT count(*) FROM tasks c WHERE c.parent_id = ?2 AND c.status IN ('failed', 'cancelled'))
-WHERE id = ?2 AND (${OPEN_CHILDREN}) > 0`
+UPDATE tasks SET status = iif(expanded < children_total, 'pending', 'running'), started_at = ?2, ${CHILDREN}`
+
+/** A group under limits goes on when the gate has found slots for it. */
+const AWAIT_SLOT = `UPDATE tasks SET ${CHILDREN}`
+
+/** What is below such a group is not ready before. */
+const HOLD_BACK = `
+WITH RECURSIVE below(id, open) AS (
+  SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ?1 AND finished_at IS NULL
+  UNION ALL
+  SELECT t.id, t.kind <> 'task'
+  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+)
+UPDATE tasks SET parked = ${HELD_BACK} WHERE id IN (SELECT id FROM below) AND status = 'pending'`
 
 const resetRow = (tx: Tx, id: number, { upstreamLeft, upstream, lane }: Reset): void => {
   tx.db.run(SUPERSEDE_ROW, id)

@@ -21,6 +21,8 @@ export interface LoadedRow {
   workflowId: number
   expanded: number
   childrenTotal: number | null
+  /** It has begun. Groups hold slots from then on. */
+  started: boolean
   lane: string
   /** It runs without a slot. */
   waits: boolean
@@ -28,7 +30,7 @@ export interface LoadedRow {
 
 const LOAD = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.attempt_id, t.attempt, t.parent_id, t.limits, t.workflow_id,
-  t.expanded, t.children_total, t.lane, t.waits IS NOT NULL
+  t.expanded, t.children_total, t.lane, t.waits IS NOT NULL, t.started_at IS NOT NULL
 FROM json_each(?) AS wanted CROSS JOIN tasks t ON t.id = wanted.value`
 
 type Columns = [
@@ -47,6 +49,7 @@ type Columns = [
   number,
   number | null,
   string,
+  number,
   number,
 ]
 
@@ -70,6 +73,7 @@ export const loadRows = (tx: Tx, ids: Iterable<number>): Map<number, LoadedRow> 
       childrenTotal: c[13],
       lane: c[14],
       waits: c[15] === 1,
+      started: c[16] === 1,
     })
   return rows
 }

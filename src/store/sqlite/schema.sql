@@ -283,7 +283,7 @@ CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL
 
 CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waits IS NOT NULL;
 
-CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL AND holder IS NULL;
+CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL;
 
 CREATE TABLE ticks (
   workflow_id INTEGER NOT NULL,

@@ -115,11 +115,14 @@ const tellFoldedStart = (tx: Tx, row: LoadedRow, startedAt: number | null): stri
   return at
 }
 
-const END = `
+const ENDED = (more: string): string => `
 UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
-  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL,
-  waits = NULL, wake_at = NULL, stopping = 0, parked = NULL
+  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL${more}
 WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
+
+const END = ENDED("")
+/** Apart: every column that is named costs a look at its indexes. */
+const END_WAITING = ENDED(", waits = NULL, wake_at = NULL, stopping = 0, parked = NULL")
 
 const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boolean => {
   const { status, result, attemptId } = change
@@ -127,7 +130,7 @@ const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boole
   const finishedAt = tx.iso(result.finishedAt)
   const [output, key, bytes] = outputColumns(result.output)
   tx.db.run(
-    END,
+    row.waits ? END_WAITING : END,
     status,
     result.state,
     output,
@@ -222,9 +225,9 @@ const judge = (tx: Tx, effects: Effects, row: LoadedRow, { status, skip, error, 
   return true
 }
 
-/** A group holds its slots from its opening on. */
+/** A group holds its slots from its opening on; one that a retry goes on with, once it has them again. */
 const leave = (effects: Effects, row: LoadedRow): void => {
-  if (row.expanded > 0) effects.freed(row)
+  if (row.started) effects.freed(row)
   else effects.passedOn(row.limits)
 }
 

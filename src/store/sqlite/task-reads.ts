@@ -4,7 +4,7 @@ import type { Output, Usage } from "../../core/change.ts"
 import type { AttemptId, RunId } from "../../core/ids.ts"
 import type { AttemptState, SkipKind, TaskStatus } from "../../core/status.ts"
 import { PAST_RUNS } from "../bounds.ts"
-import { fromJson, outputOf } from "../codec.ts"
+import { fromJson, outputOf, parkedOf } from "../codec.ts"
 import type { NodeState } from "../../core/retry-plan.ts"
 import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../store.ts"
 import type { Session } from "./tx.ts"
@@ -118,7 +118,7 @@ const taskOf = (session: Session, runId: RunId, versionId: number, c: Columns): 
   dispatchedAt: c[22],
   startedAt: c[23],
   finishedAt: c[24],
-  parked: c[25] === null ? null : c[26] === null ? "paused" : { limit: c[26], cap: c[27]!, used: c[28]! },
+  parked: parkedOf(c[25], c[26], c[27], c[28]),
   upstreamLeft: c[29],
   waits: c[30] === null ? null : (JSON.parse(c[30]) as TaskRow["waits"]),
   wakeAt: c[31],
@@ -128,25 +128,26 @@ const taskOf = (session: Session, runId: RunId, versionId: number, c: Columns): 
 const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
 
 const NODES = `
-SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.id FROM tasks t JOIN runs r ON r.seq = t.run_seq
+SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.children_total, t.id FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.id = ? AND t.parent_id IS NULL AND t.hook = 0 ORDER BY t.id`
 
-type NodeColumns = [number, string, RowKind, TaskStatus, SkipKind | null, number, number]
+type NodeColumns = [number, string, RowKind, TaskStatus, SkipKind | null, number, number | null, number]
 
-const stateOf = ([node, path, kind, status, skip, expanded]: NodeColumns): NodeState => ({
+const stateOf = ([node, path, kind, status, skip, expanded, total]: NodeColumns): NodeState => ({
   node,
   path,
   kind,
   status,
   skip,
   expanded,
+  total,
 })
 
 export const listNodes = (session: Session, runId: RunId): NodeState[] => session.db.all<NodeColumns>(NODES, runId).map(stateOf)
 
 /** Leaves that are instances have the same node as their container. */
 const INNER = `
-SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.id
+SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.children_total, t.id
 FROM tasks t INDEXED BY tasks_of_run CROSS JOIN tasks p ON p.id = t.parent_id
 WHERE t.run_seq = (SELECT seq FROM runs WHERE id = ?) AND t.id > ? AND NOT (t.kind = 'task' AND t.node = p.node)
 ORDER BY t.id LIMIT ?`
@@ -155,7 +156,7 @@ export const listInner = (
   session: Session,
   { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
 ): (NodeState & { row: number })[] =>
-  session.db.all<NodeColumns>(INNER, runId, after, limit).map((columns) => Object.assign(stateOf(columns), { row: columns[6] }))
+  session.db.all<NodeColumns>(INNER, runId, after, limit).map((columns) => Object.assign(stateOf(columns), { row: columns[7] }))
 
 const ATTEMPTS = `
 SELECT attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at, finished_at
