@@ -1,0 +1,61 @@
+// The executor on a fake cluster, with a clock that runs faster than the world.
+
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Clock } from "../../../core/ports.ts"
+import { FileObjectStore } from "../../../objects/file.ts"
+import { KubernetesExecutor, type KubernetesExecutorOptions } from "../kubernetes.ts"
+import { FakeCluster } from "./fake-cluster.ts"
+import type { ClusterFixture } from "./suite.ts"
+
+const SPEED = 20
+
+export const fastClock: Clock = {
+  now: () => Date.now() * SPEED,
+  after: (ms, fn) => {
+    const timer = setTimeout(fn, ms / SPEED)
+    return () => clearTimeout(timer)
+  },
+}
+
+export interface FakeFixture extends ClusterFixture {
+  cluster: FakeCluster
+  /** What was logged. */
+  told: string[]
+  newExecutor(options?: Partial<KubernetesExecutorOptions>): KubernetesExecutor
+}
+
+export const fakeFixture = async (): Promise<FakeFixture> => {
+  const cluster = await new FakeCluster().start()
+  const folder = mkdtempSync(join(tmpdir(), "ork-kubernetes-"))
+  const objects = new FileObjectStore(join(folder, "objects"))
+  const made: KubernetesExecutor[] = []
+  const told: string[] = []
+  const log = {
+    warn: (_: object, text: string) => void told.push(text),
+    info: (_: object, text: string) => void told.push(text),
+  }
+  const newExecutor: FakeFixture["newExecutor"] = (options = {}) => {
+    const { kubeconfig } = cluster
+    const store = `file:${join(folder, "objects")}`
+    const basic = { objects, store, clock: fastClock, log, kubeconfig, namespace: "", ttlMs: 600_000, env: {} }
+    const executor = new KubernetesExecutor({ ...basic, ...options })
+    made.push(executor)
+    return executor
+  }
+  return {
+    cluster,
+    executor: newExecutor(),
+    newExecutor,
+    objects,
+    folder,
+    told,
+    image: "busybox:1.36",
+    async cleanup() {
+      for (const executor of made) await executor.stop()
+      await cluster.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
