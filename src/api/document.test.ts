@@ -96,6 +96,7 @@ test("every route answers as the document says", async () => {
   await ask("POST", "/runs/{id}/retry", at)
   await api.engine.ended(at.id as never)
   await ask("POST", "/runs/{id}/retry", at)
+  await ask("POST", "/runs/{id}/tasks/{name}/retry", { ...at, name: "b" }, { body: { plan: true } })
   await ask("POST", "/runs/{id}/tasks/{name}/retry", { ...at, name: "b" })
   await api.engine.ended(at.id as never)
   await ask("POST", "/runs/{id}/retry", at, { body: { from: "b" } })

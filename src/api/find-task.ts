@@ -8,6 +8,7 @@ import type { AttemptRow, RunRow, TaskRow } from "../store/store.ts"
 import { invalidField, notFound } from "./errors.ts"
 import type { Api } from "./ports.ts"
 import { taskInput } from "./task-input.ts"
+import { workShape } from "./work-shape.ts"
 
 export interface Instance {
   index?: number | undefined
@@ -68,7 +69,12 @@ export const listedTask = async (api: Api, run: RunRow, task: TaskRow): Promise<
   return taskShape(task, workflow.nodes[task.node]!, { input: null, attempts })
 }
 
-export const shownTask = async (api: Api, run: RunRow, task: TaskRow): Promise<TaskShape> => {
-  const input = await taskInput(api, run, task, await api.store.compiled(run.versionId))
-  return { ...(await listedTask(api, run, task)), input }
+export const shownTask = async (
+  api: Api,
+  run: RunRow,
+  task: TaskRow,
+): Promise<TaskShape & { work: ReturnType<typeof workShape> }> => {
+  const workflow = await api.store.compiled(run.versionId)
+  const input = await taskInput(api, run, task, workflow)
+  return { ...(await listedTask(api, run, task)), input, work: workShape(workflow.nodes[task.node]!) }
 }

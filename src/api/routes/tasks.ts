@@ -1,7 +1,18 @@
 // Tasks of a run: every instance with its attempts; one instance again; one marked by hand.
 
 import type { RunId } from "../../core/ids.ts"
-import { markBody, instanceQuery, run, task, taskList, taskParams, taskQuery, runParams } from "../../protocol/api/runs.ts"
+import {
+  markBody,
+  instanceQuery,
+  retryPlan,
+  retryTaskBody,
+  run,
+  task,
+  taskList,
+  taskParams,
+  taskQuery,
+  runParams,
+} from "../../protocol/api/runs.ts"
 import { strict } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/shapes.ts"
 import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
@@ -62,12 +73,21 @@ export const taskRoutes = [
     scope: "trigger",
     params: taskParams,
     query: instance,
-    answers: { 202: { about: "The run goes on", schema: run } },
+    body: { schema: retryTaskBody },
+    answers: {
+      200: { about: "With `plan`: what would run again", schema: retryPlan },
+      202: { about: "The run goes on", schema: run },
+    },
     errors: [409],
     audit: "task.retry",
-    async handle({ params, query, api }) {
+    async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
-      await api.engine.retry(found.id, await findRetried(api, found, params.name, query))
+      const retried = await findRetried(api, found, params.name, query)
+      if (body.plan === true) {
+        const { again, kept } = await api.engine.planRetry(found.id, retried)
+        return { status: 200, body: { again, kept }, details: "plan only" }
+      }
+      await api.engine.retry(found.id, retried)
       return { status: 202, body: runShape(await findRun(api, params.id)) }
     },
   }),

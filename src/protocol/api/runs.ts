@@ -95,6 +95,20 @@ export const progress = z.object({ fraction: z.number().nullable(), details: z.u
 
 export const outputObject = z.object({ key: z.string(), bytes: z.int() })
 
+const work = z
+  .object({
+    executor: z.string(),
+    command: z.union([z.string(), z.array(z.unknown())]).nullable(),
+    file: z.string().nullable(),
+    function: z.string().nullable(),
+    image: z.string().nullable(),
+    fields: object.meta({ description: "everything else that the executor takes" }),
+    timeout_ms: z.number().nullable(),
+    cpu: z.number().nullable(),
+    memory_bytes: z.number().nullable(),
+  })
+  .meta({ id: "Work", description: "what the task does, as it was written" })
+
 export const task = z
   .object({
     id: z.string(),
@@ -116,6 +130,7 @@ export const task = z
     progress: progress.nullable(),
     ...ending,
     attempts: z.array(attempt),
+    work: work.optional().meta({ description: "not in lists" }),
   })
   .meta({ id: "Task" })
 
@@ -160,6 +175,8 @@ export const retryBody = strict({
   from: taskName.optional().meta({ description: "this task and all below it, whatever their state" }),
   plan: z.boolean().optional().meta({ description: "only say what would run" }),
 })
+
+export const retryTaskBody = strict({ plan: retryBody.shape.plan })
 
 export const retryPlan = z
   .object({ again: z.array(z.string()), kept: z.array(z.string()) })

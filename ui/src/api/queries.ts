@@ -92,9 +92,10 @@ export const gridQuery = (workflow: string, run: string) =>
     refetchInterval: 10_000,
   })
 
-export const explainQuery = (id: string, task?: string) =>
+/** `standing`: how the task stands; of another state something else is said. */
+export const explainQuery = (id: string, task?: string, standing = "") =>
   queryOptions({
-    queryKey: ["explain", id, task ?? null],
+    queryKey: ["explain", id, task ?? null, standing],
     queryFn: ({ signal }) => json<{ items: Explanation[] }>(`/runs/${id}/explain`, { query: { task }, signal }),
   })
 

@@ -11,10 +11,8 @@ export const Explained = ({ runId, task, path }: { runId: string; task: string; 
   const node = state?.byName.get(task)
   // What was said of an earlier state is not said of this one.
   const standing = [query.data?.status, query.data?.paused, node?.instances.get(path)?.status ?? node?.own]
-  const { queryKey, queryFn } = explainQuery(runId, task)
   const asked = useQuery({
-    queryKey: [...queryKey, standing],
-    queryFn,
+    ...explainQuery(runId, task, standing.join(" ")),
     refetchInterval: query.data?.finished_at === null ? ASK_AGAIN_MS : false,
   })
   const items = asked.data?.items ?? []
