@@ -29,7 +29,7 @@ const functions = new FunctionExecutor({
   clock: systemClock,
   helper: "auto",
   limit: 64,
-  cores: availableParallelism(),
+  atOnce: 4 * availableParallelism(),
   maxTasks: 100_000,
   idleMs: 60_000,
 })

@@ -45,7 +45,7 @@ export const functionFixture = async (
   const parent = realpathSync(mkdtempSync(join(tmpdir(), "ork-functions-")))
   chmodSync(parent, 0o755)
   const objects = new FileObjectStore(join(parent, "objects"))
-  const options = { clock: realClock, limit: 4, cores: 2, maxTasks, idleMs: 60_000 }
+  const options = { clock: realClock, limit: 4, atOnce: 2, maxTasks, idleMs: 60_000 }
   const executor = new FunctionExecutor({ runtime, objects, helper, ...options })
   await executor.start()
   const main = runtime.argv().at(-1)!

@@ -35,7 +35,7 @@ export interface FunctionExecutorOptions extends HelperChoice {
   clock: Clock
   /** Worker processes at most. */
   limit: number
-  cores: number
+  atOnce: number
   /** A worker process goes after so many tasks. */
   maxTasks: number
   /** An idle one after so long. */

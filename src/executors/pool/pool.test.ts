@@ -42,7 +42,7 @@ const setup = (options: Partial<PoolOptions> = {}) => {
       return () => void timers.delete(timer)
     },
   }
-  const pool = new WorkerPool({ clock, limit: 4, cores: 2, maxTasks: 10, idleMs: 1000, ...options })
+  const pool = new WorkerPool({ clock, limit: 4, atOnce: 2, maxTasks: 10, idleMs: 1000, ...options })
   const started: FakeWorker[] = []
   const failures: Error[] = []
   const group = (name: string, rest: Partial<GroupOptions> = {}): GroupOptions => ({
@@ -90,7 +90,7 @@ test("an idle worker is taken again, the one that was used last first", async ()
   expect(started).toHaveLength(2)
 })
 
-test("short tasks wait for one of as many workers as there are cores; long ones get more, up to the limit", async () => {
+test("short tasks wait for one of as many workers as are started at once; long ones get more, up to the limit", async () => {
   const { acquire, release, group, started, pass, settled } = setup()
   const a = group("a")
   const [one] = [await acquire(a), await acquire(a)]
@@ -131,7 +131,7 @@ test("a worker that cannot be started fails one task, and the next is tried", as
 })
 
 test("a task that was stopped while it waited takes no worker from another", async () => {
-  const { acquire, release, group } = setup({ cores: 1, limit: 1 })
+  const { acquire, release, group } = setup({ atOnce: 1, limit: 1 })
   const a = group("a")
   const one = await acquire(a)
   const stop = new AbortController()

@@ -1,5 +1,5 @@
 // Keeps worker processes warm, in groups that share code and runtime. A task takes an idle worker of its group, else waits for one.
-// There are as many workers as cores at once; more, up to the limit, only where tasks take long enough for another process to
+// There are a few workers per core at once; more, up to the limit, only where tasks take long enough for another process to
 // help. Workers go after so many tasks, when their code changed, when nobody needed them for a while, or to make place for
 // another group's.
 
@@ -21,7 +21,7 @@ export interface PoolOptions {
   /** Worker processes at most. */
   limit: number
   /** Worker processes that are started at once, without looking how long tasks take. */
-  cores: number
+  atOnce: number
   /** A worker goes after so many tasks. */
   maxTasks: number
   idleMs: number
@@ -175,9 +175,9 @@ export class WorkerPool {
   }
 
   #mayStart(group: Group): boolean {
-    const { limit, cores, clock } = this.#options
-    if (group.starting >= cores) return false
-    if (group.size >= cores && group.taskMs < LONG_TASK_MS) {
+    const { limit, atOnce, clock } = this.#options
+    if (group.starting >= atOnce) return false
+    if (group.size >= atOnce && group.taskMs < LONG_TASK_MS) {
       const now = clock.now()
       for (const worker of group.busy) if (worker.busyMs(now) < LONG_WAIT_MS) return false
     }
