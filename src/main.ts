@@ -22,6 +22,8 @@ const { StoreUnavailable } = await import("./store/errors.ts")
 const { processIdentity, processIsDead } = await import("./store/sqlite/process-identity.ts")
 
 const SQLITE = "sqlite:"
+/** Per core: while the engine commits, each of them has a task to go on with. */
+const FUNCTION_WORKERS = 4
 
 const openSqliteStore = async (path: string, create: boolean): Promise<ServerStore | null> => {
   if (!create && !existsSync(path)) return null
@@ -100,7 +102,7 @@ const functionExecutor = async (runtime: Runtime, config: Config, objects: Objec
     clock: systemClock,
     helper: "auto",
     limit: config.concurrency,
-    cores: availableParallelism(),
+    atOnce: FUNCTION_WORKERS * availableParallelism(),
     maxTasks: config.functionTasks,
     idleMs: config.functionIdleMs,
   })
@@ -164,6 +166,16 @@ const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Exec
         const { SlurmExecutor } = await import("./executors/slurm/slurm.ts")
         const { slurmDir: folder, slurmCommand: command } = config
         return new SlurmExecutor({ objects, clock, folder, command, env: process.env })
+      },
+    }),
+    new LazyExecutor({
+      name: "cloudrun",
+      remote: true,
+      clock,
+      async load() {
+        const { CloudRunExecutor } = await import("./executors/cloudrun/cloudrun.ts")
+        const { cloudrunProject: project, cloudrunRegion: region, cloudrunEndpoint: endpoint, objectStore: store } = config
+        return new CloudRunExecutor({ objects, store, clock, project, region, endpoint })
       },
     }),
   ]
