@@ -34,11 +34,13 @@ export const calls = {
   planRetry: (id: string, from?: string): Promise<RetryPlan> =>
     json(`/runs/${id}/retry`, { method: "POST", body: { plan: true, ...(from !== undefined && { from }) } }),
 
+  planRetryTask: (at: TaskAt): Promise<RetryPlan> =>
+    json(taskUrl(at, "retry"), { method: "POST", query: instance(at), body: { plan: true } }),
   retryTask: (at: TaskAt): Promise<Run> => json(taskUrl(at, "retry"), { method: "POST", query: instance(at) }),
   markTask: (at: TaskAt, status: "success" | "failed", reason: string): Promise<Task> =>
     json(taskUrl(at, "mark"), { method: "POST", query: instance(at), body: { status, reason } }),
-  answerTask: (at: TaskAt, verb: "approve" | "reject", body: object = {}): Promise<unknown> =>
-    json(taskUrl(at, verb), { method: "POST", query: instance(at), body }),
+  answerTask: (at: TaskAt, verb: "approve" | "reject", comment: string): Promise<unknown> =>
+    json(taskUrl(at, verb), { method: "POST", body: { ...instance(at), ...(comment !== "" && { comment }) } }),
 
   submitJob: (job: NewJob): Promise<Job> => json("/jobs", { method: "POST", body: job }),
   cancelJob: (id: string): Promise<Job> => json(`/jobs/${id}/cancel`, { method: "POST" }),

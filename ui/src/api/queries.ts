@@ -84,6 +84,10 @@ export const runGraph = (id: string, signal: AbortSignal): Promise<RunGraph> => 
 export const instancesPage = (id: string, cursor: string | null, signal: AbortSignal): Promise<Page<InstanceSummary>> =>
   json(`/runs/${id}/instances`, { query: { limit: 2000, cursor }, signal })
 
+/** The graph of a run that stands still, for comparing. */
+export const graphQuery = (id: string) =>
+  queryOptions({ queryKey: ["graph", id], queryFn: ({ signal }) => runGraph(id, signal) })
+
 /** The last runs of a workflow, this one among them. */
 export const gridQuery = (workflow: string, run: string) =>
   queryOptions({
@@ -102,9 +106,10 @@ export const explainQuery = (id: string, task?: string, standing = "") =>
 export const tasksQuery = (runId: string, name?: string) =>
   pages<Task>("tasks", `/runs/${runId}/tasks`, { limit: 100, ...(name !== undefined && { name }) })
 
-export const taskQuery = (runId: string, name: string, path: string) =>
+/** `standing`: how the instance stands; in another state it is read again. */
+export const taskQuery = (runId: string, name: string, path: string, standing = "") =>
   queryOptions({
-    queryKey: ["task", runId, name, path],
+    queryKey: ["task", runId, name, path, standing],
     queryFn: ({ signal }) => json<Task>(`/runs/${runId}/tasks/${part(name)}`, { query: path === "" ? {} : { path }, signal }),
   })
 

@@ -78,7 +78,7 @@ const Found = ({ run, live: { state, error, reload } }: { run: Run; live: LiveRu
               <View />
             </Suspense>
           </div>
-          <TaskSide runId={run.id} state={state} />
+          {tab === "logs" || tab === "compare" ? null : <TaskSide runId={run.id} state={state} />}
         </div>
       )}
     </>

@@ -60,7 +60,8 @@ const Compared = ({ versions }: { versions: readonly WorkflowVersion[] }): React
 
 const SIGNS = { same: " ", added: "+", removed: "-" } as const
 
-const Diff = ({ left, right }: { left: WorkflowVersion; right: WorkflowVersion }): ReactElement => {
+/** What changed from one version to the other, line by line. */
+export const Diff = ({ left, right }: { left: WorkflowVersion; right: WorkflowVersion }): ReactElement => {
   const lines = useMemo(() => diffLines(readable(left.definition), readable(right.definition)), [left, right])
   const { added, removed } = countChanges(lines)
   if (added + removed === 0) {

@@ -1,0 +1,165 @@
+// What can be done with one task: again, marked by hand, approved or rejected. By the key's scopes.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query"
+import { type ReactElement, useState } from "react"
+import { calls, type TaskAt } from "../../api/calls.ts"
+import type { Task } from "../../api/types.ts"
+import { Button } from "../../components/button.tsx"
+import { ConfirmDialog } from "../../components/dialog.tsx"
+import { Field } from "../../components/field.tsx"
+import { Time } from "../../components/time.tsx"
+import { tell, tellProblem } from "../../components/toast.tsx"
+import { useThisRun } from "../../run/use-run.ts"
+import { useMay } from "../../session/session.ts"
+import { type Retried, RetryDialog } from "./retry-dialog.tsx"
+
+export type Verdict = "success" | "failed"
+
+/** Buttons for a task as a whole (`path` empty and no `task`), or for one instance. */
+export const TaskActions = ({ at, task, fanned }: { at: TaskAt; task: Task | null; fanned: boolean }): ReactElement | null => {
+  const [retried, setRetried] = useState<Retried | null>(null)
+  const [verdict, setVerdict] = useState<Verdict | null>(null)
+  const { query } = useThisRun()
+  const mayRetry = useMay("trigger")
+  const mayMark = useMay("admin")
+  const ended = query.data !== undefined && query.data.finished_at !== null
+  const live = task !== null && task.waiting === null && (task.status === "running" || task.status === "dispatched")
+  if (!mayRetry) return null
+  const later = ended ? undefined : "Once the run has ended"
+  return (
+    <div className="row">
+      {fanned && at.path !== "" ? (
+        <Button icon="retry" disabled={!ended} title={later} onClick={() => setRetried({ kind: "instance", at })}>
+          Retry this instance
+        </Button>
+      ) : null}
+      <Button
+        icon="retry"
+        disabled={!ended}
+        title={later}
+        onClick={() => setRetried({ kind: "from", id: at.runId, task: at.name })}
+      >
+        Retry from here
+      </Button>
+      {mayMark && task !== null
+        ? (["success", "failed"] as const)
+            .filter((each) => each !== task.status)
+            .map((each) => (
+              <Button
+                key={each}
+                disabled={live}
+                title={live ? "Once it does not run" : undefined}
+                onClick={() => setVerdict(each)}
+              >
+                Mark as {each}
+              </Button>
+            ))
+        : null}
+      <RetryDialog retried={retried} onClose={() => setRetried(null)} />
+      {verdict === null ? null : <MarkDialog at={at} verdict={verdict} onClose={() => setVerdict(null)} />}
+    </div>
+  )
+}
+
+const useChanged = ({ runId }: TaskAt): (() => Promise<void>) => {
+  const client = useQueryClient()
+  return async () => {
+    await Promise.all(["task", "run", "explain"].map((kind) => client.invalidateQueries({ queryKey: [kind, runId] })))
+  }
+}
+
+const MarkDialog = ({ at, verdict, onClose }: { at: TaskAt; verdict: Verdict; onClose: () => void }): ReactElement => {
+  const [reason, setReason] = useState("")
+  const [tried, setTried] = useState(false)
+  const changed = useChanged(at)
+  const given = reason.trim()
+  const act = useMutation({
+    mutationFn: () => calls.markTask(at, verdict, given),
+    onSuccess: async () => {
+      tell(`${at.name} is marked as ${verdict}`)
+      onClose()
+      await changed()
+    },
+    onError: (error) => tellProblem(`Could not mark ${at.name}`, error),
+  })
+  const confirm = (): void => {
+    setTried(true)
+    if (given !== "") act.mutate()
+  }
+  return (
+    <ConfirmDialog
+      open
+      onClose={onClose}
+      title={`Mark ${at.name} as ${verdict}?`}
+      description={
+        verdict === "success"
+          ? "What waits for it goes on as if it had succeeded, without an output."
+          : "It counts as failed, and so does what needs its success."
+      }
+      action={`Mark as ${verdict}`}
+      kind={verdict === "failed" ? "danger" : "primary"}
+      busy={act.isPending}
+      onConfirm={confirm}
+    >
+      <Field label="Reason" required hint="Kept in the audit log." problem={tried && given === "" ? "Say why" : null}>
+        {(names) => <input {...names} className="input" value={reason} onChange={(event) => setReason(event.target.value)} />}
+      </Field>
+    </ConfirmDialog>
+  )
+}
+
+/** For a task that waits for somebody's word. */
+export const ApprovalBox = ({ at, waiting }: { at: TaskAt; waiting: NonNullable<Task["waiting"]> }): ReactElement => {
+  const [comment, setComment] = useState("")
+  const may = useMay("trigger")
+  const changed = useChanged(at)
+  const act = useMutation({
+    mutationFn: (verb: "approve" | "reject") => calls.answerTask(at, verb, comment.trim()),
+    onSuccess: async (_answer, verb) => {
+      tell(`${at.name} is ${verb === "approve" ? "approved" : "rejected"}`)
+      await changed()
+    },
+    onError: (error, verb) => tellProblem(`Could not ${verb} ${at.name}`, error),
+  })
+  return (
+    <section className="approval" aria-label="Approval">
+      <p className="approval-message">{waiting.message ?? "Waits for somebody to approve it."}</p>
+      {waiting.until === null ? null : (
+        <p className="soft small">
+          {waiting.default === "approve" ? "Approves" : "Rejects"} itself <Time at={waiting.until} />
+        </p>
+      )}
+      {may ? (
+        <>
+          <Field label="Comment">
+            {(names) => (
+              <input {...names} className="input" value={comment} onChange={(event) => setComment(event.target.value)} />
+            )}
+          </Field>
+          <div className="row">
+            <Button
+              kind="primary"
+              icon="check"
+              busy={act.isPending && act.variables === "approve"}
+              disabled={act.isPending}
+              onClick={() => act.mutate("approve")}
+            >
+              Approve
+            </Button>
+            <Button
+              kind="danger"
+              icon="cross"
+              busy={act.isPending && act.variables === "reject"}
+              disabled={act.isPending}
+              onClick={() => act.mutate("reject")}
+            >
+              Reject
+            </Button>
+          </div>
+        </>
+      ) : (
+        <p className="soft small">Sign in with a key that has the scope trigger to answer.</p>
+      )}
+    </section>
+  )
+}
