@@ -140,11 +140,7 @@ const One = ({ runId, state, node, path }: { runId: string; state: RunState; nod
   )
 }
 
-const Waits = ({
-  waiting,
-}: {
-  waiting: { kind: string; run_id?: string; url?: string; until: string | null }
-}): ReactElement => (
+const Waits = ({ waiting }: { waiting: NonNullable<Task["waiting"]> }): ReactElement => (
   <p className="task-waits">
     {waiting.run_id === undefined ? (
       waiting.kind === "sleep" ? (
