@@ -327,6 +327,8 @@ export class Engine {
       this.#options.log.error({ run: claim.runId, error: String(error) }, "an attempt could not be launched; giving it back")
       this.#receive({ ...fenceOf(claim), kind: "release" })
     }
+    // One that is left to the next server ends without a change.
+    if (this.#state === "draining") this.#wake()
   }
 
   async #judge(claim: Claim): Promise<void> {

@@ -131,7 +131,7 @@ test("a server that stops leaves the work to the next one", async () => {
   const first = await serve("first")
   const runId = await trigger(first, ONE)
   await vi.waitUntil(() => cluster.launches.length === 1)
-  await first.engine.stop()
+  await first.engine.stop({ patienceMs: 20 })
   const second = await serve("second")
   await vi.waitUntil(() => cluster.launches.length === 2)
   cluster.end(cluster.launches[1]!)
