@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { parseAllDocuments, parse } from "yaml"
 import { REPO } from "../support/ork.ts"
+import { RIGHTS } from "../../src/executors/kubernetes/testing/rules.ts"
 import { typeProblems } from "../../src/executors/kubernetes/testing/types.ts"
 
 const FOLDER = join(REPO, "deploy/kubernetes")
@@ -88,6 +89,8 @@ describe("the objects for Kubernetes", () => {
   it("give the servers the rights of the kubernetes executor and no others", () => {
     const role = objects.find(({ kind }) => kind === "Role")!
     expect(role.rules!.flatMap(({ resources, verbs }) => [...resources, ...verbs])).not.toContain("*")
+    const granted = role.rules!.flatMap(({ resources, verbs }) => resources.map((resource) => [resource, verbs]))
+    expect(Object.fromEntries(granted)).toEqual(RIGHTS)
     const binding = objects.find(({ kind }) => kind === "RoleBinding")!
     expect(binding.subjects!.map(({ name }) => name)).toEqual(["ork"])
   })

@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest"
-import { uniqueId } from "../conformance/fixture.ts"
+import { assignment, realClock, uniqueId } from "../conformance/fixture.ts"
 import { fakeFixture, type FakeFixture } from "./testing/fixture.ts"
 import { workOn } from "./testing/suite.ts"
 
@@ -127,7 +127,6 @@ describe("stops", () => {
     const { cluster, executor } = fixture
     const abort = new AbortController()
     abort.abort("cancel")
-    const { assignment } = await import("../conformance/fixture.ts")
     const work = assignment(fixture.folder, { shell: "true" }, { attemptId: "t0", node: { image: "busybox:1.36" } })
     const end = await executor.launch(work, { signal: abort.signal, started: () => {}, progress: () => {} })
     expect(end).toMatchObject({ state: "cancelled", startedAt: null })
@@ -174,9 +173,10 @@ describe("secrets", () => {
 test("1,000 tasks in flight cost one watch of each kind and two requests each", { timeout: 60_000 }, async () => {
   const { cluster } = fixture
   cluster.controllers.hollow = true
+  const executor = fixture.newExecutor({ clock: realClock })
   const tasks = Array.from({ length: 1000 }, () => {
     const attemptId = `t${uniqueId()}`
-    return { job: `ork-${attemptId}`, ...shell("true", { attemptId }) }
+    return { job: `ork-${attemptId}`, ...shell("true", { attemptId }, executor) }
   })
   await Promise.all(tasks.map(({ started }) => started))
   expect(cluster.jobs()).toHaveLength(1000)

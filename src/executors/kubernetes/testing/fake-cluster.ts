@@ -9,7 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Controllers } from "./controllers.ts"
 import { LogServer } from "./log-server.ts"
-import { matches, problemsOf, QUERIES } from "./rules.ts"
+import { isAllowed, matches, problemsOf, QUERIES } from "./rules.ts"
 import { type ApiObject, type Kind, ObjectStorage, type StoreEvent } from "./store.ts"
 
 export interface Fault {
@@ -126,6 +126,7 @@ export class FakeCluster {
       return answer(response, status, { kind: "Status", status: "Failure", code: status, reason, message })
     }
     if (request.headers.authorization !== `Bearer ${TOKEN}`) return this.#refuse(response, 401, "Unauthorized", "Unauthorized")
+    if (!isAllowed(call.verb, call.kind)) return this.#refuse(response, 403, "Forbidden", `${name} is forbidden`)
     const unknown = [...call.query.keys()].filter((key) => !(QUERIES[call.verb] ?? []).includes(key))
     if (unknown.length > 0) return this.#refuse(response, 400, "BadRequest", `unknown parameters of ${name}: ${unknown.join()}`)
     const body = pieces.length === 0 ? null : (JSON.parse(Buffer.concat(pieces).toString()) as object)
@@ -159,7 +160,7 @@ export class FakeCluster {
         void this.controllers.deleteJob(object!, query.get("propagationPolicy"))
         return answer(response, 200, this.storage.get(kind, namespace, name!) ?? object)
       default:
-        return this.#refuse(response, 403, "Forbidden", `${call.verb} of ${kind} is more than the executor may`)
+        return this.#refuse(response, 405, "MethodNotAllowed", `${call.verb} of ${kind} is not known here`)
     }
   }
 

@@ -81,7 +81,9 @@ export class PodProcess {
     }
   }
 
+  /** Nobody wants to know of it any more. */
   remove(): void {
+    this.exited ??= { code: 137 }
     rmSync(this.#folder, { recursive: true, force: true })
   }
 

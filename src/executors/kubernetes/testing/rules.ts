@@ -102,6 +102,20 @@ const containerProblems = (container: Container, volumes: ReadonlySet<string>): 
   return problems
 }
 
+/** What deploy/kubernetes/rbac.yaml allows; everything else is forbidden. */
+export const RIGHTS: Readonly<Record<string, readonly string[]>> = {
+  jobs: ["create", "get", "list", "watch", "delete"],
+  pods: ["list", "watch"],
+  "pods/log": ["get"],
+  secrets: ["create"],
+  events: ["list"],
+}
+
+const VERBS: Readonly<Record<string, string>> = { POST: "create", LOG: "get" }
+
+export const isAllowed = (verb: string, kind: Kind): boolean =>
+  RIGHTS[verb === "LOG" ? "pods/log" : kind]?.includes(VERBS[verb] ?? verb.toLowerCase()) === true
+
 /** Query parameters that each request may have. */
 export const QUERIES: Readonly<Record<string, readonly string[]>> = {
   LIST: ["labelSelector", "fieldSelector", "limit", "continue"],
