@@ -141,6 +141,30 @@ export const SETTINGS = {
     parse: parseDuration,
     default: () => 600_000,
   } satisfies Setting<number>,
+  cloudrunProject: {
+    key: "cloudrun_project",
+    about: "Google Cloud project of the jobs of cloudrun tasks that name none",
+    expected: "a project",
+    parse: text,
+    /** Not said. */
+    default: () => "",
+  } satisfies Setting<string>,
+  cloudrunRegion: {
+    key: "cloudrun_region",
+    about: "region of the jobs of cloudrun tasks that name none, such as europe-west1",
+    expected: "a region",
+    parse: text,
+    /** Not said. */
+    default: () => "",
+  } satisfies Setting<string>,
+  cloudrunEndpoint: {
+    key: "cloudrun_endpoint",
+    about: "address of Cloud Run's API where it is not Google's public one; without TLS it is asked without credentials",
+    expected: "http://… or https://…",
+    parse: httpAddress,
+    /** Not said. */
+    default: () => "",
+  } satisfies Setting<string>,
   workers: {
     key: "workers",
     about: "workers that process tasks are pushed to: ports, HOST:PORT or addresses, with commas between",

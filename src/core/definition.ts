@@ -96,6 +96,18 @@ export type KubernetesSecurity = {
   seccomp?: "RuntimeDefault" | "Unconfined"
 }
 
+/** Which job is run, and how. */
+export type CloudrunDefinition = {
+  project?: string
+  region?: string
+  /** Which of the job's containers, when it has several. */
+  container?: string
+  /** In place of the job's own arguments; `command` is the same unless `ork exec` runs it. */
+  args?: string[]
+  /** The container runs `ork exec`, which its image must have. */
+  exec?: boolean
+}
+
 /** How the job is submitted. */
 export type SlurmDefinition = {
   partition?: string
@@ -136,6 +148,7 @@ export interface TaskDefinition {
   docker?: DockerDefinition
   kubernetes?: KubernetesDefinition
   slurm?: SlurmDefinition
+  cloudrun?: CloudrunDefinition
   /** A group: in place of a command. */
   tasks?: { [name: string]: TaskDefinition }
   // When.

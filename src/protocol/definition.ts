@@ -4,6 +4,7 @@
 import { z } from "zod"
 import type { TaskDefinition, WorkflowDefinition } from "../core/definition.ts"
 import { RUN_WHEN } from "../core/workflow.ts"
+import { cloudrunFields } from "./cloudrun-fields.ts"
 import { dockerFields } from "./docker-fields.ts"
 import { kubernetesFields } from "./kubernetes-fields.ts"
 import { headersField, httpFields, urlField } from "./http-fields.ts"
@@ -51,6 +52,7 @@ const taskFields = {
   docker: dockerFields.optional(),
   kubernetes: kubernetesFields.optional(),
   slurm: slurmFields.optional(),
+  cloudrun: cloudrunFields.optional(),
   depends_on: z.array(text).optional(),
   run_when: z.enum(RUN_WHEN).optional(),
   if: either("an expression, true or false", [text, z.boolean()]).optional(),

@@ -23,6 +23,7 @@ export const RUN_FIELDS = [
   "docker",
   "kubernetes",
   "slurm",
+  "cloudrun",
 ] as const
 export type RunField = (typeof RUN_FIELDS)[number]
 
@@ -57,7 +58,7 @@ export const EXECUTOR_RULES = {
   docker: rule(["image"], ["command", "docker"]),
   kubernetes: rule(["image"], ["command", "kubernetes"]),
   slurm: rule(["command"], ["slurm"], HOUR, null),
-  cloudrun: rule(["job"], ["command"]),
+  cloudrun: rule(["job"], ["command", "cloudrun"]),
   workflow: rule(["workflow"], [], null, null),
   sleep: rule([], ["duration", "until"], null, null),
   approval: rule([], ["message", "default"], null, null),

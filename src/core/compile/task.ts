@@ -68,6 +68,7 @@ const TEMPLATE_FIELDS = [
   "docker",
   "kubernetes",
   "slurm",
+  "cloudrun",
 ] as const satisfies RunField[]
 
 export const compileTask = (context: Context, source: TaskSource): Node => {

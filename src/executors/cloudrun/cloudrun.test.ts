@@ -1,0 +1,240 @@
+// On a stand-in that holds every request against the definitions that Google publishes (testing/contract.ts).
+
+import { expect, test, vi } from "vitest"
+import { allLines } from "../conformance/fixture.ts"
+import { messageType, problemOf } from "./testing/contract.ts"
+import { setup, SPEED } from "./testing/fixture.ts"
+
+const JOB = "projects/acme/locations/europe-west1/jobs/sh"
+const text = (part: string): string => expect.stringContaining(part) as string
+
+test("an execution that ends well is a success, with arguments, variables and a time limit of the task's own", async () => {
+  const { fake, run } = await setup()
+  const running = run('echo "$GREETING $ORK_TASK_NAME $ORK_ATTEMPT_ID"', { env: { GREETING: "hello" }, attemptId: "a1" })
+  const { externalId } = await running.started
+  expect(await running.result).toMatchObject({ state: "success", output: { inline: null }, externalId })
+  expect(externalId).toBe(`${JOB}/executions/sh-00001`)
+  expect(fake.executions[0]?.written).toBe("hello task a1\n")
+  // 60 s, the grace, and a minute for the server to stop it first.
+  expect(fake.executions[0]?.toJSON()).toMatchObject({ taskCount: 1, template: { timeout: "130s" } })
+  const lines = await allLines(running.log)
+  expect(lines.map(({ line }) => line)).toEqual([
+    `ork: ${JOB}/executions/sh-00001 writes its log to Cloud Logging: https://console.cloud.google.com/logs/viewer?project=acme&execution=sh-00001`,
+  ])
+})
+
+test("an execution that fails tells its exit code, or the signal that killed it", async () => {
+  const { run } = await setup()
+  expect(await run("exit 7").result).toMatchObject({ state: "failed", exitCode: 7, error: "exit code 7" })
+  expect(await run("kill -9 $$").result).toMatchObject({ state: "failed", error: text("killed by SIGKILL") })
+})
+
+test.each(["cancel", "timeout"] as const)("%s cancels the execution, and the attempt ends when it has", async (reason) => {
+  const { fake, run } = await setup()
+  const running = run("sleep 60")
+  await running.started
+  running.stop(reason)
+  expect(await running.result).toMatchObject({ state: reason === "cancel" ? "cancelled" : "timeout" })
+  expect(fake.count("Executions.CancelExecution")).toBe(1)
+  expect(fake.executions[0]?.over).toBe(true)
+})
+
+test("one that is told to stop before it began never runs", async () => {
+  const { fake, run } = await setup()
+  fake.hold = true
+  const running = run("true")
+  await vi.waitUntil(() => fake.executions.length === 1)
+  running.stop("cancel")
+  expect(await running.result).toMatchObject({ state: "cancelled", startedAt: null })
+  expect(fake.executions[0]?.over).toBe(true)
+})
+
+test("an execution that never begins says what it waits for", async () => {
+  const { fake, run } = await setup()
+  fake.hold = true
+  const running = run("true")
+  await vi.waitUntil(() => fake.count("Executions.GetExecution") > 2)
+  running.stop("timeout")
+  expect(await running.result).toMatchObject({
+    state: "timeout",
+    startedAt: null,
+    waitedFor: "Cloud Run: Waiting for execution to complete.",
+  })
+})
+
+test("one that was cancelled from outside is a failure that says so", async () => {
+  const { fake, run } = await setup()
+  const running = run("sleep 60")
+  await running.started
+  fake.executions[0]?.cancel()
+  expect(await running.result).toMatchObject({ state: "failed", error: "its execution was cancelled from outside of Ork" })
+})
+
+test("one whose job was deleted is lost, and the next attempt is told that there is no such job", async () => {
+  const { fake, run } = await setup()
+  const running = run("sleep 60")
+  await running.started
+  fake.deleteJob("sh")
+  expect(await running.result).toMatchObject({ state: "lost", error: text("deleted") })
+  expect(await run("true").result).toMatchObject({
+    state: "failed",
+    retryable: false,
+    error: text("there is no job sh in europe-west1 of project acme"),
+  })
+})
+
+test("missing rights are told with the role that helps, and not tried again", async () => {
+  const { fake, run } = await setup()
+  fake.fault({ method: "Jobs.RunJob", status: 403, times: 9 })
+  expect(await run("true").result).toMatchObject({ state: "failed", retryable: false, error: text("roles/run.developer") })
+  expect(fake.executions).toEqual([])
+})
+
+test("an execution that may not be looked at any more is cancelled and told", async () => {
+  const { fake, run } = await setup()
+  const running = run("sleep 60")
+  await running.started
+  fake.fault({ method: "Executions.GetExecution", status: 403, times: 1000 })
+  expect(await running.result).toMatchObject({
+    state: "failed",
+    error: text("could not be followed: Google does not allow it"),
+  })
+  expect(fake.count("Executions.CancelExecution")).toBe(1)
+})
+
+test.each([409, 429])("a start that was turned away with %i is sent again, without looking first", async (status) => {
+  const { fake, run } = await setup()
+  fake.fault({ method: "Jobs.RunJob", status, times: 3 })
+  expect(await run("true").result).toMatchObject({ state: "success" })
+  expect(fake.count("Jobs.RunJob")).toBe(4)
+  expect(fake.count("Executions.ListExecutions")).toBe(0)
+})
+
+test("Retry-After holds all calls back", async () => {
+  const { fake, run } = await setup()
+  const other = run("sleep 60")
+  await other.started
+  fake.fault({ method: "Jobs.RunJob", status: 429, retryAfter: 20 })
+  const running = run("true")
+  await vi.waitUntil(() => fake.count("Jobs.RunJob") === 2)
+  const looked = fake.calls.length
+  await vi.waitUntil(() => fake.count("Jobs.RunJob") === 3, { timeout: 5000 })
+  expect(fake.calls.length - looked).toBeLessThanOrEqual(2)
+  expect((await running.result).state).toBe("success")
+  other.stop("cancel")
+  await other.result
+})
+
+test.each([
+  ["500", 500, true],
+  ["503", 503, true],
+  ["a connection that breaks off", 0, true],
+  ["500 and did nothing", 500, false],
+  ["a connection that breaks off, and did nothing", 0, false],
+])("a start that was answered with %s leads to one execution", async (_, status, late) => {
+  const { fake, run } = await setup()
+  fake.fault({ method: "Jobs.RunJob", status, late, times: late ? 1 : 2 })
+  fake.fault({ method: "Executions.ListExecutions", status: 503 })
+  expect(await run("exit 3").result).toMatchObject({ state: "failed", exitCode: 3 })
+  expect(fake.executions).toHaveLength(1)
+})
+
+test("an answer without the name of the execution is no hindrance", async () => {
+  const { fake, run } = await setup()
+  fake.fault({ method: "Jobs.RunJob", bare: true })
+  expect(await run("true").result).toMatchObject({ state: "success", externalId: `${JOB}/executions/sh-00001` })
+  expect(fake.executions).toHaveLength(1)
+})
+
+test("a service that does not answer for a while loses nothing, and a cancel gets through", async () => {
+  const { fake, run } = await setup()
+  const running = run("sleep 60")
+  await running.started
+  for (const status of [500, 503, 429, 0]) fake.fault({ method: "Executions.GetExecution", status })
+  const asked = fake.count("Executions.GetExecution")
+  await vi.waitUntil(() => fake.count("Executions.GetExecution") > asked + 4, { timeout: 10_000 })
+  for (const status of [503, 0]) fake.fault({ method: "Executions.CancelExecution", status })
+  running.stop("cancel")
+  expect(await running.result).toMatchObject({ state: "cancelled" })
+  expect(fake.count("Executions.CancelExecution")).toBe(3)
+})
+
+test("an execution outlives its server: the next one goes on with it, and it runs once", async () => {
+  const { fake, run, newExecutor } = await setup()
+  const first = run("sleep 60", { attemptId: "a1" })
+  await first.started
+  first.stop("shutdown")
+  expect(await first.result).toMatchObject({ state: "lost" })
+  const again = run("sleep 60", { attemptId: "a1" }, newExecutor())
+  await again.started
+  fake.executions[0]?.kill("SIGKILL")
+  expect(await again.result).toMatchObject({ state: "failed", error: text("SIGKILL") })
+  expect(fake.count("Executions.CancelExecution")).toBe(0)
+  expect(fake.executions).toHaveLength(1)
+})
+
+test("a server that ended between the request and its answer: the next one finds the execution by the attempt", async () => {
+  const { fake, run, newExecutor } = await setup()
+  // Nothing comes back, and whoever asked is gone.
+  fake.fault({ method: "Jobs.RunJob", status: 0, late: true })
+  const first = run("sleep 60", { attemptId: "a1" })
+  await vi.waitUntil(() => fake.executions.length === 1)
+  first.stop("lost")
+  expect(await first.result).toMatchObject({ state: "lost" })
+  fake.addOthers("sh", 130)
+  const again = run("sleep 60", { attemptId: "a1" }, newExecutor())
+  await again.started
+  again.stop("cancel")
+  expect(await again.result).toMatchObject({ state: "cancelled", externalId: `${JOB}/executions/sh-00001` })
+  expect(fake.count("Jobs.RunJob")).toBe(1)
+})
+
+test("200 executions in flight share their looks: two calls a round, one start each", async () => {
+  const { fake, run } = await setup()
+  const all = Array.from({ length: 200 }, () => run("sleep 2"))
+  await Promise.all(all.map(({ started }) => started))
+  const [lists, gets] = [fake.count("Executions.ListExecutions"), fake.count("Executions.GetExecution")]
+  const begun = Date.now()
+  const results = await Promise.all(all.map(({ result }) => result))
+  expect(new Set(results.map(({ state }) => state))).toEqual(new Set(["success"]))
+  expect(fake.count("Jobs.RunJob")).toBe(200)
+  // A look is due every 2 s of the clock, at the most.
+  const rounds = Math.ceil(((Date.now() - begun) * SPEED) / 2000) + 1
+  expect(fake.count("Executions.ListExecutions") - lists).toBeLessThanOrEqual(rounds * 3)
+  expect(fake.count("Executions.GetExecution") - gets).toBeLessThanOrEqual(rounds * 2)
+  expect(fake.calls.length).toBeLessThan(200 * 3)
+}, 60_000)
+
+const exec = { job: "sh", cloudrun: { exec: true } }
+test.each([
+  ["a bad name of a job", { fields: { job: "No/Such" } }, 'job: "No/Such" is no name of a Cloud Run job'],
+  ["a text for a command", { command: { shell: "echo hi" } }, "its command is a text"],
+  ["no command for ork exec", { command: null, fields: exec }, "with cloudrun.exec a task needs a command"],
+  ["a secret in a variable", { env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }, "the variable TOKEN holds a secret"],
+  ["a secret in an argument", { command: { argv: ["--token=hunter2"] }, secrets: ["hunter2"] }, "an argument holds a secret"],
+  ["a variable that is too long", { env: { BIG: "x".repeat(200_000) } }, "the environment variable BIG is 200000 bytes long"],
+])("%s is told before anything is asked for", async (_, more, error) => {
+  const { fake, run } = await setup()
+  expect(await run("true", more).result).toMatchObject({ state: "failed", retryable: false, error: text(error) })
+  expect(fake.calls).toEqual([])
+})
+
+test("a container that the job does not have is told in Cloud Run's words", async () => {
+  const { run } = await setup()
+  const end = await run("true", { cloudrun: { container: "sidecar" } }).result
+  expect(end).toMatchObject({
+    state: "failed",
+    retryable: false,
+    error: text("Container name sidecar in overrides does not exist. (400)"),
+  })
+})
+
+test("the stand-in refuses what the contract does not know", () => {
+  const type = messageType("RunJobRequest")
+  const problem = (request: object): string | null => problemOf(type, { name: JOB, ...request }, true)
+  expect(problem({ overrides: { taskCount: 1, timeout: "3.5s" } })).toBeNull()
+  expect(problem({ overrides: { task_count: 1 } })).toContain('Unknown name "task_count"')
+  expect(problem({ overrides: { taskCount: "one" } })).toContain("Invalid value (int32)")
+  expect(problem({ overrides: { timeout: 3 } })).toContain("not a google.protobuf.Duration")
+  expect(problem({ overrides: { containerOverrides: [{ env: [{ value: "1" }] }] } })).toContain("name: required")
+})

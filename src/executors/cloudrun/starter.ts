@@ -1,0 +1,126 @@
+// Starts the execution of an attempt, once. Cloud Run takes no name for it, so the attempt is in its variables, and a marker in the object
+// store is written before the request and after the answer: whoever finds the first one alone looks among the job's executions.
+
+import type { Clock } from "../../core/ports.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import type { Assignment } from "../executor.ts"
+import { backoff, delay, Turnstile } from "../pacing.ts"
+import type { CloudRunApi } from "./api.ts"
+import { ApiError, errorOf, isPassing, isUnsure } from "./api-error.ts"
+import { readMarker, writeMarker } from "./marker.ts"
+import type { ExecutionPoller } from "./poller.ts"
+import { type Execution, idOf, type JobName, type RunRequest } from "./shapes.ts"
+
+/** Cloud Run lets a project start a few executions a second. */
+const STARTS_AT_ONCE = 8
+/** A service that is busy or away gets this long. */
+const PATIENCE_MS = 600_000
+const LAST_PAUSE_MS = 30_000
+/** A new execution is in the list within so many looks. */
+const LOOKS = 2
+
+export interface StarterParts {
+  api: CloudRunApi
+  poller: ExecutionPoller
+  objects: ObjectStore
+  clock: Clock
+}
+
+export interface Started {
+  /** The last part of its name. */
+  id: string
+  execution: Execution
+  /** Since when it may exist. */
+  since: number
+  /** By an earlier launch of the attempt. */
+  found: boolean
+}
+
+export interface StartRequest {
+  job: JobName
+  assignment: Assignment
+  request: RunRequest
+  signal: AbortSignal
+  /** Nobody here is to touch it any more. */
+  leave(): boolean
+}
+
+export class Starter {
+  readonly #parts: StarterParts
+  readonly #turnstile = new Turnstile(STARTS_AT_ONCE)
+
+  constructor(parts: StarterParts) {
+    this.#parts = parts
+  }
+
+  /** null: it was told to stop, and nothing of it runs, or somebody else goes on. Rejects with an ApiError. */
+  async start(wanted: StartRequest): Promise<Started | null> {
+    const { objects, clock } = this.#parts
+    const { job, assignment, signal } = wanted
+    const { prefix } = assignment
+    const marker = await readMarker(objects, prefix)
+    const since = marker?.at ?? clock.now()
+    if (marker !== null && marker.execution !== null) {
+      return { id: marker.execution, execution: {}, since, found: true }
+    }
+    if (marker !== null) {
+      const execution = await this.#seek(wanted, since)
+      if (execution !== null) return await this.#keep(wanted, execution, since, true)
+    }
+    if (signal.aborted) return null
+    if (marker === null) await writeMarker(objects, prefix, { job, at: since, execution: null })
+    const execution = await this.#run(wanted, since)
+    return execution === null ? null : await this.#keep(wanted, execution, since, false)
+  }
+
+  async #keep({ job, assignment }: StartRequest, execution: Execution, since: number, found: boolean): Promise<Started> {
+    const id = idOf(execution)
+    await writeMarker(this.#parts.objects, assignment.prefix, { job, at: since, execution: id })
+    return { id, execution, since, found }
+  }
+
+  async #run(wanted: StartRequest, since: number): Promise<Execution | null> {
+    const { api, clock } = this.#parts
+    const { signal, leave, request } = wanted
+    const until = clock.now() + PATIENCE_MS
+    for (let tries = 0; ; tries++) {
+      let execution: Execution | null
+      try {
+        execution = await this.#turnstile.pass(async () => (signal.aborted ? null : await api.run(request)))
+        if (execution === null) return null
+        if (idOf(execution) !== "") return execution
+        execution = await this.#seek(wanted, since)
+        if (execution === null) throw new ApiError(null, "Cloud Run did not say which execution it has started")
+        return execution
+      } catch (error) {
+        const problem = errorOf(error)
+        if (!isPassing(problem) || (clock.now() > until && !isUnsure(problem))) throw problem
+        await delay(clock, backoff(tries, LAST_PAUSE_MS), signal)
+        if (leave()) return null
+        // It may be there all the same: never two.
+        const there = isUnsure(problem) ? await this.#seek(wanted, since) : null
+        if (there !== null) return there
+        if (signal.aborted) return null
+        if (clock.now() > until) throw problem
+      }
+    }
+  }
+
+  /** Looks for an execution of the attempt; null: there is none. A service that is away is waited for. */
+  async #seek({ job, assignment, leave }: StartRequest, since: number): Promise<Execution | null> {
+    const { poller, clock } = this.#parts
+    const until = clock.now() + PATIENCE_MS
+    return await new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        watch.close()
+        settle()
+      }
+      const watch = poller.watch({ job, attemptId: assignment.attemptId, id: null, since }, () => {
+        const { execution, misses, problem } = watch
+        if (execution) return end(() => resolve(execution))
+        if (misses >= LOOKS || leave()) return end(() => resolve(null))
+        if (problem !== null && (!isPassing(problem.error) || clock.now() > until)) end(() => reject(problem.error))
+      })
+    })
+  }
+}

@@ -1,0 +1,174 @@
+// The jobs and executions behind the stand-in: tasks are processes of this machine, told about as Cloud Run does.
+
+import { type ChildProcess, spawn } from "node:child_process"
+
+export interface EnvVar {
+  name: string
+  value?: string
+}
+
+export interface Container {
+  name?: string
+  image: string
+  args?: string[]
+  env?: EnvVar[]
+}
+
+export interface FakeJob {
+  name: string
+  /** What the image's own program is: arguments follow it. */
+  entrypoint: string[]
+  container: Container
+}
+
+export interface Overrides {
+  taskCount?: number
+  timeout?: string
+  containerOverrides?: { name?: string; args?: string[]; clearArgs?: boolean; env?: EnvVar[] }[]
+}
+
+interface Ending {
+  exitCode: number
+  termSignal: number
+  message: string
+}
+
+const SIGNALS: { [name: string]: number } = { SIGTERM: 15, SIGKILL: 9, SIGSEGV: 11 }
+/** Between SIGTERM and SIGKILL: 10 s of Cloud Run's. */
+const GRACE_MS = 500
+
+const iso = (ms: number): string => new Date(ms).toISOString()
+
+export class FakeExecution {
+  readonly name: string
+  readonly createTime = Date.now()
+  /** All that its process wrote. */
+  written = ""
+  child: ChildProcess | null = null
+  readonly #job: FakeJob
+  readonly overrides: Overrides
+  #startTime: number | null = null
+  #completionTime: number | null = null
+  #ending: Ending | null = null
+  #cancelled = false
+  #killer: NodeJS.Timeout | null = null
+
+  constructor(name: string, job: FakeJob, overrides: Overrides) {
+    this.name = name
+    this.#job = job
+    this.overrides = overrides
+  }
+
+  get env(): EnvVar[] {
+    const override = this.overrides.containerOverrides?.[0]
+    const merged = new Map([...(this.#job.container.env ?? []), ...(override?.env ?? [])].map((one) => [one.name, one]))
+    return [...merged.values()]
+  }
+
+  get args(): string[] {
+    const override = this.overrides.containerOverrides?.[0]
+    if (override?.clearArgs === true) return []
+    return override?.args ?? this.#job.container.args ?? []
+  }
+
+  get over(): boolean {
+    return this.#completionTime !== null
+  }
+
+  start(): void {
+    const [program = "true", ...rest] = [...this.#job.entrypoint, ...this.args]
+    const env = Object.fromEntries(this.env.map(({ name, value = "" }) => [name, value]))
+    const own = { PATH: process.env["PATH"], CLOUD_RUN_EXECUTION: this.name.split("/").at(-1), CLOUD_RUN_TASK_INDEX: "0" }
+    this.child = spawn(program, rest, { env: { ...own, ...env }, stdio: ["ignore", "pipe", "pipe"], detached: true })
+    this.#startTime = Date.now()
+    for (const stream of [this.child.stdout, this.child.stderr]) stream?.on("data", (data) => (this.written += String(data)))
+    this.child.on("error", () => this.#end({ exitCode: 127, termSignal: 0, message: "The container failed to start." }))
+    this.child.on("exit", (code, signal) =>
+      this.#end({
+        exitCode: code ?? 0,
+        termSignal: signal === null ? 0 : (SIGNALS[signal] ?? 1),
+        message: code === 0 ? "" : "The container exited with an error.",
+      }),
+    )
+  }
+
+  cancel(): void {
+    this.#cancelled = true
+    if (this.child === null) return this.#end({ exitCode: 0, termSignal: 0, message: "" })
+    this.kill("SIGTERM")
+    this.#killer = setTimeout(() => this.kill("SIGKILL"), GRACE_MS)
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    if (this.child?.pid === undefined || this.over) return
+    try {
+      process.kill(-this.child.pid, signal)
+    } catch {
+      // It went by itself.
+    }
+  }
+
+  #end(ending: Ending): void {
+    if (this.over) return
+    if (this.#killer !== null) clearTimeout(this.#killer)
+    this.#ending = ending
+    this.#completionTime = Date.now()
+  }
+
+  /** As the API shows it. */
+  toJSON(): object {
+    const ended = this.#ending !== null
+    const ok = ended && !this.#cancelled && this.#ending?.exitCode === 0 && this.#ending.termSignal === 0
+    const failed = ended && !ok && !this.#cancelled
+    const project = this.name.split("/")[1]
+    return {
+      name: this.name,
+      uid: `uid-${this.name.split("/").at(-1)}`,
+      generation: "1",
+      job: this.#job.name,
+      createTime: iso(this.createTime),
+      ...(this.#startTime !== null && { startTime: iso(this.#startTime) }),
+      ...(this.#completionTime !== null && { completionTime: iso(this.#completionTime) }),
+      parallelism: 1,
+      taskCount: this.overrides.taskCount ?? 1,
+      template: {
+        containers: [{ ...this.#job.container, args: this.args, env: this.env }],
+        maxRetries: 0,
+        timeout: this.overrides.timeout ?? "600s",
+      },
+      reconciling: !ended,
+      conditions: [this.#completed(ok, failed)],
+      runningCount: this.#startTime !== null && !ended ? 1 : 0,
+      succeededCount: ok ? 1 : 0,
+      failedCount: failed ? 1 : 0,
+      cancelledCount: ended && this.#cancelled ? 1 : 0,
+      logUri: `https://console.cloud.google.com/logs/viewer?project=${project}&execution=${this.name.split("/").at(-1)}`,
+      etag: '"1"',
+    }
+  }
+
+  #completed(ok: boolean, failed: boolean): object {
+    if (this.#ending === null) {
+      return { type: "Completed", state: "CONDITION_RECONCILING", message: "Waiting for execution to complete." }
+    }
+    if (ok) return { type: "Completed", state: "CONDITION_SUCCEEDED" }
+    return {
+      type: "Completed",
+      state: "CONDITION_FAILED",
+      message: failed ? "Task failed with message: The container exited with an error." : "Execution was cancelled.",
+      executionReason: failed ? "NON_ZERO_EXIT_CODE" : "CANCELLED",
+    }
+  }
+
+  task(): object {
+    const { exitCode = 0, termSignal = 0, message = "" } = this.#ending ?? {}
+    return {
+      name: `${this.name}/tasks/${this.name.split("/").at(-1)}-task0`,
+      execution: this.name,
+      job: this.#job.name,
+      index: 0,
+      retried: 0,
+      ...(this.over && { lastAttemptResult: { exitCode, termSignal, status: { code: exitCode === 0 ? 0 : 2, message } } }),
+    }
+  }
+}

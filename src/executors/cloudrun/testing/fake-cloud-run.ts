@@ -1,0 +1,227 @@
+// A stand-in for Cloud Run's API over HTTP. It answers as the published contract says and refuses what that does not know; executions
+// are processes of this machine. What goes wrong is asked for by `fault`.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { problemOf, queryProblem, type Route, routesOf } from "./contract.ts"
+import { type Container, type FakeJob, FakeExecution, type Overrides } from "./executions.ts"
+
+export const PROJECT = "acme"
+export const REGION = "europe-west1"
+const PARENT = `projects/${PROJECT}/locations/${REGION}`
+const ROUTES = routesOf("Jobs", "Executions", "Tasks")
+const STATUS_NAMES: { [status: number]: string } = {
+  400: "INVALID_ARGUMENT",
+  403: "PERMISSION_DENIED",
+  404: "NOT_FOUND",
+  409: "ABORTED",
+  429: "RESOURCE_EXHAUSTED",
+  500: "INTERNAL",
+  503: "UNAVAILABLE",
+}
+
+/** What is done to the next calls of a method. */
+export interface Fault {
+  /** `Jobs.RunJob` */
+  method: string
+  times: number
+  /** An answer of this status; 0: the connection breaks off. */
+  status: number
+  /** It is carried out all the same. */
+  late?: boolean
+  retryAfter?: number
+  /** Of a call that goes well: the answer tells less than it could. */
+  bare?: boolean
+}
+
+class Refusal extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export class FakeCloudRun {
+  readonly jobs = new Map<string, FakeJob>()
+  /** Newest first. */
+  readonly executions: FakeExecution[] = []
+  /** Names of methods, in the order of calls. */
+  readonly calls: string[] = []
+  /** Executions are taken and never begin. */
+  hold = false
+  readonly #faults: Fault[] = []
+  #count = 0
+  readonly #server: Server
+
+  constructor() {
+    this.#server = createServer((request, response) => void this.#serve(request, response))
+  }
+
+  static async start(): Promise<FakeCloudRun> {
+    const fake = new FakeCloudRun()
+    await new Promise<void>((resolve) => fake.#server.listen(0, "127.0.0.1", resolve))
+    return fake
+  }
+
+  get address(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  async stop(): Promise<void> {
+    for (const execution of this.executions) execution.kill("SIGKILL")
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  addJob(id: string, entrypoint: string[], container: Partial<Container> = {}): void {
+    const name = `${PARENT}/jobs/${id}`
+    this.jobs.set(name, { name, entrypoint, container: { image: "example.com/image", ...container } })
+  }
+
+  /** Its executions go with it. */
+  deleteJob(id: string): void {
+    const name = `${PARENT}/jobs/${id}`
+    this.jobs.delete(name)
+    for (let at = this.executions.length - 1; at >= 0; at--) {
+      if (this.executions[at]?.name.startsWith(`${name}/`)) this.executions.splice(at, 1)[0]?.kill("SIGKILL")
+    }
+  }
+
+  /** Executions that somebody else has started. */
+  addOthers(id: string, count: number): void {
+    for (let i = 0; i < count; i++) this.#create(`${PARENT}/jobs/${id}`, {})
+  }
+
+  fault(fault: Partial<Fault> & { method: string }): void {
+    this.#faults.push({ times: 1, status: 503, ...fault })
+  }
+
+  count(method: string): number {
+    return this.calls.filter((call) => call === method).length
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? "/", "http://fake")
+    const matched = ROUTES.flatMap((route) => {
+      const match = route.verb === request.method ? route.pattern.exec(url.pathname) : null
+      return match === null ? [] : [{ route, match }]
+    })[0]
+    if (matched === undefined)
+      return send(response, 404, { error: { code: 404, message: `no method ${request.method} ${url.pathname}` } })
+    const { route, match } = matched
+    this.calls.push(route.name)
+    const fault = this.#faults.find((one) => one.method === route.name && one.times > 0)
+    if (fault !== undefined) fault.times -= 1
+    try {
+      const message = await this.#message(route, match, request, url)
+      const bad = fault !== undefined && fault.bare !== true
+      if (bad && fault.late !== true) return refuse(request, response, fault)
+      const answer = this.#answer(route.name, message, fault?.bare === true)
+      const problem = problemOf(route.response, answer, false)
+      if (problem !== null) throw new Error(`the stand-in itself breaks the contract: ${problem}`)
+      if (bad) return refuse(request, response, fault)
+      send(response, 200, answer)
+    } catch (error) {
+      const status = error instanceof Refusal ? error.status : 500
+      send(response, status, {
+        error: { code: status, message: String((error as Error).message), status: STATUS_NAMES[status] },
+      })
+    }
+  }
+
+  /** The request as one message: fields of the path, the query and the body. */
+  async #message(
+    route: Route,
+    match: RegExpExecArray,
+    request: IncomingMessage,
+    url: URL,
+  ): Promise<{ [key: string]: unknown }> {
+    const path = Object.fromEntries(route.fields.map((field, index) => [field, match[index + 1]]))
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const text = Buffer.concat(chunks).toString()
+    if (route.body === null && text !== "") throw new Refusal(400, "no body is expected")
+    const body = text === "" ? {} : (JSON.parse(text) as { [key: string]: unknown })
+    const message = { ...path, ...body }
+    const query = queryProblem(route.request, url.searchParams)
+    const problem = query ?? (route.body === null ? null : problemOf(route.request, message, true))
+    if (problem !== null) throw new Refusal(400, problem)
+    return { ...Object.fromEntries(url.searchParams), ...message }
+  }
+
+  #answer(method: string, message: { [key: string]: unknown }, bare: boolean): object {
+    switch (method) {
+      case "Jobs.RunJob":
+        return this.#run(String(message["name"]), message["overrides"] ?? {}, bare)
+      case "Executions.GetExecution":
+        return this.#execution(message["name"]).toJSON()
+      case "Executions.ListExecutions":
+        return this.#list(message)
+      case "Executions.CancelExecution":
+        return this.#cancel(this.#execution(message["name"]))
+      case "Tasks.ListTasks":
+        return { tasks: [this.#execution(message["parent"]).task()] }
+      default:
+        throw new Refusal(501, `${method} is not played here`)
+    }
+  }
+
+  #run(name: string, overrides: Overrides, bare: boolean): object {
+    const execution = this.#create(name, overrides)
+    const shown = execution.toJSON()
+    if (!this.hold) setImmediate(() => execution.start())
+    return operation(shown, bare)
+  }
+
+  #create(name: string, overrides: Overrides): FakeExecution {
+    const job = this.jobs.get(name)
+    const id = name.split("/").at(-1)
+    if (job === undefined) throw new Refusal(404, `Resource '${id}' of kind 'JOB' in region '${REGION}' does not exist.`)
+    const other = overrides.containerOverrides?.find((one) => one.name !== undefined && one.name !== (job.container.name ?? ""))
+    if (other !== undefined) throw new Refusal(400, `Container name ${other.name} in overrides does not exist.`)
+    this.#count += 1
+    const execution = new FakeExecution(`${name}/executions/${id}-${String(this.#count).padStart(5, "0")}`, job, overrides)
+    this.executions.unshift(execution)
+    return execution
+  }
+
+  #list({ parent, pageSize, pageToken }: { [key: string]: unknown }): object {
+    const all = this.executions.filter(({ name }) => name.startsWith(`${String(parent)}/`))
+    const from = Number(pageToken ?? 0)
+    const to = from + Math.min(100, Number(pageSize ?? 100))
+    const executions = all.slice(from, to).map((one) => one.toJSON())
+    return { executions, ...(to < all.length && { nextPageToken: String(to) }) }
+  }
+
+  #cancel(execution: FakeExecution): object {
+    if (execution.over) throw new Refusal(400, "Execution is already complete and cannot be cancelled.")
+    execution.cancel()
+    return operation(execution.toJSON(), false)
+  }
+
+  #execution(name: unknown): FakeExecution {
+    const found = this.executions.find((one) => one.name === name)
+    if (found === undefined) throw new Refusal(404, `Resource '${String(name)}' of kind 'EXECUTION' does not exist.`)
+    return found
+  }
+}
+
+/** One that takes its time: it is not done when it is answered. */
+const operation = (execution: object, bare: boolean): object => ({
+  name: `${PARENT}/operations/${crypto.randomUUID()}`,
+  done: false,
+  ...(!bare && { metadata: { "@type": "type.googleapis.com/google.cloud.run.v2.Execution", ...execution } }),
+})
+
+const refuse = (request: IncomingMessage, response: ServerResponse, { status, retryAfter }: Fault): void => {
+  if (status === 0) return void request.socket.destroy()
+  if (retryAfter !== undefined) response.setHeader("retry-after", String(retryAfter))
+  send(response, status, { error: { code: status, message: `asked for by the test`, status: STATUS_NAMES[status] } })
+}
+
+const send = (response: ServerResponse, status: number, body: object): void => {
+  response.writeHead(status, { "content-type": "application/json" })
+  response.end(JSON.stringify(body))
+}

@@ -1,0 +1,68 @@
+// An executor on a stand-in for Cloud Run, with a clock that goes faster than the real one.
+
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { onTestFinished } from "vitest"
+import type { Clock } from "../../../core/ports.ts"
+import type { Json } from "../../../core/json.ts"
+import { FileObjectStore } from "../../../objects/file.ts"
+import { assignment, launch, type Launched, type Overrides } from "../../conformance/fixture.ts"
+import { CloudRunExecutor } from "../cloudrun.ts"
+import { FakeCloudRun, PROJECT, REGION } from "./fake-cloud-run.ts"
+
+const clockOf = (speed: number): Clock => {
+  const begin = Date.now()
+  return {
+    now: () => begin + (Date.now() - begin) * speed,
+    after: (ms, fn) => {
+      const timer = setTimeout(fn, ms / speed)
+      return () => clearTimeout(timer)
+    },
+  }
+}
+
+export interface CloudRunFixture {
+  fake: FakeCloudRun
+  objects: FileObjectStore
+  folder: string
+  /** As another server would. */
+  newExecutor(): CloudRunExecutor
+  /** Runs a script in the job `sh`, whose image's own program is a shell. */
+  run(script: string, more?: Overrides & { cloudrun?: Json }, by?: CloudRunExecutor): Launched
+}
+
+export const SPEED = 20
+
+export const setup = async (speed = SPEED): Promise<CloudRunFixture> => {
+  const clock = clockOf(speed)
+  const folder = await mkdtemp(join(tmpdir(), "ork-cloudrun-"))
+  const fake = await FakeCloudRun.start()
+  fake.addJob("sh", ["/bin/sh", "-c"])
+  const objects = new FileObjectStore(join(folder, "objects"))
+  const store = `file:${join(folder, "objects")}`
+  const made: CloudRunExecutor[] = []
+  const newExecutor = (): CloudRunExecutor => {
+    const endpoint = fake.address
+    const one = new CloudRunExecutor({ objects, store, clock, project: PROJECT, region: REGION, endpoint })
+    made.push(one)
+    return one
+  }
+  const executor = newExecutor()
+  onTestFinished(async () => {
+    for (const one of made) await one.stop()
+    await fake.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+  return {
+    fake,
+    objects,
+    folder,
+    newExecutor,
+    run: (script, { cloudrun = {}, ...more } = {}, by = executor) =>
+      launch(
+        { executor: by, objects, folder, cleanup: async () => {} },
+        assignment(folder, { argv: [script] }, { ...more, fields: { job: "sh", cloudrun, ...more.fields } }),
+      ),
+  }
+}
