@@ -5,11 +5,9 @@ import type { ReactElement } from "react"
 import { StatusBadge } from "../../components/badge.tsx"
 import { Empty, Loading } from "../../components/states.tsx"
 import { plural } from "../../format/time.ts"
-import { taskLogAddress } from "../../logs/log-port.ts"
-import { LogView } from "../../logs/log-view.tsx"
 import type { RunState } from "../../run/state.ts"
 import { useThisRun } from "../../run/use-run.ts"
-import { Explained } from "./explained.tsx"
+import { ChosenLog } from "./chosen-log.tsx"
 import { chooseLog, type LogChoice, sortedPaths } from "./log-choice.ts"
 import { Picker } from "./picker.tsx"
 
@@ -26,39 +24,6 @@ export const LogsTab = (): ReactElement => {
       <Pickers state={state} choice={choice} />
       <ChosenLog runId={state.runId} choice={choice} />
     </div>
-  )
-}
-
-export const ChosenLog = ({
-  runId,
-  choice,
-  small = false,
-}: {
-  runId: string
-  choice: LogChoice
-  small?: boolean
-}): ReactElement => {
-  const { node, instance, attempt, live } = choice
-  if (instance === null || attempt === 0) {
-    return (
-      <div className="card">
-        <Empty title={`${node.name} has not begun`} icon="clock">
-          <Explained runId={runId} task={node.name} path={instance?.path ?? ""} />
-        </Empty>
-      </div>
-    )
-  }
-  const { path } = instance
-  const place = path === "" ? node.name : `${node.name}[${path}]`
-  return (
-    <LogView
-      key={`${place} ${attempt}`}
-      address={taskLogAddress(runId, node.name, path, attempt)}
-      live={live}
-      label={`Log of ${place}`}
-      fileName={`${place.replace(/[^\w.-]+/g, "-")}-${attempt}.log`}
-      small={small}
-    />
   )
 }
 

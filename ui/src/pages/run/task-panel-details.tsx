@@ -27,7 +27,8 @@ export const TaskDetails = ({ task }: { task: Task }): ReactElement => (
 )
 
 const factsOf = (task: Task): readonly (readonly [string, ReactNode] | null)[] => [
-  ["Attempt", `${task.attempt} of ${task.max_attempts}`],
+  // A retry by hand goes beyond the number of those that are made by themselves.
+  ["Attempt", task.attempt > task.max_attempts ? task.attempt : `${task.attempt} of ${task.max_attempts}`],
   task.available_at === null || task.status !== "pending" ? null : ["Tried again", <Time key="again" at={task.available_at} />],
   task.started_at === null ? null : ["Started", <ExactTime key="started" at={task.started_at} />],
   task.started_at === null

@@ -1,0 +1,44 @@
+// The log that was chosen, or why there is none yet. The viewer is loaded when the first log is.
+
+import { lazy, type ReactElement, Suspense } from "react"
+import { Empty, Loading } from "../../components/states.tsx"
+import { taskLogAddress } from "../../logs/log-port.ts"
+import { Explained } from "./explained.tsx"
+import type { LogChoice } from "./log-choice.ts"
+
+const LogView = lazy(async () => ({ default: (await import("../../logs/log-view.tsx")).LogView }))
+
+export const ChosenLog = ({
+  runId,
+  choice,
+  small = false,
+}: {
+  runId: string
+  choice: LogChoice
+  small?: boolean
+}): ReactElement => {
+  const { node, instance, attempt, live } = choice
+  if (instance === null || attempt === 0) {
+    return (
+      <div className="card">
+        <Empty title={`${node.name} has not begun`} icon="clock">
+          <Explained runId={runId} task={node.name} path={instance?.path ?? ""} />
+        </Empty>
+      </div>
+    )
+  }
+  const { path } = instance
+  const place = path === "" ? node.name : `${node.name}[${path}]`
+  return (
+    <Suspense fallback={<Loading what="Loading the log" />}>
+      <LogView
+        key={`${place} ${attempt}`}
+        address={taskLogAddress(runId, node.name, path, attempt)}
+        live={live}
+        label={`Log of ${place}`}
+        fileName={`${place.replace(/[^\w.-]+/g, "-")}-${attempt}.log`}
+        small={small}
+      />
+    </Suspense>
+  )
+}
