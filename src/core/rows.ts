@@ -30,6 +30,14 @@ export const runPriority = (workflow: CompiledWorkflow, trigger: number | null):
 /** A task's own priority wins over the run's. */
 export const taskPriority = (node: Node, runPriority: number): number => node.priority ?? runPriority
 
+const TASK_LIMIT = "t:"
+
+/** Whose limit this is: of a task, or a group, of one run. null: of something else. */
+export const taskOfLimit = (key: string): { runId: string; node: number } | null => {
+  const [, runId, node] = key.startsWith(TASK_LIMIT) ? key.split(":") : []
+  return runId === undefined || node === undefined ? null : { runId, node: Number(node) }
+}
+
 /**
  * Limits on what runs at once that are known beforehand: tasks of the run, instances of this task in the run. With a
  * `concurrency_key` the gate adds the limit of that key. Hooks are not under the run's, nor are groups: their tasks are.
@@ -40,7 +48,7 @@ export const limitsOf = (workflow: CompiledWorkflow, index: number, runId: strin
   if (node.hook === null && !isGroup(node) && workflow.concurrency !== undefined)
     limits.push({ key: `r:${runId}`, cap: workflow.concurrency })
   if (node.concurrency !== undefined && node.concurrencyKey === undefined)
-    limits.push({ key: `t:${runId}:${index}`, cap: node.concurrency })
+    limits.push({ key: `${TASK_LIMIT}${runId}:${index}`, cap: node.concurrency })
   return limits
 }
 

@@ -6,6 +6,7 @@ import { isAbsolute, join, resolve } from "node:path"
 import { Callbacks } from "./callbacks.ts"
 import type { EngineOptions } from "./ports.ts"
 import { tasksRead } from "./reads.ts"
+import { secretOf } from "./secret.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Output } from "../core/change.ts"
 import { ExpressionError, type Scope, toText } from "../core/expressions.ts"
@@ -89,7 +90,7 @@ export class Inputs {
     const env: { [name: string]: string } = {}
     const secrets: string[] = []
     for (const [name, value] of Object.entries(node.env)) {
-      if ("secret" in value) secrets.push((env[name] = await this.#secret(value.secret)))
+      if ("secret" in value) secrets.push((env[name] = await secretOf(this.#options, value.secret)))
       else env[name] = toText(await render(value.value))
     }
     const fields: { [field: string]: Json } = {}
@@ -194,18 +195,10 @@ export class Inputs {
 
   /** Into fields that are this attempt's own: what was compiled is shared, and never holds a value. */
   async #placeSecret(fields: Assignment["fields"], { at, secret, prefix }: SecretField): Promise<string> {
-    const value = await this.#secret(secret)
+    const value = await secretOf(this.#options, secret)
     const [field, ...path] = at as [string, ...string[]]
     fields[field] = withValue(fields[field] ?? null, path, `${prefix ?? ""}${value}`)
     return value
-  }
-
-  async #secret(name: string): Promise<string> {
-    const value = await this.#options.secret(name)
-    if (value !== null) return value
-    throw new TaskFailure(
-      `there is no secret ${name}: looked for the variable ORK_SECRET_${name}, a file ${name} in ORK_SECRETS_DIR, and ${name} under secrets in ork.yaml, where Ork runs`,
-    )
   }
 
   /** Read, if it is a large one. */

@@ -3,6 +3,7 @@
 
 import type { EngineOptions } from "./ports.ts"
 import { messageOf } from "./runner.ts"
+import { secretOf } from "./secret.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Next } from "./waiting.ts"
 import type { Scope } from "../core/expressions.ts"
@@ -56,7 +57,7 @@ export class Polls {
   async #answer(fetch: Fetch, { poll }: PollWait): Promise<JsonObject> {
     const headers: { [name: string]: string } = {}
     for (const [name, value] of Object.entries(poll.headers)) {
-      headers[name] = typeof value === "string" ? value : await this.#secret(value.secret)
+      headers[name] = typeof value === "string" ? value : await secretOf(this.#options, value.secret)
     }
     const hasBody = poll.body !== undefined && poll.method !== "GET" && poll.method !== "HEAD"
     if (hasBody && typeof poll.body !== "string") headers["content-type"] ??= "application/json"
@@ -71,12 +72,6 @@ export class Polls {
     } finally {
       cancel()
     }
-  }
-
-  async #secret(name: string): Promise<string> {
-    const value = await this.#options.secret(name)
-    if (value === null) throw new TaskFailure(`there is no secret ${name}: set ORK_SECRET_${name} where Ork runs`)
-    return value
   }
 
   /** A service that is in trouble is asked again, unless the task has said what that means. */

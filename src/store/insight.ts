@@ -14,7 +14,7 @@ export interface Insight {
     status: "success" | "failed"
     reason: string
   }): Promise<"done" | "live" | "not_found">
-  /** Who holds slots of a limit: display names `task[path]` of live rows, oldest first; the names of jobs. */
+  /** Who holds slots of a limit: display names `task[path]` of live rows and open groups, oldest first; the names of jobs. */
   limitHolders(key: string, limit: number): Promise<string[]>
   /** From indexes of what has not ended: costs nothing of the history. */
   stats(): Promise<Stats>

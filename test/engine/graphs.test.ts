@@ -142,7 +142,9 @@ tasks:
     const world = await setup()
     const runId = await world.trigger("name: s\ntasks: { a: { command: x, env: { X: { secret: NOPE } } } }")
     await world.ended(runId)
-    expect((await world.task(runId, "a")).error).toBe("there is no secret NOPE: set ORK_SECRET_NOPE where Ork runs")
+    expect((await world.task(runId, "a")).error).toBe(
+      "there is no secret NOPE where Ork runs: looked for the variable ORK_SECRET_NOPE, a file NOPE in ORK_SECRETS_DIR, NOPE under secrets in ork.yaml",
+    )
   })
 
   it("fail an attempt whose output does not fit its schema", async () => {

@@ -1,8 +1,10 @@
 // Tasks that are marked by hand, holders of slots, and how much there is to do.
 
 import { describe, expect, it } from "vitest"
+import type { Change } from "../../core/change.ts"
 import type { RunId } from "../../core/ids.ts"
-import { workflow } from "../../core/testing.ts"
+import { innerRows, limitsOf } from "../../core/rows.ts"
+import { group, workflow } from "../../core/testing.ts"
 import type { Insight } from "../insight.ts"
 import type { Store } from "../store.ts"
 import { expandAll, fence, names, type Open, setup, type World } from "./world.ts"
@@ -122,6 +124,20 @@ export const insightTests = (open: Open<Store & Insight>): void => {
       await mark(world, run.id, "b", "success")
       expect(names(world, (await world.turn({ changes: [world.ended(a!)], claim: 9 })).claims)).toEqual(["c"])
     })
+  })
+
+  it("names the open groups that hold the slots of their own limit", async () => {
+    const world = await setup(open)
+    const flow = workflow({ g: { ...group, fan, concurrency: 1 }, "g.a": {} })
+    const run = await world.start(flow)
+    const limits = limitsOf(flow, 0, run.id)
+    const [gate] = await world.gate()
+    await world.turn({ changes: [{ ...expandAll(gate!, [1, 2], limits), lane: "g" } as Change] })
+    expect(await world.store.limitHolders(limits[0]!.key, 9)).toEqual([])
+    const [first] = await world.gate()
+    const [rows] = innerRows(flow, 0, { id: run.id, private: false, priority: 5 }, 9)
+    await world.turn({ changes: [{ ...fence(first!), kind: "open", total: 1, offset: 0, rows: rows!, limits }] })
+    expect(await world.store.limitHolders(limits[0]!.key, 9)).toEqual(["g[0]"])
   })
 
   it("names who holds the slots of a limit", async () => {

@@ -1,6 +1,8 @@
 // How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
 
 import { queueLimit } from "../../core/lanes.ts"
+import { placeName } from "../../core/places.ts"
+import { taskOfLimit } from "../../core/rows.ts"
 import type { RunStatus } from "../../core/status.ts"
 import type { Insight, Stats } from "../insight.ts"
 import type { Advanced } from "../store.ts"
@@ -36,6 +38,13 @@ const HOLDERS = (condition: string): string => `
 
 const LIMIT_HOLDERS = statement("limit_holders", HOLDERS("t.limits @> ARRAY[(SELECT l.id FROM limits l WHERE l.key = $1)]"))
 
+/** A group holds slots of its own limit while it is open. */
+const OPEN_GROUPS = statement(
+  "group_holders",
+  `SELECT t.node, t.path, r.version_id, NULL AS job FROM runs r JOIN tasks t ON t.run_seq = r.seq AND t.node = $2::int
+   WHERE r.id = $1::uuid AND t.kind = 'group' AND t.started_at IS NOT NULL AND t.finished_at IS NULL ORDER BY t.id LIMIT $3::int`,
+)
+
 const QUEUE_HOLDERS = statement(
   "queue_holders",
   HOLDERS("(t.lane = $1::text OR starts_with(t.lane, $1 || '|') OR t.lane = 'h' || substr($1, 2))"),
@@ -48,13 +57,15 @@ interface Holder {
   job: string | null
 }
 
-const limitHolders = (session: Runner, key: string, limit: number): Promise<Holder[]> =>
-  session.run<Holder>(key.startsWith(queueLimit("")) ? QUEUE_HOLDERS : LIMIT_HOLDERS, [key, limit])
+const limitHolders = async (session: Runner, key: string, limit: number): Promise<Holder[]> => {
+  const task = taskOfLimit(key)
+  const live = await session.run<Holder>(key.startsWith(queueLimit("")) ? QUEUE_HOLDERS : LIMIT_HOLDERS, [key, limit])
+  return task === null ? live : [...live, ...(await session.run<Holder>(OPEN_GROUPS, [task.runId, task.node, limit]))]
+}
 
 const nameOf = (workflows: Workflows, { node, path, version_id, job }: Holder): string => {
   if (version_id === null) return job ?? path
-  const { name } = workflows.now(version_id).nodes[node]!
-  return path === "" ? name : `${name}[${path}]`
+  return placeName(workflows.now(version_id).nodes[node]!.name, path)
 }
 
 const RUNS = statement(

@@ -1,6 +1,8 @@
 // How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
 
 import { queueLimit } from "../../core/lanes.ts"
+import { placeName } from "../../core/places.ts"
+import { taskOfLimit } from "../../core/rows.ts"
 import type { RunStatus } from "../../core/status.ts"
 import type { Insight, Stats } from "../insight.ts"
 import { JOBS } from "../job-rows.ts"
@@ -26,16 +28,26 @@ const QUEUE_HOLDERS = `
 SELECT t.run_seq, t.node, t.path, t.id ${LIVE} AND (t.lane = ?1 OR t.lane GLOB ?1 || '|*' OR t.lane = 'h' || substr(?1, 2))
 ORDER BY t.id LIMIT ?2`
 
+/** A group holds slots of its own limit while it is open. */
+const OPEN_GROUPS = `
+SELECT t.run_seq, t.node, t.path, t.id FROM runs r CROSS JOIN tasks t ON t.run_seq = r.seq AND t.node = ?2
+WHERE r.id = ?1 AND t.kind = 'group' AND t.started_at IS NOT NULL AND t.finished_at IS NULL
+ORDER BY t.id LIMIT ?3`
+
 const JOB_NAME = "SELECT name FROM jobs WHERE task_id = ?"
 
-const limitHolders = (session: Session, key: string, limit: number): string[] =>
-  session.db
-    .all<[number, number, string, number]>(key.startsWith(queueLimit("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
-    .map(([runSeq, node, path, row]) => {
-      if (runSeq === JOBS) return session.db.get<[string]>(JOB_NAME, row)![0]
-      const { name } = session.versions.get(session.facts.get(runSeq).versionId).nodes[node]!
-      return path === "" ? name : `${name}[${path}]`
-    })
+type Holder = [runSeq: number, node: number, path: string, row: number]
+
+const limitHolders = (session: Session, key: string, limit: number): string[] => {
+  const { db } = session
+  const task = taskOfLimit(key)
+  const live = db.all<Holder>(key.startsWith(queueLimit("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
+  const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
+  return [...live, ...groups].map(([runSeq, node, path, row]) => {
+    if (runSeq === JOBS) return db.get<[string]>(JOB_NAME, row)![0]
+    return placeName(session.versions.get(session.facts.get(runSeq).versionId).nodes[node]!.name, path)
+  })
+}
 
 const RUNS = "SELECT status, count(*) FROM runs INDEXED BY runs_active WHERE finished_at IS NULL GROUP BY status"
 
