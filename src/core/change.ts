@@ -89,6 +89,7 @@ export type Change =
   /**
    * The gate opens a group: rows `offset … offset + rows.length - 1` of `total` are made at its path; with the last of them it
    * waits for its tasks. A slot of each of its `limits` is taken with the first; while one is full, the group is parked instead.
+   * Without rows (`offset` is `total`): a group that a retry goes on with takes its slots again, and its rows may go.
    */
   | (Fence & { kind: "open"; total: number; offset: number; rows: NewRow[]; limits: { key: string; cap: number }[] })
   /** All instances, or all tasks of a group, have ended: the container ends with what they made. */

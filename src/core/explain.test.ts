@@ -40,6 +40,7 @@ describe("explainTask", () => {
       "load waits for its retry at 2026-01-01T00:00:10.000Z, after attempt 1 failed: exit code 1.",
     ],
     [{ parked: "paused" }, {}, "load waits because the run is paused."],
+    [{ parked: "group" }, {}, "load waits until its group has a slot again."],
     [
       { path: "3", parked: { limit: "t:r:1", cap: 2, used: 2 } },
       { holders: new Map([["t:r:1", ["load[0]", "load[1]"]]]) },

@@ -1,6 +1,7 @@
 // Why a task is where it is, in one sentence: which upstream, which limit and who holds it, which retry at what time, which
 // rule. Pure: the caller reads the rows.
 
+import { pathAt, placeName, scopeDepths } from "./places.ts"
 import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "./status.ts"
 import { waitingOf, waitingText, type Waits } from "./waits.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "./workflow.ts"
@@ -23,7 +24,7 @@ export interface ExplainedTask {
   /** What it waits for without a slot, and until when. */
   waits?: Waits | null
   wakeAt?: string | null
-  parked: "paused" | { limit: string; cap: number; used: number } | null
+  parked: "paused" | "group" | { limit: string; cap: number; used: number } | null
 }
 
 export interface ExplainedRun {
@@ -122,6 +123,7 @@ const waits = (task: ExplainedTask, node: Node, around: Surroundings): string =>
     return `waits for its retry at ${task.availableAt}, after attempt ${task.attempt} failed: ${task.error ?? "no reason was given"}`
   }
   if (task.parked === "paused" || around.run.paused) return "waits because the run is paused"
+  if (task.parked === "group") return `waits until ${groupOf(task, node, around)} has a slot again`
   if (task.parked !== null) return `waits for ${limitText(task.parked, around)}`
   const queue = around.queue(node)
   if (queue.paused) return `waits because the queue ${node.queue} is paused`
@@ -129,6 +131,10 @@ const waits = (task: ExplainedTask, node: Node, around: Surroundings): string =>
   if (queue.full) return `waits for a slot of the queue ${node.queue}`
   return "is ready and waits for a free slot"
 }
+
+/** The group around it. */
+const groupOf = (task: ExplainedTask, { group }: Node, { workflow }: Surroundings): string =>
+  group === null ? "its group" : placeName(workflow.nodes[group]!.name, pathAt(task.path, scopeDepths(workflow)[task.node]!))
 
 const nobody = ({ queue, labels, executor }: Node): string => {
   if (REMOTE_EXECUTORS.includes(executor)) return `no server is alive to start it (${executor})`

@@ -16,7 +16,7 @@ const states = (...statuses: TaskStatus[]): NodeState[] =>
   statuses.map((status, node) => {
     const isFan = flow.nodes[node]!.fan !== undefined
     const skip = status === "skipped" ? "unmet" : null
-    return { node, path: "", kind: isFan ? "fan" : "task", status, skip, expanded: isFan ? 2 : 0 }
+    return { node, path: "", kind: isFan ? "fan" : "task", status, skip, expanded: isFan ? 2 : 0, total: isFan ? 2 : null }
   })
 
 const plan = (ends: NodeState[], request = {}) => {
@@ -102,13 +102,21 @@ describe("planRetry of groups", () => {
     "g.a": {},
     "g.b": { after: ["g.a"] },
   })
-  const row = (node: number, path: string, kind: NodeState["kind"], status: TaskStatus, expanded = 0): NodeState => ({
+  const row = (
+    node: number,
+    path: string,
+    kind: NodeState["kind"],
+    status: TaskStatus,
+    expanded = 0,
+    total = expanded,
+  ): NodeState => ({
     node,
     path,
     kind,
     status,
     skip: status === "skipped" ? "unmet" : null,
     expanded,
+    total,
   })
   /** Item 1 failed in its first task; item 2 was never opened. */
   const ended = [

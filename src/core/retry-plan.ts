@@ -17,8 +17,9 @@ export interface NodeState {
   kind: "task" | "fan" | "group"
   status: TaskStatus
   skip: SkipKind | null
-  /** Containers: instances, or inner tasks, that were made. */
+  /** Containers: instances, or inner tasks, that were made, and how many there are to be. */
   expanded: number
+  total: number | null
 }
 
 export interface ResetNode {
@@ -26,7 +27,8 @@ export interface ResetNode {
   path: string
   /**
    * all: from the gate or the queue on. failed: a fan-out keeps its successful instances. path: that instance alone. await: a
-   * container keeps its children; those that go again are told by themselves.
+   * container keeps its children; those that go again are told by themselves. A fan-out that a cancel cut off in the middle
+   * makes the rest of its instances too.
    */
   scope: "all" | "failed" | "await" | { path: string }
   upstreamLeft: number
@@ -169,7 +171,8 @@ class Planner {
     const items = this.#instances.get(placeOf(state.node, state.path)) ?? []
     const again = items.filter(({ status }) => status !== "success")
     for (const item of again) this.#add(item, this.#failedPart(item), NOBODY)
-    return again.length === 0 ? "all" : "await"
+    if (again.length > 0) return "await"
+    return state.expanded === state.total ? "all" : "failed"
   }
 
   /** A task and all below it, in every scope that it stands in. */

@@ -91,7 +91,10 @@ const containers = async (
   task: string | undefined,
 ): Promise<ExplainedTask[]> => {
   const isTold = ({ node, kind, status, expanded }: NodeState): boolean =>
-    kind !== "task" && (task === undefined ? expanded === 0 && status !== "success" : workflow.nodes[node]!.name === task)
+    kind !== "task" &&
+    (task === undefined
+      ? (expanded === 0 && status !== "success") || status === "pending"
+      : workflow.nodes[node]!.name === task)
   const found = (await store.listNodes(run.id)).filter(isTold)
   const hasGroups = workflow.nodes.some(isGroup)
   for (let after = 0; hasGroups && found.length < MOST_TOLD;) {
@@ -165,7 +168,7 @@ const surroundings = async (
 
 /** Who has the slots that tasks wait for. */
 const holdersOf = async (store: ExplainParts["store"], tasks: readonly ExplainedTask[]): Promise<Surroundings["holders"]> => {
-  const keys = new Set(tasks.flatMap(({ parked }) => (parked !== null && parked !== "paused" ? [parked.limit] : [])))
+  const keys = new Set(tasks.flatMap(({ parked }) => (typeof parked === "object" && parked !== null ? [parked.limit] : [])))
   const found = [...keys].slice(0, MOST_LIMITS)
   return new Map(await Promise.all(found.map(async (key) => [key, await store.limitHolders(key, MOST_HOLDERS)] as const)))
 }

@@ -47,7 +47,7 @@ export class Gate {
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const node = workflow.nodes[claim.node]!
     const isItem = isInstance(node, claim.kind)
-    if (claim.kind !== "task" && claim.count !== null && claim.expanded >= claim.count) {
+    if (claim.kind !== "task" && claim.expanded > 0 && claim.childrenLeft === 0) {
       say(await gather(this.#options, claim, workflow))
       return
     }
@@ -135,12 +135,13 @@ export class Gate {
   }
 }
 
-/** The rows inside a group. An opening that was cut off goes on where it stopped. */
+/** The rows inside a group. An opening that was cut off goes on where it stopped; a retry may go on with all that are there. */
 const openGroup = (claim: Claim, workflow: CompiledWorkflow, say: (verdict: Verdict) => void): void => {
   const run = { ...scopeOf(claim), priority: claim.run.priority }
   const limits = limitsOf(workflow, claim.node, claim.runId)
   const chunks = innerRows(workflow, claim.node, run, EXPAND_CHUNK)
   const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
+  if (claim.expanded === total) say({ kind: "open", total, offset: total, rows: [], limits })
   let offset = 0
   for (const rows of chunks) {
     if (offset >= claim.expanded) say({ kind: "open", total, offset, rows, limits })

@@ -1,6 +1,8 @@
 // Ends a container. The output of a fan-out is the list of its instances' outputs in index order, that of a group the object of
 // its tasks' outputs by name; null where one did not succeed. Made in pages, so that a hundred thousand instances do not pass
 // through memory at once.
+//
+// A cancel may have cut its expansion off: then it did not succeed, whatever its children came to.
 
 import type { EngineOptions } from "./ports.ts"
 import type { Change, Output } from "../core/change.ts"
@@ -17,7 +19,8 @@ type Gathered = Omit<Extract<Change, { kind: "gather" }>, "row" | "attemptId">
 
 export const gather = async (options: EngineOptions, claim: Claim, workflow: CompiledWorkflow): Promise<Gathered> => {
   const failed = claim.childrenFailed
-  const status = failed === 0 ? "success" : claim.run.cancelling === null ? "failed" : "cancelled"
+  const whole = claim.expanded === claim.count
+  const status = failed === 0 && whole ? "success" : claim.run.cancelling === null ? "failed" : "cancelled"
   const error = status === "failed" ? { error: await blame(options, claim, workflow) } : {}
   if (claim.run.depth === 0 && !isNeeded(workflow, claim.node))
     return { kind: "gather", status, output: { inline: null }, ...error }

@@ -12,3 +12,6 @@ export const MAX_GROUPS = 64
 export const PAST_RUNS = 5
 /** Batches of events that one read looks at. */
 export const MAX_BATCHES = 500
+
+/** `parked` of rows below a group that waits for its slots: nobody looks at them before. */
+export const HELD_BACK = -1

@@ -3,6 +3,8 @@
 
 import type { Output } from "../core/change.ts"
 import type { Json } from "../core/json.ts"
+import { HELD_BACK } from "./bounds.ts"
+import type { TaskRow } from "./store.ts"
 
 export const toJson = (value: Json): string | null => (value === null ? null : JSON.stringify(value))
 export const fromJson = (text: string | null): Json => (text === null ? null : (JSON.parse(text) as Json))
@@ -20,6 +22,18 @@ export const outputColumns = (output: Output | null | undefined): OutputColumns 
 export const outputOf = (inline: string | null, key: string | null, bytes: number | null): Output | null => {
   if (inline !== null) return { inline: JSON.parse(inline) as Json }
   return key === null ? null : { key, bytes: bytes ?? 0 }
+}
+
+/** `parked`, and the limit's key, cap and used slots. */
+export const parkedOf = (
+  parked: number | null,
+  limit: string | null,
+  cap: number | null,
+  used: number | null,
+): TaskRow["parked"] => {
+  if (parked === null) return null
+  if (limit === null) return parked === HELD_BACK ? "group" : "paused"
+  return { limit, cap: cap!, used: used! }
 }
 
 /** The path of instance `index` of a container. */

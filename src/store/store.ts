@@ -233,8 +233,9 @@ export interface Claim {
   parentItem: Json
   /** For an instance: how many siblings there are; for a container: its total (null before its first children are made). */
   count: number | null
-  /** Containers: children made so far, and how many of the ended ones failed. */
+  /** Containers: children made so far, those that have not ended (null before the first), and how many of the ended ones failed. */
   expanded: number
+  childrenLeft: number | null
   childrenFailed: number
   /** Set for a woken row: what it waited for, and how long its attempt has been running by the store's clock. */
   waits: { for: Waits; elapsedMs: number } | null
@@ -333,8 +334,8 @@ export interface TaskRow {
   dispatchedAt: string | null
   startedAt: string | null
   finishedAt: string | null
-  /** Why it is out of the claim index: the run is paused, or this limit is full. */
-  parked: "paused" | { limit: string; cap: number; used: number } | null
+  /** Why it is out of the claim index: the run is paused, its group has no slot yet, or this limit is full. */
+  parked: "paused" | "group" | { limit: string; cap: number; used: number } | null
   upstreamLeft: number
   /** What it waits for without a slot, and when it is woken for that; null: by an event alone. */
   waits: Waits | null

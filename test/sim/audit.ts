@@ -1,6 +1,5 @@
 // The database recounted: whatever it counts (edges, children, slots, tasks of a run) equals what its rows say.
 
-import { GROUP_EXECUTOR } from "../../src/core/workflow.ts"
 import type { BookLimit, BookRun, OpenTask, ReadyTask } from "./books.ts"
 import type { Life } from "./life.ts"
 import { endOf, hasEnded, isLive, lastIndex } from "./model.ts"
@@ -20,7 +19,7 @@ export const audit = (world: World): void => {
     checkCounts(world, run, own)
     const label = world.labelOf(run.id)
     if (run.cancelling === null && run.status === "running") checkEdges(world, run.workflow, label, own)
-    checkChildren(label, own)
+    checkChildren(label, own, run.cancelling !== null)
   }
   checkLimits(world, runs, rows)
   checkActive(world)
@@ -46,7 +45,8 @@ const checkEdges = (world: World, workflow: string, label: string, rows: OpenTas
   }
 }
 
-const checkChildren = (label: string, rows: OpenTask[]): void => {
+/** A cancel waits for the children that were made, and for no others. */
+const checkChildren = (label: string, rows: OpenTask[], cancelling: boolean): void => {
   const children = Map.groupBy(
     rows.filter((row) => row.parent_id !== null),
     (row) => row.parent_id,
@@ -54,7 +54,8 @@ const checkChildren = (label: string, rows: OpenTask[]): void => {
   for (const row of rows) {
     if (row.kind === "task" || row.children_total === null || hasEnded(row)) continue
     const own = (children.get(row.id) ?? []).filter((child) => row.kind === "group" || lastIndex(child.path) < row.expanded)
-    const left = row.children_total - own.filter(hasEnded).length
+    const isCut = cancelling && row.expanded < row.children_total && (row.status === "running" || row.children_left === 0)
+    const left = (isCut ? row.expanded : row.children_total) - own.filter(hasEnded).length
     const failed = own.filter((child) => child.status === "failed" || child.status === "cancelled").length
     if (left === row.children_left && failed === row.children_failed) continue
     const told = `node ${row.node} [${row.path}] of ${label} has ${row.children_left} left, ${row.children_failed} failed`
@@ -76,16 +77,16 @@ const checkLimits = (world: World, runs: BookRun[], rows: OpenTask[]): void => {
   const used = new Map<number, number>()
   const promised = new Set<number>()
   for (const row of rows) {
-    const isOpen = row.kind === "group" && row.expanded > 0 && !hasEnded(row)
+    const isOpen = row.kind === "group" && row.started_at !== null && !hasEnded(row)
     if ((isLive(row) && row.kind === "task" && row.waits === null) || isOpen)
       for (const id of idsOf(row)) used.set(id, (used.get(id) ?? 0) + 1)
-    const isJudged = row.kind === "group" && row.status === "pending" && row.attempt_id !== null && row.expanded === 0
+    const isJudged = row.kind === "group" && row.status === "pending" && row.attempt_id !== null && row.started_at === null
     if (isReady(row) || isJudged) for (const id of idsOf(row)) promised.add(id)
   }
   for (const limit of limits.values()) {
     const wanted = used.get(limit.id) ?? 0
     if (limit.used !== wanted) throw new Violation("slots are counted once", `${told(limit)}, but ${wanted} are live`)
-    if (limit.used > limit.cap && !isResumed(world, limit)) throw new Violation("limits are kept", told(limit))
+    if (limit.used > limit.cap) throw new Violation("limits are kept", told(limit))
   }
   const paused = new Set(runs.filter((run) => run.paused === 1).map((run) => run.seq))
   for (const row of rows) {
@@ -94,15 +95,6 @@ const checkLimits = (world: World, runs: BookRun[], rows: OpenTask[]): void => {
     if (limit.used >= limit.cap || promised.has(limit.id)) continue
     throw new Violation("no slot stays idle", `row ${row.id} is parked under ${told(limit)} and nothing will wake it`)
   }
-}
-
-/** Items of a group that a user's retry goes on with are open at once, whatever the number. */
-const isResumed = (world: World, { key }: BookLimit): boolean => {
-  const [kind, runId, node] = key.split(":")
-  const run = kind === "t" ? world.books.run(runId!) : undefined
-  return (
-    run !== undefined && world.retries(run.id) > 0 && world.simOf(run.workflow, Number(node)).node.executor === GROUP_EXECUTOR
-  )
 }
 
 const told = (limit: BookLimit): string => `${limit.key} with ${limit.used} of ${limit.cap} used`

@@ -98,7 +98,7 @@ export type ReadyTask = Pick<BookTask, "id" | "lane" | "attempt"> & { private: n
 const OPEN_TASKS = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip, t.upstream_left, t.up_failed, t.up_unmet, t.up_waived,
   t.parked, t.limits, t.attempt_id, t.holder, t.available_at, t.parent_id, t.children_total, t.children_left, t.children_failed,
-  t.expanded, t.waits
+  t.expanded, t.waits, t.started_at
 FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.status IN ('pending', 'running') OR r.hooks_left > 0`
 

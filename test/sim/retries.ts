@@ -132,7 +132,8 @@ class Reading {
     }
     const bad = children.filter((child) => child.status !== "success")
     // A plan tells a plain fan-out as one that waits, also when none of its instances goes again.
-    if (bad.length === 0 && children.some(({ kind }) => kind === "group")) return this.#again(row)
+    if (bad.length === 0 && row.expanded === row.children_total && children.some(({ kind }) => kind === "group"))
+      return this.#again(row)
     this.fates.set(row.id, "waits")
     for (const child of bad) this.#part(child)
   }

@@ -58,9 +58,9 @@ const setup = () => {
     row(4, "c", "", { status: "skipped", finishedAt: iso(3), attempt: 0 }),
   ]
   const nodes: NodeState[] = [
-    { node: 0, path: "", kind: "task", status: "success", skip: null, expanded: 0 },
-    { node: 1, path: "", kind: "fan", status: "failed", skip: null, expanded: 2 },
-    { node: 2, path: "", kind: "task", status: "skipped", skip: "unmet", expanded: 0 },
+    { node: 0, path: "", kind: "task", status: "success", skip: null, expanded: 0, total: null },
+    { node: 1, path: "", kind: "fan", status: "failed", skip: null, expanded: 2, total: 2 },
+    { node: 2, path: "", kind: "task", status: "skipped", skip: "unmet", expanded: 0, total: null },
   ]
   const store = {
     listTasks: ({ after = 0, limit }: { after?: number; limit: number }) =>

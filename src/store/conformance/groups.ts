@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/change.ts"
 import { judgeRule } from "../../core/gate.ts"
 import { membersOf } from "../../core/places.ts"
-import type { NodeState } from "../../core/retry-plan.ts"
+import { type NodeState, planRetry } from "../../core/retry-plan.ts"
 import { innerRows, limitsOf } from "../../core/rows.ts"
 import { taskEnded, upstreamEnd } from "../../core/status.ts"
 import { group, type NodeInput, workflow } from "../../core/testing.ts"
@@ -24,6 +24,12 @@ const openChunks = (flow: CompiledWorkflow, claim: Claim, size = 500): Change[] 
   return chunks.map((rows, i) => ({ ...fence(claim), kind: "open", total, offset: i * size, rows, limits }))
 }
 
+/** A group that a retry goes on with, or a fan-out that was cut off. */
+const goesOn = (flow: CompiledWorkflow, claim: Claim): Change => {
+  const limits = limitsOf(flow, claim.node, claim.runId)
+  return { ...fence(claim), kind: "open", total: claim.expanded, offset: claim.expanded, rows: [], limits }
+}
+
 const gathered = (claim: Claim): Change => ({
   ...fence(claim),
   kind: "gather",
@@ -35,7 +41,8 @@ const gathered = (claim: Claim): Change => ({
 const judgeAll = async (world: World, flow: CompiledWorkflow): Promise<void> => {
   for (let claims = await world.gate(); claims.length > 0; claims = await world.gate()) {
     const changes = claims.flatMap((claim) => {
-      if (claim.expanded > 0) return [gathered(claim)]
+      if (claim.expanded > 0 && claim.childrenLeft === 0) return [gathered(claim)]
+      if (claim.expanded > 0) return [goesOn(flow, claim)]
       if (claim.kind === "group") return openChunks(flow, claim)
       return [
         {
@@ -149,6 +156,49 @@ export const groupTests = (open: Open): void => {
       expect(await world.claim()).toEqual([])
       await judgeAll(world, flow)
       expect(names(world, await world.claim())).toEqual(["g.a[1]"])
+    })
+
+    it("that a retry goes on with takes a slot like a new one, and what is inside waits for that", async () => {
+      const world = await setup(open)
+      const inner = { "g.a": {}, "g.h": { ...group, after: ["g.a"] }, "g.h.b": { fan } }
+      const flow = workflow({ g: { ...group, fan, concurrency: 1 }, ...inner })
+      const run = await world.start(flow)
+      const endAll = async (status: "success" | "failed"): Promise<string[]> => {
+        const claims = await world.claim()
+        await world.turn({ changes: claims.map((claim) => world.ended(claim, claim.node === 3 ? status : "success")) })
+        await judgeAll(world, flow)
+        return names(world, claims)
+      }
+      const retried = async (): Promise<boolean> => {
+        const plan = planRetry(flow, await world.run(run.id), await statesOf(world, run.id), {})
+        return "reset" in plan && (await world.store.retryRun(run.id, plan.reset))
+      }
+      await judgeAll(world, flow)
+      for (const item of [0, 1]) {
+        expect(await endAll("failed")).toEqual([`g.a[${item}]`])
+        expect(await endAll("failed")).toEqual([`g.h.b[${item}.0]`, `g.h.b[${item}.1]`])
+      }
+      expect((await world.run(run.id)).status).toBe("failed")
+
+      expect(await retried()).toBe(true)
+      expect(await world.claim()).toEqual([])
+      expect((await world.task(run.id, "g.h.b", "0.1")).parked).toBe("group")
+      await judgeAll(world, flow)
+      expect((await world.task(run.id, "g", "1")).parked).toMatchObject({ cap: 1, used: 1 })
+      expect(await endAll("success")).toEqual(["g.h.b[0.0]", "g.h.b[0.1]"])
+
+      // Cancelled while it waits for its slot, it keeps what it had.
+      await world.store.requestCancel(run.id, "cancel")
+      for (let turns = 0; turns < 3; turns++) {
+        const live = await world.store.heldBy(world.holder)
+        await world.turn({ changes: live.map((each) => world.ended(each, "cancelled")) })
+        await judgeAll(world, flow)
+      }
+      expect((await world.run(run.id)).status).toBe("cancelled")
+      expect(await retried()).toBe(true)
+      await judgeAll(world, flow)
+      expect(await endAll("success")).toEqual(["g.h.b[1.0]", "g.h.b[1.1]"])
+      expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { success: 6, pending: 0 } })
     })
 
     it("that was skipped passes its turn on", async () => {

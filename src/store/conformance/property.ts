@@ -159,7 +159,7 @@ export class Chaos {
   judge(claim: Claim): Change[] {
     const node = this.flow.nodes[claim.node]!
     const total = this.totalOf(claim.node)
-    const gather = claim.kind !== "task" && claim.expanded > 0 && claim.expanded === claim.count
+    const gather = claim.kind !== "task" && claim.expanded > 0 && claim.childrenLeft === 0
     if (gather || (claim.kind === "fan" && claim.expanded === 0 && claim.run.cancelling !== null && total === 0)) {
       const status = claim.run.cancelling !== null ? "cancelled" : claim.childrenFailed > 0 ? "failed" : "success"
       return [{ ...fence(claim), kind: "gather", status, output: { inline: [] } }]
@@ -188,6 +188,7 @@ export class Chaos {
   open(claim: Claim, limits: { key: string; cap: number }[]): Change[] {
     const chunks = innerRows(this.flow, claim.node, { id: claim.runId, private: false, priority: 5 }, 2)
     const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
+    if (claim.expanded === total) return [{ ...fence(claim), kind: "open", total, offset: total, rows: [], limits }]
     const changes: Change[] = []
     let offset = 0
     for (const rows of chunks) {
@@ -315,7 +316,7 @@ const checkLimits = (chaos: Chaos, runs: { run: RunRow; tasks: TaskRow[] }[]): v
       }
     for (const [key, count] of live) expect(count).toBeLessThanOrEqual(caps.get(key)!)
     for (const { parked } of tasks)
-      if (parked !== null && parked !== "paused")
+      if (typeof parked === "object" && parked !== null)
         expect(parked).toEqual({ limit: parked.limit, cap: caps.get(parked.limit), used: live.get(parked.limit) ?? 0 })
   }
 }

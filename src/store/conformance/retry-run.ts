@@ -207,6 +207,33 @@ export const retryRunTests = (open: Open): void => {
   })
 
   describe("a retry of a fan-out", () => {
+    it("that a cancel cut off in the middle goes on with it, and keeps what succeeded", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ each: { fan } }))
+      const [gate] = await world.gate()
+      const part = { ...expandAll(gate!, ["a", "b"]), total: 4 } as Change
+      const { claims } = await world.turn({ changes: [part, { ...fence(gate!), kind: "release" }], claim: 1 })
+      await world.store.requestCancel(run.id, "cancel")
+      const { gates } = await world.turn({ changes: [world.ended(claims[0]!)], gate: 9 })
+      await world.turn({ changes: [{ ...fence(gates[0]!), kind: "gather", status: "cancelled", output: { inline: null } }] })
+      expect(await world.statuses(run.id)).toEqual({ "each[0]": "success", "each[1]": "cancelled" })
+
+      expect(await retry(world, run)).toBe(true)
+      const [again] = await world.claim()
+      expect(names(world, [again!])).toEqual(["each[1]"])
+      const [rest] = await world.gate()
+      expect(rest).toMatchObject({ kind: "fan", expanded: 2, count: 4, childrenLeft: 3 })
+      await world.turn({ changes: [{ ...part, ...fence(rest!), items: ["c", "d"], offset: 2 } as Change] })
+      const left = await world.claim()
+      expect(left.map(({ path, item, count }) => [path, item, count])).toEqual([
+        ["2", "c", 4],
+        ["3", "d", 4],
+      ])
+      const ends = [again!, ...left].map((claim) => world.ended(claim))
+      expect((await world.turn({ changes: ends, gate: 9 })).gates).toMatchObject([{ childrenLeft: 0, childrenFailed: 0 }])
+      expect((await world.run(run.id)).tasks).toMatchObject({ success: 4, pending: 0, cancelled: 0 })
+    })
+
     it("runs only its failed instances again", async () => {
       const world = await setup(open)
       const run = await fanned(world, 5, [1, 3])

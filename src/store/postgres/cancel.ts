@@ -54,13 +54,13 @@ const CANCEL = statement(
      SELECT t.id, t.parked FROM unnest($2::bigint[]) AS r (seq) CROSS JOIN LATERAL (
        SELECT t.id, t.parked FROM tasks t
        WHERE t.run_seq = r.seq AND t.status = 'pending' AND t.parent_id IS NOT NULL AND t.attempt_id IS NULL
-         AND NOT (t.kind <> 'task' AND t.expanded > 0)
+         AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL)
        ORDER BY t.run_seq, t.id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
      ) t
    ), top AS MATERIALIZED (
      SELECT t.id, t.parked FROM unnest($3::bigint[], $4::int[]) AS n (seq, node)
      JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = ''
-     WHERE t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.expanded > 0)
+     WHERE t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL)
      FOR UPDATE OF t SKIP LOCKED
    ), doomed AS (
      SELECT * FROM (SELECT * FROM instances UNION ALL SELECT * FROM top) x LIMIT ${MAX_CANCEL}
@@ -74,19 +74,23 @@ const CANCEL = statement(
    SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`,
 )
 
-/** The gate died in the middle of an expansion or an opening: what was made so far is all there will be. */
+/**
+ * The gate died in the middle of an expansion or an opening: what was made so far is all that is waited for, unless a retry goes
+ * on with it.
+ */
 const CUT = statement(
   "cancel_cut",
   `WITH cut AS (
      SELECT t.id FROM unnest($2::bigint[], $3::int[]) AS n (seq, node)
      JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = ''
-     WHERE t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.expanded > 0 AND t.expanded < t.children_total
+     WHERE t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.started_at IS NOT NULL
+       AND t.expanded < t.children_total AND t.children_left > 0
      UNION ALL
      SELECT t.id FROM unnest($1::bigint[]) AS r (seq) JOIN tasks t ON t.run_seq = r.seq
-     WHERE t.status = 'pending' AND t.parent_id IS NOT NULL AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.expanded > 0
-       AND t.expanded < t.children_total
+     WHERE t.status = 'pending' AND t.parent_id IS NOT NULL AND t.attempt_id IS NULL AND t.kind <> 'task'
+       AND t.started_at IS NOT NULL AND t.expanded < t.children_total AND t.children_left > 0
    )
-   UPDATE tasks t SET children_total = t.expanded, children_left = t.children_left - (t.children_total - t.expanded),
+   UPDATE tasks t SET children_left = t.children_left - (t.children_total - t.expanded),
      status = CASE WHEN t.children_left = t.children_total - t.expanded THEN 'pending' ELSE 'running' END, parked = NULL
    FROM cut WHERE t.id = cut.id`,
 )

@@ -205,7 +205,7 @@ export class Changes {
     }
     const used = this.#expands.flatMap(({ step }) =>
       step.expands.flatMap((change, i) =>
-        change.kind === "open" && change.offset === 0 && chunks.get(step)![i] === "made" ? idsOf(change.limits) : [],
+        change.kind === "open" && takesSlots(change) && chunks.get(step)![i] === "made" ? idsOf(change.limits) : [],
       ),
     )
     if (used.length > 0) await useSlots(tx, used)
@@ -235,7 +235,7 @@ export class Changes {
       const { fence, last, expands } = step
       const made = expands.filter((_, i) => chunks.get(step)![i] === "made")
       const parked = expands.filter((_, i) => chunks.get(step)![i] === "parked")
-      changed.ready += made.reduce((n, change) => n + childrenOf(change), 0)
+      changed.ready += made.reduce((n, change) => n + Math.max(1, childrenOf(change)), 0)
       if (made.some((change) => change.offset + childrenOf(change) === change.total)) changed.expanded.add(step)
       const { attemptId } = fence
       const written =
@@ -284,6 +284,9 @@ export class Changes {
 }
 
 const childrenOf = (change: Expand | Open): number => (change.kind === "open" ? change.rows.length : change.items.length)
+
+/** With its first rows, or when it goes on with those that it has. */
+const takesSlots = ({ offset, rows }: Open): boolean => offset === 0 || rows.length === 0
 
 const isWritten = (
   attemptId: AttemptId,

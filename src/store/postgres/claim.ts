@@ -25,7 +25,7 @@ const WORKFLOW = (lane: string, after: string): string =>
 export const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)"
 
 /** What is read of a ready row while it is locked: enough to say whether it may go. */
-export const CHOICE = "t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded, t.children_total"
+export const CHOICE = "t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded, t.children_left"
 
 /** Those of the rows `k` that wait for nothing; `place` numbers them in their batch. */
 export const PLACED = (place: string, { takeable, limits }: Rules): string => `
@@ -36,7 +36,7 @@ export const PLACED = (place: string, { takeable, limits }: Rules): string => `
 
 /** What leaves of a row `t`, chosen as `k`. */
 export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
-  t.up_unmet, t.up_waived, t.expanded, t.children_failed, k.limits, t.workflow_id, k.run_id, k.version_id, k.round, k.cancelling, k.run_status,
+  t.up_unmet, t.up_waived, t.expanded, t.children_left, t.children_failed, k.limits, t.workflow_id, k.run_id, k.version_id, k.round, k.cancelling, k.run_status,
   k.run_error, k.paused, k.new_id, CASE WHEN t.kind <> 'task' THEN t.children_total
     ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id AND p.kind = 'fan') END AS count`
 
@@ -144,7 +144,7 @@ export const WORK: Rules = { takeable: "(r.cancelling IS NULL OR k.hook)", limit
 
 /** In a run that is being cancelled, the gate takes containers whose instances have ended, and nothing else. It uses no slots. */
 const GATES: Rules = {
-  takeable: "(r.cancelling IS NULL OR k.hook OR k.expanded = k.children_total)",
+  takeable: "(r.cancelling IS NULL OR k.hook OR k.expanded > 0 AND k.children_left = 0)",
   limits: "NULL::bigint[]",
 }
 
@@ -195,6 +195,7 @@ export interface Taken {
   up_unmet: number
   up_waived: number
   expanded: number
+  children_left: number | null
   children_failed: number
   limits: number[] | null
   workflow_id: number

@@ -122,6 +122,7 @@ const toClaim = (row: Taken, columns: JobClaimColumns): Claim => ({
   parentItem: null,
   count: null,
   expanded: 0,
+  childrenLeft: null,
   childrenFailed: 0,
   waits: null,
   upstream: { failed: 0, unmet: 0, waived: 0 },

@@ -196,6 +196,7 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, parentIte
   parentItem,
   count: row.count,
   expanded: row.expanded,
+  childrenLeft: row.kind === "task" ? null : row.children_left,
   childrenFailed: row.children_failed,
   waits: row.waits ? { for: JSON.parse(row.waits) as Waits, elapsedMs: Math.max(0, row.elapsed ?? 0) } : null,
   upstream: { failed: row.up_failed, unmet: row.up_unmet, waived: row.up_waived },

@@ -1,11 +1,13 @@
 // The tasks of a group, made in chunks under the group's fence, at its path. The group takes its slots with the first chunk; one
 // that finds no slot is parked, out of the index that the gate reads, until one is free. The caller has locked the limits.
 //
-// An earlier opening (before a user's retry) left its rows: they are reset in place.
+// An earlier opening (before a user's retry) left its rows: they are reset in place. An open change without rows is about a group
+// that a retry goes on with: its rows are there, and are held back until it has its slots again.
 
 import type { LimitState } from "../../core/admit.ts"
 import { gateLane } from "../../core/lanes.ts"
 import type { Limit } from "../../core/rows.ts"
+import { HELD_BACK } from "../bounds.ts"
 import { plain, texts } from "./arrays.ts"
 import { MADE } from "./container.ts"
 import type { Open } from "./fold.ts"
@@ -42,7 +44,28 @@ const OPEN = statement(
 const PARK = statement(
   "group_park",
   `UPDATE tasks SET parked = $3::bigint, attempt_id = NULL, holder = NULL
-   WHERE id = $1::bigint AND attempt_id = $2::uuid AND status = 'pending' AND kind = 'group' AND expanded = 0 RETURNING id`,
+   WHERE id = $1::bigint AND attempt_id = $2::uuid AND status = 'pending' AND kind = 'group' AND started_at IS NULL RETURNING id`,
+)
+
+/** $1 now, $2 row, $3 attempt, $4 total, $5 the gate's lane. What is below, down to groups that wait for slots of their own. */
+const GO_ON = statement(
+  "group_go_on",
+  `WITH RECURSIVE container AS (
+     UPDATE tasks SET started_at = COALESCE($1::timestamptz, now()), attempt_id = NULL, holder = NULL, lane = $5::text,
+       status = CASE WHEN children_left = 0 THEN 'pending' ELSE 'running' END
+     WHERE id = $2::bigint AND attempt_id = $3::uuid AND status = 'pending' AND kind = 'group' AND started_at IS NULL
+       AND expanded = $4::int AND children_total = $4
+     RETURNING id
+   ), below (id, open) AS (
+     SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM container c JOIN tasks t ON t.parent_id = c.id
+     WHERE t.finished_at IS NULL
+     UNION ALL
+     SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM below b JOIN tasks t ON t.parent_id = b.id
+     WHERE b.open AND t.finished_at IS NULL
+   ), released AS (
+     UPDATE tasks t SET parked = NULL FROM below b WHERE t.id = b.id AND t.parked = ${HELD_BACK}
+   )
+   SELECT id FROM container`,
 )
 
 export type Opened = "made" | "parked" | "refused"
@@ -57,9 +80,12 @@ export const openGroup = async (
   states: Map<number, LimitState>,
 ): Promise<Opened> => {
   const { row, attemptId, total, offset, rows } = change
-  if (rows.length === 0 || offset + rows.length > total) return "refused"
-  const full = offset > 0 ? undefined : takeSlots(idsOf(change.limits), states)
+  const goesOn = rows.length === 0 && offset === total
+  if (!goesOn && (rows.length === 0 || offset + rows.length > total)) return "refused"
+  const full = offset > 0 && !goesOn ? undefined : takeSlots(idsOf(change.limits), states)
   if (full !== undefined) return (await tx.run(PARK, [row, attemptId, full])).length > 0 ? "parked" : "refused"
+  const lane = gateLane({ id: held.runId, private: held.private, scope: held.scope })
+  if (goesOn) return (await tx.run(GO_ON, [now, row, attemptId, total, lane])).length > 0 ? "made" : "refused"
   const limitsOf = (limits: readonly Limit[]): string | null => (limits.length === 0 ? null : plain(idsOf(limits)))
   const made = await tx.run(OPEN, [
     now,
@@ -68,7 +94,7 @@ export const openGroup = async (
     total,
     offset,
     rows.length,
-    gateLane({ id: held.runId, private: held.private, scope: held.scope }),
+    lane,
     plain(rows.map(({ node }) => node)),
     plain(rows.map(({ kind }) => kind)),
     plain(rows.map(({ upstreamLeft }) => upstreamLeft)),

@@ -3,10 +3,10 @@
 
 import type { RunId } from "../../core/ids.ts"
 import type { RetryReset } from "../../core/retry-plan.ts"
-import { plain, texts } from "./arrays.ts"
+import { HELD_BACK } from "../bounds.ts"
+import { anyOf, plain, texts } from "./arrays.ts"
 import { startRuns } from "./close.ts"
 import { logEvents } from "./event-log.ts"
-import { useSlots } from "./limits.ts"
 import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -34,14 +34,12 @@ const DROP_HOOKS = statement(
 /** Cancelled before it had begun, a run has no rows. */
 const BEGUN = statement("retry_begun", "SELECT EXISTS (SELECT 1 FROM tasks WHERE run_seq = $1) AS begun")
 
-const WHOLE = "c.expanded > 0 AND c.expanded = c.children_total"
-
 const RESET_INSTANCES = statement(
   "retry_instances",
   `WITH again AS (
      SELECT t.*, w.lane AS new_lane
      FROM unnest($2::int[], $3::text[], $4::text[], $5::text[]) AS w (node, path, instance, lane)
-     JOIN tasks c ON c.run_seq = $1 AND c.node = w.node AND c.path = w.path AND c.kind = 'fan' AND ${WHOLE}
+     JOIN tasks c ON c.run_seq = $1 AND c.node = w.node AND c.path = w.path AND c.kind = 'fan' AND c.expanded > 0
      JOIN tasks t ON t.parent_id = c.id
      WHERE CASE WHEN w.instance IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.instance END
    ), history AS (
@@ -65,25 +63,40 @@ const RESET_ROWS = statement(
    FROM again a WHERE t.id = a.id`,
 )
 
-/** Containers whose children go again ($5) wait for those; the others make theirs anew. */
+/**
+ * Containers whose children go again ($5) wait for those; the others make theirs anew. Cut off in the middle of its expansion, a
+ * fan-out goes on with it. A group under limits goes on when the gate has found slots for it.
+ */
 const RESET_CONTAINERS = statement(
   "retry_containers",
   `WITH again AS MATERIALIZED (
-     SELECT c.id, CASE WHEN w.part AND ${WHOLE} THEN
-       (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0 END AS children
+     SELECT c.id, CASE WHEN w.part AND c.expanded > 0 AND (c.kind = 'fan' OR c.expanded = c.children_total) THEN
+       c.children_total - c.expanded + (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0
+       END AS children, c.kind = 'group' AND c.limits IS NOT NULL AS queues
      FROM unnest($3::int[], $4::text[], $5::boolean[]) AS w (node, path, part)
      JOIN tasks c ON c.run_seq = $2 AND c.node = w.node AND c.path = w.path AND c.kind <> 'task'
    )
    UPDATE tasks t SET
-     status = CASE WHEN a.children > 0 THEN 'running' ELSE 'pending' END,
-     started_at = CASE WHEN a.children > 0 THEN COALESCE($1::timestamptz, now()) END,
+     status = CASE WHEN a.children > 0 AND NOT a.queues AND t.expanded = t.children_total THEN 'running' ELSE 'pending' END,
+     started_at = CASE WHEN a.children > 0 AND NOT a.queues THEN COALESCE($1::timestamptz, now()) END,
      expanded = CASE WHEN a.children > 0 THEN t.expanded ELSE 0 END,
      children_total = CASE WHEN a.children > 0 THEN t.children_total END,
      children_left = CASE WHEN a.children > 0 THEN a.children END,
      children_failed = CASE WHEN a.children > 0 THEN
        (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
    FROM again a WHERE t.id = a.id
-   RETURNING CASE WHEN t.kind = 'group' AND a.children > 0 THEN t.limits END AS limits`,
+   RETURNING CASE WHEN a.children > 0 AND a.queues THEN t.id END AS queued`,
+)
+
+/** What is below such a group is not ready before. */
+const HOLD_BACK = statement(
+  "retry_hold_back",
+  `WITH RECURSIVE below (id, open) AS (
+     SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ANY ($1::bigint[]) AND finished_at IS NULL
+     UNION ALL
+     SELECT t.id, t.kind <> 'task' FROM below b JOIN tasks t ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+   )
+   UPDATE tasks t SET parked = ${HELD_BACK} WHERE t.id IN (SELECT id FROM below) AND t.status = 'pending'`,
 )
 
 const RECOUNT = statement(
@@ -132,7 +145,7 @@ export const retryRun = async (
   return true
 }
 
-/** Children before their containers, which count them. A group that goes on is open, and has its slots, whatever is free. */
+/** Children before their containers, which count them. */
 const resetRows = async (tx: Runner, now: string | null, seq: number, { nodes }: RetryReset): Promise<void> => {
   const partly = nodes.filter(({ scope }) => scope !== "all" && scope !== "await")
   if (partly.length > 0)
@@ -154,8 +167,8 @@ const resetRows = async (tx: Runner, now: string | null, seq: number, { nodes }:
     texts(nodes.map(({ lane }) => lane)),
   ])
   const parts = plain(nodes.map(({ scope }) => scope !== "all"))
-  const containers = await tx.run<{ limits: number[] | null }>(RESET_CONTAINERS, [now, seq, ...places, parts])
-  const slots = containers.flatMap(({ limits }) => limits ?? [])
-  if (slots.length > 0) await useSlots(tx, slots)
+  const containers = await tx.run<{ queued: number | null }>(RESET_CONTAINERS, [now, seq, ...places, parts])
+  const queued = containers.flatMap((row) => row.queued ?? [])
+  if (queued.length > 0) await tx.run(HOLD_BACK, [anyOf(queued)])
   await tx.run(RECOUNT, [seq])
 }

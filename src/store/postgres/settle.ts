@@ -54,7 +54,7 @@ const END = statement(
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.held
        WHEN 'gate' THEN t.status = 'pending' WHEN 'container' THEN t.status = 'pending' AND t.kind <> 'task'
        ELSE t.status IN ('dispatched', 'running') END AND (SELECT count(*) FROM locked) >= 0
-     RETURNING c.attempt_id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits, t.expanded, c.upstream_end,
+     RETURNING c.attempt_id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits, t.started_at IS NOT NULL AS opened, c.upstream_end,
        c.targets, c.lanes
    ), ${COUNT_CONTAINERS},
    released AS (
@@ -72,7 +72,7 @@ const END = statement(
    SELECT (SELECT array_agg(attempt_id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
      (SELECT count(*) FROM containers WHERE ready)::int AS gathers, (SELECT count(*) FROM released WHERE ready)::int AS ready,
      EXISTS (SELECT 1 FROM released WHERE gate) AS gates,
-     (SELECT json_agg(json_build_object('limits', limits, 'opened', expanded > 0))
+     (SELECT json_agg(json_build_object('limits', limits, 'opened', opened))
       FROM ended WHERE kind = 'group' AND limits IS NOT NULL) AS groups,
      (SELECT json_agg(json_build_object('id', id, 'key', key)) FROM limits WHERE key = ANY ($22::text[])) AS queues`,
 )

@@ -7,7 +7,7 @@ import type { NodeState } from "../../core/retry-plan.ts"
 import type { AttemptState, SkipKind, TaskStatus } from "../../core/status.ts"
 import type { CompiledWorkflow, Node } from "../../core/workflow.ts"
 import { PAST_RUNS } from "../bounds.ts"
-import { fromJson, outputOf } from "../codec.ts"
+import { fromJson, outputOf, parkedOf } from "../codec.ts"
 import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../store.ts"
 import { NEWEST_OF } from "./run-reads.ts"
 import { type Runner, statement } from "./session.ts"
@@ -153,7 +153,7 @@ const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
   dispatchedAt: c.dispatched_at,
   startedAt: c.started_at,
   finishedAt: c.finished_at,
-  parked: c.parked === null ? null : c.limit_key === null ? "paused" : { limit: c.limit_key, cap: c.cap!, used: c.used! },
+  parked: parkedOf(c.parked, c.limit_key, c.cap, c.used),
   upstreamLeft: c.upstream_left,
   waits: c.waits === null ? null : (JSON.parse(c.waits) as TaskRow["waits"]),
   wakeAt: c.wake_at,
@@ -162,7 +162,7 @@ const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
 
 const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
 
-const STATE = "t.node, t.path, t.kind, t.status, t.skip, t.expanded"
+const STATE = "t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.children_total AS total"
 
 const NODES = statement(
   "nodes_list",
