@@ -10,12 +10,12 @@ const TOKEN = /^([0-9a-f]{1,13})-([0-9a-f]{32})-([0-9a-f]{32})$/
 
 /** What the stores of this process answered. */
 const secrets = new WeakMap<object, Promise<string>>()
+const known = new WeakMap<object, string>()
 
 export class Callbacks {
   readonly #store: Pick<Store, "secret">
   /** Where the API answers, as far as that is known. */
   readonly #address: () => string | null
-  #known: string | null = null
 
   constructor(store: Pick<Store, "secret">, address: () => string | null) {
     this.#store = store
@@ -33,9 +33,10 @@ export class Callbacks {
   }
 
   #token({ row, attemptId }: Fence): string {
-    if (this.#known === null) throw new Error("the engine has not started")
+    const secret = known.get(this.#store)
+    if (secret === undefined) throw new Error("the engine has not started")
     const body = `${row.toString(16)}-${attemptId.replaceAll("-", "")}`
-    return `${body}-${this.#sign(this.#known, body)}`
+    return `${body}-${this.#sign(secret, body)}`
   }
 
   /** null: no token of this store. */
@@ -51,7 +52,7 @@ export class Callbacks {
 
   /** Asked for when an engine starts: later nothing has to wait for the store, or to fail with it. */
   async ready(): Promise<void> {
-    this.#known = await this.#key()
+    known.set(this.#store, await this.#key())
   }
 
   #key(): Promise<string> {
