@@ -9,7 +9,8 @@ import { Duration, ExactTime, Time } from "../../components/time.tsx"
 import { bytesText } from "../../format/size.ts"
 import { durationText } from "../../format/time.ts"
 
-export const TaskDetails = ({ task }: { task: Task }): ReactElement => (
+/** `log` stands where people look for it: below the error. */
+export const TaskDetails = ({ task, log }: { task: Task; log: ReactNode }): ReactElement => (
   <>
     {task.progress === null ? null : <ProgressOf progress={task.progress} />}
     {task.error === null ? null : (
@@ -18,6 +19,7 @@ export const TaskDetails = ({ task }: { task: Task }): ReactElement => (
         <Code text={task.error} label="Error" />
       </section>
     )}
+    {log}
     <Facts facts={factsOf(task)} />
     {task.attempts.length > 1 ? <Attempts attempts={task.attempts} /> : null}
     <Work work={task.work} />

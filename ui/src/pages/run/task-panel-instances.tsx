@@ -23,7 +23,7 @@ export const Instances = ({ node, complete }: { node: RunNode; complete: boolean
   const paths = sortedPaths(node).filter((path) => status === undefined || node.instances.get(path)!.status === status)
   return (
     <section className="stack" aria-label="Instances">
-      <div className="row">
+      <div className="instances-head">
         <h3>{plural(totalOf(node.counts), "instance")}</h3>
         <SelectFilter
           label="Status"

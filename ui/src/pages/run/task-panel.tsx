@@ -73,15 +73,17 @@ const Standing = ({
   node,
   path,
   status,
+  explained = true,
 }: {
   runId: string
   node: RunNode
   path: string
   status: Instance["status"]
+  explained?: boolean
 }): ReactElement => (
   <div className="task-standing">
     <StatusBadge status={status} />
-    {status === "success" ? null : <Explained runId={runId} task={node.name} path={path} />}
+    {status === "success" || !explained ? null : <Explained runId={runId} task={node.name} path={path} />}
   </div>
 )
 
@@ -101,6 +103,22 @@ const One = ({ runId, state, node, path }: { runId: string; state: RunState; nod
   const at = { runId, name: node.name, path }
   const choice = chooseLog(state, { task: node.name, path })
   const waiting = query.data?.waiting ?? null
+  const log =
+    choice === null || choice.attempt === 0 ? null : (
+      <section className="stack" aria-label="Log">
+        <div className="row">
+          <h3>Log</h3>
+          <Link
+            to="."
+            search={(search) => ({ ...search, tab: "logs" as const, task: node.name, ...(path !== "" && { path }) })}
+            className="small"
+          >
+            Open in full
+          </Link>
+        </div>
+        <ChosenLog runId={runId} choice={choice} small />
+      </section>
+    )
   return (
     <div className="task-panel">
       {path === "" ? null : (
@@ -110,7 +128,7 @@ const One = ({ runId, state, node, path }: { runId: string; state: RunState; nod
           </Button>
         </div>
       )}
-      <Standing runId={runId} node={node} path={path} status={status} />
+      <Standing runId={runId} node={node} path={path} status={status} explained={waiting?.kind !== "approval"} />
       {waiting?.kind === "approval" ? <ApprovalBox at={at} waiting={waiting} /> : null}
       {waiting !== null && waiting.kind !== "approval" ? <Waits waiting={waiting} /> : null}
       <TaskActions at={at} task={query.data ?? null} fanned={path !== ""} />
@@ -119,22 +137,7 @@ const One = ({ runId, state, node, path }: { runId: string; state: RunState; nod
           <ProblemState error={query.error} retry={() => void query.refetch()} />
         ) : null
       ) : (
-        <TaskDetails task={query.data} />
-      )}
-      {choice === null || choice.attempt === 0 ? null : (
-        <section className="stack" aria-label="Log">
-          <div className="row">
-            <h3>Log</h3>
-            <Link
-              to="."
-              search={(search) => ({ ...search, tab: "logs" as const, task: node.name, ...(path !== "" && { path }) })}
-              className="small"
-            >
-              Open in full
-            </Link>
-          </div>
-          <ChosenLog runId={runId} choice={choice} small />
-        </section>
+        <TaskDetails task={query.data} log={log} />
       )}
     </div>
   )

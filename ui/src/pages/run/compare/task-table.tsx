@@ -129,7 +129,7 @@ const Bar = ({ side, longest, className }: { side: TaskSide | null; longest: num
   const ms = side?.ms ?? null
   return (
     <div className="compare-bar">
-      <span className={className} style={{ width: `${ms === null || longest === 0 ? 0 : (80 * ms) / longest}%` }} />
+      {ms === null ? null : <span className={className} style={{ width: `${longest === 0 ? 0 : (80 * ms) / longest}%` }} />}
       <span className="soft small number">{ms === null ? "–" : durationText(ms)}</span>
     </div>
   )
