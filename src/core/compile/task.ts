@@ -238,6 +238,10 @@ const compileFields = (
   if (time !== undefined && !isExpression(time)) positive(context, time, [...path, "slurm", "time"])
   const { ttl } = merged.kubernetes ?? {}
   if (ttl !== undefined && !isExpression(ttl)) positive(context, ttl, [...path, "kubernetes", "ttl"], 0)
+  if (merged.executor === "cloudrun" && typeof merged.command === "string" && merged.cloudrun?.exec !== true) {
+    const message = "must be a list of arguments for the program of the job, unless cloudrun.exec is true"
+    context.findings.add([...path, "command"], message)
+  }
   const shm = merged.docker?.shm_size
   if (shm !== undefined && !isExpression(shm) && parseMemory(shm) === null) {
     context.findings.add([...path, "docker", "shm_size"], `must be ${MEMORY_HINT}`)

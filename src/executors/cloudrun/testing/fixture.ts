@@ -32,7 +32,7 @@ export interface CloudRunFixture {
   run(script: string, more?: Overrides & { cloudrun?: Json }, by?: CloudRunExecutor): Launched
 }
 
-export const SPEED = 20
+const SPEED = 50
 
 export const setup = async (speed = SPEED): Promise<CloudRunFixture> => {
   const clock = clockOf(speed)
