@@ -25,7 +25,47 @@ const SALES = {
 
 const NOTIFY = { ...SALES.tasks, notify: { depends_on: ["report"], command: "echo told everybody" } }
 
+/** A run with something of everything: fan-outs, retries, groups, skips, a failure, what runs after it. */
+const CATALOG = {
+  name: "publish-catalog",
+  description: "Builds the catalog of every region and publishes it",
+  tags: ["sales"],
+  params: { broken: { type: "boolean", default: true } },
+  concurrency: 8,
+  on_failure: [{ command: "echo paging whoever is on call" }],
+  tasks: {
+    fetch: { command: "sleep 0.4; echo 24 products" },
+    settings: { command: "sleep 0.15; echo read" },
+    images: {
+      depends_on: ["fetch"],
+      parallel: 24,
+      concurrency: 6,
+      retry: { max_attempts: 2, base_delay: 0.3 },
+      command:
+        "sleep 0.$((ORK_PARALLEL_INDEX % 4 + 1)); test ${{ params.broken }} = false || test $ORK_PARALLEL_INDEX -ne 7 || { echo 'no such image' >&2; exit 1; }",
+    },
+    region: {
+      depends_on: ["fetch", "settings"],
+      foreach: ["eu", "us", "apac"],
+      tasks: {
+        prices: { command: "sleep 0.3; echo priced" },
+        translate: { command: "sleep 0.5; echo translated" },
+        render: { depends_on: ["prices", "translate"], command: "sleep 0.2; echo rendered" },
+      },
+    },
+    check: {
+      depends_on: ["region"],
+      retry: { max_attempts: 3, base_delay: 0.4 },
+      command: "sleep 0.2; test ${{ params.broken }} = false || test $ORK_ATTEMPT -ge 2",
+    },
+    publish: { depends_on: ["images", "check"], command: "echo published" },
+    announce: { depends_on: ["publish"], command: "echo told everybody" },
+    tidy: { depends_on: ["images", "check"], run_when: "all_done", command: "sleep 0.2; echo removed 3 files" },
+  },
+}
+
 const DEFINITIONS = [
+  CATALOG,
   SALES,
   { ...SALES, tasks: NOTIFY },
   {
@@ -62,7 +102,7 @@ const DEFINITIONS = [
 export const fillDemo = async (
   server: Calls,
   rounds = 12,
-): Promise<{ failed: string; running: string; succeeded: string; job: string }> => {
+): Promise<{ failed: string; running: string; succeeded: string; rich: string; job: string }> => {
   const { call, trigger } = server
   for (const definition of DEFINITIONS) await server.deploy(definition)
   await call("POST", "/workflows/clean-up/pause")
@@ -72,7 +112,12 @@ export const fillDemo = async (
     ids.push(await trigger("nightly-sales", { params: { limit: 100 + i } }))
     ids.push(await trigger("sync-customers", { params: { fail: i % 4 === 3 } }))
   }
-  for (let i = 0; i < rounds / 3; i++) ids.push(await trigger("train-model"))
+  for (let i = 0; i < rounds / 3; i++) {
+    ids.push(await trigger("train-model"))
+    ids.push(await trigger("publish-catalog", { params: { broken: i % 2 === 0 } }))
+  }
+  const rich = await trigger("publish-catalog")
+  ids.push(rich)
   const running = await trigger("export-archive")
   const cancelled = await trigger("export-archive")
   await call("POST", `/runs/${cancelled}/cancel`)
@@ -80,7 +125,7 @@ export const fillDemo = async (
   await call("POST", "/keys", { name: "ci", scopes: ["trigger"] })
   await call("POST", "/keys", { name: "dashboard", scopes: ["read"] })
   for (const id of [...ids, cancelled]) await server.reaches(id, "success", "failed", "cancelled")
-  return { failed, running, succeeded: ids[1]!, job }
+  return { failed, running, succeeded: ids[1]!, rich, job }
 }
 
 const fillJobs = async ({ call }: Calls): Promise<string> => {
@@ -110,7 +155,7 @@ const fillJobs = async ({ call }: Calls): Promise<string> => {
 }
 
 /** Every page with a name for its picture. */
-export const demoPages = ({ failed, job }: { failed: string; job: string }): { name: string; path: string }[] => [
+export const demoPages = ({ rich, job }: { rich: string; job: string }): { name: string; path: string }[] => [
   { name: "workflows", path: "/workflows" },
   { name: "workflow", path: "/workflows/nightly-sales" },
   { name: "workflow-runs", path: "/workflows/nightly-sales?tab=runs" },
@@ -120,7 +165,10 @@ export const demoPages = ({ failed, job }: { failed: string; job: string }): { n
   { name: "source", path: "/workflows/nightly-sales?tab=source" },
   { name: "trigger", path: "/workflows/nightly-sales/run" },
   { name: "runs", path: "/runs" },
-  { name: "run", path: `/runs/${failed}` },
+  { name: "run", path: `/runs/${rich}` },
+  { name: "run-task", path: `/runs/${rich}?task=check` },
+  { name: "timeline", path: `/runs/${rich}?tab=timeline` },
+  { name: "grid", path: `/runs/${rich}?tab=grid` },
   { name: "jobs", path: "/jobs" },
   { name: "job", path: `/jobs/${job}` },
   { name: "new-job", path: "/jobs/new" },

@@ -1,27 +1,27 @@
-// The tasks of a workflow and what each waits for.
+// The tasks of a workflow and what each waits for, before any run.
 
-import type { ReactElement } from "react"
+import { type ReactElement, useMemo } from "react"
 import type { Workflow } from "../api/types.ts"
+import { newState, noCounts } from "../run/state.ts"
+import { GraphView } from "./graph-view.tsx"
 
-export const WorkflowGraph = ({ definition }: { definition: Workflow }): ReactElement => (
-  <table className="table">
-    <thead>
-      <tr>
-        <th scope="col">Task</th>
-        <th scope="col">Executor</th>
-        <th scope="col">After</th>
-        <th scope="col">Runs when</th>
-      </tr>
-    </thead>
-    <tbody>
-      {definition.tasks.map((task) => (
-        <tr key={task.name}>
-          <td className="mono">{task.name}</td>
-          <td>{task.executor}</td>
-          <td className="mono">{task.depends_on.join(", ")}</td>
-          <td>{task.if ?? task.run_when.replaceAll("_", " ")}</td>
-        </tr>
-      ))}
-    </tbody>
-  </table>
-)
+export const WorkflowGraph = ({ definition }: { definition: Workflow }): ReactElement => {
+  const { tasks, name, version } = definition
+  const { nodes } = useMemo(
+    () =>
+      newState({
+        run_id: "",
+        workflow: name,
+        version,
+        tasks: tasks.map((task) => ({
+          ...task,
+          status: "pending" as const,
+          counts: noCounts(),
+          started_at: null,
+          finished_at: null,
+        })),
+      }),
+    [tasks, name, version],
+  )
+  return <GraphView key={version} tasks={nodes} label={`Graph of ${name}`} />
+}

@@ -1,22 +1,47 @@
-import type { ReactElement } from "react"
-import { StatusBadge } from "../../components/badge.tsx"
-import { statusOf } from "../../run/status.ts"
+// The graph of a run, live.
+
+import { type ReactElement, useCallback, useEffect, useState } from "react"
+import { useThrottled } from "../../components/throttled.ts"
+import { GraphFeed } from "../../graph/feed.ts"
+import { GraphView } from "../../graph/graph-view.tsx"
+import type { GraphTask } from "../../graph/model.ts"
+import { comparePaths } from "../../run/status.ts"
 import { useThisRun } from "../../run/use-run.ts"
 import { useSelection } from "./selection.ts"
 
-export const GraphTab = (): ReactElement => {
-  const { state } = useThisRun()
-  const { open } = useSelection()
+/** The map of everything is drawn again this often at most. */
+const OVERVIEW_MS = 700
+
+export const GraphTab = (): ReactElement | null => {
+  const { state, version } = useThisRun()
+  const { task, path, open } = useSelection()
+  const [feed] = useState(() => new GraphFeed())
+  const [overview] = useState(() => new GraphFeed())
+  useEffect(() => {
+    if (state !== null) feed.publish(state)
+  }, [feed, state, version])
+  const later = useThrottled(version, OVERVIEW_MS)
+  useEffect(() => {
+    if (state !== null) overview.publish(state)
+  }, [overview, state, later])
+  // A run's tasks stay the same; the state that holds them may be loaded anew.
+  const [tasks] = useState(() => state?.nodes ?? [])
+  const pathsOf = useCallback(
+    ({ name }: GraphTask) => [...(state?.byName.get(name)?.instances.keys() ?? [])].toSorted(comparePaths),
+    [state],
+  )
+  if (state === null) return null
   return (
-    <ul className="card card-body">
-      {state!.nodes.map((node) => (
-        <li key={node.name}>
-          <button type="button" onClick={() => open(node.name)}>
-            {node.name}
-          </button>{" "}
-          <StatusBadge status={statusOf(state!, node)} />
-        </li>
-      ))}
-    </ul>
+    <section className="card" aria-label="Graph">
+      <GraphView
+        tasks={tasks}
+        label="Graph of the run"
+        feed={feed}
+        overview={overview}
+        pathsOf={pathsOf}
+        selected={task === null ? null : { task, path }}
+        onOpen={open}
+      />
+    </section>
   )
 }

@@ -1,22 +1,23 @@
+// When each task of a run waited and ran.
+
 import type { ReactElement } from "react"
-import { StatusBadge } from "../../components/badge.tsx"
-import { statusOf } from "../../run/status.ts"
+import { TimelineView } from "../../timeline/timeline-view.tsx"
 import { useThisRun } from "../../run/use-run.ts"
 import { useSelection } from "./selection.ts"
 
-export const TimelineTab = (): ReactElement => {
-  const { state } = useThisRun()
-  const { open } = useSelection()
+export const TimelineTab = (): ReactElement | null => {
+  const { query, state, version } = useThisRun()
+  const { task, path, open } = useSelection()
+  if (state === null || query.data === undefined) return null
   return (
-    <ul className="card card-body">
-      {state!.nodes.map((node) => (
-        <li key={node.name}>
-          <button type="button" onClick={() => open(node.name)}>
-            {node.name}
-          </button>{" "}
-          <StatusBadge status={statusOf(state!, node)} />
-        </li>
-      ))}
-    </ul>
+    <section className="card" aria-label="Timeline">
+      <TimelineView
+        run={query.data}
+        state={state}
+        version={version}
+        selected={task === null ? null : { task, path }}
+        onOpen={open}
+      />
+    </section>
   )
 }

@@ -1,0 +1,185 @@
+// The boxes of a graph. Plain DOM: there may be hundreds on the screen. Each is drawn again only when it changes itself (feed.ts).
+
+import type { Node, NodeProps } from "@xyflow/react"
+import { createContext, type KeyboardEvent, memo, type ReactElement, use } from "react"
+import { Icon } from "../components/icon.tsx"
+import { lookOf } from "../components/status.ts"
+import { Duration } from "../components/time.tsx"
+import { plural } from "../format/time.ts"
+import { endedOf, totalOf } from "../run/state.ts"
+import { type BoxView, useBoxView } from "./feed.ts"
+import { type Box, type GraphTask, MOST_INSTANCES } from "./model.ts"
+import { CountBar } from "./count-bar.tsx"
+
+export interface BoxData extends Record<string, unknown> {
+  box: Box
+  /** null: the frame around hooks. */
+  task: GraphTask | null
+  /** What can be done with it: opened to its tasks or instances, closed, or neither. */
+  fold: "open" | "close" | null
+}
+
+export type BoxNode = Node<BoxData>
+
+export interface BoxActions {
+  selected: string | null
+  open: (task: string, path: string) => void
+  fold: (task: GraphTask) => void
+  /** Arrow keys: whether it went anywhere. */
+  go: (id: string, key: string) => boolean
+}
+
+export const ActionsContext = createContext<BoxActions | null>(null)
+
+const useActions = (): BoxActions => use(ActionsContext)!
+
+const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
+
+const wordsOf = (view: BoxView | null): string => {
+  if (view === null) return ""
+  const { counts } = view
+  const progress = counts === null ? "" : `, ${endedOf(counts)} of ${plural(totalOf(counts), "instance")} ended`
+  const failed = counts !== null && counts.failed > 0 ? `, ${counts.failed} failed` : ""
+  return `, ${view.retryAt === null ? lookOf(view.status).text : "waits for its retry"}${progress}${failed}`
+}
+
+const StatusMark = ({ view }: { view: BoxView | null }): ReactElement | null => {
+  if (view === null) return null
+  const icon = view.retryAt === null ? lookOf(view.status).icon : "retry"
+  return (
+    <span className={`status-mark${view.status === "running" ? " status-mark-running" : ""}`}>
+      <Icon name={icon} />
+    </span>
+  )
+}
+
+const toneOf = (view: BoxView | null): string => (view === null ? "" : ` tone-${lookOf(view.status).tone} box-${view.status}`)
+
+/** The element that opens a task: reached by the keyboard, named for everyone. */
+const Opener = ({
+  box,
+  task,
+  view,
+  children,
+}: {
+  box: Box
+  task: GraphTask
+  view: BoxView | null
+  children: React.ReactNode
+}) => {
+  const { open, go, selected } = useActions()
+  const keys = (event: KeyboardEvent): void => {
+    if (go(box.id, event.key)) event.preventDefault()
+  }
+  const name = box.kind === "instance" ? `${task.name} ${box.label}` : task.name
+  return (
+    <button
+      type="button"
+      className="box-open nodrag nopan"
+      data-box={box.id}
+      aria-label={`${name}${wordsOf(view)}`}
+      aria-current={selected === box.id ? "true" : undefined}
+      onClick={() => open(task.name, box.path)}
+      onKeyDown={keys}
+    >
+      {children}
+    </button>
+  )
+}
+
+const FoldButton = ({ task, fold }: { task: GraphTask; fold: "open" | "close" }): ReactElement => {
+  const actions = useActions()
+  const what = task.isGroup ? "group" : "instances of"
+  return (
+    <button
+      type="button"
+      className="box-fold nodrag nopan"
+      aria-expanded={fold === "close"}
+      aria-label={`${fold === "open" ? "Show" : "Hide"} ${what} ${task.name}`}
+      title={fold === "open" ? "Show what is inside" : "Close"}
+      onClick={() => actions.fold(task)}
+    >
+      <Icon name="chevron" />
+    </button>
+  )
+}
+
+const aboutOf = (task: GraphTask): string => {
+  const kind = task.isGroup ? "group" : task.executor
+  const rule = task.rule === "all_success" ? "" : ` · when ${task.rule.replaceAll("_", " ")}`
+  const condition = task.condition === null ? "" : " · if"
+  return `${kind}${task.fanOut === null ? "" : ` × ${task.fanOut}`}${rule}${condition}`
+}
+
+export const TaskBox = memo(({ data }: NodeProps<BoxNode>): ReactElement => {
+  const { box, fold } = data
+  const task = data.task!
+  const view = useBoxView(task.name, "")
+  return (
+    <div className={`box${toneOf(view)}`}>
+      <Opener box={box} task={task} view={view}>
+        <span className="box-line">
+          <StatusMark view={view} />
+          <span className="box-name clip">{box.label}</span>
+        </span>
+        <span className="box-line box-about">
+          <span className="clip">{aboutOf(task)}</span>
+          {view?.counts === null || view === null ? (
+            view === null || view.startedAt === null ? null : (
+              <Duration from={iso(view.startedAt)} to={iso(view.finishedAt)} />
+            )
+          ) : (
+            <span className="number">
+              {endedOf(view.counts)}/{totalOf(view.counts)}
+            </span>
+          )}
+        </span>
+        {view?.counts === null || view === null ? null : <CountBar counts={view.counts} />}
+      </Opener>
+      {fold === null || (view?.counts !== null && view !== null && totalOf(view.counts) > MOST_INSTANCES) ? null : (
+        <FoldButton task={task} fold={fold} />
+      )}
+    </div>
+  )
+})
+
+export const InstanceBox = memo(({ data: { box, task } }: NodeProps<BoxNode>): ReactElement => {
+  const view = useBoxView(task!.name, box.path)
+  return (
+    <div className={`box box-small${toneOf(view)}`}>
+      <Opener box={box} task={task!} view={view}>
+        <span className="box-line">
+          <StatusMark view={view} />
+          <span className="box-name number">{box.label}</span>
+        </span>
+      </Opener>
+    </div>
+  )
+})
+
+export const FrameBox = memo(({ data: { box, task, fold } }: NodeProps<BoxNode>): ReactElement => {
+  const view = useBoxView(task?.name ?? "", "")
+  if (task === null) {
+    return (
+      <div className="frame">
+        <div className="frame-head">
+          <span className="box-name">{box.label}</span>
+        </div>
+      </div>
+    )
+  }
+  return (
+    <div className={`frame${toneOf(view)}`}>
+      <div className="frame-head">
+        <Opener box={box} task={task} view={view}>
+          <span className="box-line">
+            <StatusMark view={view} />
+            <span className="box-name clip">{box.label}</span>
+            <span className="box-about clip">{aboutOf(task)}</span>
+          </span>
+        </Opener>
+        {fold === null ? null : <FoldButton task={task} fold={fold} />}
+      </div>
+    </div>
+  )
+})

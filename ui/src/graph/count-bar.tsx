@@ -1,0 +1,21 @@
+import type { ReactElement } from "react"
+import { lookOf } from "../components/status.ts"
+import type { TaskStatus } from "../api/types.ts"
+import { type Counts, totalOf } from "../run/state.ts"
+
+const ORDER: readonly TaskStatus[] = ["success", "failed", "cancelled", "skipped", "running", "dispatched", "pending"]
+
+/** How many instances are in which status, as parts of a bar. What it says is said in words elsewhere. */
+export const CountBar = ({ counts }: { counts: Counts }): ReactElement => (
+  <span className="count-bar" aria-hidden="true">
+    {totalOf(counts) === 0
+      ? null
+      : ORDER.filter((status) => counts[status] > 0).map((status) => (
+          <span
+            key={status}
+            className={`progress-part progress-${status} tone-${lookOf(status).tone}`}
+            style={{ flexGrow: counts[status] }}
+          />
+        ))}
+  </span>
+)

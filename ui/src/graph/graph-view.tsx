@@ -1,0 +1,272 @@
+// Draws a graph: places from a worker, boxes of boxes.tsx, pan and zoom by the library, which renders only what is in sight. Used for
+// workflows and for runs.
+
+import {
+  Background,
+  type Edge,
+  MarkerType,
+  MiniMap,
+  type MiniMapNodeProps,
+  Position,
+  ReactFlow,
+  ReactFlowProvider,
+  useReactFlow,
+} from "@xyflow/react"
+import "@xyflow/react/dist/base.css"
+import { type ReactElement, useCallback, useEffect, useMemo, useRef, useState } from "react"
+import { IconButton } from "../components/button.tsx"
+import { lookOf } from "../components/status.ts"
+import "../styles/views.css"
+import "../styles/graph.css"
+import { ActionsContext, type BoxActions, type BoxData, type BoxNode, FrameBox, InstanceBox, TaskBox } from "./boxes.tsx"
+import { FeedContext, type GraphFeed, useBoxView } from "./feed.ts"
+import { fastLayout, isForElk, type Place, type Places } from "./layout.ts"
+import { type GraphTask, instanceId, MOST_INSTANCES, neighbour, type Shape, shapeOf } from "./model.ts"
+
+export interface GraphViewProps {
+  tasks: readonly GraphTask[]
+  label: string
+  /** Of a run: how its boxes stand. `overview` may lag behind, for the map of everything. */
+  feed?: GraphFeed
+  overview?: GraphFeed
+  /** The instances of a fan-out that there are now. */
+  pathsOf?: (task: GraphTask) => readonly string[]
+  selected?: { task: string; path: string } | null
+  onOpen?: (task: string, path: string) => void
+}
+
+const TYPES = { task: TaskBox, instance: InstanceBox, frame: FrameBox }
+const KEYS: Readonly<Record<string, "left" | "right" | "up" | "down">> = {
+  ArrowLeft: "left",
+  ArrowRight: "right",
+  ArrowUp: "up",
+  ArrowDown: "down",
+}
+/** Groups of more tasks than this are closed at first. */
+const MOST_IN_GROUP = 60
+/** Graphs of more boxes than this are never shown whole: nothing could be read. */
+const LARGE = 400
+const FIT = { padding: 0.08, maxZoom: 1 }
+
+export const GraphView = (props: GraphViewProps): ReactElement => {
+  const { tasks, feed } = props
+  const [closed, setClosed] = useState<ReadonlySet<string>>(
+    () => new Set(tasks.filter(({ members }) => members.length > MOST_IN_GROUP).map(({ name }) => name)),
+  )
+  const [fans, setFans] = useState<ReadonlyMap<string, readonly string[]>>(new Map())
+  const shape = useMemo(() => shapeOf(tasks, { closed, fans }), [tasks, closed, fans])
+  const places = usePlaces(shape)
+  const { pathsOf } = props
+  const fold = useCallback(
+    (task: GraphTask): void => {
+      if (task.isGroup) {
+        setClosed((before) => (before.has(task.name) ? without(before, task.name) : new Set([...before, task.name])))
+        return
+      }
+      setFans((before) => {
+        const next = new Map(before)
+        if (!next.delete(task.name)) next.set(task.name, (pathsOf?.(task) ?? []).slice(0, MOST_INSTANCES))
+        return next
+      })
+    },
+    [pathsOf],
+  )
+  return (
+    <div className="graph" role="group" aria-label={props.label}>
+      <FeedContext value={feed ?? null}>
+        <ReactFlowProvider>
+          <Drawn {...props} shape={shape} places={places} fold={fold} />
+        </ReactFlowProvider>
+      </FeedContext>
+    </div>
+  )
+}
+
+const without = (set: ReadonlySet<string>, value: string): ReadonlySet<string> =>
+  new Set([...set].filter((each) => each !== value))
+
+/** The places of a shape: at once those that are found fast, then better ones from the worker, where it can. */
+const usePlaces = (shape: Shape): Places => {
+  const fast = useMemo(() => fastLayout(shape), [shape])
+  const [better, setBetter] = useState<{ key: string; places: Places } | null>(null)
+  useEffect(() => {
+    if (!isForElk(shape)) return
+    const abort = new AbortController()
+    void import("./elk.ts")
+      .then(({ elkPlaces }) => elkPlaces(shape, abort.signal))
+      .then((places) => {
+        if (places !== null && !abort.signal.aborted) setBetter({ key: shape.key, places })
+      })
+    return () => abort.abort()
+  }, [shape])
+  return better?.key === shape.key ? better.places : fast
+}
+
+const handlesOf = ({ width, height }: Place) => [
+  { type: "target" as const, position: Position.Left, x: 0, y: height / 2, width: 1, height: 1 },
+  { type: "source" as const, position: Position.Right, x: width - 1, y: height / 2, width: 1, height: 1 },
+]
+
+const nodesOf = (shape: Shape, places: Places, tasks: readonly GraphTask[], live: boolean): BoxNode[] =>
+  shape.boxes.flatMap((box) => {
+    const place = places.get(box.id)
+    if (place === undefined) return []
+    const task = box.task === null ? null : tasks[box.task]!
+    const canFold = task !== null && box.kind !== "instance" && (task.isGroup || (live && task.fanOut !== null))
+    const data: BoxData = { box, task, fold: canFold ? (box.kind === "frame" ? "close" : "open") : null }
+    const { width, height } = place
+    return {
+      id: box.id,
+      type: box.kind,
+      data,
+      position: { x: place.x, y: place.y },
+      width,
+      height,
+      measured: { width, height },
+      handles: handlesOf(place),
+      ...(box.parent !== null && { parentId: box.parent }),
+    }
+  })
+
+const edgesOf = ({ lines }: Shape): Edge[] =>
+  lines.map(({ id, from, to, rule }) => ({
+    id,
+    source: from,
+    target: to,
+    ...(rule !== null && { className: "line-rule" }),
+    markerEnd: { type: MarkerType.ArrowClosed, width: 14, height: 14, color: "var(--line-strong)" },
+  }))
+
+/** Where each box is on the whole plane. */
+const absolute = (shape: Shape, places: Places): Map<string, Place> => {
+  const found = new Map<string, Place>()
+  // Frames come before what is in them.
+  for (const { id, parent } of shape.boxes) {
+    const own = places.get(id)
+    if (own === undefined) continue
+    const around = parent === null ? undefined : found.get(parent)
+    found.set(id, around === undefined ? own : { ...own, x: own.x + around.x, y: own.y + around.y })
+  }
+  return found
+}
+
+const Drawn = ({
+  shape,
+  places,
+  tasks,
+  feed,
+  overview,
+  selected,
+  onOpen,
+  fold,
+  label,
+}: GraphViewProps & { shape: Shape; places: Places; fold: (task: GraphTask) => void }): ReactElement => {
+  const flow = useReactFlow()
+  const frame = useRef<HTMLDivElement>(null)
+  const live = feed !== undefined
+  const nodes = useMemo(() => nodesOf(shape, places, tasks, live), [shape, places, tasks, live])
+  const edges = useMemo(() => edgesOf(shape), [shape])
+  const where = useMemo(() => absolute(shape, places), [shape, places])
+  const chosen = selected === undefined || selected === null ? null : boxOf(shape, selected)
+  const go = useCallback(
+    (id: string, key: string): boolean => {
+      const direction = KEYS[key]
+      const from = where.get(id)
+      if (direction === undefined || from === undefined) return false
+      const kinds = new Map(shape.boxes.map((box) => [box.id, box]))
+      const others = [...where].filter(([other]) => other !== id && kinds.get(other)!.task !== null)
+      const next = neighbour(from, others, direction)
+      if (next === null) return true
+      const place = where.get(next)!
+      const zoom = Math.max(flow.getZoom(), 0.6)
+      void flow.setCenter(place.x + place.width / 2, place.y + Math.min(place.height, 200) / 2, { zoom, duration: 0 })
+      focusBox(frame.current, next)
+      return true
+    },
+    [where, shape, flow],
+  )
+  const actions: BoxActions = useMemo(
+    () => ({ selected: chosen, open: (task, path) => onOpen?.(task, path), fold, go }),
+    [chosen, onOpen, fold, go],
+  )
+  const large = shape.boxes.length > LARGE
+  // Whoever has not moved yet sees the whole of the new places.
+  const moved = useRef(false)
+  useEffect(() => {
+    if (!large && !moved.current) void flow.fitView(FIT)
+  }, [nodes, large, flow])
+  return (
+    <ActionsContext value={actions}>
+      <div ref={frame} className="graph-frame">
+        <ReactFlow
+          nodes={nodes}
+          edges={edges}
+          nodeTypes={TYPES}
+          onlyRenderVisibleElements
+          nodesDraggable={false}
+          nodesConnectable={false}
+          nodesFocusable={false}
+          edgesFocusable={false}
+          elementsSelectable={false}
+          onMoveStart={(event) => {
+            if (event !== null) moved.current = true
+          }}
+          fitView={!large}
+          fitViewOptions={FIT}
+          {...(large && { defaultViewport: { x: 24, y: 24, zoom: 0.7 } })}
+          minZoom={large ? 0.25 : 0.1}
+          maxZoom={2}
+          proOptions={{ hideAttribution: true }}
+          aria-label={label}
+        >
+          <Background gap={24} size={1} color="var(--line)" />
+          <FeedContext value={overview ?? null}>
+            <MiniMap
+              pannable
+              zoomable
+              ariaLabel="Map of the whole graph"
+              nodeComponent={MapBox}
+              nodeClassName={mapClass}
+              maskColor="color-mix(in srgb, var(--ground) 65%, transparent)"
+              bgColor="var(--surface)"
+            />
+          </FeedContext>
+        </ReactFlow>
+        <Tools />
+      </div>
+    </ActionsContext>
+  )
+}
+
+const boxOf = ({ boxes }: Shape, { task, path }: { task: string; path: string }): string | null => {
+  const ids = new Set(boxes.map(({ id }) => id))
+  const instance = instanceId(task, path)
+  return ids.has(instance) ? instance : ids.has(task) ? task : null
+}
+
+/** It may have to be drawn first: it is looked for in the next frames. */
+const focusBox = (root: HTMLElement | null, id: string, frames = 10): void => {
+  const found = root?.querySelector<HTMLElement>(`[data-box="${CSS.escape(id)}"]`)
+  if (found !== null && found !== undefined) found.focus({ preventScroll: true })
+  else if (frames > 0) requestAnimationFrame(() => focusBox(root, id, frames - 1))
+}
+
+const mapClass = ({ type }: { type?: string | undefined }): string => (type === "frame" ? "map-frame" : "")
+
+const MapBox = ({ id, x, y, width, height, className }: MiniMapNodeProps): ReactElement => {
+  const [, name = id, path = ""] = /^(.*)\[([\d.]+)\]$/.exec(id) ?? []
+  const view = useBoxView(name, path)
+  const tone = view === null ? "" : ` tone-${lookOf(view.status).tone}`
+  return <rect className={`map-box ${className}${tone}`} x={x} y={y} width={width} height={height} rx={6} />
+}
+
+const Tools = (): ReactElement => {
+  const { zoomIn, zoomOut, fitView } = useReactFlow()
+  return (
+    <div className="view-tools" role="toolbar" aria-label="Zoom">
+      <IconButton label="Zoom in" icon="plus" onClick={() => void zoomIn()} />
+      <IconButton label="Zoom out" icon="minus" onClick={() => void zoomOut()} />
+      <IconButton label="Show the whole graph" icon="fit" onClick={() => void fitView(FIT)} />
+    </div>
+  )
+}

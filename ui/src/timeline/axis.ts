@@ -1,0 +1,69 @@
+// The time axis: which instants get a mark, and how far one can zoom. Pure; labels are in the reader's zone.
+
+import { clockText, dayText } from "../format/time.ts"
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+const times = (unit: number, counts: readonly number[]): number[] => counts.map((count) => count * unit)
+
+const STEPS = [
+  ...times(1, [1, 2, 5, 10, 20, 50, 100, 200, 500]),
+  ...times(SECOND, [1, 2, 5, 10, 15, 30]),
+  ...times(MINUTE, [1, 2, 5, 10, 15, 30]),
+  ...times(HOUR, [1, 2, 3, 6, 12]),
+  ...times(DAY, [1, 2, 7, 14, 30, 90, 365]),
+]
+
+export interface Tick {
+  at: number
+  text: string
+}
+
+/** The smallest round step that leaves this many pixels between marks. */
+export const stepFor = (msPerPixel: number, gap = 96): number => STEPS.find((step) => step >= msPerPixel * gap) ?? STEPS.at(-1)!
+
+/** Marks from one instant to another, at round times of the reader's zone. */
+export const ticksOf = (from: number, to: number, step: number): Tick[] => {
+  const zone = new Date(from).getTimezoneOffset() * MINUTE
+  const ticks: Tick[] = []
+  for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to && ticks.length < 200; at += step) {
+    ticks.push({ at, text: textOf(at, step) })
+  }
+  return ticks
+}
+
+const textOf = (at: number, step: number): string => {
+  if (step >= DAY) return dayText(at, at)
+  if (step >= MINUTE) return clockText(at)
+  if (step >= SECOND) return clockText(at, true)
+  const ms = String(((at % SECOND) + SECOND) % SECOND).padStart(3, "0")
+  return `${clockText(at, true).slice(3)}.${ms}`
+}
+
+export interface Range {
+  from: number
+  to: number
+}
+
+/** The time that the whole timeline shows. While the run goes on its end is a little ahead, so that it changes seldom. */
+export const rangeOf = (startedAt: number, finishedAt: number | null, now: number): Range => {
+  const end = finishedAt ?? now
+  const length = Math.max(end - startedAt, 100)
+  if (finishedAt !== null) return { from: startedAt, to: startedAt + length * 1.02 }
+  // The next of a row of lengths, each a seventh longer than the one before.
+  const rounded = 1.15 ** Math.ceil(Math.log(length * 1.05) / Math.log(1.15))
+  return { from: startedAt, to: startedAt + rounded }
+}
+
+/** Browsers lay nothing out beyond some millions of pixels. */
+const MOST_PIXELS = 4_000_000
+
+export const zoomBy = (zoom: number, factor: number, width: number): number =>
+  Math.min(Math.max(1, zoom * factor), Math.max(1, MOST_PIXELS / Math.max(1, width)))
+
+/** Where to scroll to so that what is under the pointer stays there. `at`: pixels from the left of what is in sight. */
+export const scrollAfterZoom = (scroll: number, at: number, before: number, after: number): number =>
+  Math.max(0, ((scroll + at) * after) / before - at)

@@ -1,0 +1,102 @@
+// All that the timeline draws, for one version of a run's state. Pure.
+
+import { durationText, absoluteTime, plural } from "../format/time.ts"
+import { lookOf } from "../components/status.ts"
+import { endedOf, type Instance, type RunNode, type RunState, totalOf } from "../run/state.ts"
+import { statusOf } from "../run/status.ts"
+import type { TaskStatus } from "../api/types.ts"
+import { criticalPath, instanceKey } from "./critical-path.ts"
+import type { Row } from "./rows.ts"
+import { Scopes } from "./scopes.ts"
+import { type Segment, segmentsOf, unionOf } from "./segments.ts"
+
+export interface TimelineModel {
+  state: RunState
+  scopes: Scopes
+  path: Instance[]
+  /** Keys of the instances on the critical path, and the names of their tasks. */
+  critical: ReadonlySet<string>
+  criticalTasks: ReadonlySet<string>
+}
+
+export const timelineModel = (state: RunState, startedAt: number | null): TimelineModel => {
+  const scopes = new Scopes(state, startedAt)
+  const path = criticalPath(state, scopes)
+  return {
+    state,
+    scopes,
+    path,
+    critical: new Set(path.map(instanceKey)),
+    criticalTasks: new Set(path.map(({ node }) => state.nodes[node]!.name)),
+  }
+}
+
+/** Drawn over the line of a fan-out. */
+const MOST_FAILED = 100
+
+export interface Drawing {
+  status: TaskStatus
+  segments: Segment[]
+  critical: boolean
+}
+
+/** The bars of a row. A task with many instances has one line for all of them. */
+export const drawingOf = (model: TimelineModel, { node, instance, fold }: Row, now: number): Drawing => {
+  if (instance !== null) {
+    return {
+      status: instance.status,
+      segments: segmentsOf(instance, model.scopes.readyAt(instance), now),
+      critical: model.critical.has(instanceKey(instance)),
+    }
+  }
+  const below = [...instancesBelow(model.state, node)]
+  const segments = unionOf(below, now).map((span): Segment => ({
+    ...span,
+    kind: "run",
+    status: span.open ? "running" : "success",
+    attempt: 0,
+  }))
+  // Of those that failed, what they took lies over it.
+  const failed = below.filter(({ status, startedAt }) => status === "failed" && startedAt !== null).slice(0, MOST_FAILED)
+  for (const { startedAt, finishedAt } of failed) {
+    segments.push({ kind: "run", from: startedAt!, to: finishedAt ?? now, status: "failed", attempt: 0, open: false })
+  }
+  return { status: statusOf(model.state, node), segments, critical: fold !== "open" && model.criticalTasks.has(node.name) }
+}
+
+export function* instancesBelow(state: RunState, node: RunNode): Generator<Instance> {
+  yield* node.instances.values()
+  for (const index of node.members) yield* instancesBelow(state, state.nodes[index]!)
+}
+
+const sum = (segments: readonly Segment[], kind: Segment["kind"]): number =>
+  segments.filter((each) => each.kind === kind).reduce((total, { from, to }) => total + to - from, 0)
+
+/** A row in words, for everyone who does not see its bars, and beside them. */
+export const wordsOf = ({ node, instance }: Row, { status, segments, critical }: Drawing): string => {
+  const runs = segments.filter(({ kind }) => kind === "run")
+  const waited = sum(segments, "wait")
+  const between = sum(segments, "retry")
+  const whole = instance === null && totalOf(node.counts) > 0
+  return [
+    lookOf(status).text,
+    whole ? `${endedOf(node.counts)} of ${plural(totalOf(node.counts), "instance")} ended` : null,
+    waited > 0 ? `waited ${durationText(waited)}` : null,
+    instance !== null && runs.length > 0 ? `ran ${durationText(sum(runs, "run"))}` : null,
+    instance !== null && runs.length > 1 ? plural(runs.length, "attempt") : null,
+    between > 0 ? `${durationText(between)} until retries` : null,
+    runs.length > 0 ? `from ${absoluteTime(runs[0]!.from)}` : null,
+    critical ? "on the critical path" : null,
+  ]
+    .filter((part) => part !== null)
+    .join(", ")
+}
+
+/** One bar in words. */
+export const segmentWords = ({ kind, from, to, status, attempt }: Segment): string => {
+  const length = durationText(to - from)
+  if (kind === "wait") return `waited ${length} to begin`
+  if (kind === "retry") return `waited ${length} for attempt ${attempt}`
+  const which = attempt === 0 ? "" : `attempt ${attempt}: `
+  return `${which}${lookOf(status).text}, ${length}, from ${absoluteTime(from)}`
+}

@@ -1,0 +1,83 @@
+// The rows of the timeline: tasks in the order of the graph, groups around theirs, the instances of fan-outs below them when these are
+// opened. Pure.
+
+import type { Instance, RunNode, RunState } from "../run/state.ts"
+import { comparePaths } from "../run/status.ts"
+
+export interface Row {
+  id: string
+  node: RunNode
+  /** null: the task as a whole. */
+  instance: Instance | null
+  depth: number
+  /** Whether it can be opened to its instances or tasks, and is. */
+  fold: "open" | "closed" | null
+}
+
+/** Fan-outs of at most so many instances are open at first. */
+export const OPEN_INSTANCES = 6
+
+export const isOpenAtFirst = (node: RunNode): boolean => node.isGroup || node.instances.size <= OPEN_INSTANCES
+
+/** `toggled`: names of those that are not as they are at first. */
+export const rowsOf = (state: RunState, toggled: ReadonlySet<string>): Row[] => {
+  const rows: Row[] = []
+  const isOpen = (node: RunNode): boolean => isOpenAtFirst(node) !== toggled.has(node.name)
+  const add = (node: RunNode, depth: number): void => {
+    const many = node.fanOut !== null || node.around > 0
+    const foldable = node.isGroup ? node.members.length > 0 : many && node.instances.size > 0
+    const open = foldable && isOpen(node)
+    const only = many || node.isGroup ? null : (node.instances.get("") ?? null)
+    rows.push({ id: node.name, node, instance: only, depth, fold: foldable ? (open ? "open" : "closed") : null })
+    if (!open) return
+    if (node.isGroup) {
+      for (const member of inOrder(state, node.members)) add(member, depth + 1)
+      return
+    }
+    for (const instance of sortedOf(node)) {
+      rows.push({ id: `${node.name}[${instance.path}]`, node, instance, depth: depth + 1, fold: null })
+    }
+  }
+  const top = state.nodes.filter(({ group }) => group === null)
+  const [hooks, tasks] = [top.filter(({ hook }) => hook), top.filter(({ hook }) => !hook)]
+  for (const node of inOrder(
+    state,
+    tasks.map(({ index }) => index),
+  )) {
+    add(node, 0)
+  }
+  for (const node of hooks) if (node.instances.size > 0) add(node, 0)
+  return rows
+}
+
+const sorted = new WeakMap<RunNode, Instance[]>()
+
+/** Instances are only ever added, so the order is found again only when there are more. */
+const sortedOf = (node: RunNode): readonly Instance[] => {
+  const known = sorted.get(node)
+  if (known?.length === node.instances.size) return known
+  const found = [...node.instances.values()].sort((a, b) => comparePaths(a.path, b.path))
+  sorted.set(node, found)
+  return found
+}
+
+/** What waits comes after what it waits for; otherwise as it was written. */
+const inOrder = (state: RunState, indexes: readonly number[]): RunNode[] => {
+  const left = new Map(indexes.map((index) => [index, state.nodes[index]!.upstream.length]))
+  const ordered: RunNode[] = []
+  let next = indexes.filter((index) => left.get(index) === 0)
+  while (next.length > 0) {
+    const following: number[] = []
+    for (const index of next) {
+      const node = state.nodes[index]!
+      ordered.push(node)
+      for (const down of node.downstream) {
+        const count = left.get(down)! - 1
+        left.set(down, count)
+        if (count === 0) following.push(down)
+      }
+    }
+    next = following
+  }
+  return ordered
+}

@@ -1,0 +1,68 @@
+// What of an instance is drawn on the timeline: its waiting, each attempt, the waiting for the next. Pure.
+
+import type { AttemptState, TaskStatus } from "../api/types.ts"
+import type { Instance } from "../run/state.ts"
+
+export interface Segment {
+  /** wait: ready, not begun. run: an attempt. retry: until the next attempt may begin. */
+  kind: "wait" | "run" | "retry"
+  from: number
+  to: number
+  /** Of an attempt. */
+  status: TaskStatus | AttemptState
+  attempt: number
+  /** It goes on: its end is now. */
+  open: boolean
+}
+
+export const segmentsOf = (instance: Instance, readyAt: number | null, now: number): Segment[] => {
+  const segments: Segment[] = []
+  let since = readyAt
+  let first = true
+  const add = (kind: Segment["kind"], from: number, to: number, more: Pick<Segment, "status" | "attempt" | "open">): void => {
+    if (to > from || kind === "run") segments.push({ kind, from, to: Math.max(from, to), ...more })
+  }
+  const waitUntil = (to: number, attempt: number, open = false): void => {
+    if (since !== null) add(first ? "wait" : "retry", since, to, { status: "pending", attempt, open })
+  }
+  for (const past of instance.past) {
+    const from = past.startedAt ?? past.dispatchedAt
+    if (from === null) continue
+    waitUntil(from, past.attempt)
+    const to = past.finishedAt ?? from
+    add("run", from, to, { status: past.status, attempt: past.attempt, open: false })
+    since = to
+    first = false
+  }
+  const { startedAt, finishedAt, status, attempt } = instance
+  if (startedAt !== null) {
+    waitUntil(startedAt, attempt)
+    add("run", startedAt, finishedAt ?? now, { status, attempt, open: finishedAt === null })
+  } else if (status === "dispatched" || (status === "pending" && (readyAt !== null || instance.past.length > 0))) {
+    waitUntil(now, attempt + 1, true)
+  }
+  return segments
+}
+
+/** Times in which at least one of them runs, joined where they touch: a fan-out in one line. */
+export const unionOf = (instances: Iterable<Instance>, now: number): { from: number; to: number; open: boolean }[] => {
+  const spans: { from: number; to: number; open: boolean }[] = []
+  for (const { past, startedAt, finishedAt } of instances) {
+    for (const attempt of past) {
+      if (attempt.startedAt !== null) {
+        spans.push({ from: attempt.startedAt, to: attempt.finishedAt ?? attempt.startedAt, open: false })
+      }
+    }
+    if (startedAt !== null) spans.push({ from: startedAt, to: finishedAt ?? now, open: finishedAt === null })
+  }
+  spans.sort((a, b) => a.from - b.from)
+  const joined: typeof spans = []
+  for (const span of spans) {
+    const last = joined.at(-1)
+    if (last !== undefined && span.from <= last.to) {
+      last.to = Math.max(last.to, span.to)
+      last.open ||= span.open
+    } else joined.push({ ...span })
+  }
+  return joined
+}

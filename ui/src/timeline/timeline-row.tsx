@@ -1,0 +1,119 @@
+// One row of the timeline: its name, which stays in sight, and its bars.
+
+import { type KeyboardEvent, memo, type ReactElement } from "react"
+import { Icon } from "../components/icon.tsx"
+import { lookOf } from "../components/status.ts"
+import { endedOf, totalOf } from "../run/state.ts"
+import type { Range } from "./axis.ts"
+import { drawingOf, segmentWords, type TimelineModel, wordsOf } from "./model.ts"
+import type { Row } from "./rows.ts"
+import type { Segment } from "./segments.ts"
+
+export const ROW_HEIGHT = 28
+
+export interface RowActions {
+  open: (task: string, path: string) => void
+  fold: (task: string) => void
+  point: (row: Row | null) => void
+  /** Arrow keys. */
+  go: (row: Row, key: string) => boolean
+}
+
+export interface TimelineRowProps {
+  row: Row
+  top: number
+  model: TimelineModel
+  version: number
+  now: number
+  range: Range
+  selected: boolean
+  actions: RowActions
+}
+
+const percent = (value: number): string => `${(100 * value).toFixed(5)}%`
+
+export const TimelineRow = memo(({ row, top, model, now, range, selected, actions }: TimelineRowProps): ReactElement => {
+  const drawing = drawingOf(model, row, now)
+  const { node, instance, depth, fold } = row
+  const look = lookOf(drawing.status)
+  const name = instance !== null && instance.path !== "" ? `[${instance.path}]` : node.short
+  const full = instance !== null && instance.path !== "" ? row.id : node.name
+  const keys = (event: KeyboardEvent): void => {
+    if (actions.go(row, event.key)) event.preventDefault()
+  }
+  return (
+    <div
+      className={`tl-row${selected ? " tl-selected" : ""}`}
+      style={{ transform: `translateY(${top}px)` }}
+      onPointerEnter={() => actions.point(row)}
+    >
+      <div className={`tl-name tone-${look.tone}`} style={{ paddingLeft: `${0.5 + depth}rem` }}>
+        {fold === null ? (
+          <span className="tl-fold" />
+        ) : (
+          <button
+            type="button"
+            className="tl-fold"
+            aria-expanded={fold === "open"}
+            aria-label={`${fold === "open" ? "Hide" : "Show"} ${node.isGroup ? "the tasks" : "the instances"} of ${node.name}`}
+            onClick={() => actions.fold(node.name)}
+          >
+            <Icon name="chevron" />
+          </button>
+        )}
+        <button
+          type="button"
+          className="tl-open"
+          data-row-id={row.id}
+          aria-label={`${full}: ${wordsOf(row, drawing)}`}
+          aria-current={selected ? "true" : undefined}
+          onClick={() => actions.open(node.name, instance?.path ?? "")}
+          onFocus={() => actions.point(row)}
+          onKeyDown={keys}
+        >
+          <span className={`status-mark${drawing.status === "running" ? " status-mark-running" : ""}`}>
+            <Icon name={look.icon} />
+          </span>
+          <span className="clip">{name}</span>
+          {instance === null && totalOf(node.counts) > 0 ? (
+            <span className="faint small number tl-count">
+              {endedOf(node.counts)}/{totalOf(node.counts)}
+            </span>
+          ) : null}
+        </button>
+      </div>
+      <div className="tl-lane" aria-hidden="true">
+        {drawing.segments.map((segment, i) => (
+          <Bar
+            key={i}
+            segment={segment}
+            range={range}
+            critical={drawing.critical}
+            thin={instance === null && (node.isGroup || fold === "open")}
+          />
+        ))}
+      </div>
+    </div>
+  )
+})
+
+const Bar = ({ segment, range, critical, thin }: { segment: Segment; range: Range; critical: boolean; thin: boolean }) => {
+  const { kind, from, to, status, open } = segment
+  const length = range.to - range.from
+  const classes = [
+    "tl-bar",
+    `tl-${kind}`,
+    `tone-${lookOf(status).tone}`,
+    kind === "run" ? `tl-${status}` : "",
+    critical && kind === "run" ? "tl-critical" : "",
+    thin ? "tl-thin" : "",
+    open ? "tl-live" : "",
+  ]
+  return (
+    <span
+      className={classes.join(" ")}
+      style={{ left: percent((from - range.from) / length), width: percent((to - from) / length) }}
+      title={segmentWords(segment)}
+    />
+  )
+}

@@ -1,0 +1,285 @@
+// The timeline (Gantt) of a run. Rows beyond what is in sight are not there, so that 10,000 of them scroll as ten do; the plane itself
+// is scrolled by the browser. Zooming makes the plane wider; bars are in parts of it.
+
+import {
+  type CSSProperties,
+  type ReactElement,
+  useCallback,
+  useEffect,
+  useEffectEvent,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react"
+import type { Run } from "../api/types.ts"
+import { Button, IconButton } from "../components/button.tsx"
+import { useNow } from "../components/now.ts"
+import { Empty } from "../components/states.tsx"
+import { useThrottled } from "../components/throttled.ts"
+import { durationText } from "../format/time.ts"
+import { useShortcut } from "../keyboard/use-shortcuts.ts"
+import { type RunState, runCounts, totalOf } from "../run/state.ts"
+import "../styles/views.css"
+import "../styles/timeline.css"
+import { rangeOf, scrollAfterZoom, stepFor, ticksOf, zoomBy } from "./axis.ts"
+import { drawingOf, type TimelineModel, timelineModel, wordsOf } from "./model.ts"
+import { type Row, rowsOf } from "./rows.ts"
+import { TimelineTable } from "./timeline-table.tsx"
+import { ROW_HEIGHT, type RowActions, TimelineRow } from "./timeline-row.tsx"
+import { useSight } from "./use-scroll.ts"
+
+const OVERSCAN = 12
+/** Above so many instances the timeline follows the run some times a second, not with every frame. */
+const MANY = 1000
+const MANY_MS = 250
+const AXIS_HEIGHT = 28
+
+const ms = (at: string | null): number | null => (at === null ? null : Date.parse(at))
+
+export interface TimelineViewProps {
+  run: Run
+  state: RunState
+  version: number
+  selected: { task: string; path: string } | null
+  onOpen: (task: string, path: string) => void
+}
+
+export const TimelineView = ({ run, state, version, selected, onOpen }: TimelineViewProps): ReactElement => {
+  const [asTable, setAsTable] = useState(false)
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
+  const shown = useThrottled(version, totalOf(runCounts(state)) > MANY ? MANY_MS : 0)
+  const startedAt = ms(run.started_at)
+  // The state is the same object while it changes: the version says when.
+  const { model, rows } = useMemo(
+    () => ({ model: timelineModel(state, startedAt), rows: rowsOf(state, toggled), shown }),
+    [state, startedAt, toggled, shown],
+  )
+  const fold = useCallback((task: string): void => {
+    setToggled((before) => {
+      const next = new Set(before)
+      if (!next.delete(task)) next.add(task)
+      return next
+    })
+  }, [])
+  const now = useNow(run.finished_at === null)
+  if (startedAt === null) {
+    return (
+      <Empty title="Nothing has begun yet" icon="clock">
+        The timeline begins with the first task.
+      </Empty>
+    )
+  }
+  return (
+    <>
+      <div className="tl-head">
+        <CriticalPath model={model} />
+        <Button kind="quiet" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+          {asTable ? "Show as timeline" : "Show as table"}
+        </Button>
+      </div>
+      {asTable ? (
+        <TimelineTable rows={rows} model={model} now={now} onOpen={onOpen} />
+      ) : (
+        <Plane run={run} rows={rows} model={model} version={shown} selected={selected} onOpen={onOpen} fold={fold} />
+      )}
+    </>
+  )
+}
+
+const CriticalPath = ({ model: { path, state } }: { model: TimelineModel }): ReactElement => {
+  const names = path.map(({ node, path: at }) => `${state.nodes[node]!.name}${at === "" ? "" : `[${at}]`}`)
+  const ran = path.reduce((sum, { startedAt, finishedAt }) => sum + finishedAt! - startedAt!, 0)
+  return (
+    <p className="small soft tl-path">
+      {path.length === 0 ? (
+        "The critical path is known when a task has ended."
+      ) : (
+        <>
+          <span className="tl-key tl-critical" /> Critical path, {durationText(ran)} of work:{" "}
+          <span className="mono">{names.join(" → ")}</span>
+        </>
+      )}
+    </p>
+  )
+}
+
+type PlaneProps = Pick<TimelineViewProps, "run" | "version" | "selected" | "onOpen"> & {
+  rows: Row[]
+  model: TimelineModel
+  fold: (task: string) => void
+}
+
+const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps): ReactElement => {
+  const scroller = useRef<HTMLDivElement>(null)
+  const sight = useSight(scroller)
+  const [zoom, setZoom] = useState(1)
+  const [pointed, setPointed] = useState<Row | null>(null)
+  const now = useNow(run.finished_at === null)
+  const range = useRange(run, now)
+  const names = sight.width < 640 ? 128 : 240
+  const lane = Math.max(1, sight.width - names)
+  const width = lane * zoom
+
+  const scrollTo = useRef<number | null>(null)
+  const zoomAt = (factor: number, at = lane / 2): void => {
+    const next = zoomBy(zoom, factor, lane)
+    scrollTo.current = scrollAfterZoom(scroller.current?.scrollLeft ?? 0, at, zoom, next)
+    setZoom(next)
+  }
+  useLayoutEffect(() => {
+    if (scrollTo.current !== null && scroller.current !== null) scroller.current.scrollLeft = scrollTo.current
+    scrollTo.current = null
+  }, [zoom])
+  const onWheel = useEffectEvent((event: WheelEvent) => {
+    if (!event.ctrlKey && !event.altKey && !event.metaKey) return
+    event.preventDefault()
+    const left = scroller.current?.getBoundingClientRect().left ?? 0
+    zoomAt(Math.exp(-event.deltaY / 300), event.clientX - left - names)
+  })
+  useEffect(() => {
+    const { current } = scroller
+    const wheel = (event: WheelEvent): void => onWheel(event)
+    current?.addEventListener("wheel", wheel, { passive: false })
+    return () => current?.removeEventListener("wheel", wheel)
+  }, [])
+  useShortcut("+", "Zoom in", () => zoomAt(1.5))
+  useShortcut("-", "Zoom out", () => zoomAt(1 / 1.5))
+  useShortcut("0", "Show the whole time", () => setZoom(1))
+
+  const actions = useMemo(
+    (): RowActions => ({
+      open: onOpen,
+      fold,
+      point: setPointed,
+      go: (row, key) => scroller.current !== null && goFrom(scroller.current, rows, row, key),
+    }),
+    [onOpen, fold, rows],
+  )
+  const first = Math.max(0, Math.floor(sight.top / ROW_HEIGHT) - OVERSCAN)
+  const last = Math.min(rows.length, Math.ceil((sight.top + sight.height) / ROW_HEIGHT) + OVERSCAN)
+  const detail = pointed === null ? null : (rows.find(({ id }) => id === pointed.id) ?? null)
+  return (
+    <>
+      <div className="tl" style={{ "--tl-names": `${names}px` } as CSSProperties}>
+        <div
+          ref={scroller}
+          className="tl-scroll"
+          role="group"
+          aria-label="Timeline of the run"
+          onPointerLeave={() => setPointed(null)}
+        >
+          <div className="tl-plane" style={{ width: names + width, height: AXIS_HEIGHT + rows.length * ROW_HEIGHT }}>
+            <Axis range={range} width={width} lane={lane} left={sight.left} />
+            {rows.slice(first, last).map((row, i) => (
+              <TimelineRow
+                key={row.id}
+                row={row}
+                top={AXIS_HEIGHT + (first + i) * ROW_HEIGHT}
+                model={model}
+                version={version}
+                now={now}
+                range={range}
+                selected={selected?.task === row.node.name && selected.path === (row.instance?.path ?? "")}
+                actions={actions}
+              />
+            ))}
+          </div>
+        </div>
+        <div className="view-tools tl-tools" role="toolbar" aria-label="Zoom">
+          <IconButton label="Zoom in (+)" icon="plus" onClick={() => zoomAt(1.5)} />
+          <IconButton label="Zoom out (-)" icon="minus" onClick={() => zoomAt(1 / 1.5)} />
+          <IconButton label="Show the whole time (0)" icon="fit" onClick={() => setZoom(1)} />
+        </div>
+      </div>
+      <div className="tl-foot small soft">{detail === null ? <Legend /> : <Detail row={detail} model={model} now={now} />}</div>
+    </>
+  )
+}
+
+const useRange = (run: Run, now: number) => {
+  const { from, to } = rangeOf(Date.parse(run.started_at!), ms(run.finished_at), now)
+  return useMemo(() => ({ from, to }), [from, to])
+}
+
+/** Arrow keys: to the row above or below, or along the time. */
+const goFrom = (scroller: HTMLElement, rows: readonly Row[], row: Row, key: string): boolean => {
+  if (key === "ArrowLeft" || key === "ArrowRight") {
+    scroller.scrollBy({ left: key === "ArrowLeft" ? -120 : 120 })
+    return true
+  }
+  if (key !== "ArrowUp" && key !== "ArrowDown") return false
+  const index = rows.findIndex(({ id }) => id === row.id) + (key === "ArrowUp" ? -1 : 1)
+  const next = rows[index]
+  if (next === undefined) return true
+  const top = index * ROW_HEIGHT
+  if (top < scroller.scrollTop) scroller.scrollTop = top
+  const bottom = scroller.scrollTop + scroller.clientHeight - AXIS_HEIGHT - ROW_HEIGHT
+  if (top > bottom) scroller.scrollTop += top - bottom
+  focusRow(scroller, next.id)
+  return true
+}
+
+const focusRow = (root: HTMLElement, id: string, frames = 10): void => {
+  const found = root.querySelector<HTMLElement>(`[data-row-id="${CSS.escape(id)}"]`)
+  if (found !== null) found.focus({ preventScroll: true })
+  else if (frames > 0) requestAnimationFrame(() => focusRow(root, id, frames - 1))
+}
+
+const Axis = ({
+  range,
+  width,
+  lane,
+  left,
+}: {
+  range: { from: number; to: number }
+  width: number
+  lane: number
+  left: number
+}): ReactElement => {
+  const msPerPixel = (range.to - range.from) / width
+  const from = range.from + Math.max(0, left - 200) * msPerPixel
+  const to = Math.min(range.to, range.from + (left + lane + 400) * msPerPixel)
+  const ticks = ticksOf(from, to, stepFor(msPerPixel)).map((tick) => ({ ...tick, left: (tick.at - range.from) / msPerPixel }))
+  return (
+    <>
+      <div className="tl-axis" aria-hidden="true">
+        {ticks.map(({ at, text, left: x }) => (
+          <span key={at} className="tl-tick" style={{ left: x }}>
+            {text}
+          </span>
+        ))}
+      </div>
+      <div className="tl-lines" aria-hidden="true">
+        {ticks.map(({ at, left: x }) => (
+          <span key={at} style={{ left: x }} />
+        ))}
+      </div>
+    </>
+  )
+}
+
+const Detail = ({ row, model, now }: { row: Row; model: TimelineModel; now: number }): ReactElement => (
+  <span>
+    <b className="mono">{row.instance !== null && row.instance.path !== "" ? row.id : row.node.name}</b>{" "}
+    {wordsOf(row, drawingOf(model, row, now))}
+  </span>
+)
+
+const Legend = (): ReactElement => (
+  <>
+    <span>
+      <span className="tl-key tl-wait tone-waiting" /> waiting to begin
+    </span>
+    <span>
+      <span className="tl-key tl-run tone-running" /> running
+    </span>
+    <span>
+      <span className="tl-key tl-run tl-failed tone-failed" /> failed attempt
+    </span>
+    <span>
+      <span className="tl-key tl-retry tone-waiting" /> until the next attempt
+    </span>
+    <span>Ctrl and wheel zoom</span>
+  </>
+)

@@ -1,0 +1,154 @@
+import { expect, test } from "vitest"
+import { applyEvents } from "../run/events.ts"
+import { at, stateOf, taskEvent } from "../run/testing.ts"
+import { rangeOf, scrollAfterZoom, stepFor, ticksOf, zoomBy } from "./axis.ts"
+import { criticalPath, instanceKey } from "./critical-path.ts"
+import { rowsOf } from "./rows.ts"
+import { Scopes, scopeOf } from "./scopes.ts"
+import { segmentsOf, unionOf } from "./segments.ts"
+
+const ran = (name: string, from: number, to: number, path = "") => [
+  taskEvent(name, "dispatched", from, { path }),
+  taskEvent(name, "running", from, { path }),
+  taskEvent(name, "success", to, { path }),
+]
+
+const NESTED = {
+  first: {},
+  region: { after: ["first"], executor: "group", fan: true },
+  last: { after: ["region"] },
+  "region.load": { group: "region" },
+  "region.each": { group: "region", after: ["region.load"], fan: true },
+}
+
+const nested = () => {
+  const state = stateOf(NESTED)
+  const events = [
+    ...ran("first", 0, 10),
+    taskEvent("region", "running", 10, { total: 2, attempt: 0 }),
+    ...ran("region.load", 11, 20, "0"),
+    ...ran("region.load", 11, 15, "1"),
+    ...ran("region.each", 22, 30, "0.0"),
+    ...ran("region.each", 21, 25, "0.1"),
+    ...ran("region.each", 16, 29, "1.0"),
+    taskEvent("region", "success", 30, { attempt: 0 }),
+    ...ran("last", 31, 40),
+  ]
+  applyEvents(state, events, false)
+  return state
+}
+
+test("a scope is the beginning of a path", () => {
+  expect([scopeOf("", 0), scopeOf("1.2", 0), scopeOf("1.2", 1), scopeOf("1.2", 2), scopeOf("1", 2)]).toEqual([
+    "",
+    "",
+    "1",
+    "1.2",
+    "1",
+  ])
+})
+
+test("an instance is ready when the last of its own item's upstream has ended, the first of a group when the group's has", () => {
+  const state = nested()
+  const scopes = new Scopes(state, 0)
+  const ready = (name: string, path = "") => scopes.readyAt(state.byName.get(name)!.instances.get(path)!)
+  expect(ready("first")).toBe(0)
+  expect(ready("region.load", "1")).toBe(10_000)
+  expect(ready("region.each", "0.0")).toBe(20_000)
+  expect(ready("region.each", "1.0")).toBe(15_000)
+  expect(ready("last")).toBe(30_000)
+})
+
+test("the critical path goes back over what each waited for last, into groups and out of them", () => {
+  const state = nested()
+  const path = criticalPath(state, new Scopes(state, 0)).map((each) => `${state.nodes[each.node]!.name}[${each.path}]`)
+  expect(path).toEqual(["first[]", "region.load[0]", "region.each[0.0]", "last[]"])
+})
+
+test("the critical path of nothing is empty, and what was skipped is passed through", () => {
+  const state = stateOf({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
+  expect(criticalPath(state, new Scopes(state, 0))).toEqual([])
+  applyEvents(state, [...ran("a", 0, 5), taskEvent("b", "skipped", 6, { attempt: 0 }), ...ran("c", 6, 9)], false)
+  expect(criticalPath(state, new Scopes(state, 0)).map(instanceKey)).toEqual(["0/", "2/"])
+})
+
+test("waiting, attempts and the waiting between them are told apart", () => {
+  const state = stateOf({ a: {} })
+  applyEvents(
+    state,
+    [
+      taskEvent("a", "dispatched", 1),
+      taskEvent("a", "running", 2),
+      taskEvent("a", "pending", 5, { available_at: at(9) }),
+      taskEvent("a", "running", 10, { attempt: 2 }),
+    ],
+    false,
+  )
+  const [instance] = state.nodes[0]!.instances.values()
+  const shown = segmentsOf(instance!, 0, 12_000).map(({ kind, from, to, attempt, open, status }) => [
+    kind,
+    from,
+    to,
+    attempt,
+    status,
+    open,
+  ])
+  expect(shown).toEqual([
+    ["wait", 0, 2000, 1, "pending", false],
+    ["run", 2000, 5000, 1, "failed", false],
+    ["retry", 5000, 10_000, 2, "pending", false],
+    ["run", 10_000, 12_000, 2, "running", true],
+  ])
+})
+
+test("what waits grows with the time, what is not ready shows nothing", () => {
+  const state = stateOf({ a: {} })
+  applyEvents(state, [taskEvent("a", "dispatched", 1)], false)
+  const [instance] = state.nodes[0]!.instances.values()
+  expect(segmentsOf(instance!, 0, 3000)).toMatchObject([{ kind: "wait", from: 0, to: 3000, open: true }])
+  expect(segmentsOf({ ...instance!, status: "pending" }, null, 3000)).toEqual([])
+})
+
+test("a fan-out in one line is where any of it runs", () => {
+  const state = nested()
+  expect(unionOf(state.byName.get("region.each")!.instances.values(), 0)).toEqual([{ from: 16_000, to: 30_000, open: false }])
+  expect(unionOf(state.byName.get("region.load")!.instances.values(), 0)).toHaveLength(1)
+})
+
+test("rows follow the graph, with instances below what is opened", () => {
+  const state = nested()
+  expect(rowsOf(state, new Set()).map(({ id, depth, fold }) => [id, depth, fold])).toEqual([
+    ["first", 0, null],
+    ["region", 0, "open"],
+    ["region.load", 1, "open"],
+    ["region.load[0]", 2, null],
+    ["region.load[1]", 2, null],
+    ["region.each", 1, "open"],
+    ["region.each[0.0]", 2, null],
+    ["region.each[0.1]", 2, null],
+    ["region.each[1.0]", 2, null],
+    ["last", 0, null],
+  ])
+  expect(rowsOf(state, new Set(["region"])).map(({ id }) => id)).toEqual(["first", "region", "last"])
+})
+
+test("marks stand at round times and far enough apart", () => {
+  expect(stepFor(1)).toBe(100)
+  expect(stepFor(1000)).toBe(120_000)
+  const ticks = ticksOf(1234, 5200, 1000)
+  expect(ticks.map((tick) => tick.at)).toEqual([2000, 3000, 4000, 5000])
+  expect(ticksOf(0, 1000, 500)[1]!.text).toMatch(/\.500$/)
+})
+
+test("the range of a run that goes on changes seldom, and holds the present", () => {
+  const one = rangeOf(0, null, 60_000)
+  expect(one.to).toBeGreaterThan(60_000)
+  expect(rangeOf(0, null, 60_500)).toEqual(one)
+  expect(rangeOf(0, 60_000, 0).to).toBeCloseTo(61_200)
+})
+
+test("zooming keeps what is under the pointer, and has ends", () => {
+  expect(scrollAfterZoom(100, 50, 1, 2)).toBe(250)
+  expect(zoomBy(1, 0.5, 800)).toBe(1)
+  expect(zoomBy(4000, 1e9, 800)).toBe(5000)
+})
