@@ -178,10 +178,16 @@ export class LogWindow {
     this.#busy = null
     await this.#work(async (signal) => {
       const { piece, part, firstNumber } = await read(signal)
-      this.#pieces = piece.lines.length === 0 ? [] : [await this.#timed(piece, signal)]
+      if (signal.aborted) return
+      this.#pieces = piece.lines.length === 0 ? [] : [{ ...piece, times: [] }]
       this.#over = part.bytes.byteLength === 0 || part.bytes[piece.end - part.offset - 1] === NEWLINE
       const { opened } = this.#snapshot
       this.#set({ size: part.size, firstNumber, opening: false, opened: opened + 1, target }, piece)
+      // The lines are seen before their times are known.
+      if (piece.lines.length === 0) return
+      const timed = await this.#timed(piece, signal)
+      this.#pieces = [timed]
+      this.#set({})
     })
   }
 

@@ -24,7 +24,8 @@ export interface Scan {
 
 export const MOST_FOUND = 10_000
 
-export const ERROR = /error|exception|traceback|fatal/i
+/** Of a line in lower case. */
+const ERROR = /error|exception|traceback|fatal/
 
 const landmarksOf = new WeakMap<LogPort, Landmark[]>()
 
@@ -38,20 +39,32 @@ interface Walk {
   see(lines: readonly Line[], firstNumber: number, progress: { at: number; size: number }): boolean | Promise<boolean>
 }
 
+/** Read at once: fewer questions than pieces that are shown. */
+const SCAN_BYTES = 1 << 20
+/** Near enough that one piece reaches from a landmark to the line that was found after it. */
+const LANDMARK_BYTES = PIECE_BYTES / 2
+
 const walk = async (port: LogPort, { signal, see }: Walk): Promise<void> => {
-  const landmarks: Landmark[] = landmarksOf.get(port) ?? []
+  const landmarks: Landmark[] = landmarksOf.get(port) ?? [{ offset: 0, number: 1 }]
   landmarksOf.set(port, landmarks)
   let number = 1
   for (let at = 0; ;) {
-    const part = await port.read(at, PIECE_BYTES, signal)
+    const part = await port.read(at, SCAN_BYTES, signal)
     const piece = linesFrom(part.bytes, at, at + part.bytes.byteLength >= part.size)
-    if (at > (landmarks.at(-1)?.offset ?? -1)) landmarks.push({ offset: at, number })
+    for (const [i, { offset }] of piece.lines.entries()) {
+      if (offset >= landmarks.at(-1)!.offset + LANDMARK_BYTES) landmarks.push({ offset, number: number + i })
+    }
     const goOn = await see(piece.lines, number, { at: piece.end, size: part.size })
     if (!goOn || signal.aborted || piece.end >= part.size || part.bytes.byteLength === 0) return
     number += piece.lines.length
     at = piece.end
   }
 }
+
+const ESC = "\u001b"
+
+/** Most lines have nothing to strip; of a million that is most of the time. */
+const searched = ({ text }: Line): string => (text.includes(ESC) ? stripAnsi(text) : text).toLowerCase()
 
 /** Lines that have the text in them, whatever its case. `tell` hears how far it is after each piece, and last that it is done. */
 export const searchLog = async (
@@ -67,7 +80,7 @@ export const searchLog = async (
     signal,
     see: (lines, firstNumber, progress) => {
       for (const [i, line] of lines.entries()) {
-        if (!stripAnsi(line.text).toLowerCase().includes(wanted)) continue
+        if (!searched(line).includes(wanted)) continue
         if (found.length === MOST_FOUND) {
           scan = { ...scan, more: true }
           break
@@ -90,7 +103,7 @@ export const firstError = async (port: LogPort, signal: AbortSignal): Promise<Fo
     signal,
     see: async (lines, firstNumber) => {
       const place = (i: number): Found | null => (i === -1 ? null : { offset: lines[i]!.offset, number: firstNumber + i })
-      spoken = place(lines.findIndex((line) => ERROR.test(stripAnsi(line.text))))
+      spoken = place(lines.findIndex((line) => ERROR.test(searched(line))))
       if (spoken === null && stderr === null && lines.length > 0) {
         const times = await timesOf(port, lines, signal)
         stderr = place(lines.findIndex((line) => writtenAt(times, line.offset)?.stream === "stderr"))
