@@ -15,15 +15,26 @@ const {
   TEST_KUBE_NAMESPACE: namespace = "",
 } = process.env
 
+const tell = (...words: unknown[]): void =>
+  void process.stderr.write(`${words.map((word) => JSON.stringify(word)).join(" ")}\n`)
+
 const make = async (): Promise<ClusterFixture> => {
   const folder = mkdtempSync(join(tmpdir(), "ork-kubernetes-"))
   const objects = new FileObjectStore(join(folder, "objects"))
   const made: KubernetesExecutor[] = []
-  const log = { warn: console.warn, info: console.info }
+  const log = { warn: tell, info: tell }
   const newExecutor = (): KubernetesExecutor => {
     const store = `file:${join(folder, "objects")}`
+    const clock = realClock
     const executor = new KubernetesExecutor({
-      ...{ objects, store, clock: realClock, log, kubeconfig, namespace, ttlMs: 60_000, env: process.env },
+      objects,
+      store,
+      clock,
+      log,
+      kubeconfig,
+      namespace,
+      ttlMs: 60_000,
+      env: process.env,
     })
     made.push(executor)
     return executor
@@ -42,7 +53,7 @@ const make = async (): Promise<ClusterFixture> => {
 }
 
 if (kubeconfig === "") {
-  console.warn("TEST_KUBECONFIG is not set: the kubernetes executor was tested on a fake cluster alone")
+  tell("TEST_KUBECONFIG is not set: the kubernetes executor was tested on a fake cluster alone")
   test.skip("the suite on a real cluster (set TEST_KUBECONFIG)", () => {})
 } else {
   vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })

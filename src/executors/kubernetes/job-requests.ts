@@ -90,13 +90,12 @@ export class JobRequests {
     }
   }
 
-  /** What the cluster has to say about a Job that does not begin; null: nothing, or it does not tell us. */
-  async complaint(namespace: string, attemptId: string): Promise<string | null> {
-    const query = { fieldSelector: "type=Warning", limit: "500" }
+  /** What the cluster has to say about a Job or pod that does not begin; null: nothing, or it does not tell us. */
+  async complaint(namespace: string, about: string): Promise<string | null> {
+    const query = { fieldSelector: `involvedObject.name=${about},type=Warning` }
     try {
       const { items } = await this.#cluster.call<{ items: EventObject[] }>("GET", corePath(namespace, "events"), { query })
-      const own = items.filter(({ involvedObject }) => involvedObject?.name?.startsWith(jobName(attemptId)) === true)
-      return own.at(-1)?.message ?? null
+      return items.toSorted((a, b) => whenOf(a) - whenOf(b)).at(-1)?.message ?? null
     } catch {
       return null
     }
@@ -120,6 +119,9 @@ export class JobRequests {
 }
 
 interface EventObject {
-  involvedObject?: { name?: string }
   message?: string
+  lastTimestamp?: string | null
+  eventTime?: string | null
 }
+
+const whenOf = ({ lastTimestamp, eventTime }: EventObject): number => Date.parse(lastTimestamp ?? eventTime ?? "") || 0

@@ -3,18 +3,20 @@
 import type { V1Container, V1Job, V1JobSpec, V1PodSpec, V1Secret, V1Volume, V1VolumeMount } from "@kubernetes/client-node"
 import type { KubernetesDefinition, KubernetesSecurity } from "../../core/definition.ts"
 import { parseDuration } from "../../core/quantities.ts"
+import { SECRET_VARIABLE } from "../../protocol/exec-files.ts"
 import { type Environment, orkVariables } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
 import { CONTAINER, jobName, LABELS } from "./shapes.ts"
 
 const FOLDER = "/ork"
 const INPUT_FILE = "input.json"
+const READY_FILE = "ready"
 const INPUT_ANNOTATION = "ork.dev/input"
 const VOLUME = "ork"
 /** What a container writes there, the cluster shows with its end: up to 4 KiB. */
 const OUTPUT_PATH = "/dev/termination-log"
-/** All annotations of a pod may have 256 KiB. */
-const MAX_ANNOTATION = 128 * 1024
+/** It is sent along with each change of the Job and the pod; the cluster itself would take 256 KiB. */
+const MAX_ANNOTATION = 16 * 1024
 /** A Secret may have 1 MiB. */
 export const MAX_SECRET = 1000 * 1024
 /** nobody, on every Linux; images that name no user would be root. */
@@ -45,15 +47,22 @@ export interface Request {
 export const requestOf = ({ assignment, ttlMs, exec }: JobParts): Request => {
   const options = optionsOf(assignment)
   const input = exec === null ? JSON.stringify(assignment.input) : null
-  const inputIsSecret = input !== null && (input.length > MAX_ANNOTATION || holdsSecret(input, assignment.secrets))
   const variables = Object.entries(exec ?? containerEnvironment(assignment))
-  const hidden = variables.filter(([name, value]) => (exec === null ? holdsSecret(value, assignment.secrets) : isHidden(name)))
+  const hidden = variables.filter(([name, value]) =>
+    exec === null ? holdsSecret(value, assignment.secrets) : name.startsWith(SECRET_VARIABLE),
+  )
+  const large = input !== null && (input.length > MAX_ANNOTATION || holdsSecret(input, assignment.secrets))
+  // A pod waits for a Secret that it mounts; one that it only takes variables from would fail first.
+  const hides = hidden.length > 0 || large
+  const file = input === null ? READY_FILE : INPUT_FILE
+  const secret = hides ? { ...Object.fromEntries(hidden), [file]: input ?? "" } : null
   const keys = new Set(hidden.map(([name]) => name))
+  const mounts = input !== null || hides
   const name = jobName(assignment.attemptId)
   const labels = labelsOf(assignment, options)
   const annotations = {
     ...options.annotations,
-    ...(input !== null && !inputIsSecret && { [INPUT_ANNOTATION]: input }),
+    ...(input !== null && !hides && { [INPUT_ANNOTATION]: input }),
   }
   const container: V1Container = {
     name: CONTAINER,
@@ -70,14 +79,14 @@ export const requestOf = ({ assignment, ttlMs, exec }: JobParts): Request => {
     resources: resourcesOf(assignment, options),
     securityContext: containerSecurity(options.security ?? {}),
     volumeMounts: [
-      ...(input === null ? [] : [{ name: VOLUME, mountPath: FOLDER, readOnly: true }]),
+      ...(mounts ? [{ name: VOLUME, mountPath: FOLDER, readOnly: true }] : []),
       ...((options.volume_mounts ?? []) as unknown as V1VolumeMount[]),
     ],
     // What `ork exec` says before it can reach its store is found there too.
     ...(exec !== null && { terminationMessagePolicy: "FallbackToLogsOnError" }),
   }
-  const volume: V1Volume = inputIsSecret
-    ? { name: VOLUME, secret: { secretName: name, items: [{ key: INPUT_FILE, path: INPUT_FILE }] } }
+  const volume: V1Volume = hides
+    ? { name: VOLUME, secret: { secretName: name, items: [{ key: file, path: file }] } }
     : {
         name: VOLUME,
         downwardAPI: {
@@ -87,7 +96,7 @@ export const requestOf = ({ assignment, ttlMs, exec }: JobParts): Request => {
   const pod: V1PodSpec = {
     ...podOf(assignment, options),
     containers: [container],
-    volumes: [...(input === null ? [] : [volume]), ...((options.volumes ?? []) as unknown as V1Volume[])],
+    volumes: [...(mounts ? [volume] : []), ...((options.volumes ?? []) as unknown as V1Volume[])],
   }
   const spec: V1JobSpec = {
     backoffLimit: 0,
@@ -95,11 +104,9 @@ export const requestOf = ({ assignment, ttlMs, exec }: JobParts): Request => {
     ttlSecondsAfterFinished: Math.ceil((options.ttl === undefined ? ttlMs : (parseDuration(options.ttl) ?? ttlMs)) / 1000),
     template: { metadata: { labels, annotations }, spec: pod },
   }
-  const secret = { ...Object.fromEntries(hidden), ...(inputIsSecret && { [INPUT_FILE]: input ?? "" }) }
-  return {
-    job: { apiVersion: "batch/v1", kind: "Job", metadata: { name, labels }, spec },
-    secret: Object.keys(secret).length === 0 ? null : secret,
-  }
+  const { annotations: own } = options
+  const metadata = { name, labels, ...(own !== undefined && { annotations: own }) }
+  return { job: { apiVersion: "batch/v1", kind: "Job", metadata, spec }, secret }
 }
 
 /** Goes with its Job. Until it is there, the pod waits for it. */
@@ -125,8 +132,6 @@ export const containerEnvironment = (assignment: Assignment): Environment => ({
 
 const holdsSecret = (value: string, secrets: readonly string[]): boolean =>
   secrets.some((secret) => secret !== "" && (value.includes(secret) || value.includes(JSON.stringify(secret).slice(1, -1))))
-
-const isHidden = (name: string): boolean => name.startsWith("ORK_EXEC_SECRET_")
 
 /** Kubernetes puts values in place of `$(NAME)`, and `$` in place of `$$`. */
 const literally = (text: string): string => text.replaceAll("$", "$$$$")

@@ -3,7 +3,7 @@
 import type { Clock } from "../../core/ports.ts"
 import type { Cluster } from "./cluster.ts"
 import { ListWatch, type WatchLog } from "./list-watch.ts"
-import { corePath, isOlder, type JobObject, jobsPath, LABELS, type PodObject, type Watched } from "./shapes.ts"
+import { corePath, isOlder, type JobObject, jobsPath, LABELS, type PodObject, slim, type Watched } from "./shapes.ts"
 
 export interface NamespaceParts {
   cluster: Cluster
@@ -26,7 +26,7 @@ export class Latest<T extends Watched> {
       if (same && (this.gone || known.metadata.resourceVersion === object.metadata.resourceVersion)) return false
       if (isOlder(object.metadata.resourceVersion, known.metadata.resourceVersion)) return false
     }
-    this.object = object
+    this.object = slim(object)
     this.gone = false
     this.vanished = false
     return true
@@ -36,7 +36,7 @@ export class Latest<T extends Watched> {
   remove(object: T | null): boolean {
     if (this.object === null || this.gone) return false
     if (object !== null && object.metadata.uid !== this.object.metadata.uid) return false
-    if (object !== null) this.object = object
+    if (object !== null) this.object = slim(object)
     this.vanished = object === null
     this.gone = true
     return true

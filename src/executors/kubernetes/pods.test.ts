@@ -37,7 +37,10 @@ describe("failures of pods", () => {
     await task.line("up")
     const message = "default-scheduler: preempting to accommodate a higher priority pod"
     const pod = controllers.condition(controllers.podOf(task.job)!, {
-      ...{ type: "DisruptionTarget", status: "True", reason: "PreemptionByScheduler", message },
+      type: "DisruptionTarget",
+      status: "True",
+      reason: "PreemptionByScheduler",
+      message,
     })
     await controllers.deletePod(pod)
     expect(await task.result).toMatchObject({ state: "lost", error: contains(message) })
@@ -57,7 +60,7 @@ describe("failures of pods", () => {
     const task = waiting({ node: { image: "busybox:1.36", resources: { memoryBytes: 2 ** 29 } } })
     await task.line("up")
     fixture.cluster.controllers.outOfMemory(task.job)
-    const error = "exit code 137 (SIGKILL): killed, as it used more than 512 MiB of memory"
+    const error = "exit code 137 (SIGKILL): a process was killed, as it used more than 512 MiB of memory"
     expect(await task.result).toMatchObject({ state: "failed", exitCode: 137, error })
   })
 
@@ -187,8 +190,12 @@ test("1,000 tasks in flight cost one watch of each kind and two requests each", 
   )
   const counts = Object.groupBy(cluster.requests, (request) => request)
   expect(Object.fromEntries(Object.entries(counts).map(([name, all]) => [name, all!.length]))).toEqual({
-    ...{ "LIST jobs": 1, "LIST pods": 1, "WATCH jobs": 1, "WATCH pods": 1 },
-    ...{ "POST jobs": 1000, "LOG pods": 1000 },
+    "LIST jobs": 1,
+    "LIST pods": 1,
+    "WATCH jobs": 1,
+    "WATCH pods": 1,
+    "POST jobs": 1000,
+    "LOG pods": 1000,
   })
   expect(cluster.refused).toEqual([])
 })

@@ -18,7 +18,7 @@ import { followLog } from "./log.ts"
 import type { NamespaceWatch, Sight } from "./namespace-watch.ts"
 import { delay } from "./persist.ts"
 import { jobName } from "./shapes.ts"
-import { type Ending, type Standing, standingOf } from "./standing.ts"
+import { type Ending, isOver, type Standing, standingOf } from "./standing.ts"
 
 /** Troubles that may pass (a registry that is busy, a Secret that is not there yet) get this long. */
 const STUCK_MS = 30_000
@@ -101,6 +101,7 @@ export class JobRun {
       return null
     } catch (error) {
       if (this.#leave) return this.#stopped()
+      if (signal.aborted && this.#sight.job.object !== null) return null
       if (isPassing(error) || this.#sight.job.object !== null) {
         // It may be there all the same.
         await requests.remove(this.#space.name, attemptId, AbortSignal.abort()).catch(() => {})
@@ -200,7 +201,7 @@ export class JobRun {
     const { clock } = this.#parts
     const { node } = this.#assignment
     let following = false
-    let trouble = null as { phase: Standing["phase"]; since: number } | null
+    let trouble = null as { phase: Standing["phase"]; since: number; words: string } | null
     for (;;) {
       if (this.#leave || this.#gaveUp) return null
       const { job, pod } = this.#sight
@@ -226,18 +227,21 @@ export class JobRun {
         await this.#rest(null)
         continue
       }
-      if (trouble?.phase !== standing.phase) trouble = { phase: standing.phase, since: clock.now() }
+      if (trouble?.phase !== standing.phase) trouble = { phase: standing.phase, since: clock.now(), words: "" }
+      // The first words of a trouble may say more than what it is called later.
+      const words = ending.error ?? ""
+      if (words.length > trouble.words.length) trouble.words = words
       const left = trouble.since + this.#patience(standing) - clock.now()
-      if (left <= 0) return await this.#givenUp(standing, ending)
+      if (left <= 0) return await this.#givenUp(standing, { ...ending, error: trouble.words || null })
       await this.#rest(left)
     }
   }
 
   #patience(standing: Standing): number {
     if (standing.phase === "stuck") return standing.hopeless ? 0 : STUCK_MS
-    const { pod } = this.#sight
-    const alive = pod.object !== null && !pod.gone && pod.object.metadata.deletionTimestamp !== undefined
-    return alive ? this.#assignment.graceMs + KILLED_MS : SETTLE_MS
+    const { object, gone } = this.#sight.pod
+    const over = object === null || gone || isOver(object)
+    return over ? SETTLE_MS : this.#assignment.graceMs + KILLED_MS
   }
 
   /** What does not begin is taken away, so that it does not begin later. */
@@ -314,7 +318,8 @@ export class JobRun {
   async #ask(requests: JobRequests): Promise<void> {
     const { attemptId } = this.#assignment
     if (this.#startedAt === null && this.#context.signal.reason === "timeout") {
-      this.#why = (await requests.complaint(this.#space.name, attemptId)) ?? this.#why
+      const about = this.#sight.pod.object?.metadata.name ?? jobName(attemptId)
+      this.#why = (await requests.complaint(this.#space.name, about)) ?? this.#why
     }
     const there = await requests.remove(this.#space.name, attemptId).catch(() => true)
     if (there) return

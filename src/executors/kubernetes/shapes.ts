@@ -51,6 +51,20 @@ export interface Terminated {
   startedAt?: string | null
 }
 
+/** Without the rest, which may hold a task's whole input. */
+export const slim = <T extends Watched & { status?: unknown }>(object: T): T => {
+  const { name, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels } = object.metadata
+  const metadata: Meta = {
+    name,
+    uid,
+    resourceVersion,
+    ...(creationTimestamp !== undefined && { creationTimestamp }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    ...(labels !== undefined && { labels }),
+  }
+  return { metadata, status: object.status } as T
+}
+
 export const CONTAINER = "task"
 
 /** Labels by which work is found again. */

@@ -49,7 +49,7 @@ export const standingOf = (job: Latest<JobObject>, pod: Latest<PodObject>, memor
     return { phase: "ended", ending: { ...success(terminated), certain: true } }
   }
   const taken = takenDown(job, pod)
-  const over = terminated !== undefined || seen?.status?.phase === "Failed" || pod.gone
+  const over = pod.gone || (seen !== null && isOver(seen))
   if (taken !== null) return { phase: over || (job.gone && seen === null) ? "ended" : "leaving", ending: taken }
   if (deleting) {
     const ending = terminated?.exitCode === 0 ? success(terminated) : lost("its pod was deleted from outside of Ork")
@@ -68,6 +68,10 @@ export const standingOf = (job: Latest<JobObject>, pod: Latest<PodObject>, memor
 }
 
 const containerOf = (pod: PodObject | null) => pod?.status?.containerStatuses?.find(({ name }) => name === CONTAINER)
+
+/** Nothing of it runs any more. */
+export const isOver = (pod: PodObject): boolean =>
+  containerOf(pod)?.state?.terminated !== undefined || pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded"
 
 const told = ({ reason = "", message = "" }: { reason?: string; message?: string }, otherwise: string): string =>
   message || reason || otherwise

@@ -141,7 +141,10 @@ export class Controllers {
     if (this.forbidPods !== null) {
       this.#storage.add("events", namespace, {
         metadata: { name: `${name}.1` },
-        ...{ type: "Warning", involvedObject: { name }, reason: "FailedCreate", message: this.forbidPods },
+        type: "Warning",
+        involvedObject: { name },
+        reason: "FailedCreate",
+        message: this.forbidPods,
       })
       return
     }

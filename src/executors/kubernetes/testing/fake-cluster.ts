@@ -183,9 +183,11 @@ export class FakeCluster {
 
   #list({ kind, namespace, query }: Call, response: ServerResponse | null): void {
     const selector = query.get("labelSelector")
+    const about = /^involvedObject\.name=([^,]+),type=Warning$/.exec(query.get("fieldSelector") ?? "")?.[1]
     const all = this.storage
       .list(kind, namespace)
       .filter(({ metadata }) => selector === null || matches(selector, metadata.labels))
+      .filter(({ involvedObject }) => about === undefined || involvedObject?.name === about)
     const from = Number(query.get("continue") ?? 0)
     const to = from + Number(query.get("limit") ?? all.length)
     const metadata = { resourceVersion: String(this.storage.version), ...(to < all.length && { continue: String(to) }) }

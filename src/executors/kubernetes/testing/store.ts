@@ -21,7 +21,8 @@ export interface ApiObject {
   }
   spec?: Record<string, unknown>
   status?: Record<string, unknown>
-  data?: { [key: string]: string }
+  /** Of an event. */
+  involvedObject?: { name: string }
   stringData?: { [key: string]: string }
 }
 

@@ -1,0 +1,138 @@
+import { expect, test } from "vitest"
+import { assignment, type Overrides } from "../conformance/fixture.ts"
+import { labelValue, requestOf, secretOf } from "./job.ts"
+import { problemsOf } from "./testing/rules.ts"
+import { expand } from "./testing/pod-plan.ts"
+
+const request = ({ node, ...more }: Overrides = {}, exec: { [name: string]: string } | null = null) => {
+  const work = assignment(
+    "/",
+    { shell: "echo $$ $(date)" },
+    { attemptId: "0192-a", ...more, node: { image: "busybox", ...node } },
+  )
+  const made = requestOf({ assignment: work, ttlMs: 60_000, exec })
+  expect(problemsOf("jobs", made.job as object)).toEqual({ decode: [], validate: [] })
+  const pod = made.job.spec!.template
+  return { ...made, work, pod: pod.spec!, annotations: pod.metadata!.annotations!, container: pod.spec!.containers[0]! }
+}
+
+test("a pod has few rights unless it is given more", () => {
+  const { pod, container } = request()
+  expect(pod.securityContext).toEqual({
+    runAsNonRoot: true,
+    runAsUser: 65_534,
+    runAsGroup: 65_534,
+    seccompProfile: { type: "RuntimeDefault" },
+  })
+  expect(container.securityContext).toEqual({ allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } })
+  expect(pod).toMatchObject({ automountServiceAccountToken: false, restartPolicy: "Never", enableServiceLinks: false })
+})
+
+test("each of its rights can be given back", () => {
+  const security = {
+    run_as_user: "image",
+    fs_group: 1000,
+    read_only_root: true,
+    capabilities: ["NET_BIND_SERVICE"],
+    seccomp: "Unconfined",
+  }
+  const { pod, container } = request({ fields: { kubernetes: { security, automount_token: true, service_account: "robot" } } })
+  expect(pod.securityContext).toEqual({ runAsNonRoot: true, fsGroup: 1000, seccompProfile: { type: "Unconfined" } })
+  expect(container.securityContext).toMatchObject({
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ["ALL"], add: ["NET_BIND_SERVICE"] },
+  })
+  expect(pod).toMatchObject({ automountServiceAccountToken: true, serviceAccountName: "robot" })
+  const root = request({ fields: { kubernetes: { security: { run_as_non_root: false, privileged: true } } } })
+  expect(root.pod.securityContext).toEqual({ runAsNonRoot: false, seccompProfile: { type: "RuntimeDefault" } })
+  expect(root.container.securityContext).toEqual({ allowPrivilegeEscalation: true, privileged: true })
+})
+
+test("every option has its place, in a Job that the published types allow", () => {
+  const kubernetes = {
+    namespace: "work",
+    node_selector: { disk: "ssd" },
+    tolerations: [{ key: "gpu", operator: "Exists", effect: "NoSchedule" }],
+    affinity: { nodeAffinity: {} },
+    priority_class: "high",
+    runtime_class: "gvisor",
+    image_pull_secrets: ["registry"],
+    image_pull_policy: "Always",
+    labels: { team: "data" },
+    annotations: { "example.com/a": "b" },
+    volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
+    volume_mounts: [{ name: "data", mountPath: "/data", readOnly: true }],
+    env_from: [{ secretRef: { name: "shared" } }],
+    limits: { "nvidia.com/gpu": 1 },
+    requests: { cpu: "100m" },
+    workdir: "/data",
+    ttl: "5m",
+  }
+  const resources = { cpu: 0.5, memoryBytes: 2 ** 20 }
+  const { job, pod, container } = request({
+    fields: { kubernetes },
+    node: { resources, timeoutMs: 60_000, startTimeoutMs: 30_000 },
+  })
+  expect(pod).toMatchObject({
+    nodeSelector: { disk: "ssd" },
+    priorityClassName: "high",
+    runtimeClassName: "gvisor",
+    imagePullSecrets: [{ name: "registry" }],
+    terminationGracePeriodSeconds: 10,
+  })
+  expect(container.resources).toEqual({
+    requests: { cpu: "100m", memory: "1048576" },
+    limits: { cpu: "500m", memory: "1048576", "nvidia.com/gpu": "1" },
+  })
+  expect(container).toMatchObject({
+    imagePullPolicy: "Always",
+    workingDir: "/data",
+    envFrom: [{ secretRef: { name: "shared" } }],
+  })
+  expect(job.metadata).toMatchObject({ name: "ork-0192-a", labels: { team: "data", "app.kubernetes.io/managed-by": "ork" } })
+  // Run, wait, grace, and a minute more.
+  expect(job.spec).toMatchObject({ backoffLimit: 0, ttlSecondsAfterFinished: 300, activeDeadlineSeconds: 160 })
+})
+
+test("a command arrives as it was written, whatever Kubernetes does with dollars", () => {
+  const { container } = request()
+  expect(container.command).toEqual(["/bin/sh", "-c"])
+  expect(container.args?.map((text) => expand(text, {}))).toEqual(["echo $$ $(date)"])
+  const list = request({ command: { argv: ["a", "$(HOME)"] } }).container
+  expect(list.command).toBeUndefined()
+  expect(list.args?.map((text) => expand(text, { HOME: "no" }))).toEqual(["a", "$(HOME)"])
+})
+
+test("a small input is an annotation; one that is large or secret goes into a Secret, with the variables that are", () => {
+  expect(request().annotations).toEqual({ "ork.dev/input": '{"greeting":"hello"}' })
+  expect(request().secret).toBeNull()
+  const large = request({ input: { text: "x".repeat(20_000) } })
+  expect(Object.keys(large.secret!)).toEqual(["input.json"])
+  expect(large.annotations).toEqual({})
+  const hidden = request({ env: { TOKEN: 'a"b', PLAIN: "1" }, input: { token: 'a"b' }, secrets: ['a"b'] })
+  expect(Object.keys(hidden.secret!).toSorted()).toEqual(["TOKEN", "input.json"])
+  expect(hidden.annotations).toEqual({})
+  const secret = secretOf(hidden.work, hidden.secret!, "uid-1")
+  expect(problemsOf("secrets", secret as object)).toEqual({ decode: [], validate: [] })
+})
+
+test("ork exec gets the address of its spec, and secrets by reference", () => {
+  const { container, pod, secret } = request({}, { TASK_SPEC_PATH: "runs/1/spec.json", ORK_EXEC_SECRET_TOKEN: "hunter2" })
+  expect(container.command).toEqual(["ork", "exec"])
+  expect(container.env).toEqual([
+    { name: "TASK_SPEC_PATH", value: "runs/1/spec.json" },
+    { name: "ORK_EXEC_SECRET_TOKEN", valueFrom: { secretKeyRef: { name: "ork-0192-a", key: "ORK_EXEC_SECRET_TOKEN" } } },
+  ])
+  expect(secret).toEqual({ ORK_EXEC_SECRET_TOKEN: "hunter2", ready: "" })
+  expect(pod.volumes).toHaveLength(1)
+})
+
+test.each([
+  ["a task/with spaces", "a-task-with-spaces"],
+  ["-.x._", "x"],
+  ["ü", ""],
+  ["a".repeat(80), "a".repeat(63)],
+  [`${"a".repeat(62)}-b`, "a".repeat(62)],
+])("%s as the value of a label", (text, value) => {
+  expect(labelValue(text)).toBe(value)
+})
