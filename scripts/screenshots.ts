@@ -39,8 +39,9 @@ try {
     const context = await browser.newContext({ viewport: SIZE, colorScheme: scheme, reducedMotion: "reduce" })
     await context.request.post(`${url}/ui/sign-in`, { data: { key } })
     const page = await context.newPage()
-    for (const { name, path } of pages.filter((each) => wanted.length === 0 || wanted.includes(each.name))) {
+    for (const { name, path, press } of pages.filter((each) => wanted.length === 0 || wanted.includes(each.name))) {
       await page.goto(`${url}/ui${path}`)
+      if (press !== undefined) await page.getByRole("button", { name: press, exact: true }).click()
       await page.waitForTimeout(SETTLE_MS)
       const file = join(IMAGES, `${name}-${scheme}.png`)
       writeFileSync(file, packPng(await page.screenshot()))

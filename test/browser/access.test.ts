@@ -10,11 +10,12 @@ test("axe finds nothing wrong on any page, in light and in dark", { timeout: 180
   const { server, page, go, complaints } = await openPage()
   const demo = await fillDemo(server, 4)
   const found: Record<string, string[]> = {}
-  for (const { name, path } of demoPages(demo)) {
+  for (const { name, path, press } of demoPages(demo)) {
     await page.emulateMedia({ colorScheme: "light" })
     await go(path)
     await page.locator("h1").first().waitFor()
     await page.locator(".loading").first().waitFor({ state: "detached" })
+    if (press !== undefined) await page.getByRole("button", { name: press, exact: true }).click()
     const light = await axeViolations(page)
     // What is there does not change with the theme, only its colours do.
     await page.emulateMedia({ colorScheme: "dark" })

@@ -64,6 +64,17 @@ const CATALOG = {
   },
 }
 
+/** What a training says, with the colours of a terminal. */
+const TRAINING = [
+  "printf '\\033[1mEpoch 1/3\\033[0m  loss \\033[36m0.52\\033[0m\\n'",
+  'for i in $(seq 1 400); do echo "  step $i of 400, 32 rows"; done',
+  "printf '\\033[33mWARN\\033[0m  the learning rate is high\\n\\033[32mINFO\\033[0m  saved to \\033[4mmodels/r1\\033[0m\\n'",
+  "printf 'Traceback (most recent call last):\\n  File \"train.py\", line 42, in <module>\\n' >&2",
+  "printf '\\033[1;31mMemoryError\\033[0m: 9.1 GiB asked for, 8 GiB there\\n' >&2",
+  "echo cleaning up",
+  "exit 1",
+].join("; ")
+
 const DEFINITIONS = [
   CATALOG,
   SALES,
@@ -86,7 +97,7 @@ const DEFINITIONS = [
     schedule: { cron: "30 4 * * 1" },
     tasks: {
       prepare: { command: "sleep 0.1" },
-      train: { depends_on: ["prepare"], command: "echo 'out of memory' >&2; exit 1" },
+      train: { depends_on: ["prepare"], retry: { max_attempts: 2, base_delay: 0.1 }, command: TRAINING },
       ship: { depends_on: ["train"], command: "true" },
     },
   },
@@ -96,13 +107,28 @@ const DEFINITIONS = [
     tags: ["ops", "sales"],
     tasks: { export: { command: "sleep 600" }, zip: { depends_on: ["export"], command: "true" } },
   },
+  {
+    name: "release",
+    tasks: {
+      build: { command: "echo built" },
+      ask: { depends_on: ["build"], executor: "approval", message: "Ship release 4.2 to everybody?" },
+      ship: { depends_on: ["ask"], command: "true" },
+    },
+  },
 ]
 
+/** Ids of what is there. */
+export interface Demo {
+  failed: string
+  running: string
+  succeeded: string
+  rich: string
+  waiting: string
+  job: string
+}
+
 /** Resolves with a run that failed and one that goes on. */
-export const fillDemo = async (
-  server: Calls,
-  rounds = 12,
-): Promise<{ failed: string; running: string; succeeded: string; rich: string; job: string }> => {
+export const fillDemo = async (server: Calls, rounds = 12): Promise<Demo> => {
   const { call, trigger } = server
   for (const definition of DEFINITIONS) await server.deploy(definition)
   await call("POST", "/workflows/clean-up/pause")
@@ -118,6 +144,7 @@ export const fillDemo = async (
   }
   const rich = await trigger("publish-catalog")
   ids.push(rich)
+  const waiting = await trigger("release")
   const running = await trigger("export-archive")
   const cancelled = await trigger("export-archive")
   await call("POST", `/runs/${cancelled}/cancel`)
@@ -125,7 +152,7 @@ export const fillDemo = async (
   await call("POST", "/keys", { name: "ci", scopes: ["trigger"] })
   await call("POST", "/keys", { name: "dashboard", scopes: ["read"] })
   for (const id of [...ids, cancelled]) await server.reaches(id, "success", "failed", "cancelled")
-  return { failed, running, succeeded: ids[1]!, rich, job }
+  return { failed, running, succeeded: ids[1]!, rich, waiting, job }
 }
 
 const fillJobs = async ({ call }: Calls): Promise<string> => {
@@ -154,8 +181,15 @@ const fillJobs = async ({ call }: Calls): Promise<string> => {
   return publish
 }
 
+export interface DemoPage {
+  name: string
+  path: string
+  /** A button to press there. */
+  press?: string
+}
+
 /** Every page with a name for its picture. */
-export const demoPages = ({ rich, job }: { rich: string; job: string }): { name: string; path: string }[] => [
+export const demoPages = ({ failed, rich, waiting, job }: Demo): DemoPage[] => [
   { name: "workflows", path: "/workflows" },
   { name: "workflow", path: "/workflows/nightly-sales" },
   { name: "workflow-runs", path: "/workflows/nightly-sales?tab=runs" },
@@ -169,6 +203,12 @@ export const demoPages = ({ rich, job }: { rich: string; job: string }): { name:
   { name: "run-task", path: `/runs/${rich}?task=check` },
   { name: "timeline", path: `/runs/${rich}?tab=timeline` },
   { name: "grid", path: `/runs/${rich}?tab=grid` },
+  { name: "logs", path: `/runs/${failed}?tab=logs&task=train`, press: "First error" },
+  { name: "task", path: `/runs/${failed}?tab=grid&task=train` },
+  { name: "instances", path: `/runs/${rich}?tab=timeline&task=images` },
+  { name: "approval", path: `/runs/${waiting}?task=ask` },
+  { name: "plan", path: `/runs/${rich}`, press: "Retry" },
+  { name: "compare", path: `/runs/${rich}?tab=compare` },
   { name: "jobs", path: "/jobs" },
   { name: "job", path: `/jobs/${job}` },
   { name: "new-job", path: "/jobs/new" },
