@@ -13,7 +13,7 @@ import {
   useReactFlow,
 } from "@xyflow/react"
 import "@xyflow/react/dist/base.css"
-import { type ReactElement, useCallback, useEffect, useMemo, useRef, useState } from "react"
+import { type ReactElement, useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from "react"
 import { IconButton } from "../components/button.tsx"
 import { lookOf } from "../components/status.ts"
 import "../styles/views.css"
@@ -192,9 +192,17 @@ const Drawn = ({
   const large = shape.boxes.length > LARGE
   // Whoever has not moved yet sees the whole of the new places.
   const moved = useRef(false)
+  const show = useEffectEvent(() => {
+    const place = chosen === null ? undefined : where.get(chosen)
+    if (place !== undefined && !isInSight(place, flow, frame.current)) {
+      const zoom = Math.max(flow.getZoom(), 0.75)
+      void flow.setCenter(place.x + place.width / 2, place.y + Math.min(place.height, 200) / 2, { zoom })
+    } else if (place === undefined && !large && !moved.current) void flow.fitView(FIT)
+  })
   useEffect(() => {
-    if (!large && !moved.current) void flow.fitView(FIT)
-  }, [nodes, large, flow])
+    const timer = setTimeout(() => show())
+    return () => clearTimeout(timer)
+  }, [nodes, chosen])
   return (
     <ActionsContext value={actions}>
       <div ref={frame} className="graph-frame">
@@ -236,6 +244,15 @@ const Drawn = ({
       </div>
     </ActionsContext>
   )
+}
+
+/** Whether a box can be seen and read. */
+const isInSight = (place: Place, flow: ReturnType<typeof useReactFlow>, frame: HTMLElement | null): boolean => {
+  const { x, y, zoom } = flow.getViewport()
+  const left = place.x * zoom + x
+  const top = place.y * zoom + y
+  const inside = left >= 0 && top >= 0 && left + 80 < (frame?.clientWidth ?? 0) && top + 30 < (frame?.clientHeight ?? 0)
+  return inside && zoom >= 0.45
 }
 
 const boxOf = ({ boxes }: Shape, { task, path }: { task: string; path: string }): string | null => {
