@@ -2,7 +2,8 @@
 
 import type { Clock } from "../core/ports.ts"
 
-const FIRST_MS = 500
+const FIRST_MS = 250
+const LAST_MS = 10_000
 
 /** Ends early when the signal does. */
 export const delay = (clock: Clock, ms: number, signal?: AbortSignal): Promise<void> =>
@@ -18,7 +19,7 @@ export const delay = (clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   })
 
 /** Doubles up to a bound; with some chance, so that many do not come back at once. */
-export const backoff = (tries: number, last: number): number =>
+export const backoff = (tries: number, last = LAST_MS): number =>
   Math.min(last, FIRST_MS * 2 ** Math.min(tries, 16)) * (0.75 + Math.random() / 2)
 
 /** So many at a time; the others wait in order. */

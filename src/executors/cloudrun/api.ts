@@ -5,7 +5,7 @@ import { ExecutionsClient, JobsClient, TasksClient } from "@google-cloud/run"
 import { type AuthClient, GoogleAuth, PassThroughClient } from "google-auth-library"
 import type { Clock } from "../../core/ports.ts"
 import { delay } from "../pacing.ts"
-import { errorOf } from "./api-error.ts"
+import { ApiError, errorOf } from "./api-error.ts"
 import type { Execution, ExecutionName, JobName, RunRequest, Task } from "./shapes.ts"
 
 const CALL_MS = 30_000
@@ -35,9 +35,9 @@ export class CloudRunApi {
     this.#tasks = new TasksClient(options)
   }
 
-  /** Gives the new execution, as far as the answer tells. */
-  async run(request: RunRequest): Promise<Execution> {
-    const [operation] = await this.#call(() => this.#jobs.runJob(request, { timeout: CALL_MS }))
+  /** Gives the new execution, as far as the answer tells. Nothing is sent once the signal has told to stop. */
+  async run(request: RunRequest, signal: AbortSignal): Promise<Execution> {
+    const [operation] = await this.#call(() => this.#jobs.runJob(request, { timeout: CALL_MS }), signal)
     return (operation.metadata as Execution | null | undefined) ?? {}
   }
 
@@ -71,8 +71,10 @@ export class CloudRunApi {
     await Promise.all([this.#jobs, this.#executions, this.#tasks].map((client) => client.close().catch(() => {})))
   }
 
-  async #call<T>(call: () => Promise<T>): Promise<T> {
-    for (let left = this.#left(); left > 0; left = this.#left()) await delay(this.#clock, left)
+  async #call<T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    for (let left = this.#left(); left > 0 && signal?.aborted !== true; left = this.#left())
+      await delay(this.#clock, left, signal)
+    if (signal?.aborted === true) throw new ApiError(null, "told to stop before anything was sent")
     try {
       return await call()
     } catch (error) {

@@ -125,6 +125,18 @@ test("Retry-After holds all calls back", async () => {
   await other.result
 })
 
+test("a server that is stopped while it was told to wait leaves at once, and starts nothing", async () => {
+  const { fake, run } = await setup()
+  fake.fault({ method: "Jobs.RunJob", status: 429, retryAfter: 60 })
+  const running = run("true")
+  await vi.waitUntil(() => fake.calls.length === 1)
+  running.stop("shutdown")
+  expect(await running.result).toMatchObject({ state: "lost" })
+  expect(fake.calls).toEqual(["Jobs.RunJob"])
+  expect((await run("true").result).state).toBe("success")
+  expect(fake.executions).toHaveLength(1)
+})
+
 test.each([
   ["500", 500, true],
   ["503", 503, true],
@@ -177,10 +189,12 @@ test("a server that ended between the request and its answer: the next one finds
   const { fake, run, newExecutor } = await setup()
   // Nothing comes back, and whoever asked is gone.
   fake.fault({ method: "Jobs.RunJob", status: 0, late: true })
+  fake.fault({ method: "Executions.ListExecutions", times: 1000 })
   const first = run("sleep 60", { attemptId: "a1" })
-  await vi.waitUntil(() => fake.executions.length === 1)
+  await vi.waitUntil(() => fake.count("Executions.ListExecutions") > 0)
   first.stop("lost")
   expect(await first.result).toMatchObject({ state: "lost" })
+  fake.clearFaults()
   fake.addOthers("sh", 130)
   const again = run("sleep 60", { attemptId: "a1" }, newExecutor())
   await again.started

@@ -64,9 +64,14 @@ export class ExecutionRun {
     const { starter } = this.#parts
     const { signal } = this.#context
     const { job, request } = this.#launch
+    // A request that is on its way is not waited for: its answer still comes into the marker.
+    const left = Promise.withResolvers<null>()
+    const onAbort = (): void => void (this.#leave && left.resolve(null))
+    signal.addEventListener("abort", onAbort)
     try {
       const leave = (): boolean => this.#leave
-      this.#started = await starter.start({ job, assignment: this.#assignment, request, signal, leave })
+      const starting = starter.start({ job, assignment: this.#assignment, request, signal, leave })
+      this.#started = await Promise.race([starting, left.promise])
     } catch (error) {
       if (signal.aborted) return this.#stopped()
       const problem = errorOf(error)
@@ -76,6 +81,8 @@ export class ExecutionRun {
         error: `could not start the execution: ${inWords(problem, job)}`,
         ...(!isPassing(problem) && { retryable: false }),
       }
+    } finally {
+      signal.removeEventListener("abort", onAbort)
     }
     if (this.#started === null || this.#leave) return this.#stopped()
     return await this.#follow(this.#started)

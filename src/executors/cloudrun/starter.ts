@@ -18,6 +18,8 @@ const PATIENCE_MS = 600_000
 const LAST_PAUSE_MS = 30_000
 /** A new execution is in the list within so many looks. */
 const LOOKS = 2
+/** One that is known to be there. */
+const MANY_LOOKS = 30
 
 export interface StarterParts {
   api: CloudRunApi
@@ -64,7 +66,7 @@ export class Starter {
       return { id: marker.execution, execution: {}, since, found: true }
     }
     if (marker !== null) {
-      const execution = await this.#seek(wanted, since)
+      const execution = await this.#seek(wanted, since, LOOKS)
       if (execution !== null) return await this.#keep(wanted, execution, since, true)
     }
     if (signal.aborted) return null
@@ -84,30 +86,28 @@ export class Starter {
     const { signal, leave, request } = wanted
     const until = clock.now() + PATIENCE_MS
     for (let tries = 0; ; tries++) {
-      let execution: Execution | null
-      try {
-        execution = await this.#turnstile.pass(async () => (signal.aborted ? null : await api.run(request)))
-        if (execution === null) return null
-        if (idOf(execution) !== "") return execution
-        execution = await this.#seek(wanted, since)
-        if (execution === null) throw new ApiError(null, "Cloud Run did not say which execution it has started")
-        return execution
-      } catch (error) {
-        const problem = errorOf(error)
-        if (!isPassing(problem) || (clock.now() > until && !isUnsure(problem))) throw problem
-        await delay(clock, backoff(tries, LAST_PAUSE_MS), signal)
-        if (leave()) return null
-        // It may be there all the same: never two.
-        const there = isUnsure(problem) ? await this.#seek(wanted, since) : null
-        if (there !== null) return there
-        if (signal.aborted) return null
-        if (clock.now() > until) throw problem
-      }
+      const answer = await this.#turnstile.pass(() => api.run(request, signal)).catch(errorOf)
+      if (!(answer instanceof ApiError)) return idOf(answer) === "" ? await this.#name(wanted, since) : answer
+      if (!isPassing(answer)) throw answer
+      await delay(clock, backoff(tries, LAST_PAUSE_MS), signal)
+      if (leave()) return null
+      // It may be there all the same: never two.
+      const there = isUnsure(answer) ? await this.#seek(wanted, since, LOOKS) : null
+      if (there !== null) return there
+      if (signal.aborted) return null
+      if (clock.now() > until) throw answer
     }
   }
 
+  /** It was started, and the answer does not say as what. */
+  async #name(wanted: StartRequest, since: number): Promise<Execution | null> {
+    const execution = await this.#seek(wanted, since, MANY_LOOKS)
+    if (execution !== null || wanted.leave()) return execution
+    throw new ApiError(null, "Cloud Run has started an execution without telling its name, and does not list it")
+  }
+
   /** Looks for an execution of the attempt; null: there is none. A service that is away is waited for. */
-  async #seek({ job, assignment, leave }: StartRequest, since: number): Promise<Execution | null> {
+  async #seek({ job, assignment, leave }: StartRequest, since: number, looks: number): Promise<Execution | null> {
     const { poller, clock } = this.#parts
     const until = clock.now() + PATIENCE_MS
     return await new Promise((resolve, reject) => {
@@ -118,7 +118,7 @@ export class Starter {
       const watch = poller.watch({ job, attemptId: assignment.attemptId, id: null, since }, () => {
         const { execution, misses, problem } = watch
         if (execution) return end(() => resolve(execution))
-        if (misses >= LOOKS || leave()) return end(() => resolve(null))
+        if (misses >= looks || leave()) return end(() => resolve(null))
         if (problem !== null && (!isPassing(problem.error) || clock.now() > until)) end(() => reject(problem.error))
       })
     })

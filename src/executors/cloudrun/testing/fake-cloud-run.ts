@@ -51,7 +51,7 @@ export class FakeCloudRun {
   readonly calls: string[] = []
   /** Executions are taken and never begin. */
   hold = false
-  readonly #faults: Fault[] = []
+  #faults: Fault[] = []
   #count = 0
   readonly #server: Server
 
@@ -96,6 +96,10 @@ export class FakeCloudRun {
 
   fault(fault: Partial<Fault> & { method: string }): void {
     this.#faults.push({ times: 1, status: 503, ...fault })
+  }
+
+  clearFaults(): void {
+    this.#faults = []
   }
 
   count(method: string): number {
