@@ -22,6 +22,7 @@ import { limitTests } from "./limits.ts"
 import { listTests } from "./lists.ts"
 import { noticeTests } from "./notices.ts"
 import { orderTests } from "./order.ts"
+import { pictureTests } from "./picture.ts"
 import { propertyTests } from "./property.ts"
 import { queueTests } from "./queues.ts"
 import { readTests } from "./reads.ts"
@@ -64,6 +65,7 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     listTests(open)
     queueTests(open)
     insightTests(open)
+    pictureTests(open)
     jobTests(open)
     jobSearchTests(open)
     jobPropertyTests(open)
