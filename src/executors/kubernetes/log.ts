@@ -31,16 +31,19 @@ export interface FollowOptions {
 export const followLog = async ({ cluster, clock, namespace, pod, sink, ended, signal }: FollowOptions): Promise<boolean> => {
   const lines = new LogLines()
   const path = `${corePath(namespace, "pods")}/${pod}/log`
+  let whole = false
   for (let broken = 0; !signal.aborted;) {
     lines.resume()
     const { since } = lines
     const query = { container: CONTAINER, follow: "true", timestamps: "true", ...(since !== null && { sinceTime: since }) }
     const read = await copy(cluster, path, { query, signal }, lines, sink)
-    if (read.end === "whole") {
+    // The pod went after its log had come to its end.
+    if (read.end === "gone") return whole
+    whole = read.end === "whole"
+    if (whole) {
       await delay(clock, END_MS, AbortSignal.any([ended, signal]))
       if (ended.aborted) return true
     }
-    if (read.end === "gone") return false
     broken = read.fresh ? 0 : broken + 1
     if (ended.aborted && broken >= MAX_BROKEN) return false
     await delay(clock, backoff(Math.max(0, broken - 1), MAX_PAUSE_MS), signal)

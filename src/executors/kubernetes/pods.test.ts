@@ -3,6 +3,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest"
+import type { AttemptResult } from "../../core/change.ts"
 import { assignment, realClock, uniqueId } from "../conformance/fixture.ts"
 import { fakeFixture, type FakeFixture } from "./testing/fixture.ts"
 import { workOn } from "./testing/suite.ts"
@@ -126,6 +127,20 @@ describe("stops", () => {
     expect(cluster.jobs()).toEqual([])
   })
 
+  test("a success that came before the cancel stays one, though the watch was slow to tell", async () => {
+    const { cluster } = fixture
+    const task = waiting()
+    await task.line("up")
+    cluster.held = []
+    task.go()
+    await vi.waitUntil(() => cluster.controllers.podOf(task.job)?.status?.["phase"] === "Succeeded")
+    await task.line("[1]")
+    task.stop("cancel")
+    await vi.waitUntil(() => cluster.jobs().length === 0)
+    cluster.letGo()
+    expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
+  })
+
   test("a cancel of one that was never made makes nothing", async () => {
     const { cluster, executor } = fixture
     const abort = new AbortController()
@@ -183,8 +198,12 @@ test("1,000 tasks in flight cost one watch of each kind and two requests each", 
   })
   await Promise.all(tasks.map(({ started }) => started))
   expect(cluster.jobs()).toHaveLength(1000)
-  for (const { job } of tasks) cluster.controllers.finish(job)
-  const ends = await Promise.all(tasks.map(({ result }) => result))
+  const ends: AttemptResult[] = []
+  while (ends.length < tasks.length) {
+    const some = tasks.slice(ends.length, ends.length + 100)
+    for (const { job } of some) cluster.controllers.finish(job)
+    ends.push(...(await Promise.all(some.map(({ result }) => result))))
+  }
   expect(new Set(ends.map(({ state, output }) => JSON.stringify([state, output])))).toEqual(
     new Set(['["success",{"inline":{"hollow":true}}]']),
   )

@@ -147,6 +147,7 @@ export class JobRun {
       const answer = await answerOf(ending, closed, { objects, assignment: this.#assignment, whole })
       return { ...this.#base(ending), ...answer }
     } catch (error) {
+      if (!this.#leave) await this.#remove()
       return { ...this.#base(null), state: "failed", error: messageOf(error) }
     } finally {
       release()
@@ -201,6 +202,7 @@ export class JobRun {
     const { clock } = this.#parts
     const { node } = this.#assignment
     let following = false
+    let certain: Ending | null = null
     let trouble = null as { phase: Standing["phase"]; since: number; words: string } | null
     for (;;) {
       if (this.#leave || this.#gaveUp) return null
@@ -213,15 +215,16 @@ export class JobRun {
           await begun(pod.object.metadata.name)
         }
       }
+      if (standing.phase === "waiting") this.#why = standing.why ?? this.#why
       const ending = endOf(standing)
+      if (ending?.certain === true) certain = ending
       const removed = job.gone && (pod.object === null || pod.gone || standing.phase === "ended")
       if (this.#told) {
-        if (removed) return ending
+        if (removed) return certain ?? ending
         await this.#rest(null)
         continue
       }
       if (standing.phase === "ended") return await this.#tidied(standing.ending)
-      if (standing.phase === "waiting") this.#why = standing.why ?? this.#why
       if (ending === null) {
         trouble = null
         await this.#rest(null)

@@ -50,6 +50,8 @@ export class FakeCluster {
   unruly = false
   /** Nothing is sent to watches. */
   mute = false
+  /** A slow watch: events wait until they are let go. */
+  held: (() => void)[] | null = null
   kubeconfig = ""
   #folder = ""
   readonly #watchers = new Set<Watcher>()
@@ -101,6 +103,12 @@ export class FakeCluster {
     this.storage.forget()
     const status = { kind: "Status", code: 410, reason: "Expired", message: "too old resource version" }
     for (const { response } of this.#watchers) response.end(`${JSON.stringify({ type: "ERROR", object: status })}\n`)
+  }
+
+  letGo(): void {
+    const waiting = this.held ?? []
+    this.held = null
+    for (const send of waiting) send()
   }
 
   bookmark(): void {
@@ -202,6 +210,7 @@ export class FakeCluster {
     const selector = query.get("labelSelector") ?? ""
     let held: string | null = null
     const write = (line: string): void => {
+      if (this.held !== null) return void this.held.push(() => write(line))
       if (!this.unruly) return void response.write(line)
       // Two events are sent the later first, and each twice.
       if (held === null) held = line
