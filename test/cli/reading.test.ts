@@ -140,7 +140,7 @@ test("gc removes runs beyond the newest, with their objects", async () => {
   expect(await json(["runs"], cwd)).toMatchObject([{ id: run.id }])
   const objects = join(cwd, ".ork/objects/runs")
   expect([existsSync(join(objects, id)), existsSync(join(objects, run.id))]).toEqual([false, true])
-  expect(await json(["gc", "--older-than", "0s"], cwd)).toEqual({ removed: 1 })
+  expect(await json(["gc", "--older-than", "0s"], cwd)).toEqual({ removed: 1, bundles: 0 })
 })
 
 test("validate lists the problems of every file", async () => {

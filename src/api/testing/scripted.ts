@@ -44,7 +44,7 @@ export class ScriptedExecutor implements Executor {
       const [word, ...rest] = step.trim().split(" ")
       if (word === "say" || word === "echo") await this.write(assignment.prefix, `${rest.join(" ")}\n`)
       if (word === "defer") {
-        this.callbacks.set(assignment.task, assignment.env["ORK_CALLBACK_URL"]!)
+        this.callbacks.set(assignment.task, assignment.callback!()["ORK_CALLBACK_URL"]!)
         return end({ state: "success", output: { inline: { ork_defer: { callback: {} } } } })
       }
       if (word === "fail") return end({ state: "failed", error: "it failed", exitCode: 1 })
