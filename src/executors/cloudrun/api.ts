@@ -29,7 +29,7 @@ export class CloudRunApi {
 
   constructor({ clock, endpoint }: ApiOptions) {
     this.#clock = clock
-    const options = { fallback: true as const, auth: new ListeningAuth(endpoint, (ms) => this.#rest(ms)), ...placeOf(endpoint) }
+    const options = { fallback: true as const, authClient: new Sender(endpoint, (ms) => this.#rest(ms)), ...placeOf(endpoint) }
     this.#jobs = new JobsClient(options)
     this.#executions = new ExecutionsClient(options)
     this.#tasks = new TasksClient(options)
@@ -91,17 +91,22 @@ export class CloudRunApi {
   }
 }
 
-/** The client does not show the headers of its answers; whoever sends its requests sees them. */
-class ListeningAuth extends GoogleAuth {
+/**
+ * Sends the client's requests: it does not show the headers of answers, which tell how long to wait. And it lets credentials that are
+ * missing end the process, by promises of its own that nobody awaits, unless they are looked for in the requests alone.
+ */
+class Sender extends PassThroughClient {
+  readonly #auth: GoogleAuth | null
   readonly #asked: (ms: number) => void
 
   constructor(endpoint: string, asked: (ms: number) => void) {
-    super(endpoint.startsWith("http:") ? { authClient: new PassThroughClient() } : { scopes: SCOPE })
+    super()
+    this.#auth = endpoint.startsWith("http:") ? null : new GoogleAuth({ scopes: SCOPE })
     this.#asked = asked
   }
 
   override async fetch<T>(...args: Parameters<AuthClient["fetch"]>): ReturnType<typeof GoogleAuth.prototype.fetch<T>> {
-    const answer = await super.fetch<T>(...args)
+    const answer = this.#auth === null ? await super.fetch<T>(...args) : await this.#auth.fetch<T>(...args)
     const seconds = Number(answer.headers.get("retry-after") ?? "")
     if (Number.isFinite(seconds) && (answer.status === 429 || answer.status === 503)) this.#asked(seconds * 1000)
     return answer

@@ -1,7 +1,8 @@
 // On a stand-in that holds every request against the definitions that Google publishes (testing/contract.ts).
 
-import { expect, test, vi } from "vitest"
-import { allLines } from "../conformance/fixture.ts"
+import { expect, onTestFinished, test, vi } from "vitest"
+import { allLines, realClock } from "../conformance/fixture.ts"
+import { CloudRunApi } from "./api.ts"
 import { messageType, problemOf } from "./testing/contract.ts"
 import { setup } from "./testing/fixture.ts"
 
@@ -242,6 +243,15 @@ test("a container that the job does not have is told in Cloud Run's words", asyn
     retryable: false,
     error: text("Container name sidecar in overrides does not exist. (400)"),
   })
+})
+
+test("missing credentials are told, and end nothing else", async () => {
+  vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/key.json")
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const api = new CloudRunApi({ clock: realClock, endpoint: "https://127.0.0.1:9" })
+  // The client's own promises would be rejections that nobody handles, which fail this file.
+  await expect(api.get(`${JOB}/executions/x`)).rejects.toThrow(/Cloud Run cannot be reached: .*\/no\/such\/key\.json/)
+  await api.close()
 })
 
 test("the stand-in refuses what the contract does not know", () => {
