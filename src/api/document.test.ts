@@ -90,6 +90,7 @@ test("every route answers as the document says", async () => {
   await ask("GET", "/runs/{id}/tasks/{name}", { ...at, name: "a" })
   await ask("GET", "/runs/{id}/tasks/{name}", { ...at, name: "c" })
   await ask("GET", "/runs/{id}/tasks/{name}/logs", { ...at, name: "a" })
+  await ask("GET", "/runs/{id}/tasks/{name}/output", { ...at, name: "a" })
   await ask("GET", "/runs/{id}/tasks/{name}/logs/times", { ...at, name: "a" })
   await ask("POST", "/runs/{id}/tasks/{name}/mark", { ...at, name: "a" }, { body: { status: "failed", reason: "wrong" } })
   await ask("POST", "/runs/{id}/retry", at, { body: { from: "b", plan: true } })

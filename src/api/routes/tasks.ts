@@ -13,12 +13,13 @@ import {
   taskQuery,
   runParams,
 } from "../../protocol/api/runs.ts"
-import { strict } from "../../protocol/api/common.ts"
+import { json, strict } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/shapes.ts"
 import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
 import { findRetried, findTask, listedTask, shownTask } from "../find-task.ts"
 import { conflict, notFound } from "../errors.ts"
-import { route } from "../route.ts"
+import { sendOutput } from "../output-stream.ts"
+import { route, STREAMED } from "../route.ts"
 import { findRun } from "./runs.ts"
 
 const TAG = "tasks"
@@ -63,6 +64,22 @@ export const taskRoutes = [
     async handle({ params, query, api }) {
       const found = await findRun(api, params.id)
       return { status: 200, body: await shownTask(api, found, await findTask(api, found, params.name, query)) }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/runs/{id}/tasks/{name}/output",
+    tag: TAG,
+    summary: "The output of a task, however large",
+    scope: "read",
+    params: taskParams,
+    query: instance,
+    answers: { 200: { about: "The output as it is", schema: json } },
+    async handle({ params, query, request, reply, api }) {
+      const { name, output } = await findTask(api, await findRun(api, params.id), params.name, query)
+      if (output === null) throw notFound(`task ${name} has no output`)
+      await sendOutput({ api, request, reply }, output)
+      return STREAMED
     },
   }),
   route({

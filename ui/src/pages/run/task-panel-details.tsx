@@ -1,6 +1,7 @@
 // All that is known of one instance: times, attempts, error, what it does, input and output.
 
 import type { ReactElement, ReactNode } from "react"
+import { urlOf } from "../../api/http.ts"
 import type { Attempt, Task } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
 import { Code, CopyButton, JsonView } from "../../components/code.tsx"
@@ -163,13 +164,18 @@ const Value = ({ title, value }: { title: string; value: unknown }): ReactElemen
     </section>
   )
 
-const Output = ({ task: { output, output_object: kept } }: { task: Task }): ReactElement | null => {
+const Output = ({ task }: { task: Task }): ReactElement | null => {
+  const { output, output_object: kept, run_id: run, name, path } = task
   if (kept === null) return <Value title="Output" value={output} />
+  const href = urlOf(`/runs/${run}/tasks/${encodeURIComponent(name)}/output`, { path })
   return (
     <section className="stack" aria-label="Output">
       <h3>Output</h3>
       <p className="soft">
-        {bytesText(kept.bytes)}, too large to be shown here. It is kept in the object store as <code>{kept.key}</code>.
+        {bytesText(kept.bytes)}, too large to be shown here.{" "}
+        <a href={href} download={`${name}.json`}>
+          Download it
+        </a>
       </p>
     </section>
   )
