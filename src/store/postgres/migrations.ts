@@ -144,6 +144,7 @@ CREATE INDEX tasks_held ON tasks (run_seq) WHERE holder IS NOT NULL;
 CREATE INDEX tasks_waiting ON tasks (run_seq, id) WHERE waits IS NOT NULL;
 CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX tasks_children ON tasks (parent_id, id) WHERE parent_id IS NOT NULL;
+CREATE INDEX tasks_inner ON tasks (run_seq, id) WHERE parent_id IS NOT NULL;
 CREATE INDEX tasks_pending ON tasks (run_seq, id) WHERE status = 'pending' AND parent_id IS NOT NULL;
 
 CREATE TABLE attempts (

@@ -9,6 +9,7 @@ import type { CompiledWorkflow, Node } from "../../core/workflow.ts"
 import { PAST_RUNS } from "../bounds.ts"
 import { fromJson, outputOf, parkedOf } from "../codec.ts"
 import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../store.ts"
+import { anyOf } from "./arrays.ts"
 import { NEWEST_OF } from "./run-reads.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -57,39 +58,42 @@ interface Columns {
 
 const RUN = statement("tasks_run", "SELECT seq, version_id FROM runs WHERE id = $1::uuid")
 
-/**
- * Rows by number: top-level ones by the places that the definition gives them ($2: its nodes), the others under their containers
- * in order. So a page costs what it shows, and a look at each container. $5: of this node alone.
- */
-const CONTAINERS = `
-   WITH RECURSIVE top AS (
-     SELECT t.id, t.node, t.kind FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
-   ), containers AS (
-     SELECT id, node, kind FROM top WHERE kind <> 'task'
-     UNION ALL
-     SELECT t.id, t.node, t.kind FROM containers c JOIN tasks t ON t.parent_id = c.id
-     WHERE t.kind <> 'task' AND (c.kind = 'group' OR c.node = ANY ($6::int[]))
-   )`
+const SHOWN = `${COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`
 
+/** Rows by number: top-level ones ($2) by the places that the definition gives them, the others by the index of what has a parent. */
 const LIST = statement(
   "tasks_list",
-  `${CONTAINERS}, page AS (
-     SELECT id FROM top WHERE kind = 'task' AND id > $3 AND ($5::int IS NULL OR node = $5)
-     UNION ALL
-     SELECT i.id FROM containers c CROSS JOIN LATERAL (
-       SELECT t.id FROM tasks t WHERE t.parent_id = c.id AND t.kind = 'task' AND t.id > $3 AND ($5 IS NULL OR t.node = $5)
-       ORDER BY t.parent_id, t.id LIMIT $4
-     ) i WHERE NOT (c.kind = 'fan' AND (c.node = ANY ($6) OR c.node <> COALESCE($5, c.node)))
-     ORDER BY id LIMIT $4
+  `WITH inner_page AS (
+     SELECT t.id FROM tasks t
+     WHERE t.run_seq = $1 AND t.parent_id IS NOT NULL AND t.id > $3 AND t.kind = 'task' AND ($5::int IS NULL OR t.node = $5)
+     ORDER BY t.run_seq, t.id LIMIT $4
+   ), page AS (
+     SELECT t.id FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
+     WHERE t.kind = 'task' AND t.id > $3
+     UNION ALL SELECT id FROM inner_page ORDER BY id LIMIT $4
    )
-   ${COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`,
+   ${SHOWN}`,
 )
 
-/** The nodes that a listing begins with, and those that are groups. */
-const places = ({ nodes }: CompiledWorkflow): [string, string] => {
-  const numbers = (of: (node: Node) => boolean): string => `{${nodes.flatMap((node, i) => (of(node) ? [i] : [])).join(",")}}`
-  return [numbers(({ group }) => group === null), numbers(isGroup)]
-}
+/** A task that is in no group: itself, or its instances. */
+const LIST_OF_TASK = statement(
+  "tasks_list_of_task",
+  `WITH top AS (
+     SELECT id, kind FROM tasks WHERE run_seq = $1 AND node = $2::int AND path = ''
+   ), page AS (
+     SELECT id FROM top WHERE kind = 'task' AND id > $3
+     UNION ALL
+     SELECT i.id FROM top CROSS JOIN LATERAL (
+       SELECT t.id FROM tasks t WHERE t.parent_id = top.id AND t.id > $3 ORDER BY t.parent_id, t.id LIMIT $4
+     ) i WHERE top.kind = 'fan' ORDER BY id LIMIT $4
+   )
+   ${SHOWN}`,
+)
+
+const numbersOf = ({ nodes }: CompiledWorkflow, of: (node: Node) => boolean): string =>
+  anyOf(nodes.flatMap((node, i) => (of(node) ? [i] : [])))
+
+const isTop = ({ group }: Node): boolean => group === null
 
 type RunPlace = { seq: number; version_id: number }
 
@@ -103,10 +107,12 @@ export const listTasks = async (
   const compiled = await workflows.compiled(run.version_id)
   const { nodes } = compiled
   const only = name === undefined ? null : nodes.findIndex((node) => node.name === name)
-  const flat = only === null || only === -1 || nodes[only]!.group === null
-  const [top, groups] = places(compiled)
-  const begin = flat && only !== null ? `{${only}}` : top
-  const rows = await session.run<Columns>(LIST, [run.seq, begin, after, limit, only, groups])
+  const node = only === null ? undefined : nodes[only]
+  if (only !== null && (node === undefined || isGroup(node))) return []
+  const rows =
+    node !== undefined && isTop(node)
+      ? await session.run<Columns>(LIST_OF_TASK, [run.seq, only, after, limit])
+      : await session.run<Columns>(LIST, [run.seq, only === null ? numbersOf(compiled, isTop) : "{}", after, limit, only])
   return rows.map((row) => taskOf(row, runId, nodes[row.node]!.name))
 }
 
@@ -173,18 +179,15 @@ const NODES = statement(
 export const listNodes = async (session: Runner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
   const [run] = await session.run<RunPlace>(RUN, [runId])
   if (run === undefined) return []
-  const [top] = places(await workflows.compiled(run.version_id))
-  return session.run<NodeState>(NODES, [run.seq, top])
+  return session.run<NodeState>(NODES, [run.seq, numbersOf(await workflows.compiled(run.version_id), isTop)])
 }
 
-/** $5 is not used. Leaves that are instances are below fan-outs whose node is no group. */
+/** $4: nodes whose tasks are no instances. */
 const INNER = statement(
   "inner_list",
-  `${CONTAINERS}
-   SELECT i.* FROM containers c CROSS JOIN LATERAL (
-     SELECT t.id AS row, ${STATE} FROM tasks t WHERE t.parent_id = c.id AND t.id > $3 ORDER BY t.parent_id, t.id LIMIT $4
-   ) i WHERE $5::int IS NULL AND (c.kind = 'group' OR c.node = ANY ($6))
-   ORDER BY i.row LIMIT $4`,
+  `SELECT t.id AS row, ${STATE} FROM tasks t
+   WHERE t.run_seq = $1 AND t.parent_id IS NOT NULL AND t.id > $2 AND (t.kind <> 'task' OR t.node = ANY ($4::int[]))
+   ORDER BY t.run_seq, t.id LIMIT $3`,
 )
 
 export const listInner = async (
@@ -194,8 +197,9 @@ export const listInner = async (
 ): Promise<(NodeState & { row: number })[]> => {
   const [run] = await session.run<RunPlace>(RUN, [runId])
   if (run === undefined) return []
-  const [top, groups] = places(await workflows.compiled(run.version_id))
-  return session.run(INNER, [run.seq, top, after, limit, null, groups])
+  const compiled = await workflows.compiled(run.version_id)
+  if (!compiled.nodes.some(isGroup)) return []
+  return session.run(INNER, [run.seq, after, limit, numbersOf(compiled, ({ fan }) => fan === undefined)])
 }
 
 const ATTEMPTS = statement(
