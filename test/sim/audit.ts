@@ -90,7 +90,7 @@ const checkLimits = (world: World, runs: BookRun[], rows: OpenTask[]): void => {
   }
   const paused = new Set(runs.filter((run) => run.paused === 1).map((run) => run.seq))
   for (const row of rows) {
-    if (row.parked === null || row.parked === 0 || paused.has(row.run_seq)) continue
+    if (row.parked === null || row.parked <= 0 || paused.has(row.run_seq)) continue
     const limit = limits.get(row.parked)!
     if (limit.used >= limit.cap || promised.has(limit.id)) continue
     throw new Violation("no slot stays idle", `row ${row.id} is parked under ${told(limit)} and nothing will wake it`)

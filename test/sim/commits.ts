@@ -21,8 +21,8 @@ export class Commits {
   readonly #world: World
   /** Under which holder each attempt was claimed. */
   readonly holders = new Map<string, string>()
-  /** Runs that a user cancelled or paused, as committed. */
-  readonly cancelled = new Set<string>()
+  /** Runs that a user cancelled (and when) or paused, as committed. */
+  readonly cancelled = new Map<string, number>()
   readonly paused = new Set<string>()
   /** Every run that was created. */
   readonly created = new Set<string>()
@@ -55,7 +55,8 @@ export class Commits {
         for (const { run } of answer as { run: { id: string } }[]) this.created.add(run.id)
         break
       case "requestCancel":
-        if (answer === true) this.cancelled.add(args[0] as string)
+        if (answer === true && !this.cancelled.has(args[0] as string))
+          this.cancelled.set(args[0] as string, this.#world.clock.now())
         break
       case "setPaused":
         if (answer === true && args[1] === true) this.paused.add(args[0] as string)

@@ -36,7 +36,7 @@ export class FakeExecutor implements Executor {
     const behaviour = behave(this.#world.scenario.seed, attempt.workflow.mood, attempt.sim, place)
     const result = await this.#play(attempt, behaviour, context)
     if (result.state === "success" && attempt.sim.waits?.kind === "defer") {
-      this.#world.tokens.set(attempt.id, assignment.env["ORK_CALLBACK_TOKEN"]!)
+      this.#world.tokens.set(attempt.id, assignment.callback!()["ORK_CALLBACK_TOKEN"]!)
       result.output = { inline: { ork_defer: { callback: {} } } }
     } else if (result.state === "success" && behaviour.output !== undefined) {
       if (attempt.sim.largeOutput) {

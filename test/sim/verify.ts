@@ -29,6 +29,7 @@ export const checkRun = (world: World, run: BookRun): void => {
   const ended: Ended = { world, run, workflow: world.workflowOf(run.workflow), rows, stopped }
   for (const row of rows) if (!hasEnded(row)) fail(ended, row, "its run has ended")
   checkStatus(ended)
+  checkCancelled(ended)
   checkHooks(ended)
   checkCounts(world, run, rows)
   for (const row of rows) checkAttempts(ended, row)
@@ -48,6 +49,17 @@ const checkStatus = ({ world, run, rows, workflow }: Ended): void => {
   if (rows.length === 0 && run.status !== "cancelled" && workflow.nodes.length > 0) {
     throw new Violation("runs end as the rules say", `${world.labelOf(run.id)} is ${run.status} without having begun`)
   }
+}
+
+/** Engines that are down, calls that are slow and processes that do not want to die take less than this. */
+const CANCEL_MS = 5 * 60_000
+
+/** However long its tasks would have waited. */
+const checkCancelled = ({ world, run }: Ended): void => {
+  const since = world.commits.cancelled.get(run.id)
+  const took = since === undefined ? 0 : Date.parse(run.finished_at!) - since
+  if (took <= CANCEL_MS) return
+  throw new Violation("a cancelled run ends soon", `${world.labelOf(run.id)} took ${took / 1000} s`)
 }
 
 const checkHooks = (ended: Ended): void => {

@@ -37,12 +37,15 @@ export const addWaits = (rng: Rng, workflow: SimWorkflow, child: string): void =
   }
 }
 
+/** Longer than a cancel may take. */
+const LONG_MS = 20 * 60_000
+
 const makePlan = (rng: Rng, hook: boolean): WaitPlan => {
   const kinds = hook ? (["sleep", "approval", "defer"] as const) : (["sleep", "approval", "defer", "workflow"] as const)
   const kind = rng.pick([...kinds])
   switch (kind) {
     case "sleep":
-      return { kind, ms: rng.pick([0, 500, 3000, 30_000]) }
+      return { kind, ms: rng.pick([0, 500, 3000, 30_000, LONG_MS]) }
     case "approval":
       return { kind, default: rng.pick(["approve", "reject", null]) }
     case "defer":
