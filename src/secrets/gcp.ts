@@ -2,20 +2,27 @@
 // (GOOGLE_APPLICATION_CREDENTIALS, the login of gcloud, the service account of the machine or pod).
 
 import { SecretManagerServiceClient } from "@google-cloud/secret-manager"
+import { GoogleAuth } from "google-auth-library"
 import type { SecretUri } from "../core/secret-uris.ts"
 import type { SecretManager } from "./secrets.ts"
 
 type ClientOptions = NonNullable<ConstructorParameters<typeof SecretManagerServiceClient>[0]>
 
+const SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
 export class GcpSecrets implements SecretManager {
-  readonly #client: SecretManagerServiceClient
+  readonly #options: ClientOptions & { auth: GoogleAuth }
+  #client: SecretManagerServiceClient | null = null
 
   constructor(options: ClientOptions = {}) {
-    this.#client = new SecretManagerServiceClient({ fallback: true, ...options })
+    this.#options = { fallback: true, auth: new GoogleAuth({ scopes: SCOPE }), ...options }
   }
 
   async read(uri: SecretUri): Promise<string> {
     if (uri.kind !== "gcp") throw new Error("not a gcp:// address")
+    // The client lets credentials that are missing end the process, by promises of its own that nobody awaits.
+    await this.#options.auth.getClient()
+    this.#client ??= new SecretManagerServiceClient(this.#options)
     const [{ payload }] = await this.#client.accessSecretVersion({ name: uri.name })
     const data = payload?.data
     if (data === undefined || data === null) throw new Error("it has no value")

@@ -194,4 +194,12 @@ describe("Google", () => {
     const failed = client.read({ kind: "gcp", name: "projects/p/secrets/s/versions/1", key: null })
     await expect(failed).rejects.toThrow("Permission denied on secret")
   })
+
+  test("says that credentials are missing, and ends nothing else", async () => {
+    vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/key.json")
+    onTestFinished(() => void vi.unstubAllEnvs())
+    // Promises that nobody handles would fail this file.
+    const failed = new GcpSecrets().read({ kind: "gcp", name: "projects/p/secrets/s/versions/1", key: null })
+    await expect(failed).rejects.toThrow("/no/such/key.json")
+  })
 })
