@@ -23,7 +23,7 @@ test("the graph of a run has every task with its counts, its status and its time
   const id = await api.ran("nested")
   const { body } = await api.call("GET", `/runs/${id}/graph`)
   expect(body).toMatchObject({ run_id: id, workflow: "nested", version: 1 })
-  const tasks = new Map((body["tasks"] as Row[]).map((task) => [task["name"], task]))
+  const tasks = new Map((body["tasks"] as Row[]).map((task) => [task["name"] as string, task]))
   expect([...tasks.keys()].toSorted()).toEqual(["last", "none", "region", "region.each", "region.load", "top"])
   expect(tasks.get("region.each")).toMatchObject({
     group: "region",
@@ -51,7 +51,7 @@ test("instances come page by page in the order of the graph's tasks, with the at
     const items = body["items"] as Row[]
     expect(items.length).toBeLessThanOrEqual(3)
     found.push(...items)
-    cursor = body["next_cursor"] === null ? "" : `&cursor=${encodeURIComponent(String(body["next_cursor"]))}`
+    cursor = body["next_cursor"] === null ? "" : `&cursor=${encodeURIComponent(body["next_cursor"] as string)}`
   } while (cursor !== "")
   expect(found.map(({ name, path }) => `${String(name)}[${String(path)}]`)).toEqual([
     "top[]",

@@ -71,7 +71,7 @@ test("a live log grows, a running run is paused and cancelled, and says so", asy
     name: "slow",
     tasks: {
       wait: { command: `echo first; until test -e ${flag}; do sleep 0.1; done; echo second; sleep 600` },
-      then: { command: "true", depends_on: ["wait"] },
+      after: { command: "true", depends_on: ["wait"] },
     },
   })
   const id = await server.trigger("slow")
@@ -104,7 +104,7 @@ test("an approval is given with a comment, and a failed task is marked by hand",
     },
   })
   const id = await server.trigger("gate")
-  await go(`/runs/${id}?task=ask`)
+  await go(`/runs/${id}?tab=grid&task=ask`)
   const panel = page.getByRole("complementary", { name: "Task ask" })
   const approval = panel.getByRole("region", { name: "Approval" })
   await approval.getByText("Ship it?").waitFor()
