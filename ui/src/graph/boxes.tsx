@@ -1,6 +1,6 @@
 // The boxes of a graph. Plain DOM: there may be hundreds on the screen. Each is drawn again only when it changes itself (feed.ts).
 
-import type { Node, NodeProps } from "@xyflow/react"
+import { Handle, type Node, type NodeProps, Position } from "@xyflow/react"
 import { createContext, type KeyboardEvent, memo, type ReactElement, use } from "react"
 import { Icon } from "../components/icon.tsx"
 import { lookOf } from "../components/status.ts"
@@ -35,8 +35,8 @@ const useActions = (): BoxActions => use(ActionsContext)!
 
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
-const wordsOf = (view: BoxView | null): string => {
-  if (view === null) return ""
+const wordsOf = (task: GraphTask, view: BoxView | null): string => {
+  if (view === null) return `, ${aboutOf(task)}`
   const { counts } = view
   const progress = counts === null ? "" : `, ${endedOf(counts)} of ${plural(totalOf(counts), "instance")} ended`
   const failed = counts !== null && counts.failed > 0 ? `, ${counts.failed} failed` : ""
@@ -77,7 +77,7 @@ const Opener = ({
       type="button"
       className="box-open nodrag nopan"
       data-box={box.id}
-      aria-label={`${name}${wordsOf(view)}`}
+      aria-label={`${name}${wordsOf(task, view)}`}
       aria-current={selected === box.id ? "true" : undefined}
       onClick={() => open(task.name, box.path)}
       onKeyDown={keys}
@@ -111,18 +111,27 @@ const aboutOf = (task: GraphTask): string => {
   return `${kind}${task.fanOut === null ? "" : ` × ${task.fanOut}`}${rule}${condition}`
 }
 
+/** Where lines begin and end. */
+const Ends = (): ReactElement => (
+  <>
+    <Handle type="target" position={Position.Left} isConnectable={false} />
+    <Handle type="source" position={Position.Right} isConnectable={false} />
+  </>
+)
+
 export const TaskBox = memo(({ data }: NodeProps<BoxNode>): ReactElement => {
   const { box, fold } = data
   const task = data.task!
   const view = useBoxView(task.name, "")
   return (
     <div className={`box${toneOf(view)}`}>
+      <Ends />
       <Opener box={box} task={task} view={view}>
         <span className="box-line">
           <StatusMark view={view} />
           <span className="box-name clip">{box.label}</span>
         </span>
-        <span className="box-line box-about">
+        <span className="box-line box-about" aria-hidden="true">
           <span className="clip">{aboutOf(task)}</span>
           {view?.counts === null || view === null ? (
             view === null || view.startedAt === null ? null : (
@@ -170,12 +179,15 @@ export const FrameBox = memo(({ data: { box, task, fold } }: NodeProps<BoxNode>)
   }
   return (
     <div className={`frame${toneOf(view)}`}>
+      <Ends />
       <div className="frame-head">
         <Opener box={box} task={task} view={view}>
           <span className="box-line">
             <StatusMark view={view} />
             <span className="box-name clip">{box.label}</span>
-            <span className="box-about clip">{aboutOf(task)}</span>
+            <span className="box-about clip" aria-hidden="true">
+              {aboutOf(task)}
+            </span>
           </span>
         </Opener>
         {fold === null ? null : <FoldButton task={task} fold={fold} />}

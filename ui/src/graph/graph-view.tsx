@@ -20,7 +20,7 @@ import "../styles/views.css"
 import "../styles/graph.css"
 import { ActionsContext, type BoxActions, type BoxData, type BoxNode, FrameBox, InstanceBox, TaskBox } from "./boxes.tsx"
 import { FeedContext, type GraphFeed, useBoxView } from "./feed.ts"
-import { fastLayout, isForElk, type Place, type Places } from "./layout.ts"
+import { besideHooks, fastLayout, isForElk, type Place, type Places } from "./layout.ts"
 import { type GraphTask, instanceId, MOST_INSTANCES, neighbour, type Shape, shapeOf } from "./model.ts"
 
 export interface GraphViewProps {
@@ -47,6 +47,12 @@ const MOST_IN_GROUP = 60
 /** Graphs of more boxes than this are never shown whole: nothing could be read. */
 const LARGE = 400
 const FIT = { padding: 0.08, maxZoom: 1 }
+const MAP_SIZE = { width: 168, height: 112 }
+const MARGIN = 24
+/** What the buttons above need. */
+const TOOLS = 60
+/** Below this zoom text cannot be read, nor buttons hit. */
+const READABLE = 0.62
 
 export const GraphView = (props: GraphViewProps): ReactElement => {
   const { tasks, feed } = props
@@ -93,7 +99,7 @@ const usePlaces = (shape: Shape): Places => {
     if (!isForElk(shape)) return
     const abort = new AbortController()
     void import("./elk.ts")
-      .then(({ elkPlaces }) => elkPlaces(shape, abort.signal))
+      .then(({ elkPlaces }) => besideHooks(shape, (rest) => elkPlaces(rest, abort.signal)))
       .then((places) => {
         if (places !== null && !abort.signal.aborted) setBetter({ key: shape.key, places })
       })
@@ -197,7 +203,7 @@ const Drawn = ({
     if (place !== undefined && !isInSight(place, flow, frame.current)) {
       const zoom = Math.max(flow.getZoom(), 0.75)
       void flow.setCenter(place.x + place.width / 2, place.y + Math.min(place.height, 200) / 2, { zoom })
-    } else if (place === undefined && !large && !moved.current) void flow.fitView(FIT)
+    } else if (place === undefined && !moved.current) void flow.setViewport(firstView(where.values(), frame.current))
   })
   useEffect(() => {
     const timer = setTimeout(() => show())
@@ -219,9 +225,6 @@ const Drawn = ({
           onMoveStart={(event) => {
             if (event !== null) moved.current = true
           }}
-          fitView={!large}
-          fitViewOptions={FIT}
-          {...(large && { defaultViewport: { x: 24, y: 24, zoom: 0.7 } })}
           minZoom={large ? 0.25 : 0.1}
           maxZoom={2}
           proOptions={{ hideAttribution: true }}
@@ -233,6 +236,7 @@ const Drawn = ({
               pannable
               zoomable
               ariaLabel="Map of the whole graph"
+              style={MAP_SIZE}
               nodeComponent={MapBox}
               nodeClassName={mapClass}
               maskColor="color-mix(in srgb, var(--ground) 65%, transparent)"
@@ -244,6 +248,21 @@ const Drawn = ({
       </div>
     </ActionsContext>
   )
+}
+
+/** The whole graph where it can be read then, else its beginning. */
+const firstView = (places: Iterable<Place>, frame: HTMLElement | null): { x: number; y: number; zoom: number } => {
+  const { clientWidth: width, clientHeight: height } = frame ?? { clientWidth: 0, clientHeight: 0 }
+  let right = 1
+  let bottom = 1
+  for (const place of places) {
+    right = Math.max(right, place.x + place.width)
+    bottom = Math.max(bottom, place.y + place.height)
+  }
+  const fit = Math.min(1, (width - 2 * MARGIN) / right, (height - 2 * MARGIN) / bottom)
+  const zoom = Math.max(READABLE, fit)
+  const along = (room: number, size: number, least: number): number => Math.max(least, (room - size * zoom) / 2)
+  return { x: along(width, right, MARGIN), y: along(height, bottom, TOOLS), zoom }
 }
 
 /** Whether a box can be seen and read. */

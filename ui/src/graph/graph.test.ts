@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { stateOf } from "../run/testing.ts"
-import { elkGraph, fastLayout, isForElk, placesOf } from "./layout.ts"
+import { besideHooks, elkGraph, fastLayout, isForElk, placesOf } from "./layout.ts"
 import { HOOKS_ID, neighbour, type Opened, shapeOf } from "./model.ts"
 
 const ALL: Opened = { closed: new Set(), fans: new Map() }
@@ -95,6 +95,25 @@ test("large graphs and wide layers are laid out fast, and a wide layer is broken
   const height = Math.max(...places.map(({ y, height: own }) => y + own))
   const width = Math.max(...places.map(({ x, width: own }) => x + own))
   expect(height / width).toBeLessThan(3)
+})
+
+test("what runs after the run stands below everything else, with either layout", async () => {
+  const shape = shapeOf(FLOW, ALL)
+  const asked: string[] = []
+  const elk = await besideHooks(shape, async (rest) => {
+    asked.push(...rest.boxes.map(({ id }) => id))
+    return fastLayout(rest)
+  })
+  expect(asked).not.toContain(HOOKS_ID)
+  expect(asked).not.toContain("on_exit.0")
+  for (const places of [elk!, fastLayout(shape)]) {
+    for (const id of ["a", "g", "z"]) {
+      const { y, height } = places.get(id)!
+      expect(places.get(HOOKS_ID)!.y).toBeGreaterThan(y + height)
+    }
+    expect(places.has("on_exit.0")).toBe(true)
+  }
+  expect(await besideHooks(shape, async () => null)).toBeNull()
 })
 
 test("arrow keys go to the nearest box that lies in their direction", () => {

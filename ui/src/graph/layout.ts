@@ -2,7 +2,7 @@
 // Pure. Lines only connect boxes of the same scope, so every scope is laid out by itself, the innermost first.
 
 import type { ElkNode } from "elkjs/lib/elk-api.js"
-import type { Box, Shape } from "./model.ts"
+import { type Box, HOOKS_ID, type Shape } from "./model.ts"
 
 export interface Place {
   /** Within its parent. */
@@ -15,7 +15,7 @@ export interface Place {
 export type Places = Map<string, Place>
 
 const GAP = { layers: 64, boxes: 20 }
-const PADDING = { top: 44, side: 16 }
+const PADDING = { top: 56, side: 16 }
 /** A layer of more boxes than this is broken into columns. */
 const COLUMN = 40
 /** Above this ELK is not asked. */
@@ -76,8 +76,29 @@ export const isForElk = (shape: Shape): boolean => {
   return [...scopes.values()].every((boxes) => layersOf(boxes, shape).every((layer) => layer.length <= MOST_IN_LAYER))
 }
 
+/** What runs after the run stands below the rest: it has no lines that would say where. */
+export const besideHooks = async (shape: Shape, layOut: (rest: Shape) => Promise<Places | null>): Promise<Places | null> => {
+  const places = await layOut(withoutHooks(shape))
+  return places === null ? null : addHooks(places, shape)
+}
+
+const ofHooks = ({ id, parent }: Box): boolean => id === HOOKS_ID || parent === HOOKS_ID
+
+const withoutHooks = (shape: Shape): Shape => ({ ...shape, boxes: shape.boxes.filter((box) => !ofHooks(box)) })
+
+const addHooks = (places: Places, shape: Shape): Places => {
+  const hooks = layered({ ...shape, boxes: shape.boxes.filter(ofHooks) })
+  const frame = hooks.get(HOOKS_ID)
+  if (frame === undefined) return places
+  const top = shape.boxes.flatMap(({ id, parent }) => (parent === null && id !== HOOKS_ID ? (places.get(id) ?? []) : []))
+  const bottom = Math.max(0, ...top.map(({ y, height }) => y + height))
+  return new Map([...places, ...hooks, [HOOKS_ID, { ...frame, x: 0, y: bottom + 2 * GAP.boxes }]])
+}
+
 /** In time that grows with the number of boxes and lines. */
-export const fastLayout = (shape: Shape): Places => {
+export const fastLayout = (shape: Shape): Places => addHooks(layered(withoutHooks(shape)), shape)
+
+const layered = (shape: Shape): Places => {
   const children = childrenOf(shape)
   const places: Places = new Map()
   const layOut = (scope: string | null): { width: number; height: number } => {

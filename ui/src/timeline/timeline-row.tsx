@@ -47,7 +47,7 @@ export const TimelineRow = memo(({ row, top, model, now, range, selected, action
       style={{ transform: `translateY(${top}px)` }}
       onPointerEnter={() => actions.point(row)}
     >
-      <div className={`tl-name tone-${look.tone}`} style={{ paddingLeft: `${0.5 + depth}rem` }}>
+      <div className={`tl-name tone-${look.tone}`} style={{ paddingLeft: `${0.25 + depth}rem` }}>
         {fold === null ? (
           <span className="tl-fold" />
         ) : (
@@ -76,7 +76,7 @@ export const TimelineRow = memo(({ row, top, model, now, range, selected, action
           </span>
           <span className="clip">{name}</span>
           {instance === null && totalOf(node.counts) > 0 ? (
-            <span className="faint small number tl-count">
+            <span className="faint small number tl-count" aria-hidden="true">
               {endedOf(node.counts)}/{totalOf(node.counts)}
             </span>
           ) : null}
