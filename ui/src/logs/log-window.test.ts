@@ -119,6 +119,9 @@ test("a search finds lines everywhere with their numbers, through colours, and j
   const { lines, firstNumber, target } = window.snapshot()
   expect(target).toBe(only!.offset)
   expect(lines.findIndex((line) => line.offset === only!.offset) + firstNumber!).toBe(20_001)
+  await window.more("before")
+  expect(texts(window)[0]).toBe(`line ${window.snapshot().firstNumber}`)
+  expect(window.snapshot().firstNumber).toBeLessThan(firstNumber!)
 })
 
 test("a search for what is everywhere stops when it has enough", async () => {
