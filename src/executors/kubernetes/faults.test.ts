@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest"
 import { allLines, uniqueId } from "../conformance/fixture.ts"
-import { fakeFixture, type FakeFixture } from "./testing/fixture.ts"
+import { fakeFixture, fastClock, type FakeFixture } from "./testing/fixture.ts"
 import { workOn } from "./testing/suite.ts"
 
 let fixture: FakeFixture
@@ -28,11 +28,13 @@ describe("requests", () => {
   test("a busy server is asked again when it says, and a broken one after a pause", async () => {
     const { cluster } = fixture
     cluster.faults = [
-      { on: "POST jobs", times: 1, answer: { status: 429, retryAfter: 1 } },
+      { on: "POST jobs", times: 1, answer: { status: 429, retryAfter: 20 } },
       { on: "POST jobs", times: 1, answer: { status: 500 } },
       { on: "POST jobs", times: 1, answer: { status: 503 } },
     ]
+    const began = fastClock.now()
     expect(await shell("echo '[1]'").result).toMatchObject({ state: "success", output: { inline: [1] } })
+    expect(fastClock.now() - began).toBeGreaterThan(20_000)
     expect(cluster.count("POST jobs")).toBe(4)
     expect(cluster.jobs()).toHaveLength(1)
   })
