@@ -48,8 +48,10 @@ test("the log of a failing task leads to its first error, and the run is retried
   await page.emulateMedia({ colorScheme: "dark" })
   expect(await axeViolations(page, "contrast")).toEqual([])
 
-  await go(`/runs/${id}?task=load`)
+  await go(`/runs/${id}?tab=grid&task=load`)
   const panel = page.getByRole("complementary", { name: "Task load" })
+  await panel.getByText("tail", { exact: true }).waitFor()
+  expect(await axeViolations(page)).toEqual([])
   await panel.getByRole("button", { name: "Retry from here" }).click()
   const dialog = page.getByRole("dialog", { name: "Retry from load?" })
   await dialog.getByRole("region", { name: "Runs again" }).getByText("report").waitFor()
