@@ -36,22 +36,19 @@ const open = async (page: Page, id: string): Promise<{ graphMs: number; timeline
   const link = page.locator(`a[href$="${id}"]`)
   await link.waitFor()
   const whole = `of ${TASKS.toLocaleString("en")} instances ended`
-  const graphMs = await timed(
-    page,
-    `document.querySelector('a[href$="${id}"]').click()`,
-    `[data-box="many"][aria-label*="${whole}"]`,
-  )
+  const graphMs = await timed(page, `document.querySelector('a[href$="${id}"]').click()`, `[data-box="many"]`, whole)
   const timelineMs = await timed(page, `document.querySelector('a[href*="tab=timeline"]').click()`, `[data-row-id="many"]`)
   return { graphMs, timelineMs }
 }
 
 /** From an action until an element is there, and drawn. Measured inside of the page. */
-const timed = (page: Page, action: string, selector: string): Promise<number> =>
+const timed = (page: Page, action: string, selector: string, text = ""): Promise<number> =>
   page.evaluate<number>(`new Promise((resolve) => {
     const began = performance.now()
-    const look = () => document.querySelector(${JSON.stringify(selector)}) === null
-      ? requestAnimationFrame(look)
-      : requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - began)))
+    const isThere = () => document.querySelector(${JSON.stringify(selector)})?.textContent.includes(${JSON.stringify(text)}) === true
+    const look = () => isThere()
+      ? requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - began)))
+      : requestAnimationFrame(look)
     ${action}
     look()
   })`)
@@ -88,11 +85,11 @@ const changes = async (page: Page): Promise<number[]> => {
   await page.goto(`${url}/ui/runs/${id}`)
   const delays: number[] = []
   for (let i = 0; i < CHANGES; i++) {
-    await page.locator(`[data-box="t${i}"][aria-label*="running"]`).waitFor()
+    await page.locator(`[data-box="t${i}"]`, { hasText: "running" }).waitFor()
     const seen = page.evaluate<number>(`new Promise((resolve) => {
-      const look = () => document.querySelector('[data-box="t${i}"][aria-label*="success"]') === null
-        ? requestAnimationFrame(look)
-        : resolve(Date.now())
+      const look = () => document.querySelector('[data-box="t${i}"]').textContent.includes("success")
+        ? resolve(Date.now())
+        : requestAnimationFrame(look)
       look()
     })`)
     writeFileSync(gate(i), "")
@@ -113,7 +110,7 @@ const replay = async (page: Page, id: string, session: CDPSession): Promise<{ he
   })
   const began = Date.now()
   await page.goto(`${url}/ui/runs/${id}`)
-  await page.locator('[data-box="many"][aria-label*="marker"], [data-box="first"][aria-label*="cancelled"]').waitFor()
+  await page.locator('[data-box="first"]', { hasText: "cancelled" }).waitFor()
   const tookMs = Date.now() - began
   await session.send("HeapProfiler.collectGarbage")
   const { metrics } = await session.send("Performance.getMetrics")

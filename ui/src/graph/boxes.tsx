@@ -77,12 +77,14 @@ const Opener = ({
       type="button"
       className="box-open nodrag nopan"
       data-box={box.id}
-      aria-label={`${name}${wordsOf(task, view)}`}
       aria-current={selected === box.id ? "true" : undefined}
       onClick={() => open(task.name, box.path)}
       onKeyDown={keys}
     >
-      {children}
+      <span className="hidden">{`${name}${wordsOf(task, view)}`}</span>
+      <span className="box-inside" aria-hidden="true">
+        {children}
+      </span>
     </button>
   )
 }
@@ -131,7 +133,7 @@ export const TaskBox = memo(({ data }: NodeProps<BoxNode>): ReactElement => {
           <StatusMark view={view} />
           <span className="box-name clip">{box.label}</span>
         </span>
-        <span className="box-line box-about" aria-hidden="true">
+        <span className="box-line box-about">
           <span className="clip">{aboutOf(task)}</span>
           {view?.counts === null || view === null ? (
             view === null || view.startedAt === null ? null : (
@@ -185,9 +187,7 @@ export const FrameBox = memo(({ data: { box, task, fold } }: NodeProps<BoxNode>)
           <span className="box-line">
             <StatusMark view={view} />
             <span className="box-name clip">{box.label}</span>
-            <span className="box-about clip" aria-hidden="true">
-              {aboutOf(task)}
-            </span>
+            <span className="box-about clip">{aboutOf(task)}</span>
           </span>
         </Opener>
         {fold === null ? null : <FoldButton task={task} fold={fold} />}

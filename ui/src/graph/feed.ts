@@ -3,7 +3,7 @@
 
 import { createContext, use, useCallback, useSyncExternalStore } from "react"
 import type { TaskStatus } from "../api/types.ts"
-import { type Counts, type RunState, totalOf } from "../run/state.ts"
+import { type Counts, noCounts, type RunNode, type RunState, totalOf } from "../run/state.ts"
 import { retryAtOf, statusOf } from "../run/status.ts"
 
 export interface BoxView {
@@ -13,6 +13,17 @@ export interface BoxView {
   retryAt: number | null
   startedAt: number | null
   finishedAt: number | null
+}
+
+/** Of a group: of all that is in it. */
+const countsOf = (state: RunState, node: RunNode): Counts => {
+  if (!node.isGroup) return node.counts
+  const sum = noCounts()
+  for (const index of node.members) {
+    const inside = countsOf(state, state.nodes[index]!)
+    for (const status of Object.keys(sum) as TaskStatus[]) sum[status] += inside[status]
+  }
+  return sum
 }
 
 export class GraphFeed {
@@ -35,11 +46,12 @@ export class GraphFeed {
     const node = this.#state?.byName.get(name)
     if (this.#state === null || node === undefined) return null
     const instance = path === "" ? undefined : node.instances.get(path)
+    const counts = countsOf(this.#state, node)
     const view: BoxView =
       instance === undefined
         ? {
             status: statusOf(this.#state, node),
-            counts: totalOf(node.counts) > 1 || node.fanOut !== null ? node.counts : null,
+            counts: totalOf(counts) > 1 || (node.fanOut !== null && !node.isGroup) ? counts : null,
             retryAt: retryAtOf(node),
             startedAt: node.startedAt,
             finishedAt: node.finishedAt,

@@ -65,21 +65,23 @@ export const TimelineRow = memo(({ row, top, model, now, range, selected, action
           type="button"
           className="tl-open"
           data-row-id={row.id}
-          aria-label={`${full}: ${wordsOf(row, drawing)}`}
           aria-current={selected ? "true" : undefined}
           onClick={() => actions.open(node.name, instance?.path ?? "")}
           onFocus={() => actions.point(row)}
           onKeyDown={keys}
         >
-          <span className={`status-mark${drawing.status === "running" ? " status-mark-running" : ""}`}>
-            <Icon name={look.icon} />
-          </span>
-          <span className="clip">{name}</span>
-          {instance === null && totalOf(node.counts) > 0 ? (
-            <span className="faint small number tl-count" aria-hidden="true">
-              {endedOf(node.counts)}/{totalOf(node.counts)}
+          <span className="hidden">{`${full}: ${wordsOf(row, drawing)}`}</span>
+          <span className="tl-inside" aria-hidden="true">
+            <span className={`status-mark${drawing.status === "running" ? " status-mark-running" : ""}`}>
+              <Icon name={look.icon} />
             </span>
-          ) : null}
+            <span className="clip">{name}</span>
+            {instance === null && totalOf(node.counts) > 0 ? (
+              <span className="faint small number tl-count">
+                {endedOf(node.counts)}/{totalOf(node.counts)}
+              </span>
+            ) : null}
+          </span>
         </button>
       </div>
       <div className="tl-lane" aria-hidden="true">
