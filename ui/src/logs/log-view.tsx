@@ -144,9 +144,12 @@ const Frame = ({ ref, log, label, wrap, times, search, current }: FrameProps): R
   const last = items.at(-1)?.index ?? 0
   useEffect(() => {
     if (shownFor.current !== snapshot.opened) return
+    if (last >= lines.length - 1) {
+      if (snapshot.end >= snapshot.size) window.following = true
+    } else if (virtualizer.scrollDirection === "backward") window.following = false
     if (first < AHEAD) void window.more("before")
     if (last > lines.length - AHEAD) void window.more("after")
-  }, [first, last, lines.length, snapshot.opened, window])
+  }, [first, last, lines.length, snapshot, virtualizer, window])
 
   const width = firstNumber === null ? 0 : String(firstNumber + lines.length).length
   return (

@@ -75,6 +75,24 @@ test("a log that grows goes on with the line that was not over", async () => {
   expect(window.snapshot().firstNumber).toBe(1)
 })
 
+test("who looks at the end of a log that grows faster than it is read sees its end", async () => {
+  const { port, grow } = logOf("one\n")
+  const window = new LogWindow(port)
+  await window.openEnd()
+  window.following = true
+  grow(numbered(30_000))
+  await window.look()
+  expect(window.snapshot().end).toBeLessThan(window.snapshot().size)
+  await window.look()
+  expect(texts(window).at(-1)).toBe("line 30000")
+  window.following = false
+  grow(numbered(30_000))
+  await window.look()
+  const { end } = window.snapshot()
+  await window.look()
+  expect(window.snapshot().end).toBe(end)
+})
+
 test("an empty log is open, and its first line appears", async () => {
   const { port, grow } = logOf("")
   const window = new LogWindow(port)

@@ -59,6 +59,8 @@ export class LogWindow {
   #snapshot = NONE
   #busy: AbortController | null = null
   #closed = false
+  /** The reader looks at the end: of a log that grows faster than it is read, the end is shown and the middle left out. */
+  following = false
 
   constructor(port: LogPort) {
     this.#port = port
@@ -116,6 +118,7 @@ export class LogWindow {
     if (this.#busy !== null) return
     if (opening || error !== null) return this.openEnd()
     const atEnd = end >= size
+    if (!atEnd && this.following) return this.openEnd()
     await this.#work(async (signal) => {
       if (atEnd) return this.#after(this.#openLine() ?? end, signal)
       const part = await this.#port.read(size, 1, signal)
