@@ -12,7 +12,7 @@ import type { Output } from "../core/change.ts"
 import { ExpressionError, type Scope, toText } from "../core/expressions.ts"
 import { taskId } from "../core/ids.ts"
 import { isObject, type Json, type JsonObject } from "../core/json.ts"
-import { isInstance, lastIndex, pathAt, scopeDepths, shortName } from "../core/places.ts"
+import { isGroup, isInstance, lastIndex, pathAt, scopeDepths, shortName } from "../core/places.ts"
 import { dayIn } from "../core/schedule.ts"
 import type { CompiledWorkflow, Node, SecretField, Template } from "../core/workflow.ts"
 import type { Assignment } from "../executors/executor.ts"
@@ -66,7 +66,7 @@ export class Inputs {
     for (const [index, need] of claim.needs) {
       const name = shortName(workflow.nodes[index]!)
       if (reads !== "all" && !reads.has(name)) continue
-      tasks[name] = { status: need.status, output: await this.value(need.output) }
+      tasks[name] = { status: need.status, output: await this.value(handedDown(workflow.nodes[index]!, need)) }
     }
     const scope: Scope = { params: claim.run.params, tasks, run: runScope(claim) }
     if (isInstance(node, claim.kind)) {
@@ -147,7 +147,8 @@ export class Inputs {
     if (node.fan?.foreach !== undefined) input["item"] = claim.item
     for (const index of node.upstream) {
       const name = shortName(workflow.nodes[index]!)
-      const output = claim.needs.get(index)?.output ?? null
+      const need = claim.needs.get(index)
+      const output = need === undefined ? null : handedDown(workflow.nodes[index]!, need)
       if (node.fan !== undefined && output !== null && isLarge(output)) {
         upstreamDir = await folders.upstream(claim, name, output)
       } else {
@@ -303,6 +304,10 @@ const runScope = (claim: Claim): Scope["run"] => {
     error: claim.run.error,
   }
 }
+
+/** A task that did not succeed is null below, whatever it left (a rejected approval says by whom); a container gives what it has. */
+const handedDown = (node: Node, { status, output }: { status: string; output: Output | null }): Output | null =>
+  status === "success" || node.fan !== undefined || isGroup(node) ? output : null
 
 /** Errors of expressions and inputs are the task's own fault, not the engine's. */
 export const isTaskFault = (error: unknown): error is Error => error instanceof TaskFailure || error instanceof ExpressionError
