@@ -51,7 +51,8 @@ const dropHooks = (tx: Tx, seq: number): void => {
 
 type Reset = RetryReset["nodes"][number]
 
-const NODE = "SELECT id, kind, expanded, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+const NODE =
+  "SELECT id, kind, expanded, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
 /** Children before their containers, which count them. */
 const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
