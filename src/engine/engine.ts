@@ -17,6 +17,7 @@ import { Waiting } from "./waiting.ts"
 import { type Change, type Fence, fenceOf } from "../core/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/ids.ts"
 import { planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan.ts"
+import { soundChange } from "../core/sound.ts"
 import { runEnded } from "../core/status.ts"
 import { Conflict, NotFound } from "../store/errors.ts"
 import type { Advanced, Batch, Claim, NewRun, RunRow, StoreEvent } from "../store/store.ts"
@@ -162,8 +163,9 @@ export class Engine {
 
   /** Changes that somebody else made: resolves after their commit, with the fences that no longer held. */
   report(changes: readonly Change[]): Promise<Fence[]> {
-    const receipt = this.#receipts.wait(changes)
-    if (this.#state !== "stopped") for (const change of changes) this.#receive(change)
+    const sound = changes.map(soundChange)
+    const receipt = this.#receipts.wait(sound)
+    if (this.#state !== "stopped") for (const change of sound) this.#receive(change)
     return receipt
   }
 
@@ -197,7 +199,7 @@ export class Engine {
   // -- the loop ------------------------------------------------------------------------------------------------------------------
 
   #receive(change: Change): void {
-    this.#inbox.add(change)
+    this.#inbox.add(soundChange(change))
     if (this.#inbox.urgent) this.#wake()
     else this.#cancelSoon ??= this.#options.clock.after(START_DELAY_MS, () => this.#wake())
   }

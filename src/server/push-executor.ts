@@ -74,7 +74,7 @@ export class PushExecutor implements Executor {
         ? unheard(signal.reason as StopReason, base, worker)
         : await this.#read(assignment, result, base, signal)
     } finally {
-      this.#waiting.delete(assignment.taskId)
+      if (this.#waiting.get(assignment.taskId) === waiting) this.#waiting.delete(assignment.taskId)
     }
   }
 

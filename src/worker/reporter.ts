@@ -146,13 +146,14 @@ export class Reporter {
       return
     }
     const [{ task, entry }] = batch as [Waiting]
-    if (entry.kind !== "ended" || entry.result.output === undefined) throw error
-    const { output: _, ...rest } = entry.result
-    const told = `its output cannot be told to the server: ${error.message}`
-    const failed: Entry = { ...entry, result: { ...rest, state: "failed", error: told, retryable: false } }
-    await this.#deliver([{ task, entry: failed, bytes: 0 }])
+    if (entry.kind !== "ended" || entry.result.error?.startsWith(UNTOLD) === true) throw error
+    const { started_at, finished_at } = entry.result
+    const result = { state: "failed", started_at, finished_at, error: UNTOLD + error.message, retryable: false } as const
+    await this.#deliver([{ task, entry: { ...entry, result }, bytes: 0 }])
   }
 }
+
+const UNTOLD = "its result cannot be told to the server: "
 
 const fence = ({ wire }: Task): { row: number; attempt_id: string; token: string } => ({
   row: wire.row,

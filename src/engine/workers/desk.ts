@@ -209,7 +209,12 @@ export class WorkerDesk {
     const { claims, cancelling, stopped, more, nextDueMs } = advanced
     const told = cancelling.length + stopped.length > 0
     const stop = told ? stopsAmong(await this.#parts.store.heldBy(worker.id), (id) => !poll.stopping.has(id)) : []
-    if (claims.length + stop.length > 0) void this.#answer(poll, claims, stop)
+    if (claims.length + stop.length > 0) {
+      this.#answer(poll, claims, stop).catch(async (error: unknown) => {
+        poll.refuse(error instanceof Error ? error : new Error(String(error)))
+        await this.#release(claims).catch(() => {})
+      })
+    }
     const nothing = claims.length === 0 && free > 0
     // One that was given up on gets nothing either, but that says nothing of the lanes.
     const dead = nothing && (await this.#parts.store.workerToken(worker.id)) === null

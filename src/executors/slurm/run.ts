@@ -209,7 +209,8 @@ export class JobRun {
       this.#wake()
       if (this.#leave) return
       void (async () => {
-        if ((await folders.exitCode(place)) !== null) return
+        // A folder that cannot be read says nothing: the job is stopped.
+        if ((await folders.exitCode(place).catch(() => null)) !== null) return
         this.#told = true
         const asked = this.#cancel(watch, place, "TERM")
         cancelTimer = clock.after(this.#assignment.graceMs, () => {
