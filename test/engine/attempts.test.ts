@@ -33,6 +33,17 @@ describe("retries", () => {
     expect(await world.task(runId, "a")).toMatchObject({ attempt: 2, outcome: "timeout", error: "timed out after 10m" })
   })
 
+  it("asked for after a time that no clock knows hold up nobody else", async () => {
+    const world = await setup({ a: (_, { untilStopped }) => untilStopped() })
+    const runId = await world.trigger("name: r\ntasks: { a: { command: x, retries: 1 } }")
+    await world.pass(1000)
+    const { row, attemptId } = await world.task(runId, "a")
+    const result = { state: "failed", startedAt: 1, finishedAt: 1e303, exitCode: 2 ** 40 } as const
+    const change = { row, attemptId: attemptId!, kind: "retry", delayMs: 1e303, lost: false, result } as const
+    expect(await world.until(world.engine.report([change]))).toEqual([])
+    expect(await world.task(runId, "a")).toMatchObject({ status: "pending", exitCode: null })
+  })
+
   it("fail a run that runs too long, and cancel its tasks", async () => {
     const world = await setup({ a: (_, { untilStopped }) => untilStopped() })
     const runId = await world.trigger(
