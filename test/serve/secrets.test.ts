@@ -106,7 +106,7 @@ describe("secrets", () => {
     const { body } = await server.call("GET", `/runs/${id}/tasks/a`)
     expect(body).toMatchObject({ status: "failed", attempt: 1 })
     expect(body.error).toMatch(
-      /no secret NO_SUCH: looked for the variable ORK_SECRET_NO_SUCH, a file NO_SUCH in ORK_SECRETS_DIR/,
+      /no secret NO_SUCH where Ork runs: looked for the variable ORK_SECRET_NO_SUCH, a file NO_SUCH in ORK_SECRETS_DIR/,
     )
   })
 })
