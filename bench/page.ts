@@ -162,10 +162,6 @@ try {
   const opened = await open(page, id)
   const scrolled = await scroll(page)
   const delays = await changes(page)
-  const session = await context.newCDPSession(page)
-  await session.send("Performance.enable")
-  const replayed = await replay(page, id, session)
-  const rss = await tabMb(await browser.newBrowserCDPSession())
   print({
     bench: "page",
     tasks: TASKS,
@@ -175,11 +171,12 @@ try {
     worst_frame_ms: Math.round(scrolled.worstMs),
     change_ms_median: delays[CHANGES >> 1]!,
     change_ms_worst: delays.at(-1)!,
-    events: EVENTS,
-    replay_ms: replayed.tookMs,
-    heap_mb: replayed.heapMb,
-    tab_mb: rss,
   })
+  const session = await context.newCDPSession(page)
+  await session.send("Performance.enable")
+  const replayed = await replay(page, id, session)
+  const rss = await tabMb(await browser.newBrowserCDPSession())
+  print({ bench: "page", events: EVENTS, replay_ms: replayed.tookMs, heap_mb: replayed.heapMb, tab_mb: rss })
 } finally {
   await browser.close()
   server.kill("SIGTERM")
