@@ -106,6 +106,8 @@ const replay = async (page: Page, id: string, session: CDPSession): Promise<{ he
   await page.route("**/api/v1/events*", async (route) => {
     if (sent) return await route.abort()
     sent = true
+    // What is told before the run is there is part of it.
+    await page.locator('[data-box="first"]').waitFor()
     await route.fulfill({ contentType: "text/event-stream", body: eventsOf(id) })
   })
   const began = Date.now()
