@@ -100,7 +100,7 @@ describe("jobs with two servers", () => {
     }
     let making = true
     const work = async ({ turn }: Server, chance: Random): Promise<void> => {
-      for (let idle = 0; making || idle < 3;) {
+      for (let idle = 0; making || idle < 30;) {
         const { claims, more } = await turn([], 3)
         idle = claims.length === 0 && !more ? idle + 1 : 0
         const changes = claims.map((claim) => ended(claim, pick(chance, 8) === 0 ? "failed" : "success"))
