@@ -12,8 +12,8 @@ const told = ({ seed, failure }: Outcome): string | null =>
       )
 
 describe("the simulation", () => {
-  it("keeps every invariant over 120 seeds", { timeout: 300_000 }, async () => {
-    for (let seed = 1; seed <= 120; seed++) expect(told(await simulator.run(seed))).toBeNull()
+  it("keeps every invariant over 200 seeds", { timeout: 300_000 }, async () => {
+    for (let seed = 1; seed <= 200; seed++) expect(told(await simulator.run(seed))).toBeNull()
   })
 
   it("replays a seed bit for bit", async () => {
