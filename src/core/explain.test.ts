@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest"
 import { type ExplainedRun, type ExplainedTask, explainRun, explainTask, type Surroundings } from "./explain.ts"
 import { workflow } from "./testing.ts"
 
+const IDLE = { served: true, paused: false, full: false, rate: null }
+
 const flow = workflow({ extract: {}, load: { after: ["extract"] } }, { name: "etl", maxActiveRuns: 2 })
 const run: ExplainedRun = { id: "r", status: "running", paused: false, cancelling: null, activeRuns: 2 }
 const around = (rest: Partial<Surroundings> = {}): Surroundings => ({
@@ -9,7 +11,7 @@ const around = (rest: Partial<Surroundings> = {}): Surroundings => ({
   run,
   nodes: new Map([[0, "running"]]),
   holders: new Map(),
-  queue: () => ({ served: true, paused: false, full: false }),
+  queue: () => IDLE,
   ...rest,
 })
 const load = (rest: Partial<ExplainedTask> = {}): ExplainedTask => ({
@@ -46,12 +48,14 @@ describe("explainTask", () => {
       { holders: new Map([["t:r:1", ["load[0]", "load[1]"]]]) },
       "load[3] waits for a slot: 2 of 2 instances of it at once (its concurrency), held by load[0], load[1].",
     ],
+    [{}, { queue: () => ({ ...IDLE, served: false }) }, "load waits: nobody who is alive takes work from the queue default."],
+    [{}, { queue: () => ({ ...IDLE, paused: true }) }, "load waits because the queue default is paused."],
+    [{}, { queue: () => ({ ...IDLE, full: true }) }, "load waits for a slot of the queue default."],
     [
       {},
-      { queue: () => ({ served: false, paused: false, full: false }) },
-      "load waits: nobody who is alive takes work from the queue default.",
+      { queue: () => ({ ...IDLE, rate: { limit: 5, periodMs: 1500 } }) },
+      "load is ready and waits for a free slot, or for the rate of the queue default (at most 5 starts in 1.5 s).",
     ],
-    [{}, { queue: () => ({ served: true, paused: true, full: false }) }, "load waits because the queue default is paused."],
     [{}, {}, "load is ready and waits for a free slot."],
     [{ status: "dispatched", worker: "w1", attempt: 1 }, {}, "load was given to w1 and has not started yet (attempt 1)."],
     [{ status: "running", worker: "w1", attempt: 2, startedAt: "now" }, {}, "load runs on w1 since now (attempt 2)."],

@@ -46,7 +46,14 @@ export interface Surroundings {
   /** Names of tasks that hold a slot of a limit, by the limit's key. */
   holders: ReadonlyMap<string, readonly string[]>
   /** Whether a live server or worker can take the task; and whether its queue rests. */
-  queue(node: Pick<Node, "queue" | "labels" | "executor">): { served: boolean; paused: boolean; full: boolean }
+  queue(node: Pick<Node, "queue" | "labels" | "executor">): QueueState
+}
+
+export interface QueueState {
+  served: boolean
+  paused: boolean
+  full: boolean
+  rate: { limit: number; periodMs: number } | null
 }
 
 export interface Explanation {
@@ -129,7 +136,9 @@ const waits = (task: ExplainedTask, node: Node, around: Surroundings): string =>
   if (queue.paused) return `waits because the queue ${node.queue} is paused`
   if (!queue.served) return `waits: ${nobody(node)}`
   if (queue.full) return `waits for a slot of the queue ${node.queue}`
-  return "is ready and waits for a free slot"
+  if (queue.rate === null) return "is ready and waits for a free slot"
+  const { limit, periodMs } = queue.rate
+  return `is ready and waits for a free slot, or for the rate of the queue ${node.queue} (at most ${limit} starts in ${periodMs / 1000} s)`
 }
 
 /** The group around it. */

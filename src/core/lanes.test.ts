@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { gateLane, handlerLane, queueLane, queueLimit, queueOf, remoteLane, workLane } from "./lanes.ts"
+import { everyOf, gateLane, handlerLane, isNamed, queueLane, queueLimit, queueOf, remoteLane, workLane } from "./lanes.ts"
 
 describe("lanes", () => {
   const shared = { id: "r1", private: false }
@@ -16,11 +16,24 @@ describe("lanes", () => {
     expect(workLane(own, { queue: "etl", labels: ["gpu"], executor: "process" })).toBe("p:r1:w")
   })
 
-  it("of work that lives elsewhere are the servers', whatever its queue", () => {
+  it("of work that lives elsewhere are the servers', by queue, whatever its labels", () => {
     const remote = { queue: "etl", labels: ["gpu"], executor: "slurm" }
-    expect(workLane(shared, remote)).toBe("s")
+    expect(workLane(shared, remote)).toBe("s:etl")
     expect(workLane(own, remote)).toBe("p:r1:s")
-    expect(queueOf(remoteLane(shared))).toBeNull()
+    expect(queueOf(remoteLane(shared, remote))).toBe("etl")
+  })
+
+  it("that are all of a kind lie in a range that no other lane is in", () => {
+    const kinds = ["g", "h:etl", "p:r1:g", "p:r1:w", "p:r1:s", "q:etl", "q:etl|gpu", "s:etl"]
+    const inside = (...lanes: string[]): string[] => {
+      const { from, to } = everyOf(lanes)!
+      return kinds.filter((lane) => lane > from && lane < to)
+    }
+    expect(inside("q:*")).toEqual(["q:etl", "q:etl|gpu"])
+    expect(inside("q:a", "s:*")).toEqual(["s:etl"])
+    expect(inside("q:*", "s:*")).toEqual(["q:etl", "q:etl|gpu", "s:etl"])
+    expect(everyOf(["q:a", "p:r1:s"])).toBeNull()
+    expect(["q:*", "s:*", "q:a"].filter(isNamed)).toEqual(["q:a"])
   })
 
   it("of work name their queue", () => {

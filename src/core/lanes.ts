@@ -2,7 +2,7 @@
 //   g              rows of shared runs that the gate must judge
 //   q:QUEUE|l1,l2  work of shared runs and jobs, by queue and sorted labels
 //   h:QUEUE        jobs that a handler of their queue runs
-//   s              work that lives elsewhere (`REMOTE_EXECUTORS`), which only servers take, whatever its queue
+//   s:QUEUE        work that lives elsewhere (`REMOTE_EXECUTORS`), which only servers take, whatever its labels
 //   p:RUN:g p:RUN:w p:RUN:s  the same of a private run (`ork run`), which takes its work whatever its queue
 
 import { type Node, REMOTE_EXECUTORS } from "./workflow.ts"
@@ -17,25 +17,52 @@ export interface RunScope {
 export const gateLane = (run: RunScope): string => (run.private ? `p:${run.scope ?? run.id}:g` : "g")
 
 export const workLane = (run: RunScope, node: Pick<Node, "queue" | "labels" | "executor">): string =>
-  REMOTE_EXECUTORS.includes(node.executor) ? remoteLane(run) : localLane(run, node)
+  REMOTE_EXECUTORS.includes(node.executor) ? remoteLane(run, node) : localLane(run, node)
 
 /** Work that runs on the machine of who takes it. */
 export const localLane = (run: RunScope, node: Pick<Node, "queue" | "labels">): string =>
   run.private ? `p:${run.scope ?? run.id}:w` : queueLane(node.queue, node.labels)
 
-export const remoteLane = (run: RunScope): string => (run.private ? `p:${run.scope ?? run.id}:s` : "s")
+export const remoteLane = (run: RunScope, node: Pick<Node, "queue">): string =>
+  run.private ? `p:${run.scope ?? run.id}:s` : `s:${node.queue}`
 
 export const queueLane = (queue: string, labels: readonly string[]): string =>
   labels.length === 0 ? `q:${queue}` : `q:${queue}|${[...labels].sort().join(",")}`
 
 /** In a claim: every lane of shared work, queues in turn. */
 export const EVERY_QUEUE = "q:*"
+/** The same of work that lives elsewhere. */
+export const EVERY_REMOTE = "s:*"
+
+/** Lanes between two names. */
+export interface LaneRange {
+  name: "queues" | "remote" | "both"
+  from: string
+  to: string
+}
+
+const QUEUES: LaneRange = { name: "queues", from: "q:", to: "q;" }
+const REMOTE: LaneRange = { name: "remote", from: "s:", to: "s;" }
+/** No lane lies between the two kinds. */
+const BOTH: LaneRange = { name: "both", from: QUEUES.from, to: REMOTE.to }
+export const LANE_RANGES = [QUEUES, REMOTE, BOTH] as const
+
+/** What a claim wants of these lanes without naming them; null: nothing. */
+export const everyOf = (lanes: readonly string[]): LaneRange | null => {
+  const queues = lanes.includes(EVERY_QUEUE)
+  if (!lanes.includes(EVERY_REMOTE)) return queues ? QUEUES : null
+  return queues ? BOTH : REMOTE
+}
+
+export const isNamed = (lane: string): boolean => lane !== EVERY_QUEUE && lane !== EVERY_REMOTE
 
 export const handlerLane = (queue: string): string => `h:${queue}`
 
+const QUEUE_LANE = /^[qhs]:/
+
 /** The queue that a lane's work belongs to; null for the gate's lanes and those of private runs. */
 export const queueOf = (lane: string): string | null => {
-  if (!lane.startsWith("q:") && !lane.startsWith("h:")) return null
+  if (!QUEUE_LANE.test(lane)) return null
   const bar = lane.indexOf("|")
   return bar === -1 ? lane.slice(2) : lane.slice(2, bar)
 }

@@ -156,11 +156,14 @@ const surroundings = async (
     inner: await besides(store, run, workflow, tasks),
     holders: await holdersOf(store, tasks),
     queue: (node) => {
+      // A private run takes its work whatever its queue.
+      if (run.private) return { served: true, paused: false, full: false, rate: null }
       const queue = known.get(node.queue)
       return {
-        served: run.private || takes(node),
+        served: takes(node),
         paused: queue?.paused ?? false,
         full: queue?.concurrency != null && queue.running >= queue.concurrency,
+        rate: queue?.rate ?? null,
       }
     },
   }

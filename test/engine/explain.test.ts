@@ -80,6 +80,18 @@ describe("explain", () => {
     expect(await world.why(runId)).toEqual({ a: "a waits because the queue gpu is paused." })
   })
 
+  it("says that a task of a cluster waits for its queue", async () => {
+    const world = await setup({ t: hang })
+    await world.store.putQueue("hpc", { concurrency: 1 })
+    const runId = await world.trigger("name: w\ntasks: { t: { executor: slurm, queue: hpc, command: x, parallel: 2 } }")
+    await world.pass(100)
+    expect((await world.why(runId))["t1"]).toBe("t[1] waits for a slot of the queue hpc.")
+    await world.store.putQueue("hpc", { concurrency: null, paused: true })
+    expect((await world.why(runId))["t1"]).toBe("t[1] waits because the queue hpc is paused.")
+    await world.store.putQueue("hpc", { paused: false, rate: { limit: 2, periodMs: 60_000 } })
+    expect((await world.why(runId))["t1"]).toMatch(/or for the rate of the queue hpc \(at most 2 starts in 60 s\)\.$/)
+  })
+
   it("says that nobody has the labels of a task, until a worker comes that has", async () => {
     const world = await setup()
     const runId = await world.trigger("name: w\ntasks: { a: { command: x, labels: [gpu, big] } }")

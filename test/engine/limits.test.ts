@@ -45,6 +45,18 @@ describe("limits", () => {
     expect(world.most()).toBe(4)
   })
 
+  it("keep work that lives elsewhere to the concurrency of its queue, however much a server may have", async () => {
+    const world = await setup({ t: second })
+    await world.store.putQueue("hpc", { concurrency: 2 })
+    const runId = await world.trigger(`
+name: l
+tasks: { t: { executor: slurm, queue: hpc, command: x, parallel: 7 }, u: { executor: slurm, command: x, parallel: 9 } }`)
+    await world.ended(runId)
+    expect(mostAtOnce(world.events, /^t$/)).toBe(2)
+    expect(mostAtOnce(world.events, /^u$/)).toBe(9)
+    expect(world.clock.elapsed).toBeLessThan(5000)
+  })
+
   it("share a keyed limit across runs", async () => {
     const world = await setup({ t: second })
     const text = "name: l\ntasks: { t: { command: x, foreach: [eu, us], concurrency: 1, concurrency_key: item } }"

@@ -80,7 +80,10 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
   const engine = new Engine({
     store,
     objects: new FileObjectStore(join(folder, "objects")),
-    executors: new Map([["process", executor]]),
+    executors: new Map([
+      ["process", executor],
+      ["slurm", { name: "slurm", remote: true, launch: run }],
+    ]),
     evaluator: inlineEvaluator,
     clock,
     random,

@@ -156,6 +156,79 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
     })
   })
 
+  describe("work that lives elsewhere", () => {
+    const REMOTE = ["s:*"]
+    const jobs = (count: number, queue = "default") =>
+      workflow(Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, { queue, executor: "slurm" }])), {
+        name: `remote_${queue}`,
+      })
+
+    it("is claimed from every queue, beside other work or alone", async () => {
+      const world = await setup(open)
+      await world.start(jobs(2))
+      await world.start(jobs(2, "hpc"))
+      await world.start(tasks(2))
+      await world.start(jobs(1), { private: true })
+      expect(await world.claim(1)).toHaveLength(1)
+      const alone = await world.turn({ claim: 2, lanes: REMOTE })
+      expect(queuesOf(world, alone.claims).toSorted()).toEqual(["default", "hpc"])
+      const both = await world.turn({ claim: 9, lanes: [...EVERY, ...REMOTE] })
+      expect(both.claims).toHaveLength(3)
+      expect(both.more).toBe(false)
+      expect((await world.turn({ claim: 9, lanes: ["q:default", ...REMOTE] })).claims).toHaveLength(0)
+    })
+
+    it("rests with its queue", async () => {
+      const world = await setup(open)
+      await world.start(jobs(1))
+      await world.start(jobs(1, "hpc"))
+      await world.store.putQueue("hpc", { paused: true })
+      for (const lanes of [REMOTE, ["q:default", ...REMOTE], [...EVERY, ...REMOTE]]) {
+        const { claims } = await world.turn({ claim: 9, lanes })
+        expect(queuesOf(world, claims)).toEqual(lanes === REMOTE ? ["default"] : [])
+      }
+      await world.store.putQueue("hpc", { paused: false })
+      expect((await world.turn({ claim: 9, lanes: REMOTE })).claims).toHaveLength(1)
+    })
+
+    it("shares the slots of its queue with what runs here, and frees them when it ends", async () => {
+      const world = await setup(open)
+      await world.store.putQueue("default", { concurrency: 2 })
+      await world.start(jobs(3))
+      await world.start(tasks(3))
+      const lanes = [...EVERY, ...REMOTE]
+      const { claims } = await world.turn({ claim: 9, lanes })
+      expect(claims).toHaveLength(2)
+      expect(await world.store.getQueue("default")).toMatchObject({ running: 2, ready: 4 })
+      expect((await world.turn({ claim: 9, lanes: REMOTE })).claims).toHaveLength(0)
+      const next = await world.turn({ claim: 9, lanes: REMOTE, changes: [world.ended(claims[0]!), world.again(claims[1]!, 0)] })
+      expect(next.claims).toHaveLength(2)
+      expect((await world.turn({ claim: 9, lanes })).claims).toHaveLength(0)
+      await world.store.putQueue("default", { concurrency: null })
+      expect((await world.turn({ claim: 9, lanes })).claims).toHaveLength(3)
+    })
+
+    it("counts what runs already when a limit is set", async () => {
+      const world = await setup(open)
+      await world.start(jobs(3))
+      const { claims } = await world.turn({ claim: 1, lanes: REMOTE })
+      await world.store.putQueue("default", { concurrency: 1 })
+      expect((await world.turn({ claim: 9, lanes: REMOTE })).claims).toHaveLength(0)
+      expect((await world.turn({ claim: 9, lanes: REMOTE, changes: [world.ended(claims[0]!)] })).claims).toHaveLength(1)
+    })
+
+    it("starts at the rate of its queue", async () => {
+      const world = await setup(open)
+      await world.store.putQueue("default", { rate: { limit: 1, periodMs: 1000 } })
+      await world.start(jobs(2))
+      const first = await world.turn({ claim: 9, lanes: REMOTE })
+      expect(first.claims).toHaveLength(1)
+      expect(first.nextDueMs).toBe(1000)
+      world.clock.pass(1000)
+      expect((await world.turn({ claim: 9, lanes: REMOTE })).claims).toHaveLength(1)
+    })
+  })
+
   describe("a claim from every queue", () => {
     it("takes from all shared lanes, queues in turn, and from nothing private", async () => {
       const world = await setup(open)

@@ -4,7 +4,7 @@
 
 import { admit } from "../../core/admit.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/ids.ts"
-import { EVERY_QUEUE, queueOf } from "../../core/lanes.ts"
+import { everyOf, isNamed, LANE_RANGES, type LaneRange, queueOf } from "../../core/lanes.ts"
 import type { RunStatus } from "../../core/status.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../bounds.ts"
 import type { CancelReason, RowKind } from "../store.ts"
@@ -107,19 +107,19 @@ const GATE_LANES: Lanes = { before: "", lanes: "unnest($1::text[]) AS l (lane)",
 /** $7 their queues. */
 const NAMED: Lanes = { ...GATE_LANES, free: "NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = ANY ($7::text[]))" }
 
-const NEXT_LANE = (after: string): string =>
-  `SELECT t.lane FROM tasks t WHERE ${READY("t")} AND t.lane > ${after} AND t.lane < 'q;' ORDER BY t.lane LIMIT 1`
+const NEXT_LANE = (after: string, to: string): string =>
+  `SELECT t.lane FROM tasks t WHERE ${READY("t")} AND t.lane > ${after} AND t.lane < '${to}' ORDER BY t.lane LIMIT 1`
 
-/** $1 and every lane of a queue that has ready rows: two of them say whether there is one alone. */
-const EVERY: Lanes = {
+/** $1 and every lane of a kind that has ready rows: two of them say whether there is one alone. */
+const EVERY = ({ from, to }: LaneRange): Lanes => ({
   before: `RECURSIVE ring AS (
-    (${NEXT_LANE("'q:'")}) UNION ALL SELECT n.lane FROM ring r CROSS JOIN LATERAL (${NEXT_LANE("r.lane")}) n
+    (${NEXT_LANE(`'${from}'`, to)}) UNION ALL SELECT n.lane FROM ring r CROSS JOIN LATERAL (${NEXT_LANE("r.lane", to)}) n
   ), every AS MATERIALIZED (
     SELECT lane FROM unnest($1::text[]) AS l (lane) UNION SELECT lane FROM (SELECT lane FROM ring LIMIT 2) l
   ),`,
   lanes: "every l",
   free: "NOT EXISTS (SELECT 1 FROM queues WHERE $7::text[] IS NOT NULL)",
-}
+})
 
 export const DISPATCH = `status = 'dispatched', attempt = t.attempt + 1, holder = $5::uuid,
   worker = (SELECT name FROM holders WHERE id = $5::uuid), dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
@@ -151,7 +151,6 @@ const GATES: Rules = {
 const STATEMENTS = {
   claim: {
     simple: statement("claim_simple", SIMPLY(WORK, NAMED) + TAKE(DISPATCH, NAMED)),
-    every: statement("claim_every", SIMPLY(WORK, EVERY) + TAKE(DISPATCH, EVERY)),
     fair: statement("claim_fair", FAIRLY(WORK, NAMED) + TAKE(DISPATCH, NAMED)),
   },
   gate: {
@@ -159,6 +158,13 @@ const STATEMENTS = {
     fair: statement("gate_fair", FAIRLY(GATES, GATE_LANES) + TAKE("holder = $5::uuid")),
   },
 } as const
+
+const CLAIM_EVERY = new Map(
+  LANE_RANGES.map((range) => {
+    const lanes = EVERY(range)
+    return [range.name, statement(`claim_every_${range.name}`, SIMPLY(WORK, lanes) + TAKE(DISPATCH, lanes))]
+  }),
+)
 
 /** $1 … $2 what goes, $3 … $4 what is parked, $7 … $8 slots used, $9 … $10 what has another look. */
 const ADMITTED = statement(
@@ -240,11 +246,12 @@ export class Claims {
   /** Sent at once; `finish` reads the answer. */
   send(tx: Runner, wish: Wish, now: string | null): Promise<Answer[]> {
     const limit = Math.min(wish.limit, MAX_CANDIDATES)
-    const lanes = wish.lanes.filter((lane) => lane !== EVERY_QUEUE)
+    const lanes = wish.lanes.filter(isNamed)
     const values = [anyText(lanes), limit, this.#served, this.#instants.attemptIds(), wish.holder, now]
     if (this.#kind === "gate") return tx.run(STATEMENTS.gate[this.#simple ? "simple" : "fair"], values)
     const queues = anyText(lanes.flatMap((lane) => queueOf(lane) ?? []))
-    if (lanes.length < wish.lanes.length) return tx.run(STATEMENTS.claim.every, [...values, queues])
+    const every = everyOf(wish.lanes)
+    if (every !== null) return tx.run(CLAIM_EVERY.get(every.name)!, [...values, queues])
     return tx.run(STATEMENTS.claim[this.#simple ? "simple" : "fair"], [...values, queues])
   }
 
@@ -262,7 +269,7 @@ export class Claims {
     let looked = 0
     for (let answer = first; ; answer = await this.send(tx, { ...wish, limit: wish.limit - taken.length }, now)) {
       const rows = locked(answer)
-      const every = wish.lanes.includes(EVERY_QUEUE)
+      const every = everyOf(wish.lanes) !== null
       if (answer[0]!.queued || (every && answer[0]!.rest && rows.length === 0)) {
         this.general = true
         return { taken, more: false }

@@ -2,7 +2,7 @@
 // `save`. A queue without a row allows everything; one whose counters another transaction holds just now allows nothing, and is
 // asked for again.
 
-import { queueOf } from "../../core/lanes.ts"
+import { type LaneRange, queueOf } from "../../core/lanes.ts"
 import { MAX_GROUPS } from "../bounds.ts"
 import { type Rate, refill, tokenWaitMs } from "../rate.ts"
 import { anyText, plain, texts } from "./arrays.ts"
@@ -17,10 +17,10 @@ const RING = (name: string, from: string, bound: string): string => `${name} AS 
      (${NEXT(from, bound)}) UNION ALL SELECT n.lane FROM ${name} r CROSS JOIN LATERAL (${NEXT("r.lane", bound)}) n
    )`
 
-/** $1 the lanes that are named, $2 where to go on with every lane of a queue that has ready rows; NULL: none of those. */
+/** $1 the lanes that are named; $2 … $3 around those of which every one with ready rows is wanted, $4 where to go on; NULL: none. */
 const LANES = statement(
   "queues_lanes",
-  `WITH RECURSIVE ${RING("ahead", "$2::text", "t.lane < 'q;'")}, ${RING("behind", "'q:'", "t.lane <= $2::text")},
+  `WITH RECURSIVE ${RING("ahead", "$4::text", "t.lane < $3::text")}, ${RING("behind", "$2::text", "t.lane <= $4::text")},
    ring AS (SELECT lane FROM ahead UNION ALL SELECT lane FROM behind LIMIT ${MAX_GROUPS}),
    wanted AS (
      SELECT lane, 0 AS place FROM unnest($1::text[]) AS l (lane)
@@ -44,9 +44,12 @@ export interface Lane {
   limit: number | null
 }
 
-/** `after`: the lane of a queue that was served last, or empty; null: only the lanes that are named. */
-export const readLanes = (tx: Runner, named: readonly string[], after: string | null): Promise<Lane[]> =>
-  tx.run<Lane>(LANES, [anyText(named), after === "" ? "q:" : after])
+/** `every`: beside those that are named. `after`: the lane that was served last. */
+export const readLanes = (tx: Runner, named: readonly string[], every: LaneRange | null, after: string): Promise<Lane[]> => {
+  const { from, to } = every ?? { from: null, to: null }
+  const start = from !== null && after > from && after < to ? after : from
+  return tx.run<Lane>(LANES, [anyText(named), from, to, start])
+}
 
 const LOCK_TOKENS = statement(
   "queues_lock_tokens",

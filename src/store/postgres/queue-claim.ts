@@ -2,7 +2,7 @@
 // them first. For "every queue" each lane with ready rows is a group of its own, and the groups take turns. A queue's pause,
 // concurrency and rate hold its lanes back as a whole: they are just not read further.
 
-import { EVERY_QUEUE } from "../../core/lanes.ts"
+import { everyOf, isNamed } from "../../core/lanes.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../bounds.ts"
 import { anyText, plain, texts } from "./arrays.ts"
 import {
@@ -97,11 +97,10 @@ export class QueueClaims {
   }
 
   async take(tx: Runner, wish: Wish, now: string | null): Promise<QueuedClaim> {
-    const every = wish.lanes.includes(EVERY_QUEUE)
+    const every = everyOf(wish.lanes)
     if (wish.limit <= 0) return { taken: [], more: false, waitMs: null, settled: false }
     const entered = enter(tx)
-    const named = wish.lanes.filter((lane) => lane !== EVERY_QUEUE)
-    const lanes = await readLanes(tx, named, every ? this.#lane : null)
+    const lanes = await readLanes(tx, wish.lanes.filter(isNamed), every, this.#lane)
     await entered
     const book = await QueueBook.open(tx, lanes, now)
     const { taken, more } = await this.#loop(tx, wish, lanes, book, now)
@@ -113,7 +112,7 @@ export class QueueClaims {
       taken,
       more: more || book.missed,
       waitMs: await waitOf(tx, book, lanes),
-      settled: !book.any && !(every && (lanes.length > 1 || workflows.size > 1)),
+      settled: !book.any && !(every !== null && (lanes.length > 1 || workflows.size > 1)),
     }
   }
 

@@ -1,7 +1,7 @@
 // Which lanes a claim looks at, and in which order. Lanes that are named are one group: the highest priority among them first.
 // For "every queue" each lane with ready rows is a group of its own, and the groups take turns.
 
-import { EVERY_QUEUE } from "../../core/lanes.ts"
+import { everyOf, isNamed } from "../../core/lanes.ts"
 import { MAX_GROUPS } from "../bounds.ts"
 import { READY } from "./ready.ts"
 import type { Tx } from "./tx.ts"
@@ -27,10 +27,6 @@ export const served = (turn: Turn, lanes: readonly string[], workflowId: number)
 const NEXT_LANE = `
 SELECT lane FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane > ? AND lane <= ? ORDER BY lane LIMIT 1`
 
-/** Around the lanes of queues: none has these names. */
-const FIRST = "q:"
-const LAST = "q;"
-
 const readyLanes = (tx: Tx, after: string, upTo: string, most: number): string[] => {
   const found: string[] = []
   for (let last = after; found.length < most;) {
@@ -43,11 +39,13 @@ const readyLanes = (tx: Tx, after: string, upTo: string, most: number): string[]
 
 /** `cut`: there may be more lanes than were looked at. */
 export const laneGroups = (tx: Tx, lanes: readonly string[], turn: Turn): { groups: (readonly string[])[]; cut: boolean } => {
-  if (!lanes.includes(EVERY_QUEUE)) return { groups: [lanes], cut: false }
-  const named = lanes.filter((lane) => lane !== EVERY_QUEUE)
-  const start = turn.lane.startsWith(FIRST) ? turn.lane : FIRST
-  const found = readyLanes(tx, start, LAST, MAX_GROUPS)
-  found.push(...readyLanes(tx, FIRST, start, MAX_GROUPS - found.length))
+  const every = everyOf(lanes)
+  if (every === null) return { groups: [lanes], cut: false }
+  const { from, to } = every
+  const named = lanes.filter(isNamed)
+  const start = turn.lane > from && turn.lane < to ? turn.lane : from
+  const found = readyLanes(tx, start, to, MAX_GROUPS)
+  if (start !== from) found.push(...readyLanes(tx, from, start, MAX_GROUPS - found.length))
   const groups: (readonly string[])[] = found.filter((lane) => !named.includes(lane)).map((lane) => [lane])
   if (named.length > 0) groups.unshift(named)
   return { groups, cut: found.length === MAX_GROUPS }
