@@ -8,7 +8,7 @@ import { blockedBy } from "../messages.ts"
 import type { StoreEvent } from "../store.ts"
 import { anyOf } from "./arrays.ts"
 import { STAND_IN } from "./rows.ts"
-import { type Runner, statement } from "./session.ts"
+import { later, type Runner, statement } from "./session.ts"
 
 /** All that waits below the failed jobs $1, with the job on account of which each is blocked; in order, near ones first. */
 const BELOW = `below (id, by) AS (
@@ -22,7 +22,7 @@ const BELOW = `below (id, by) AS (
 const LOCK = statement(
   "job_edges_lock",
   `WITH RECURSIVE ${BELOW}
-   SELECT 1 FROM tasks WHERE id IN (
+   SELECT id FROM tasks WHERE id IN (
      SELECT id FROM below UNION SELECT dependent FROM job_edges WHERE dependency = ANY ($2::bigint[])
    ) ORDER BY id FOR UPDATE`,
 )
@@ -63,6 +63,17 @@ export interface Released {
 
 const NOTHING: Released = { ready: [], blocked: [] }
 
+/** While a lock is waited for, jobs may be added below the failed: asked again until all that is there is held, and nobody can. */
+const lockBelow = async (tx: Runner, failed: readonly number[], completed: readonly number[]): Promise<void> => {
+  for (let held = ""; ;) {
+    const found = anyOf((await tx.run<{ id: number }>(LOCK, [anyOf(failed), anyOf(completed)])).map(({ id }) => id))
+    if (failed.length === 0 || found === held || found === NONE) return
+    held = found
+  }
+}
+
+const NONE = anyOf([])
+
 /** Rows of jobs that ended. Nobody sees a job wait for one that will never complete: all the way down, in this transaction. */
 export const releaseDependents = async (
   tx: Runner,
@@ -70,7 +81,8 @@ export const releaseDependents = async (
   { completed, failed }: { completed: readonly number[]; failed: readonly number[] },
 ): Promise<Released> => {
   if (completed.length + failed.length === 0) return NOTHING
-  const locked = tx.run(LOCK, [anyOf(failed), anyOf(completed)])
+  const locked = later(lockBelow(tx, failed, completed))
+  if (failed.length > 0) await locked
   const freed = completed.length === 0 ? [] : tx.run<{ id: string }>(COMPLETE, [now, anyOf(completed)])
   const doomed =
     failed.length === 0 ? [] : tx.run<{ id: string; error: string }>(BLOCK, [anyOf(failed), now, blockedBy(STAND_IN)])

@@ -100,9 +100,10 @@ describe("jobs with two servers", () => {
     }
     let making = true
     const work = async ({ turn }: Server, chance: Random): Promise<void> => {
-      for (let idle = 0; making || idle < 30;) {
+      for (let idle = 0; making || idle < 3;) {
+        const last = !making
         const { claims, more } = await turn([], 3)
-        idle = claims.length === 0 && !more ? idle + 1 : 0
+        idle = last && claims.length === 0 && !more ? idle + 1 : 0
         const changes = claims.map((claim) => ended(claim, pick(chance, 8) === 0 ? "failed" : "success"))
         if (changes.length > 0) expect((await turn(changes, 0)).refused).toEqual([])
       }
@@ -125,6 +126,11 @@ describe("jobs with two servers", () => {
 })
 
 const WAITS = "SELECT 1 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE c.relname = 'job_edges' AND NOT l.granted"
+const WAITS_FOR_ROW = "SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"
+
+const rowIsWaitedFor = async (client: pg.Client): Promise<void> => {
+  await vi.waitUntil(async () => (await client.query(WAITS_FOR_ROW)).rows.length > 0, { timeout: 10_000, interval: 5 })
+}
 
 /** Does `meanwhile` when `verb` has done all that comes before it writes edges. */
 const heldUp = async (schema: string, verb: () => Promise<unknown>, meanwhile: () => Promise<unknown>): Promise<void> => {
@@ -161,6 +167,41 @@ describe("a job that waits for a slot", () => {
       () => one.turn([ended(claims[0]!, "success")], 0),
     )
     expect((await one.turn([], 1)).claims.map(({ job }) => job?.id)).toEqual([waiting.id])
+  })
+})
+
+describe("a job that fails", () => {
+  it("blocks all below it, though others add jobs there while it looks", async () => {
+    const schema = `jobs ${++schemas}`
+    const random = seededRandom(5)
+    const [one, two] = [await join(schema, random), await join(schema, seededRandom(6))]
+    const root = newJob(random)
+    const below = [newJob(random, { dependencies: [root.id] }), newJob(random, { dependencies: [root.id] })]
+    await one.store.createJobs([root, ...below])
+    const { claims } = await one.turn([], 1)
+    const late = newJob(random, { dependencies: [below[1]!.id] })
+    const later = newJob(random, { dependencies: [late.id] })
+
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    onTestFinished(() => client.end())
+    await client.query(`BEGIN; SELECT 1 FROM "${schema}".tasks WHERE path = '${below[0]!.id}' FOR UPDATE`)
+    const ending = one.turn([ended(claims[0]!, "failed")], 0)
+    await rowIsWaitedFor(client)
+    await two.store.createJobs([late])
+    await heldUp(
+      schema,
+      () => two.store.createJobs([later]),
+      async () => {
+        await client.query("COMMIT")
+        await Promise.race([ending, rowIsWaitedFor(client)])
+      },
+    )
+    await ending
+    expect((await everyJob(one.store)).map(({ status }) => status).toSorted()).toEqual([
+      ...Array.from({ length: 4 }, () => "BLOCKED"),
+      "FAILED",
+    ])
   })
 })
 
