@@ -78,7 +78,7 @@ export interface ApiParts {
 export interface PushedResult {
   taskId: string
   token: string
-  success: boolean
+  state: "success" | "failed" | "lost"
   output: Json
   error: string | null
   exitCode: number | null

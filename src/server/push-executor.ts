@@ -1,14 +1,17 @@
 // Sends process tasks to workers that listen (`ork worker --listen`), one after the other, and waits for the result that each posts
-// back. Both ways are proven: the request is signed with the server's key, the result carries the token of its attempt.
+// back. Both ways are proven: the request is signed with the server's key, the result carries the token of its attempt. Meanwhile the
+// worker is asked whether it still has it (push-watch.ts): what it lost is tried again elsewhere.
 
 import { createHmac, timingSafeEqual } from "node:crypto"
+import { PushWatch } from "./push-watch.ts"
 import type { PushedResult } from "../api/ports.ts"
 import type { AttemptResult } from "../core/change.ts"
 import type { Clock, Random } from "../core/ports.ts"
 import { openLog } from "../objects/log-sink.ts"
 import { maskText } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import { SIGNATURE_HEADER, signatureOf, TIMESTAMP_HEADER } from "../protocol/signature.ts"
+import { aliveAnswer } from "../protocol/api/workers.ts"
+import { proofOf } from "../protocol/push-proof.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executors/executor.ts"
 
 export interface PushOptions {
@@ -21,8 +24,13 @@ export interface PushOptions {
   clock: Clock
   random: Random
   fetch: typeof fetch
+  /** 15 s; shorter in tests. */
+  leaseMs?: number
 }
 
+const LEASE_MS = 15_000
+/** The worker ends what it is not asked about for this part of a lease: before it is tried again elsewhere. */
+const WORKER_PART = 0.8
 /** A worker that takes longer to say yes is passed over. */
 const ANSWER_MS = 5000
 const FIRST_WAIT_MS = 250
@@ -41,10 +49,15 @@ export class PushExecutor implements Executor {
   readonly #options: PushOptions
   readonly #secret: string
   readonly #waiting = new Map<string, Waiting>()
+  readonly #watch: PushWatch
+  readonly #leaseMs: number
   #next = 0
 
   constructor(options: PushOptions) {
     this.#options = options
+    const { clock, leaseMs = LEASE_MS } = options
+    this.#leaseMs = leaseMs
+    this.#watch = new PushWatch({ clock, leaseMs, ask: (worker, tokens) => this.#ask(worker, tokens) })
     this.#secret = options.random.hex128() + options.random.hex128()
   }
 
@@ -63,17 +76,26 @@ export class PushExecutor implements Executor {
     // One instance of a task has one live attempt at a time.
     const waiting: Waiting = { token: "", take: ended.resolve }
     this.#waiting.set(assignment.taskId, waiting)
+    let endWatch = (): void => {}
     try {
       const worker = await this.#dispatch(assignment, waiting, signal)
       if (worker === null) return stopped(signal.reason as StopReason, { startedAt: null, finishedAt: clock.now() })
       const startedAt = clock.now()
       context.started({ at: startedAt, externalId: worker })
-      const result = await Promise.race([ended.promise, this.#stopped(assignment, waiting, worker, signal)])
+      const lost = Promise.withResolvers<string>()
+      endWatch = this.#watch.add(worker, waiting.token, lost.resolve)
+      const result = await Promise.race([ended.promise, lost.promise, this.#stopped(assignment, waiting, worker, signal)])
       const base = { startedAt, finishedAt: clock.now(), externalId: worker }
+      if (typeof result === "string") {
+        // One that was only out of reach shall not go on with it.
+        void this.#stop(worker, assignment.taskId, waiting.token)
+        return signal.aborted ? stopped(signal.reason as StopReason, base) : { ...base, state: "lost", error: result }
+      }
       return result === null
         ? unheard(signal.reason as StopReason, base, worker)
         : await this.#read(assignment, result, base, signal)
     } finally {
+      endWatch()
       if (this.#waiting.get(assignment.taskId) === waiting) this.#waiting.delete(assignment.taskId)
     }
   }
@@ -92,12 +114,13 @@ export class PushExecutor implements Executor {
       callback_url: `${callback()}/internal/task-result`,
       env: { ...assignment.env, ...assignment.callback?.() },
       timeout_ms: assignment.node.timeoutMs,
+      lease_ms: this.#leaseMs * WORKER_PART,
     }
     for (let round = 0; !signal.aborted; round++) {
       for (let tries = 0; tries < workers.length && !signal.aborted; tries++) {
         const worker = workers[this.#next++ % workers.length]!
         waiting.token = this.#token(assignment.attemptId, this.#next)
-        if (await this.#post(`${worker}/execute`, JSON.stringify({ ...body, token: waiting.token }))) return worker
+        if ((await this.#post(worker, "/execute", { ...body, token: waiting.token }))?.status === 202) return worker
         // It may have taken it all the same.
         void this.#stop(worker, assignment.taskId, waiting.token)
       }
@@ -106,20 +129,25 @@ export class PushExecutor implements Executor {
     return null
   }
 
-  async #post(url: string, body: string): Promise<boolean> {
-    const timestamp = String(Math.floor(this.#options.clock.now() / 1000))
-    const headers = {
-      "content-type": "application/json",
-      [TIMESTAMP_HEADER]: timestamp,
-      [SIGNATURE_HEADER]: signatureOf(this.#options.apiKey, timestamp, body),
-    }
+  /** Which of these the worker does not have; null: it did not answer. */
+  async #ask(worker: string, tokens: string[]): Promise<string[] | null> {
+    const answer = await this.#post(worker, "/alive", { tokens })
+    if (answer?.status !== 200) return null
+    const read = aliveAnswer.safeParse(answer.body)
+    return read.success ? read.data.unknown : null
+  }
+
+  /** null: no answer that can be read. */
+  async #post(worker: string, path: string, message: object): Promise<{ status: number; body: unknown } | null> {
+    const { apiKey, clock, fetch } = this.#options
+    const body = JSON.stringify(message)
+    const headers = { "content-type": "application/json", ...proofOf(apiKey, { path, body }, clock.now()) }
     try {
-      const signal = AbortSignal.timeout(ANSWER_MS)
-      const answer = await this.#options.fetch(url, { method: "POST", headers, body, signal, redirect: "manual" })
-      await answer.body?.cancel()
-      return answer.status === 202
+      const signal = AbortSignal.timeout(Math.min(ANSWER_MS, this.#leaseMs))
+      const answer = await fetch(worker + path, { method: "POST", headers, body, signal, redirect: "manual" })
+      return { status: answer.status, body: await answer.json() }
     } catch {
-      return false
+      return null
     }
   }
 
@@ -134,8 +162,8 @@ export class PushExecutor implements Executor {
     return null
   }
 
-  #stop(worker: string, taskId: string, token: string): Promise<boolean> {
-    return this.#post(`${worker}/stop`, JSON.stringify({ task_instance_id: taskId, token }))
+  async #stop(worker: string, taskId: string, token: string): Promise<void> {
+    await this.#post(worker, "/stop", { task_instance_id: taskId, token })
   }
 
   async #read(assignment: Assignment, result: PushedResult, base: Base, signal: AbortSignal): Promise<AttemptResult> {
@@ -145,9 +173,9 @@ export class PushExecutor implements Executor {
       await log.close()
     }
     const ended = { ...base, ...(result.exitCode !== null && { exitCode: result.exitCode }) }
-    if (result.success) return { ...ended, state: "success", output: { inline: result.output } }
+    if (result.state === "success") return { ...ended, state: "success", output: { inline: result.output } }
     if (signal.aborted) return stopped(signal.reason as StopReason, ended)
-    return { ...ended, state: "failed", error: maskText(result.error ?? "failed", assignment.secrets) }
+    return { ...ended, state: result.state, error: maskText(result.error ?? result.state, assignment.secrets) }
   }
 
   #wait(ms: number, signal: AbortSignal): Promise<void> {

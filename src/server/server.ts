@@ -86,11 +86,12 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
       : new PushExecutor({
           workers: config.workers,
           apiKey: parts.apiKey,
-          callback: () => address,
+          callback: () => ownAddress(config.host, address),
           objects,
           clock,
           random,
           fetch,
+          ...leaseOf(parts.env),
         })
   const counted = both(metrics.observer, series.observer)
   const observed = tracing === null ? counted : both(counted, tracing.observer)
@@ -203,6 +204,10 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     throw error
   }
 }
+
+/** Where others reach this very server, not one of its siblings: one that listens everywhere goes by the machine's name. */
+const ownAddress = (host: string, address: string): string =>
+  host === "0.0.0.0" || host === "::" ? `http://${hostname()}:${new URL(address).port}` : address
 
 /** Shorter leases of workers, for tests of what happens when they run out. */
 const leaseOf = (env: ServerParts["env"]): { leaseMs?: number } => {

@@ -25,9 +25,9 @@ export const startWorker = async (
 const LISTENS = /listens at (http:\S+)/
 
 /** One that is pushed to; gives its address too. */
-export const startListener = async (key: string): Promise<{ process: OrkProcess; url: string }> => {
+export const startListener = async (key: string, port = "0"): Promise<{ process: OrkProcess; url: string }> => {
   const env = { ORK_API_KEY: key, ORK_LOG: "info" }
-  const process = startOrk(["worker", "--listen", "0"], { cwd: temporaryFolder(), env })
+  const process = startOrk(["worker", "--listen", port], { cwd: temporaryFolder(), env })
   await process.printed(LISTENS)
   return { process, url: LISTENS.exec(process.stdout)![1]! }
 }

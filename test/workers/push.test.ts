@@ -2,8 +2,9 @@
 
 import { expect, it } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
-import { startServer } from "../support/server.ts"
-import { startListener, tasksOf } from "../support/worker.ts"
+import { processesOf } from "../support/ork-process.ts"
+import { probe, startServer } from "../support/server.ts"
+import { reached, startListener, tasksOf } from "../support/worker.ts"
 
 const KEY = "airflow-mini-secret-key"
 
@@ -55,6 +56,57 @@ it("the document's flow runs on two workers in turn; one that is gone is passed 
     [expect.stringContaining("exit code 3"), 3],
     [expect.stringContaining("timed out"), null],
   ])
+})
+
+interface Attempt {
+  status: string
+  error: string | null
+}
+
+it("what a worker held that was killed, or started anew at its address, is lost and tried again elsewhere", async () => {
+  const [one, two] = await Promise.all([startListener(KEY), startListener(KEY)])
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: `${one.url},${two.url}`, ORK_TEST_WORKER_LEASE_MS: "2500" }
+  const server = await startServer([], { cwd: temporaryFolder(), env })
+  const first = `[ "$ORK_ATTEMPT" = 1 ] && exec sleep 60`
+  await server.deploy({ name: "w", tasks: { a: { command: `${first}; echo '{"on":"a second"}'`, retries: 0 } } })
+  const attemptsOf = async (runId: string): Promise<Attempt[]> =>
+    (await server.call("GET", `/runs/${runId}/tasks/a`)).body["attempts"] as Attempt[]
+
+  const killed = await server.trigger("w")
+  await reached(server, killed, "running", 1)
+  const holder = (await tasksOf(server, killed))[0]!.external_id === one.url ? one : two
+  const other = holder === one ? two : one
+  holder.process.kill("SIGKILL")
+  expect((await server.reaches(killed, "success", "failed"))["status"]).toBe("success")
+  expect((await attemptsOf(killed)).map(({ status, error }) => [status, error])).toEqual([
+    ["lost", `lost: the worker ${holder.url} has not answered for 2.5 s`],
+    ["success", null],
+  ])
+  expect((await tasksOf(server, killed))[0]).toMatchObject({ external_id: other.url, output: { on: "a second" } })
+
+  const restarted = await server.trigger("w")
+  await reached(server, restarted, "running", 1)
+  other.process.kill("SIGKILL")
+  await other.process.exit
+  await startListener(KEY, new URL(other.url).port)
+  expect((await server.reaches(restarted, "success", "failed"))["status"]).toBe("success")
+  expect((await attemptsOf(restarted)).map(({ status, error }) => [status, error])).toEqual([
+    ["lost", expect.stringMatching(/does not have it any more|has not answered/)],
+    ["success", null],
+  ])
+})
+
+it("a worker that its server has left ends what it ran for it", async () => {
+  const worker = await startListener(KEY)
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url, ORK_TEST_WORKER_LEASE_MS: "1500" }
+  const server = await startServer([], { cwd: temporaryFolder(), env })
+  await server.deploy({ name: "w", tasks: { a: { command: "exec sleep 60" } } })
+  const runId = await server.trigger("w")
+  await reached(server, runId, "running", 1)
+  await probe(() => (processesOf(runId).length > 0 ? true : null))
+  server.process.kill("SIGKILL")
+  await worker.process.printed(/does not ask about this task any more/)
+  await probe(() => (processesOf(runId).length === 0 ? true : null))
 })
 
 it("neither side takes what is not proven", async () => {

@@ -4,6 +4,7 @@ import type { Json } from "../../core/json.ts"
 import { taskResultBody } from "../../protocol/api/workers.ts"
 import { missingKey } from "../authenticator.ts"
 import { conflict } from "../errors.ts"
+import type { PushedResult } from "../ports.ts"
 import { route } from "../route.ts"
 
 const bearer = (header: string | undefined): string => /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1] ?? ""
@@ -25,7 +26,7 @@ export const pushRoutes = [
       const taken = api.parts.push!({
         taskId: body.task_instance_id,
         token,
-        success: body.status.toLowerCase() === "success",
+        state: body.status.toLowerCase() as PushedResult["state"],
         output: (body.output ?? null) as Json,
         error: body.error ?? null,
         exitCode: body.exit_code ?? null,

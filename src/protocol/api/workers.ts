@@ -154,12 +154,23 @@ export const executeBody = z.object({
   callback_url: z.string(),
   env: z.record(z.string(), z.string()).default({}),
   timeout_ms: z.number().nullable().default(null),
+  /** A task that its server does not ask about for so long is ended: the server has died, or given it up. */
+  lease_ms: z.number().min(1).default(12_000),
 })
+
+/** `POST /stop`: it is to end early. */
+export const stopBody = z.object({ token: z.string() })
+
+/** `POST /alive`, every few seconds: does the worker still have these? */
+export const aliveBody = z.object({ tokens: z.array(z.string()).max(MAX_CAPACITY) })
+export const aliveAnswer = z.object({ unknown: z.array(z.string()) })
 
 /** Its answer, later: `POST /internal/task-result`. */
 export const taskResultBody = strict({
   task_instance_id: z.string().max(100),
-  status: z.enum(["success", "failed", "SUCCESS", "FAILED"]),
+  status: z
+    .enum(["success", "failed", "lost", "SUCCESS", "FAILED"])
+    .meta({ description: "`lost`: the worker was stopped; it is tried again and does not count as a retry" }),
   output: z.unknown().optional(),
   error: z.string().max(65_536).nullable().optional(),
   exit_code: z.int().nullable().optional(),
