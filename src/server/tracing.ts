@@ -36,9 +36,7 @@ export const startTracing = async (
     import("@opentelemetry/resources"),
   ])
   const own = resources.resourceFromAttributes({ "service.name": "ork", "service.version": version })
-  const resource = own.merge(
-    resources.detectResources({ detectors: [resources.resourceAttributesEnvDetector, resources.serviceNameEnvDetector] }),
-  )
+  const resource = own.merge(resources.detectResources({ detectors: [resources.envDetector] }))
   // The exporter reads its own variables; the batches' are left to us.
   const delay = Number(env["OTEL_BSP_SCHEDULE_DELAY"] ?? "")
   const processor = new BatchSpanProcessor({

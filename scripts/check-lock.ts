@@ -1,0 +1,108 @@
+// Prints what is wrong with the lock file; prints nothing when all is well. Three things go wrong unseen when it is written:
+// a package that Ork needs where it runs may want a newer Node than package.json's `engines` promises; the address of somebody's own
+// registry may slip in; and npm leaves out the tools of platforms that the registry at hand does not have, after which `npm ci` fails.
+// `node scripts/check-lock.ts [FOLDER]`: FOLDER is the root of the checkout, by default the one this file lies in.
+
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+
+interface Package {
+  version?: string
+  dev?: boolean
+  link?: boolean
+  resolved?: string
+  engines?: { node?: string }
+  optionalDependencies?: { [name: string]: string }
+}
+
+type Packages = { [path: string]: Package }
+
+type Version = readonly [major: number, minor: number, patch: number]
+
+const COMPARATOR = /^(>=|>|<=|<|\^|~|=)?v?(\d+|[*x])(?:\.(\d+|[*x]))?(?:\.(\d+|[*x]))?$/
+
+const compare = (a: Version, b: Version): number => a[0] - b[0] || a[1] - b[1] || a[2] - b[2]
+
+/** null: a comparator that is not understood. */
+const holds = (node: Version, comparator: string): boolean | null => {
+  const match = COMPARATOR.exec(comparator)
+  if (match === null) return null
+  const given = match.slice(2).map((part) => (part === undefined || part === "*" || part === "x" ? null : Number(part)))
+  const [major = null, minor = null, patch = null] = given
+  if (major === null) return true
+  const least: Version = [major, minor ?? 0, patch ?? 0]
+  const order = compare(node, least)
+  switch (match[1]) {
+    case ">=":
+      return order >= 0
+    case ">":
+      return order > 0
+    case "<=":
+      return order <= 0
+    case "<":
+      return order < 0
+    case "^":
+      return order >= 0 && node[0] === major
+    case "~":
+      return order >= 0 && node[0] === major && (minor === null || node[1] === minor)
+    default:
+      return node[0] === major && (minor === null || node[1] === minor) && (patch === null || node[2] === patch)
+  }
+}
+
+/** Whether a range of `engines` takes this version; one that is not understood takes none. */
+export const accepts = (range: string, node: Version): boolean =>
+  range.split("||").some((clause) =>
+    clause
+      .trim()
+      .replaceAll(/([<>=^~])\s+/g, "$1")
+      .split(/\s+/)
+      .every((comparator) => comparator === "" || holds(node, comparator) === true),
+  )
+
+const oldestOf = (range: string): Version => {
+  const match = /^>=(\d+)\.(\d+)(?:\.(\d+))?$/.exec(range)
+  if (match === null)
+    throw new Error(`engines.node is ${range}, and should be the oldest version that Ork runs on, as in >=22.13`)
+  return [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)]
+}
+
+export const tooNew = (oldest: string, packages: Packages): string[] => {
+  const node = oldestOf(oldest)
+  return Object.entries(packages).flatMap(([path, { version, dev, engines }]) => {
+    if (path === "" || dev === true || engines?.node === undefined || accepts(engines.node, node)) return []
+    return [`${path} ${version}: wants Node ${engines.node}, and Ork runs on ${node.join(".")}; take an older version of it`]
+  })
+}
+
+export const withAddress = (packages: Packages): string[] =>
+  Object.entries(packages).flatMap(([path, { resolved, link }]) =>
+    resolved === undefined || link === true
+      ? []
+      : [`${path}: has the address ${resolved}; see omit-lockfile-registry-resolved`],
+  )
+
+export const missingOptional = (packages: Packages): string[] =>
+  Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies)
+      .filter((name) => !found(packages, path, name))
+      .map((name) => `${path}: its optional ${name} is missing, and \`npm ci\` refuses that`),
+  )
+
+/** As Node looks for it: beside the package, and then further out. */
+const found = (packages: Packages, path: string, name: string): boolean => {
+  for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
+    if (`${folder === "" ? "" : `${folder}/`}node_modules/${name}` in packages) return true
+    if (folder === "") return false
+  }
+}
+
+if (import.meta.main) {
+  const root = process.argv[2] ?? join(import.meta.dirname, "..")
+  const read = <T>(file: string): T => JSON.parse(readFileSync(join(root, file), "utf8")) as T
+  const { engines } = read<{ engines: { node: string } }>("package.json")
+  const { packages } = read<{ packages: Packages }>("package-lock.json")
+  const problems = [...tooNew(engines.node, packages), ...withAddress(packages), ...missingOptional(packages)]
+  for (const problem of problems) console.log(problem)
+  process.exitCode = problems.length > 0 ? 1 : 0
+}
