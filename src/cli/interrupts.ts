@@ -15,3 +15,8 @@ export const onInterrupt = (first: () => void, second: () => void): (() => void)
     for (const signal of SIGNALS) process.off(signal, heard)
   }
 }
+
+/** All that was to be done is done, or given up: what is still open (a connection that nobody answers) keeps the process no longer than this. */
+export const exitWithin = (ms: number): void => {
+  setTimeout(() => process.exit(), ms).unref()
+}

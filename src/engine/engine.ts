@@ -5,6 +5,7 @@ import { Answers } from "./answers.ts"
 import { Attempts } from "./attempts.ts"
 import { Conclusions } from "./conclude.ts"
 import { Events, type Listener } from "./events.ts"
+import { farewell, type Left } from "./farewell.ts"
 import { Gate } from "./gate.ts"
 import { Holder } from "./holder.ts"
 import { Halves } from "./halves.ts"
@@ -91,7 +92,7 @@ export class Engine {
 
   /**
    * Takes nothing more, stops what still runs after `patienceMs` (it is tried again elsewhere), commits what is left and gives up
-   * its place.
+   * its place. A store that takes nothing any more is not waited for.
    */
   async stop({ patienceMs = 0 }: { patienceMs?: number } = {}): Promise<void> {
     if (this.#state !== "running") return
@@ -99,10 +100,12 @@ export class Engine {
     this.#waiting.stop()
     const stopAll = (): void => this.#attempts.stopAll("shutdown")
     const cancelPatience = patienceMs > 0 ? this.#options.clock.after(patienceMs, stopAll) : stopAll()
-    await new Promise<void>((resolve) => {
+    const idle = new Promise<void>((resolve) => {
       this.#idle.push(resolve)
       this.#wake()
     })
+    const left = (): Left => ({ attempts: this.#attempts.size, changes: this.#inbox.size })
+    await farewell(this.#options, { patienceMs, idle, left })
     cancelPatience?.()
     this.#state = "stopped"
     this.#receipts.close()
@@ -351,6 +354,7 @@ export class Engine {
   /** The store is away, or its answer was lost: try again with back-off, and give back what was taken but never got here. */
   #fail(error: unknown): void {
     const { clock, log, random } = this.#options
+    if (this.#state === "stopped") return
     this.#failures += 1
     const delay = Math.min(RETRY_MIN_MS * 2 ** (this.#failures - 1), RETRY_MAX_MS) * (0.5 + random.next() / 2)
     log.warn({ error: String(error), failures: this.#failures }, "the store did not take a batch; trying again")
@@ -360,6 +364,7 @@ export class Engine {
   }
 
   async #recover(): Promise<void> {
+    if (this.#state === "stopped") return
     // What a turn that is still out there claims is not known yet.
     if (!this.#inbox.still) {
       this.#options.clock.after(RETRY_MIN_MS, () => void this.#recover())

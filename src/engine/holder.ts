@@ -2,6 +2,7 @@
 // leases, and on the watch for the dead. Their attempts become outcomes `lost`, but for work that lives elsewhere, which goes on
 // under this engine.
 
+import { inTime } from "./in-time.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { Change, Fence } from "../core/change.ts"
 import { decide } from "../core/decide.ts"
@@ -13,6 +14,7 @@ const LEASE_MS = 10_000
 const RENEW_MS = 3_000
 const PAGE = 500
 const NEXT_PAGE_MS = 50
+const GOODBYE_MS = 3000
 
 export class Holder {
   readonly #options: EngineOptions
@@ -52,7 +54,11 @@ export class Holder {
   async stop(): Promise<void> {
     this.#cancel?.()
     this.#cancel = null
-    await this.#options.store.removeHolder(this.#id)
+    const { store, clock, log } = this.#options
+    const gone = store.removeHolder(this.#id).catch((error: unknown) => {
+      log.error({ error: String(error) }, "could not say goodbye to the store; others find out by themselves")
+    })
+    await inTime(clock, GOODBYE_MS, gone)
   }
 
   /**

@@ -10,6 +10,7 @@ import { Metrics } from "./metrics.ts"
 import { PushExecutor } from "./push-executor.ts"
 import { DiskUsage } from "./disk-usage.ts"
 import { Series } from "./series.ts"
+import { type Step, takeSteps } from "./steps.ts"
 import { refuseSecond } from "./sole-server.ts"
 import { startTracing } from "./tracing.ts"
 import { buildServer, close, listen } from "../api/server.ts"
@@ -29,6 +30,9 @@ import type { ServerStore } from "../store/server-store.ts"
 
 /** The web page's build lies in dist/ui, whether this file runs from src/ or from dist/. */
 const PAGE_DIR = resolve(import.meta.dirname, "../../dist/ui")
+
+/** For a part of the end that has tasks or answers under way, beyond their grace. */
+const STEP_MS = 5000
 
 export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluator" | "secret"> {
   config: Config
@@ -173,18 +177,29 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   const housekeeping = new Housekeeping({ ...config, store, objects, dataDir, clock, log })
   const folder = parts.folder === null ? null : new FolderDeploys({ folder: parts.folder, store, objects, clock, log, wake })
 
-  const stopRest = async (): Promise<void> => {
-    await folder?.stop()
-    scheduler.stop()
-    await housekeeping.stop()
-    desk.stop()
-    await close(api)
-    await engine.stop({ patienceMs: config.graceMs })
-    await notifier.stop()
-    await tracing?.stop()
-    metrics.stop()
-    series.stop()
+  const closeApi: Step = {
+    part: "answers",
+    end: () => close(api),
+    withinMs: config.graceMs + STEP_MS,
+    force: () => api.app.server.closeAllConnections(),
   }
+  const stopEngine: Step = {
+    part: "the engine",
+    end: () => engine.stop({ patienceMs: config.graceMs }),
+    withinMs: 2 * config.graceMs + 4 * STEP_MS,
+  }
+  const steps: Step[] = [
+    { part: "the followed folder", end: () => folder?.stop() },
+    { part: "schedules", end: () => scheduler.stop() },
+    { part: "housekeeping", end: () => housekeeping.stop() },
+    { part: "polls", end: () => desk.stop() },
+    // Workers that are pushed to tell their results while the engine ends.
+    ...(push === null ? [closeApi, stopEngine] : [stopEngine, closeApi]),
+    { part: "notices", end: () => notifier.stop() },
+    { part: "traces", end: () => tracing?.stop() },
+    { part: "figures", end: () => (metrics.stop(), series.stop()) },
+  ]
+  const stopRest = (): Promise<void> => takeSteps(steps, { clock, log })
   try {
     await engine.start()
     await refuseSecond(sole)

@@ -62,6 +62,42 @@ describe("an answer of the store that was lost", () => {
   })
 })
 
+describe("an engine that is told to stop", () => {
+  const refuse = (): Promise<never> => Promise.reject(new Error("the disk is full"))
+
+  it("comes to its end though the store takes no batch any more, and says what is left", async () => {
+    const told: [object, string][] = []
+    const log = { info: () => {}, warn: () => {}, error: (fields: object, text: string) => void told.push([fields, text]) }
+    const world = await setup({ a: (_, { untilStopped }) => untilStopped() }, { log })
+    const real = { advance: world.store.advance, removeHolder: world.store.removeHolder }
+    const runId = await world.trigger(ONE)
+    await world.pass(1000)
+    Object.assign(world.store, { advance: refuse, removeHolder: refuse })
+    const begun = world.clock.now()
+    await world.until(world.engine.stop({ patienceMs: 5000 }))
+    expect(world.clock.now() - begun).toBeLessThan(20_000)
+    expect(told).toEqual([
+      [{ attempts: 0, changes: 1 }, expect.stringContaining("the store takes no batch")],
+      [{ error: "Error: the disk is full" }, expect.stringContaining("could not say goodbye")],
+    ])
+    Object.assign(world.store, real)
+    expect(await world.task(runId, "a")).toMatchObject({ status: "running" })
+  })
+
+  it("comes to its end though the store does not even answer", async () => {
+    const world = await setup({ a: (_, { untilStopped }) => untilStopped() })
+    const real = { advance: world.store.advance, removeHolder: world.store.removeHolder }
+    await world.trigger(ONE)
+    await world.pass(1000)
+    const silent = (): Promise<never> => new Promise(() => {})
+    Object.assign(world.store, { advance: silent, removeHolder: silent })
+    const begun = world.clock.now()
+    await world.until(world.engine.stop())
+    expect(world.clock.now() - begun).toBeLessThan(20_000)
+    Object.assign(world.store, real)
+  })
+})
+
 describe("an attempt", () => {
   it("stays a success when its cache key cannot be told any more", async () => {
     let asked = 0
