@@ -46,7 +46,10 @@ export class Polls {
       if (error instanceof TaskFailure) throw error
       if (this.#stop.signal.aborted) throw error
       if (error instanceof Error && error.name === REFUSED_REQUEST) throw new TaskFailure(error.message)
-      this.#options.log.warn({ run: claim.runId, url: waits.poll.url, error: messageOf(error) }, "a poll was not answered")
+      this.#options.log.warn(
+        { run: claim.runId, service: serviceOf(waits.poll.url), error: messageOf(error) },
+        "a poll was not answered",
+      )
       return again(waits, waits.errors + 1)
     } finally {
       this.#asking -= 1
@@ -54,7 +57,19 @@ export class Polls {
     return await this.#judge(waits, response)
   }
 
+  /** In bounded time, whatever the service and the place of its secrets do. */
   async #answer(fetch: Fetch, { poll }: PollWait): Promise<JsonObject> {
+    const late = new AbortController()
+    const cancel = this.#options.clock.after(ANSWER_MS, () => late.abort(new Error(`no answer within ${ANSWER_MS / 1000}s`)))
+    const signal = AbortSignal.any([late.signal, this.#stop.signal])
+    try {
+      return await Promise.race([this.#request(fetch, poll, signal), aborted(signal)])
+    } finally {
+      cancel()
+    }
+  }
+
+  async #request(fetch: Fetch, poll: PollWait["poll"], signal: AbortSignal): Promise<JsonObject> {
     const headers: { [name: string]: string } = {}
     for (const [name, value] of Object.entries(poll.headers)) {
       headers[name] = typeof value === "string" ? value : await secretOf(this.#options, value.secret)
@@ -62,16 +77,10 @@ export class Polls {
     const hasBody = poll.body !== undefined && poll.method !== "GET" && poll.method !== "HEAD"
     if (hasBody && typeof poll.body !== "string") headers["content-type"] ??= "application/json"
     const body = typeof poll.body === "string" ? poll.body : JSON.stringify(poll.body)
-    const late = new AbortController()
-    const cancel = this.#options.clock.after(ANSWER_MS, () => late.abort(new Error(`no answer within ${ANSWER_MS / 1000}s`)))
-    const signal = AbortSignal.any([late.signal, this.#stop.signal])
-    try {
-      const answer = await fetch(poll.url, { method: poll.method, headers, ...(hasBody && { body }), redirects: 5, signal })
-      const text = await textOf(answer.body)
-      return { status: answer.status, headers: headersOf(answer.headers), body: parsed(text) }
-    } finally {
-      cancel()
-    }
+    signal.throwIfAborted()
+    const answer = await fetch(poll.url, { method: poll.method, headers, ...(hasBody && { body }), redirects: 5, signal })
+    const text = await textOf(answer.body)
+    return { status: answer.status, headers: headersOf(answer.headers), body: parsed(text) }
   }
 
   /** A service that is in trouble is asked again, unless the task has said what that means. */
@@ -95,6 +104,16 @@ export class Polls {
     return again(waits, status === 429 || status >= 500 ? waits.errors + 1 : 0)
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const end = (): void => reject(signal.reason as Error)
+    if (signal.aborted) end()
+    else signal.addEventListener("abort", end, { once: true })
+  })
+
+/** What may be told of an address: its path and its query may be secrets. */
+const serviceOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : "no URL")
 
 const NO_RUN = { id: "", workflow: "", logical_date: null, date: null, trigger: "" }
 

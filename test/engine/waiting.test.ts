@@ -270,6 +270,37 @@ describe("deferred work", () => {
     expect(asked.length).toBeLessThan(10)
   })
 
+  it("is asked for again when its secret does not come, and the end of its time is the end of it", async () => {
+    const world = await setup(
+      { a: () => ({ ork_defer: { poll: { ...POLL, headers: { authorization: { secret: "SLOW" } }, timeout: "10m" } } }) },
+      { secret: () => new Promise<never>(() => {}), fetch: () => Promise.reject(new Error("never asked")) },
+    )
+    const runId = await world.trigger("name: far\ntasks: { a: { command: x } }")
+    await world.ended(runId)
+    expect((await world.task(runId, "a")).error).toBe("timed out after 10m")
+  })
+
+  it("tells the log who did not answer, and nothing of the address that could be a secret", async () => {
+    const told: object[] = []
+    const world = await setup(
+      {
+        a: () => ({ ork_defer: { poll: { ...POLL, url: "https://me:word@jobs.test/hook/s3cret?key=s3cret", timeout: "1m" } } }),
+      },
+      {
+        fetch: () => Promise.reject(new Error("connection refused")),
+        log: { info: () => {}, warn: (fields, message) => told.push({ ...fields, message }), error: () => {} },
+      },
+    )
+    const runId = await world.trigger("name: far\ntasks: { a: { command: x } }")
+    await world.ended(runId)
+    expect(told[0]).toEqual({
+      run: runId,
+      service: "https://jobs.test",
+      error: "connection refused",
+      message: "a poll was not answered",
+    })
+  })
+
   it("fails at once when its address may not be reached", async () => {
     const world = await setup(
       { a: () => ({ ork_defer: { poll: POLL } }) },
