@@ -32,7 +32,7 @@ interface Watcher extends JobPlace {
 }
 
 export class QueuePoller {
-  readonly #cli: SlurmCli
+  readonly #cli: Pick<SlurmCli, "call">
   readonly #clock: Clock
   readonly #watchers = new Set<Watcher>()
   #interval = FIRST_MS
@@ -40,10 +40,11 @@ export class QueuePoller {
   #looking: Promise<void> | null = null
   #json = true
   #known = ""
+  #stopped = false
   /** Why the last look failed; null: it did not. */
   problem: string | null = null
 
-  constructor(cli: SlurmCli, clock: Clock) {
+  constructor(cli: Pick<SlurmCli, "call">, clock: Clock) {
     this.#cli = cli
     this.#clock = clock
   }
@@ -62,17 +63,20 @@ export class QueuePoller {
       },
       close: () => {
         this.#watchers.delete(watcher)
-        if (this.#watchers.size === 0) this.stop()
+        if (this.#watchers.size === 0) this.#rest()
       },
     }
   }
 
-  /** Looks once; rejects when the queue cannot be had. */
+  /** Looks once; rejects when the queue cannot be had, or nobody looks any more. */
   async find(place: JobPlace): Promise<QueuedJob | null> {
     const seen = Promise.withResolvers<void>()
-    const watch = this.watch(place, () => seen.resolve())
+    // A look that was on its way before knows nothing of this one.
+    const watch = this.watch(place, () => {
+      if (watch.job !== undefined || this.problem !== null) seen.resolve()
+    })
     try {
-      await seen.promise
+      if (!this.#stopped) await seen.promise
       if (watch.job === undefined) throw new Error(this.problem ?? "the queue could not be read")
       return watch.job
     } finally {
@@ -84,13 +88,25 @@ export class QueuePoller {
   soon(): void {
     this.#interval = FIRST_MS
     if (this.#looking !== null) return
-    this.#cancel?.()
-    this.#cancel = this.#clock.after(SOON_MS, () => this.#look())
+    this.#lookAfter(SOON_MS)
   }
 
+  /** For good: whoever waits for a look is told that there is none. */
   stop(): void {
+    this.#stopped = true
+    this.problem = "Ork is stopping"
+    this.#rest()
+    for (const { told } of this.#watchers) told()
+  }
+
+  #rest(): void {
     this.#cancel?.()
     this.#cancel = null
+  }
+
+  #lookAfter(ms: number): void {
+    this.#rest()
+    if (!this.#stopped) this.#cancel = this.#clock.after(ms, () => this.#look())
   }
 
   #look(): void {
@@ -104,7 +120,7 @@ export class QueuePoller {
       .finally(() => {
         this.#looking = null
         if (this.#watchers.size === 0) return
-        this.#cancel = this.#clock.after(this.#interval, () => this.#look())
+        this.#lookAfter(this.#interval)
         this.#interval = Math.min(LAST_MS, this.#interval * GROWTH)
         for (const { told } of this.#watchers) told()
       })
