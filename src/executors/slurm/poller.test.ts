@@ -20,7 +20,9 @@ const setup = () => {
     return answer.promise
   }
   const pass = (): void => {
-    for (const fn of [...timers]) if (timers.delete(fn)) fn()
+    const due = [...timers]
+    timers.clear()
+    for (const fn of due) fn()
   }
   return { poller: new QueuePoller({ call }, clock), timers, asked, pass }
 }
