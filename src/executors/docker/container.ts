@@ -10,6 +10,12 @@ const ATTEMPT_TARGET = "/ork"
 const UPSTREAM_TARGET = "/ork-upstream"
 const WORK_TARGET = "/work"
 const DEFAULT_PIDS = 4096
+/**
+ * The engine keeps all of a log until its container is removed: when the connection breaks, the rest is found by counting from the
+ * beginning, which a log that was cut has no more. Its own settings (`log-opts`) may cut; they are overruled by a size that no log
+ * has, since engines refuse 0 and -1.
+ */
+const WHOLE_LOG = { Type: "json-file", Config: { "max-size": "1000t" } } as const
 
 export const LABELS = {
   owner: "ork.owner",
@@ -76,8 +82,7 @@ export const createRequest = (assignment: Assignment, folder: string, owner: Own
       }),
       ReadonlyRootfs: options.read_only ?? false,
       Init: true,
-      // The engine must keep it all until it was read; its own settings may send it elsewhere or cut it.
-      LogConfig: { Type: "json-file", Config: { "max-size": "1000t" } },
+      LogConfig: WHOLE_LOG,
     },
   }
 }
