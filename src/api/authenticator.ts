@@ -101,19 +101,19 @@ export class Authenticator {
     return known === undefined ? this.#look(address, hash, via) : this.#accept(address, hash, via, known)
   }
 
-  /** A worker that was given up on is told so, and registers again. */
+  /**
+   * A worker that was given up on is told so, and registers again. Its token is new at each registration and cannot be guessed, so
+   * a right one counts also where its neighbours' mistakes are slowed down: its lease could not wait.
+   */
   async #byWorker(address: string, worker: HolderId, token: string): Promise<Caller> {
-    const hash = hashKey(token)
-    const seconds = this.#throttle.wait(address, hash)
-    if (seconds > 0) throw tooMany(seconds)
     let stored = this.#workers.get(worker)
     if (stored === undefined) this.#workers.set(worker, (stored = await this.#store.workerToken(worker)))
     if (stored === null) throw conflict(`the worker ${worker} was given up on, or has left: register again`)
     if (!isTokenOf(stored, token)) {
+      this.check(address)
       this.#throttle.failed(address)
       throw missingKey("the worker's token is wrong")
     }
-    this.#throttle.worked(address, hash)
     return { keyId: null, scopes: WORKER, via: "key", worker }
   }
 

@@ -2,7 +2,7 @@
 
 import { expect, onTestFinished, test } from "vitest"
 import { encodeFrame } from "../protocol/log-frames.ts"
-import { setup as setupApi } from "./testing/setup.ts"
+import { ADMIN_KEY, setup as setupApi } from "./testing/setup.ts"
 
 interface Given {
   row: number
@@ -21,8 +21,8 @@ const BYTES = "application/octet-stream"
 const END = { state: "success", started_at: 1, finished_at: 2, output: { inline: 1 } }
 
 /** A server that takes no work of the queue `far` itself. */
-const setup = async () => {
-  const api = await setupApi({ lanes: ["q:default"] })
+const setup = async (config: { failuresPerMinute?: number } = {}) => {
+  const api = await setupApi({ lanes: ["q:default"], config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", ...config } })
   onTestFinished(() => api[Symbol.asyncDispose]())
   await api.deploy("far", { a: { command: "x", queue: "far" } })
   const hire = async (name = "w") => {
@@ -164,3 +164,12 @@ test("an output that was not sent, or is too large, fails its attempt with the r
 })
 
 const fence = ({ row, attempt_id, token }: Given): Given => ({ row, attempt_id, token })
+
+test("a worker's own token counts also where its neighbours guess keys, and a wrong one is slowed down like theirs", async () => {
+  const { api, hire } = await setup({ failuresPerMinute: 3 })
+  const worker = await hire()
+  for (let i = 0; i < 3; i++) expect((await api.call("GET", "/runs", { key: `wrong ${i}` })).status).toBe(401)
+  expect((await api.call("GET", "/runs", { key: "wrong again" })).status).toBe(429)
+  expect((await worker.ask("heartbeat")).status).toBe(200)
+  expect((await worker.ask("heartbeat", undefined, `${worker.token.slice(0, -1)}x`)).status).toBe(429)
+})

@@ -1,12 +1,10 @@
 // The files of tasks on the worker's machine: a folder for each run, shared by its tasks, and upstream outputs that are too large for
 // an input. They go when the server says that their run is over, or after a week.
 
-import { createWriteStream } from "node:fs"
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises"
 import { isAbsolute, join, resolve } from "node:path"
-import { Readable } from "node:stream"
-import { pipeline } from "node:stream/promises"
 import type { Link } from "./link.ts"
+import type { LinkError } from "./link-error.ts"
 import type { Session } from "./session.ts"
 import type { Task } from "./task.ts"
 import { isUuid } from "../core/ids.ts"
@@ -19,13 +17,16 @@ const KEPT_MS = 7 * 86_400_000
 export class RunFolders {
   readonly #dataDir: string
   readonly #link: Link
+  readonly #trouble: (error: LinkError) => void
   readonly #runs = new Set<string>()
   #bundles: BundleFolders | null = null
   readonly #fetching = new Map<string, Promise<void>>()
 
-  constructor(dataDir: string, link: Link) {
+  /** `trouble` is told when a server does not send a file; it is asked for again. */
+  constructor(dataDir: string, link: Link, trouble: (error: LinkError) => void) {
     this.#dataDir = dataDir
     this.#link = link
+    this.#trouble = trouble
   }
 
   /** Folders that an earlier process left are asked about too; very old ones go at once. */
@@ -86,13 +87,8 @@ export class RunFolders {
     this.#bundles ??= new BundleFolders({
       dataDir: this.#dataDir,
       read: async (hash) => {
-        const answer = await this.#link.open({
-          method: "GET",
-          path: `/bundles/${hash}`,
-          key: session.token,
-          signal: session.over,
-        })
-        return Buffer.from(await answer.arrayBuffer())
+        const request = { method: "GET", path: `/bundles/${hash}`, key: session.token, signal: session.over } as const
+        return this.#link.forever(() => this.#link.bytes(request), session.over, this.#trouble)
       },
     })
     return this.#bundles
@@ -112,14 +108,14 @@ export class RunFolders {
   async #fetch({ wire }: Task, session: Session, file: string, name: string): Promise<void> {
     await mkdir(resolve(file, ".."), { recursive: true })
     const query = new URLSearchParams({ row: String(wire.row), attempt_id: wire.attempt_id, task: name })
-    const answer = await this.#link.open({
+    const request = {
       method: "GET",
       path: `/workers/${session.id}/upstream?${query.toString()}`,
       key: session.token,
       headers: { [ATTEMPT_TOKEN_HEADER]: wire.token },
       signal: session.over,
-    })
-    await pipeline(Readable.fromWeb(answer.body as Parameters<typeof Readable.fromWeb>[0]), createWriteStream(`${file}.part`))
+    } as const
+    await this.#link.forever(() => this.#link.file(request, `${file}.part`), session.over, this.#trouble)
     await rename(`${file}.part`, file)
   }
 }

@@ -2,13 +2,14 @@
 
 import { parentPort, workerData } from "node:worker_threads"
 import type { HeartbeatData, HeartbeatNews } from "./heartbeat.ts"
+import { errorOf } from "./link-error.ts"
 
 const { servers, id, token, everyMs } = workerData as HeartbeatData
 let at = 0
 
 const tell = (news: HeartbeatNews): void => parentPort?.postMessage(news)
 
-/** False: this server did not answer. */
+/** False: this server was of no use. */
 const beat = async (server: string): Promise<boolean> => {
   try {
     const answer = await fetch(`${server}/api/v1/workers/${id}/heartbeat`, {
@@ -18,10 +19,10 @@ const beat = async (server: string): Promise<boolean> => {
       redirect: "manual",
       signal: AbortSignal.timeout(everyMs * 2),
     })
-    if (answer.status === 409 || answer.status === 401 || answer.status === 404) tell({ gone: true })
     if (!answer.ok) {
-      await answer.body?.cancel()
-      return answer.status < 500
+      const { gone } = await errorOf(answer)
+      if (gone) tell({ gone: true })
+      return gone
     }
     const { stop } = (await answer.json()) as { stop: { attempt_id: string; reason: "cancel" | "timeout" }[] }
     if (stop.length > 0) tell({ stop })

@@ -28,12 +28,15 @@ const beat = (servers: string[], everyMs: number): HeartbeatNews[] => {
   return news
 }
 
+/** Threads start slowly on a busy machine. */
+const PATIENCE = { timeout: 15_000 }
+
 const DEAD = "http://127.0.0.1:1"
 
 test("the lease is renewed while the main thread is busy", async () => {
   const server = await serve(200, { stop: [] })
   beat([DEAD, server.url], 40)
-  await vi.waitUntil(() => server.count() > 0)
+  await vi.waitUntil(() => server.count() > 0, PATIENCE)
   const before = server.count()
   // Nothing runs in this thread for a second.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000)
@@ -42,11 +45,19 @@ test("the lease is renewed while the main thread is busy", async () => {
 
 test("what to stop, and that the worker was given up on, is told", async () => {
   const stop = [{ attempt_id: "a", reason: "cancel" }]
-  const [alive, gone] = await Promise.all([serve(200, { stop }), serve(409, {})])
+  const refusal = { error: { code: "CONFLICT", message: "register again" } }
+  const [alive, gone] = await Promise.all([serve(200, { stop }), serve(409, refusal)])
   const told = beat([alive.url], 20)
-  await vi.waitUntil(() => told.length > 0)
+  await vi.waitUntil(() => told.length > 0, PATIENCE)
   expect(told[0]).toEqual({ stop })
   const lost = beat([gone.url], 20)
-  await vi.waitUntil(() => lost.length > 0)
+  await vi.waitUntil(() => lost.length > 0, PATIENCE)
   expect(lost[0]).toEqual({ gone: true })
+})
+
+test("an answer that is not a server's own says nothing of the worker: the next server is asked", async () => {
+  const [proxy, server] = await Promise.all([serve(404, { message: "no such backend" }), serve(200, { stop: [] })])
+  const news = beat([proxy.url, server.url], 20)
+  await vi.waitUntil(() => server.count() > 1, PATIENCE)
+  expect([proxy.count() > 0, news]).toEqual([true, []])
 })

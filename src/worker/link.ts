@@ -1,6 +1,10 @@
 // The worker's way to its servers: one request at a time is tried at one address; one that does not answer is left for the next. Whoever
 // calls decides whether to try again; `forever` does, with growing waits.
 
+import { createWriteStream } from "node:fs"
+import { Readable } from "node:stream"
+import { pipeline } from "node:stream/promises"
+import { errorOf, LinkError } from "./link-error.ts"
 import type { Clock, Random } from "../core/ports.ts"
 
 export interface LinkOptions {
@@ -23,21 +27,6 @@ export interface LinkRequest {
   timeoutMs?: number
 }
 
-/** The server said no; `null`: no server answered. */
-export class LinkError extends Error {
-  readonly status: number | null
-
-  constructor(status: number | null, message: string) {
-    super(message)
-    this.status = status
-  }
-
-  /** Another try, or another server, may get another answer. */
-  get passing(): boolean {
-    return this.status === null || this.status === 429 || this.status >= 500
-  }
-}
-
 const TIMEOUT_MS = 30_000
 const FIRST_WAIT_MS = 100
 const MAX_WAIT_MS = 5000
@@ -55,18 +44,46 @@ export class Link {
     return servers[this.#at % servers.length]!
   }
 
-  async json<T>(request: LinkRequest): Promise<T> {
-    const answer = await this.open(request)
-    const server = this.server
+  get servers(): number {
+    return this.#options.servers.length
+  }
+
+  /** This server is of no use now. */
+  next(): void {
+    this.#leave(this.server)
+  }
+
+  json<T>(request: LinkRequest): Promise<T> {
+    return this.#read(request, async (answer) => (answer.status === 204 ? undefined : await answer.json()) as T)
+  }
+
+  bytes(request: LinkRequest): Promise<Buffer> {
+    return this.#read(request, async (answer) => Buffer.from(await answer.arrayBuffer()))
+  }
+
+  /** The answer goes to a file, however large it is. */
+  file(request: LinkRequest, path: string): Promise<void> {
+    return this.#read(request, async ({ body }) => {
+      await pipeline(
+        body === null ? [] : Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]),
+        createWriteStream(path),
+      )
+    })
+  }
+
+  /** An answer that breaks off is none. */
+  async #read<T>(request: LinkRequest, read: (answer: Response) => Promise<T>): Promise<T> {
+    const { server } = this
+    const answer = await this.#open(request)
     try {
-      return (answer.status === 204 ? undefined : await answer.json()) as T
+      return await read(answer)
     } catch (error) {
       throw this.#unreachable(server, error)
     }
   }
 
   /** A successful answer whose body is still to be read. */
-  async open({ method = "POST", path, key, body, bytes, headers, signal, timeoutMs }: LinkRequest): Promise<Response> {
+  async #open({ method = "POST", path, key, body, bytes, headers, signal, timeoutMs }: LinkRequest): Promise<Response> {
     const { server } = this
     const late = AbortSignal.timeout(timeoutMs ?? TIMEOUT_MS)
     const type = bytes === undefined ? "application/json" : "application/octet-stream"
@@ -85,9 +102,9 @@ export class Link {
       throw this.#unreachable(server, error)
     }
     if (answer.ok) return answer
-    const refusal = new LinkError(answer.status, await messageIn(answer))
-    if (answer.status >= 500) this.#leave(server)
-    throw refusal
+    const error = await errorOf(answer)
+    if (error.passing) this.#leave(server)
+    throw error
   }
 
   /** Until it works, is refused for good, or is given up. Says what goes wrong the first time. */
@@ -127,14 +144,5 @@ export class Link {
 
   #leave(server: string): void {
     if (this.server === server) this.#at = (this.#at + 1) % this.#options.servers.length
-  }
-}
-
-const messageIn = async (answer: Response): Promise<string> => {
-  const text = await answer.text().catch(() => "")
-  try {
-    return (JSON.parse(text) as { error: { message: string } }).error.message
-  } catch {
-    return `status ${answer.status}`
   }
 }

@@ -3,7 +3,8 @@
 
 import { existsSync } from "node:fs"
 import { open } from "node:fs/promises"
-import type { Link, LinkError } from "./link.ts"
+import type { Link } from "./link.ts"
+import type { LinkError } from "./link-error.ts"
 import type { Session } from "./session.ts"
 import type { Task } from "./task.ts"
 import type { Clock } from "../core/ports.ts"

@@ -1,7 +1,8 @@
 // Outputs that do not fit into a report: sent whole before it.
 
 import { createReadStream } from "node:fs"
-import { type Link, LinkError } from "./link.ts"
+import type { Link } from "./link.ts"
+import { LinkError } from "./link-error.ts"
 import type { Session } from "./session.ts"
 import type { Task } from "./task.ts"
 import type { AttemptResult } from "../core/change.ts"

@@ -16,6 +16,8 @@ import { openLog } from "../objects/log-sink.ts"
 import { proofOf } from "../protocol/push-proof.ts"
 
 const KEY = "a key of the server"
+/** The machine may be busy. */
+const PATIENCE = { timeout: 15_000 }
 
 /** Ends when it is told how, or to stop. */
 class HeldExecutor implements Executor {
@@ -31,7 +33,7 @@ class HeldExecutor implements Executor {
 
   /** Ends the task of this token. */
   async end(token: string, result: Partial<AttemptResult> = {}, log = ""): Promise<void> {
-    await vi.waitUntil(() => this.launched.at(-1) === `task of ${token}`)
+    await vi.waitUntil(() => this.launched.at(-1) === `task of ${token}`, PATIENCE)
     this.#end(result, log)
   }
 
@@ -113,7 +115,7 @@ test("a task that is sent again, at once or after its end, is answered alike and
   expect((await send("/execute", body, overheard)).status).toBe(202)
   expect((await send("/execute", body, overheard)).status).toBe(202)
   await executor.end("one", { output: { inline: 7 } })
-  await vi.waitUntil(() => heard.length > 0)
+  await vi.waitUntil(() => heard.length > 0, PATIENCE)
   expect(heard[0]).toMatchObject({ task_instance_id: "task of one", status: "success", output: 7 })
   expect((await send("/execute", body, overheard)).status).toBe(202)
   expect(executor.launched).toEqual(["task of one"])
@@ -184,11 +186,11 @@ test("the worker says which tasks it has, and ends one that nobody asks about an
   const [first] = leases
   expect((await post("/alive", { tokens: ["one", "two"] })).body).toEqual({ unknown: ["two"] })
   expect([leases.size, leases.has(first!)], "its lease begins anew").toEqual([1, false])
-  await vi.waitUntil(() => executor.launched.length > 0)
+  await vi.waitUntil(() => executor.launched.length > 0, PATIENCE)
   for (const runOut of leases) runOut()
-  await vi.waitUntil(() => heard.length > 0)
+  await vi.waitUntil(() => heard.length > 0, PATIENCE)
   expect([executor.stopped, heard[0]!["status"]]).toEqual([["lost"], "lost"])
-  await vi.waitUntil(async () => (await post("/alive", { tokens: ["one"] })).body.unknown?.length === 1)
+  await vi.waitUntil(async () => (await post("/alive", { tokens: ["one"] })).body.unknown?.length === 1, PATIENCE)
 })
 
 test("a result that the server cannot read is told as a failure, and one that it does not want is not told again", async () => {
@@ -196,12 +198,12 @@ test("a result that the server cannot read is told as a failure, and one that it
   answers.push(400, 503, 204, 409)
   await send("/execute", task("one"))
   await executor.end("one", { output: { inline: "odd" } })
-  await vi.waitUntil(() => heard.length === 3)
+  await vi.waitUntil(() => heard.length === 3, PATIENCE)
   expect(heard.map(({ status }) => status)).toEqual(["success", "failed", "failed"])
   expect(heard[2]!["error"]).toMatch(/^its result cannot be told to the server/)
   await send("/execute", task("two"))
   await executor.end("two")
-  await vi.waitUntil(async () => (await post("/alive", { tokens: ["two"] })).body.unknown?.length === 1)
+  await vi.waitUntil(async () => (await post("/alive", { tokens: ["two"] })).body.unknown?.length === 1, PATIENCE)
   expect(heard).toHaveLength(4)
   expect(log.warn).toHaveBeenCalledWith(expect.objectContaining({ status: 409 }), "the server refused the result of a task")
 })
@@ -210,13 +212,13 @@ test("a result always fits into the server's limit, whatever is in it", async ()
   const { send, task, executor, heard } = await setup()
   await send("/execute", task("one"))
   await executor.end("one", { output: { inline: "ü".repeat(300_000) } }, "\u0001".repeat(200_000))
-  await vi.waitUntil(() => heard.length === 1)
+  await vi.waitUntil(() => heard.length === 1, PATIENCE)
   expect([heard[0]!["status"], (heard[0]!["output"] as string).length]).toEqual(["success", 300_000])
   expect(JSON.stringify(heard[0]).length).toBeGreaterThan(400_000)
   expect(Buffer.byteLength(JSON.stringify(heard[0]))).toBeLessThan(1_048_576)
   await send("/execute", task("two"))
   await executor.end("two", { output: { inline: "ü".repeat(600_000) } })
-  await vi.waitUntil(() => heard.length === 2)
+  await vi.waitUntil(() => heard.length === 2, PATIENCE)
   expect(heard[1]).toMatchObject({ status: "failed", error: expect.stringContaining("too large") as string })
 })
 

@@ -1,6 +1,7 @@
 // Tells the server what became of attempts, in batches, in order, until it was heard. A start may wait a little for its end.
 
-import { type Link, LinkError } from "./link.ts"
+import type { Link } from "./link.ts"
+import { LinkError } from "./link-error.ts"
 import type { Session } from "./session.ts"
 import type { Task } from "./task.ts"
 import type { AttemptResult } from "../core/change.ts"
@@ -126,9 +127,11 @@ export class Reporter {
       this.#heard(batch, new Set(refused))
     } catch (error) {
       if (!(error instanceof LinkError)) throw error
-      if (error.status === 409) return this.#heard(batch, new Set(entries.map((entry) => entry.attempt_id)))
+      if (over.aborted) return
       if (error.status === 400 || error.status === 413) return this.#unreadable(batch, error)
-      throw error
+      if (error.status !== 409) this.#options.trouble(error)
+      // Nobody will ever hear of them: they are given up, so that the server gives them to others.
+      this.#heard(batch, new Set(entries.map((entry) => entry.attempt_id)))
     }
   }
 
@@ -146,7 +149,8 @@ export class Reporter {
       return
     }
     const [{ task, entry }] = batch as [Waiting]
-    if (entry.kind !== "ended" || entry.result.error?.startsWith(UNTOLD) === true) throw error
+    if (entry.kind !== "ended") return this.#options.trouble(error)
+    if (entry.result.error?.startsWith(UNTOLD) === true) return this.#options.refused(task)
     const { started_at, finished_at } = entry.result
     const result = { state: "failed", started_at, finished_at, error: UNTOLD + error.message, retryable: false } as const
     await this.#deliver([{ task, entry: { ...entry, result }, bytes: 0 }])

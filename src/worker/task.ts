@@ -1,7 +1,8 @@
 // An attempt that a server gave to this worker.
 
 import { Stop } from "../engine/runner.ts"
-import type { Assignment } from "../executors/executor.ts"
+import type { AttemptState } from "../core/status.ts"
+import type { Assignment, StopReason } from "../executors/executor.ts"
 import type { assignment } from "../protocol/api/workers.ts"
 import type { z } from "zod"
 
@@ -29,3 +30,17 @@ export class Task extends Stop {
     return this.wire.work as unknown as Assignment
   }
 }
+
+const STATES = { cancel: "cancelled", timeout: "timeout", shutdown: "lost", lost: "lost" } as const satisfies Record<
+  StopReason,
+  AttemptState
+>
+
+/** Resolves, when it is told to stop, with what becomes of it if it has not begun. */
+export const untilStopped = (task: Task): Promise<(typeof STATES)[StopReason]> =>
+  new Promise((resolve) => {
+    const { signal } = task
+    const stop = (): void => resolve(STATES[signal.reason as StopReason])
+    if (signal.aborted) stop()
+    else signal.addEventListener("abort", stop, { once: true })
+  })

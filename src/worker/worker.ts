@@ -7,12 +7,14 @@ import { existsSync } from "node:fs"
 import { RunFolders } from "./folders.ts"
 import { startFreezeGuard } from "./freeze-guard.ts"
 import { type HeartbeatNews, startHeartbeat } from "./heartbeat.ts"
-import { Link, LinkError } from "./link.ts"
+import { Link } from "./link.ts"
+import { LinkError } from "./link-error.ts"
 import { LogShipper } from "./log-shipper.ts"
 import { Outputs } from "./outputs.ts"
+import { register } from "./registration.ts"
 import { Reporter } from "./reporter.ts"
-import { Session } from "./session.ts"
-import { Task } from "./task.ts"
+import type { Session } from "./session.ts"
+import { Task, untilStopped } from "./task.ts"
 import type { AttemptResult } from "../core/change.ts"
 import type { Json } from "../core/json.ts"
 import type { Clock, Random } from "../core/ports.ts"
@@ -20,7 +22,7 @@ import type { Logger } from "../engine/ports.ts"
 import { messageOf, Runner } from "../engine/runner.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import type { claimed, registered } from "../protocol/api/workers.ts"
+import type { claimed } from "../protocol/api/workers.ts"
 import type { z } from "zod"
 
 export interface WorkerOptions {
@@ -74,7 +76,9 @@ export class Worker {
     this.#options = options
     const { servers, clock, random, executors, objects } = options
     this.#link = new Link({ servers, clock, random, fetch })
-    this.#folders = new RunFolders(options.dataDir, this.#link)
+    this.#folders = new RunFolders(options.dataDir, this.#link, (error) =>
+      options.log.warn({ error: error.message }, "a server does not send a file; trying others, and again"),
+    )
     this.#outputs = new Outputs({ link: this.#link, objects, log: options.log, refused: (task) => this.#drop(task) })
     this.#runner = new Runner({
       executors,
@@ -94,38 +98,27 @@ export class Worker {
     for (const executor of executors.values()) await executor.start?.()
     try {
       await this.#folders.start(clock.now())
+      let short = 0
       for (let first = true; !this.#draining.signal.aborted; first = false) {
         const session = await this.#register(first)
         if (session === null) break
+        const begun = clock.now()
         this.#folders.begin()
         if (first) ready(this.#link.server)
         await this.#serve(session)
+        // Servers that do not agree on who is there (two stores behind one address) would keep it busy with registering.
+        short = clock.now() - begun < session.leaseMs ? short + 1 : 0
+        if (short > 0) await this.#link.pause(short, this.#draining.signal)
       }
     } finally {
       for (const executor of executors.values()) await executor.stop?.()
     }
   }
 
-  async #register(first: boolean): Promise<Session | null> {
+  #register(first: boolean): Promise<Session | null> {
     const { name, queues, labels, handlers = [], capacity, version, key, log } = this.#options
     const body = { name, queues, labels, handlers, capacity, version }
-    const { signal } = this.#draining
-    for (;;) {
-      try {
-        const made = await this.#link.forever(
-          () => this.#link.json<z.output<typeof registered>>({ path: "/workers", key, body, signal }),
-          signal,
-          (error) => log.warn({ error: error.message }, "no server takes this worker yet; trying again"),
-        )
-        log.info({ worker: made.id, server: this.#link.server }, "registered")
-        return new Session(made)
-      } catch (error) {
-        if (signal.aborted) return null
-        if (first) throw error
-        log.error({ error: messageOf(error) }, "the server refuses this worker; trying again")
-        await this.#link.pause(10, signal)
-      }
-    }
+    return register({ link: this.#link, key, body, log, signal: this.#draining.signal, first })
   }
 
   /** One registration, to its end. */
@@ -190,7 +183,7 @@ export class Worker {
         if (empty && clock.now() - begun < FULL_MS && answer !== NO_ANSWER) await this.#link.pause(0, over)
       } catch (error) {
         if (over.aborted || !(error instanceof LinkError)) return
-        if (error.status === 409 || error.status === 401 || error.status === 404) return this.#deposed(session)
+        if (error.gone) return this.#deposed(session)
         if (failures++ === 0) this.#options.log.warn({ error: error.message }, "could not ask for work; trying again")
         await this.#link.pause(Math.min(failures - 1, 6), over)
       }
@@ -286,7 +279,9 @@ export class Worker {
 
   async #result(task: Task, session: Session): Promise<AttemptResult> {
     try {
-      const assignment = await this.#folders.prepare(task, session)
+      const assignment = await Promise.race([this.#folders.prepare(task, session), untilStopped(task)])
+      if (typeof assignment === "string")
+        return { ...this.#runner.failed("stopped while it was prepared", true), state: assignment }
       this.#logs!.add(task)
       return await this.#runner.run(assignment, task, {
         started: (info) => this.#reporter!.started(task, info),
@@ -339,17 +334,26 @@ export class Worker {
       for (const task of this.#tasks.values()) task.stop("shutdown")
     }
     const cancelGrace = clock.after(graceMs, stopAll)
+    const giveUp = (message: string): void => {
+      if (this.#tasks.size > 0) log.warn({ tasks: this.#tasks.size }, message)
+      session.end()
+    }
+    // What is told to stop has its grace once more before it is killed.
+    const cancelEnd = clock.after(2 * graceMs + FAREWELL_MS, () =>
+      giveUp("tasks did not end in time; the lease gives them to others"),
+    )
     const running = (): boolean => [...this.#tasks.values()].some((task) => task.running)
-    while (running() && !session.over.aborted) await this.#change()
+    while (running() && !session.over.aborted) await this.#change(session.over)
     cancelGrace()
     // A server that does not answer now finds out by the lease.
-    const cancelFarewell = clock.after(FAREWELL_MS, () => session.end())
+    const cancelFarewell = clock.after(FAREWELL_MS, () => giveUp(UNTOLD))
     while (this.#tasks.size > 0 && !session.over.aborted) await this.#change(session.over)
     if (!session.over.aborted) {
       const leave = { method: "DELETE", path: `/workers/${session.id}`, key: session.token, signal: session.over } as const
       await this.#link.json(leave).catch((error: unknown) => log.warn({ error: messageOf(error) }, "could not say goodbye"))
     }
     cancelFarewell()
+    cancelEnd()
   }
 
   /** Something has ended. */
@@ -360,6 +364,8 @@ export class Worker {
     })
   }
 }
+
+const UNTOLD = "no server took the last results in time; these tasks count as lost, and are tried again"
 
 /** A poll that was cut short. */
 const NO_ANSWER: Claimed = { assignments: [], stop: [], lost: [], over: [] }

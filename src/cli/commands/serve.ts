@@ -7,7 +7,7 @@ import type { Context } from "../backends.ts"
 import { InputError } from "../errors.ts"
 import { EXIT_INTERRUPTED } from "../follow.ts"
 import { withHandlers } from "../handlers.ts"
-import { onInterrupt } from "../interrupts.ts"
+import { exitWithin, onInterrupt } from "../interrupts.ts"
 import { openWritableObjects } from "../open.ts"
 import { print } from "../output.ts"
 import { writeServerFile } from "../server-file.ts"
@@ -16,6 +16,9 @@ import type { Config } from "../../config.ts"
 import { ensureAdminKey } from "../../server/admin-key.ts"
 import { createLog } from "../../server/log.ts"
 import { startServer } from "../../server/server.ts"
+
+/** For the store to close. */
+const EXIT_MS = 5000
 
 export interface ServeOptions extends StoreFlags {
   host?: string
@@ -72,6 +75,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
     await ended
     await forget()
     await server.stop()
+    exitWithin(EXIT_MS)
     log.info("stopped")
     return 0
   } finally {

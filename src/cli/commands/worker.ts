@@ -8,14 +8,16 @@ import { serverAddress } from "../connect.ts"
 import { InputError } from "../errors.ts"
 import { EXIT_INTERRUPTED } from "../follow.ts"
 import { withHandlers } from "../handlers.ts"
-import { onInterrupt } from "../interrupts.ts"
+import { exitWithin, onInterrupt } from "../interrupts.ts"
 import { print } from "../output.ts"
 import { loadConfig } from "../settings.ts"
 import type { Config } from "../../config.ts"
 import { MAX_LABELS } from "../../core/serves.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { createLog } from "../../server/log.ts"
-import { LinkError } from "../../worker/link.ts"
+import { LinkError } from "../../worker/link-error.ts"
+
+const EXIT_MS = 5000
 
 export interface WorkerOptions {
   server?: string
@@ -70,6 +72,7 @@ export const worker = async (context: Context, options: WorkerOptions): Promise<
     if (error instanceof LinkError) throw new InputError(`the server refuses this worker: ${error.message}`)
     throw error
   }
+  exitWithin(EXIT_MS)
   log.info({}, "stopped")
   return 0
 }
@@ -89,6 +92,7 @@ const listen = async (
   print(context, `ork ${context.version()} worker listens at ${address}`)
   await new Promise<void>((resolve) => onInterrupt(resolve, () => process.exit(EXIT_INTERRUPTED)))
   await listener.stop()
+  exitWithin(EXIT_MS)
   return 0
 }
 
