@@ -43,6 +43,7 @@ test("without anything said, the defaults of the specification hold", () => {
     cloudrunProject: "",
     cloudrunRegion: "",
     cloudrunEndpoint: "",
+    cloudrunLoggingEndpoint: "",
     httpAllow: [],
     secretsDir: "",
     secrets: {},

@@ -165,6 +165,14 @@ export const SETTINGS = {
     /** Not said. */
     default: () => "",
   } satisfies Setting<string>,
+  cloudrunLoggingEndpoint: {
+    key: "cloudrun_logging_endpoint",
+    about: "address of Cloud Logging's API where it is not Google's public one; without TLS it is asked without credentials",
+    expected: "http://… or https://…",
+    parse: httpAddress,
+    /** Not said. */
+    default: () => "",
+  } satisfies Setting<string>,
   workers: {
     key: "workers",
     about: "workers that process tasks are pushed to: ports, HOST:PORT or addresses, with commas between",

@@ -125,6 +125,16 @@ export const lineAnswer = async (line: LastLine, place: OutputPlace): Promise<An
   return "problem" in stored ? NOTHING : { output: stored }
 }
 
+/** The same of a last line that is at hand. */
+export const textAnswer = async (line: Buffer, place: OutputPlace): Promise<Answer> => {
+  if (line.length <= INLINE_MAX) return parseLine(line, place.maxBytes)
+  const text = line.toString("utf8").trim()
+  if (!looksLikeJson(text[0], text.at(-1))) return NOTHING
+  if (line.length > place.maxBytes) return tooLarge("last line", line.length, place.maxBytes)
+  const stored = await store(piecesOf(line), place)
+  return "problem" in stored ? NOTHING : { output: stored }
+}
+
 const store = async (
   data: AsyncIterable<Uint8Array>,
   { objects, prefix, secrets }: OutputPlace,
@@ -138,6 +148,10 @@ const store = async (
     if (error instanceof NotJson) return { problem: error.message }
     throw error
   }
+}
+
+async function* piecesOf(bytes: Buffer): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += READ_BYTES) yield bytes.subarray(at, at + READ_BYTES)
 }
 
 const collect = async (data: AsyncIterable<Uint8Array>): Promise<Buffer> => {

@@ -43,3 +43,32 @@ export class Turnstile {
     }
   }
 }
+
+/** One waits until it rings, or for so long. A ring while nobody waits is kept for the next who does. */
+export class Bell {
+  readonly #clock: Clock
+  #rung = false
+  #answer: (() => void) | null = null
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  ring(): void {
+    this.#rung = true
+    this.#answer?.()
+  }
+
+  wait(ms?: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = ms === undefined ? null : this.#clock.after(ms, () => this.ring())
+      this.#answer = () => {
+        this.#rung = false
+        this.#answer = null
+        cancel?.()
+        resolve()
+      }
+      if (this.#rung) this.#answer()
+    })
+  }
+}

@@ -14,8 +14,8 @@ import { createMask, type Mask } from "./mask.ts"
 import type { ObjectStore } from "./objects.ts"
 
 export interface LogSink {
-  /** Resolves when more may be written. */
-  write(stream: LogStream, bytes: Uint8Array | string): Promise<void>
+  /** Resolves when more may be written. `at`: when it was said, if that was not now. */
+  write(stream: LogStream, bytes: Uint8Array | string, at?: number): Promise<void>
   /** All of it is stored. `last`: where the last line of stdout that is not blank lies, which may be the output. */
   close(): Promise<{ last: LastLine; size: number }>
 }
@@ -40,9 +40,9 @@ class LocalLog implements LogSink {
     this.#masks = { stdout: createMask(secrets), stderr: createMask(secrets) }
   }
 
-  write(stream: LogStream, bytes: Uint8Array | string): Promise<void> {
+  write(stream: LogStream, bytes: Uint8Array | string, at?: number): Promise<void> {
     const data = typeof bytes === "string" ? Buffer.from(bytes) : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    this.#add(stream, this.#masks[stream]?.add(data) ?? data)
+    this.#add(stream, this.#masks[stream]?.add(data) ?? data, at)
     return Promise.resolve()
   }
 
@@ -52,8 +52,8 @@ class LocalLog implements LogSink {
     return Promise.resolve({ last: this.#writer.last, size: this.#writer.size })
   }
 
-  #add(stream: LogStream, bytes: Buffer): void {
-    if (bytes.length > 0) this.#writer.add(stream === "stdout" ? 1 : 2, bytes)
+  #add(stream: LogStream, bytes: Buffer, at?: number): void {
+    if (bytes.length > 0) this.#writer.add(stream === "stdout" ? 1 : 2, bytes, at)
   }
 }
 
@@ -69,8 +69,8 @@ class UploadedLog implements LogSink {
     this.#upload = new LogUpload(objects, prefix, path)
   }
 
-  write(stream: LogStream, bytes: Uint8Array | string): Promise<void> {
-    return this.#local.write(stream, bytes)
+  write(stream: LogStream, bytes: Uint8Array | string, at?: number): Promise<void> {
+    return this.#local.write(stream, bytes, at)
   }
 
   async close(): Promise<{ last: LastLine; size: number }> {

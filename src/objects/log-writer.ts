@@ -42,8 +42,8 @@ export class LogWriter {
     this.#path = path
   }
 
-  /** `stream`: 1 stdout, 2 stderr. */
-  add(stream: 1 | 2, data: Buffer): void {
+  /** `stream`: 1 stdout, 2 stderr. `at`: when it was said, if that was not now. */
+  add(stream: 1 | 2, data: Buffer, at = Date.now()): void {
     const pending = this.#pending[stream - 1]!
     const bytes = pending.bytes.length > 0 ? Buffer.concat([pending.bytes, data]) : data
     const whole = bytes.lastIndexOf(NEWLINE) + 1
@@ -51,7 +51,7 @@ export class LogWriter {
     if (out > 0) {
       if (pending.timer !== null) clearTimeout(pending.timer)
       pending.timer = null
-      this.#put(stream, bytes.subarray(0, out))
+      this.#put(stream, bytes.subarray(0, out), at)
     }
     pending.bytes = Buffer.from(bytes.subarray(out))
     if (pending.bytes.length > 0) pending.timer ??= setTimeout(() => this.#flush(stream), PARTIAL_MS)
@@ -70,15 +70,15 @@ export class LogWriter {
     const pending = this.#pending[stream - 1]!
     if (pending.timer !== null) clearTimeout(pending.timer)
     pending.timer = null
-    if (pending.bytes.length > 0) this.#put(stream, pending.bytes)
+    if (pending.bytes.length > 0) this.#put(stream, pending.bytes, Date.now())
     pending.bytes = Buffer.alloc(0)
   }
 
-  #put(stream: 1 | 2, bytes: Buffer): void {
+  #put(stream: 1 | 2, bytes: Buffer, at: number): void {
     if (this.errno !== 0) return
     const record = Buffer.alloc(RECORD_BYTES)
     record.writeBigUInt64LE(BigInt(this.size), 0)
-    record.writeBigUInt64LE(BigInt(Date.now()), 8)
+    record.writeBigUInt64LE(BigInt(at), 8)
     record.writeUInt32LE(bytes.length, 16)
     record.writeUInt32LE(stream, 20)
     try {

@@ -1,6 +1,7 @@
 // What Cloud Run said no with, what may be tried again, and what to do about the rest.
 
 import { messageOf } from "../words.ts"
+import { partsOf } from "./shapes.ts"
 
 export class ApiError extends Error {
   override readonly name = "ApiError"
@@ -20,12 +21,19 @@ export const errorOf = (error: unknown): ApiError => {
   if (error instanceof ApiError) return error
   const { httpStatusCode, code } = error as { httpStatusCode?: unknown; code?: unknown }
   if (typeof httpStatusCode === "number") return new ApiError(httpStatusCode, messageOf(error), { cause: error })
-  const reason = code === DEADLINE_EXCEEDED ? "it did not answer in time" : reasonOf(error)
-  return new ApiError(null, `Cloud Run cannot be reached: ${reason}`, { cause: error })
+  return unreachable("Cloud Run", code === DEADLINE_EXCEEDED ? LATE : error)
 }
 
+const LATE = new Error("it did not answer in time")
+
+/** There was no answer of that service, or one that broke off. */
+export const unreachable = (service: string, error: unknown): ApiError =>
+  new ApiError(null, `${service} cannot be reached: ${reasonOf(error)}`, { cause: error })
+
 const reasonOf = (error: unknown): string => {
-  const message = messageOf(error)
+  if (error instanceof DOMException && error.name === "TimeoutError") return LATE.message
+  // What `fetch` throws says why in its cause.
+  const message = messageOf(error instanceof TypeError && error.cause !== undefined ? error.cause : error)
   return /Could not load the default credentials/i.test(message)
     ? "there are no credentials: set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth application-default login`, or give the machine a service account"
     : message
@@ -42,9 +50,24 @@ export const isUnsure = (error: ApiError): boolean => error.status === null || e
 
 export const isPassing = (error: ApiError): boolean => isTurnedAway(error) || isUnsure(error)
 
+/** The same for what Cloud Logging said no with. */
+export const logInWords = (error: ApiError, execution: string): string => {
+  switch (error.status) {
+    case 403:
+      return (
+        `Google does not allow it (403: ${error.message}): give the server's account roles/logging.viewer on the project ` +
+        `${partsOf(execution).project}; the Cloud Logging API must be enabled`
+      )
+    case 404:
+      return `${error.message} (404)`
+    default:
+      return inWords(error, execution)
+  }
+}
+
 /** With what to do about it. `job`: its whole name. */
 export const inWords = (error: ApiError, job: string): string => {
-  const [, project = "", , region = "", , name = ""] = job.split("/")
+  const { project, region, job: name } = partsOf(job)
   switch (error.status) {
     case 401:
       return `Google does not know who asks (401: ${error.message}): check the credentials of the server`

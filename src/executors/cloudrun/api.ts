@@ -10,7 +10,7 @@ import type { Execution, ExecutionName, JobName, RunRequest, Task } from "./shap
 
 const CALL_MS = 30_000
 export const PAGE = 100
-const SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+export const SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 /** No answer may hold us up for longer. */
 const MAX_RETRY_AFTER_MS = 60_000
 

@@ -1,5 +1,5 @@
 // The cloudrun executor: each attempt an execution of an existing Cloud Run job, with the attempt's arguments, variables and time limit. One
-// loop looks at all of them. An execution outlives the server that started it: the next one finds it by the attempt.
+// loop looks at all of them, another reads what they say. An execution outlives the server that started it: the next one finds it by the attempt.
 
 import type { AttemptResult } from "../../core/change.ts"
 import type { Clock } from "../../core/ports.ts"
@@ -8,6 +8,8 @@ import { specOf } from "../exec/exec.ts"
 import type { Assignment, Executor, LaunchContext } from "../executor.ts"
 import { messageOf } from "../words.ts"
 import { CloudRunApi } from "./api.ts"
+import { LogReader } from "./log-reader.ts"
+import { CloudLoggingApi } from "./logging-api.ts"
 import { ExecutionPoller } from "./poller.ts"
 import { jobName, optionsOf, type Place, problemOf, requestOf } from "./request.ts"
 import { ExecutionRun, type RunParts } from "./run.ts"
@@ -20,6 +22,8 @@ export interface CloudRunExecutorOptions extends Place {
   clock: Clock
   /** Of the API; empty: Google's own. */
   endpoint: string
+  /** The same of Cloud Logging's. */
+  loggingEndpoint: string
 }
 
 export class CloudRunExecutor implements Executor {
@@ -30,21 +34,23 @@ export class CloudRunExecutor implements Executor {
 
   constructor(options: CloudRunExecutorOptions) {
     this.#options = options
-    const { objects, clock, endpoint } = options
+    const { objects, clock, endpoint, loggingEndpoint } = options
     const api = new CloudRunApi({ clock, endpoint })
     const poller = new ExecutionPoller(api, clock)
     const starter = new Starter({ api, poller, objects, clock })
-    this.#parts = { api, poller, starter, objects, clock }
+    const reader = new LogReader(new CloudLoggingApi(loggingEndpoint), clock)
+    this.#parts = { api, poller, starter, reader, objects, clock }
   }
 
   async stop(): Promise<void> {
     this.#parts.poller.stop()
+    this.#parts.reader.stop()
     await this.#parts.api.close()
   }
 
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const { objects, store, clock } = this.#options
-    const exec = optionsOf(assignment).exec === true
+    const { exec = false, container = null } = optionsOf(assignment)
     const failed = (error: string, retryable: boolean): AttemptResult => {
       const at = clock.now()
       return { state: "failed", startedAt: null, finishedAt: at, error, ...(!retryable && { retryable }) }
@@ -59,7 +65,7 @@ export class CloudRunExecutor implements Executor {
     if (problem !== null) return failed(`could not start: ${problem}`, false)
     try {
       const variables = exec ? (await specOf(objects, assignment, { store })).environment : null
-      const launch = { job, request: requestOf(job, assignment, variables), exec }
+      const launch = { job, request: requestOf(job, assignment, variables), exec, container }
       return await new ExecutionRun(this.#parts, assignment, context, launch).run()
     } catch (error) {
       return failed(`could not run: ${messageOf(error)}`, true)

@@ -12,7 +12,8 @@ export interface Marker {
   execution: string | null
 }
 
-const keyOf = (prefix: string): string => `${prefix}cloudrun.json`
+/** Beside the attempt's other objects: whoever goes on with it removes those, and must not lose this. */
+const keyOf = (prefix: string): string => `${prefix.slice(0, -1)}.cloudrun.json`
 
 export const readMarker = async (objects: ObjectStore, prefix: string): Promise<Marker | null> => {
   const content = await objects.get(keyOf(prefix))

@@ -5,7 +5,7 @@ import type { Clock } from "../../core/ports.ts"
 import { backoff, Turnstile } from "../pacing.ts"
 import type { CloudRunApi } from "./api.ts"
 import { type ApiError, errorOf, isStatus } from "./api-error.ts"
-import { attemptOf, type Execution, idOf, instantOf, type JobName } from "./shapes.ts"
+import { attemptOf, type Execution, idOf, instantOf, type JobName, SKEW_MS } from "./shapes.ts"
 
 const FIRST_MS = 2000
 const LAST_MS = 15_000
@@ -18,8 +18,6 @@ const AWAY_MS = 60_000
 const FEW = 2
 /** Cloud Run forgets executions beyond the newest 1,000 after a week. */
 const MAX_PAGES = 10
-/** Between the clocks of the server and Google. */
-const SKEW_MS = 300_000
 const CALLS_AT_ONCE = 8
 
 export interface Wanted {
@@ -53,8 +51,10 @@ interface Watcher extends Wanted {
   told: () => void
 }
 
+type Looks = Pick<CloudRunApi, "get" | "list">
+
 export class ExecutionPoller {
-  readonly #api: CloudRunApi
+  readonly #api: Looks
   readonly #clock: Clock
   readonly #jobs = new Map<JobName, Set<Watcher>>()
   readonly #looking = new Set<JobName>()
@@ -62,7 +62,7 @@ export class ExecutionPoller {
   readonly #turnstile = new Turnstile(CALLS_AT_ONCE)
   #timer: { at: number; cancel: () => void } | null = null
 
-  constructor(api: CloudRunApi, clock: Clock) {
+  constructor(api: Looks, clock: Clock) {
     this.#api = api
     this.#clock = clock
   }

@@ -3,14 +3,17 @@
 
 import type { AttemptResult } from "../../core/change.ts"
 import type { Clock } from "../../core/ports.ts"
-import { openLog } from "../../objects/log-sink.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Gone, watchExec } from "../exec/exec.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
-import { backoff, delay } from "../pacing.ts"
+import { type Answer, NOTHING } from "../output.ts"
+import { backoff, Bell, delay } from "../pacing.ts"
 import { stoppedResult } from "../stopped.ts"
+import { messageOf } from "../words.ts"
 import type { CloudRunApi } from "./api.ts"
-import { errorOf, inWords, isPassing } from "./api-error.ts"
+import { ApiError, errorOf, inWords, isPassing } from "./api-error.ts"
+import { ExecutionLog } from "./execution-log.ts"
+import type { LogReader } from "./log-reader.ts"
 import type { ExecutionPoller, Watch } from "./poller.ts"
 import { type Execution, instantOf, type JobName, logLink, type RunRequest } from "./shapes.ts"
 import { type Ending, endingOf, phaseOf, waitsFor } from "./standing.ts"
@@ -28,6 +31,7 @@ export interface RunParts {
   api: CloudRunApi
   poller: ExecutionPoller
   starter: Starter
+  reader: LogReader
   objects: ObjectStore
   clock: Clock
 }
@@ -37,6 +41,8 @@ export interface Launch {
   request: RunRequest
   /** Its container runs `ork exec`. */
   exec: boolean
+  /** Which of its containers is the task; null: the only one. */
+  container: string | null
 }
 
 export class ExecutionRun {
@@ -50,10 +56,12 @@ export class ExecutionRun {
   /** It had not ended when it was told to. */
   #told = false
   #gaveUp = false
-  #woken = false
-  #rouse: () => void = () => {}
+  #over = false
+  #log: ExecutionLog | null = null
+  readonly #bell: Bell
 
   constructor(parts: RunParts, assignment: Assignment, context: LaunchContext, launch: Launch) {
+    this.#bell = new Bell(parts.clock)
     this.#parts = parts
     this.#assignment = assignment
     this.#context = context
@@ -74,12 +82,11 @@ export class ExecutionRun {
       this.#started = await Promise.race([starting, left.promise])
     } catch (error) {
       if (signal.aborted) return this.#stopped()
-      const problem = errorOf(error)
       return {
         ...this.#base(null),
         state: "failed",
-        error: `could not start the execution: ${inWords(problem, job)}`,
-        ...(!isPassing(problem) && { retryable: false }),
+        error: `could not start the execution: ${wordsOf(error, job)}`,
+        ...(error instanceof ApiError && !isPassing(error) && { retryable: false }),
       }
     } finally {
       signal.removeEventListener("abort", onAbort)
@@ -106,38 +113,52 @@ export class ExecutionRun {
     const { job, exec } = this.#launch
     const { attemptId } = this.#assignment
     const wanted = { job, attemptId, id: started.id, since: started.since, slow: exec }
-    const watch = poller.watch(wanted, () => this.#wake())
+    const watch = poller.watch(wanted, () => this.#bell.ring())
     const release = this.#stopOnAbort(watch)
     try {
-      return exec ? await this.#watchExec(watch) : await this.#watch(watch, started)
+      return exec ? await this.#watchExec(watch) : await this.#watch(watch)
     } catch (error) {
       await this.#cancel()
-      return { ...this.#base(null), state: "failed", error: `could not be followed: ${inWords(errorOf(error), job)}` }
+      return { ...this.#base(null), state: "failed", error: `could not be followed: ${wordsOf(error, job)}` }
     } finally {
       release()
       watch.close()
     }
   }
 
-  async #watch(watch: Watch, started: Started): Promise<AttemptResult> {
-    if (!started.found) await this.#logLink(started)
-    const execution = await this.#untilEnd(watch)
-    if (execution === null) return this.#stopped()
-    const ending = await this.#ending(execution)
-    if (this.#told && ending.state !== "success") return this.#stopped(ending)
-    const base = this.#base(execution, ending)
-    if (ending.state === "success") return { ...base, state: "success", output: { inline: null } }
-    return { ...base, state: ending.state, ...(ending.error !== null && { error: ending.error }) }
+  async #watch(watch: Watch): Promise<AttemptResult> {
+    try {
+      const execution = await this.#untilEnd(watch)
+      if (execution === null) return this.#stopped()
+      const told = this.#told
+      this.#over = true
+      const [ending, answer] = await Promise.all([this.#ending(execution), this.#answer(execution, told)])
+      if (answer === null) return this.#stopped()
+      if (told && ending.state !== "success") return this.#stopped(ending)
+      const base = this.#base(execution, ending)
+      if (ending.state !== "success")
+        return { ...base, state: ending.state, ...(ending.error !== null && { error: ending.error }) }
+      return "error" in answer ? { ...base, state: "failed", error: answer.error } : { ...base, state: "success", ...answer }
+    } finally {
+      await this.#log?.close().catch(() => {})
+    }
   }
 
-  /** What the container says goes to Cloud Logging: the log of the attempt tells where. */
-  async #logLink({ execution }: Started): Promise<void> {
-    const { objects } = this.#parts
-    const { prefix, secrets } = this.#assignment
+  /** All that it said is in the attempt's log. null: somebody else goes on with it. */
+  async #answer({ completionTime }: Execution, told: boolean): Promise<Answer | null> {
+    const log = this.#log
+    if (log === null) return NOTHING
+    const answer = await log.end(instantOf(completionTime), told)
+    await log.close()
+    return answer
+  }
+
+  /** What the container says goes to Cloud Logging, from where it is read while it runs. */
+  #openLog(execution: Execution): ExecutionLog {
     const name = this.#name ?? ""
-    const sink = openLog(objects, prefix, { secrets })
-    await sink.write("stderr", `ork: ${name} writes its log to Cloud Logging: ${logLink(name, execution)}\n`)
-    await sink.close()
+    const { since, found } = this.#started ?? { since: this.#parts.clock.now(), found: false }
+    const source = { name, since, found, container: this.#launch.container, link: logLink(name, execution) }
+    return new ExecutionLog(this.#parts, this.#assignment, this.#context.signal, source)
   }
 
   /** `ork exec` writes log, output and end to the object store; Cloud Run says when it is gone. */
@@ -160,7 +181,7 @@ export class ExecutionRun {
       return result.startedAt === null && this.#why !== null ? { ...result, waitedFor: this.#why } : result
     } finally {
       this.#gaveUp = true
-      this.#wake()
+      this.#bell.ring()
     }
   }
 
@@ -178,7 +199,7 @@ export class ExecutionRun {
       }
       if (misses >= MAX_MISSES) return DELETED
       if (problem !== null && !isPassing(problem.error) && clock.now() - problem.since > REFUSED_MS) throw problem.error
-      await this.#rest()
+      await this.#bell.wait()
     }
   }
 
@@ -187,30 +208,15 @@ export class ExecutionRun {
     if (this.#startedAt !== null || (phaseOf(execution) === "cancelled" && !execution.startTime)) return
     this.#startedAt = this.#instant(execution.startTime)
     // With `ork exec` the status in the object store tells.
-    if (!this.#launch.exec) this.#context.started({ at: this.#startedAt, externalId: this.#name ?? "" })
+    if (this.#launch.exec) return
+    this.#context.started({ at: this.#startedAt, externalId: this.#name ?? "" })
+    this.#log = this.#openLog(execution)
   }
 
   /** By Google's clock, but neither before the launch nor in the future. */
   #instant(time: Execution["startTime"]): number {
     const now = this.#parts.clock.now()
     return Math.min(now, Math.max(this.#startedAt ?? this.#started?.since ?? now, instantOf(time) ?? now))
-  }
-
-  /** Until something is to be done. */
-  #rest(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#rouse = () => {
-        this.#woken = false
-        this.#rouse = () => {}
-        resolve()
-      }
-      if (this.#woken) this.#rouse()
-    })
-  }
-
-  #wake(): void {
-    this.#woken = true
-    this.#rouse()
   }
 
   // -- its end -------------------------------------------------------------------------------------------------------------------
@@ -220,13 +226,13 @@ export class ExecutionRun {
     const { signal } = this.#context
     let cancelTimer: (() => void) | null = null
     const onAbort = (): void => {
-      this.#wake()
-      if (this.#leave) return
+      this.#bell.ring()
+      if (this.#leave || this.#over) return
       this.#told = true
       void this.#cancel().finally(() => watch.soon())
       cancelTimer = clock.after(this.#assignment.graceMs + KILLED_MS, () => {
         this.#gaveUp = true
-        this.#wake()
+        this.#bell.ring()
       })
     }
     if (signal.aborted) onAbort()
@@ -279,6 +285,9 @@ export class ExecutionRun {
     return stoppedResult(this.#context.signal.reason as StopReason, base, this.#assignment)
   }
 }
+
+/** Of Cloud Run, or of the object store. */
+const wordsOf = (error: unknown, job: JobName): string => (error instanceof ApiError ? inWords(error, job) : messageOf(error))
 
 /** Stands for one that is no longer there. */
 const DELETED: Execution = {}

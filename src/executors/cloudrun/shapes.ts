@@ -12,6 +12,15 @@ export type JobName = string
 /** The job's name, then `/executions/E`. */
 export type ExecutionName = string
 
+/** Of either. */
+export const partsOf = (name: ExecutionName) => {
+  const [, project = "", , region = "", , job = "", , execution = ""] = name.split("/")
+  return { project, region, job, execution }
+}
+
+/** Between the clocks of the server and Google, at the most. */
+export const SKEW_MS = 300_000
+
 /** The last part of its name. The rest may come back with the project's number in place of its id. */
 export const idOf = ({ name }: Execution): string => name?.slice(name.lastIndexOf("/") + 1) ?? ""
 
@@ -30,6 +39,6 @@ export const instantOf = (time: protos.google.protobuf.ITimestamp | null | undef
 /** The page of the console that leads to what it wrote. */
 export const logLink = (name: ExecutionName, { logUri }: Execution): string => {
   if (logUri) return logUri
-  const [, project = "", , region = "", , , , execution = ""] = name.split("/")
+  const { project, region, execution } = partsOf(name)
   return `https://console.cloud.google.com/run/jobs/executions/details/${region}/${execution}/logs?project=${project}`
 }

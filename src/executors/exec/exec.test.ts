@@ -3,52 +3,15 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { beforeEach, describe, expect, test } from "vitest"
 import type { AttemptResult } from "../../core/change.ts"
-import { iso, type Clock } from "../../core/ports.ts"
+import { iso } from "../../core/ports.ts"
 import { MemoryObjectStore } from "../../objects/testing/memory.ts"
 import { type ExecSpec, execSpec, type ExecStatus } from "../../protocol/exec-files.ts"
 import { Runner, Stop } from "../../engine/runner.ts"
 import { assignment } from "../conformance/fixture.ts"
 import type { Overrides } from "../conformance/fixture.ts"
+import { ManualClock } from "../conformance/manual-clock.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
 import { type Gone, specOf, watchExec } from "./exec.ts"
-
-/** Goes on when told to; timers fire in order, and what they started is given time to settle. */
-class ManualClock implements Clock {
-  #now = 1_700_000_000_000
-  #timers: { at: number; fn: () => void }[] = []
-
-  now(): number {
-    return this.#now
-  }
-
-  after(ms: number, fn: () => void): () => void {
-    const timer = { at: this.#now + ms, fn }
-    this.#timers.push(timer)
-    return () => void (this.#timers = this.#timers.filter((one) => one !== timer))
-  }
-
-  get waiting(): number {
-    return this.#timers.length
-  }
-
-  async pass(ms: number): Promise<void> {
-    const until = this.#now + ms
-    for (;;) {
-      await settle()
-      const next = this.#timers.toSorted((a, b) => a.at - b.at)[0]
-      if (next === undefined || next.at > until) break
-      this.#timers = this.#timers.filter((one) => one !== next)
-      this.#now = Math.max(this.#now, next.at)
-      next.fn()
-    }
-    this.#now = until
-    await settle()
-  }
-}
-
-const settle = async (): Promise<void> => {
-  for (let i = 0; i < 30; i++) await new Promise((resolve) => setImmediate(resolve))
-}
 
 let objects: MemoryObjectStore
 let clock: ManualClock

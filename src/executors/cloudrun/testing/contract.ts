@@ -1,11 +1,14 @@
 // The published contract of Cloud Run's API, read from the definitions that Google's client ships: which request goes where
-// (google.api.http), and what each message may hold. Nothing of it is written down here by hand.
+// (google.api.http), and what each message may hold. Nothing of it is written down here by hand; Cloud Logging's is (logging-contract.ts).
 
 import { createRequire } from "node:module"
 import protobuf from "protobufjs"
+import { LOGGING } from "./logging-contract.ts"
 
 const json = createRequire(import.meta.url)("@google-cloud/run/build/protos/protos.json") as protobuf.INamespace
-const root = protobuf.Root.fromJSON(json).resolveAll()
+const root = protobuf.Root.fromJSON(json)
+root.define("google.logging.v2").addJSON(LOGGING.nested ?? {})
+root.resolveAll()
 const PACKAGE = "google.cloud.run.v2"
 
 export interface Route {
@@ -31,9 +34,9 @@ interface HttpRule {
 
 const VERBS = ["get", "post", "patch", "delete"] as const
 
-export const routesOf = (...services: string[]): Route[] =>
+export const routesOf = (inPackage: string, ...services: string[]): Route[] =>
   services.flatMap((service) =>
-    root.lookupService(`${PACKAGE}.${service}`).methodsArray.map((method): Route => {
+    root.lookupService(`${inPackage}.${service}`).methodsArray.map((method): Route => {
       method.resolve()
       const options = (method.parsedOptions ?? []) as { [name: string]: unknown }[]
       const rule = options.find((option) => "(google.api.http)" in option)?.["(google.api.http)"] as HttpRule
@@ -70,6 +73,8 @@ export const problemOf = (type: protobuf.Type, value: unknown, required: boolean
     return typeof value === "string" && text.test(value) ? null : `${at}: not a ${name}: ${JSON.stringify(value)}`
   if (name === "google.protobuf.Any") return anyProblem(value, at)
   if (typeof value !== "object" || value === null || Array.isArray(value)) return `${at}: not an object`
+  // Any JSON object.
+  if (type.name === "Struct") return null
   for (const [key, part] of Object.entries(value)) {
     const field = type.fields[key]
     if (field === undefined) return `${at}: Unknown name "${key}": Cannot find field.`

@@ -1,6 +1,9 @@
 // The jobs and executions behind the stand-in: tasks are processes of this machine, told about as Cloud Run does.
 
 import { type ChildProcess, spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+import type { Readable } from "node:stream"
+import type { Stream } from "./fake-logging.ts"
 
 export interface EnvVar {
   name: string
@@ -39,9 +42,15 @@ const GRACE_MS = 500
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 
+/** Of the stand-in that runs it. */
+export interface Surroundings {
+  now(): number
+  said(execution: string, stream: Stream, line: string): void
+}
+
 export class FakeExecution {
   readonly name: string
-  readonly createTime = Date.now()
+  readonly createTime: number
   /** All that its process wrote. */
   written = ""
   child: ChildProcess | null = null
@@ -52,9 +61,12 @@ export class FakeExecution {
   #ending: Ending | null = null
   #cancelled = false
   #killer: NodeJS.Timeout | null = null
+  readonly #around: Surroundings
 
-  constructor(name: string, job: FakeJob, overrides: Overrides) {
+  constructor(name: string, job: FakeJob, overrides: Overrides, around: Surroundings) {
     this.name = name
+    this.#around = around
+    this.createTime = around.now()
     this.#job = job
     this.overrides = overrides
   }
@@ -80,16 +92,25 @@ export class FakeExecution {
     const env = Object.fromEntries(this.env.map(({ name, value = "" }) => [name, value]))
     const own = { PATH: process.env["PATH"], CLOUD_RUN_EXECUTION: this.name.split("/").at(-1), CLOUD_RUN_TASK_INDEX: "0" }
     this.child = spawn(program, rest, { env: { ...own, ...env }, stdio: ["ignore", "pipe", "pipe"], detached: true })
-    this.#startTime = Date.now()
-    for (const stream of [this.child.stdout, this.child.stderr]) stream?.on("data", (data) => (this.written += String(data)))
+    this.#startTime = this.#around.now()
+    this.#listen("stdout", this.child.stdout!)
+    this.#listen("stderr", this.child.stderr!)
     this.child.on("error", () => this.#end({ exitCode: 127, termSignal: 0, message: "The container failed to start." }))
-    this.child.on("exit", (code, signal) =>
+    // Its streams are at their ends too.
+    this.child.on("close", (code, signal) =>
       this.#end({
         exitCode: code ?? 0,
         termSignal: signal === null ? 0 : (SIGNALS[signal] ?? 1),
         message: code === 0 ? "" : "The container exited with an error.",
       }),
     )
+  }
+
+  #listen(stream: Stream, from: Readable): void {
+    createInterface({ input: from }).on("line", (line) => {
+      this.written += `${line}\n`
+      this.#around.said(this.name, stream, line)
+    })
   }
 
   cancel(): void {
@@ -112,7 +133,7 @@ export class FakeExecution {
     if (this.over) return
     if (this.#killer !== null) clearTimeout(this.#killer)
     this.#ending = ending
-    this.#completionTime = Date.now()
+    this.#completionTime = this.#around.now()
   }
 
   /** As the API shows it. */

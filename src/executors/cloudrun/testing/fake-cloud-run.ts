@@ -1,17 +1,23 @@
-// A stand-in for Cloud Run's API over HTTP. It answers as the published contract says and refuses what that does not know; executions
-// are processes of this machine. What goes wrong is asked for by `fault`.
+// A stand-in for the APIs of Cloud Run and Cloud Logging over HTTP. It answers as the published contracts say and refuses what they do not
+// know; executions are processes of this machine. What goes wrong is asked for by `fault`.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { problemOf, queryProblem, type Route, routesOf } from "./contract.ts"
 import { type Container, type FakeJob, FakeExecution, type Overrides } from "./executions.ts"
+import { FakeLogging, LoggingRefusal } from "./fake-logging.ts"
 
 export const PROJECT = "acme"
 export const REGION = "europe-west1"
 const PARENT = `projects/${PROJECT}/locations/${REGION}`
-const ROUTES = routesOf("Jobs", "Executions", "Tasks")
+export const LIST_LOGS = "LoggingServiceV2.ListLogEntries"
+const ROUTES = [
+  ...routesOf("google.cloud.run.v2", "Jobs", "Executions", "Tasks"),
+  ...routesOf("google.logging.v2", "LoggingServiceV2"),
+]
 const STATUS_NAMES: { [status: number]: string } = {
   400: "INVALID_ARGUMENT",
+  401: "UNAUTHENTICATED",
   403: "PERMISSION_DENIED",
   404: "NOT_FOUND",
   409: "ABORTED",
@@ -51,16 +57,21 @@ export class FakeCloudRun {
   readonly calls: string[] = []
   /** Executions are taken and never begin. */
   hold = false
+  readonly logs: FakeLogging
+  readonly #now: () => number
   #faults: Fault[] = []
   #count = 0
   readonly #server: Server
 
-  constructor() {
+  constructor(now: () => number) {
+    this.#now = now
+    this.logs = new FakeLogging(now)
     this.#server = createServer((request, response) => void this.#serve(request, response))
   }
 
-  static async start(): Promise<FakeCloudRun> {
-    const fake = new FakeCloudRun()
+  /** `now`: Google's clock. */
+  static async start(now: () => number = Date.now): Promise<FakeCloudRun> {
+    const fake = new FakeCloudRun(now)
     await new Promise<void>((resolve) => fake.#server.listen(0, "127.0.0.1", resolve))
     return fake
   }
@@ -116,6 +127,7 @@ export class FakeCloudRun {
       return send(response, 404, { error: { code: 404, message: `no method ${request.method} ${url.pathname}` } })
     const { route, match } = matched
     this.calls.push(route.name)
+    response.setHeader("date", new Date(this.#now()).toUTCString())
     const fault = this.#faults.find((one) => one.method === route.name && one.times > 0)
     if (fault !== undefined) fault.times -= 1
     try {
@@ -128,7 +140,7 @@ export class FakeCloudRun {
       if (bad) return refuse(request, response, fault)
       send(response, 200, answer)
     } catch (error) {
-      const status = error instanceof Refusal ? error.status : 500
+      const status = error instanceof Refusal || error instanceof LoggingRefusal ? error.status : 500
       send(response, status, {
         error: { code: status, message: String((error as Error).message), status: STATUS_NAMES[status] },
       })
@@ -167,6 +179,8 @@ export class FakeCloudRun {
         return this.#cancel(this.#execution(message["name"]))
       case "Tasks.ListTasks":
         return { tasks: [this.#execution(message["parent"]).task()] }
+      case LIST_LOGS:
+        return this.logs.list(message)
       default:
         throw new Refusal(501, `${method} is not played here`)
     }
@@ -186,7 +200,16 @@ export class FakeCloudRun {
     const other = overrides.containerOverrides?.find((one) => one.name !== undefined && one.name !== (job.container.name ?? ""))
     if (other !== undefined) throw new Refusal(400, `Container name ${other.name} in overrides does not exist.`)
     this.#count += 1
-    const execution = new FakeExecution(`${name}/executions/${id}-${String(this.#count).padStart(5, "0")}`, job, overrides)
+    const around = {
+      now: this.#now,
+      said: (of: string, stream: "stdout" | "stderr", line: string) => this.logs.write(of, stream, line),
+    }
+    const execution = new FakeExecution(
+      `${name}/executions/${id}-${String(this.#count).padStart(5, "0")}`,
+      job,
+      overrides,
+      around,
+    )
     this.executions.unshift(execution)
     return execution
   }

@@ -37,14 +37,14 @@ const SPEED = 50
 export const setup = async (speed = SPEED): Promise<CloudRunFixture> => {
   const clock = clockOf(speed)
   const folder = await mkdtemp(join(tmpdir(), "ork-cloudrun-"))
-  const fake = await FakeCloudRun.start()
+  const fake = await FakeCloudRun.start(() => clock.now())
   fake.addJob("sh", ["/bin/sh", "-c"])
   const objects = new FileObjectStore(join(folder, "objects"))
   const store = `file:${join(folder, "objects")}`
   const made: CloudRunExecutor[] = []
   const newExecutor = (): CloudRunExecutor => {
-    const endpoint = fake.address
-    const one = new CloudRunExecutor({ objects, store, clock, project: PROJECT, region: REGION, endpoint })
+    const place = { project: PROJECT, region: REGION, endpoint: fake.address, loggingEndpoint: fake.address }
+    const one = new CloudRunExecutor({ objects, store, clock, ...place })
     made.push(one)
     return one
   }
