@@ -174,9 +174,8 @@ const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Exec
       clock,
       async load() {
         const { CloudRunExecutor } = await import("./executors/cloudrun/cloudrun.ts")
-        const { cloudrunProject: project, cloudrunRegion: region, objectStore: store } = config
-        const { cloudrunEndpoint: endpoint, cloudrunLoggingEndpoint: loggingEndpoint } = config
-        return new CloudRunExecutor({ objects, store, clock, project, region, endpoint, loggingEndpoint })
+        const { cloudrunProject: project, cloudrunRegion: region, cloudrunEndpoint: endpoint, objectStore: store } = config
+        return new CloudRunExecutor({ objects, store, clock, project, region, endpoint })
       },
     }),
   ]
@@ -210,11 +209,15 @@ const backends: Backends = {
     const database = new DatabaseSync(":memory:")
     const { version } = database.prepare("SELECT sqlite_version() AS version").get() as { version: string }
     database.close()
+    const { survey } = await import("./executors/survey.ts")
+    const { kubeconfig, slurmCommand } = config
+    const surroundings = await survey({ env: process.env, kubeconfig, slurmCommand, clock: systemClock })
+    const sqlite = `version ${version}`
     const executor = await processExecutor(config, await backends.openObjects(config))
     try {
-      return { sqlite: `version ${version}`, spawn: await executor.describe() }
+      return { sqlite, surroundings, spawn: await executor.describe() }
     } catch (error) {
-      return { sqlite: `version ${version}`, spawn: { problem: String(error) } }
+      return { sqlite, surroundings, spawn: { problem: String(error) } }
     } finally {
       await executor.stop()
     }

@@ -28,6 +28,8 @@ export interface Backends {
 export interface Inspection {
   spawn: { helper: string; reason: string | null; isolation: string; cgroups: string } | { problem: string }
   sqlite: string
+  /** What executors find here. none: it is not here, and only tasks that name it need it. */
+  surroundings: { name: string; state: "ok" | "warn" | "none"; detail: string }[]
 }
 
 /** What every command gets. */

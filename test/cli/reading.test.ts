@@ -182,6 +182,7 @@ test("doctor tells what this machine offers and whether the stores work", async 
   expect(checks.map(({ name }) => name)).toEqual(
     including(["ork", "node", "platform", "sqlite", "spawn", "isolation", "cgroups", "database", "objects"]),
   )
+  expect(checks.map(({ name }) => name)).toEqual(including(["python", "docker", "kubernetes", "slurm"]))
   expect(checks.filter(({ state }) => state === "fail")).toEqual([])
   writeFileSync(join(cwd, "file"), "")
   const broken = await ork(["doctor"], { cwd, env: { ORK_OBJECT_STORE: "file:file/objects" } })

@@ -15,8 +15,8 @@ export interface DoctorOptions extends StoreFlags, ServerFlags {
 
 interface Check {
   name: string
-  /** warn: works, with less than everything that Ork promises. */
-  state: "ok" | "warn" | "fail"
+  /** warn: works, with less than everything that Ork promises. none: not here, and only tasks that name it need it. */
+  state: "ok" | "warn" | "none" | "fail"
   detail: string
 }
 
@@ -26,10 +26,11 @@ export const doctor = async (context: Context, options: DoctorOptions): Promise<
   const inspection = await context.backends.inspect(config)
   const checks: Check[] = [
     { name: "ork", state: "ok", detail: `version ${context.version()}` },
-    { name: "node", state: "ok", detail: `${process.version} at ${process.execPath}` },
+    nodeCheck(),
     platformCheck(),
     { name: "sqlite", state: "ok", detail: inspection.sqlite },
     ...spawnChecks(inspection.spawn),
+    ...inspection.surroundings,
     await databaseCheck(context, config),
     await objectsCheck(context, config),
     ...(await serverChecks(context, config)),
@@ -37,13 +38,21 @@ export const doctor = async (context: Context, options: DoctorOptions): Promise<
   ]
   if (options.json === true) printJson(context, checks)
   else {
-    const STYLES = { ok: "green", warn: "yellow", fail: "red" } as const
+    const STYLES = { ok: "green", warn: "yellow", none: "dim", fail: "red" } as const
     printSpans(
       context,
       checks.map(({ name, state, detail }) => [[padEnd(state, 4), STYLES[state]], " ", padEnd(name, 12), detail]),
     )
   }
   return checks.some(({ state }) => state === "fail") ? 1 : 0
+}
+
+/** Before 22.15 it has no way to be told what `ork` means in the files of tasks. */
+const nodeCheck = (): Check => {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
+  const detail = `${process.version} at ${process.execPath}`
+  if (major > 22 || minor >= 15) return { name: "node", state: "ok", detail }
+  return { name: "node", state: "warn", detail: `${detail}: \`node\` tasks need 22.15 or newer` }
 }
 
 const platformCheck = (): Check => {

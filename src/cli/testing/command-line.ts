@@ -30,7 +30,7 @@ const backends: Backends = {
   openHandlers: nothing,
   processIdentity: () => "",
   processAlive: () => false,
-  inspect: async () => ({ sqlite: "version 3", spawn: { problem: "none in tests" } }),
+  inspect: async () => ({ sqlite: "version 3", spawn: { problem: "none in tests" }, surroundings: [] }),
 }
 
 class Captured extends Writable {

@@ -10,14 +10,16 @@ const PASSED = ["PATH", "HOME", "LANG", "TZ", "USER", "LOGNAME", "SLURM_CONF"]
 /** What a command in front of them may need; a job elsewhere does not see it. */
 const PASSED_ON = ["SSH_AUTH_SOCK", "SSH_AGENT_PID"]
 
-export class SlurmError extends Error {}
+export class CommandMissing extends Error {}
 
 export class SlurmCli {
   readonly #prefix: string[]
   readonly #env: { [name: string]: string }
+  readonly #callMs: number
 
   /** `prefix`: words that go in front of each command. */
-  constructor(prefix: string, env: NodeJS.ProcessEnv) {
+  constructor(prefix: string, env: NodeJS.ProcessEnv, callMs = CALL_MS) {
+    this.#callMs = callMs
     this.#prefix = prefix.split(/\s+/).filter((word) => word !== "")
     const passed = this.#prefix.length === 0 ? PASSED : [...PASSED, ...PASSED_ON]
     this.#env = Object.fromEntries(passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
@@ -29,7 +31,7 @@ export class SlurmCli {
   call(program: string, args: string[], input = ""): Promise<string> {
     const [first = program, ...rest] = this.#words(program, args)
     return new Promise((resolve, reject) => {
-      const child = spawn(first, rest, { env: this.#env, stdio: "pipe", timeout: CALL_MS, killSignal: "SIGKILL" })
+      const child = spawn(first, rest, { env: this.#env, stdio: "pipe", timeout: this.#callMs, killSignal: "SIGKILL" })
       const out: Buffer[] = []
       let size = 0
       let said = ""
@@ -41,16 +43,14 @@ export class SlurmCli {
       child.stderr.on("data", (data: Buffer) => (said = (said + data.toString()).slice(-4096)))
       child.on("error", (error: NodeJS.ErrnoException) =>
         reject(
-          new SlurmError(
-            error.code === "ENOENT"
-              ? `${first} was not found: install Slurm's commands where Ork runs, or set slurm_command`
-              : error.message,
-          ),
+          error.code === "ENOENT"
+            ? new CommandMissing(`${first} was not found: install Slurm's commands where Ork runs, or set slurm_command`)
+            : new Error(error.message),
         ),
       )
       child.on("close", (code, signal) => {
         if (code === 0) resolve(Buffer.concat(out).toString("utf8"))
-        else reject(new SlurmError(sayings(said) || `${program} ended with ${signal ?? `code ${code}`}`))
+        else reject(new Error(sayings(said) || `${program} ended with ${signal ?? `code ${code}`}`))
       })
       child.stdin.on("error", () => {})
       child.stdin.end(input)

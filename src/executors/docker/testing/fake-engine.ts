@@ -96,7 +96,7 @@ export class FakeEngine {
     const container = this.#find(url)
     switch (name) {
       case "GET /version":
-        return json(response, 200, { ApiVersion: this.apiVersion, MinAPIVersion: this.minVersion })
+        return json(response, 200, { Version: "24.0.7", ApiVersion: this.apiVersion, MinAPIVersion: this.minVersion })
       case "GET /containers/json":
         return json(
           response,
