@@ -138,17 +138,19 @@ export class ExecutionPoller {
 
   async #look(job: JobName, asking: Watcher[]): Promise<void> {
     const open = new Set(asking)
+    // A list shows others too. They are told as well: their own turn may be put off again and again.
+    const shown = new Set(asking)
     try {
-      if (asking.length > FEW || asking.some(({ id }) => id === null)) await this.#list(job, open)
+      if (asking.length > FEW || asking.some(({ id }) => id === null)) await this.#list(job, open, shown)
       await Promise.all([...open].map((watcher) => this.#turnstile.pass(() => this.#ask(watcher, open))))
       this.#failures.delete(job)
     } catch (error) {
       this.#failed(job, open, errorOf(error))
     }
-    for (const { told } of asking) told()
+    for (const { told } of shown) told()
   }
 
-  async #list(job: JobName, open: Set<Watcher>): Promise<void> {
+  async #list(job: JobName, open: Set<Watcher>, shown: Set<Watcher>): Promise<void> {
     const all = [...(this.#jobs.get(job) ?? [])]
     const byId = new Map(all.flatMap((watcher) => (watcher.id === null ? [] : [[watcher.id, watcher]])))
     const byAttempt = new Map(all.flatMap((watcher) => (watcher.id === null ? [[watcher.attemptId, watcher]] : [])))
@@ -161,6 +163,7 @@ export class ExecutionPoller {
         if (watcher === undefined) continue
         hits += 1
         open.delete(watcher)
+        shown.add(watcher)
         this.#seen(watcher, execution)
       }
       token = next
