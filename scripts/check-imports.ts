@@ -23,13 +23,16 @@ const RANK: Record<string, number> = {
   "main.ts": 7,
 }
 
-/** Backends are named by main.ts alone; everybody else sees the contract that lies beside them. */
+/** Backends are named by `ROOTS` alone; everybody else sees the contract that lies beside them. */
 const BACKENDS: [RegExp, string][] = [
   [/^store\/[^/]+\//, "store/store.ts"],
   [/^objects\/(?:file|s3|gcs)(?:\.ts$|\/)/, "objects/objects.ts"],
   [/^secrets\/(?!secrets\.ts$)/, "secrets/secrets.ts"],
-  [/^executors\/(?!(?:executor|errors)\.ts$)/, "executors/executor.ts"],
+  [/^executors\/(?!(?:executor|errors|registry)\.ts$)/, "executors/executor.ts"],
 ]
+
+/** Where a whole is put together: the command, and the worker that a program of the user's own holds. */
+const ROOTS = ["main.ts", "sdk/start-worker.ts"]
 
 const EXEMPT = /\.test\.ts$|\/conformance\/|\/testing(?:\.ts$|\/)/
 const IMPORT = /(?:^|\s)(?:import|export)\b[^"'`;]*?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm
@@ -57,7 +60,7 @@ export const wrongImport = (file: string, target: string): string | null => {
   if (other === undefined) return `src/${file}: imports src/${target}, which has no place in the order of imports`
   if (other >= own) return `src/${file}: ${from} must not import ${to} (src/${target})`
   const backend = BACKENDS.find(([pattern]) => pattern.test(target))
-  if (backend === undefined || from === "main.ts") return null
+  if (backend === undefined || ROOTS.includes(file)) return null
   return `src/${file}: only src/main.ts names backends; import src/${backend[1]}, not src/${target}`
 }
 

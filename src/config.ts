@@ -273,6 +273,17 @@ export const SETTINGS = {
     parse: parseQueues,
     default: (): QueueConfig => ({}),
   } satisfies Setting<QueueConfig>,
+  handlers: {
+    key: "handlers",
+    about: "files of handlers and registered functions that servers, workers and runs of this folder have",
+    expected: "files, with commas between",
+    parse: (value: unknown) => {
+      const files = typeof value === "string" ? value.split(",") : value
+      const given = Array.isArray(files) && files.every((file) => typeof file === "string" && file.trim() !== "")
+      return given ? (files as string[]).map((file) => file.trim()) : null
+    },
+    default: (): string[] => [],
+  } satisfies Setting<string[]>,
   httpAllow: {
     key: "http_allow",
     about: "hosts, addresses and ranges that requests may reach though they are not public",

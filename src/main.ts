@@ -198,9 +198,13 @@ const backends: Backends = {
       fetch: lazyFetch(config),
     }
   },
-  async openHandlers(file, node) {
-    const { HandlerExecutor, handlerQueues } = await import("./executors/node/handlers.ts")
-    return { queues: await handlerQueues(file), executor: new HandlerExecutor(node, file) }
+  async handlerNames(file) {
+    const { handlerNames } = await import("./executors/node/handlers.ts")
+    return handlerNames(file)
+  },
+  async handlerExecutors(files, node) {
+    const { handlerExecutors } = await import("./executors/node/handlers.ts")
+    return handlerExecutors(files, node, systemClock)
   },
   processIdentity: () => processIdentity(),
   processAlive: (identity) => !processIsDead(identity),

@@ -166,6 +166,7 @@ export const workerShape = (row: HolderRow, now: number, leases: boolean): z.out
   last_seen_at: iso(leases || row.kind === "worker" ? Date.parse(row.leaseUntil) - row.leaseMs : now),
   queues: row.serves === null ? null : row.serves.queues === "all" ? ["*"] : [...row.serves.queues],
   labels: row.serves === null ? null : row.serves.labels === "all" ? ["*"] : [...row.serves.labels],
+  functions: row.serves === null ? null : [...(row.serves.functions ?? [])],
   capacity: row.serves?.capacity ?? null,
   running: row.held,
   version: row.serves?.version ?? null,

@@ -9,6 +9,11 @@ import type { ServerStore } from "../store/server-store.ts"
 
 export type EngineParts = Pick<EngineOptions, "executors" | "evaluator" | "secret"> & { fetch: Fetch }
 
+export interface HandlerFiles {
+  queues: ReadonlyMap<string, string>
+  functions: ReadonlyMap<string, string>
+}
+
 export interface Backends {
   clock: Clock
   random: Random
@@ -16,8 +21,10 @@ export interface Backends {
   openStore(config: Config, options: { create: boolean }): Promise<ServerStore | null>
   openObjects(config: Config): Promise<ObjectStore>
   engineParts(config: Config, objects: ObjectStore): Promise<EngineParts>
-  /** Handlers of jobs, run by the executor `node`. Rejects with what is wrong with the file. */
-  openHandlers(file: string, node: Executor): Promise<{ queues: string[]; executor: Executor }>
+  /** Which queues a file has handlers of, and which functions it registers. Rejects with what is wrong with the file. */
+  handlerNames(file: string): Promise<{ queues: string[]; functions: string[] }>
+  /** Run them by the executor `node`: the file by queue, and by function. */
+  handlerExecutors(files: HandlerFiles, node: Executor): Promise<Executor[]>
   /** How this process is known to others, and whether the one so described still lives. */
   processIdentity(): string
   processAlive(identity: string): boolean

@@ -27,6 +27,9 @@ export const json = (): Option => new Option("--json", "as JSON, in the API's sh
 /** An option that may be repeated. */
 export const many = (value: string, all: string[]): string[] => [...all, value]
 
+export const withHandlers = (command: Command): Command =>
+  command.option("--handlers <file>", "handlers of jobs, and registered functions; may be repeated (ORK_HANDLERS)", many, [])
+
 export const params = (command: Command): Command =>
   command
     .option("-p, --param <name=value>", "a param of the workflow; may be repeated", many, [])

@@ -5,7 +5,7 @@ import { Command, CommanderError } from "commander"
 import type { Context } from "./backends.ts"
 import { addCompletion } from "./completion/commands.ts"
 import { explain } from "./errors.ts"
-import { type Add, example, json, params, withBoth, withStore } from "./options.ts"
+import { type Add, example, json, params, withBoth, withHandlers, withStore } from "./options.ts"
 import { printError } from "./output.ts"
 import { SERVER_COMMANDS } from "./server-commands.ts"
 
@@ -48,8 +48,10 @@ const oneLine = (text: string): string =>
     .replace(/^error: /, "ork: ")
     .replaceAll("\n", " ")}; see ork --help\n`
 
+const withRunning = (command: Command): Command => withStore(withHandlers(command))
+
 const addRun: Add = (program, context, done) => {
-  const command = withStore(
+  const command = withRunning(
     params(
       program
         .command("run [file]")
@@ -68,7 +70,7 @@ const addRun: Add = (program, context, done) => {
 }
 
 const addServe: Add = (program, context, done) => {
-  const command = withStore(
+  const command = withRunning(
     program
       .command("serve")
       .description("serve the API and run what it is asked for: schedules, triggers, jobs")
@@ -76,7 +78,6 @@ const addServe: Add = (program, context, done) => {
       .option("--port <port>", "port to listen at, 0 for a free one (ORK_PORT; 4000)")
       .option("--dir <folder>", "deploy every definition of a folder, and follow its changes")
       .option("--queue <names>", "take work from these queues only, such as fast,slow")
-      .option("--handlers <file>", "functions by queue name for jobs without a task, the default export of a file")
       .option("--no-worker", "take no work: leave it to others")
       .option("--concurrency <n>", "tasks at once on this machine (ORK_CONCURRENCY; 4 per core, at least 16)"),
   )

@@ -5,6 +5,7 @@ import type { Context } from "./backends.ts"
 import { InputError } from "./errors.ts"
 import { findRun } from "./find-run.ts"
 import { summarize } from "./follow.ts"
+import { readHandlers, refuseUnknown } from "./handlers.ts"
 import { openWritableObjects } from "./open.ts"
 import type { RunView } from "./progress/model.ts"
 import { resetView, seedView } from "./progress/seed.ts"
@@ -27,8 +28,10 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
       await summarize(context, source, view, runShape(row), json)
       return 0
     }
+    const handlers = await readHandlers(context, config.handlers)
+    refuseUnknown(view.workflow, handlers)
     const objects = await openWritableObjects(context, config)
-    return await runSession(context, { config, store, objects, runId: row.id, view, json }, (session) =>
+    return await runSession(context, { config, handlers, store, objects, runId: row.id, view, json }, (session) =>
       goOn(session, store, view, row),
     )
   } finally {

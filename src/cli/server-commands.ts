@@ -1,7 +1,7 @@
 // The commands that speak to a server, their options and their help.
 
 import { Argument, type Command } from "commander"
-import { type Add, example, json, many, params, withBoth, withServer } from "./options.ts"
+import { type Add, example, json, many, params, withBoth, withHandlers, withServer } from "./options.ts"
 
 const RUN = "an id, the beginning of one, or latest"
 
@@ -260,14 +260,15 @@ const addWorkers: Add = (program, context, done) => {
 }
 
 const addWorker: Add = (program, context, done) => {
-  const command = program
-    .command("worker")
-    .description("run tasks here for servers elsewhere: take work from their queues, or listen for it")
+  const command = withHandlers(
+    program
+      .command("worker")
+      .description("run tasks here for servers elsewhere: take work from their queues, or listen for it"),
+  )
     .option("--server <urls>", "the servers, tried in turn: http://a:4000,http://b:4000 (ORK_URL; else the one of this folder)")
     .option("--api-key <key>", "a key with the scope worker (ORK_API_KEY; else .ork/admin.key)")
     .option("--queue <names>", "queues to take work from, such as fast,slow (default)")
     .option("--label <names>", "labels that it has, such as gpu,eu; may be repeated", many, [])
-    .option("--handlers <file>", "functions by queue name for jobs without a task, the default export of a file")
     .option("--capacity <n>", "tasks at once (4 per core, at least 16)")
     .option("--name <name>", "its name, and that of its folder below .ork (the host's)")
     .option("--listen <port>", "take no work: listen for what servers with ORK_WORKERS send, at ORK_HOST")

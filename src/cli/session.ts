@@ -4,6 +4,7 @@ import { hostname } from "node:os"
 import { resolve } from "node:path"
 import type { Context } from "./backends.ts"
 import { childWorkflows } from "./child-workflows.ts"
+import { type Handlers, withHandlers } from "./handlers.ts"
 import { exitCodeOf, listenForInterrupts, makeReporter, summarize, warnTo } from "./follow.ts"
 import { applyEvent, isEventOf, type RunView } from "./progress/model.ts"
 import type { Reporter } from "./progress/reporter.ts"
@@ -17,6 +18,7 @@ import type { ServerStore } from "../store/server-store.ts"
 
 export interface SessionOptions {
   config: Config
+  handlers: Handlers
   store: ServerStore
   objects: ObjectStore
   runId: RunId
@@ -32,14 +34,16 @@ export interface Session {
 /** `begin` starts the engine and the run. Gives the exit code. */
 export const runSession = async (
   context: Context,
-  { config, store, objects, runId, view, json }: SessionOptions,
+  { config, handlers, store, objects, runId, view, json }: SessionOptions,
   begin: (session: Session) => Promise<void>,
 ): Promise<number> => {
   const { backends } = context
+  const parts = await backends.engineParts(config, objects)
   const source = storeSource({ store, objects }, runId)
   const reporter = await makeReporter(context, source, view, { json, concurrency: config.concurrency })
   const engine = new Engine({
-    ...(await backends.engineParts(config, objects)),
+    ...parts,
+    executors: await withHandlers(context, handlers, parts.executors),
     store,
     objects,
     clock: backends.clock,

@@ -13,6 +13,9 @@ export interface StoreFlags {
   objectStore?: string
 }
 
+/** A flag that may be repeated, as its setting takes it. */
+export const listed = (given: readonly string[]): string | undefined => (given.length === 0 ? undefined : given.join(","))
+
 export const loadConfig = async (context: Context, flags: Sources["flags"]): Promise<Config> => {
   const resolved = resolveConfig({
     flags,

@@ -177,10 +177,7 @@ const seed = (view: RunView, run: Run, tasks: readonly Task[]): Set<string> => {
 /** The definition that the run is pinned to. One that this Ork cannot read gives a view without tasks. */
 const compiledOf = async (client: Client, workflow: Workflow, run: Run): Promise<CompiledWorkflow> => {
   const text = workflow.version === run.version ? workflow.definition : await definitionOf(client, run)
-  const parsed = parseDefinition(text, {
-    format: text.trimStart().startsWith("{") ? "json" : "yaml",
-    knownExecutors: workflow.tasks.map((task) => task.executor),
-  })
+  const parsed = parseDefinition(text, { format: text.trimStart().startsWith("{") ? "json" : "yaml" })
   if (parsed.ok) return parsed.workflow
   return { format: 1, name: run.workflow, tags: [], params: [], schedules: [], notify: [], include: [], nodes: [] }
 }

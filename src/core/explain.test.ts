@@ -67,6 +67,24 @@ describe("explainTask", () => {
   ])("of %j is a sentence", (task, rest, expected) => expect(sentence(task, rest)).toBe(expected))
 })
 
+describe("a task that calls a function which nobody takes", () => {
+  const calls = workflow({ shrink: { executor: "function", function: "resize", queue: "media", labels: ["gpu"] } })
+  const why = (registered: boolean): string =>
+    sentence({ node: 0, name: "shrink" }, { workflow: calls, queue: () => ({ ...IDLE, served: false, registered }) })
+
+  it("says that no worker has it, and what to do", () => {
+    expect(why(false)).toMatch(
+      /^shrink waits: no worker has the function resize; start one that registers it \(.*startWorker\)\.$/,
+    )
+  })
+
+  it("says what those lack who have it", () => {
+    expect(why(true)).toBe(
+      "shrink waits: nobody who is alive has the function resize and takes work from the queue media and has the label gpu.",
+    )
+  })
+})
+
 describe("explainRun", () => {
   it.each<[Partial<ExplainedRun>, string | undefined]>([
     [{ status: "pending" }, "The run waits: 2 of at most 2 runs of etl are active (max_active_runs)."],

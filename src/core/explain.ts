@@ -1,6 +1,7 @@
 // Why a task is where it is, in one sentence: which upstream, which limit and who holds it, which retry at what time, which
 // rule. Pure: the caller reads the rows.
 
+import { FUNCTION_EXECUTOR } from "./function.ts"
 import { pathAt, placeName, scopeDepths } from "./places.ts"
 import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "./status.ts"
 import { waitingOf, waitingText, type Waits } from "./waits.ts"
@@ -46,13 +47,15 @@ export interface Surroundings {
   /** Names of tasks that hold a slot of a limit, by the limit's key. */
   holders: ReadonlyMap<string, readonly string[]>
   /** Whether a live server or worker can take the task; and whether its queue rests. */
-  queue(node: Pick<Node, "queue" | "labels" | "executor">): QueueState
+  queue(node: Node): QueueState
 }
 
 export interface QueueState {
   served: boolean
   paused: boolean
   full: boolean
+  /** For a task that calls a function: whether anybody who is alive has it. */
+  registered?: boolean
   rate: { limit: number; periodMs: number } | null
 }
 
@@ -134,7 +137,7 @@ const waits = (task: ExplainedTask, node: Node, around: Surroundings): string =>
   if (task.parked !== null) return `waits for ${limitText(task.parked, around)}`
   const queue = around.queue(node)
   if (queue.paused) return `waits because the queue ${node.queue} is paused`
-  if (!queue.served) return `waits: ${nobody(node)}`
+  if (!queue.served) return `waits: ${nobody(node, queue.registered === true)}`
   if (queue.full) return `waits for a slot of the queue ${node.queue}`
   if (queue.rate === null) return "is ready and waits for a free slot"
   const { limit, periodMs } = queue.rate
@@ -145,10 +148,10 @@ const waits = (task: ExplainedTask, node: Node, around: Surroundings): string =>
 const groupOf = (task: ExplainedTask, { group }: Node, { workflow }: Surroundings): string =>
   group === null ? "its group" : placeName(workflow.nodes[group]!.name, pathAt(task.path, scopeDepths(workflow)[task.node]!))
 
-const nobody = ({ queue, labels, executor }: Node): string => {
+const nobody = ({ queue, labels, executor, function: name }: Node, registered: boolean): string => {
   if (REMOTE_EXECUTORS.includes(executor)) return `no server is alive to start it (${executor})`
   const having = labels.length === 0 ? "" : ` and has the label${labels.length === 1 ? "" : "s"} ${labels.join(", ")}`
-  return `nobody who is alive takes work from the queue ${queue}${having}`
+  return `nobody who is alive ${calls ? `has the function ${name} and ` : ""}takes work from the queue ${queue}${having}`
 }
 
 const LIMIT_NAMES = {
@@ -159,6 +162,10 @@ const LIMIT_NAMES = {
 
 const limitText = (parked: { limit: string; cap: number; used: number }, around: Surroundings): string => {
   const kind = parked.limit.slice(0, 1) as keyof typeof LIMIT_NAMES
+  const calls = executor === FUNCTION_EXECUTOR
+  if (calls && !registered) {
+    return `no worker has the function ${name}; start one that registers it (ork worker --handlers FILE, or startWorker)`
+  }
   const held = around.holders.get(parked.limit) ?? []
   const who = held.length === 0 ? "" : `, held by ${list(held)}`
   return `a slot: ${parked.used} of ${parked.cap} ${LIMIT_NAMES[kind] ?? "at once"}${who}`

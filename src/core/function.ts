@@ -1,6 +1,15 @@
-// What a function of an `executor: node` task is called with.
+// What a function of a task is called with, and how one is named that a program registers (`register`, `startWorker`).
 
 import type { Json, JsonObject } from "./json.ts"
+
+/** What `executor` says of a task that calls a registered function: `function` is its name. */
+export const FUNCTION_EXECUTOR = "function"
+
+const FUNCTION_NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/
+
+export const isFunctionName = (name: string): boolean => FUNCTION_NAME.test(name)
+
+export const FUNCTION_NAME_HINT = 'letters, digits, "_", "." and "-", at most 64, the first a letter or "_"'
 
 export interface FunctionLog {
   /** The same as `info`. */
@@ -21,9 +30,11 @@ export interface FunctionContext {
   readonly parallelIndex: number | null
   readonly parallelCount: number | null
   readonly logicalDate: string | null
+  /** The variables of the task: `env` of the definition, secrets among them, and ORK_*. */
+  readonly env: { readonly [name: string]: string }
   /** Lines in the attempt's log; those of `warn` and `error` on stderr. */
   readonly log: FunctionLog
-  /** Aborted when the task is cancelled or has run out of time. Who never asks for it is ended at once then. */
+  /** Aborted when the task is cancelled or has run out of time. In a worker process, who never asks for it is ended at once then. */
   readonly signal: AbortSignal
   /** Says that the function is alive and, if it likes, with what it is busy. */
   heartbeat(details?: Json): void
@@ -35,3 +46,6 @@ export type TaskFunction<Input = JsonObject, Output = unknown> = (
   input: Input,
   context: FunctionContext,
 ) => Output | Promise<Output>
+
+/** One of many, whose input is its author's matter: declared as a method, so that whatever it takes fits. */
+export type AnyFunction = { call(input: unknown, context: FunctionContext): unknown }["call"]

@@ -1,5 +1,18 @@
 import { describe, expect, it } from "vitest"
-import { everyOf, gateLane, handlerLane, isNamed, queueLane, queueLimit, queueOf, remoteLane, workLane } from "./lanes.ts"
+import {
+  calledIn,
+  everyCalled,
+  everyCallOf,
+  everyOf,
+  gateLane,
+  handlerLane,
+  isNamed,
+  queueLane,
+  queueLimit,
+  queueOf,
+  remoteLane,
+  workLane,
+} from "./lanes.ts"
 
 describe("lanes", () => {
   const shared = { id: "r1", private: false }
@@ -23,8 +36,19 @@ describe("lanes", () => {
     expect(queueOf(remoteLane(shared, remote))).toBe("etl")
   })
 
+  it("of calls are those of who has the function, by queue and labels", () => {
+    const call = { queue: "etl", labels: ["gpu", "big"], executor: "function", function: "resize" }
+    expect(workLane(shared, call)).toBe("f:etl|resize|big,gpu")
+    expect(workLane(shared, { ...call, labels: [] })).toBe("f:etl|resize")
+    expect(workLane(own, call)).toBe("p:r1:w")
+    expect(queueOf(workLane(shared, call))).toBe("etl")
+    expect(calledIn(workLane(shared, call))).toBe("resize")
+    expect(everyCalled(["q:*", everyCallOf("resize"), "f:etl|send"])).toEqual(["resize"])
+    expect(["f:*|resize", "f:etl|send"].filter(isNamed)).toEqual(["f:etl|send"])
+  })
+
   it("that are all of a kind lie in a range that no other lane is in", () => {
-    const kinds = ["g", "h:etl", "p:r1:g", "p:r1:w", "p:r1:s", "q:etl", "q:etl|gpu", "s:etl"]
+    const kinds = ["f:etl|resize", "g", "h:etl", "p:r1:g", "p:r1:w", "p:r1:s", "q:etl", "q:etl|gpu", "s:etl"]
     const inside = (...lanes: string[]): string[] => {
       const { from, to } = everyOf(lanes)!
       return kinds.filter((lane) => lane > from && lane < to)

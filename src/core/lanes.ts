@@ -2,9 +2,11 @@
 //   g              rows of shared runs that the gate must judge
 //   q:QUEUE|l1,l2  work of shared runs and jobs, by queue and sorted labels
 //   h:QUEUE        jobs that a handler of their queue runs
+//   f:QUEUE|NAME|l1,l2  calls of registered functions, which only those take that have the function
 //   s:QUEUE        work that lives elsewhere (`REMOTE_EXECUTORS`), which only servers take, whatever its labels
 //   p:RUN:g p:RUN:w p:RUN:s  the same of a private run (`ork run`), which takes its work whatever its queue
 
+import { FUNCTION_EXECUTOR } from "./function.ts"
 import { type Node, REMOTE_EXECUTORS } from "./workflow.ts"
 
 export interface RunScope {
@@ -16,12 +18,16 @@ export interface RunScope {
 
 export const gateLane = (run: RunScope): string => (run.private ? `p:${run.scope ?? run.id}:g` : "g")
 
-export const workLane = (run: RunScope, node: Pick<Node, "queue" | "labels" | "executor">): string =>
+export const workLane = (run: RunScope, node: Pick<Node, "queue" | "labels" | "executor" | "function">): string =>
   REMOTE_EXECUTORS.includes(node.executor) ? remoteLane(run, node) : localLane(run, node)
 
 /** Work that runs on the machine of who takes it. */
-export const localLane = (run: RunScope, node: Pick<Node, "queue" | "labels">): string =>
-  run.private ? `p:${run.scope ?? run.id}:w` : queueLane(node.queue, node.labels)
+export const localLane = (run: RunScope, node: Pick<Node, "queue" | "labels"> & Partial<Node>): string => {
+  if (run.private) return `p:${run.scope ?? run.id}:w`
+  return node.executor === FUNCTION_EXECUTOR
+    ? functionLane(node.queue, node.function ?? "", node.labels)
+    : queueLane(node.queue, node.labels)
+}
 
 export const remoteLane = (run: RunScope, node: Pick<Node, "queue">): string =>
   run.private ? `p:${run.scope ?? run.id}:s` : `s:${node.queue}`
@@ -54,11 +60,28 @@ export const everyOf = (lanes: readonly string[]): LaneRange | null => {
   return queues ? BOTH : REMOTE
 }
 
-export const isNamed = (lane: string): boolean => lane !== EVERY_QUEUE && lane !== EVERY_REMOTE
+export const isNamed = (lane: string): boolean => lane !== EVERY_QUEUE && lane !== EVERY_REMOTE && !lane.startsWith(EVERY_CALL)
+
+export const functionLane = (queue: string, name: string, labels: readonly string[]): string =>
+  `f:${queue}|${name}${labels.length === 0 ? "" : `|${[...labels].sort().join(",")}`}`
+
+/** In a claim: every lane of calls of this function. */
+export const everyCallOf = (name: string): string => `${EVERY_CALL}${name}`
+
+const EVERY_CALL = "f:*|"
+/** Around the lanes of calls. */
+export const CALLS = { from: "f:", to: "f;" } as const
+
+/** The functions whose calls a claim wants without naming lanes. */
+export const everyCalled = (lanes: readonly string[]): string[] =>
+  lanes.flatMap((lane) => (lane.startsWith(EVERY_CALL) ? [lane.slice(EVERY_CALL.length)] : []))
+
+/** The function that a lane of calls is for. */
+export const calledIn = (lane: string): string => lane.split("|")[1] ?? ""
 
 export const handlerLane = (queue: string): string => `h:${queue}`
 
-const QUEUE_LANE = /^[qhs]:/
+const QUEUE_LANE = /^[qhsf]:/
 
 /** The queue that a lane's work belongs to; null for the gate's lanes and those of private runs. */
 export const queueOf = (lane: string): string | null => {

@@ -6,7 +6,7 @@ import type { RunId } from "../core/ids.ts"
 import { isGroup } from "../core/places.ts"
 import type { NodeState } from "../core/retry-plan.ts"
 import type { TaskStatus } from "../core/status.ts"
-import { canTake } from "../core/serves.ts"
+import { canTake, hasFunction } from "../core/serves.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../core/workflow.ts"
 import { NotFound } from "../store/errors.ts"
 import type { Insight } from "../store/insight.ts"
@@ -145,7 +145,7 @@ const surroundings = async (
   ])
   const known = new Map(queues.map((queue) => [queue.name, queue]))
   const live = holders.filter((holder) => !holder.dead && holder.kind !== "run" && parts.lives(holder))
-  const takes = (node: Pick<Node, "queue" | "labels" | "executor">): boolean =>
+  const takes = (node: Node): boolean =>
     live.some(({ kind, serves }) =>
       REMOTE_EXECUTORS.includes(node.executor) ? kind === "server" : serves !== null && canTake(serves, node),
     )
@@ -162,6 +162,7 @@ const surroundings = async (
       return {
         served: takes(node),
         paused: queue?.paused ?? false,
+        registered: live.some(({ serves }) => serves !== null && hasFunction(serves, node.function)),
         full: queue?.concurrency != null && queue.running >= queue.concurrency,
         rate: queue?.rate ?? null,
       }

@@ -62,8 +62,11 @@ export interface Assignment {
   env: { [name: string]: string }
   /** The folder to run in; made if it is the run's own. */
   workingDir: string
-  /** Where `file` lies; by default in `workingDir`. What is of a bundle (its hash) never changes. */
-  code?: { folder: string; bundle: string | null }
+  /**
+   * Where `file` lies; by default in `workingDir`. What is of a bundle (its hash) never changes. `registered`: the file registers its
+   * functions under names, rather than exporting them.
+   */
+  code?: { folder: string; bundle: string | null; registered?: boolean }
   /** Upstream outputs too large to merge: file name in $ORK_UPSTREAM by task, written once per run. */
   upstreamDir: string | null
   /** Prefix of this attempt's objects: log, output. */

@@ -41,10 +41,13 @@ describe("a good definition", () => {
     expect(parseValue(JSON.parse(b.source))).toMatchObject({ ok: true, hash: a.hash })
   })
 
-  it("may name executors of the SDK when they are known", () => {
-    const value = { name: "x", tasks: { a: { executor: "mine", url: "x", command: "y" } } }
-    expect(parseValue(value).ok).toBe(false)
-    expect(parseValue(value, { knownExecutors: ["mine"] }).ok).toBe(true)
+  it.each([
+    ["function alone", { executor: "node", function: "resize" }],
+    ["its name as executor", { executor: "resize" }],
+  ])("may call a registered function: %s", (_, task) => {
+    const parsed = parseValue({ name: "x", tasks: { a: task } })
+    expect(parsed.ok && parsed.workflow.nodes[0]).toMatchObject({ executor: "function", function: "resize" })
+    expect(parsed.ok && parsed.workflow.nodes[0]!.file).toBeUndefined()
   })
 
   it("with 10,000 tasks, each naming the first, compiles", () => {

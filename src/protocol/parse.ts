@@ -2,7 +2,6 @@
 // Everything that is wrong is told at once: limits and syntax alone, else shape, graph and expressions together.
 
 import { compile } from "../core/compile/compile.ts"
-import type { CompileOptions } from "../core/compile/context.ts"
 import { contentHash } from "../core/compile/hash.ts"
 import type { WorkflowDefinition } from "../core/definition.ts"
 import { isObject } from "../core/json.ts"
@@ -23,21 +22,20 @@ export interface ParseOptions {
   format?: "yaml" | "json"
   /** Only its ending is looked at: `.json` means JSON. */
   file?: string
-  knownExecutors?: readonly string[]
 }
 
 export const parseDefinition = (text: string, options: ParseOptions = {}): ParsedDefinition => {
   const format = options.format ?? (options.file?.endsWith(".json") === true ? "json" : "yaml")
   const { document, problems } = readDocument(text.replace(/^\uFEFF/, ""), format)
   if (document === null) return { ok: false, problems }
-  return finish(check(document.value, options), text, problems, document)
+  return finish(check(document.value), text, problems, document)
 }
 
 /** `value` may come from anywhere; what JSON cannot hold is refused. */
-export const parseValue = (value: unknown, options: Omit<ParseOptions, "format" | "file"> = {}): ParsedDefinition => {
+export const parseValue = (value: unknown): ParsedDefinition => {
   const broken = plainProblem(value)
   if (broken !== null) return { ok: false, problems: [broken] }
-  return finish(check(value, options), JSON.stringify(value, null, 2), [], null)
+  return finish(check(value), JSON.stringify(value, null, 2), [], null)
 }
 
 interface Checked {
@@ -46,16 +44,15 @@ interface Checked {
   origin(path: Path): Path
 }
 
-const check = (raw: unknown, options: ParseOptions): Checked => {
+const check = (raw: unknown): Checked => {
   if (!isObject(raw)) {
     const what = raw === null ? "the definition is empty" : "the definition is no object"
     return { workflow: null, findings: [{ path: [], message: `${what}; it needs name and tasks` }], origin: (path) => path }
   }
   const { value, findings, origin } = enter(raw)
-  const compileOptions: CompileOptions = options.knownExecutors === undefined ? {} : { knownExecutors: options.knownExecutors }
   const shape = workflowSchema.safeParse(value, { reportInput: true })
   if (shape.success) {
-    const compiled = compile(value as WorkflowDefinition, compileOptions)
+    const compiled = compile(value as WorkflowDefinition)
     if (compiled.ok) return { workflow: compiled.workflow, findings, origin }
     return { workflow: null, findings: [...findings, ...compiled.findings], origin }
   }
@@ -63,7 +60,7 @@ const check = (raw: unknown, options: ParseOptions): Checked => {
   const found = [...findings, ...misshapen]
   const rest = prune(value, misshapen)
   if (rest === null) return { workflow: null, findings: found, origin }
-  const compiled = compile(rest.definition, { ...compileOptions, incomplete: rest.incomplete })
+  const compiled = compile(rest.definition, { incomplete: rest.incomplete })
   return { workflow: null, findings: compiled.ok ? found : [...found, ...compiled.findings], origin }
 }
 

@@ -52,6 +52,8 @@ export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluato
   queues: "all" | readonly string[]
   /** Queues whose jobs its handlers run. */
   handlers?: readonly string[]
+  /** Names of the functions that it has registered. */
+  functions?: readonly string[]
   /** A folder of definitions to deploy and follow. */
   folder: string | null
 }
@@ -80,6 +82,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     queues,
     labels: queues === "all" ? "all" : [],
     handlers: parts.handlers ?? [],
+    functions: parts.functions ?? [],
     capacity: config.concurrency,
     version: parts.version,
   }

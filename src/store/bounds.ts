@@ -8,6 +8,8 @@ export const MAX_CANCEL = 1000
 export const MAX_CANDIDATES = 1000
 /** Workflows of one priority among which a claim is divided. */
 export const MAX_GROUPS = 64
+/** Lanes of calls that a claim looks at for those of its functions. */
+export const MAX_CALL_LANES = 4096
 /** Runs on which `pastDurations` is based. */
 export const PAST_RUNS = 5
 /** Batches of events that one read looks at. */

@@ -29,13 +29,16 @@ export const jobStatus = (row: TaskStatus): JobStatus => STATUS[row]
 /** What the error of a cancelled job says. */
 export const CANCELLED = "cancelled"
 
-const nameOf = (executor: unknown): string => (typeof executor === "string" ? executor : "")
+const nameOf = (name: unknown): string => (typeof name === "string" ? name : "")
 
 /** One without a task of its own waits for a handler of its queue. */
 export const jobLane = ({ queue, task }: Pick<NewJob, "queue" | "task">): string =>
   task === null
     ? handlerLane(queue)
-    : workLane({ id: "", private: false }, { queue, labels: [], executor: nameOf(task["executor"]) })
+    : workLane(
+        { id: "", private: false },
+        { queue, labels: [], executor: nameOf(task["executor"]), function: nameOf(task["function"]) },
+      )
 
 /** Jobs of one queue with the same key run one at a time. */
 export const jobLimits = ({ queue, concurrencyKey }: Pick<NewJob, "queue" | "concurrencyKey">): Limit[] =>

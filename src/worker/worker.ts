@@ -34,6 +34,10 @@ export interface WorkerOptions {
   labels: string[]
   /** Queues whose jobs its own handlers run. */
   handlers?: string[]
+  /** Names of the functions that it has registered. */
+  functions?: string[]
+  /** It runs these and its handlers, in this very process, and no other tasks. */
+  functionsOnly?: boolean
   capacity: number
   version: string
   executors: ReadonlyMap<string, Executor>
@@ -116,8 +120,9 @@ export class Worker {
   }
 
   #register(first: boolean): Promise<Session | null> {
-    const { name, queues, labels, handlers = [], capacity, version, key, log } = this.#options
-    const body = { name, queues, labels, handlers, capacity, version }
+    const { name, queues, labels, handlers = [], functions = [], functionsOnly, capacity, version, key, log } = this.#options
+    const calls = { ...(functions.length > 0 && { functions }), ...(functionsOnly === true && { functions_only: true }) }
+    const body = { name, queues, labels, handlers, ...calls, capacity, version }
     return register({ link: this.#link, key, body, log, signal: this.#draining.signal, first })
   }
 
@@ -137,7 +142,8 @@ export class Worker {
     })
     this.#logs = new LogShipper(session, { link: this.#link, clock, localPath: (key) => objects.localPath(key), trouble })
     const { id, token, heartbeatMs } = session
-    const endGuard = startFreezeGuard(session.leaseMs)
+    // What runs in a process that stands still stands still with it; its other children are not ours.
+    const endGuard = this.#options.functionsOnly === true ? () => {} : startFreezeGuard(session.leaseMs)
     const endHeartbeat = startHeartbeat({ servers, id, token, everyMs: heartbeatMs }, (news) => this.#heard(session, news))
     try {
       await this.#claimAll(session)

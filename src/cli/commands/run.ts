@@ -5,13 +5,14 @@ import { dirname, resolve } from "node:path"
 import type { Context } from "../backends.ts"
 import { loadDefinition } from "../definition.ts"
 import { InputError } from "../errors.ts"
+import { readHandlers, refuseUnknown } from "../handlers.ts"
 import { openWritableObjects } from "../open.ts"
 import { printError } from "../output.ts"
 import { readParams } from "../params.ts"
 import { newView } from "../progress/model.ts"
 import { resumeRun } from "../resume.ts"
 import { runSession } from "../session.ts"
-import { loadConfig, type StoreFlags } from "../settings.ts"
+import { listed, loadConfig, type StoreFlags } from "../settings.ts"
 import { newRunId } from "../../core/ids.ts"
 
 export interface RunOptions extends StoreFlags {
@@ -20,11 +21,12 @@ export interface RunOptions extends StoreFlags {
   json?: boolean
   concurrency?: string
   resume?: string
+  handlers: string[]
 }
 
 export const run = async (context: Context, file: string | undefined, options: RunOptions): Promise<number> => {
   const { databaseUrl, objectStore, concurrency, param = [], paramsFile, json = false } = options
-  const config = await loadConfig(context, { databaseUrl, objectStore, concurrency })
+  const config = await loadConfig(context, { databaseUrl, objectStore, concurrency, handlers: listed(options.handlers) })
   if (options.resume !== undefined) {
     if (param.length > 0 || paramsFile !== undefined) {
       throw new InputError(
@@ -38,6 +40,8 @@ export const run = async (context: Context, file: string | undefined, options: R
 
   const { workflow, hash, source } = await loadDefinition(context.cwd, file)
   const params = await readParams(workflow, { cwd: context.cwd, param, paramsFile })
+  const handlers = await readHandlers(context, config.handlers)
+  refuseUnknown(workflow, handlers)
   const { clock, random, openStore } = context.backends
   const objects = await openWritableObjects(context, config)
   const store = (await openStore(config, { create: true }))!
@@ -45,7 +49,7 @@ export const run = async (context: Context, file: string | undefined, options: R
   try {
     return await runSession(
       context,
-      { config, store, objects, runId, view: newView(runId, workflow), json },
+      { config, handlers, store, objects, runId, view: newView(runId, workflow), json },
       async ({ engine, reporter }) => {
         const [version] = await Promise.all([
           store.putWorkflow({ compiled: workflow, hash, source, deploy: false }),

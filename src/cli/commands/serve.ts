@@ -6,12 +6,12 @@ import { relative, resolve } from "node:path"
 import type { Context } from "../backends.ts"
 import { InputError } from "../errors.ts"
 import { EXIT_INTERRUPTED } from "../follow.ts"
-import { withHandlers } from "../handlers.ts"
+import { readHandlers, withHandlers } from "../handlers.ts"
 import { exitWithin, onInterrupt } from "../interrupts.ts"
 import { openWritableObjects } from "../open.ts"
 import { print } from "../output.ts"
 import { writeServerFile } from "../server-file.ts"
-import { loadConfig, type StoreFlags } from "../settings.ts"
+import { listed, loadConfig, type StoreFlags } from "../settings.ts"
 import type { Config } from "../../config.ts"
 import { ensureAdminKey } from "../../server/admin-key.ts"
 import { createLog } from "../../server/log.ts"
@@ -26,7 +26,7 @@ export interface ServeOptions extends StoreFlags {
   concurrency?: string
   dir?: string
   queue?: string
-  handlers?: string
+  handlers: string[]
   /** `--no-worker` makes it false. */
   worker?: boolean
 }
@@ -34,9 +34,11 @@ export interface ServeOptions extends StoreFlags {
 export const serve = async (context: Context, options: ServeOptions): Promise<number> => {
   const { backends } = context
   const { host, port, concurrency, databaseUrl, objectStore } = options
-  const config = await loadConfig(context, { host, port, concurrency, databaseUrl, objectStore })
+  const flags = { host, port, concurrency, databaseUrl, objectStore, handlers: listed(options.handlers) }
+  const config = await loadConfig(context, flags)
   const queues = queuesOf(options)
   const folder = options.dir === undefined ? null : await folderOf(context, options.dir)
+  const handlers = await readHandlers(context, options.worker === false ? [] : config.handlers)
   const objects = await openWritableObjects(context, config)
   const store = (await backends.openStore(config, { create: true }))!
   try {
@@ -44,11 +46,11 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
     const log = createLog(context.stderr, config.log)
     const ended = interrupted(() => log.info("draining: nothing new is taken; a second signal ends at once"))
     const parts = await backends.engineParts(config, objects)
-    const handlers = await withHandlers(context, options.handlers, parts.executors)
     const server = await startServer({
       ...parts,
-      executors: handlers.executors,
-      handlers: handlers.queues,
+      executors: await withHandlers(context, handlers, parts.executors),
+      handlers: [...handlers.queues.keys()],
+      functions: [...handlers.functions.keys()],
       config,
       store,
       objects,
@@ -115,7 +117,7 @@ const queuesOf = ({ queue, handlers, worker }: ServeOptions): "all" | string[] =
   if (worker === false) {
     if (queue !== undefined)
       throw new InputError("--no-worker takes no work, so --queue has nothing to name; leave one of them out")
-    if (handlers !== undefined)
+    if (handlers.length > 0)
       throw new InputError("--no-worker takes no work, so --handlers has none to run; leave one of them out")
     return []
   }

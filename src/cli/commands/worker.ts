@@ -7,10 +7,10 @@ import type { Context } from "../backends.ts"
 import { serverAddress } from "../connect.ts"
 import { InputError } from "../errors.ts"
 import { EXIT_INTERRUPTED } from "../follow.ts"
-import { withHandlers } from "../handlers.ts"
+import { readHandlers, withHandlers } from "../handlers.ts"
 import { exitWithin, onInterrupt } from "../interrupts.ts"
 import { print } from "../output.ts"
-import { loadConfig } from "../settings.ts"
+import { listed, loadConfig } from "../settings.ts"
 import type { Config } from "../../config.ts"
 import { MAX_LABELS } from "../../core/serves.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -27,11 +27,12 @@ export interface WorkerOptions {
   capacity?: string
   name?: string
   listen?: string
-  handlers?: string
+  handlers: string[]
 }
 
 export const worker = async (context: Context, options: WorkerOptions): Promise<number> => {
-  const config = await loadConfig(context, { apiKey: options.apiKey, concurrency: options.capacity })
+  const { apiKey, capacity: concurrency } = options
+  const config = await loadConfig(context, { apiKey, concurrency, handlers: listed(options.handlers) })
   const name = options.name ?? hostname()
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/.test(name)) {
     throw new InputError(`--name: "${name}" must be letters, digits, "_", "." and "-", at most 128`)
@@ -41,7 +42,8 @@ export const worker = async (context: Context, options: WorkerOptions): Promise<
   const log = createLog(context.stderr, config.log)
   const own = { ...config, dataDir }
   const parts = await context.backends.engineParts(own, objects)
-  const { executors, queues: handlers } = await withHandlers(context, options.handlers, parts.executors)
+  const handlers = await readHandlers(context, config.handlers)
+  const executors = await withHandlers(context, handlers, parts.executors)
   const { clock, random } = context.backends
   const common = { executors, objects, dataDir, graceMs: config.graceMs, clock, random, log }
   if (options.listen !== undefined) return listen(context, config, options.listen, { ...common, capacity: config.concurrency })
@@ -55,7 +57,8 @@ export const worker = async (context: Context, options: WorkerOptions): Promise<
     name: options.name ?? `${hostname()}:${process.pid}`,
     queues: wordsOf("--queue", options.queue ?? "default"),
     labels: labelsOf(options.label),
-    handlers,
+    handlers: [...handlers.queues.keys()],
+    functions: [...handlers.functions.keys()],
     capacity: options.capacity === undefined ? Math.max(16, 4 * availableParallelism()) : config.concurrency,
     version: context.version(),
   })

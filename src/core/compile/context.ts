@@ -24,8 +24,6 @@ export interface Use {
 }
 
 export interface CompileOptions {
-  /** Executors registered besides the built-in ones. */
-  knownExecutors?: readonly string[]
   /** Paths of tasks (as text) that lost a field to an earlier problem: what then is missing is not told again. */
   incomplete?: ReadonlySet<string>
 }

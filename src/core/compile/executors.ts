@@ -64,8 +64,11 @@ export const EXECUTOR_RULES = {
   approval: rule([], ["message", "default"], null, null),
 } as const satisfies Record<(typeof BUILTIN_EXECUTORS)[number], ExecutorRule>
 
-/** An executor of the SDK: it may take any field, and needs none that we know of. */
-export const CUSTOM_RULE: ExecutorRule = rule([], [...RUN_FIELDS])
+/** A registered function: all that it takes is its input. */
+export const FUNCTION_RULE: ExecutorRule = rule([], [])
+
+/** There is no such executor, which is told once. */
+export const UNKNOWN_RULE: ExecutorRule = rule([], [...RUN_FIELDS])
 
 export const builtinRule = (name: string): ExecutorRule | undefined =>
   Object.hasOwn(EXECUTOR_RULES, name) ? EXECUTOR_RULES[name as keyof typeof EXECUTOR_RULES] : undefined

@@ -2,6 +2,7 @@
 
 import type { TaskDefinition } from "../definition.ts"
 import { toText } from "../expressions.ts"
+import { FUNCTION_EXECUTOR, FUNCTION_NAME_HINT, isFunctionName } from "../function.ts"
 import { JOB_LIMITS } from "../jobs.ts"
 import type { JsonObject } from "../json.ts"
 import { nearest } from "../nearest.ts"
@@ -21,12 +22,13 @@ import { compileCommand } from "./command.ts"
 import type { Context, Place } from "./context.ts"
 import {
   builtinRule,
-  CUSTOM_RULE,
   type ExecutorRule,
   executorsTaking,
+  FUNCTION_RULE,
   GROUP_FIELDS,
   RUN_FIELDS,
   type RunField,
+  UNKNOWN_RULE,
 } from "./executors.ts"
 import { compileFan } from "./fan.ts"
 import { envNameProblem, quote } from "./names.ts"
@@ -75,10 +77,12 @@ export const compileTask = (context: Context, source: TaskSource): Node => {
   const { path, merged, index } = source
   const place: Place = { node: index }
   const isGroup = merged.tasks !== undefined
-  const executor = isGroup ? GROUP_EXECUTOR : (merged.executor ?? "process")
-  const rule = isGroup ? GROUP_RULE : executorRule(context, executor, path)
+  const named = merged.executor ?? "process"
+  const called = isGroup ? null : functionCalled(context, source, named)
+  const executor = isGroup ? GROUP_EXECUTOR : called === null ? named : FUNCTION_EXECUTOR
+  const rule = isGroup ? GROUP_RULE : called === null ? executorRule(context, source, named) : FUNCTION_RULE
   if (isGroup) checkGroup(context, source)
-  else checkFields(context, source, executor, rule)
+  else if (called === null) checkFields(context, source, named, rule)
 
   const fan = compileFan(context, source)
   const takes = (field: RunField): boolean => rule.takes.includes(field)
@@ -109,6 +113,7 @@ export const compileTask = (context: Context, source: TaskSource): Node => {
     ...(merged.command !== undefined &&
       takes("command") && { command: compileCommand(context, merged.command, [...path, "command"], place) }),
     ...literals(context, merged, path, takes),
+    ...(called !== null && { function: called }),
     ...compileFields(context, merged, path, place, takes),
     ...(merged.input !== undefined && { input: asMap(context.template(merged.input, [...path, "input"], place)) }),
     env: { ...source.env, ...compileEnv(context, merged.env ?? {}, [...path, "env"], place) },
@@ -135,21 +140,46 @@ export const compileTask = (context: Context, source: TaskSource): Node => {
 
 // -- executors -------------------------------------------------------------------------------------------------------------------
 
+const NODE_NEEDS = 'executor "node" needs file, or function alone: the name of a function that a worker registers'
+
 const GROUP_RULE: ExecutorRule = { takes: [], needs: [], timeoutMs: null, startTimeoutMs: null }
 
-const executorRule = (context: Context, executor: string, path: Path): ExecutorRule => {
+/**
+ * The registered function that the task calls: `executor: node` with `function` alone, or its name in place of an executor's. A name
+ * that looks like a slip of the pen, or comes with fields that belong to an executor, is none.
+ */
+const functionCalled = (context: Context, { own, merged, path }: TaskSource, executor: string): string | null => {
+  if (builtinRule(executor) === undefined) {
+    const fits = isFunctionName(executor) && nearest(executor, BUILTIN_EXECUTORS) === undefined
+    return fits && misfitsOf(own, FUNCTION_RULE).length === 0 ? executor : null
+  }
+  if (executor !== "node" || merged.file !== undefined || merged.function === undefined) return null
+  if (misfitsOf(own, FUNCTION_RULE).some((field) => field !== "function")) return null
+  const name = context.literal(merged.function, [...path, "function"])
+  if (!isFunctionName(name)) {
+    context.findings.add([...path, "function"], `${quote(name)} is no name of a registered function: ${FUNCTION_NAME_HINT}`)
+  }
+  return name
+}
+
+const misfitsOf = (own: TaskDefinition, rule: ExecutorRule): RunField[] =>
+  RUN_FIELDS.filter((field) => own[field] !== undefined && !rule.takes.includes(field))
+
+const executorRule = (context: Context, { own, path }: TaskSource, executor: string): ExecutorRule => {
   const builtin = builtinRule(executor)
   if (builtin !== undefined) return builtin
-  const known = context.options.knownExecutors ?? []
-  if (!known.includes(executor)) {
-    const all = [...BUILTIN_EXECUTORS, ...known]
-    context.findings.add(
-      [...path, "executor"],
-      `there is no executor ${quote(executor)}; there are ${all.join(", ")}`,
-      nearest(executor, all),
-    )
+  const near = nearest(executor, BUILTIN_EXECUTORS)
+  const misfits = misfitsOf(own, FUNCTION_RULE)
+  let message = `there is no executor ${quote(executor)}; there are ${BUILTIN_EXECUTORS.join(", ")}`
+  if (isFunctionName(executor)) {
+    if (misfits.length === 0) {
+      message += `; a function registered under that name is called by executor: node and function: ${executor}`
+    } else if (near === undefined) {
+      message += `; a function registered under that name takes input, and no ${misfits.join(", ")}`
+    }
   }
-  return CUSTOM_RULE
+  context.findings.add([...path, "executor"], message, near)
+  return UNKNOWN_RULE
 }
 
 const checkGroup = (context: Context, { own, path }: TaskSource): void => {
@@ -161,7 +191,7 @@ const checkGroup = (context: Context, { own, path }: TaskSource): void => {
 
 /** A field in `defaults` that does not suit this executor is left out in silence; one of the task's own is a mistake. */
 const checkFields = (context: Context, { own, merged, path }: TaskSource, executor: string, rule: ExecutorRule): void => {
-  const misfits = RUN_FIELDS.filter((field) => own[field] !== undefined && !rule.takes.includes(field))
+  const misfits = misfitsOf(own, rule)
   for (const field of misfits) {
     const others = executorsTaking(field)
     const hint = others.length === 0 ? "" : `; it belongs to ${others.join(", ")}`
@@ -176,6 +206,7 @@ const checkFields = (context: Context, { own, merged, path }: TaskSource, execut
   const nothing = own.executor === undefined && !RUN_FIELDS.some((field) => own[field] !== undefined)
   if (nothing)
     context.findings.addKey(path, "has nothing to run: give it a command, tasks, or another executor with its fields")
+  else if (executor === "node") context.findings.addKey(path, NODE_NEEDS)
   else context.findings.addKey(path, `executor ${quote(executor)} needs ${missing.join(", ")}`)
 }
 

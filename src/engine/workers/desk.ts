@@ -86,10 +86,11 @@ export class WorkerDesk {
 
   async register(body: z.output<typeof wire.newWorker>): Promise<z.output<typeof wire.registered>> {
     const { store, clock, random, log } = this.#parts
-    const { name, queues, labels, handlers, capacity, version = "" } = body
+    const { name, queues, labels, handlers, functions, functions_only: functionsOnly, capacity, version = "" } = body
     const id = newHolderId(clock.now(), random.hex128())
     const { token, stored } = newWorkerSecrets(id, random)
-    const serves: Serves = { queues, labels: [...new Set(labels)], handlers, capacity, version }
+    const calls = { functions, ...(functionsOnly && { functionsOnly }) }
+    const serves: Serves = { queues, labels: [...new Set(labels)], handlers, ...calls, capacity, version }
     const holder = { id, kind: "worker", name, process: "", runId: null, leaseMs: this.#leaseMs } as const
     await store.registerHolder({ ...holder, serves, tokenHash: stored })
     this.#expect(id)

@@ -53,7 +53,8 @@ export class ErrorReport {
 }
 
 const MAX_MESSAGE = 4096
-const OWN_CALLS = [new URL(".", import.meta.url).href, "node:internal/process/task_queues"]
+/** Frames of this package, wherever a function runs. */
+const OWN_CALLS = [new URL("../../", import.meta.url).href, "node:internal/process/task_queues"]
 
 const messageOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message || error.name : typeof error === "string" ? error : inspect(error)

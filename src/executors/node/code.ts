@@ -4,18 +4,16 @@ import { existsSync, statSync } from "node:fs"
 import * as nodeModule from "node:module"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import type { TaskFunction } from "../../core/function.ts"
-import type { Json } from "../../core/json.ts"
+import type { AnyFunction } from "../../core/function.ts"
 import type { CodeFile, TaskFrame } from "../pool/frames.ts"
+import { registeredFunctions, unknownFunction } from "../registry.ts"
 
 /** TypeScript in the source tree, JavaScript after a build. */
 const EXTENSION = import.meta.url.endsWith(".ts") ? ".ts" : ".js"
 const OWN_FOLDER = new URL("../../", import.meta.url).href
 const OWN = `${OWN_FOLDER}sdk/index${EXTENSION}`
 
-type Call = TaskFunction<Json>
-
-const functions = new Map<string, Promise<Call>>()
+const functions = new Map<string, Promise<AnyFunction>>()
 let files: CodeFile[] = []
 
 if (typeof nodeModule.registerHooks !== "function") {
@@ -41,21 +39,22 @@ export const newFiles = (): CodeFile[] => {
   return taken
 }
 
-export const loadFunction = (frame: TaskFrame): Promise<Call> => {
-  const key = `${frame.root}\0${frame.file}\0${frame.function ?? ""}`
+export const loadFunction = (frame: TaskFrame): Promise<AnyFunction> => {
+  const key = `${frame.root}\0${frame.file}\0${frame.function ?? ""}\0${frame.registered === true}`
   let loading = functions.get(key)
   if (loading === undefined) functions.set(key, (loading = load(frame)))
   return loading
 }
 
-const load = async ({ root, file, function: name }: TaskFrame): Promise<Call> => {
+const load = async ({ root, file, function: name, registered }: TaskFrame): Promise<AnyFunction> => {
   const path = join(root, file)
   if (!existsSync(path)) throw new Error(`${file} does not exist in ${root}`)
   // Also one that does not load is looked at for changes.
   note(path)
   const exported = (await import(pathToFileURL(path).href)) as { [name: string]: unknown }
+  if (registered === true) return registeredCall(name ?? "", file)
   const call = name === null ? defaultOf(exported) : (exported[name] ?? membersOf(exported["default"])[name])
-  if (typeof call === "function") return call as Call
+  if (typeof call === "function") return call as AnyFunction
   const there = [...new Set([...Object.keys(exported), ...Object.keys(membersOf(exported["default"]))])]
   const functionNames = there.filter((one) => one !== "default" && one !== "module.exports")
   const has = functionNames.length === 0 ? "it exports nothing by name" : `it exports ${functionNames.join(", ")}`
@@ -66,11 +65,25 @@ const load = async ({ root, file, function: name }: TaskFrame): Promise<Call> =>
   )
 }
 
-/** The functions of its default export, by name. */
-export const loadNames = async (path: string): Promise<string[]> => {
+const registeredCall = (name: string, file: string): AnyFunction => {
+  const call = registeredFunctions().get(name)
+  if (call === undefined) throw new Error(unknownFunction(name, registeredFunctions().keys(), `by ${file}`))
+  return call
+}
+
+/** What a file of handlers has: functions by queue in its default export, and those that it registers. */
+export interface HandlerNames {
+  queues: string[]
+  functions: string[]
+}
+
+export const loadNames = async (path: string): Promise<HandlerNames> => {
   const exported = (await import(pathToFileURL(path).href)) as { [name: string]: unknown }
   const members = membersOf(defaultOf(exported))
-  return Object.keys(members).filter((name) => typeof members[name] === "function")
+  return {
+    queues: Object.keys(members).filter((name) => typeof members[name] === "function"),
+    functions: [...registeredFunctions().keys()],
+  }
 }
 
 /** A CommonJS module has its exports there. */

@@ -1,10 +1,10 @@
-// What a function sees of its task. The signal is made when it is asked for, and with it the handler of SIGTERM: a function that
-// never asked could not come to an end by it, so the signal ends its process at once.
+// What a function sees of its task, whether it runs in a worker process or in a program that holds a worker.
 
 import { format } from "node:util"
 import type { FunctionContext, FunctionLog } from "../../core/function.ts"
 import type { Json } from "../../core/json.ts"
-import type { TaskFrame } from "../pool/frames.ts"
+import type { LogStream } from "../../objects/log-chunks.ts"
+import type { TaskFacts } from "../pool/frames.ts"
 
 /** Progress goes up no more often than that. */
 const PROGRESS_MS = 100
@@ -14,21 +14,27 @@ interface Update {
   details?: Json
 }
 
-const createLog = (): FunctionLog => {
-  const to =
-    (stream: NodeJS.WriteStream, level: string) =>
-    (...said: unknown[]): void =>
-      void stream.write(`${level}${format(...said)}\n`)
-  const info = to(process.stdout, "")
-  return Object.assign((...said: unknown[]) => info(...said), {
-    debug: to(process.stdout, "debug: "),
-    info,
-    warn: to(process.stderr, "warning: "),
-    error: to(process.stderr, "error: "),
-  })
+/** Where what a function says goes, and how it is told to stop. */
+export interface ContextPorts {
+  progress(update: Update): void
+  write(stream: LogStream, text: string): void
+  /** Called when the function asks for it. */
+  signal(): AbortSignal
 }
 
-const log = createLog()
+const createLog = (write: ContextPorts["write"]): FunctionLog => {
+  const to =
+    (stream: LogStream, level: string) =>
+    (...said: unknown[]): void =>
+      write(stream, `${level}${format(...said)}\n`)
+  const info = to("stdout", "")
+  return Object.assign((...said: unknown[]) => info(...said), {
+    debug: to("stdout", "debug: "),
+    info,
+    warn: to("stderr", "warning: "),
+    error: to("stderr", "error: "),
+  })
+}
 
 export class TaskContext implements FunctionContext {
   readonly runId: string
@@ -39,14 +45,14 @@ export class TaskContext implements FunctionContext {
   readonly parallelIndex: number | null
   readonly parallelCount: number | null
   readonly logicalDate: string | null
-  readonly log = log
-  readonly #send: (update: Update) => void
-  #abort: AbortController | null = null
+  readonly env: { readonly [name: string]: string }
+  readonly #ports: ContextPorts
+  #log: FunctionLog | null = null
   #pending: Update | null = null
   #timer: NodeJS.Timeout | null = null
   #sentAt = Number.NEGATIVE_INFINITY
 
-  constructor(facts: TaskFrame["context"], send: (update: Update) => void) {
+  constructor(facts: TaskFacts, env: { readonly [name: string]: string }, ports: ContextPorts) {
     this.runId = facts.runId
     this.taskId = facts.taskId
     this.taskName = facts.taskName
@@ -55,15 +61,16 @@ export class TaskContext implements FunctionContext {
     this.parallelIndex = facts.parallelIndex
     this.parallelCount = facts.parallelCount
     this.logicalDate = facts.logicalDate
-    this.#send = send
+    this.env = env
+    this.#ports = ports
+  }
+
+  get log(): FunctionLog {
+    return (this.#log ??= createLog((stream, text) => this.#ports.write(stream, text)))
   }
 
   get signal(): AbortSignal {
-    if (this.#abort === null) {
-      this.#abort = new AbortController()
-      process.on("SIGTERM", this.#onTerm)
-    }
-    return this.#abort.signal
+    return this.#ports.signal()
   }
 
   // Bound, so that a function may take it apart: `({ progress }) => …`.
@@ -76,11 +83,8 @@ export class TaskContext implements FunctionContext {
 
   /** The task has ended. */
   end(): void {
-    process.off("SIGTERM", this.#onTerm)
     this.#flush()
   }
-
-  readonly #onTerm = (): void => this.#abort?.abort(new DOMException("the task was stopped", "AbortError"))
 
   #update(update: Update): void {
     this.#pending = { ...this.#pending, ...update }
@@ -94,7 +98,9 @@ export class TaskContext implements FunctionContext {
     this.#timer = null
     if (this.#pending === null) return
     this.#sentAt = performance.now()
-    this.#send(this.#pending)
+    this.#ports.progress(this.#pending)
     this.#pending = null
   }
 }
+
+export const stopError = (): DOMException => new DOMException("the task was stopped", "AbortError")

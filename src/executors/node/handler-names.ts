@@ -1,4 +1,4 @@
-// Prints the names of the functions that a file of handlers has, as JSON. Run by handlers.ts as a process of its own.
+// Prints which handlers and functions a file has, as JSON. Run by handlers.ts as a process of its own.
 
 import { loadNames } from "./code.ts"
 

@@ -1,14 +1,20 @@
-// Handlers: functions by queue name, the default export of one file, for jobs without a task of their own. They run as functions do,
-// in worker processes; which queues there are is asked of a process too, so that none of their code runs in the server.
+// Files of handlers: functions by queue name, the default export, for jobs without a task of their own; and functions that the file
+// registers under names, for tasks that call them. They run as functions do, in worker processes; what there is is asked of a process
+// too, so that none of their code runs in the server.
 
 import { execFile } from "node:child_process"
 import { basename, dirname } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import type { AttemptResult } from "../../core/change.ts"
+import { FUNCTION_EXECUTOR } from "../../core/function.ts"
 import { HANDLER_EXECUTOR } from "../../core/job-node.ts"
+import type { Clock } from "../../core/ports.ts"
+import type { Node } from "../../core/workflow.ts"
 import type { Assignment, Executor, LaunchContext } from "../executor.ts"
 import { serverEnvironment } from "../process/environment.ts"
+import type { HandlerNames } from "./code.ts"
+import { unknownFunction } from "../registry.ts"
 import { nodeArgv } from "./runtime.ts"
 
 const NAMES = fileURLToPath(
@@ -17,29 +23,66 @@ const NAMES = fileURLToPath(
 const ASK_MS = 30_000
 
 /** Rejects with what is wrong with the file. */
-export const handlerQueues = async (file: string): Promise<string[]> => {
+export const handlerNames = async (file: string): Promise<HandlerNames> => {
   const [program, ...args] = nodeArgv(NAMES)
   const asked = promisify(execFile)(program!, [...args, file], { env: serverEnvironment(process.env), timeout: ASK_MS })
   const { stdout } = await asked.catch((error: Error & { stderr?: string }) => {
     const said = (error.stderr ?? "").trim().split("\n")
     throw new Error(said.find((line) => /error|: /i.test(line)) ?? error.message, { cause: error })
   })
-  return JSON.parse(stdout.trim().split("\n").at(-1)!) as string[]
+  return JSON.parse(stdout.trim().split("\n").at(-1)!) as HandlerNames
 }
 
-export class HandlerExecutor implements Executor {
-  readonly name = HANDLER_EXECUTOR
-  readonly #functions: Executor
-  readonly #file: string
+interface Kind {
+  name: string
+  nameOf(node: Node): string
+  registered: boolean
+}
 
-  /** `functions`: the executor `node`, which somebody else starts and stops. */
-  constructor(functions: Executor, file: string) {
-    this.#functions = functions
-    this.#file = file
+const HANDLERS: Kind = { name: HANDLER_EXECUTOR, nameOf: ({ queue }) => queue, registered: false }
+const FUNCTIONS: Kind = { name: FUNCTION_EXECUTOR, nameOf: (node) => node.function ?? "", registered: true }
+
+/** Where the functions lie: the file by queue, and by name. */
+export interface HandlerFiles {
+  queues: ReadonlyMap<string, string>
+  functions: ReadonlyMap<string, string>
+}
+
+/** `node`: the executor of that name, which somebody else starts and stops. */
+export const handlerExecutors = ({ queues, functions }: HandlerFiles, node: Executor, clock: Clock): Executor[] => [
+  new HandlerExecutor(HANDLERS, queues, node, clock),
+  new HandlerExecutor(FUNCTIONS, functions, node, clock),
+]
+
+class HandlerExecutor implements Executor {
+  readonly #kind: Kind
+  readonly #files: ReadonlyMap<string, string>
+  readonly #node: Executor
+  readonly #clock: Clock
+
+  constructor(kind: Kind, files: ReadonlyMap<string, string>, node: Executor, clock: Clock) {
+    this.#kind = kind
+    this.#files = files
+    this.#node = node
+    this.#clock = clock
+  }
+
+  get name(): string {
+    return this.#kind.name
   }
 
   launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
-    const node = { ...assignment.node, file: basename(this.#file), function: assignment.node.queue }
-    return this.#functions.launch({ ...assignment, node, code: { folder: dirname(this.#file), bundle: null } }, context)
+    const { nameOf, registered } = this.#kind
+    const name = nameOf(assignment.node)
+    const file = this.#files.get(name)
+    if (file === undefined) return Promise.resolve(this.#unknown(name))
+    const node = { ...assignment.node, file: basename(file), function: name }
+    return this.#node.launch({ ...assignment, node, code: { folder: dirname(file), bundle: null, registered } }, context)
+  }
+
+  /** Nobody gives it such a task, but an `ork run`, which has its own alone. */
+  #unknown(name: string): AttemptResult {
+    const error = `${unknownFunction(name, this.#files.keys(), "here")}; name the file that registers it with --handlers`
+    return { state: "failed", startedAt: null, finishedAt: this.#clock.now(), error, retryable: false }
   }
 }

@@ -9,6 +9,7 @@ import { ErrorReport, jsonOf } from "./answer.ts"
 import { loadFunction, newFiles } from "./code.ts"
 import { TaskContext } from "./context.ts"
 import { leftBehind, watchChildren } from "./children.ts"
+import { TermSignal } from "./term-signal.ts"
 
 const UP = 3
 const DOWN = 4
@@ -27,7 +28,7 @@ const setEnvironment = (env: NodeJS.ProcessEnv): void => {
 }
 
 /** The task at work; null: none. */
-let current: { frame: TaskFrame; context: TaskContext; startedAt: number } | null = null
+let current: { frame: TaskFrame; context: TaskContext; term: TermSignal; startedAt: number } | null = null
 
 const flushed = (stream: NodeJS.WriteStream): Promise<void> | undefined =>
   stream.writableLength === 0 ? undefined : new Promise((resolve) => stream.write("", () => resolve()))
@@ -39,8 +40,13 @@ const fail = (error: unknown): string => {
 }
 
 const perform = async (frame: TaskFrame): Promise<void> => {
-  const context = new TaskContext(frame.context, (progress) => say(`P ${JSON.stringify(progress)}`))
-  current = { frame, context, startedAt: performance.now() }
+  const term = new TermSignal()
+  const context = new TaskContext(frame.context, frame.env, {
+    progress: (update) => say(`P ${JSON.stringify(update)}`),
+    write: (stream, text) => void process[stream].write(text),
+    signal: () => term.signal,
+  })
+  current = { frame, context, term, startedAt: performance.now() }
   let kind: "O" | "E" = "O"
   let json: string
   let loaded = false
@@ -59,10 +65,11 @@ const perform = async (frame: TaskFrame): Promise<void> => {
 
 /** Node never tries again to load a module that it could not load: then, too, this process has to go. */
 const finish = async (kind: "O" | "E", json: string, loaded = true): Promise<void> => {
-  const { frame, context, startedAt } = current!
+  const { frame, context, term, startedAt } = current!
   const files = newFiles()
   if (files.length > 0) say(`F ${JSON.stringify(files)}`)
   context.end()
+  term.end()
   for (const stream of [process.stdout, process.stderr]) await flushed(stream)
   const last = leftBehind(frame.env["ORK_ATTEMPT_ID"] ?? "") || !loaded ? 1 : 0
   current = null

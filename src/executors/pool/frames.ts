@@ -2,6 +2,7 @@
 // function's. Down goes one JSON object per task. Up goes a letter, a blank and JSON; JSON on one line holds no line break.
 
 import type { Json } from "../../core/json.ts"
+import type { Assignment } from "../executor.ts"
 
 /** One task, as a worker process gets it. */
 export interface TaskFrame {
@@ -10,23 +11,39 @@ export interface TaskFrame {
   file: string
   /** null: the runtime's default. */
   function: string | null
+  /** The file registers the function under that name, rather than exporting it. */
+  registered?: boolean
   /** The folder to run in. */
   cwd: string
   /** The whole environment while the task runs. */
   env: { [name: string]: string }
-  context: {
-    runId: string
-    taskId: string
-    taskName: string
-    workflowName: string
-    attempt: number
-    parallelIndex: number | null
-    parallelCount: number | null
-    logicalDate: string | null
-  }
+  context: TaskFacts
   input: Json
   maxOutputBytes: number
 }
+
+/** What a function is told about its task. */
+export interface TaskFacts {
+  runId: string
+  taskId: string
+  taskName: string
+  workflowName: string
+  attempt: number
+  parallelIndex: number | null
+  parallelCount: number | null
+  logicalDate: string | null
+}
+
+export const factsOf = (assignment: Assignment): TaskFacts => ({
+  runId: assignment.runId,
+  taskId: assignment.taskId,
+  taskName: assignment.task,
+  workflowName: assignment.workflow,
+  attempt: assignment.attempt,
+  parallelIndex: assignment.parallelIndex,
+  parallelCount: assignment.parallelCount,
+  logicalDate: assignment.logicalDate,
+})
 
 /** A code file that was loaded, as it was then. */
 export type CodeFile = [path: string, mtimeMs: number, size: number]

@@ -5,12 +5,9 @@
 import { resolve, sep } from "node:path"
 import type { AttemptResult } from "../../core/change.ts"
 import type { Clock } from "../../core/ports.ts"
-import { type LogSink, openLog } from "../../objects/log-sink.ts"
-import { maskBytes, maskText } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
-import { type Answer, INLINE_MAX, parseOutput, tooLarge } from "../output.ts"
 import { currentOwner } from "../owner.ts"
 import { taskEnvironment } from "../process/environment.ts"
 import { HelperSupply } from "../process/helper-supply.ts"
@@ -20,11 +17,12 @@ import { type Begun, resultBase } from "../process/result.ts"
 import { exitInWords } from "../process/words.ts"
 import { stoppedResult } from "../stopped.ts"
 import { messageOf } from "../words.ts"
-import type { TaskFrame } from "./frames.ts"
+import { AttemptOutput, failureOf, storeOutput } from "./attempt-output.ts"
+import { factsOf, type TaskFrame } from "./frames.ts"
 import { type GroupOptions, WorkerPool } from "./pool.ts"
 import type { Runtime } from "./runtime.ts"
 import { WorkerStarter } from "./worker-starter.ts"
-import type { PoolWorker, TaskEnd, TaskListener } from "./worker.ts"
+import type { PoolWorker, TaskEnd } from "./worker.ts"
 
 /** Between looks at processes that were told to end. */
 const LOOK_MS = 5
@@ -106,16 +104,8 @@ export class FunctionExecutor implements Executor {
       function: node.function ?? null,
       cwd: assignment.workingDir,
       env,
-      context: {
-        runId: assignment.runId,
-        taskId: assignment.taskId,
-        taskName: assignment.task,
-        workflowName: assignment.workflow,
-        attempt: assignment.attempt,
-        parallelIndex: assignment.parallelIndex,
-        parallelCount: assignment.parallelCount,
-        logicalDate: assignment.logicalDate,
-      },
+      ...(assignment.code?.registered === true && { registered: true }),
+      context: factsOf(assignment),
       input: assignment.input,
       maxOutputBytes: assignment.maxOutputBytes,
     }
@@ -183,40 +173,19 @@ export class FunctionExecutor implements Executor {
       case "lost":
         return { ...base, state: "lost", error: end.reason }
       case "output": {
-        const answer = await this.#answer(end.json, assignment)
+        const answer = await storeOutput(this.#options.objects, end.json, assignment)
         return "error" in answer
           ? { ...base, state: "failed", error: answer.error }
           : { ...base, state: "success", output: answer.output }
       }
-      case "error": {
-        const { message, terminal, retryAfterMs } = end.error
-        return {
-          ...base,
-          state: "failed",
-          error: maskText(message, assignment.secrets),
-          ...(terminal === true && { retryable: false }),
-          ...(retryAfterMs !== undefined && { retryAfterMs }),
-        }
-      }
+      case "error":
+        return { ...base, ...failureOf(end.error, assignment.secrets) }
       case "exited": {
         const how = exitInWords(end.exited, assignment.node.resources?.memoryBytes ?? 0) ?? "exit code 0"
         return { ...base, state: "failed", error: `its worker process ended before the function did: ${how}` }
       }
       default:
         return end satisfies never
-    }
-  }
-
-  async #answer(json: Buffer, { prefix, maxOutputBytes, secrets }: Assignment): Promise<Answer> {
-    if (json.length > maxOutputBytes) return tooLarge("output", json.length, maxOutputBytes)
-    if (json.length <= INLINE_MAX) return parseOutput(json, secrets)
-    const key = `${prefix}output.json`
-    try {
-      const masked = maskBytes(json, secrets)
-      await this.#options.objects.put(key, masked)
-      return { output: { key, bytes: masked.length } }
-    } catch (error) {
-      return { error: `its output could not be stored: ${messageOf(error)}` }
     }
   }
 
@@ -231,43 +200,5 @@ export class FunctionExecutor implements Executor {
 
   #unstarted(error: string): AttemptResult {
     return { ...resultBase(null, this.#options.clock.now()), state: "failed", error }
-  }
-}
-
-/** What a task says goes to its log, which is made with the first of it. */
-class AttemptOutput implements TaskListener {
-  readonly #objects: ObjectStore
-  readonly #assignment: Assignment
-  readonly #context: LaunchContext
-  #log: LogSink | null = null
-  #problem: string | null = null
-
-  constructor(objects: ObjectStore, assignment: Assignment, context: LaunchContext) {
-    this.#objects = objects
-    this.#assignment = assignment
-    this.#context = context
-  }
-
-  async output(...said: Parameters<LogSink["write"]>): Promise<void> {
-    try {
-      this.#log ??= openLog(this.#objects, this.#assignment.prefix, this.#assignment)
-      await this.#log.write(...said)
-    } catch (error) {
-      this.#problem ??= messageOf(error)
-    }
-  }
-
-  progress(...update: Parameters<LaunchContext["progress"]>): void {
-    this.#context.progress(...update)
-  }
-
-  /** What went wrong with the log, if anything did. */
-  async close(): Promise<string | null> {
-    try {
-      await this.#log?.close()
-    } catch (error) {
-      this.#problem ??= messageOf(error)
-    }
-    return this.#problem
   }
 }

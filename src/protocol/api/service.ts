@@ -44,6 +44,7 @@ export const worker = z
     last_seen_at: at,
     queues: z.array(z.string()).nullable().meta({ description: "that it takes work from; `*`: all; null: its own run only" }),
     labels: z.array(z.string()).nullable().meta({ description: "that it has; `*`: any" }),
+    functions: z.array(z.string()).nullable().meta({ description: "registered functions that it has" }),
     capacity: z.int().nullable().meta({ description: "tasks at once" }),
     running: z.int(),
     version: z.string().nullable(),

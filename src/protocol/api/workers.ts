@@ -4,7 +4,8 @@
 import { z } from "zod"
 import { object, strict, text, uuid } from "./common.ts"
 import { queueName } from "./jobs.ts"
-import { MAX_LABELS } from "../../core/serves.ts"
+import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/function.ts"
+import { MAX_LABELS, servesProblem } from "../../core/serves.ts"
 import { ATTEMPT_STATES } from "../../core/status.ts"
 
 /** Entries of one report, and attempts that a worker may have. */
@@ -20,13 +21,22 @@ const label = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, {
   error: 'must be a label: letters, digits, "_", "." and "-", at most 64',
 })
 
-export const newWorker = strict({
+const functionName = z.string().refine(isFunctionName, { error: `must be a name of a function: ${FUNCTION_NAME_HINT}` })
+
+const worker = strict({
   name: text(1, 128),
   queues: z.array(queueName).max(64),
   labels: z.array(label).max(MAX_LABELS).default([]),
   handlers: z.array(queueName).max(64).default([]).meta({ description: "queues whose jobs its handlers run" }),
+  functions: z.array(functionName).max(1000).default([]).meta({ description: "registered functions that it has" }),
+  functions_only: z.boolean().default(false).meta({ description: "it runs these and its handlers, and no other tasks" }),
   capacity: z.int().min(1).max(MAX_CAPACITY).meta({ description: "tasks at once" }),
   version: text(1, 64).optional(),
+})
+
+export const newWorker = worker.superRefine((value, context) => {
+  const problem = servesProblem(value)
+  if (problem !== null) context.addIssue({ code: "custom", path: ["functions"], message: problem })
 })
 
 export const registered = z

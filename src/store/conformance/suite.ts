@@ -25,6 +25,7 @@ import { orderTests } from "./order.ts"
 import { pictureTests } from "./picture.ts"
 import { propertyTests } from "./property.ts"
 import { queueTests } from "./queues.ts"
+import { callTests } from "./calls.ts"
 import { readTests } from "./reads.ts"
 import { retryRunTests } from "./retry-run.ts"
 import { runTests } from "./runs.ts"
@@ -66,6 +67,7 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     queueTests(open)
     insightTests(open)
     pictureTests(open)
+    callTests(open)
     jobTests(open)
     jobSearchTests(open)
     jobPropertyTests(open)

@@ -4,6 +4,7 @@
 
 import type { Fence } from "../../core/change.ts"
 import type { AttemptId } from "../../core/ids.ts"
+import { everyCalled } from "../../core/lanes.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import { JOBS } from "../job-rows.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../store.ts"
@@ -270,6 +271,8 @@ export class Loop {
     const claim = sent.claim === null ? NONE : await this.#work.finish(tx, await sent.claim, { holder, ...batch.claim }, now)
     const at = sent.claim === null ? null : (await sent.claim)[0]!.now
     return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more, at, waitMs: null }
+    // The short way knows no lanes of calls but those that are named.
+    if (everyCalled(claim.lanes).length > 0) this.#work.general = true
   }
 
   async #takeMore(tx: Runner, batch: Batch, taking: Taking, now: string | null): Promise<Taking> {

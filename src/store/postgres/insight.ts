@@ -47,7 +47,9 @@ const OPEN_GROUPS = statement(
 
 const QUEUE_HOLDERS = statement(
   "queue_holders",
-  HOLDERS("(t.lane = $1::text OR starts_with(t.lane, $1 || '|') OR t.lane IN ('h' || substr($1, 2), 's' || substr($1, 2)))"),
+  HOLDERS(
+    "(t.lane = $1::text OR starts_with(t.lane, $1 || '|') OR t.lane IN ('h' || substr($1, 2), 's' || substr($1, 2)) OR starts_with(t.lane, 'f' || substr($1, 2) || '|'))",
+  ),
 )
 
 interface Holder {

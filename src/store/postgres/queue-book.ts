@@ -2,8 +2,8 @@
 // `save`. A queue without a row allows everything; one whose counters another transaction holds just now allows nothing, and is
 // asked for again.
 
-import { type LaneRange, queueOf } from "../../core/lanes.ts"
-import { MAX_GROUPS } from "../bounds.ts"
+import { CALLS, everyCalled, everyOf, isNamed, queueOf } from "../../core/lanes.ts"
+import { MAX_CALL_LANES, MAX_GROUPS } from "../bounds.ts"
 import { type Rate, refill, tokenWaitMs } from "../rate.ts"
 import { anyText, plain, texts } from "./arrays.ts"
 import { tryLockLimits } from "./limits.ts"
@@ -17,15 +17,24 @@ const RING = (name: string, from: string, bound: string): string => `${name} AS 
      (${NEXT(from, bound)}) UNION ALL SELECT n.lane FROM ${name} r CROSS JOIN LATERAL (${NEXT("r.lane", bound)}) n
    )`
 
-/** $1 the lanes that are named; $2 … $3 around those of which every one with ready rows is wanted, $4 where to go on; NULL: none. */
+/**
+ * $1 the lanes that are named; $2 … $3 around those of which every one with ready rows is wanted, $4 where to go on; NULL: none.
+ * $5 the functions whose calls are wanted in any lane; NULL: none.
+ */
 const LANES = statement(
   "queues_lanes",
   `WITH RECURSIVE ${RING("ahead", "$4::text", "t.lane < $3::text")}, ${RING("behind", "$2::text", "t.lane <= $4::text")},
+   ${RING("calls", `'${CALLS.from}'`, `$5::text[] IS NOT NULL AND t.lane < '${CALLS.to}'`)},
    ring AS (SELECT lane FROM ahead UNION ALL SELECT lane FROM behind LIMIT ${MAX_GROUPS}),
    wanted AS (
      SELECT lane, 0 AS place FROM unnest($1::text[]) AS l (lane)
      UNION ALL
      SELECT lane, row_number() OVER () AS place FROM ring WHERE lane <> ALL ($1::text[])
+     UNION ALL
+     SELECT lane, ${MAX_GROUPS} + row_number() OVER () AS place FROM (
+       SELECT lane FROM (SELECT lane FROM calls LIMIT ${MAX_CALL_LANES}) c
+       WHERE split_part(lane, '|', 2) = ANY ($5::text[]) LIMIT ${MAX_GROUPS}
+     ) c
    )
    SELECT w.lane, w.place::int, q.name AS queue, q.paused, q.rate_limit, q.rate_period_ms, l.id AS "limit"
    FROM wanted w LEFT JOIN queues q ON q.name = split_part(substr(w.lane, 3), '|', 1)
@@ -44,11 +53,11 @@ export interface Lane {
   limit: number | null
 }
 
-/** `every`: beside those that are named. `after`: the lane that was served last. */
-export const readLanes = (tx: Runner, named: readonly string[], every: LaneRange | null, after: string): Promise<Lane[]> => {
-  const { from, to } = every ?? { from: null, to: null }
+/** `after`: the lane that was served last. */
+export const readLanes = (tx: Runner, wanted: readonly string[], after: string): Promise<Lane[]> => {
+  const { from, to } = everyOf(wanted) ?? { from: null, to: null }
   const start = from !== null && after > from && after < to ? after : from
-  return tx.run<Lane>(LANES, [anyText(named), from, to, start])
+  return tx.run<Lane>(LANES, [anyText(wanted.filter(isNamed)), from, to, start, texts(everyCalled(wanted))])
 }
 
 const LOCK_TOKENS = statement(

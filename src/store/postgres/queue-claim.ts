@@ -2,7 +2,7 @@
 // them first. For "every queue" each lane with ready rows is a group of its own, and the groups take turns. A queue's pause,
 // concurrency and rate hold its lanes back as a whole: they are just not read further.
 
-import { everyOf, isNamed } from "../../core/lanes.ts"
+import { everyCalled, everyOf } from "../../core/lanes.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../bounds.ts"
 import { anyText, plain, texts } from "./arrays.ts"
 import {
@@ -97,10 +97,9 @@ export class QueueClaims {
   }
 
   async take(tx: Runner, wish: Wish, now: string | null): Promise<QueuedClaim> {
-    const every = everyOf(wish.lanes)
     if (wish.limit <= 0) return { taken: [], more: false, waitMs: null, settled: false }
     const entered = enter(tx)
-    const lanes = await readLanes(tx, wish.lanes.filter(isNamed), every, this.#lane)
+    const lanes = await readLanes(tx, wish.lanes, this.#lane)
     await entered
     const book = await QueueBook.open(tx, lanes, now)
     const { taken, more } = await this.#loop(tx, wish, lanes, book, now)
@@ -108,11 +107,12 @@ export class QueueClaims {
     const last = taken.at(-1)
     if (last !== undefined) [this.#served, this.#lane] = [last.workflow_id, last.lane]
     const workflows = new Set(taken.map((row) => row.workflow_id))
+    const inTurn = everyOf(wish.lanes) !== null && (lanes.length > 1 || workflows.size > 1)
     return {
       taken,
       more: more || book.missed,
       waitMs: await waitOf(tx, book, lanes),
-      settled: !book.any && !(every !== null && (lanes.length > 1 || workflows.size > 1)),
+      settled: !book.any && !inTurn && everyCalled(wish.lanes).length === 0,
     }
   }
 

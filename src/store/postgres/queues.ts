@@ -42,7 +42,7 @@ const settingsOf = ({ concurrency, rate_limit: limit, rate_period_ms: periodMs, 
   paused,
 })
 
-const SHARED = "(t.lane > 'q:' AND t.lane < 's;' OR t.lane > 'h:' AND t.lane < 'h;')"
+const SHARED = "(t.lane > 'q:' AND t.lane < 's;' OR t.lane > 'h:' AND t.lane < 'h;' OR t.lane > 'f:' AND t.lane < 'f;')"
 
 const READY_BY_LANE = statement(
   "queues_ready",

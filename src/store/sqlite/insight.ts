@@ -25,7 +25,7 @@ SELECT t.run_seq, t.node, t.path, t.id ${LIVE}
 ORDER BY t.id LIMIT ?2`
 
 const QUEUE_HOLDERS = `
-SELECT t.run_seq, t.node, t.path, t.id ${LIVE} AND (t.lane = ?1 OR t.lane GLOB ?1 || '|*' OR t.lane IN ('h' || substr(?1, 2), 's' || substr(?1, 2)))
+SELECT t.run_seq, t.node, t.path, t.id ${LIVE} AND (t.lane = ?1 OR t.lane GLOB ?1 || '|*' OR t.lane IN ('h' || substr(?1, 2), 's' || substr(?1, 2)) OR t.lane GLOB 'f' || substr(?1, 2) || '|*')
 ORDER BY t.id LIMIT ?2`
 
 /** A group holds slots of its own limit while it is open. */

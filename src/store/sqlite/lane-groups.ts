@@ -1,8 +1,8 @@
 // Which lanes a claim looks at, and in which order. Lanes that are named are one group: the highest priority among them first.
 // For "every queue" each lane with ready rows is a group of its own, and the groups take turns.
 
-import { everyOf, isNamed } from "../../core/lanes.ts"
-import { MAX_GROUPS } from "../bounds.ts"
+import { calledIn, CALLS, everyCalled, everyOf, isNamed } from "../../core/lanes.ts"
+import { MAX_CALL_LANES, MAX_GROUPS } from "../bounds.ts"
 import { READY } from "./ready.ts"
 import type { Tx } from "./tx.ts"
 
@@ -37,16 +37,25 @@ const readyLanes = (tx: Tx, after: string, upTo: string, most: number): string[]
   return found
 }
 
+/** Lanes with calls of these functions. Those of others are passed over: there are as many as functions in use, times queues. */
+const callLanes = (tx: Tx, names: readonly string[]): string[] =>
+  names.length === 0
+    ? []
+    : readyLanes(tx, CALLS.from, CALLS.to, MAX_CALL_LANES)
+        .filter((lane) => names.includes(calledIn(lane)))
+        .slice(0, MAX_GROUPS)
+
 /** `cut`: there may be more lanes than were looked at. */
 export const laneGroups = (tx: Tx, lanes: readonly string[], turn: Turn): { groups: (readonly string[])[]; cut: boolean } => {
   const every = everyOf(lanes)
-  if (every === null) return { groups: [lanes], cut: false }
-  const { from, to } = every
   const named = lanes.filter(isNamed)
+  const calls = callLanes(tx, everyCalled(lanes)).map((lane) => [lane])
+  if (every === null) return { groups: [...(named.length > 0 ? [named] : []), ...calls], cut: calls.length === MAX_GROUPS }
+  const { from, to } = every
   const start = turn.lane > from && turn.lane < to ? turn.lane : from
   const found = readyLanes(tx, start, to, MAX_GROUPS)
   if (start !== from) found.push(...readyLanes(tx, from, start, MAX_GROUPS - found.length))
-  const groups: (readonly string[])[] = found.filter((lane) => !named.includes(lane)).map((lane) => [lane])
+  const groups: (readonly string[])[] = [...calls, ...found.filter((lane) => !named.includes(lane)).map((lane) => [lane])]
   if (named.length > 0) groups.unshift(named)
-  return { groups, cut: found.length === MAX_GROUPS }
+  return { groups, cut: found.length === MAX_GROUPS || calls.length === MAX_GROUPS }
 }

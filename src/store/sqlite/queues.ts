@@ -22,7 +22,7 @@ const settingsOf = ([, concurrency, limit, periodMs, paused]: Columns): QueueSet
   paused: paused === 1,
 })
 
-const SHARED = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;')"
+const SHARED = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;' OR lane > 'f:' AND lane < 'f;')"
 
 const READY_BY_LANE = `
 SELECT lane, count(*), min(iif(run_seq > 0, run_seq, NULL)), min(iif(run_seq = 0, id, NULL))

@@ -1,0 +1,73 @@
+import { describe, expect, expectTypeOf, it } from "vitest"
+import {
+  type FunctionContext,
+  type JsonObject,
+  register,
+  startWorker,
+  type TaskFunction,
+  type WorkerSettings,
+} from "./index.ts"
+
+const nothing = (): void => {}
+interface Size {
+  width: number
+}
+
+describe("register", () => {
+  it("takes a function once, under a name that a definition can hold", () => {
+    register("sdk.once", nothing)
+    expect(() => register("sdk.once", nothing)).toThrow("a function sdk.once is registered already")
+    expect(() => register("a b", nothing)).toThrow('"a b" is no name of a function: letters, digits')
+    expect(() => register("none", 1 as unknown as TaskFunction)).toThrow("what is registered as none is no function")
+  })
+
+  it("knows the types of what it takes", () => {
+    register("sdk.typed", (input: { width: number }, ctx) => {
+      expectTypeOf(input.width).toBeNumber()
+      expectTypeOf(ctx).toEqualTypeOf<FunctionContext>()
+    })
+    register("sdk.plain", (input) => expectTypeOf(input).toEqualTypeOf<JsonObject>())
+    expectTypeOf<(width: number, height: number) => void>().not.toExtend<TaskFunction<number>>()
+  })
+})
+
+describe("startWorker", () => {
+  it("takes functions of any input, and knows their context", () => {
+    const given: WorkerSettings = {
+      functions: {
+        resize: async (input: Size, { signal }) => ({ width: input.width, stopped: signal.aborted }),
+        any: (input, ctx) => {
+          expectTypeOf(input).toBeUnknown()
+          expectTypeOf(ctx).toEqualTypeOf<FunctionContext>()
+        },
+      },
+      handlers: { emails: (payload: { to: string }, ctx) => [payload.to, ctx.taskName] },
+    }
+    expect(Object.keys(given)).toEqual(["functions", "handlers"])
+    expectTypeOf<{ functions: { resize: number } }>().not.toExtend<WorkerSettings>()
+    expectTypeOf<{ functions: { resize: (a: Size, ctx: string) => void } }>().not.toExtend<WorkerSettings>()
+  })
+
+  it.each<[string, WorkerSettings, RegExp]>([
+    ["a name that none can have", { functions: { "a b": nothing } }, /"a b" is no name of a function/],
+    ["a name that is registered", { functions: { "sdk.once": nothing } }, /a function sdk\.once is registered already/],
+    ["a queue that none is", { handlers: { "my-mails": nothing } }, /"my-mails" is no name of a queue/],
+    ["no address", { server: "ork:4000", apiKey: "k" }, /"ork:4000" is not an address of a server such as http:/],
+    ["no key", { functions: { f: nothing }, apiKey: "" }, /give it a key with the scope worker as apiKey or ORK_API_KEY/],
+  ])("refuses %s before it asks anybody", async (_, given, message) => {
+    await expect(startWorker(given)).rejects.toThrow(message)
+  })
+
+  it("gives up on servers that do not answer when its signal says so", async () => {
+    const log = { info: nothing, warn: () => giveUp.abort(new Error("enough")), error: nothing }
+    const giveUp = new AbortController()
+    const started = startWorker({
+      server: "http://127.0.0.1:1",
+      apiKey: "k",
+      functions: { f: nothing },
+      log,
+      signal: giveUp.signal,
+    })
+    await expect(started).rejects.toThrow("enough")
+  })
+})

@@ -1,0 +1,69 @@
+// Calls of registered functions: lanes of their own, that only those take who have the function.
+
+import { describe, expect, it } from "vitest"
+import { FUNCTION_EXECUTOR } from "../../core/function.ts"
+import { workflow } from "../../core/testing.ts"
+import type { JobStore } from "../job-store.ts"
+import type { QueueStore } from "../queue-store.ts"
+import type { Store } from "../store.ts"
+import { create } from "./jobs.ts"
+import { type Open, setup, type World } from "./world.ts"
+
+type Backend = Store & QueueStore & JobStore
+
+const call = (name: string, queue = "default", labels: string[] = []) =>
+  workflow(
+    { [name]: { executor: FUNCTION_EXECUTOR, function: name, queue, labels } },
+    { name: `${name}-${queue}${labels.join("")}` },
+  )
+
+const taken = async (world: World<Backend>, ...lanes: string[]): Promise<string[]> => {
+  const { claims } = await world.turn({ claim: 9, lanes })
+  return claims.map(({ run }) => run.workflow).toSorted()
+}
+
+export const callTests = (open: Open<Backend>): void => {
+  describe("calls of registered functions", () => {
+    it("are taken by lanes that name queue, function and labels, and by no others", async () => {
+      const world = await setup(open)
+      await world.start(call("resize"))
+      await world.start(call("resize", "media", ["gpu"]))
+      await world.start(call("send"))
+      expect(await taken(world, "q:*")).toEqual([])
+      expect(await taken(world, "q:default", "q:media|gpu", "h:default")).toEqual([])
+      expect(await taken(world, "f:default|resize", "f:media|resize")).toEqual(["resize-default"])
+      expect(await taken(world, "f:media|resize|gpu")).toEqual(["resize-mediagpu"])
+    })
+
+    it("are taken from every queue by who wants all of a function", async () => {
+      const world = await setup(open)
+      await world.start(call("resize"))
+      await world.start(call("resize", "media", ["gpu"]))
+      await world.start(call("send"))
+      await world.start(workflow({ a: {} }, { name: "plain" }))
+      expect(await taken(world, "f:*|res", "f:*|resizes")).toEqual([])
+      expect(await taken(world, "q:*", "f:*|resize")).toEqual(["plain", "resize-default", "resize-mediagpu"])
+      expect(await taken(world, "q:*", "f:*|resize")).toEqual([])
+      expect(await taken(world, "f:*|send", "f:*|other")).toEqual(["send-default"])
+    })
+
+    it("come as their queue allows, and are counted as its own", async () => {
+      const world = await setup(open)
+      await world.store.putQueue("media", { paused: true })
+      await world.start(call("resize", "media"))
+      await world.start(call("send", "media"))
+      expect(await taken(world, "q:*", "f:*|resize", "f:*|send")).toEqual([])
+      await world.store.putQueue("media", { paused: false, concurrency: 1 })
+      expect(await taken(world, "q:*", "f:*|resize", "f:*|send")).toHaveLength(1)
+      expect(await taken(world, "f:media|resize", "f:media|send")).toEqual([])
+      expect(await world.store.getQueue("media")).toMatchObject({ ready: 1, running: 1 })
+    })
+
+    it("of a job wait in the same lanes", async () => {
+      const world = await setup(open)
+      await create(world, { queue: "media", task: { executor: FUNCTION_EXECUTOR, function: "resize" } })
+      expect((await world.turn({ claim: 9, lanes: ["q:*", "h:media"] })).claims).toEqual([])
+      expect((await world.turn({ claim: 9, lanes: ["f:media|resize"] })).claims).toHaveLength(1)
+    })
+  })
+}
