@@ -174,8 +174,9 @@ const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Exec
       clock,
       async load() {
         const { CloudRunExecutor } = await import("./executors/cloudrun/cloudrun.ts")
-        const { cloudrunProject: project, cloudrunRegion: region, cloudrunEndpoint: endpoint, objectStore: store } = config
-        return new CloudRunExecutor({ objects, store, clock, project, region, endpoint })
+        const { cloudrunProject: project, cloudrunRegion: region, objectStore: store } = config
+        const { cloudrunEndpoint: endpoint, cloudrunLoggingEndpoint: loggingEndpoint } = config
+        return new CloudRunExecutor({ objects, store, clock, project, region, endpoint, loggingEndpoint })
       },
     }),
   ]

@@ -52,10 +52,10 @@ export interface Surroundings {
 
 export interface QueueState {
   served: boolean
-  paused: boolean
-  full: boolean
   /** For a task that calls a function: whether anybody who is alive has it. */
   registered?: boolean
+  paused: boolean
+  full: boolean
   rate: { limit: number; periodMs: number } | null
 }
 
@@ -150,6 +150,10 @@ const groupOf = (task: ExplainedTask, { group }: Node, { workflow }: Surrounding
 
 const nobody = ({ queue, labels, executor, function: name }: Node, registered: boolean): string => {
   if (REMOTE_EXECUTORS.includes(executor)) return `no server is alive to start it (${executor})`
+  const calls = executor === FUNCTION_EXECUTOR
+  if (calls && !registered) {
+    return `no worker has the function ${name}; start one that registers it (ork worker --handlers FILE, or startWorker)`
+  }
   const having = labels.length === 0 ? "" : ` and has the label${labels.length === 1 ? "" : "s"} ${labels.join(", ")}`
   return `nobody who is alive ${calls ? `has the function ${name} and ` : ""}takes work from the queue ${queue}${having}`
 }
@@ -162,10 +166,6 @@ const LIMIT_NAMES = {
 
 const limitText = (parked: { limit: string; cap: number; used: number }, around: Surroundings): string => {
   const kind = parked.limit.slice(0, 1) as keyof typeof LIMIT_NAMES
-  const calls = executor === FUNCTION_EXECUTOR
-  if (calls && !registered) {
-    return `no worker has the function ${name}; start one that registers it (ork worker --handlers FILE, or startWorker)`
-  }
   const held = around.holders.get(parked.limit) ?? []
   const who = held.length === 0 ? "" : `, held by ${list(held)}`
   return `a slot: ${parked.used} of ${parked.cap} ${LIMIT_NAMES[kind] ?? "at once"}${who}`

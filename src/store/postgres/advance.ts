@@ -260,6 +260,8 @@ export class Loop {
 
   #send(tx: Runner, batch: Batch, now: string | null, gates = true): Sent {
     const { holder, gate, claim } = batch
+    // The short way knows no lanes of calls but those that are named.
+    if (everyCalled(claim.lanes).length > 0) this.#work.general = true
     const send = (claims: Claims, { lanes, limit }: Batch["gate"]): Promise<Answer[]> | null =>
       limit > 0 && lanes.length > 0 ? claims.send(tx, { holder, lanes, limit }, now) : null
     return { gate: gates ? send(this.#gates, gate) : null, claim: this.#work.general ? null : send(this.#work, claim) }
@@ -271,8 +273,6 @@ export class Loop {
     const claim = sent.claim === null ? NONE : await this.#work.finish(tx, await sent.claim, { holder, ...batch.claim }, now)
     const at = sent.claim === null ? null : (await sent.claim)[0]!.now
     return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more, at, waitMs: null }
-    // The short way knows no lanes of calls but those that are named.
-    if (everyCalled(claim.lanes).length > 0) this.#work.general = true
   }
 
   async #takeMore(tx: Runner, batch: Batch, taking: Taking, now: string | null): Promise<Taking> {
