@@ -39,7 +39,7 @@ const ROWS = `
 SELECT id, node, path, kind, hook, parent_id, limits, parked, attempt, started_at IS NOT NULL
 FROM tasks INDEXED BY tasks_pending
 WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND NOT (kind <> 'task' AND started_at IS NOT NULL AND children_left = 0)
-ORDER BY id LIMIT ?`
+ORDER BY id LIMIT ? + 0`
 
 type Columns = [number, number, string, RowKind, number, number | null, string | null, number | null, number, number]
 

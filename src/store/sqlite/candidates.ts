@@ -55,7 +55,7 @@ export const CANDIDATE = `id, run_seq, node, path, kind, parent_id, attempt, fai
 
 const ROWS = `
 SELECT ${CANDIDATE}
-FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id = ? ORDER BY run_seq, id LIMIT ?`
+FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id = ? ORDER BY run_seq, id LIMIT ? + 0`
 
 const RUN_STATE = "SELECT status, cancelling, error, paused FROM runs WHERE seq = ?"
 

@@ -45,11 +45,11 @@ const workflowOf = (session: Session, c: Columns): WorkflowRow => ({
 const LIST = `${COLUMNS}
 WHERE w.name > ?1 AND (?2 IS NULL OR instr(lower(w.name), lower(?2)) > 0)
   AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(w.tags) WHERE value = ?3))
-ORDER BY w.name LIMIT ?4`
+ORDER BY w.name LIMIT ?4 + 0`
 
 const LAST_RUNS = `
 SELECT id, status, created_at, started_at, finished_at FROM runs INDEXED BY runs_of_workflow
-WHERE workflow_id = ? ORDER BY created_at DESC, id DESC LIMIT ?`
+WHERE workflow_id = ? ORDER BY created_at DESC, id DESC LIMIT ? + 0`
 
 const NEXT_AT = "SELECT min(next_at) FROM schedules WHERE workflow_id = ? AND active = 1"
 
@@ -74,7 +74,7 @@ const getWorkflow = (session: Session, name: string): WorkflowRow | null => {
 
 const VERSIONS = `
 SELECT v.version, v.id, v.hash, v.source, v.created_at FROM versions v JOIN workflows w ON w.id = v.workflow_id
-WHERE w.name = ? AND v.version < ? ORDER BY v.version DESC LIMIT ?`
+WHERE w.name = ? AND v.version < ? ORDER BY v.version DESC LIMIT ? + 0`
 
 const listVersions = (
   session: Session,

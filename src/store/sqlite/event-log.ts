@@ -24,7 +24,7 @@ export const logEvents = (tx: Tx): void => {
 const NEWEST = "SELECT batch, size FROM events ORDER BY batch DESC LIMIT 1"
 const OLDEST = "SELECT batch FROM events ORDER BY batch LIMIT 1"
 
-const PAGE = "SELECT batch, size, runs, events FROM events WHERE batch >= ?1 ORDER BY batch LIMIT ?2"
+const PAGE = "SELECT batch, size, runs, events FROM events WHERE batch >= ?1 ORDER BY batch LIMIT ?2 + 0"
 
 /** Looks at `MAX_BATCHES` at most; the cursor then stands behind what was looked at, found or not. */
 const readEvents = (
@@ -56,7 +56,7 @@ const readEvents = (
   return { events, cursor, gap }
 }
 
-const OLD = "SELECT batch, at FROM events WHERE batch < (SELECT max(batch) FROM events) ORDER BY batch LIMIT ?"
+const OLD = "SELECT batch, at FROM events WHERE batch < (SELECT max(batch) FROM events) ORDER BY batch LIMIT ? + 0"
 
 const TRIM = "DELETE FROM events WHERE batch <= ?"
 

@@ -93,7 +93,7 @@ UPDATE tasks SET holder = NULL, wake_at = ? WHERE id IN (SELECT t.id ${OF_DEAD} 
 const LEFT_BEHIND = `
 SELECT t.id, t.attempt_id, t.run_seq, r.id, r.version_id, t.node, t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at,
   t.external_id, ${STOP}
-${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT ?`
+${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT ? + 0`
 
 type LeftBehind = [
   number,

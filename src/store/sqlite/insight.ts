@@ -22,17 +22,17 @@ const LIVE =
 const HOLDERS = `
 SELECT t.run_seq, t.node, t.path, t.id ${LIVE}
   AND EXISTS (SELECT 1 FROM json_each(t.limits) slot JOIN limits l ON l.id = slot.value WHERE l.key = ?1)
-ORDER BY t.id LIMIT ?2`
+ORDER BY t.id LIMIT ?2 + 0`
 
 const QUEUE_HOLDERS = `
 SELECT t.run_seq, t.node, t.path, t.id ${LIVE} AND (t.lane = ?1 OR t.lane GLOB ?1 || '|*' OR t.lane IN ('h' || substr(?1, 2), 's' || substr(?1, 2)) OR t.lane GLOB 'f' || substr(?1, 2) || '|*')
-ORDER BY t.id LIMIT ?2`
+ORDER BY t.id LIMIT ?2 + 0`
 
 /** A group holds slots of its own limit while it is open. */
 const OPEN_GROUPS = `
 SELECT t.run_seq, t.node, t.path, t.id FROM runs r CROSS JOIN tasks t ON t.run_seq = r.seq AND t.node = ?2
 WHERE r.id = ?1 AND t.kind = 'group' AND t.started_at IS NOT NULL AND t.finished_at IS NULL
-ORDER BY t.id LIMIT ?3`
+ORDER BY t.id LIMIT ?3 + 0`
 
 const JOB_NAME = "SELECT name FROM jobs WHERE task_id = ?"
 

@@ -22,8 +22,8 @@ export const searchJobs = (session: Session, query: Query): JobRow[] => {
   const { filter, limit, after } = query
   const { index, where, values } = indexOf(filter)
   const jobs = `SELECT task_id, created_at, id FROM jobs INDEXED BY ${index} WHERE ${where} priority = ?`
-  const same = `${jobs} AND created_at = ? AND created_at >= ? AND id > ? ORDER BY id LIMIT ?`
-  const before = `${jobs} AND created_at < ? AND created_at >= ? ORDER BY created_at DESC, id LIMIT ?`
+  const same = `${jobs} AND created_at = ? AND created_at >= ? AND id > ? ORDER BY id LIMIT ? + 0`
+  const before = `${jobs} AND created_at < ? AND created_at >= ? ORDER BY created_at DESC, id LIMIT ? + 0`
 
   const cut = filter.createdBefore !== undefined && (after === undefined || filter.createdBefore <= after.createdAt)
   const upper = cut ? filter.createdBefore! : (after?.createdAt ?? LATEST)

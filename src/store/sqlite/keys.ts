@@ -55,7 +55,7 @@ const appendAudit = (tx: Tx, entries: readonly Omit<AuditRow, "seq" | "at">[]): 
   for (const { keyId, action, target, details } of entries) tx.db.run(APPEND, tx.at, keyId, action, target, details)
 }
 
-const AUDIT = "SELECT seq, at, key_id, action, target, details FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT ?"
+const AUDIT = "SELECT seq, at, key_id, action, target, details FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT ? + 0"
 
 const listAudit = (session: Session, { before, limit }: { before?: number; limit: number }): AuditRow[] =>
   session.db

@@ -17,7 +17,7 @@ const WRITE = "UPDATE limits SET used = ? WHERE id = ?"
 
 const UNPARK = `
 UPDATE tasks SET parked = NULL WHERE id IN (
-  SELECT id FROM tasks WHERE parked = ? ORDER BY priority DESC, run_seq, id LIMIT ?
+  SELECT id FROM tasks WHERE parked = ? ORDER BY priority DESC, run_seq, id LIMIT ? + 0
 ) RETURNING run_seq`
 
 interface KnownLimit extends LimitState {

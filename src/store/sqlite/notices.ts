@@ -12,7 +12,7 @@ export const addNotices = (tx: Tx, runId: RunId, notices: readonly NewNotice[], 
   for (const { kind, target } of notices) tx.db.run(ADD, runId, kind, target, tx.iso(tx.now + afterMs))
 }
 
-const DUE = "SELECT id FROM notices INDEXED BY notices_due WHERE due_at <= ? ORDER BY due_at, id LIMIT ?"
+const DUE = "SELECT id FROM notices INDEXED BY notices_due WHERE due_at <= ? ORDER BY due_at, id LIMIT ? + 0"
 
 const TAKE = "UPDATE notices SET due_at = ?, tries = tries + 1 WHERE id = ? RETURNING run_id, kind, target, tries"
 

@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { JOB_STATUSES } from "../../core/jobs.ts"
 import { systemClock as clock, systemRandom as random } from "../../engine/system.ts"
@@ -78,4 +80,9 @@ describe("a page costs the same whatever the history", () => {
     nextTickMs(session)
     expect(plans.at(-1)).toContain("schedules_due")
   })
+})
+
+it("no statement has a bare `LIMIT ?`, which would be compiled anew at each call", () => {
+  for (const file of readdirSync(import.meta.dirname).filter((name) => name.endsWith(".ts") && name !== "plans.test.ts"))
+    expect(readFileSync(join(import.meta.dirname, file), "utf8"), file).not.toMatch(/LIMIT \?\d*(?! \+ 0)(?!\d)/)
 })

@@ -52,7 +52,7 @@ export const readRun = (session: Session, seq: number): RunRow | null => runOf(s
 export const getRun = (session: Session, id: RunId): RunRow | null => runOf(session, session.db.get<Columns>(BY_ID, id))
 
 const BELOW = "(created_at, id) < (?1, ?2) AND created_at >= ?3"
-const PAGE = "ORDER BY created_at DESC, id DESC LIMIT ?4"
+const PAGE = "ORDER BY created_at DESC, id DESC LIMIT ?4 + 0"
 
 const LIST = `SELECT seq, created_at, id FROM runs INDEXED BY runs_created WHERE ${BELOW} ${PAGE}`
 

@@ -60,12 +60,12 @@ const COLUMNS = `
 SELECT s.id, s.workflow_id, w.name, s.version_id, s.position, s.spec, s.active, s.next_at, s.last_tick_at
 FROM schedules s JOIN workflows w ON w.id = s.workflow_id`
 
-const LIST = `${COLUMNS} WHERE s.id > ? ORDER BY s.id LIMIT ?`
-const LIST_OF_WORKFLOW = `${COLUMNS} WHERE s.id > ? AND w.name = ? ORDER BY s.id LIMIT ?`
+const LIST = `${COLUMNS} WHERE s.id > ? ORDER BY s.id LIMIT ? + 0`
+const LIST_OF_WORKFLOW = `${COLUMNS} WHERE s.id > ? AND w.name = ? ORDER BY s.id LIMIT ? + 0`
 
 const DUE = `
 ${COLUMNS.replace("schedules s", "schedules s INDEXED BY schedules_due")}
-WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.next_at <= ? ORDER BY s.next_at, s.id LIMIT ?`
+WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.next_at <= ? ORDER BY s.next_at, s.id LIMIT ? + 0`
 
 type Columns = [number, number, string, number, number, string, number, string | null, string | null]
 

@@ -56,12 +56,12 @@ const RUN = "SELECT seq, version_id FROM runs WHERE id = ?"
 
 const LIST = `${COLUMNS}
 WHERE t.id IN (
-  SELECT id FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND id > ? AND kind = 'task' ORDER BY id LIMIT ?
+  SELECT id FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND id > ? AND kind = 'task' ORDER BY id LIMIT ? + 0
 ) ORDER BY t.id`
 
 const LIST_OF_NODE = `${COLUMNS}
 WHERE t.id IN (
-  SELECT id FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND id > ? AND kind = 'task' AND node = ? ORDER BY id LIMIT ?
+  SELECT id FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND id > ? AND kind = 'task' AND node = ? ORDER BY id LIMIT ? + 0
 ) ORDER BY t.id`
 
 export const listTasks = (
@@ -150,7 +150,7 @@ const INNER = `
 SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.children_total, t.id
 FROM tasks t INDEXED BY tasks_of_run CROSS JOIN tasks p ON p.id = t.parent_id
 WHERE t.run_seq = (SELECT seq FROM runs WHERE id = ?) AND t.id > ? AND NOT (t.kind = 'task' AND t.node = p.node)
-ORDER BY t.id LIMIT ?`
+ORDER BY t.id LIMIT ? + 0`
 
 export const listInner = (
   session: Session,
@@ -194,7 +194,7 @@ export const listAttempts = (session: Session, row: number): AttemptRow[] =>
 /** Rows of one container lie in the order of their indexes: they are made so, and reset in place. */
 const INSTANCES = `
 SELECT id, node, status, output, output_key, output_bytes FROM tasks INDEXED BY tasks_children
-WHERE parent_id = ? AND id > ? ORDER BY id LIMIT ?`
+WHERE parent_id = ? AND id > ? ORDER BY id LIMIT ? + 0`
 
 type ChildColumns = [number, number, TaskStatus, string | null, string | null, number | null]
 

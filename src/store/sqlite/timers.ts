@@ -6,7 +6,7 @@ import type { Tx } from "./tx.ts"
 
 const RELEASE_DUE = `
 UPDATE tasks SET available_at = NULL WHERE id IN (
-  SELECT id FROM tasks WHERE available_at IS NOT NULL AND available_at <= ? ORDER BY available_at LIMIT ?)`
+  SELECT id FROM tasks WHERE available_at IS NOT NULL AND available_at <= ? ORDER BY available_at LIMIT ? + 0)`
 
 const OVERDUE = `
 SELECT seq FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL AND timeout_at <= ?`

@@ -45,7 +45,7 @@ export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<C
 
 const DUE = `
 SELECT ${CANDIDATE}, attempt_id, waits, started_at, lane FROM tasks INDEXED BY tasks_wake
-WHERE wake_at IS NOT NULL AND holder IS NULL AND wake_lane = ? AND wake_at <= ? ORDER BY wake_at, id LIMIT ?`
+WHERE wake_at IS NOT NULL AND holder IS NULL AND wake_lane = ? AND wake_at <= ? ORDER BY wake_at, id LIMIT ? + 0`
 
 type Columns = [...CandidateColumns, attemptId: Taken["attemptId"], waits: string, startedAt: string, lane: string]
 
@@ -100,7 +100,7 @@ export const wakeParent = (tx: Tx, row: number): void => {
 
 const WAKE_CANCELLED = `
 UPDATE tasks SET wake_at = ?1, stopping = 1, parked = NULL WHERE id IN (
-  SELECT id FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ?2 AND waits IS NOT NULL AND stopping = 0 ORDER BY id LIMIT ?3)`
+  SELECT id FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ?2 AND waits IS NOT NULL AND stopping = 0 ORDER BY id LIMIT ?3 + 0)`
 
 /** The run is being cancelled: what waits is due, once. Returns how many there were. */
 export const wakeCancelled = (tx: Tx, runSeq: number, limit: number): number => tx.db.run(WAKE_CANCELLED, tx.at, runSeq, limit)
