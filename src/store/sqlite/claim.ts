@@ -8,11 +8,13 @@
 import { admit } from "../../core/admit.ts"
 import { type HolderId, newAttemptId } from "../../core/ids.ts"
 import { MAX_CANDIDATES } from "../bounds.ts"
+import { JOBS } from "../job-rows.ts"
 import type { Claim } from "../store.ts"
 import { type Candidate, pick } from "./candidates.ts"
 import { type Taken, toClaims } from "./claim-rows.ts"
 import { tellTask } from "./events.ts"
 import { laneGroups, type Turn } from "./lane-groups.ts"
+import type { LoadedRow } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 
 export interface Wanted {
@@ -93,8 +95,32 @@ const hold = (tx: Tx, taker: NonNullable<Taker>, candidate: Candidate, work: boo
   if (work) {
     tx.db.run(DISPATCH, taken.attemptId, taker.seq, taker.name, tx.at, taken.row)
     taken.attempt++
+    if (taken.runSeq !== JOBS) tx.held.keep(taken.attemptId, heldRow(tx, taken))
     tx.queues.take(taken.lane)
     tellTask(tx, taken, { status: "dispatched", at: tx.at, attempt: taken.attempt })
   } else tx.db.run(HOLD, taken.attemptId, taker.seq, taken.row)
   return taken
+}
+
+const heldRow = (tx: Tx, { row, runSeq, node, path, kind, attemptId, attempt, parent, limits, lane }: Taken): LoadedRow => {
+  const { workflowId, versionId } = tx.facts.get(runSeq)
+  return {
+    id: row,
+    runSeq,
+    node,
+    path,
+    kind,
+    hook: tx.versions.get(versionId).nodes[node]!.hook !== null,
+    status: "dispatched",
+    attemptId,
+    attempt,
+    parent,
+    limits,
+    workflowId,
+    expanded: 0,
+    childrenTotal: null,
+    started: false,
+    lane,
+    waits: false,
+  }
 }

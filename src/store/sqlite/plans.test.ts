@@ -6,6 +6,7 @@ import { systemClock as clock, systemRandom as random } from "../../engine/syste
 import type { JobFilter } from "../job-store.ts"
 import type { Store } from "../store.ts"
 import { Database, type Value } from "./database.ts"
+import { HeldRows } from "./held-rows.ts"
 import { searchJobs } from "./job-search.ts"
 import { migrate } from "./migrations.ts"
 import { RunFacts } from "./run-facts.ts"
@@ -34,7 +35,7 @@ const setup = () => {
   onTestFinished(() => db.close())
   migrate(db)
   db.exec(`INSERT INTO workflows (name, created_at) VALUES ('test', '')`)
-  const session: Session = { db, clock, random, versions: new Versions(db), facts: new RunFacts(db) }
+  const session: Session = { db, clock, random, versions: new Versions(db), facts: new RunFacts(db), held: new HeldRows() }
   return { session, plans: db.plans }
 }
 

@@ -53,9 +53,10 @@ type Columns = [
   number,
 ]
 
-export const loadRows = (tx: Tx, ids: Iterable<number>): Map<number, LoadedRow> => {
+export const loadRows = (tx: Tx, ids: readonly number[]): Map<number, LoadedRow> => {
   const rows = new Map<number, LoadedRow>()
-  for (const c of tx.db.all<Columns>(LOAD, JSON.stringify([...ids])))
+  if (ids.length === 0) return rows
+  for (const c of tx.db.all<Columns>(LOAD, JSON.stringify(ids)))
     rows.set(c[0], {
       id: c[0],
       runSeq: c[1],
@@ -78,20 +79,28 @@ export const loadRows = (tx: Tx, ids: Iterable<number>): Map<number, LoadedRow> 
   return rows
 }
 
+/** The list holds scalars: of anything else, each `->>` would read its text anew. */
 const INSERT = `
-INSERT INTO tasks (run_seq, workflow_id, hook, path, status, node, kind, upstream_left, lane, priority, limits)
-SELECT ?1, ?2, ?3, '', 'pending', value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
-FROM json_each(?4) ORDER BY key`
+INSERT INTO tasks (run_seq, workflow_id, hook, path, status, kind, lane, priority, limits, node, upstream_left)
+SELECT ?1, ?2, ?3, '', 'pending', ?4, ?5, ?6, ?7, ?8 + key, value FROM json_each(?9)`
 
+/** Rows that follow each other and differ in nothing but their node and what they wait for are made by one statement. */
 export const insertRows = (tx: Tx, run: { seq: number; workflowId: number }, rows: readonly NewRow[], hook: boolean): void => {
-  if (rows.length === 0) return
-  const values = rows.map((row) => [
-    row.node,
-    row.kind,
-    row.upstreamLeft,
-    row.lane,
-    row.priority,
-    limitText(row.limits.length === 0 ? [] : tx.limits.ensure(row.limits)),
-  ])
-  tx.db.run(INSERT, run.seq, run.workflowId, hook ? 1 : 0, JSON.stringify(values))
+  for (let first = 0; first < rows.length;) {
+    const { node, kind, lane, priority, limits } = rows[first]!
+    let next = first + 1
+    while (next < rows.length && alike(rows[first]!, rows[next]!, next - first)) next++
+    const text = limitText(limits.length === 0 ? [] : tx.limits.ensure(limits))
+    const left = JSON.stringify(rows.slice(first, next).map((row) => row.upstreamLeft))
+    tx.db.run(INSERT, run.seq, run.workflowId, hook ? 1 : 0, kind, lane, priority, text, node, left)
+    first = next
+  }
 }
+
+const alike = (a: NewRow, b: NewRow, apart: number): boolean =>
+  b.node === a.node + apart &&
+  b.kind === a.kind &&
+  b.lane === a.lane &&
+  b.priority === a.priority &&
+  b.limits.length === a.limits.length &&
+  b.limits.every(({ key, cap }, i) => key === a.limits[i]!.key && cap === a.limits[i]!.cap)

@@ -33,21 +33,34 @@ const FROM = {
 
 export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fence[] => {
   if (changes.length === 0) return []
-  const rows = loadRows(tx, new Set(changes.map((change) => change.row)))
+  const rows = loadRows(tx, [...unknown(tx, changes)])
   const refused = new Map<string, Fence>()
   for (const change of changes) {
-    const row = rows.get(change.row)
-    const lost = row === undefined || row.attemptId !== change.attemptId || refused.has(change.attemptId)
-    const from: readonly TaskStatus[] = FROM[change.kind]
-    if (
-      lost ||
-      !from.includes(row.status) ||
-      !apply(tx, effects, row, row.runSeq === JOBS ? withStops(tx, row, change) : change)
-    )
-      refused.set(change.attemptId, { row: change.row, attemptId: change.attemptId })
-    else effects.touch(row.runSeq)
+    const { row, attemptId } = change
+    if (refused.has(attemptId)) continue
+    const known = rows.get(row) ?? tx.held.get(attemptId)
+    if (settled(tx, effects, known, change)) continue
+    if (!rows.has(row)) for (const [id, read] of loadRows(tx, [row])) rows.set(id, read)
+    if (rows.get(row) === known || !settled(tx, effects, rows.get(row), change)) refused.set(attemptId, { row, attemptId })
   }
   return [...refused.values()]
+}
+
+/** The rows to read: of changes that do not check by themselves what they take for granted, or whose row is not known. */
+const unknown = (tx: Tx, changes: readonly Change[]): Set<number> => {
+  const rows = new Set<number>()
+  for (const { kind, row, attemptId } of changes)
+    if ((kind !== "started" && kind !== "end") || !tx.held.has(attemptId)) rows.add(row)
+  return rows
+}
+
+const settled = (tx: Tx, effects: Effects, row: LoadedRow | undefined, change: Change): boolean => {
+  const from: readonly TaskStatus[] = FROM[change.kind]
+  if (row === undefined || row.attemptId !== change.attemptId || !from.includes(row.status)) return false
+  if (!apply(tx, effects, row, row.runSeq === JOBS ? withStops(tx, row, change) : change)) return false
+  tx.held.keep(change.attemptId, row)
+  effects.touch(row.runSeq)
+  return true
 }
 
 const apply = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): boolean => {
@@ -93,7 +106,7 @@ WHERE id = ? AND attempt_id = ? AND status = 'dispatched'`
 const start = (tx: Tx, row: LoadedRow, change: Of<"started">): boolean => {
   if (row.status === "running") return true
   const at = tx.iso(change.at)
-  tx.db.run(START, at, change.externalId ?? null, row.id, change.attemptId)
+  if (tx.db.run(START, at, change.externalId ?? null, row.id, change.attemptId) === 0) return false
   row.status = "running"
   tellTask(tx, row, { status: "running", at, attempt: row.attempt })
   return true
@@ -108,28 +121,25 @@ const progress = (tx: Tx, row: LoadedRow, { fraction, details, attemptId }: Of<"
 }
 
 /** A start that was not reported on its own is told before the end. */
-const tellFoldedStart = (tx: Tx, row: LoadedRow, startedAt: number | null): string | null => {
-  if (startedAt === null) return null
-  const at = tx.iso(startedAt)
-  if (row.status === "dispatched") tellTask(tx, row, { status: "running", at, attempt: row.attempt })
-  return at
+const tellFoldedStart = (tx: Tx, row: LoadedRow, at: string | null): void => {
+  if (at !== null && row.status === "dispatched") tellTask(tx, row, { status: "running", at, attempt: row.attempt })
 }
 
-const ENDED = (more: string): string => `
+const ENDED = (more: string, waits: string): string => `
 UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
   external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL${more}
-WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
+WHERE id = ? AND attempt_id = ? AND status = ? AND waits IS ${waits}`
 
-const END = ENDED("")
+const END = ENDED("", "NULL")
 /** Apart: every column that is named costs a look at its indexes. */
-const END_WAITING = ENDED(", waits = NULL, wake_at = NULL, stopping = 0, parked = NULL")
+const END_WAITING = ENDED(", waits = NULL, wake_at = NULL, stopping = 0, parked = NULL", "NOT NULL")
 
 const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boolean => {
   const { status, result, attemptId } = change
-  const startedAt = tellFoldedStart(tx, row, result.startedAt)
+  const startedAt = result.startedAt === null ? null : tx.iso(result.startedAt)
   const finishedAt = tx.iso(result.finishedAt)
   const [output, key, bytes] = outputColumns(result.output)
-  tx.db.run(
+  const found = tx.db.run(
     row.waits ? END_WAITING : END,
     status,
     result.state,
@@ -144,7 +154,10 @@ const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boole
     finishedAt,
     row.id,
     attemptId,
+    row.status,
   )
+  if (found === 0) return false
+  tellFoldedStart(tx, row, startedAt)
   if (change.cache !== undefined && status === "success") keep(tx, row, change.cache, [output, key, bytes])
   row.status = status
   tx.results.set(placeOf(row.runSeq, row.node, row.path), { status, output: result.output ?? null })
@@ -185,7 +198,8 @@ WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
 
 const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): boolean => {
   const { result, lost } = change
-  const startedAt = tellFoldedStart(tx, row, result.startedAt)
+  const startedAt = result.startedAt === null ? null : tx.iso(result.startedAt)
+  tellFoldedStart(tx, row, startedAt)
   const error = result.error ?? null
   const exitCode = result.exitCode ?? null
   const usage = result.usage === undefined ? null : JSON.stringify(result.usage)

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest"
-import { newRunId } from "../../core/ids.ts"
+import { type Change, fenceOf } from "../../core/change.ts"
+import { newHolderId, newRunId } from "../../core/ids.ts"
 import { workflow } from "../../core/testing.ts"
 import { systemClock as clock, systemRandom as random } from "../../engine/system.ts"
 import { Database } from "./database.ts"
@@ -130,5 +131,46 @@ describe("the SQLite store", () => {
     await woken
     expect(wakes).toBe(1)
     expect(await store.getRun(run.id)).toMatchObject({ cancelling: "cancel" })
+  })
+})
+
+describe("an attempt that this store gave out", () => {
+  const setup = async () => {
+    const path = tempFile()
+    const [store, other] = [await open(path), await open(path)]
+    await store.createRuns([runOf(await put(store))])
+    const holder = newHolderId(clock.now(), random.hex128())
+    await store.registerHolder({ id: holder, kind: "server", name: "mine", leaseMs: 1000, process: "", runId: null })
+    const turn = async (by: SqliteStore, changes: Change[], limit = 0) =>
+      await by.advance({ holder, changes, claim: { lanes: ["q:default"], limit }, gate: { lanes: ["g"], limit: 0 } })
+    const [claim] = (await turn(store, [], 1)).claims
+    const fence = fenceOf(claim!)
+    const started: Change = { ...fence, kind: "started", at: clock.now() }
+    const result = { state: "success", startedAt: clock.now(), finishedAt: clock.now() } as const
+    const end: Change = { ...fence, kind: "end", status: "success", result }
+    const statusesOf = ({ events }: { events: { status: string }[] }): string[] => events.map(({ status }) => status)
+    return { store, other, turn, fence, started, end, statusesOf }
+  }
+
+  it("ends here though another process has told its start meanwhile, which is not told again", async () => {
+    const { store, other, turn, started, end, statusesOf } = await setup()
+    expect(statusesOf(await turn(other, [started]))).toEqual(["running"])
+    const ended = await turn(store, [end])
+    expect(ended.refused).toEqual([])
+    expect(statusesOf(ended)).toEqual(["success"])
+  })
+
+  it("is refused here once another process has ended it, with no effect", async () => {
+    const { store, other, turn, fence, end } = await setup()
+    await turn(other, [end])
+    const late = await turn(store, [end], 9)
+    expect(late.refused).toMatchObject([{ row: fence.row, attemptId: fence.attemptId }])
+    expect(late.events.map(({ task, status }) => `${task} ${status}`)).toEqual(["b dispatched"])
+  })
+
+  it("is told by its own start and end, in one batch or two", async () => {
+    const { store, turn, started, end, statusesOf } = await setup()
+    expect(statusesOf(await turn(store, [started]))).toEqual(["running"])
+    expect(statusesOf(await turn(store, [started, end]))).toEqual(["success"])
   })
 })

@@ -12,6 +12,7 @@ import { createRuns } from "./create.ts"
 import { Database } from "./database.ts"
 import { eventLog, logEvents } from "./event-log.ts"
 import { adopt, readClaims } from "./held-claims.ts"
+import { HeldRows } from "./held-rows.ts"
 import {
   forgiveWorkers,
   heldBy,
@@ -72,12 +73,13 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
   const { path, clock, random, isDead = () => false } = options
   const db = new Database(path)
   await whileBusy(db, () => db.configure())
-  const session: Session = { db, clock, random, versions: new Versions(db), facts: new RunFacts(db) }
+  const session: Session = { db, clock, random, versions: new Versions(db), facts: new RunFacts(db), held: new HeldRows() }
   const wake = path === ":memory:" ? null : openWake(path, random.hex128())
   const turns: Turns = { work: newTurn(), gate: newTurn() }
   const forget = (): void => {
     session.versions.clear()
     session.facts.clear()
+    session.held.clear()
   }
   let wakeOthers = false
   const writer = new Writer(db, {
@@ -89,16 +91,16 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     rolledBack: forget,
     schedule: options.schedule ?? setImmediate,
   })
-  const write = <T>(work: (tx: Tx) => T): Promise<T> =>
-    writer.write(() => {
-      const tx = newTx(session)
-      const value = work(tx)
-      tx.limits.save()
-      tx.queues.save()
-      logEvents(tx)
-      wakeOthers ||= tx.wakeOthers
-      return value
-    })
+  const perform = <T>(work: (tx: Tx) => T): T => {
+    const tx = newTx(session)
+    const value = work(tx)
+    tx.limits.save()
+    tx.queues.save()
+    logEvents(tx)
+    wakeOthers ||= tx.wakeOthers
+    return value
+  }
+  const write = <T>(work: (tx: Tx) => T): Promise<T> => writer.write(() => perform(work))
   const read = <T>(work: (session: Session) => T): Promise<T> => whileBusy(db, () => work(session))
 
   const access: Access = { read, write }
@@ -127,7 +129,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     secret: () => readSecret(access),
     compiled: (versionId) => read(({ versions }) => versions.get(versionId)),
     compiledNow: (versionId) => session.versions.get(versionId),
-    advance: (batch) => write((tx) => advance(tx, batch, turns)),
+    advance: (batch) => writer.writeNow(() => perform((tx) => advance(tx, batch, turns))),
     onWake: (listener) => wake?.listen(listener),
     createRuns: (runs) => write((tx) => createRuns(tx, runs)),
     requestCancel: (runId, reason) => write((tx) => requestCancel(tx, runId, reason)),

@@ -5,6 +5,7 @@ import type { Output } from "../../core/change.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import type { StoreEvent } from "../store.ts"
 import type { Database } from "./database.ts"
+import type { HeldRows } from "./held-rows.ts"
 import { LimitBook } from "./limits.ts"
 import { QueueBook } from "./queue-book.ts"
 import type { RunFacts } from "./run-facts.ts"
@@ -17,6 +18,7 @@ export interface Session {
   random: Random
   versions: Versions
   facts: RunFacts
+  held: HeldRows
 }
 
 /** How verbs are called: each write is one operation, acknowledged after its commit. */

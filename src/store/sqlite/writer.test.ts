@@ -34,6 +34,18 @@ describe("group commit", () => {
     expect(all()).toEqual(["a", "b", "c"])
   })
 
+  it("does not wait for the end of the turn when it is asked to write now, and takes along what was called before", async () => {
+    const { db, writer, put, all } = setup()
+    const before = put("a")
+    const now = writer.writeNow(() => db.run("INSERT INTO t VALUES ('b')"))
+    let turned = false
+    setImmediate(() => (turned = true))
+    await Promise.all([before, now])
+    expect(turned).toBe(false)
+    expect(writer.commits).toBe(1)
+    expect(all()).toEqual(["a", "b"])
+  })
+
   it("undoes a write that fails alone", async () => {
     const { writer, put, all } = setup()
     const answers = await Promise.allSettled([put("a"), put("a"), put("b")])
