@@ -33,6 +33,8 @@ export interface ExplainedRun {
   status: RunStatus
   paused: boolean
   cancelling: "cancel" | "timeout" | null
+  /** It has ended so. */
+  timedOut?: boolean
   /** Runs of the workflow that are active, when `max_active_runs` holds this one back. */
   activeRuns: number
 }
@@ -106,7 +108,7 @@ const reason = (task: ExplainedTask, node: Node, around: Surroundings): string =
     case "skipped":
       return `was skipped: ${task.error ?? "its rule was not met"}`
     case "cancelled":
-      return "was cancelled with its run"
+      return `was cancelled with ${cancelledWith(node, around)}`
     case "running":
       if (task.waits) {
         const paused = task.parked === "paused" ? "; what comes next waits because the run is paused" : ""
@@ -120,6 +122,16 @@ const reason = (task: ExplainedTask, node: Node, around: Surroundings): string =
     default:
       return task.status satisfies never
   }
+}
+
+/** Without a cancel of its run, and while that is not out of time itself, only a group around it that is can end a task. */
+const cancelledWith = ({ group }: Node, { workflow, run }: Surroundings): string => {
+  if (run.status === "cancelled" || run.cancelling !== null || run.timedOut === true) return "its run"
+  for (let at = group; at !== null; at = workflow.nodes[at]!.group) {
+    const { name, timeoutMs } = workflow.nodes[at]!
+    if (timeoutMs !== null) return `the group ${name}, which timed out`
+  }
+  return "its run"
 }
 
 const waits = (task: ExplainedTask, node: Node, around: Surroundings): string => {

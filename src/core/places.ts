@@ -9,6 +9,8 @@ interface Shape {
   depths: number[]
   /** The nodes directly inside each group, ascending. */
   members: Map<number, number[]>
+  /** Of each node, whether it is, or lies in, a group with a timeout. */
+  timed: boolean[]
 }
 
 const known = new WeakMap<CompiledWorkflow, Shape>()
@@ -18,15 +20,18 @@ const shapeOf = (workflow: CompiledWorkflow): Shape => {
   if (shape !== undefined) return shape
   const depths: number[] = []
   const members = new Map<number, number[]>()
+  const timed: boolean[] = []
   // Groups come before what is in them.
-  for (const [i, { group }] of workflow.nodes.entries()) {
+  for (const [i, node] of workflow.nodes.entries()) {
+    const { group } = node
+    timed.push((isGroup(node) && node.timeoutMs !== null) || (group !== null && timed[group]!))
     depths.push(group === null ? 0 : depths[group]! + (workflow.nodes[group]!.fan === undefined ? 0 : 1))
     if (group === null) continue
     const inside = members.get(group)
     if (inside === undefined) members.set(group, [i])
     else inside.push(i)
   }
-  known.set(workflow, (shape = { depths, members }))
+  known.set(workflow, (shape = { depths, members, timed }))
   return shape
 }
 
@@ -34,6 +39,9 @@ export const scopeDepths = (workflow: CompiledWorkflow): readonly number[] => sh
 
 export const membersOf = (workflow: CompiledWorkflow, group: number): readonly number[] =>
   shapeOf(workflow).members.get(group) ?? []
+
+/** Whether it is, or lies in, a group with a timeout: only such rows can be ended by one. */
+export const isTimed = (workflow: CompiledWorkflow, index: number): boolean => shapeOf(workflow).timed[index]!
 
 /** The first `depth` indexes of a path. */
 export const pathAt = (path: string, depth: number): string => {

@@ -33,7 +33,7 @@ const gated = (node: Node): boolean =>
   [node.if, node.fan, node.cache, node.concurrencyKey].some((field) => field !== undefined)
 
 /** What makes a group of `{ g: group, "g.a": {} }`. */
-export const group = { executor: GROUP_EXECUTOR } as const
+export const group = { executor: GROUP_EXECUTOR, timeoutMs: null } as const
 
 /** `{ a: {}, b: { after: ["a"] } }`; names of hook events (`on_exit.0`) make hooks, `g.a` lies in the group `g`. */
 export const workflow = (

@@ -85,7 +85,7 @@ export class Attempts {
     }
   }
 
-  /** Its job was cancelled or deleted. */
+  /** Its job was cancelled or deleted, or a group around it is overdue. */
   cancel(attemptId: string): void {
     const live = this.#live.get(attemptId)
     if (live === undefined || live.cancelling) return

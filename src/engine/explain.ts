@@ -10,6 +10,7 @@ import { canTake, hasFunction } from "../core/serves.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../core/workflow.ts"
 import { NotFound } from "../store/errors.ts"
 import type { Insight } from "../store/insight.ts"
+import { timedOut } from "../store/messages.ts"
 import type { QueueStore } from "../store/queue-store.ts"
 import type { HolderRow, RunRow, Store, TaskRow } from "../store/store.ts"
 
@@ -151,7 +152,7 @@ const surroundings = async (
     )
   return {
     workflow,
-    run: { id: run.id, status: run.status, paused: run.paused, cancelling: run.cancelling, activeRuns: active.length },
+    run: { ...run, activeRuns: active.length, timedOut: run.error === timedOut(workflow.timeoutMs) },
     nodes: new Map(nodes.map(({ node, status }) => [node, status])),
     inner: await besides(store, run, workflow, tasks),
     holders: await holdersOf(store, tasks),
@@ -161,8 +162,8 @@ const surroundings = async (
       const queue = known.get(node.queue)
       return {
         served: takes(node),
-        paused: queue?.paused ?? false,
         registered: live.some(({ serves }) => serves !== null && hasFunction(serves, node.function)),
+        paused: queue?.paused ?? false,
         full: queue?.concurrency != null && queue.running >= queue.concurrency,
         rate: queue?.rate ?? null,
       }

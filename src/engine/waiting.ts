@@ -99,7 +99,7 @@ export class Waiting {
   async #next(claim: Claim, node: Node): Promise<Next> {
     const { for: waits, elapsedMs } = claim.waits!
     try {
-      if (claim.run.cancelling !== null) return await this.#cancel(waits)
+      if (isStopping(claim)) return await this.#cancel(waits)
       const limitMs = limitOf(node, waits)
       if (limitMs !== null && elapsedMs >= limitMs) return await this.#overdue(waits, limitMs)
       const left = limitMs === null ? null : limitMs - elapsedMs
@@ -148,7 +148,7 @@ export class Waiting {
     const { output, ...rest } = this.#checked(node, ended)
     const result: AttemptResult = { ...rest, startedAt: null, finishedAt: this.#options.clock.now() }
     if (output !== undefined) result.output = await outputOf(this.#options, claim, node.name, output)
-    return await this.#conclusions.conclude(claim, result, claim.run.cancelling !== null)
+    return await this.#conclusions.conclude(claim, result, isStopping(claim))
   }
 
   #checked(node: Node, ended: Ended): Ended {
@@ -157,6 +157,9 @@ export class Waiting {
     return problem === null ? ended : { state: "failed", error: `the output does not fit its schema: ${problem}` }
   }
 }
+
+/** With its run, or with a group around it that is overdue. */
+const isStopping = ({ run, waits }: Claim): boolean => run.cancelling !== null || waits?.stopping === true
 
 /** How long the attempt may take in all; null: for ever. A default of a launched attempt's time does not bind what it defers. */
 const limitOf = (node: Node, waits: Waits): number | null => {

@@ -237,8 +237,8 @@ export interface Claim {
   expanded: number
   childrenLeft: number | null
   childrenFailed: number
-  /** Set for a woken row: what it waited for, and how long its attempt has been running by the store's clock. */
-  waits: { for: Waits; elapsedMs: number } | null
+  /** Set for a woken row: what it waited for, how long its attempt has been running by the store's clock, and whether it must end. */
+  waits: { for: Waits; elapsedMs: number; stopping?: true } | null
   upstream: { failed: number; unmet: number; waived: number }
   /** The state of each of `node.needs`, by node. Containers stand for their instances. */
   needs: Map<number, { status: TaskStatus; output: Output | null }>

@@ -6,7 +6,7 @@ import type { Finding, Path } from "../problems.ts"
 import { type CompiledWorkflow, type EnvValue, HOOK_EVENTS, type HookEvent, type Node } from "../workflow.ts"
 import { blameDefaults } from "./blame.ts"
 import { type CompileOptions, Context } from "./context.ts"
-import { GROUP_FIELDS } from "./executors.ts"
+import { GROUP_DEFAULTS } from "./executors.ts"
 import { type Link, linkScope } from "./links.ts"
 import { taskNameProblem, workflowNameProblem } from "./names.ts"
 import { compileParams } from "./params.ts"
@@ -215,7 +215,7 @@ const withDefaults = (own: TaskDefinition, defaults: Partial<TaskDefinition>): T
   const taken =
     own.tasks === undefined
       ? defaults
-      : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_FIELDS.has(field)))
+      : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_DEFAULTS.has(field)))
   const merged: TaskDefinition = { ...taken, ...own }
   if (own.tasks !== undefined) {
     // The env of a group is that of the tasks in it.

@@ -89,4 +89,8 @@ export const GROUP_FIELDS: ReadonlySet<string> = new Set([
   "concurrency",
   "priority",
   "env",
+  "timeout",
 ])
+
+/** What a group takes of `defaults`: a time there is meant for the tasks in it. */
+export const GROUP_DEFAULTS: ReadonlySet<string> = new Set([...GROUP_FIELDS].filter((field) => field !== "timeout"))

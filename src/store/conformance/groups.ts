@@ -17,7 +17,7 @@ import { expandAll, fence, names, type Open, setup, type World } from "./world.t
 
 const fan = { foreach: { lit: [] }, reference: "items" }
 
-const openChunks = (flow: CompiledWorkflow, claim: Claim, size = 500): Change[] => {
+export const openChunks = (flow: CompiledWorkflow, claim: Claim, size = 500): Change[] => {
   const chunks = innerRows(flow, claim.node, { id: claim.runId, private: false, priority: 5 }, size)
   const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
   const limits = limitsOf(flow, claim.node, claim.runId)
@@ -30,7 +30,7 @@ const goesOn = (flow: CompiledWorkflow, claim: Claim): Change => {
   return { ...fence(claim), kind: "open", total: claim.expanded, offset: claim.expanded, rows: [], limits }
 }
 
-const gathered = (claim: Claim): Change => ({
+export const gathered = (claim: Claim): Change => ({
   ...fence(claim),
   kind: "gather",
   status: claim.childrenFailed > 0 ? "failed" : "success",
@@ -38,7 +38,7 @@ const gathered = (claim: Claim): Change => ({
 })
 
 /** Judges whatever waits for the gate until nothing does; two items for each fan-out. */
-const judgeAll = async (world: World, flow: CompiledWorkflow): Promise<void> => {
+export const judgeAll = async (world: World, flow: CompiledWorkflow): Promise<void> => {
   for (let claims = await world.gate(); claims.length > 0; claims = await world.gate()) {
     const changes = claims.flatMap((claim) => {
       if (claim.expanded > 0 && claim.childrenLeft === 0) return [gathered(claim)]

@@ -11,6 +11,7 @@ import { closeTests } from "./close.ts"
 import { eventLogTests } from "./event-log.ts"
 import { fanOutTests } from "./fan-out.ts"
 import { gateTests } from "./gate.ts"
+import { groupTimeoutTests } from "./group-timeouts.ts"
 import { groupPropertyTests, groupTests } from "./groups.ts"
 import { holderTests } from "./holders.ts"
 import { insightTests } from "./insight.ts"
@@ -24,8 +25,8 @@ import { noticeTests } from "./notices.ts"
 import { orderTests } from "./order.ts"
 import { pictureTests } from "./picture.ts"
 import { propertyTests } from "./property.ts"
-import { queueTests } from "./queues.ts"
 import { callTests } from "./calls.ts"
+import { queueTests } from "./queues.ts"
 import { readTests } from "./reads.ts"
 import { retryRunTests } from "./retry-run.ts"
 import { runTests } from "./runs.ts"
@@ -42,6 +43,7 @@ export const storeSuite = (name: string, open: Open): void => {
     waitingTests(open)
     fanOutTests(open)
     groupTests(open)
+    groupTimeoutTests(open)
     limitTests(open)
     orderTests(open)
     runTests(open)
@@ -65,9 +67,9 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     scheduleTests(open)
     listTests(open)
     queueTests(open)
+    callTests(open)
     insightTests(open)
     pictureTests(open)
-    callTests(open)
     jobTests(open)
     jobSearchTests(open)
     jobPropertyTests(open)

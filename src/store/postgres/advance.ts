@@ -15,6 +15,7 @@ import { type Answer, Claims, type Taken } from "./claim.ts"
 import { type Closed, closeRuns } from "./close.ts"
 import { logEvents } from "./event-log.ts"
 import { tellCancelled, tellClaims, tellClosed, tellSteps } from "./events.ts"
+import { cancelOverdue, withDeadlines } from "./deadlines.ts"
 import { fold, type Step } from "./fold.ts"
 import type { Instants } from "./instants.ts"
 import { tellReleased } from "./job-edges.ts"
@@ -134,13 +135,19 @@ export class Loop {
     const { workflows, instants, memory } = this.#deps
     const now = instants.now()
     const { tasks: found, lost } = await this.#find(tx, steps)
-    const tasks = await lockJobs(tx, found, instants.roughly())
-    await workflows.load(tasks.flatMap(({ held }) => (held.runSeq === JOBS ? [] : held.versionId)))
+    const known = await lockJobs(tx, found, instants.roughly())
+    await workflows.load(known.flatMap(({ held }) => (held.runSeq === JOBS ? [] : held.versionId)))
+    const { tasks, overdue } = await withDeadlines(tx, workflows, known, instants.roughly())
     const changes = new Changes(tasks)
-    const slow = this.#slow || changes.limited || instants.roughly() >= this.#dueAt
+    const slow = this.#slow || changes.limited || overdue.size > 0 || instants.roughly() >= this.#dueAt
+    const timers = async (): Promise<number> => {
+      const { ready: made, groups } = await runTimers(tx, now, workflows)
+      for (const group of groups) overdue.add(group)
+      return made
+    }
 
     const locked = changes.lock(tx)
-    let ready = slow ? await runTimers(tx, now, workflows) : 0
+    let ready = slow ? await timers() : 0
     const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes))
     if (slow) await changing
     const woken = slow ? await claimWoken(tx, halfOf(batch), now) : []
@@ -163,23 +170,27 @@ export class Loop {
 
     const late = !slow && seen.due !== null && seen.due <= 0
     if (late) {
-      ready += await runTimers(tx, now, workflows)
+      ready += await timers()
       const wish = { ...halfOf(batch), limit: Math.min(halfOf(batch).limit, batch.gate.limit - taking.gates.length) }
       woken.push(...(await claimWoken(tx, wish, now)))
       seen = await look(tx, now, batch)
     }
     const cancelling = seen.cancelling.map(({ runSeq }) => runSeq)
     const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, now, workflows, cancelling)
-    for (const row of cancelled?.rows ?? []) if (row.was_ready) changed.freed.chances(row.limits)
+    const expired = overdue.size === 0 ? null : await cancelOverdue(tx, now, overdue)
+    const ended = [...(cancelled?.rows ?? []), ...(expired?.rows ?? [])]
+    for (const row of ended) if (row.was_ready) changed.freed.chances(row.limits)
     const over = [...new Set([...changed.done, ...cancelling])]
     const closed = over.length === 0 ? NOTHING_CLOSED : await closeRuns(tx, now, workflows, over)
     const unparked = changed.freed.any ? await changed.freed.apply(tx) : 0
-    ready += unparked + closed.rows
+    // Others may have something to stop, or to gather.
+    ready += unparked + closed.rows + (expired === null ? 0 : 1)
     const forGate = seen.gates && early?.gate === null
     const freed = changed.queueFreed || released.ready.length + unparked + closed.rows > 0
-    if (slow || late || cancelled !== null || forGate || freed || this.#work.general)
+    if (slow || late || cancelled !== null || expired !== null || forGate || freed || this.#work.general)
       taking = await this.#takeMore(tx, batch, taking, now)
-    if (cancelled !== null || late || closed.woken || closed.started.length > 0) seen = await look(tx, now, batch)
+    if (cancelled !== null || expired !== null || changed.timed || late || closed.woken || closed.started.length > 0)
+      seen = await look(tx, now, batch)
 
     taking = { ...taking, gates: [...woken, ...taking.gates] }
 
@@ -187,13 +198,13 @@ export class Loop {
     const told = { workflows, at: seen.now, events }
     tellSteps(told, tasks, changed)
     events.push(...tellReleased(released, seen.now))
-    if (cancelled !== null && cancelled.rows.length > 0) {
+    if (ended.length > 0) {
       const runs = await loadRuns(
         tx,
         memory,
-        cancelled.rows.map((row) => row.run_seq),
+        ended.map((row) => row.run_seq),
       )
-      tellCancelled(told, cancelled.rows, runs)
+      tellCancelled(told, ended, runs)
     }
     tellClosed(told, closed)
     await workflows.load([...taking.gates, ...taking.claims].flatMap((row) => (row.run_seq === JOBS ? [] : row.version_id)))
@@ -226,7 +237,7 @@ export class Loop {
         stopped: seen.stopped.filter((attemptId) => !settled.has(attemptId)),
         closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
         events,
-        more: taking.more || isDue || (cancelled?.full ?? false),
+        more: taking.more || isDue || (cancelled?.full ?? false) || (expired?.full ?? false),
         nextDueMs: soonest(seen.due === null ? null : Math.max(0, Math.ceil(seen.due)), taking.waitMs),
       },
     }

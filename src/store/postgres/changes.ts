@@ -8,6 +8,7 @@ import { isGroup } from "../../core/places.ts"
 import type { Limit } from "../../core/rows.ts"
 import { type Admit, admitRows, cacheOutputs, progressRows, releaseRows, type Retry, retryRows, startRows } from "./attempts.ts"
 import { anyOf } from "./arrays.ts"
+import { dropDeadlines, setDeadlines } from "./deadlines.ts"
 import { dropChildren, expandRow } from "./expand.ts"
 import type { Expand, Open, Step } from "./fold.ts"
 import { ensureLimits, Freed, lockLimits, useSlots } from "./limits.ts"
@@ -42,6 +43,8 @@ export interface Changed {
   ready: number
   /** Some of what is freed is a queue's: its lanes may be read further. */
   queueFreed: boolean
+  /** A group was opened that has a timeout: something more is due some time. */
+  timed: boolean
 }
 
 /** As the statement of ends does by itself. */
@@ -230,6 +233,7 @@ export class Changes {
       gates: settled.gates,
       ready: settled.ready,
       queueFreed: false,
+      timed: false,
     }
     for (const { held: row, step } of this.#tasks) {
       const { fence, last, expands } = step
@@ -261,11 +265,27 @@ export class Changes {
   }
 
   /** Writes that only rows whose fence held may cause. */
-  async #follow(tx: Runner, now: string | null, workflows: Workflows, { applied, expanded }: Changed): Promise<void> {
+  async #follow(tx: Runner, now: string | null, workflows: Workflows, changed: Changed): Promise<void> {
+    const { applied, expanded } = changed
     const containers = this.#tasks.filter(
       ({ held, step }) =>
         expanded.has(step) || (held.kind !== "task" && applied.has(step) && step.last !== null && isEnd(step.last.kind)),
     )
+    const groups = containers.filter(({ held }) => held.kind === "group")
+    const placesOf = (which: (task: Task) => boolean): Held[] => groups.filter(which).map(({ held }) => held)
+    if (groups.length > 0) {
+      changed.timed = await setDeadlines(
+        tx,
+        now,
+        workflows,
+        placesOf(({ step }) => expanded.has(step)),
+      )
+      await dropDeadlines(
+        tx,
+        workflows,
+        placesOf(({ step }) => !expanded.has(step)),
+      )
+    }
     const cached = this.#ends.flatMap(({ task: { held, step }, end }) => {
       const { last } = step
       if (last?.kind !== "end" || last.cache === undefined || last.status !== "success" || !applied.has(step)) return []

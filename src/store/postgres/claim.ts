@@ -217,6 +217,7 @@ export interface Taken {
   /** Of a woken row: what it waited for, and the milliseconds since its attempt began. */
   waits?: string | null
   elapsed?: number | null
+  stopping?: boolean
 }
 
 /** `queued`: a queue of these lanes has settings; then nothing was taken. */

@@ -198,7 +198,7 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, parentIte
   expanded: row.expanded,
   childrenLeft: row.kind === "task" ? null : row.children_left,
   childrenFailed: row.children_failed,
-  waits: row.waits ? { for: JSON.parse(row.waits) as Waits, elapsedMs: Math.max(0, row.elapsed ?? 0) } : null,
+  waits: row.waits ? waitsOf(row.waits, row) : null,
   upstream: { failed: row.up_failed, unmet: row.up_unmet, waived: row.up_waived },
   needs,
   run: {
@@ -218,4 +218,10 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, parentIte
     error: row.run_error,
   },
   job: null,
+})
+
+const waitsOf = (waits: string, { elapsed, stopping }: Taken): Claim["waits"] => ({
+  for: JSON.parse(waits) as Waits,
+  elapsedMs: Math.max(0, elapsed ?? 0),
+  ...(stopping === true && { stopping }),
 })

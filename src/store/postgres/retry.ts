@@ -6,6 +6,7 @@ import type { RetryReset } from "../../core/retry-plan.ts"
 import { HELD_BACK } from "../bounds.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
 import { startRuns } from "./close.ts"
+import { setDeadlines } from "./deadlines.ts"
 import { logEvents } from "./event-log.ts"
 import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
 import { type Runner, statement } from "./session.ts"
@@ -85,7 +86,7 @@ const RESET_CONTAINERS = statement(
      children_failed = CASE WHEN a.children > 0 THEN
        (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
    FROM again a WHERE t.id = a.id
-   RETURNING CASE WHEN a.children > 0 AND a.queues THEN t.id END AS queued`,
+   RETURNING t.id AS row, t.node, a.children > 0 AND a.queues AS queued, t.kind = 'group' AND t.status = 'running' AS opened`,
 )
 
 /** What is below such a group is not ready before. */
@@ -115,6 +116,14 @@ const RECOUNT = statement(
    ) c WHERE r.seq = $1`,
 )
 
+interface Container {
+  row: number
+  node: number
+  /** It waits for slots of its own. */
+  queued: boolean
+  opened: boolean
+}
+
 interface EndedRun {
   seq: number
   id: RunId
@@ -139,14 +148,20 @@ export const retryRun = async (
   if (hooks.length > 0) await tx.run(DROP_HOOKS, [run.seq, plain(hooks)])
   const [{ begun } = { begun: false }] = await tx.run<{ begun: boolean }>(BEGUN, [run.seq])
   const [reopened] = await tx.run<{ now: string }>(REOPEN, [now, run.seq, compiled.timeoutMs ?? null, begun])
-  if (begun) await resetRows(tx, now, run.seq, reset)
+  if (begun) await resetRows(tx, now, run, workflows, reset)
   else await startRuns(tx, now, workflows, [run])
   await logEvents(tx, now, [{ type: "run", runId: run.id, status: "running", at: reopened!.now }])
   return true
 }
 
 /** Children before their containers, which count them. */
-const resetRows = async (tx: Runner, now: string | null, seq: number, { nodes }: RetryReset): Promise<void> => {
+const resetRows = async (
+  tx: Runner,
+  now: string | null,
+  { seq, version_id: versionId }: EndedRun,
+  workflows: Workflows,
+  { nodes }: RetryReset,
+): Promise<void> => {
   const partly = nodes.filter(({ scope }) => scope !== "all" && scope !== "await")
   if (partly.length > 0)
     await tx.run(RESET_INSTANCES, [
@@ -167,8 +182,15 @@ const resetRows = async (tx: Runner, now: string | null, seq: number, { nodes }:
     texts(nodes.map(({ lane }) => lane)),
   ])
   const parts = plain(nodes.map(({ scope }) => scope !== "all"))
-  const containers = await tx.run<{ queued: number | null }>(RESET_CONTAINERS, [now, seq, ...places, parts])
-  const queued = containers.flatMap((row) => row.queued ?? [])
+  const containers = await tx.run<Container>(RESET_CONTAINERS, [now, seq, ...places, parts])
+  const queued = containers.flatMap(({ row, queued: waits }) => (waits ? row : []))
   if (queued.length > 0) await tx.run(HOLD_BACK, [anyOf(queued)])
+  const opened = containers.filter((container) => container.opened)
+  await setDeadlines(
+    tx,
+    now,
+    workflows,
+    opened.map(({ row, node }) => ({ row, node, versionId })),
+  )
   await tx.run(RECOUNT, [seq])
 }

@@ -1,4 +1,4 @@
-// Live attempts of jobs that were cancelled or deleted. Their holder hears of them at each turn (`look`) until they have ended,
+// Live attempts of jobs that were cancelled or deleted, and of groups whose time is over. Their holder hears of them at each turn (`look`) until they have ended,
 // and whatever it says of them then, they are not tried again.
 
 import { CANCELLED } from "../job-rows.ts"

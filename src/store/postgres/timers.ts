@@ -6,8 +6,9 @@ import { MAX_DUE } from "../bounds.ts"
 import type { Batch, CancelReason } from "../store.ts"
 import { anyText } from "./arrays.ts"
 import { beginCancel } from "./cancel.ts"
+import { dueGroups } from "./deadlines.ts"
 import { READY } from "./ready.ts"
-import { type Runner, statement } from "./session.ts"
+import { later, type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
 
 const DUE = statement(
@@ -26,14 +27,19 @@ const LATE = statement(
    ORDER BY timeout_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED`,
 )
 
-/** Retries that are due, and runs that are late. Returns how many rows became ready. */
-export const runTimers = async (tx: Runner, now: string | null, workflows: Workflows): Promise<number> => {
+/** Retries that are due, and runs that are late. Returns how many rows became ready, and groups that are late. */
+export const runTimers = async (
+  tx: Runner,
+  now: string | null,
+  workflows: Workflows,
+): Promise<{ ready: number; groups: number[] }> => {
   const due = tx.run(DUE, [now])
+  const groups = later(dueGroups(tx, now))
   const late = tx.run<{ seq: number; version_id: number }>(LATE, [now])
   const ready = (await due).length
   const runs = await late
   if (runs.length > 0) await beginCancel(tx, workflows, runs, "timeout")
-  return ready
+  return { ready, groups: await groups }
 }
 
 const LOOK = statement(
@@ -41,6 +47,7 @@ const LOOK = statement(
   `SELECT (EXTRACT(epoch FROM LEAST(
        (SELECT min(available_at) FROM tasks WHERE status = 'pending' AND available_at IS NOT NULL),
        (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL),
+       (SELECT min(at) FROM deadlines WHERE at IS NOT NULL),
        (SELECT min(w.wake_at) FROM unnest($4::text[]) AS l (lane) CROSS JOIN LATERAL (
          SELECT t.wake_at FROM tasks t WHERE t.wake_at IS NOT NULL AND t.holder IS NULL AND t.wake_lane = l.lane
          ORDER BY t.wake_lane, t.wake_at LIMIT 1) w WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = $2::uuid AND NOT h.dead))
@@ -63,7 +70,7 @@ export interface Look {
   due: number | null
   /** Runs that are being cancelled; `held`: this holder has live attempts of it. */
   cancelling: { runSeq: number; reason: CancelReason; held: boolean }[]
-  /** Live attempts of this holder whose job was cancelled or deleted. */
+  /** Live attempts of this holder whose job was cancelled or deleted, or that lie in a group whose time is over. */
   stopped: AttemptId[]
 }
 

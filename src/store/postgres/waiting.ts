@@ -58,19 +58,19 @@ const WAKE = statement(
   "wake",
   `WITH due AS MATERIALIZED (
      SELECT d.* FROM unnest($1::text[]) AS l (lane) CROSS JOIN LATERAL (
-       SELECT t.id, t.run_seq, t.limits, t.attempt_id FROM tasks t
+       SELECT t.id, t.run_seq, t.limits, t.attempt_id, t.stopping FROM tasks t
        WHERE t.wake_at IS NOT NULL AND t.holder IS NULL AND t.wake_lane = l.lane AND t.wake_at <= ${NOW("$6")}
        ORDER BY t.wake_lane, t.wake_at LIMIT $2::int FOR UPDATE SKIP LOCKED
      ) d WHERE ${LIVE_HOLDER} AND $3::int IS NULL AND $4::int IS NULL LIMIT $2::int
    ), k AS MATERIALIZED (
      SELECT d.id, d.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
-       r.paused AND r.status = 'running' AND r.cancelling IS NULL AS paused, d.attempt_id AS new_id
+       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.stopping AS paused, d.attempt_id AS new_id
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (
      UPDATE tasks t SET parked = 0, wake_at = NULL FROM k WHERE t.id = k.id AND k.paused
    )
    UPDATE tasks t SET holder = $5::uuid, wake_at = NULL FROM k WHERE t.id = k.id AND NOT k.paused
-   RETURNING ${CLAIMED}, t.waits, (EXTRACT(epoch FROM ${NOW("$6")} - t.started_at) * 1000)::float8 AS elapsed`,
+   RETURNING ${CLAIMED}, t.waits, t.stopping, (EXTRACT(epoch FROM ${NOW("$6")} - t.started_at) * 1000)::float8 AS elapsed`,
 )
 
 export const claimWoken = async (tx: Runner, { holder, lanes, limit }: Wish, now: string | null): Promise<Taken[]> =>

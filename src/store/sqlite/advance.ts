@@ -4,11 +4,12 @@ import type { Advanced, Batch } from "../store.ts"
 import { cancellingRuns, cancelPending, heldOf } from "./cancel.ts"
 import { claimGates, claimWork, takerOf } from "./claim.ts"
 import { closeRuns } from "./close.ts"
+import { cancelOverdue } from "./deadlines.ts"
 import type { Turn } from "./lane-groups.ts"
 import { Effects } from "./release.ts"
 import { settle } from "./settle.ts"
 import { stoppedOf } from "./stops.ts"
-import { fireTimers, nextDueMs } from "./timers.ts"
+import { fireTimers, nextDueMs, overdue } from "./timers.ts"
 import type { Tx } from "./tx.ts"
 import { claimWoken, nextWakeMs } from "./waiting.ts"
 
@@ -18,12 +19,14 @@ export interface Turns {
 }
 
 export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
-  const moreDue = fireTimers(tx)
   const effects = new Effects(tx)
+  effects.expire(overdue(tx))
+  const moreDue = fireTimers(tx)
   const refused = settle(tx, effects, batch.changes)
   effects.apply()
   const cancelling = cancellingRuns(tx)
   const moreToCancel = cancelPending(tx, effects, cancelling)
+  const moreToExpire = cancelOverdue(tx, effects)
   effects.apply()
   const closed = closeRuns(tx, cancelling)
   for (const { runSeq } of closed) effects.touch(runSeq)
@@ -44,7 +47,7 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
     stopped: stoppedOf(tx, taker),
     closed,
     events: tx.events,
-    more: moreDue || moreToCancel || woken.more || gates.more || work.more,
+    more: moreDue || moreToCancel || moreToExpire || woken.more || gates.more || work.more,
     nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), limit > 0 && taker !== null ? nextWakeMs(tx, lanes) : null),
   }
 }

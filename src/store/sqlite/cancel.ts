@@ -35,13 +35,18 @@ export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => 
   tx.db.run(UNPARK_CONTAINERS, seq)
 }
 
-const ROWS = `
-SELECT id, node, path, kind, hook, parent_id, limits, parked, attempt, started_at IS NOT NULL
-FROM tasks INDEXED BY tasks_pending
-WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND NOT (kind <> 'task' AND started_at IS NOT NULL AND children_left = 0)
-ORDER BY id LIMIT ? + 0`
+/** What is read of a row `t` that may be ended. */
+export const DOOMED =
+  "t.id, t.node, t.path, t.kind, t.hook, t.parent_id, t.limits, t.parked, t.attempt, t.started_at IS NOT NULL"
 
-type Columns = [number, number, string, RowKind, number, number | null, string | null, number | null, number, number]
+/** Of rows `t`: those that wait, but for containers that are to be gathered. */
+export const CANCELLABLE = `
+t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL AND t.children_left = 0)`
+
+const ROWS = `
+SELECT ${DOOMED} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ? AND ${CANCELLABLE} ORDER BY t.id LIMIT ? + 0`
+
+export type Columns = [number, number, string, RowKind, number, number | null, string | null, number | null, number, number]
 
 const CANCEL = `
 UPDATE tasks SET status = 'cancelled', parked = NULL, available_at = NULL, finished_at = ?
@@ -63,19 +68,28 @@ export const cancelPending = (tx: Tx, effects: Effects, runs: readonly Cancellin
     if (left === 0) return true
     const rows = tx.db.all<Columns>(ROWS, run.seq, left)
     left -= rows.length
-    for (const [id, node, path, kind, hook, parent, limits, parked, attempt, started] of rows) {
-      if (kind !== "task" && started === 1) {
-        tx.db.run(CUT, id)
-        continue
-      }
-      tx.db.run(CANCEL, tx.at, id)
-      const row = { id, runSeq: run.seq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
-      if (parked === null) effects.passedOn(tx.limits.shared(row.limits))
-      effects.ended(row, "cancelled", null, false)
-      tellTask(tx, row, { status: "cancelled", at: tx.at, attempt })
-    }
+    for (const row of rows) cancelRow(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))
   }
   return left === 0
+}
+
+/** `useful`: those of its limits whose room somebody else can use now. */
+export const cancelRow = (
+  tx: Tx,
+  effects: Effects,
+  runSeq: number,
+  [id, node, path, kind, hook, parent, limits, parked, attempt, started]: Columns,
+  useful: (limits: readonly number[]) => readonly number[],
+): void => {
+  if (kind !== "task" && started === 1) {
+    tx.db.run(CUT, id)
+    return
+  }
+  tx.db.run(CANCEL, tx.at, id)
+  const row = { id, runSeq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
+  if (parked === null) effects.passedOn(useful(row.limits))
+  effects.ended(row, "cancelled", null, false)
+  tellTask(tx, row, { status: "cancelled", at: tx.at, attempt })
 }
 
 const HOLDS = `

@@ -4,6 +4,7 @@
 import type { Change } from "../../core/change.ts"
 import { gateLane } from "../../core/lanes.ts"
 import type { TaskStatus } from "../../core/status.ts"
+import { setDeadline } from "./deadlines.ts"
 import { tellTask } from "./events.ts"
 import type { Effects } from "./release.ts"
 import type { LoadedRow } from "./rows.ts"
@@ -42,6 +43,7 @@ export const childrenMade = (tx: Tx, row: LoadedRow, { total, offset, attemptId 
 export const begun = (tx: Tx, row: LoadedRow, total: number): void => {
   row.status = "running"
   row.attemptId = null
+  setDeadline(tx, row)
   tellTask(tx, row, { status: "running", at: tx.at, attempt: row.attempt, ...(row.kind === "fan" && { total }) })
 }
 

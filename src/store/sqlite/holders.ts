@@ -69,7 +69,7 @@ export const listHolders = (session: Session): HolderRow[] =>
     held,
   }))
 
-const STOP = `iif(t.run_seq = ${JOBS} AND EXISTS (SELECT 1 FROM stops s WHERE s.task_id = t.id), 'cancel', r.cancelling)`
+const STOP = "iif(EXISTS (SELECT 1 FROM stops s WHERE s.task_id = t.id), 'cancel', r.cancelling)"
 
 const HELD = `
 SELECT t.id, t.attempt_id, ${STOP} FROM tasks t INDEXED BY tasks_held
@@ -91,7 +91,7 @@ const LET_GO = `
 UPDATE tasks SET holder = NULL, wake_at = ? WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL)`
 
 const LEFT_BEHIND = `
-SELECT t.id, t.attempt_id, t.run_seq, r.id, r.version_id, t.node, t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at,
+SELECT t.id, t.attempt_id, t.run_seq, r.id AS run_id, r.version_id, t.node, t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at,
   t.external_id, ${STOP}
 ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT ? + 0`
 

@@ -284,7 +284,7 @@ CREATE TABLE job_edges (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX job_edges_back ON job_edges (dependent, position, dependency);
 
--- Live attempts of jobs that were cancelled or deleted: their holder stops them.
+-- Live attempts of jobs that were cancelled or deleted, and of groups that are overdue: their holder stops them.
 CREATE TABLE stops (
   task_id INTEGER PRIMARY KEY,
   attempt_id TEXT NOT NULL,
@@ -323,7 +323,18 @@ CREATE TABLE notices (
 CREATE INDEX notices_due ON notices (due_at);
 `
 
-export const MIGRATIONS = [FIRST, SERVER, NOTICES] as const
+/** When a group that is open has taken long enough; see deadlines.ts. */
+const DEADLINES = `
+-- at: when to look at it, NULL while nothing is to be done. passed: it is overdue, and what is below it is being ended.
+CREATE TABLE deadlines (
+  task_id INTEGER PRIMARY KEY,
+  at TEXT,
+  passed INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX deadlines_due ON deadlines (at) WHERE at IS NOT NULL;
+`
+
+export const MIGRATIONS = [FIRST, SERVER, NOTICES, DEADLINES] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

@@ -41,6 +41,8 @@ export class Effects {
   readonly #chances = new Map<number, number>()
   readonly #touched = new Set<number>()
   readonly #jobs: EndedJob[] = []
+  /** Groups that are overdue, with what may be left below them. */
+  readonly #overdue = new Set<number>()
 
   constructor(tx: Tx) {
     this.#tx = tx
@@ -80,6 +82,15 @@ export class Effects {
   /** A ready row went away without using its slots: the next one parked there must have its turn. */
   passedOn(limits: readonly number[]): void {
     for (const id of limits) this.#chances.set(id, (this.#chances.get(id) ?? 0) + 1)
+  }
+
+  /** Something may be left below these groups, whose time is over. */
+  expire(groups: readonly number[]): void {
+    for (const id of groups) this.#overdue.add(id)
+  }
+
+  get overdue(): ReadonlySet<number> {
+    return this.#overdue
   }
 
   /** Something of this run was changed. */

@@ -6,6 +6,7 @@ import type { RetryReset } from "../../core/retry-plan.ts"
 import { HELD_BACK } from "../bounds.ts"
 import type { RowKind } from "../store.ts"
 import { startRun } from "./close.ts"
+import { setDeadline } from "./deadlines.ts"
 import { tellRun } from "./events.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "./tx.ts"
@@ -56,7 +57,7 @@ const NODE =
 
 /** Children before their containers, which count them. */
 const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
-  const kept: { id: number; queues: boolean }[] = []
+  const kept: { id: number; node: number; kind: RowKind; queues: boolean }[] = []
   for (const reset of nodes) {
     const found = tx.db.get<[number, RowKind, number, number | null, number]>(NODE, seq, reset.node, reset.path)
     if (found === undefined) continue
@@ -66,11 +67,12 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
     if (!whole && reset.scope !== "await") resetInstances(tx, id, reset)
     resetRow(tx, id, reset)
     if (whole) tx.db.run(FORGET_CHILDREN, id)
-    else kept.push({ id, queues: kind === "group" && limited === 1 })
+    else kept.push({ id, node: reset.node, kind, queues: kind === "group" && limited === 1 })
   }
-  const queued = kept.filter(({ id, queues }) => {
+  const queued = kept.filter(({ id, node, kind, queues }) => {
     const goesOn = (queues ? tx.db.run(AWAIT_SLOT, id) : tx.db.run(AWAIT_CHILDREN, id, tx.at)) > 0
     if (!goesOn) tx.db.run(FORGET_CHILDREN, id)
+    else if (!queues) setDeadline(tx, { id, runSeq: seq, node, kind })
     return goesOn && queues
   })
   for (const { id } of queued) tx.db.run(HOLD_BACK, id)

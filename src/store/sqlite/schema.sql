@@ -43,6 +43,14 @@ CREATE TABLE cache (
   PRIMARY KEY (workflow_id, task, key)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE deadlines (
+  task_id INTEGER PRIMARY KEY,
+  at TEXT,
+  passed INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE INDEX deadlines_due ON deadlines (at) WHERE at IS NOT NULL;
+
 CREATE TABLE events (
   batch INTEGER PRIMARY KEY,
   at TEXT NOT NULL,

@@ -2,9 +2,11 @@
 // leave. A change whose fence is lost has no effect and is reported; so is every later one of the batch under the same fence.
 
 import type { Change, Fence } from "../../core/change.ts"
+import { isTimed } from "../../core/places.ts"
 import type { TaskEnd, TaskStatus } from "../../core/status.ts"
 import { outputColumns, placeOf } from "../codec.ts"
 import { JOBS } from "../job-rows.ts"
+import { dropDeadline, withDeadlines } from "./deadlines.ts"
 import { tellTask } from "./events.ts"
 import { dropChildren, expand } from "./expand.ts"
 import { limitText } from "./limits.ts"
@@ -38,10 +40,11 @@ export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fe
   for (const change of changes) {
     const { row, attemptId } = change
     if (refused.has(attemptId)) continue
-    const known = rows.get(row) ?? tx.held.get(attemptId)
-    if (settled(tx, effects, known, change)) continue
-    if (!rows.has(row)) for (const [id, read] of loadRows(tx, [row])) rows.set(id, read)
-    if (rows.get(row) === known || !settled(tx, effects, rows.get(row), change)) refused.set(attemptId, { row, attemptId })
+    const read = rows.get(row)
+    const known = read ?? tx.held.get(attemptId)
+    if ((read !== undefined || !mayBeStopped(tx, known)) && settled(tx, effects, known, change)) continue
+    if (read === undefined) for (const [id, found] of loadRows(tx, [row])) rows.set(id, found)
+    if (read !== undefined || !settled(tx, effects, rows.get(row), change)) refused.set(attemptId, { row, attemptId })
   }
   return [...refused.values()]
 }
@@ -54,10 +57,15 @@ const unknown = (tx: Tx, changes: readonly Change[]): Set<number> => {
   return rows
 }
 
+/** Then it is read first, since its stop goes with its end. */
+const mayBeStopped = (tx: Tx, row: LoadedRow | undefined): boolean =>
+  row !== undefined && row.parent !== null && isTimed(tx.versions.get(tx.facts.get(row.runSeq).versionId), row.node)
+
 const settled = (tx: Tx, effects: Effects, row: LoadedRow | undefined, change: Change): boolean => {
   const from: readonly TaskStatus[] = FROM[change.kind]
   if (row === undefined || row.attemptId !== change.attemptId || !from.includes(row.status)) return false
-  if (!apply(tx, effects, row, row.runSeq === JOBS ? withStops(tx, row, change) : change)) return false
+  const amended = row.runSeq === JOBS ? withStops(tx, row, change) : withDeadlines(tx, effects, row, change)
+  if (!apply(tx, effects, row, amended)) return false
   tx.held.keep(change.attemptId, row)
   effects.touch(row.runSeq)
   return true
@@ -233,7 +241,10 @@ const judge = (tx: Tx, effects: Effects, row: LoadedRow, { status, skip, error, 
   row.status = status
   row.attemptId = null
   if (row.kind !== "task" && row.expanded === 0) dropChildren(tx, effects, row, 0)
-  if (row.kind === "group") leave(effects, row)
+  if (row.kind === "group") {
+    leave(effects, row)
+    dropDeadline(tx, row)
+  }
   effects.ended(row, status, skip ?? null, true)
   tellTask(tx, row, { status, at: tx.at, attempt: row.attempt, error })
   return true

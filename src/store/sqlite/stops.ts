@@ -1,4 +1,4 @@
-// Live attempts of jobs that were cancelled or deleted. Their holder hears of them at each turn until they have ended, and
+// Live attempts of jobs that were cancelled or deleted, and of groups that are overdue. Their holder hears of them at each turn until they have ended, and
 // whatever it says of them then, they are not tried again.
 
 import type { Change } from "../../core/change.ts"
@@ -23,13 +23,16 @@ export const stoppedOf = (tx: Tx, taker: Taker): AttemptId[] =>
 
 const OVER = "DELETE FROM stops WHERE task_id = ?"
 
+/** It has ended. */
+export const dropStop = (tx: Tx, row: number): boolean => tx.db.run(OVER, row) === 1
+
 /** What becomes of a change about a job's attempt. */
 export const withStops = (tx: Tx, row: LoadedRow, change: Change): Change => {
   switch (change.kind) {
     case "end":
     case "retry":
     case "release": {
-      const stopped = tx.db.run(OVER, row.id) === 1
+      const stopped = dropStop(tx, row.id)
       if (change.kind === "end") return change.status === "cancelled" ? cancelled(tx, change) : change
       return stopped ? cancelled(tx, change) : change
     }

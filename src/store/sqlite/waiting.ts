@@ -44,10 +44,11 @@ export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<C
 }
 
 const DUE = `
-SELECT ${CANDIDATE}, attempt_id, waits, started_at, lane FROM tasks INDEXED BY tasks_wake
+SELECT ${CANDIDATE}, attempt_id, waits, started_at, lane, stopping FROM tasks INDEXED BY tasks_wake
 WHERE wake_at IS NOT NULL AND holder IS NULL AND wake_lane = ? AND wake_at <= ? ORDER BY wake_at, id LIMIT ? + 0`
 
-type Columns = [...CandidateColumns, attemptId: Taken["attemptId"], waits: string, startedAt: string, lane: string]
+type Woken = [attemptId: Taken["attemptId"], waits: string, startedAt: string, lane: string, stopping: number]
+type Columns = [...CandidateColumns, ...Woken]
 
 const HOLD = "UPDATE tasks SET holder = ?, wake_at = NULL WHERE id = ?"
 
@@ -63,22 +64,26 @@ export const claimWoken = (tx: Tx, taker: Taker, wanted: Wanted): ClaimResult =>
   for (const wakeLane of wanted.lanes) {
     for (const columns of tx.db.all<Columns>(DUE, wakeLane, tx.at, wanted.limit - seen)) {
       seen++
-      const [attemptId, waits, startedAt, lane] = columns.slice(-4) as [Taken["attemptId"], string, string, string]
+      const [attemptId, waits, startedAt, lane, stopping] = columns.slice(-5) as Woken
       const row = candidateOf(columns as unknown as CandidateColumns, lane, stateOf(columns[1]))
-      if (row.run.paused && row.run.cancelling === null) {
+      if (row.run.paused && row.run.cancelling === null && stopping === 0) {
         tx.db.run(PARK, row.row)
         continue
       }
       tx.db.run(HOLD, taker.seq, row.row)
-      taken.push({ ...row, attemptId, waits: waitsOf(tx, waits, startedAt) })
+      taken.push({ ...row, attemptId, waits: waitsOf(tx, waits, startedAt, stopping === 1) })
     }
   }
   return { claims: toClaims(tx, taken), more: seen === wanted.limit }
 }
 
-export const waitsOf = (tx: Tx, waits: string | null, startedAt: string | null): Claim["waits"] => {
+export const waitsOf = (tx: Tx, waits: string | null, startedAt: string | null, stopping = false): Claim["waits"] => {
   if (waits === null || startedAt === null) return null
-  return { for: JSON.parse(waits) as Waits, elapsedMs: Math.max(0, tx.now - Date.parse(startedAt)) }
+  return {
+    for: JSON.parse(waits) as Waits,
+    elapsedMs: Math.max(0, tx.now - Date.parse(startedAt)),
+    ...(stopping && { stopping }),
+  }
 }
 
 const NEXT = `
@@ -101,6 +106,13 @@ export const wakeParent = (tx: Tx, row: number): void => {
 const WAKE_CANCELLED = `
 UPDATE tasks SET wake_at = ?1, stopping = 1, parked = NULL WHERE id IN (
   SELECT id FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ?2 AND waits IS NOT NULL AND stopping = 0 ORDER BY id LIMIT ?3 + 0)`
+
+const WAKE_STOPPED = "UPDATE tasks SET wake_at = ?, stopping = 1, parked = NULL WHERE id = ? AND waits IS NOT NULL"
+
+/** It lies in a group that is overdue. */
+export const wakeStopped = (tx: Tx, row: number): void => {
+  tx.db.run(WAKE_STOPPED, tx.at, row)
+}
 
 /** The run is being cancelled: what waits is due, once. Returns how many there were. */
 export const wakeCancelled = (tx: Tx, runSeq: number, limit: number): number => tx.db.run(WAKE_CANCELLED, tx.at, runSeq, limit)

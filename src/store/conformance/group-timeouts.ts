@@ -1,0 +1,245 @@
+// Groups with a timeout: what is below one that is overdue is ended, whatever it was about to do, and nothing else is.
+
+import { describe, expect, it } from "vitest"
+import type { Change } from "../../core/change.ts"
+import { planRetry } from "../../core/retry-plan.ts"
+import { group, workflow } from "../../core/testing.ts"
+import type { CompiledWorkflow } from "../../core/workflow.ts"
+import type { Claim, RunRow } from "../store.ts"
+import { gathered, judgeAll, openChunks } from "./groups.ts"
+import { statesOf } from "./property.ts"
+import { expandAll, fence, names, type Open, setup, type World } from "./world.ts"
+
+const fan = { foreach: { lit: [] }, reference: "items" }
+const timed = { ...group, timeoutMs: 60_000 }
+const MINUTE = 60_000
+
+const plain = workflow({ g: timed, "g.a": {}, "g.b": { after: ["g.a"] }, after: { after: ["g"], rule: "all_done" } })
+
+/** Its groups are open, and what can run does. */
+const begin = async (world: World, flow: CompiledWorkflow): Promise<{ run: RunRow; claims: Claim[] }> => {
+  const run = await world.start(flow)
+  await judgeAll(world, flow)
+  return { run, claims: await world.claim() }
+}
+
+const cancelled = (world: World, claim: Claim): Change => world.ended(claim, "cancelled")
+
+export const groupTimeoutTests = (open: Open): void => {
+  describe("a group with a timeout", () => {
+    it("asks for a turn when its time is over, and for none when it ended before", async () => {
+      const world = await setup(open)
+      const run = await world.start(plain)
+      const [gate] = await world.gate()
+      const opened = await world.turn({ changes: openChunks(plain, gate!) })
+      expect(opened.nextDueMs).toBe(MINUTE)
+      world.clock.pass(20_000)
+      const [a] = await world.claim()
+      const { nextDueMs } = await world.turn({ changes: [world.ended(a!)] })
+      expect(nextDueMs).toBe(40_000)
+      const [b] = await world.claim()
+      await world.turn({ changes: [world.ended(b!)] })
+      await judgeAll(world, plain)
+      expect((await world.turn()).nextDueMs).toBeNull()
+      expect(await world.task(run.id, "g")).toMatchObject({ status: "success", error: null })
+    })
+
+    it("that is overdue cancels what waits in it, stops what runs, and fails when that is dead; the run goes on", async () => {
+      const world = await setup(open)
+      const { run, claims } = await begin(world, plain)
+      world.clock.pass(MINUTE - 1)
+      expect(await world.turn()).toMatchObject({ stopped: [], nextDueMs: 1 })
+      world.clock.pass(1)
+      const over = await world.turn({ claim: 9, gate: 9 })
+      expect(over).toMatchObject({ claims: [], gates: [], stopped: [claims[0]!.attemptId], nextDueMs: null })
+      expect(over.events).toMatchObject([{ task: "g.b", status: "cancelled" }])
+      expect(await world.store.heldBy(world.holder)).toMatchObject([{ attemptId: claims[0]!.attemptId, stop: "cancel" }])
+      expect((await world.task(run.id, "g")).status).toBe("running")
+      const dead = await world.turn({ changes: [cancelled(world, claims[0]!)], gate: 9 })
+      expect(dead).toMatchObject({ stopped: [], gates: [{ kind: "group", childrenFailed: 2 }] })
+      const ended = await world.turn({ changes: [{ ...gathered(dead.gates[0]!), error: "task a failed" } as Change] })
+      expect(ended.events).toMatchObject([{ task: "g", status: "failed", error: "timed out after 1m" }])
+      expect(await world.task(run.id, "g")).toMatchObject({ status: "failed", error: "timed out after 1m" })
+      expect(await world.statuses(run.id)).toEqual({ "g.a": "cancelled", "g.b": "cancelled", after: "pending" })
+      expect((await world.run(run.id)).tasks).toMatchObject({ cancelled: 2, pending: 1 })
+    })
+
+    it("keeps what succeeded, and is a success itself if all did in the end", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: timed, "g.a": {} })
+      const { run, claims } = await begin(world, flow)
+      world.clock.pass(MINUTE)
+      await world.turn()
+      await world.turn({ changes: [world.ended(claims[0]!, "success", 1)] })
+      await judgeAll(world, flow)
+      expect(await world.run(run.id)).toMatchObject({ status: "success" })
+    })
+
+    it.each<[string, (world: World, claim: Claim) => Change]>([
+      ["would be tried again", (world, claim) => world.again(claim, 5000)],
+      ["was lost", (world, claim) => world.again(claim, 0, "lost")],
+      ["is given back", (_, claim) => ({ ...fence(claim), kind: "release" })],
+      ["would wait", (_, claim) => ({ ...fence(claim), kind: "wait", waits: { kind: "callback", since: 0 }, delayMs: null })],
+    ])("that is overdue ends an attempt in it for good that %s", async (_, change) => {
+      const world = await setup(open)
+      const { run, claims } = await begin(world, plain)
+      world.clock.pass(MINUTE)
+      await world.turn()
+      const { refused, stopped } = await world.turn({ changes: [change(world, claims[0]!)] })
+      expect({ refused, stopped }).toEqual({ refused: [], stopped: [] })
+      expect(await world.task(run.id, "g.a")).toMatchObject({ status: "cancelled", attempt: 1 })
+      expect((await world.gate()).map(({ kind }) => kind)).toEqual(["group"])
+    })
+
+    it("that is overdue ends what a gate still lets go, before anybody claims it", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: timed, "g.a": { gated: true }, "g.each": { fan }, "g.h": group, "g.h.x": {} })
+      const run = await world.start(flow)
+      const [gate] = await world.gate()
+      await world.turn({ changes: openChunks(flow, gate!) })
+      const [a, each, h] = await world.gate()
+      world.clock.pass(MINUTE)
+      expect(await world.turn({ claim: 9 })).toMatchObject({ claims: [], stopped: [] })
+      const changes: Change[] = [
+        { ...fence(a!), kind: "admit", lane: "q:default", limits: [] },
+        expandAll(each!, [1, 2]),
+        ...openChunks(flow, h!),
+      ]
+      expect(await world.turn({ changes, claim: 9 })).toMatchObject({ refused: [], claims: [] })
+      await judgeAll(world, flow)
+      expect(await world.statuses(run.id)).toEqual({
+        "g.a": "cancelled",
+        "g.each[0]": "cancelled",
+        "g.each[1]": "cancelled",
+        "g.h.x": "cancelled",
+      })
+      for (const inner of ["g.each", "g.h"]) expect((await world.task(run.id, inner)).status).toBe("cancelled")
+      expect(await world.task(run.id, "g")).toMatchObject({ status: "failed", error: "timed out after 1m" })
+      expect((await world.run(run.id)).status).toBe("failed")
+    })
+
+    it("that is overdue wakes what waits in it without a slot, also while the run is paused", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: timed, "g.nap": { gated: true } })
+      const run = await world.start(flow)
+      const [gate] = await world.gate()
+      await world.turn({ changes: openChunks(flow, gate!) })
+      const [nap] = await world.gate()
+      await world.turn({
+        changes: [{ ...fence(nap!), kind: "wait", waits: { kind: "sleep", ms: 3_600_000 }, delayMs: 3_600_000 }],
+      })
+      await world.store.setPaused(run.id, true)
+      world.clock.pass(MINUTE)
+      await world.turn()
+      const [woken] = await world.gate()
+      expect(woken).toMatchObject({ attemptId: nap!.attemptId, waits: { for: { kind: "sleep" }, stopping: true } })
+      await world.turn({ changes: [cancelled(world, woken!)] })
+      expect((await world.task(run.id, "g.nap")).status).toBe("cancelled")
+    })
+
+    it("is timed item by item, and inside of others", async () => {
+      const world = await setup(open)
+      const flow = workflow({ o: { ...group, fan }, "o.g": timed, "o.g.a": {}, "o.g.b": { after: ["o.g.a"] }, "o.z": {} })
+      const { run, claims } = await begin(world, flow)
+      const byName = new Map(names(world, claims).map((name, i) => [name, claims[i]!]))
+      await world.turn({ changes: [world.ended(byName.get("o.g.a[0]")!)] })
+      const [b] = await world.claim()
+      await world.turn({ changes: [world.ended(b!)] })
+      await judgeAll(world, flow)
+      world.clock.pass(MINUTE)
+      expect((await world.turn()).stopped).toEqual([byName.get("o.g.a[1]")!.attemptId])
+      await world.turn({ changes: [cancelled(world, byName.get("o.g.a[1]")!)] })
+      await judgeAll(world, flow)
+      expect(await world.statuses(run.id)).toMatchObject({
+        "o.g.b[0]": "success",
+        "o.g.b[1]": "cancelled",
+        "o.z[1]": "dispatched",
+      })
+      expect((await world.task(run.id, "o.g", "0")).status).toBe("success")
+      expect(await world.task(run.id, "o.g", "1")).toMatchObject({ status: "failed", error: "timed out after 1m" })
+    })
+
+    it("gives the slots of what it ends to others", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: timed, "g.a": {}, z: {} }, { concurrency: 1 })
+      const { claims } = await begin(world, flow)
+      expect(names(world, claims)).toEqual(["z"])
+      world.clock.pass(MINUTE)
+      await world.turn()
+      const flow2 = workflow({ g: timed, "g.a": {}, "g.b": {}, z: { priority: 1 } }, { concurrency: 1, name: "second" })
+      const second = await begin(world, flow2)
+      expect(names(world, second.claims)).toEqual(["g.a"])
+      world.clock.pass(MINUTE)
+      await world.turn({ claim: 9 })
+      expect(names(world, (await world.turn({ changes: [cancelled(world, second.claims[0]!)], claim: 9 })).claims)).toEqual([
+        "z",
+      ])
+    })
+
+    it("that is overdue tells whoever finds the attempts of a dead holder", async () => {
+      const world = await setup(open)
+      await world.start(plain)
+      await judgeAll(world, plain)
+      const other = await world.join("other")
+      const { claims } = await world.turn({ holder: other, claim: 9 })
+      world.clock.pass(MINUTE)
+      await world.store.renewHolder(world.holder, 10_000)
+      await world.turn()
+      expect(await world.store.heldBy(other)).toMatchObject([{ attemptId: claims[0]!.attemptId, stop: "cancel" }])
+      await world.die(other)
+      expect(await world.store.reapHolders(9)).toMatchObject([{ attemptId: claims[0]!.attemptId, cancelling: "cancel" }])
+    })
+
+    it("ends more than a thousand rows in as many turns as it takes", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: timed, "g.each": { fan } })
+      const run = await world.start(flow)
+      const [gate] = await world.gate()
+      await world.turn({ changes: openChunks(flow, gate!) })
+      const [each] = await world.gate()
+      const items = Array.from({ length: 500 }, () => null)
+      const limits = [{ key: `t:${run.id}:1`, cap: 1 }]
+      for (let offset = 0; offset < 1500; offset += 500)
+        await world.turn({ changes: [{ ...expandAll(each!, items, limits), offset, total: 1500 } as Change] })
+      world.clock.pass(MINUTE)
+      expect((await world.turn()).more).toBe(true)
+      expect((await world.turn()).more).toBe(false)
+      await judgeAll(world, flow)
+      expect(await world.run(run.id)).toMatchObject({ status: "failed", tasks: { cancelled: 1500 } })
+    })
+
+    it("of a run that is cancelled is cancelled with it", async () => {
+      const world = await setup(open)
+      const { run, claims } = await begin(world, plain)
+      await world.store.requestCancel(run.id, "cancel")
+      world.clock.pass(MINUTE)
+      expect(await world.turn()).toMatchObject({ stopped: [], nextDueMs: null, cancelling: [{ reason: "cancel" }] })
+      await world.turn({ changes: [cancelled(world, claims[0]!)] })
+      const [gather] = await world.gate()
+      await world.turn({ changes: [{ ...gathered(gather!), status: "cancelled" } as Change] })
+      expect((await world.run(run.id)).status).toBe("cancelled")
+    })
+
+    it("has its whole time again after a retry", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: timed, "g.a": {}, "g.b": { after: ["g.a"] } })
+      const { run, claims } = await begin(world, flow)
+      world.clock.pass(MINUTE)
+      await world.turn()
+      await world.turn({ changes: [cancelled(world, claims[0]!)] })
+      await judgeAll(world, flow)
+      const plan = planRetry(flow, await world.run(run.id), await statesOf(world, run.id), {})
+      if ("problem" in plan) throw new Error(plan.problem)
+      expect(await world.store.retryRun(run.id, plan.reset)).toBe(true)
+      await judgeAll(world, flow)
+      expect((await world.turn()).nextDueMs).toBe(MINUTE)
+      const [a] = await world.claim()
+      await world.turn({ changes: [world.ended(a!)] })
+      const [b] = await world.claim()
+      await world.turn({ changes: [world.ended(b!)] })
+      await judgeAll(world, flow)
+      expect(await world.run(run.id)).toMatchObject({ status: "success" })
+      expect((await world.turn()).nextDueMs).toBeNull()
+    })
+  })
+}
