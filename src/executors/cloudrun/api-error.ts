@@ -42,8 +42,11 @@ const reasonOf = (error: unknown): string => {
 export const isStatus = (error: unknown, ...statuses: number[]): boolean =>
   error instanceof ApiError && error.status !== null && statuses.includes(error.status)
 
+/** More is asked for than Google allows. */
+export const isBusy = (error: ApiError): boolean => error.status === 429
+
 /** It was turned away and has done nothing: to be sent again as it is. 409: the job was changed at the same time. */
-export const isTurnedAway = (error: ApiError): boolean => error.status === 409 || error.status === 429
+const isTurnedAway = (error: ApiError): boolean => error.status === 409 || isBusy(error)
 
 /** It may have been carried out all the same. */
 export const isUnsure = (error: ApiError): boolean => error.status === null || error.status === 408 || error.status >= 500

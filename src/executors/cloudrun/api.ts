@@ -5,7 +5,7 @@ import { ExecutionsClient, JobsClient, TasksClient } from "@google-cloud/run"
 import { type AuthClient, GoogleAuth, PassThroughClient } from "google-auth-library"
 import type { Clock } from "../../core/ports.ts"
 import { delay } from "../pacing.ts"
-import { ApiError, errorOf } from "./api-error.ts"
+import { errorOf } from "./api-error.ts"
 import type { Execution, ExecutionName, JobName, RunRequest, Task } from "./shapes.ts"
 
 const CALL_MS = 30_000
@@ -35,9 +35,11 @@ export class CloudRunApi {
     this.#tasks = new TasksClient(options)
   }
 
-  /** Gives the new execution, as far as the answer tells. Nothing is sent once the signal has told to stop. */
-  async run(request: RunRequest, signal: AbortSignal): Promise<Execution> {
-    const [operation] = await this.#call(() => this.#jobs.runJob(request, { timeout: CALL_MS }), signal)
+  /** Gives the new execution, as far as the answer tells. null: told to stop before anything was sent. */
+  async run(request: RunRequest, signal: AbortSignal): Promise<Execution | null> {
+    await this.#rested(signal)
+    if (signal.aborted) return null
+    const [operation] = await this.#call(() => this.#jobs.runJob(request, { timeout: CALL_MS }))
     return (operation.metadata as Execution | null | undefined) ?? {}
   }
 
@@ -71,15 +73,19 @@ export class CloudRunApi {
     await Promise.all([this.#jobs, this.#executions, this.#tasks].map((client) => client.close().catch(() => {})))
   }
 
-  async #call<T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    for (let left = this.#left(); left > 0 && signal?.aborted !== true; left = this.#left())
-      await delay(this.#clock, left, signal)
-    if (signal?.aborted === true) throw new ApiError(null, "told to stop before anything was sent")
+  async #call<T>(call: () => Promise<T>): Promise<T> {
+    await this.#rested()
     try {
       return await call()
     } catch (error) {
       throw errorOf(error)
     }
+  }
+
+  /** As long as the service has asked for; ends early when the signal does. */
+  async #rested(signal?: AbortSignal): Promise<void> {
+    for (let left = this.#left(); left > 0 && signal?.aborted !== true; left = this.#left())
+      await delay(this.#clock, left, signal)
   }
 
   #left(): number {

@@ -171,6 +171,58 @@ test("a service that does not answer for a while loses nothing, and a cancel get
   expect(fake.count("Executions.CancelExecution")).toBe(3)
 })
 
+test("a cancel that comes before Cloud Run knows the execution is sent again", async () => {
+  const { fake, run } = await setup()
+  const running = run("sleep 60")
+  await running.started
+  fake.fault({ method: "Executions.CancelExecution", status: 404, times: 2 })
+  running.stop("cancel")
+  expect(await running.result).toMatchObject({ state: "cancelled", error: "cancelled" })
+  expect(fake.count("Executions.CancelExecution")).toBe(3)
+  expect(fake.executions[0]?.over).toBe(true)
+})
+
+test("an execution that cannot be stopped is told as that", async () => {
+  const { fake, run } = await setup()
+  const running = run("sleep 60")
+  await running.started
+  fake.fault({ method: "Executions.CancelExecution", status: 403, times: 1000 })
+  running.stop("cancel")
+  expect(await running.result).toMatchObject({
+    state: "cancelled",
+    error: text("cancelled, but its execution goes on: Google does not allow it"),
+  })
+})
+
+test("a server that was told another region goes on where the execution is", async () => {
+  const { fake, run, newExecutor } = await setup()
+  const first = run("sleep 60", { attemptId: "a1" })
+  await first.started
+  first.stop("shutdown")
+  await first.result
+  const again = run("sleep 60", { attemptId: "a1" }, newExecutor({ region: "us-east1" }))
+  expect((await again.started).externalId).toBe(`${JOB}/executions/sh-00001`)
+  again.stop("cancel")
+  expect(await again.result).toMatchObject({ state: "cancelled" })
+  expect(fake.executions[0]?.over).toBe(true)
+})
+
+test("trouble with the object store is told as that", async () => {
+  const { fake, run, objects } = await setup()
+  vi.spyOn(objects, "put").mockRejectedValue(new Error("the bucket is away"))
+  expect(await run("true").result).toMatchObject({
+    state: "failed",
+    error: "could not start the execution: the bucket is away",
+  })
+  expect(fake.calls).toEqual([])
+})
+
+test("no time limit is longer than Cloud Run takes", async () => {
+  const { fake, run } = await setup()
+  await run("true", { node: { timeoutMs: 7 * 86_400_000 } }).result
+  expect(fake.executions[0]?.toJSON()).toMatchObject({ template: { timeout: "604800s" } })
+})
+
 test("an execution outlives its server: the next one goes on with it, and it runs once", async () => {
   const { fake, run, newExecutor } = await setup()
   const first = run("sleep 60", { attemptId: "a1" })

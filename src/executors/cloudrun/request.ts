@@ -9,6 +9,8 @@ import type { JobName, RunRequest } from "./shapes.ts"
 
 /** Ork stops an attempt at its timeout; this is for one that no server looks after any more. */
 const TIMEOUT_MARGIN_MS = 60_000
+/** Cloud Run's own bound: a week. */
+const MAX_TIMEOUT_S = 604_800
 
 export interface Place {
   project: string
@@ -85,7 +87,7 @@ export const requestOf = (job: JobName, assignment: Assignment, exec: { [name: s
         },
       ],
       ...(node.timeoutMs !== null && {
-        timeout: { seconds: Math.ceil((node.timeoutMs + graceMs + TIMEOUT_MARGIN_MS) / 1000) },
+        timeout: { seconds: Math.min(MAX_TIMEOUT_S, Math.ceil((node.timeoutMs + graceMs + TIMEOUT_MARGIN_MS) / 1000)) },
       }),
     },
   }

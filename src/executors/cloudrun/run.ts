@@ -25,6 +25,8 @@ const KILLED_MS = 60_000
 const REFUSED_MS = 60_000
 const MAX_MISSES = 3
 const TRIES = 8
+/** Between cancels that were not taken. */
+const AGAIN_MS = 2000
 const LAST_PAUSE_MS = 15_000
 
 export interface RunParts {
@@ -57,6 +59,8 @@ export class ExecutionRun {
   #told = false
   #gaveUp = false
   #over = false
+  /** Why it could not be cancelled. */
+  #refused: ApiError | null = null
   #log: ExecutionLog | null = null
   readonly #bell: Bell
 
@@ -103,16 +107,17 @@ export class ExecutionRun {
   }
 
   get #name(): string | null {
-    return this.#started === null ? null : `${this.#launch.job}/executions/${this.#started.id}`
+    return this.#started === null ? null : `${this.#started.job}/executions/${this.#started.id}`
   }
 
   // -- its life ------------------------------------------------------------------------------------------------------------------
 
   async #follow(started: Started): Promise<AttemptResult> {
     const { poller } = this.#parts
-    const { job, exec } = this.#launch
+    const { exec } = this.#launch
     const { attemptId } = this.#assignment
-    const wanted = { job, attemptId, id: started.id, since: started.since, slow: exec }
+    const { job, id, since } = started
+    const wanted = { job, attemptId, id, since, slow: exec }
     const watch = poller.watch(wanted, () => this.#bell.ring())
     const release = this.#stopOnAbort(watch)
     try {
@@ -131,7 +136,6 @@ export class ExecutionRun {
       const execution = await this.#untilEnd(watch)
       if (execution === null) return this.#stopped()
       const told = this.#told
-      this.#over = true
       const [ending, answer] = await Promise.all([this.#ending(execution), this.#answer(execution, told)])
       if (answer === null) return this.#stopped()
       if (told && ending.state !== "success") return this.#stopped(ending)
@@ -195,9 +199,13 @@ export class ExecutionRun {
         const phase = phaseOf(execution)
         if (phase === "waiting") this.#why = waitsFor(execution)
         else this.#begin(execution)
-        if (phase !== "waiting" && phase !== "running") return execution
+        this.#over = phase !== "waiting" && phase !== "running"
+        if (this.#over) return execution
       }
-      if (misses >= MAX_MISSES) return DELETED
+      if (misses >= MAX_MISSES) {
+        this.#over = true
+        return DELETED
+      }
       if (problem !== null && !isPassing(problem.error) && clock.now() - problem.since > REFUSED_MS) throw problem.error
       await this.#bell.wait()
     }
@@ -229,7 +237,7 @@ export class ExecutionRun {
       this.#bell.ring()
       if (this.#leave || this.#over) return
       this.#told = true
-      void this.#cancel().finally(() => watch.soon())
+      void this.#cancelUntilTaken(watch)
       cancelTimer = clock.after(this.#assignment.graceMs + KILLED_MS, () => {
         this.#gaveUp = true
         this.#bell.ring()
@@ -243,10 +251,21 @@ export class ExecutionRun {
     }
   }
 
-  /** One that has ended, or is gone, needs no cancelling: Cloud Run then answers 400 or 404. */
-  async #cancel(): Promise<void> {
+  /** One that is new may not be known to all of Cloud Run: it answers 404 then, as for one that is gone. */
+  async #cancelUntilTaken(watch: Watch): Promise<void> {
+    while (!this.#over && !this.#gaveUp) {
+      this.#refused = await this.#cancel()
+      watch.soon()
+      if (this.#refused === null) return
+      await delay(this.#parts.clock, AGAIN_MS)
+    }
+  }
+
+  /** null: it was taken. One that has ended, or is gone, needs none: Cloud Run then answers 400 or 404. */
+  async #cancel(): Promise<ApiError | null> {
     const name = this.#name
-    if (name !== null) await this.#persist(() => this.#parts.api.cancel(name)).catch(() => {})
+    if (name === null) return null
+    return await this.#persist(() => this.#parts.api.cancel(name)).then(() => null, errorOf)
   }
 
   async #ending(execution: Execution): Promise<Ending> {
@@ -282,7 +301,10 @@ export class ExecutionRun {
   #stopped(ending: Ending | null = null): AttemptResult {
     const waited = this.#startedAt === null && this.#why !== null ? { waitedFor: this.#why } : {}
     const base = { ...this.#base(null, ending), ...waited }
-    return stoppedResult(this.#context.signal.reason as StopReason, base, this.#assignment)
+    const result = stoppedResult(this.#context.signal.reason as StopReason, base, this.#assignment)
+    if (!this.#gaveUp) return result
+    const why = this.#refused === null ? "Cloud Run has not ended it yet" : inWords(this.#refused, this.#launch.job)
+    return { ...result, error: `${result.error}, but its execution goes on: ${why}` }
   }
 }
 

@@ -15,6 +15,7 @@ const ROUTES = [
   ...routesOf("google.cloud.run.v2", "Jobs", "Executions", "Tasks"),
   ...routesOf("google.logging.v2", "LoggingServiceV2"),
 ]
+const MAX_TIMEOUT_S = 604_800
 const STATUS_NAMES: { [status: number]: string } = {
   400: "INVALID_ARGUMENT",
   401: "UNAUTHENTICATED",
@@ -199,6 +200,8 @@ export class FakeCloudRun {
     if (job === undefined) throw new Refusal(404, `Resource '${id}' of kind 'JOB' in region '${REGION}' does not exist.`)
     const other = overrides.containerOverrides?.find((one) => one.name !== undefined && one.name !== (job.container.name ?? ""))
     if (other !== undefined) throw new Refusal(400, `Container name ${other.name} in overrides does not exist.`)
+    if (Number.parseFloat(overrides.timeout ?? "0") > MAX_TIMEOUT_S)
+      throw new Refusal(400, "task.timeout: must not be longer than 168 hours")
     this.#count += 1
     const around = {
       now: this.#now,

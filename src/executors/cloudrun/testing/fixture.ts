@@ -8,7 +8,7 @@ import type { Clock } from "../../../core/ports.ts"
 import type { Json } from "../../../core/json.ts"
 import { FileObjectStore } from "../../../objects/file.ts"
 import { assignment, launch, type Launched, type Overrides } from "../../conformance/fixture.ts"
-import { CloudRunExecutor } from "../cloudrun.ts"
+import { CloudRunExecutor, type CloudRunExecutorOptions } from "../cloudrun.ts"
 import { FakeCloudRun, PROJECT, REGION } from "./fake-cloud-run.ts"
 
 const clockOf = (speed: number): Clock => {
@@ -27,7 +27,7 @@ export interface CloudRunFixture {
   objects: FileObjectStore
   folder: string
   /** As another server would. */
-  newExecutor(): CloudRunExecutor
+  newExecutor(more?: Partial<CloudRunExecutorOptions>): CloudRunExecutor
   /** Runs a script in the job `sh`, whose image's own program is a shell. */
   run(script: string, more?: Overrides & { cloudrun?: Json }, by?: CloudRunExecutor): Launched
 }
@@ -42,9 +42,9 @@ export const setup = async (speed = SPEED): Promise<CloudRunFixture> => {
   const objects = new FileObjectStore(join(folder, "objects"))
   const store = `file:${join(folder, "objects")}`
   const made: CloudRunExecutor[] = []
-  const newExecutor = (): CloudRunExecutor => {
+  const newExecutor = (more: Partial<CloudRunExecutorOptions> = {}): CloudRunExecutor => {
     const place = { project: PROJECT, region: REGION, endpoint: fake.address, loggingEndpoint: fake.address }
-    const one = new CloudRunExecutor({ objects, store, clock, ...place })
+    const one = new CloudRunExecutor({ objects, store, clock, ...place, ...more })
     made.push(one)
     return one
   }
