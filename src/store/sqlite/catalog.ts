@@ -24,7 +24,7 @@ export const catalog = ({ read, write }: Access): Catalog => ({
 })
 
 const COLUMNS = `
-SELECT w.id, w.name, v.version, v.id, v.hash, v.source, w.paused, w.created_at, w.updated_at
+SELECT w.id, w.name, v.version, v.id AS version_id, v.hash, v.source, w.paused, w.created_at, w.updated_at
 FROM workflows w JOIN versions v ON v.id = w.deployed_version`
 
 type Columns = [number, string, number, number, string, string, number, string, string]

@@ -46,7 +46,7 @@ const ABOVE = `
 WITH RECURSIVE above(row) AS (
   SELECT j.task_id FROM json_each(?) AS wanted JOIN jobs j ON j.id = wanted.value
   UNION SELECT e.dependency FROM above JOIN job_edges e ON e.dependent = above.row)
-SELECT a.id, b.id FROM above JOIN job_edges e ON e.dependent = above.row
+SELECT a.id AS dependent, b.id AS dependency FROM above JOIN job_edges e ON e.dependent = above.row
 JOIN jobs a ON a.task_id = e.dependent JOIN jobs b ON b.task_id = e.dependency`
 
 /** All that these jobs depend on, by job. */

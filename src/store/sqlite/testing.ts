@@ -5,12 +5,29 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
+import { DatabaseSync } from "node:sqlite"
 import { onTestFinished } from "vitest"
 
 export const tempFile = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "ork-sqlite-"))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return join(folder, "ork.db")
+}
+
+/**
+ * From now on a statement whose columns cannot be told apart by their names throws: Node before 22.16 gives rows as objects, which lose
+ * one of two columns with the same name and put numbers first.
+ */
+export const refuseAmbiguousColumns = (): void => {
+  const prepare = DatabaseSync.prototype.prepare
+  DatabaseSync.prototype.prepare = function (sql, ...rest) {
+    const statement = prepare.call(this, sql, ...rest)
+    const names = statement.columns().map(({ name }) => name)
+    if (names.length > 1 && (new Set(names).size < names.length || names.some((name) => /^\d+$/.test(name)))) {
+      throw new Error(`the columns ${names.join(", ")} need names of their own (AS): ${sql}`)
+    }
+    return statement
+  }
 }
 
 export interface Other {

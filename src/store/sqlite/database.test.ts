@@ -1,0 +1,27 @@
+import { DatabaseSync } from "node:sqlite"
+import { expect, test } from "vitest"
+import { Database, inTransaction } from "./database.ts"
+
+test.each([true, false])("rows are arrays in the order of their columns, where Node gives arrays: %s", (arrays) => {
+  const db = new Database(":memory:", { arrays })
+  db.exec("CREATE TABLE t (z INTEGER, a TEXT)")
+  expect(db.run("INSERT INTO t VALUES (?, ?), (?, ?)", 1, "x", 2, null)).toBe(2)
+  expect(db.get("SELECT z, a, z + 1 FROM t WHERE z = ?", 1)).toEqual([1, "x", 2])
+  expect(db.all("SELECT z, a FROM t ORDER BY z")).toEqual([
+    [1, "x"],
+    [2, null],
+  ])
+  expect(db.get("SELECT z FROM t WHERE z = 9")).toBeUndefined()
+  db.close()
+  expect(db.open).toBe(false)
+})
+
+test("a transaction can be told from none without Node's help", () => {
+  const db = new DatabaseSync(":memory:")
+  expect(inTransaction(db)).toBe(false)
+  db.exec("BEGIN; CREATE TABLE t (a)")
+  expect(inTransaction(db)).toBe(true)
+  db.exec("COMMIT")
+  expect(inTransaction(db)).toBe(false)
+  db.close()
+})
