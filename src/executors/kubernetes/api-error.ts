@@ -45,9 +45,9 @@ export const isPassing = (error: unknown): boolean => !(error instanceof ApiErro
 /** A quota is a matter of time, though it comes as a refusal. */
 const isQuota = (error: ApiError): boolean => error.status === 403 && /exceeded quota/i.test(error.message)
 
-/** No later attempt of the task will fare better. */
+/** No later attempt of the task will fare better. 401 may: whoever checks credentials for the cluster may be away. */
 export const isHopeless = (error: unknown): boolean =>
-  error instanceof ApiError && [400, 401, 403, 404, 413, 422].includes(error.status) && !isQuota(error)
+  error instanceof ApiError && [400, 403, 404, 413, 422].includes(error.status) && !isQuota(error)
 
 /** What the API server answered in its body, as an error. */
 export const errorOf = (status: number, body: string, retryAfter: string | undefined): ApiError => {

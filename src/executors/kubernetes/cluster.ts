@@ -1,24 +1,25 @@
 // Requests to the API server, under the official client's configuration (kubeconfig, in-cluster, certificates, tokens, plugins, proxies).
 // They are sent from here and not by its generated calls, which make a pool of connections for each request; see docs/decisions/kubernetes.md.
 
-import { existsSync, readFileSync } from "node:fs"
 import type { RequestOptions } from "node:https"
-import { homedir } from "node:os"
-import { delimiter, join } from "node:path"
 import type { Readable } from "node:stream"
-import { HttpMethod, KubeConfig, RequestContext } from "@kubernetes/client-node"
+import { HttpMethod, type KubeConfig, RequestContext } from "@kubernetes/client-node"
 import { type Dispatcher, request } from "undici"
-import { errorOf, Unreachable } from "./api-error.ts"
+import { type ApiError, errorOf, isStatus, Unreachable } from "./api-error.ts"
+import { loadConfig, type Settings } from "./kubeconfig.ts"
 
 const ANSWER_MS = 30_000
 const MAX_ERROR_BYTES = 65_536
-const ACCOUNT_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+/** A configuration that the cluster does not accept is read anew this long after it was read. */
+const STALE_MS = 5000
+/** A log that is written slowly would hold up all others on its connection: each request gets one of its own. */
+const HTTP1 = { allowH2: false }
 
-export interface ClusterOptions {
-  /** Settings; empty: not said. */
-  kubeconfig: string
+export interface ClusterOptions extends Settings {
+  /** Empty: not said. */
   namespace: string
-  env: { [name: string]: string | undefined }
+  /** How long an answer may take. */
+  answerMs?: number
 }
 
 export type Query = { [name: string]: string }
@@ -29,28 +30,41 @@ export interface CallOptions {
   signal?: AbortSignal
 }
 
+type Method = "GET" | "POST" | "DELETE"
+type Body = Dispatcher.ResponseData["body"]
+
+interface Access {
+  headers: { [name: string]: string }
+  dispatcher: Dispatcher | undefined
+}
+
 export class Cluster {
   /** Of tasks that name none. */
   readonly namespace: string
-  readonly #config: KubeConfig
+  readonly #settings: Settings
   readonly #server: string
+  readonly #answerMs: number
+  #config: KubeConfig
+  #readAt = Date.now()
+  #access: Promise<Access> | null = null
   #connections: { key: string; dispatcher: Dispatcher | undefined } | null = null
 
   /** Throws when there is no cluster to speak to. */
-  constructor({ kubeconfig, namespace, env }: ClusterOptions) {
-    const { config, inside } = loadConfig(kubeconfig, env)
+  constructor({ kubeconfig, namespace, env, answerMs = ANSWER_MS }: ClusterOptions) {
+    this.#settings = { kubeconfig, env }
+    const { config, namespace: own } = loadConfig(this.#settings)
     const cluster = config.getCurrentCluster()
     if (cluster === null) throw new Error(`the kubeconfig has no cluster for its context ${config.getCurrentContext()}`)
     this.#config = config
     this.#server = cluster.server.replace(/\/+$/, "")
-    const own = inside ? accountNamespace() : config.getContextObject(config.getCurrentContext())?.namespace
+    this.#answerMs = answerMs
     this.namespace = namespace || own || "default"
   }
 
-  async call<T>(method: "GET" | "POST" | "DELETE", path: string, options: CallOptions = {}): Promise<T> {
-    const late = AbortSignal.timeout(ANSWER_MS)
+  async call<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
+    const late = AbortSignal.timeout(this.#answerMs)
     const signal = options.signal === undefined ? late : AbortSignal.any([late, options.signal])
-    const body = await this.#send(method, path, { ...options, signal })
+    const body = await this.#send(method, path, { ...options, signal }, this.#answerMs)
     try {
       return (await body.json()) as T
     } catch (error) {
@@ -58,9 +72,9 @@ export class Cluster {
     }
   }
 
-  /** An answer that comes for as long as `signal` lets it. */
+  /** An answer that comes for as long as `signal` lets it: a log begins to come when the container says something. */
   async stream(path: string, options: Required<Pick<CallOptions, "query" | "signal">>): Promise<Readable> {
-    return await this.#send("GET", path, options)
+    return await this.#send("GET", path, options, 0)
   }
 
   close(): void {
@@ -68,13 +82,25 @@ export class Cluster {
     this.#connections = null
   }
 
-  async #send(method: "GET" | "POST" | "DELETE", path: string, { query = {}, body, signal }: CallOptions) {
-    const { headers, dispatcher } = await this.#access()
+  async #send(method: Method, path: string, options: CallOptions, headersTimeout: number): Promise<Body> {
+    const answer = await this.#request(method, path, options, headersTimeout)
+    if (!isStatus(answer, 401) || !this.#renew()) return bodyOf(answer)
+    return bodyOf(await this.#request(method, path, options, headersTimeout))
+  }
+
+  async #request(
+    method: Method,
+    path: string,
+    { query = {}, body, signal }: CallOptions,
+    headersTimeout: number,
+  ): Promise<Body | ApiError> {
     const search = new URLSearchParams(query).toString()
     const url = `${this.#server}${path}${search === "" ? "" : `?${search}`}`
     let answer: Dispatcher.ResponseData
     try {
+      const { headers, dispatcher } = await this.#who()
       answer = await request(url, {
+        ...HTTP1,
         method,
         headers: {
           ...headers,
@@ -83,7 +109,7 @@ export class Cluster {
         },
         body: body === undefined ? null : JSON.stringify(body),
         bodyTimeout: 0,
-        headersTimeout: ANSWER_MS,
+        headersTimeout,
         ...(signal !== undefined && { signal }),
         ...(dispatcher !== undefined && { dispatcher }),
       })
@@ -93,14 +119,32 @@ export class Cluster {
     const { statusCode, headers: answered } = answer
     if (statusCode >= 200 && statusCode < 300) return answer.body
     const retryAfter = answered["retry-after"]
-    throw errorOf(statusCode, await textOf(answer.body), Array.isArray(retryAfter) ? retryAfter[0] : retryAfter)
+    return errorOf(statusCode, await textOf(answer.body), Array.isArray(retryAfter) ? retryAfter[0] : retryAfter)
+  }
+
+  /** Tokens and certificates are renewed in files, and plugins give new ones. False: they were read just now. */
+  #renew(): boolean {
+    if (Date.now() - this.#readAt < STALE_MS) return false
+    this.#readAt = Date.now()
+    try {
+      this.#config = loadConfig(this.#settings).config
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /** Asked for once, however many requests are about to be made: it may mean a plugin, which may hang. */
+  #who(): Promise<Access> {
+    this.#access ??= within(this.#answerMs, this.#identify()).finally(() => (this.#access = null))
+    return this.#access
   }
 
   /** Who we are may change (a token runs out), and with it the connections. */
-  async #access(): Promise<{ headers: { [name: string]: string }; dispatcher: Dispatcher | undefined }> {
+  async #identify(): Promise<Access> {
     const options: RequestOptions = {}
     await this.#config.applyToHTTPSOptions(options)
-    const { ca, cert, key: secret, servername, rejectUnauthorized, auth, headers } = options
+    const { ca, cert, key: secret, servername, rejectUnauthorized, auth } = options
     const key = [ca, cert, secret, servername, rejectUnauthorized].map(String).join("\n")
     if (this.#connections?.key !== key) {
       const context = new RequestContext(this.#server, HttpMethod.GET)
@@ -109,8 +153,26 @@ export class Cluster {
       this.#connections = { key, dispatcher: context.getDispatcher() }
       void old?.close().catch(() => {})
     }
-    const basic = auth === undefined || auth === null ? {} : { authorization: `Basic ${Buffer.from(auth).toString("base64")}` }
-    return { headers: { ...basic, ...(headers as { [name: string]: string }) }, dispatcher: this.#connections.dispatcher }
+    const headers: { [name: string]: string } = {}
+    if (auth !== undefined && auth !== null) headers["authorization"] = `Basic ${Buffer.from(auth).toString("base64")}`
+    // A file with a token ends in a line end at times.
+    for (const [name, value] of Object.entries(options.headers ?? {})) headers[name] = String(value).trim()
+    return { headers, dispatcher: this.#connections.dispatcher }
+  }
+}
+
+const bodyOf = (answer: Body | ApiError): Body => {
+  if (answer instanceof Error) throw answer
+  return answer
+}
+
+const within = async <T>(ms: number, work: Promise<T>): Promise<T> => {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error("no credentials came in time: does the kubeconfig's plugin hang?")), ms)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -125,33 +187,4 @@ const textOf = async (body: Readable): Promise<string> => {
     // What came is enough.
   }
   return text
-}
-
-const loadConfig = (kubeconfig: string, env: ClusterOptions["env"]): { config: KubeConfig; inside: boolean } => {
-  const config = new KubeConfig()
-  const home = join(env["HOME"] || homedir(), ".kube", "config")
-  const said = kubeconfig || env["KUBECONFIG"] || (existsSync(home) ? home : "")
-  const [first, ...more] = said.split(delimiter).filter((file) => file !== "")
-  if (first !== undefined) {
-    config.loadFromFile(first)
-    for (const file of more) {
-      const other = new KubeConfig()
-      other.loadFromFile(file)
-      config.mergeConfig(other)
-    }
-    return { config, inside: false }
-  }
-  if (env["KUBERNETES_SERVICE_HOST"] === undefined) {
-    throw new Error("no cluster is known: set KUBECONFIG or the setting kubeconfig, or run Ork in the cluster")
-  }
-  config.loadFromCluster()
-  return { config, inside: true }
-}
-
-const accountNamespace = (): string => {
-  try {
-    return readFileSync(ACCOUNT_NAMESPACE, "utf8").trim()
-  } catch {
-    return ""
-  }
 }

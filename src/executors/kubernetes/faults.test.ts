@@ -1,32 +1,16 @@
 // What a cluster may do wrong, on the fake one.
 
-import { writeFileSync } from "node:fs"
-import { join } from "node:path"
-import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest"
-import { allLines, uniqueId } from "../conformance/fixture.ts"
-import { fakeFixture, fastClock, type FakeFixture } from "./testing/fixture.ts"
-import { workOn } from "./testing/suite.ts"
+import { describe, expect, test, vi } from "vitest"
+import { allLines } from "../conformance/fixture.ts"
+import { Bench, contains } from "./testing/bench.ts"
+import { fastClock } from "./testing/fixture.ts"
 
-let fixture: FakeFixture
-const { shell } = workOn(() => fixture)
-const contains = (text: string): string => expect.stringContaining(text) as string
-
-beforeEach(async () => {
-  fixture = await fakeFixture()
-  onTestFinished(() => fixture.cleanup())
-})
-
-/** A task that waits for a file; `go` makes it. */
-const waiting = (more: Parameters<typeof shell>[1] = {}) => {
-  const flag = join(fixture.folder, uniqueId())
-  const attemptId = `t${uniqueId()}`
-  const launched = shell(`echo up; while [ ! -e ${flag} ]; do sleep 0.02; done; echo '[1]'`, { attemptId, ...more })
-  return { ...launched, attemptId, job: `ork-${attemptId}`, go: () => writeFileSync(flag, "") }
-}
+const bench = new Bench()
+const { shell } = bench
 
 describe("requests", () => {
   test("a busy server is asked again when it says, and a broken one after a pause", async () => {
-    const { cluster } = fixture
+    const { cluster } = bench
     cluster.faults = [
       { on: "POST jobs", times: 1, answer: { status: 429, retryAfter: 20 } },
       { on: "POST jobs", times: 1, answer: { status: 500 } },
@@ -40,34 +24,40 @@ describe("requests", () => {
   })
 
   test("one that never gets better fails the attempt, which may be tried again", async () => {
-    fixture.cluster.faults = [{ on: "POST jobs", times: 100, answer: { status: 500, message: "etcdserver: leader changed" } }]
+    bench.cluster.faults = [{ on: "POST jobs", times: 100, answer: { status: 500, message: "etcdserver: leader changed" } }]
     const end = await shell("true").result
     expect(end).toMatchObject({ state: "failed", error: "could not create the job: etcdserver: leader changed" })
     expect(end.retryable).toBeUndefined()
-    expect(fixture.cluster.count("POST jobs")).toBe(8)
+    expect(bench.cluster.count("POST jobs")).toBe(8)
   })
 
   test("when the answer to a create is lost, the job is found and not made twice", async () => {
-    const { cluster } = fixture
+    const { cluster } = bench
     cluster.faults = [{ on: "POST jobs", times: 1, answer: "lose" }]
     expect(await shell("echo '[1]'").result).toMatchObject({ state: "success", output: { inline: [1] } })
-    expect(cluster.controllers.starts).toHaveLength(1)
+    expect(cluster.controllers.kubelet.starts).toHaveLength(1)
   })
 
   test.each([
     [403, "Forbidden", "the cluster does not allow it: no (the rights that Ork needs are in deploy/kubernetes/rbac.yaml)"],
-    [401, "Unauthorized", "the cluster does not know who asks (401 no)"],
     [422, "Invalid", "no"],
   ])("%i is told in words and not tried again", async (status, reason, words) => {
-    fixture.cluster.faults = [{ on: "POST jobs", times: 9, answer: { status, reason, message: "no" } }]
+    bench.cluster.faults = [{ on: "POST jobs", times: 9, answer: { status, reason, message: "no" } }]
     const end = await shell("true").result
     expect(end).toMatchObject({ state: "failed", retryable: false, error: contains(`could not create the job: ${words}`) })
-    expect(fixture.cluster.count("POST jobs")).toBe(1)
+    expect(bench.cluster.count("POST jobs")).toBe(1)
+  })
+
+  test("401 is told in words; whoever checks credentials may be back for the next attempt", async () => {
+    bench.cluster.faults = [{ on: "POST jobs", times: 9, answer: { status: 401, message: "Unauthorized" } }]
+    const end = await shell("true").result
+    expect(end).toMatchObject({ state: "failed", error: contains("the cluster does not know who asks (401 Unauthorized)") })
+    expect(end.retryable).toBeUndefined()
   })
 
   test("a quota that is used up is a matter of time", async () => {
     const message = 'jobs.batch "x" is forbidden: exceeded quota: count'
-    fixture.cluster.faults = [{ on: "POST jobs", times: 9, answer: { status: 403, message } }]
+    bench.cluster.faults = [{ on: "POST jobs", times: 9, answer: { status: 403, message } }]
     const end = await shell("true").result
     expect(end).toMatchObject({ state: "failed", error: contains("exceeded quota") })
     expect(end.retryable).toBeUndefined()
@@ -81,13 +71,13 @@ describe("requests", () => {
 
   test("rights that are missing for the watch fail tasks at once, before a job is made", async () => {
     const message = 'pods is forbidden: User "ork" cannot list resource "pods"'
-    fixture.cluster.faults = [{ on: "LIST pods", times: 99, answer: { status: 403, reason: "Forbidden", message } }]
+    bench.cluster.faults = [{ on: "LIST pods", times: 99, answer: { status: 403, reason: "Forbidden", message } }]
     expect(await shell("true").result).toMatchObject({ state: "failed", retryable: false, error: contains(message) })
-    expect(fixture.cluster.count("POST jobs")).toBe(0)
+    expect(bench.cluster.count("POST jobs")).toBe(0)
   })
 
   test("a cluster that is away fails tasks in bounded time, and later ones run", async () => {
-    const { cluster } = fixture
+    const { cluster } = bench
     cluster.faults = [
       { on: "LIST pods", times: 5, answer: "drop" },
       { on: "LIST jobs", times: 5, answer: "drop" },
@@ -95,96 +85,102 @@ describe("requests", () => {
     expect(await shell("true").result).toMatchObject({ state: "failed", error: contains("the cluster cannot be reached") })
     await vi.waitUntil(() => cluster.count("WATCH pods") > 0 && cluster.count("WATCH jobs") > 0, { timeout: 10_000 })
     expect((await shell("true").result).state).toBe("success")
-    expect(fixture.told).toContain("cannot follow what the cluster does; trying again")
+    expect(bench.fixture.told).toContain("cannot follow what the cluster does; trying again")
   })
 })
 
 describe("watches", () => {
   test("a watch that breaks is resumed where it was, without a new list", async () => {
-    const { cluster } = fixture
-    const task = waiting()
-    await task.line("up")
-    cluster.dropWatches()
+    const task = await bench.running()
+    bench.cluster.watches.drop()
     task.go()
     expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
-    expect(cluster.count("LIST pods")).toBe(1)
-    expect(cluster.count("WATCH pods")).toBeGreaterThan(1)
+    expect(bench.cluster.count("LIST pods")).toBe(1)
+    expect(bench.cluster.count("WATCH pods")).toBeGreaterThan(1)
   })
 
   test("a version that the server has forgotten (410) means a new list, and nothing is missed", async () => {
-    const { cluster } = fixture
-    const task = waiting()
-    await task.line("up")
-    cluster.mute = true
-    task.go()
-    await vi.waitUntil(() => cluster.controllers.podOf(task.job)?.status?.["phase"] === "Succeeded")
-    cluster.mute = false
-    cluster.expireWatches()
+    const task = await bench.running()
+    await bench.endsUnseen(task)
+    bench.cluster.watches.expire()
     expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
-    expect(cluster.count("LIST pods")).toBe(2)
+    expect(bench.cluster.count("LIST pods")).toBe(2)
   })
 
   test("410 as the answer to a watch means the same", async () => {
-    const { cluster } = fixture
-    const task = waiting()
-    await task.line("up")
-    cluster.mute = true
-    task.go()
-    await vi.waitUntil(() => cluster.controllers.podOf(task.job)?.status?.["phase"] === "Succeeded")
-    cluster.mute = false
-    cluster.storage.forget()
-    cluster.dropWatches()
+    const task = await bench.running()
+    await bench.endsUnseen(task)
+    bench.cluster.storage.forget()
+    bench.cluster.watches.drop()
     expect(await task.result).toMatchObject({ state: "success" })
+    expect(bench.cluster.count("LIST pods")).toBe(2)
   })
 
   test("after a bookmark a watch goes on from there", async () => {
-    const { cluster } = fixture
-    const task = waiting()
-    await task.line("up")
-    cluster.bookmark()
+    const { cluster } = bench
+    const task = await bench.running()
+    cluster.watches.bookmark()
     cluster.storage.forget()
     await new Promise((resolve) => setImmediate(resolve))
-    cluster.bookmark()
-    cluster.dropWatches()
+    cluster.watches.bookmark()
+    cluster.watches.drop()
     task.go()
     expect(await task.result).toMatchObject({ state: "success" })
     expect(cluster.count("LIST pods")).toBe(1)
   })
 
   test("errors of a watch are told once, and its return", async () => {
-    const { cluster } = fixture
-    const task = waiting()
-    await task.line("up")
-    cluster.faults = [{ on: "WATCH pods", times: 6, answer: { status: 500 } }]
-    cluster.dropWatches()
+    const task = await bench.running()
+    bench.cluster.faults = [{ on: "WATCH pods", times: 3, answer: { status: 500 } }]
+    bench.cluster.watches.drop()
     task.go()
     expect(await task.result).toMatchObject({ state: "success" })
-    expect(fixture.told).toEqual(["cannot follow what the cluster does; trying again", "following the cluster again"])
+    const told = ["cannot follow what the cluster does; trying again", "following the cluster again"]
+    expect(bench.fixture.told).toEqual(told)
+    expect(bench.cluster.count("LIST pods")).toBe(1)
+  })
+
+  test("a version that is refused again and again is given up for a new list", async () => {
+    const task = await bench.running()
+    bench.cluster.faults = [{ on: "WATCH pods", times: 99, answer: { status: 504, message: "Too large resource version" } }]
+    bench.cluster.watches.drop()
+    task.go()
+    expect(await task.result).toMatchObject({ state: "success" })
+    expect(bench.cluster.count("LIST pods")).toBeGreaterThan(1)
+  })
+
+  test("a list in pieces that goes out of date in its middle is begun again", async () => {
+    const { cluster } = bench
+    const labels = { "app.kubernetes.io/managed-by": "ork", "ork.dev/attempt": "other" }
+    for (let i = 0; i < 600; i++)
+      cluster.storage.add("jobs", "work", { metadata: { name: `ork-${i}`, labels }, status: { startTime: "" } })
+    cluster.faults = [{ on: "CONTINUE jobs", times: 1, answer: { status: 410, reason: "Expired" } }]
+    expect(await shell("echo '[1]'").result).toMatchObject({ state: "success" })
+    expect([cluster.count("LIST jobs"), cluster.count("CONTINUE jobs"), cluster.count("WATCH jobs")]).toEqual([2, 2, 1])
   })
 
   test("events that come twice and in the wrong order change nothing", async () => {
-    fixture.cluster.unruly = true
+    bench.cluster.watches.unruly = true
     const all = Array.from({ length: 8 }, (_, i) => shell(`echo '[${i}]'; exit ${i % 2}`))
     const ends = await Promise.all(all.map(({ result }) => result))
     expect(ends.map(({ exitCode }) => exitCode)).toEqual([0, 1, 0, 1, 0, 1, 0, 1])
   })
 
   test("a job that went while nobody looked is lost", async () => {
-    const { cluster } = fixture
-    const task = waiting()
-    await task.line("up")
-    cluster.mute = true
-    const job = cluster.storage.get("jobs", "work", task.job)!
-    await cluster.controllers.deleteJob(job, "Foreground")
-    cluster.mute = false
-    cluster.expireWatches()
+    const { cluster, controllers } = bench
+    const task = await bench.running()
+    cluster.watches.mute = true
+    controllers.delete("jobs", task.job, "Foreground")
+    await vi.waitUntil(() => controllers.job(task.job) === undefined)
+    cluster.watches.mute = false
+    cluster.watches.expire()
     expect(await task.result).toMatchObject({ state: "lost", error: contains("its job was gone before its end was seen") })
   })
 })
 
 describe("logs", () => {
   test("a log that breaks off again and again is whole all the same", async () => {
-    const { cluster } = fixture
+    const { cluster } = bench
     cluster.logs.breaks = [5, 40, 41, 100, 333, 1000, 2000]
     const { result, log } = shell("i=0; while [ $i -lt 60 ]; do echo line $i; i=$((i+1)); done; printf 'no end'")
     expect((await result).state).toBe("success")
@@ -193,8 +189,34 @@ describe("logs", () => {
     expect(cluster.count("LOG pods")).toBe(8)
   })
 
+  test("a task that is silent for longer than an answer may take is followed by one request", async () => {
+    const executor = bench.fixture.newExecutor({ answerMs: 300 })
+    const { result } = shell("sleep 1; echo '[1]'", {}, executor)
+    expect(await result).toMatchObject({ state: "success", output: { inline: [1] } })
+    expect(bench.cluster.count("LOG pods")).toBe(1)
+  })
+
+  test("what a kubelet that cannot follow says is no line, and does not end the log", async () => {
+    bench.cluster.logs.words = Array(2).fill("failed to create fsnotify watcher: too many open files")
+    const task = await bench.running()
+    await vi.waitUntil(() => bench.cluster.count("LOG pods") === 3)
+    task.go()
+    expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
+    expect((await allLines(task.log)).map(({ line }) => line)).toEqual(["up", "[1]"])
+  })
+
+  test("a connection that died without a word is given up when the container has ended", async () => {
+    bench.cluster.logs.dead = 1
+    const task = bench.waiting()
+    await task.started
+    await vi.waitUntil(() => bench.cluster.count("LOG pods") === 1)
+    task.go()
+    expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
+    expect((await allLines(task.log)).map(({ line }) => line)).toEqual(["up", "[1]"])
+  })
+
   test("a success whose log cannot be read has no output that could be trusted", async () => {
-    fixture.cluster.faults = [{ on: "LOG pods", times: 99, answer: { status: 500 } }]
+    bench.cluster.faults = [{ on: "LOG pods", times: 99, answer: { status: 500 } }]
     expect(await shell("echo '[1]'").result).toMatchObject({ state: "failed", error: contains("its log could not be read") })
   })
 })

@@ -10,7 +10,7 @@ import type { Sight } from "./namespace-watch.ts"
 import { persist, Turnstile } from "./persist.ts"
 import { corePath, type JobObject, jobName, jobsPath, LABELS, type PodObject } from "./shapes.ts"
 
-/** Requests that make something, at the same time. */
+/** Requests that make something or find it again, at the same time. */
 const AT_ONCE = 32
 const CREATE_TRIES = 3
 
@@ -58,7 +58,7 @@ export class JobRequests {
   async find({ namespace, assignment: { attemptId }, sight }: Place): Promise<JobObject | null> {
     const name = jobName(attemptId)
     const get = <T>(path: string, query = {}): Promise<T> =>
-      persist(this.#clock, undefined, () => this.#cluster.call<T>("GET", path, { query }))
+      persist(this.#clock, undefined, () => this.#turnstile.pass(() => this.#cluster.call<T>("GET", path, { query })))
     try {
       const job = await get<JobObject>(`${jobsPath(namespace)}/${name}`)
       if (job.metadata.labels?.[LABELS.attempt] !== attemptId) {
@@ -79,7 +79,7 @@ export class JobRequests {
   /** False: there was none. */
   async remove(namespace: string, attemptId: string, signal?: AbortSignal): Promise<boolean> {
     const path = `${jobsPath(namespace)}/${jobName(attemptId)}`
-    // The Job itself goes last: when it is gone, nothing of it is left.
+    // The Job goes after its pod: when it is gone, nothing of it runs. Its Secret is cleaned up after it.
     const query = { propagationPolicy: "Foreground" }
     try {
       await persist(this.#clock, signal, () => this.#cluster.call("DELETE", path, { query }))

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest"
 import { assignment, type Overrides } from "../conformance/fixture.ts"
 import { labelValue, requestOf, secretOf } from "./job.ts"
-import { problemsOf } from "./testing/rules.ts"
 import { expand } from "./testing/pod-plan.ts"
+import { restrictedProblems } from "./testing/pod-security.ts"
+import { problemsOf } from "./testing/rules.ts"
 
 const request = ({ node, ...more }: Overrides = {}, exec: { [name: string]: string } | null = null) => {
   const work = assignment(
@@ -26,6 +27,45 @@ test("a pod has few rights unless it is given more", () => {
   })
   expect(container.securityContext).toEqual({ allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } })
   expect(pod).toMatchObject({ automountServiceAccountToken: false, restartPolicy: "Never", enableServiceLinks: false })
+})
+
+test('a pod fits the Pod Security Standard "restricted", with secrets and large inputs too', () => {
+  const given: Overrides[] = [
+    {},
+    { input: { text: "x".repeat(20_000) } },
+    { env: { TOKEN: "hunter2" }, secrets: ["hunter2"] },
+    { fields: { kubernetes: { security: { run_as_user: "image", capabilities: ["NET_BIND_SERVICE"] } } } },
+  ]
+  for (const one of given) expect(restrictedProblems(request(one).pod)).toEqual([])
+  expect(restrictedProblems(request({}, { TASK_SPEC_PATH: "spec.json" }).pod)).toEqual([])
+})
+
+test.each([
+  [{ run_as_non_root: false }, "runAsNonRoot"],
+  [{ run_as_user: 0 }, "runAsUser=0"],
+  [{ allow_privilege_escalation: true }, "allowPrivilegeEscalation"],
+  [{ privileged: true }, "privileged"],
+  [{ capabilities: ["SYS_ADMIN"] }, "capabilities"],
+  [{ seccomp: "Unconfined" }, "seccompProfile"],
+])("%o does not fit it", (security, problem) => {
+  expect(restrictedProblems(request({ fields: { kubernetes: { security } } }).pod).join()).toContain(problem)
+})
+
+test("a volume of the host does not fit it", () => {
+  const volumes = [{ name: "host", hostPath: { path: "/" } }]
+  expect(restrictedProblems(request({ fields: { kubernetes: { volumes } } }).pod).join()).toContain("hostPath")
+})
+
+test("a pod that is deleted always gets a second, and a finished Job stays for a minute: its end and its log are read then", () => {
+  const { pod, job } = request({ graceMs: 0, fields: { kubernetes: { ttl: 0 } } })
+  expect(pod.terminationGracePeriodSeconds).toBe(1)
+  expect(job.spec!.ttlSecondsAfterFinished).toBe(60)
+})
+
+test("names and labels that a cluster takes come of the longest that Ork has", () => {
+  const attemptId = "0192f0c1-7f3a-7b2e-9c4d-0123456789ab"
+  const { job } = request({ attemptId, workflow: `w${".".repeat(127)}`, task: `${"group.".repeat(8)}${"t".repeat(64)}` })
+  expect(job.metadata?.name).toBe(`ork-${attemptId}`)
 })
 
 test("each of its rights can be given back", () => {

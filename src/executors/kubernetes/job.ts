@@ -21,6 +21,8 @@ const MAX_ANNOTATION = 16 * 1024
 export const MAX_SECRET = 1000 * 1024
 /** nobody, on every Linux; images that name no user would be root. */
 const NOBODY = 65_534
+/** A finished Job stays at least this long: its log is read then. */
+const MIN_TTL_MS = 60_000
 /** Over the time that Ork itself gives it, for when no server is there to stop it. */
 const SPARE_S = 60
 
@@ -101,7 +103,7 @@ export const requestOf = ({ assignment, ttlMs, exec }: JobParts): Request => {
   const spec: V1JobSpec = {
     backoffLimit: 0,
     ...deadlineOf(assignment),
-    ttlSecondsAfterFinished: Math.ceil((options.ttl === undefined ? ttlMs : (parseDuration(options.ttl) ?? ttlMs)) / 1000),
+    ttlSecondsAfterFinished: Math.ceil(Math.max(MIN_TTL_MS, parseDuration(options.ttl) ?? ttlMs) / 1000),
     template: { metadata: { labels, annotations }, spec: pod },
   }
   const { annotations: own } = options
@@ -202,7 +204,8 @@ const podOf = ({ graceMs }: Assignment, options: KubernetesOptions): Omit<V1PodS
   restartPolicy: "Never",
   automountServiceAccountToken: options.automount_token ?? false,
   enableServiceLinks: false,
-  terminationGracePeriodSeconds: Math.ceil(graceMs / 1000),
+  // With none, a pod that is deleted is forgotten at once, though it may still run.
+  terminationGracePeriodSeconds: Math.max(1, Math.ceil(graceMs / 1000)),
   securityContext: podSecurity(options.security ?? {}),
   ...(options.service_account !== undefined && { serviceAccountName: options.service_account }),
   ...(options.node_selector !== undefined && { nodeSelector: options.node_selector }),

@@ -1,4 +1,4 @@
 import { fakeFixture } from "./testing/fixture.ts"
 import { clusterTests } from "./testing/suite.ts"
 
-clusterTests("the fake cluster", fakeFixture)
+clusterTests("the fake cluster", fakeFixture, { restricted: true, memory: false, deadline: false })

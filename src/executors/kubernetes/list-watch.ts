@@ -15,7 +15,7 @@ const SILENT_MS = (WATCH_S + 30) * 1000
 const SHORT_MS = 250
 const PAGE = 500
 const MAX_PAUSE_MS = 30_000
-/** Failures in a row after which those who wait for the first list are told. */
+/** Failures in a row after which those who wait for the first list are told, and a watch is begun anew. */
 const PATIENCE = 5
 const GONE = 410
 
@@ -103,6 +103,8 @@ export class ListWatch<T extends Watched> {
       // A connection that broke once is resumed without a word.
       if (this.#failures === 1) log.warn({ path, error: inWords(error) }, "cannot follow what the cluster does; trying again")
       this.#failures += 1
+      // A cluster that was set up anew, or restored from a backup, may not know what it once said.
+      if (!isPassing(error) || this.#failures % PATIENCE === 0) this.#version = null
     }
     if (!this.#isReady && (!isPassing(error) || this.#failures >= PATIENCE)) {
       const { reject } = this.#ready

@@ -2,28 +2,67 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { compareStamps, LogLines } from "./log-lines.ts"
 
-/** A log as a server keeps it: several lines may have one stamp. */
+interface Entry {
+  stamp: string
+  text: string
+  /** Its line goes on in the next entry. */
+  partial: boolean
+}
+
+const stampOf = (nanos: bigint): string => {
+  const seconds = new Date(1_700_000_000_000 + Number(nanos / 1_000_000_000n) * 1000).toISOString().slice(0, 19)
+  return `${seconds}.${String(nanos % 1_000_000_000n).padStart(9, "0")}Z`
+}
+
+/** A log as a node keeps it: several entries may have one stamp, stamps of the two streams may cross, long lines come in pieces. */
 const entries = fc
-  .array(fc.record({ step: fc.constantFrom(0, 0, 1, 400_000_000, 1_000_000_000), text: fc.string({ maxLength: 12 }) }), {
-    maxLength: 30,
-  })
+  .array(
+    fc.record({
+      step: fc.constantFrom(0, 0, 1, 400_000_000, 1_000_000_000),
+      early: fc.constantFrom(0, 0, 0, 1, 2_000),
+      text: fc.string({ maxLength: 12 }),
+      partial: fc.constantFrom(false, false, false, true),
+    }),
+    { maxLength: 30 },
+  )
   .map((all) => {
-    let nanos = 0n
-    return all.map(({ step, text }) => {
+    let nanos = 5_000_000_000n
+    return all.map(({ step, early, text, partial }, i): Entry => {
       nanos += BigInt(step)
-      const seconds = new Date(1_700_000_000_000 + Number(nanos / 1_000_000_000n) * 1000).toISOString().slice(0, 19)
-      return { stamp: `${seconds}.${String(nanos % 1_000_000_000n).padStart(9, "0")}Z`, text: text.replaceAll("\n", "") }
+      // Pieces of one line come from one stream, in order.
+      const whole = !partial && all[i - 1]?.partial !== true
+      // An empty piece is written by no runtime.
+      return {
+        stamp: stampOf(nanos - BigInt(whole ? early : 0)),
+        text: `${partial ? "-" : ""}${text.replaceAll("\n", "")}`,
+        partial,
+      }
     })
   })
 
-/** What the server sends from a second on. */
-const served = (log: { stamp: string; text: string }[], since: string | null): Buffer =>
-  Buffer.from(
-    log
-      .filter(({ stamp }) => since === null || stamp.slice(0, 19) >= since.slice(0, 19))
-      .map(({ stamp, text }) => `${stamp} ${text}\n`)
-      .join(""),
-  )
+/** What a kubelet sends: entries from a second on, with stamps at the beginnings of lines alone. */
+const served = (log: Entry[], since: string | null): Buffer => {
+  let begins = true
+  let out = ""
+  for (const { stamp, text, partial } of log) {
+    if (since === null || compareStamps(stamp, since) >= 0) out += `${begins ? `${stamp} ` : ""}${text}${partial ? "" : "\n"}`
+    begins = !partial
+  }
+  return Buffer.from(out)
+}
+
+const said = (log: Entry[]): string => log.map(({ text, partial }) => `${text}${partial ? "" : "\n"}`).join("")
+
+const readAll = (log: Entry[], breaks: number[], size: number, after = ""): string => {
+  const lines = new LogLines()
+  const out: Buffer[] = []
+  for (const most of [...breaks, Number.POSITIVE_INFINITY]) {
+    lines.resume()
+    const bytes = Buffer.concat([served(log, lines.since).subarray(0, most), Buffer.from(after)])
+    for (let at = 0; at < bytes.length; at += size) out.push(lines.read(bytes.subarray(at, at + size)))
+  }
+  return Buffer.concat(out).toString()
+}
 
 test("however often a log breaks off, and wherever, each line comes once and in order", () => {
   fc.assert(
@@ -32,18 +71,47 @@ test("however often a log breaks off, and wherever, each line comes once and in 
       fc.array(fc.nat({ max: 400 }), { maxLength: 8 }),
       fc.integer({ min: 1, max: 40 }),
       (log, breaks, size) => {
-        const lines = new LogLines()
-        const out: Buffer[] = []
-        for (const most of [...breaks, Number.POSITIVE_INFINITY]) {
-          lines.resume()
-          const bytes = served(log, lines.since).subarray(0, most)
-          for (let at = 0; at < bytes.length; at += size) out.push(lines.read(bytes.subarray(at, at + size)))
-        }
-        expect(Buffer.concat(out).toString()).toBe(log.map(({ text }) => `${text}\n`).join(""))
+        expect(readAll(log, breaks, size)).toBe(said(log))
       },
     ),
     { numRuns: 500 },
   )
+})
+
+const line = (stamp: string, text: string, partial = false): Entry => ({ stamp: `2026-01-01T00:00:${stamp}Z`, text, partial })
+
+test("a long line whose first piece is older than what is asked for does not come again", () => {
+  const log = [line("08.900000000", "long ", true), line("09.100000000", "line"), line("10.200000000", "next")]
+  const bytes = served(log, null).length
+  expect(readAll(log, [bytes], 7)).toBe("long line\nnext\n")
+})
+
+test("a line of stderr that was stamped before that of stdout above it is neither lost nor doubled", () => {
+  const log = [line("10.200000002", "out"), line("10.200000001", "err"), line("10.200000001", "err again")]
+  for (let most = 0; most <= served(log, null).length; most++) expect(readAll(log, [most], 64)).toBe("out\nerr\nerr again\n")
+})
+
+test("what a kubelet says for itself behind the log is no line of it", () => {
+  const log = [line("10.000000000", "one")]
+  const words = "failed to create fsnotify watcher: too many open files"
+  expect(readAll(log, [1000, 1000], 16, words)).toBe("one\n")
+})
+
+test("a line that a rotation cut off is ended, and the log goes on with the next", () => {
+  const lines = new LogLines()
+  lines.resume()
+  const before = lines.read(Buffer.from("2026-01-01T00:00:01.000000000Z one\n2026-01-01T00:00:02.000000000Z tw"))
+  lines.resume()
+  const after = lines.read(Buffer.from("2026-01-01T00:00:05.000000000Z five\n"))
+  expect(Buffer.concat([before, after]).toString()).toBe("one\ntw\nfive\n")
+})
+
+test("a log is asked for from a whole second on, the one before the last", () => {
+  const lines = new LogLines()
+  expect(lines.since).toBeNull()
+  lines.resume()
+  lines.read(Buffer.from("2026-01-01T00:00:01.900000000+02:00 one\n"))
+  expect(lines.since).toBe("2025-12-31T22:00:00Z")
 })
 
 test("stamps are compared by their time, whatever their zone and length", () => {

@@ -4,14 +4,16 @@
 import type { Clock } from "../../core/ports.ts"
 import type { LogSink } from "../../objects/log-sink.ts"
 import { isStatus } from "./api-error.ts"
-import type { Cluster } from "./cluster.ts"
+import type { Cluster, Query } from "./cluster.ts"
 import { LogLines } from "./log-lines.ts"
 import { backoff, delay } from "./persist.ts"
 import { CONTAINER, corePath } from "./shapes.ts"
 
 /** The cluster shows the end of a container within this after the end of its log. */
 const END_MS = 5000
-/** Broken connections in a row without a byte in between, once the container has ended. */
+/** The log of a container that has ended is all there: a connection that gives none of it for so long is dead. */
+const QUIET_MS = 10_000
+/** Connections in a row without a byte, once the container has ended. */
 const MAX_BROKEN = 8
 const MAX_PAUSE_MS = 10_000
 
@@ -28,51 +30,71 @@ export interface FollowOptions {
 }
 
 /** Resolves when all of it was written; false: the rest cannot be had. Rejects only when it cannot be stored. */
-export const followLog = async ({ cluster, clock, namespace, pod, sink, ended, signal }: FollowOptions): Promise<boolean> => {
+export const followLog = async (options: FollowOptions): Promise<boolean> => {
+  const { clock, ended, signal } = options
   const lines = new LogLines()
-  const path = `${corePath(namespace, "pods")}/${pod}/log`
   let whole = false
-  for (let broken = 0; !signal.aborted;) {
+  let broken = 0
+  for (let pauses = 0; !signal.aborted; pauses++) {
     lines.resume()
     const { since } = lines
     const query = { container: CONTAINER, follow: "true", timestamps: "true", ...(since !== null && { sinceTime: since }) }
-    const read = await copy(cluster, path, { query, signal }, lines, sink)
+    const late = ended.aborted
+    const read = await copy(options, query, lines)
     // The pod went after its log had come to its end.
     if (read.end === "gone") return whole
+    // A stream also ends well when a kubelet restarts or cannot follow: it is the end only when the container has ended too.
     whole = read.end === "whole"
     if (whole) {
       await delay(clock, END_MS, AbortSignal.any([ended, signal]))
       if (ended.aborted) return true
     }
-    broken = read.fresh ? 0 : broken + 1
-    if (ended.aborted && broken >= MAX_BROKEN) return false
-    await delay(clock, backoff(Math.max(0, broken - 1), MAX_PAUSE_MS), signal)
+    if (read.fresh) pauses = 0
+    broken = read.fresh || !late ? 0 : broken + 1
+    if (broken >= MAX_BROKEN) return false
+    const wake = ended.aborted ? signal : AbortSignal.any([ended, signal])
+    await delay(clock, backoff(pauses, MAX_PAUSE_MS), wake)
   }
   return false
 }
 
 const copy = async (
-  cluster: Cluster,
-  path: string,
-  options: { query: { [name: string]: string }; signal: AbortSignal },
+  { cluster, clock, namespace, pod, sink, ended, signal }: FollowOptions,
+  query: Query,
   lines: LogLines,
-  sink: LogSink,
 ): Promise<{ end: "whole" | "broken" | "gone"; fresh: boolean }> => {
-  let fresh = false
-  let chunks: AsyncIterator<Buffer>
-  try {
-    chunks = ((await cluster.stream(path, options)) as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
-  } catch (error) {
-    return { end: isStatus(error, 404) ? "gone" : "broken", fresh }
+  const quiet = new AbortController()
+  let cancel = (): void => {}
+  const wait = (): void => {
+    cancel()
+    if (ended.aborted) cancel = clock.after(QUIET_MS, () => quiet.abort())
   }
-  for (;;) {
-    // Only a broken connection is tried again, not a log that cannot be stored.
-    const next = await chunks.next().catch(() => null)
-    if (next === null) return { end: "broken", fresh }
-    if (next.done === true) return { end: "whole", fresh }
-    const text = lines.read(next.value)
-    if (text.length === 0) continue
-    fresh = true
-    await sink.write("stdout", text)
+  let fresh = false
+  ended.addEventListener("abort", wait)
+  try {
+    wait()
+    const path = `${corePath(namespace, "pods")}/${pod}/log`
+    const connection = AbortSignal.any([signal, quiet.signal])
+    const stream = await cluster
+      .stream(path, { query, signal: connection })
+      .catch((error: unknown) => (isStatus(error, 404) ? ("gone" as const) : ("broken" as const)))
+    if (typeof stream === "string") return { end: stream, fresh }
+    const chunks = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+    for (;;) {
+      // Only a broken connection is tried again, not a log that cannot be stored.
+      const next = await chunks.next().catch(() => null)
+      if (next === null) return { end: "broken", fresh }
+      if (next.done === true) return { end: "whole", fresh }
+      cancel()
+      const text = lines.read(next.value)
+      if (text.length > 0) {
+        fresh = true
+        await sink.write("stdout", text)
+      }
+      wait()
+    }
+  } finally {
+    cancel()
+    ended.removeEventListener("abort", wait)
   }
 }

@@ -14,6 +14,8 @@ export interface NamespaceParts {
 /** The latest that is known of one object. Once gone it stays gone. */
 export class Latest<T extends Watched> {
   object: T | null = null
+  /** As it last was before anybody deleted it. */
+  calm: T | null = null
   gone = false
   /** It went while nobody looked: how it last was is not known. */
   vanished = false
@@ -26,7 +28,7 @@ export class Latest<T extends Watched> {
       if (same && (this.gone || known.metadata.resourceVersion === object.metadata.resourceVersion)) return false
       if (isOlder(object.metadata.resourceVersion, known.metadata.resourceVersion)) return false
     }
-    this.object = slim(object)
+    this.#keep(object)
     this.gone = false
     this.vanished = false
     return true
@@ -36,7 +38,7 @@ export class Latest<T extends Watched> {
   remove(object: T | null): boolean {
     if (this.object === null || this.gone) return false
     if (object !== null && object.metadata.uid !== this.object.metadata.uid) return false
-    if (object !== null) this.object = slim(object)
+    if (object !== null) this.#keep(object)
     this.vanished = object === null
     this.gone = true
     return true
@@ -47,6 +49,13 @@ export class Latest<T extends Watched> {
     const { object } = this
     if (object === null || uids.has(object.metadata.uid) || isOlder(version, object.metadata.resourceVersion)) return false
     return this.remove(null)
+  }
+
+  #keep(object: T): void {
+    const another = this.object?.metadata.uid !== object.metadata.uid
+    this.object = slim(object)
+    if (object.metadata.deletionTimestamp === undefined) this.calm = this.object
+    else if (another) this.calm = null
   }
 }
 

@@ -18,6 +18,7 @@ import { followLog } from "./log.ts"
 import type { NamespaceWatch, Sight } from "./namespace-watch.ts"
 import { delay } from "./persist.ts"
 import { jobName } from "./shapes.ts"
+import { endOf, goneOf, hasBegun, isSettled } from "./endings.ts"
 import { type Ending, isOver, type Standing, standingOf } from "./standing.ts"
 
 /** Troubles that may pass (a registry that is busy, a Secret that is not there yet) get this long. */
@@ -26,8 +27,10 @@ const STUCK_MS = 30_000
 const SETTLE_MS = 5000
 /** A pod that was told to end is gone within its grace and this, or its node is. */
 const KILLED_MS = 60_000
-/** The log of a container that has ended comes to its end within this. */
-const LOG_MS = 60_000
+/** The log of a container that has ended comes to its end within this; its output may stand there. */
+const LOG_MS = 300_000
+/** One that nobody needs so much, from a node that may be gone. */
+const LOST_LOG_MS = 30_000
 
 export interface RunParts {
   cluster: Cluster
@@ -136,9 +139,10 @@ export class JobRun {
         log.catch(() => {})
       })
       ended.abort()
-      const whole = this.#leave ? false : await this.#wholeLog(log)
+      const whole = this.#leave ? false : await this.#wholeLog(log, ending?.state === "success" ? LOG_MS : LOST_LOG_MS)
       done.abort()
       await log.catch(() => false)
+      await this.#tidy()
       const closed = (await (sink as LogSink | null)?.close()) ?? null
       sink = null
       // A success that came first stays one, if its output could still be had.
@@ -161,9 +165,9 @@ export class JobRun {
     return followLog({ cluster, clock, namespace: this.#space.name, pod, sink, ended, signal })
   }
 
-  async #wholeLog(log: Promise<boolean>): Promise<boolean> {
+  async #wholeLog(log: Promise<boolean>, ms: number): Promise<boolean> {
     const late = new AbortController()
-    const timer = delay(this.#parts.clock, LOG_MS, late.signal).then(() => false)
+    const timer = delay(this.#parts.clock, ms, late.signal).then(() => false)
     try {
       return await Promise.race([log, timer])
     } finally {
@@ -177,8 +181,9 @@ export class JobRun {
     const release = this.#stopOnAbort()
     const left = Promise.withResolvers<AttemptResult>()
     let over = false
-    const gone = this.#untilEnd(async () => {}).then((ending): Gone => {
+    const gone = this.#untilEnd(async () => {}).then(async (ending): Promise<Gone> => {
       over = true
+      await this.#tidy()
       if (this.#leave) left.resolve(this.#stopped())
       return goneOf(ending)
     })
@@ -224,7 +229,7 @@ export class JobRun {
         await this.#rest(null)
         continue
       }
-      if (standing.phase === "ended") return await this.#tidied(standing.ending)
+      if (standing.phase === "ended") return standing.ending
       if (ending === null) {
         trouble = null
         await this.#rest(null)
@@ -235,7 +240,7 @@ export class JobRun {
       const words = ending.error ?? ""
       if (words.length > trouble.words.length) trouble.words = words
       const left = trouble.since + this.#patience(standing) - clock.now()
-      if (left <= 0) return await this.#givenUp(standing, { ...ending, error: trouble.words || null })
+      if (left <= 0) return await this.#givenUp({ ...ending, error: trouble.words || null })
       await this.#rest(left)
     }
   }
@@ -247,17 +252,18 @@ export class JobRun {
     return over ? SETTLE_MS : this.#assignment.graceMs + KILLED_MS
   }
 
-  /** What does not begin is taken away, so that it does not begin later. */
-  async #givenUp(standing: Standing, ending: Ending): Promise<Ending> {
-    if (standing.phase === "stuck") await this.#remove()
+  /** What is given up is taken away, so that it does not begin later: a Job may be suspended, and make a new pod when it goes on. */
+  async #givenUp(ending: Ending): Promise<Ending> {
+    const { object, gone } = this.#sight.job
+    if (object !== null && !gone && !isSettled(object)) await this.#remove()
     return ending
   }
 
   /** Containers that others have put into the pod would keep it, and its Job, for ever. */
-  async #tidied(ending: Ending): Promise<Ending> {
+  async #tidy(): Promise<void> {
+    if (this.#leave || this.#told) return
     const others = this.#sight.pod.object?.status?.containerStatuses ?? []
     if (others.length > 1 && others.some(({ state }) => state?.terminated === undefined)) await this.#remove()
-    return ending
   }
 
   #remove(): Promise<unknown> {
@@ -355,36 +361,3 @@ const aborted = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) resolve()
     else signal.addEventListener("abort", () => resolve(), { once: true })
   })
-
-const hasBegun = (standing: Standing): boolean =>
-  standing.phase === "running" || (standing.phase === "ended" && standing.ending.exitCode !== null)
-
-const endOf = (standing: Standing): Ending | null => {
-  switch (standing.phase) {
-    case "waiting":
-    case "running":
-      return null
-    case "ended":
-    case "leaving":
-      return standing.ending
-    case "stuck":
-      return {
-        state: "failed",
-        error: standing.error,
-        exitCode: null,
-        message: "",
-        ...(standing.hopeless && { retryable: false as const }),
-      }
-    default:
-      return standing satisfies never
-  }
-}
-
-const goneOf = (ending: Ending | null): Gone => {
-  if (ending === null) return { state: "lost", error: "nobody follows it any more" }
-  const { state, error, exitCode } = ending
-  const base = exitCode === null ? {} : { exitCode }
-  if (state === "success")
-    return { ...base, state: "failed", error: "its container ended without a word: does its image run `ork exec`?" }
-  return { ...base, state, ...(error !== null && { error }) }
-}

@@ -30,6 +30,7 @@ export interface PodObject extends Watched {
     reason?: string
     message?: string
     conditions?: Condition[]
+    initContainerStatuses?: ContainerStatus[]
     containerStatuses?: ContainerStatus[]
   }
 }

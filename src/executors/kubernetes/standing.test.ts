@@ -59,6 +59,15 @@ const disrupted = {
 const deadline = { type: "FailureTarget", status: "True", reason: "DeadlineExceeded" }
 const running: PodObject["status"] = { phase: "Running", containerStatuses: [{ name: "task", state: { running: {} } }] }
 
+test("an end that was seen before the pod was deleted counts, however late it is looked at", () => {
+  const one = latest<PodObject>(pod(terminated(0)))
+  one.see({ ...pod(terminated(0)), metadata: meta("2", deleting) })
+  one.remove({ ...pod(terminated(0)), metadata: meta("3", deleting) })
+  const gone = latest<JobObject>(job({ type: "Complete", status: "True" }))
+  gone.remove(null)
+  expect(standingOf(gone, one, 0)).toMatchObject({ phase: "ended", ending: { state: "success", certain: true } })
+})
+
 test.each<[string, JobObject | null, PodObject | null, object]>([
   ["a job without a pod", job(), null, { phase: "waiting", why: "the cluster has made no pod for its job" }],
   ["a pod that is being made", job(), pod(waiting("ContainerCreating", "")), { phase: "waiting" }],
@@ -126,6 +135,46 @@ test.each<[string, JobObject | null, PodObject | null, object]>([
     job(),
     pod(waiting("ErrImagePull", "denied")),
     { phase: "stuck", hopeless: false, error: "could not start: the image cannot be pulled: denied" },
+  ],
+  [
+    "one that ended well because its node wanted it to go",
+    job(),
+    pod({ ...terminated(0), phase: "Failed", reason: "Evicted", conditions: [disrupted] }),
+    { phase: "ended", ending: { state: "lost" } },
+  ],
+  [
+    "one that ended well in a pod that another container failed",
+    job(),
+    pod({ ...terminated(0), phase: "Failed" }),
+    { phase: "ended", ending: { state: "success" } },
+  ],
+  [
+    "one that was done when somebody evicted it",
+    job(),
+    pod({ ...terminated(0), conditions: [disrupted] }),
+    { phase: "ended", ending: { state: "success", certain: true } },
+  ],
+  [
+    "one that somebody deleted, counted as failed by its job",
+    job({ type: "FailureTarget", status: "True", reason: "BackoffLimitExceeded" }),
+    pod(terminated(0), deleting),
+    { phase: "ended", ending: { state: "lost" } },
+  ],
+  [
+    "one whose init container failed",
+    job(),
+    pod({
+      phase: "Failed",
+      initContainerStatuses: [{ name: "mesh", state: { terminated: { exitCode: 2 } } }],
+      containerStatuses: [{ name: "task", state: { waiting: { reason: "PodInitializing" } } }],
+    }),
+    { ending: { state: "failed", error: "could not start: its init container mesh ended: exit code 2" } },
+  ],
+  [
+    "one that never began when its pod was deleted",
+    job(),
+    pod(terminated(137, { reason: "ContainerStatusUnknown", startedAt: null })),
+    { ending: { state: "lost", exitCode: null } },
   ],
   ["a condition that does not hold", job({ ...deadline, status: "False" }), pod(running), { phase: "running" }],
 ])("%s", (_, one, other, expected) => {

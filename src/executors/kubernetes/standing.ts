@@ -43,25 +43,28 @@ const lost = (error: string): Ending => ({ state: "lost", error, exitCode: null,
 
 export const standingOf = (job: Latest<JobObject>, pod: Latest<PodObject>, memoryBytes: number): Standing => {
   const seen = pod.object
+  const conditions = job.object?.status?.conditions
   const terminated = containerOf(seen)?.state?.terminated
+  // What ends well because it is told to go has not done its work: only what ended before counts.
+  const done = containerOf(pod.calm)?.state?.terminated
+  if (done?.exitCode === 0 && (displacedBy(pod.calm) === null || pod.calm?.status?.phase === "Succeeded"))
+    return succeeded(done)
   const deleting = seen?.metadata.deletionTimestamp !== undefined || pod.gone
-  if (terminated?.exitCode === 0 && !deleting) {
-    return { phase: "ended", ending: { ...success(terminated), certain: true } }
-  }
-  const taken = takenDown(job, pod)
+  const taken = takenDown(job, displacedBy(seen))
   const over = pod.gone || (seen !== null && isOver(seen))
   if (taken !== null) return { phase: over || (job.gone && seen === null) ? "ended" : "leaving", ending: taken }
+  const failed = hasCondition(conditions, "FailureTarget") ?? hasCondition(conditions, "Failed")
+  const complete = hasCondition(conditions, "SuccessCriteriaMet") ?? hasCondition(conditions, "Complete")
   if (deleting) {
-    const ending = terminated?.exitCode === 0 ? success(terminated) : lost("its pod was deleted from outside of Ork")
-    return { phase: "leaving", ending }
+    const ending = lost("its pod was deleted from outside of Ork")
+    return { phase: over && failed !== undefined ? "ended" : "leaving", ending }
   }
   if (over) return { phase: "ended", ending: failure(seen, terminated, memoryBytes) }
   if (containerOf(seen)?.state?.running !== undefined) return { phase: "running" }
-  const finished = hasCondition(job.object?.status?.conditions, "Failed")
-  if (seen === null && finished !== undefined) {
-    return { phase: "leaving", ending: lost(`its job failed: ${told(finished, "its pod was not seen")}`) }
+  if (seen === null && failed !== undefined) {
+    return { phase: "leaving", ending: lost(`its job failed: ${told(failed, "its pod was not seen")}`) }
   }
-  if (seen === null && hasCondition(job.object?.status?.conditions, "Complete") !== undefined) {
+  if (seen === null && complete !== undefined) {
     return { phase: "leaving", ending: lost("its pod is gone, and with it its log and output") }
   }
   return waiting(seen)
@@ -76,21 +79,32 @@ export const isOver = (pod: PodObject): boolean =>
 const told = ({ reason = "", message = "" }: { reason?: string; message?: string }, otherwise: string): string =>
   message || reason || otherwise
 
-const success = ({ message = "" }: Terminated): Ending => ({ state: "success", error: null, exitCode: 0, message })
+const succeeded = ({ message = "" }: Terminated): Standing => ({
+  phase: "ended",
+  ending: { state: "success", error: null, exitCode: 0, message, certain: true },
+})
+
+/** The node, or whoever looks after nodes, wants the pod to go. */
+const displacedBy = (pod: PodObject | null): Ending | null => {
+  const { phase, reason = "", message = "", conditions } = pod?.status ?? {}
+  const disrupted = hasCondition(conditions, "DisruptionTarget")
+  if (disrupted !== undefined) return lost(`its pod was taken off its node: ${told(disrupted, "disrupted")}`)
+  if (phase !== "Failed") return null
+  if (reason === "DeadlineExceeded") return pastDeadline()
+  return NODE_REASONS.test(reason) ? lost(`its pod was taken off its node (${reason}): ${message}`.replace(/: $/, "")) : null
+}
+
+const pastDeadline = (): Ending => ({
+  ...lost("stopped by the cluster at its deadline, as no server did so before"),
+  state: "timeout",
+})
 
 /** Who or what ended it, apart from itself. */
-const takenDown = (job: Latest<JobObject>, pod: Latest<PodObject>): Ending | null => {
+const takenDown = (job: Latest<JobObject>, displaced: Ending | null): Ending | null => {
   const conditions = job.object?.status?.conditions
   const failed = hasCondition(conditions, "FailureTarget") ?? hasCondition(conditions, "Failed")
-  const podStatus = pod.object?.status
-  if (failed?.reason === "DeadlineExceeded" || podStatus?.reason === "DeadlineExceeded") {
-    return { ...lost("stopped by the cluster at its deadline, as no server did so before"), state: "timeout" }
-  }
-  const disrupted = hasCondition(podStatus?.conditions, "DisruptionTarget")
-  if (disrupted !== undefined) return lost(`its pod was taken off its node: ${told(disrupted, "disrupted")}`)
-  if (podStatus?.phase === "Failed" && NODE_REASONS.test(podStatus.reason ?? "")) {
-    return lost(`its pod was taken off its node (${podStatus.reason}): ${podStatus.message ?? ""}`.replace(/: $/, ""))
-  }
+  if (failed?.reason === "DeadlineExceeded") return pastDeadline()
+  if (displaced !== null) return displaced
   if (job.object?.metadata.deletionTimestamp !== undefined) {
     return { ...lost("its job was deleted from outside of Ork"), state: "failed" }
   }
@@ -103,12 +117,17 @@ const takenDown = (job: Latest<JobObject>, pod: Latest<PodObject>): Ending | nul
 }
 
 const failure = (pod: PodObject | null, terminated: Terminated | undefined, memoryBytes: number): Ending => {
-  if (terminated === undefined) return lost(`its pod failed: ${told(pod?.status ?? {}, "the cluster says no more")}`)
+  if (terminated === undefined) {
+    const first = pod?.status?.initContainerStatuses?.find(({ state }) => (state?.terminated?.exitCode ?? 0) !== 0)
+    if (first === undefined) return lost(`its pod failed: ${told(pod?.status ?? {}, "the cluster says no more")}`)
+    const error = `could not start: its init container ${first.name} ended: ${exitInWords(first.state!.terminated!, 0)}`
+    return { state: "failed", error, exitCode: null, message: "" }
+  }
   const { exitCode, reason = "", message = "" } = terminated
   const base = { state: "failed", exitCode, message } as const
   switch (reason) {
     case "ContainerStatusUnknown":
-      return { ...lost("its node no longer knows what became of it"), exitCode }
+      return lost("its node no longer knows what became of it")
     case "StartError":
     case "ContainerCannotRun":
       return { ...base, exitCode: null, message: "", error: `could not start: ${startInWords(message)}` }

@@ -1,5 +1,5 @@
-// A strict stand-in for a cluster's API server, over HTTP: it knows the requests that the executor may make, refuses everything else, checks
-// bodies by the published types, runs pods as real processes, and does what a test tells it to do wrong.
+// A strict stand-in for a cluster's API server, over HTTP or TLS: it knows the requests that the executor may make, refuses everything else,
+// checks bodies by the published types, runs pods as real processes, and does what a test tells it to do wrong.
 
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -7,10 +7,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Controllers } from "./controllers.ts"
+import { admitted } from "./admission.ts"
+import { Controllers, NAMESPACE } from "./controllers.ts"
 import { LogServer } from "./log-server.ts"
-import { isAllowed, matches, problemsOf, QUERIES } from "./rules.ts"
-import { type ApiObject, type Kind, ObjectStorage, type StoreEvent } from "./store.ts"
+import { RIGHTS, rightFor } from "./rights.ts"
+import { matches, problemsOf, QUERIES } from "./rules.ts"
+import { type ApiObject, type Given, type Kind, ObjectStorage } from "./store.ts"
+import { Watches } from "./watches.ts"
 
 export interface Fault {
   /** `POST jobs`, `WATCH pods`, `LIST jobs`, `LOG pods`, `DELETE jobs`, … */
@@ -28,33 +31,24 @@ interface Call {
   query: URLSearchParams
 }
 
-interface Watcher {
-  kind: Kind
-  response: ServerResponse
-  take(event: StoreEvent): void
-}
-
-const TOKEN = "test-token"
 const PATH = /^\/(?:api\/v1|apis\/batch\/v1)\/namespaces\/([^/]+)\/(jobs|pods|secrets|events)(?:\/([^/]+))?(\/log)?$/
 const BATCH = new Set<string>(["jobs"])
 
 export class FakeCluster {
   readonly storage = new ObjectStorage()
   readonly controllers = new Controllers(this.storage)
-  readonly logs = new LogServer(this.controllers)
+  readonly logs = new LogServer(this.controllers.kubelet)
+  readonly watches = new Watches(this.storage)
   /** Each as `VERB kind`, in order. */
   readonly requests: string[] = []
   readonly refused: string[] = []
+  /** What of deploy/kubernetes/rbac.yaml was made use of. */
+  readonly used = new Set<string>()
   faults: Fault[] = []
-  /** Events come twice, and pairs of them in the wrong order. */
-  unruly = false
-  /** Nothing is sent to watches. */
-  mute = false
-  /** A slow watch: events wait until they are let go. */
-  held: (() => void)[] | null = null
+  /** Whom it knows. */
+  token = "test-token"
   kubeconfig = ""
   #folder = ""
-  readonly #watchers = new Set<Watcher>()
   readonly #server = createServer((request, response) => void this.#handle(request, response))
 
   async start(): Promise<this> {
@@ -67,14 +61,11 @@ export class FakeCluster {
       apiVersion: "v1",
       kind: "Config",
       "current-context": "fake",
-      contexts: [{ name: "fake", context: { cluster: "fake", user: "ork", namespace: "work" } }],
+      contexts: [{ name: "fake", context: { cluster: "fake", user: "ork", namespace: NAMESPACE } }],
       clusters: [{ name: "fake", cluster: { server: `http://127.0.0.1:${port}`, "insecure-skip-tls-verify": true } }],
-      users: [{ name: "ork", user: { token: TOKEN } }],
+      users: [{ name: "ork", user: { token: this.token } }],
     }
     writeFileSync(this.kubeconfig, JSON.stringify(config))
-    this.storage.listen((event) => {
-      for (const watcher of this.#watchers) watcher.take(event)
-    })
     return this
   }
 
@@ -90,32 +81,7 @@ export class FakeCluster {
   }
 
   jobs(): ApiObject[] {
-    return this.storage.list("jobs", "work")
-  }
-
-  /** Watches under way break off. */
-  dropWatches(): void {
-    for (const { response } of this.#watchers) response.destroy()
-  }
-
-  /** The past is forgotten, and watches under way are told so. */
-  expireWatches(): void {
-    this.storage.forget()
-    const status = { kind: "Status", code: 410, reason: "Expired", message: "too old resource version" }
-    for (const { response } of this.#watchers) response.end(`${JSON.stringify({ type: "ERROR", object: status })}\n`)
-  }
-
-  letGo(): void {
-    const waiting = this.held ?? []
-    this.held = null
-    for (const send of waiting) send()
-  }
-
-  bookmark(): void {
-    for (const { response, kind } of this.#watchers) {
-      const object = { kind, metadata: { resourceVersion: String(this.storage.version) } }
-      response.write(`${JSON.stringify({ type: "BOOKMARK", object })}\n`)
-    }
+    return this.storage.list("jobs", NAMESPACE)
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -133,11 +99,17 @@ export class FakeCluster {
       if (retryAfter !== undefined) response.setHeader("retry-after", retryAfter)
       return answer(response, status, { kind: "Status", status: "Failure", code: status, reason, message })
     }
-    if (request.headers.authorization !== `Bearer ${TOKEN}`) return this.#refuse(response, 401, "Unauthorized", "Unauthorized")
-    if (!isAllowed(call.verb, call.kind)) return this.#refuse(response, 403, "Forbidden", `${name} is forbidden`)
+    if (request.headers.authorization !== `Bearer ${this.token}`)
+      return this.#refuse(response, 401, "Unauthorized", "Unauthorized")
+    const right = rightFor(call.verb, call.kind)
+    if (!RIGHTS.has(right)) return this.#refuse(response, 403, "Forbidden", `${name} is forbidden`)
+    this.used.add(right)
     const unknown = [...call.query.keys()].filter((key) => !(QUERIES[call.verb] ?? []).includes(key))
     if (unknown.length > 0) return this.#refuse(response, 400, "BadRequest", `unknown parameters of ${name}: ${unknown.join()}`)
     const body = pieces.length === 0 ? null : (JSON.parse(Buffer.concat(pieces).toString()) as object)
+    if (body !== null && request.headers["content-type"] !== "application/json") {
+      return this.#refuse(response, 415, "UnsupportedMediaType", `the body of the request was in an unknown format`)
+    }
     if (fault?.answer === "lose") {
       this.#answer(call, body, null)
       request.socket.destroy()
@@ -153,10 +125,13 @@ export class FakeCluster {
       case "LIST jobs":
       case "LIST pods":
       case "LIST events":
+      case "CONTINUE jobs":
+      case "CONTINUE pods":
         return this.#list(call, response)
       case "WATCH jobs":
       case "WATCH pods":
-        return response === null ? undefined : this.#watch(call, response)
+        if (response !== null && !this.watches.begin(kind, namespace, query, response)) this.#gone(response)
+        return undefined
       case "POST jobs":
       case "POST secrets":
         return this.#create(call, body ?? {}, response)
@@ -165,7 +140,7 @@ export class FakeCluster {
       case "LOG pods":
         return response === null ? undefined : this.logs.serve(object!, query, response)
       case "DELETE jobs":
-        void this.controllers.deleteJob(object!, query.get("propagationPolicy"))
+        this.controllers.jobs.deleteJob(object!, query.get("propagationPolicy"))
         return answer(response, 200, this.storage.get(kind, namespace, name!) ?? object)
       default:
         return this.#refuse(response, 405, "MethodNotAllowed", `${call.verb} of ${kind} is not known here`)
@@ -177,8 +152,8 @@ export class FakeCluster {
     const { decode, validate } = problemsOf(kind, body)
     if (decode.length > 0) return this.#refuse(response, 400, "BadRequest", `strict decoding error: ${decode.join(", ")}`)
     if (validate.length > 0) return this.#refuse(response, 422, "Invalid", `${kind} is invalid: ${validate.join(", ")}`)
-    const given = body as { metadata: { name: string; [field: string]: unknown }; [field: string]: unknown }
-    const made = this.storage.add(kind, namespace, given)
+    const given = body as Given
+    const made = this.storage.add(kind, namespace, admitted(kind, given))
     if (made !== null) return answer(response, 201, made)
     const status = {
       kind: "Status",
@@ -196,48 +171,14 @@ export class FakeCluster {
       .list(kind, namespace)
       .filter(({ metadata }) => selector === null || matches(selector, metadata.labels))
       .filter(({ involvedObject }) => about === undefined || involvedObject?.name === about)
-    const from = Number(query.get("continue") ?? 0)
+    // A list in pieces is one of the version that it was begun at.
+    const [version = this.storage.version, from = 0] = (query.get("continue") ?? "").split("/").filter(Boolean).map(Number)
+    if (version < this.storage.forgotten) {
+      return this.#refuse(response, 410, "Expired", "The provided continue parameter is too old")
+    }
     const to = from + Number(query.get("limit") ?? all.length)
-    const metadata = { resourceVersion: String(this.storage.version), ...(to < all.length && { continue: String(to) }) }
+    const metadata = { resourceVersion: String(version), ...(to < all.length && { continue: `${version}/${to}` }) }
     answer(response, 200, { kind: "List", metadata, items: all.slice(from, to) })
-  }
-
-  #watch({ kind, namespace, query }: Call, response: ServerResponse): void {
-    const past = this.storage.since(Number(query.get("resourceVersion")))
-    if (past === null) return this.#gone(response)
-    response.writeHead(200, { "content-type": "application/json" })
-    response.flushHeaders()
-    const selector = query.get("labelSelector") ?? ""
-    let held: string | null = null
-    const write = (line: string): void => {
-      if (this.held !== null) return void this.held.push(() => write(line))
-      if (!this.unruly) return void response.write(line)
-      // Two events are sent the later first, and each twice.
-      if (held === null) held = line
-      else {
-        response.write(line + held + line + held)
-        held = null
-      }
-    }
-    const flush = setInterval(() => {
-      if (held !== null) response.write(held)
-      held = null
-    }, 10)
-    const watcher: Watcher = {
-      kind,
-      response,
-      take: (event) => {
-        if (this.mute || event.kind !== kind || event.object.metadata.namespace !== namespace) return
-        if (matches(selector, event.object.metadata.labels))
-          write(`${JSON.stringify({ type: event.type, object: event.object })}\n`)
-      },
-    }
-    for (const event of past) watcher.take(event)
-    this.#watchers.add(watcher)
-    response.on("close", () => {
-      clearInterval(flush)
-      this.#watchers.delete(watcher)
-    })
   }
 
   #gone(response: ServerResponse): void {
@@ -256,7 +197,16 @@ const parse = ({ method = "", url = "" }: IncomingMessage): Call | null => {
   if (match === null) return null
   const [, namespace = "", kind = "", name, log] = match
   if (pathname.startsWith("/apis/batch") !== BATCH.has(kind)) return null
-  const read = log !== undefined ? "LOG" : name !== undefined ? "GET" : query.get("watch") === "true" ? "WATCH" : "LIST"
+  const read =
+    log !== undefined
+      ? "LOG"
+      : name !== undefined
+        ? "GET"
+        : query.get("watch") === "true"
+          ? "WATCH"
+          : query.has("continue")
+            ? "CONTINUE"
+            : "LIST"
   return { verb: method === "GET" ? read : method, kind: kind as Kind, namespace, name, query }
 }
 

@@ -6,8 +6,10 @@ import { join } from "node:path"
 import type { Clock } from "../../../core/ports.ts"
 import { FileObjectStore } from "../../../objects/file.ts"
 import { KubernetesExecutor, type KubernetesExecutorOptions } from "../kubernetes.ts"
+import { LABELS } from "../shapes.ts"
+import { NAMESPACE } from "./controllers.ts"
 import { FakeCluster } from "./fake-cluster.ts"
-import type { ClusterFixture } from "./suite.ts"
+import type { Admin, ClusterFixture } from "./suite.ts"
 
 const SPEED = 20
 
@@ -51,7 +53,8 @@ export const fakeFixture = async (): Promise<FakeFixture> => {
     objects,
     folder,
     told,
-    image: "busybox:1.36",
+    image: "busybox:1.37",
+    admin: adminOf(cluster),
     async cleanup() {
       for (const executor of made) await executor.stop()
       await cluster.stop()
@@ -59,3 +62,11 @@ export const fakeFixture = async (): Promise<FakeFixture> => {
     },
   }
 }
+
+const adminOf = ({ storage, controllers }: FakeCluster): Admin => ({
+  list: async (kind, attemptId) =>
+    storage.list(kind, NAMESPACE).filter(({ metadata }) => metadata.labels?.[LABELS.attempt] === attemptId),
+  delete: async (kind, name) => controllers.delete(kind, name),
+  complaints: async (about) =>
+    storage.list("events", NAMESPACE).flatMap((event) => (event.involvedObject?.name === about ? [event.message ?? ""] : [])),
+})

@@ -17,12 +17,14 @@ export interface PodSpec {
     secret?: { secretName: string; items: { key: string; path: string }[] }
     downwardAPI?: { items: { path: string; fieldRef: { fieldPath: string } }[] }
   }[]
+  nodeSelector?: { [label: string]: string }
   securityContext?: { runAsNonRoot?: boolean; runAsUser?: number }
   terminationGracePeriodSeconds?: number
 }
 
 const specOf = (pod: ApiObject): PodSpec => pod.spec as unknown as PodSpec
-const MISSING = /^missing\//
+/** A registry that nobody listens at. */
+const MISSING = /^127\.0\.0\.1:1\//
 
 /** null: its container can be started. `shown`: what it was waiting for before. */
 export const waitingFor = (
@@ -42,20 +44,23 @@ export const waitingFor = (
     return { reason: "InvalidImageName", message: `Failed to apply default image tag "${image}": couldn't parse image name` }
   }
   if (MISSING.test(image)) {
-    const message = `failed to pull and unpack image "${image}": not found`
+    const message = `failed to pull and unpack image "${image}": failed to resolve reference "${image}": connection refused`
     return shown === "ErrImagePull" || shown === "ImagePullBackOff"
       ? { reason: "ImagePullBackOff", message: `Back-off pulling image "${image}": ErrImagePull: ${message}` }
       : { reason: "ErrImagePull", message }
   }
   if (securityContext.runAsNonRoot === true && (securityContext.runAsUser ?? 0) === 0) {
-    return { reason: "CreateContainerConfigError", message: "container has runAsNonRoot and image will run as root" }
+    return {
+      reason: "CreateContainerConfigError",
+      message: 'container has runAsNonRoot and image will run as root (pod: "x", container: task)',
+    }
   }
   for (const { valueFrom } of env) {
     const { name, key } = valueFrom?.secretKeyRef ?? {}
     if (name === undefined) continue
     const secret = storage.get("secrets", namespace, name)
     if (secret === undefined) return { reason: "CreateContainerConfigError", message: `secret "${name}" not found` }
-    if (secret.stringData?.[key ?? ""] === undefined) {
+    if (secret.data?.[key ?? ""] === undefined) {
       return { reason: "CreateContainerConfigError", message: `couldn't find key ${key} in Secret ${name}` }
     }
   }
@@ -66,7 +71,8 @@ export const planOf = (pod: ApiObject, storage: ObjectStorage): PodPlan => {
   const { containers, volumes = [] } = specOf(pod)
   const container = containers[0]!
   const { namespace, annotations = {} } = pod.metadata
-  const secret = (name: string, key: string): string => storage.get("secrets", namespace, name)?.stringData?.[key] ?? ""
+  const secret = (name: string, key: string): string =>
+    Buffer.from(storage.get("secrets", namespace, name)?.data?.[key] ?? "", "base64").toString()
   const env: { [name: string]: string } = {}
   for (const { name, value = "", valueFrom } of container.env ?? []) {
     env[name] = valueFrom === undefined ? expand(value, env) : secret(valueFrom.secretKeyRef.name, valueFrom.secretKeyRef.key)

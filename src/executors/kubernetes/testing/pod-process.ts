@@ -1,13 +1,16 @@
 // The container of a fake pod: a real process, in a folder of its own that stands for its mounts. Where a container would see `/ork`, this sees
-// a folder below it: paths of mounts are replaced in its variables.
+// a folder below it: paths of mounts are replaced in its variables. Its log is kept as a container runtime keeps it: by line, long
+// ones in pieces, what has no end yet not at all.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import type { Readable } from "node:stream"
 
 const TERMINATION_LOG = "/dev/termination-log"
 const MAX_MESSAGE = 4096
+const MAX_PIECE = 16 * 1024
 
 export interface PodPlan {
   command: string[]
@@ -18,7 +21,7 @@ export interface PodPlan {
 
 export interface LogEntry {
   stamp: string
-  /** With its line end, if it has one yet. */
+  /** With its line end, if it is not a piece of a line. */
   text: Buffer
 }
 
@@ -32,6 +35,7 @@ export class PodProcess {
   readonly #child: ChildProcess
   readonly #listeners = new Set<() => void>()
   readonly #now: () => string
+  #killer: NodeJS.Timeout | null = null
 
   constructor(plan: PodPlan, now: () => string) {
     this.#now = now
@@ -56,11 +60,13 @@ export class PodProcess {
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
     })
-    this.#child.stdout?.on("data", (chunk: Buffer) => this.#say(chunk))
-    this.#child.stderr?.on("data", (chunk: Buffer) => this.#say(chunk))
+    for (const stream of [this.#child.stdout, this.#child.stderr]) if (stream !== null) this.#copy(stream)
     this.#child.on("error", (error) => {
       this.reason = "StartError"
-      this.message = `failed to create containerd task: exec: "${program}": ${/ENOENT/.test(error.message) ? "executable file not found in $PATH" : error.message}: unknown`
+      const words = /ENOENT/.test(error.message) ? `stat ${program}: no such file or directory` : error.message
+      this.message =
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: " +
+        `unable to start container process: error during container init: exec: "${program}": ${words}: unknown`
       this.#end(128)
     })
     this.#child.on("close", (code, signal) => this.#end(code ?? (signal === "SIGKILL" ? 137 : 143)))
@@ -81,28 +87,44 @@ export class PodProcess {
     }
   }
 
+  /** SIGTERM, and SIGKILL after the grace. */
+  end(graceMs: number): void {
+    if (this.#killer !== null) return
+    this.kill("SIGTERM")
+    this.#killer = setTimeout(() => this.kill("SIGKILL"), graceMs)
+  }
+
   /** Nobody wants to know of it any more. */
   remove(): void {
     this.exited ??= { code: 137 }
+    clearTimeout(this.#killer ?? undefined)
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  #say(chunk: Buffer): void {
-    let from = 0
-    while (from < chunk.length) {
-      const at = chunk.indexOf(0x0a, from)
-      const piece = chunk.subarray(from, at < 0 ? chunk.length : at + 1)
-      const last = this.entries.at(-1)
-      if (last !== undefined && last.text.at(-1) !== 0x0a) last.text = Buffer.concat([last.text, piece])
-      else this.entries.push({ stamp: this.#now(), text: piece })
-      from += piece.length
-    }
+  #copy(stream: Readable): void {
+    let rest: Buffer = Buffer.alloc(0)
+    stream.on("data", (chunk: Buffer) => {
+      rest = Buffer.concat([rest, chunk])
+      for (;;) {
+        const end = rest.indexOf(0x0a)
+        const size = end >= 0 && end < MAX_PIECE ? end + 1 : rest.length > MAX_PIECE ? MAX_PIECE : 0
+        if (size === 0) break
+        this.#say(rest.subarray(0, size))
+        rest = rest.subarray(size)
+      }
+    })
+    stream.on("end", () => rest.length > 0 && this.#say(rest))
+  }
+
+  #say(text: Buffer): void {
+    this.entries.push({ stamp: this.#now(), text })
     this.#tell()
   }
 
   #end(code: number): void {
     if (this.exited !== null) return
-    if (this.reason === null) {
+    clearTimeout(this.#killer ?? undefined)
+    if (this.reason === null || this.reason === "OOMKilled") {
       this.message = readFileSync(join(this.#folder, "termination-log")).subarray(-MAX_MESSAGE).toString()
     }
     this.exited = { code }

@@ -3,17 +3,21 @@
 import { typeProblems } from "./types.ts"
 import type { Kind } from "./store.ts"
 
-const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
-const LABEL_KEY = /^([a-z0-9]([a-z0-9.-]*[a-z0-9])?\/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/
+const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
+const SUBDOMAIN = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
+const LABEL_KEY = /^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/
 const LABEL_VALUE = /^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/
+const SECRET_KEY = /^[-._a-zA-Z0-9]{1,253}$/
+const ENV_NAME = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/
+const QUANTITY = /^[+-]?(\d+\.?\d*|\.\d+)(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei|[eE][+-]?\d+)?$/
 const MAX_ANNOTATIONS = 256 * 1024
 const MAX_SECRET = 1024 * 1024
+const MAX_OBJECT = 1536 * 1024
+const MAX_INT32 = 2 ** 31 - 1
 const TYPES: Partial<Record<Kind, { type: string; apiVersion: string; kind: string }>> = {
   jobs: { type: "V1Job", apiVersion: "batch/v1", kind: "Job" },
   secrets: { type: "V1Secret", apiVersion: "v1", kind: "Secret" },
 }
-const ENV_NAME = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/
-const QUANTITY = /^\d+(\.\d+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/
 
 interface Meta {
   name?: string
@@ -24,7 +28,7 @@ interface Meta {
 interface Container {
   name: string
   image?: string
-  env?: { name: string }[]
+  env?: { name: string; value?: string; valueFrom?: object }[]
   resources?: { requests?: { [name: string]: string }; limits?: { [name: string]: string } }
   volumeMounts?: { name: string; mountPath: string }[]
   securityContext?: { privileged?: boolean; allowPrivilegeEscalation?: boolean }
@@ -35,7 +39,12 @@ interface JobBody {
   spec?: {
     template?: {
       metadata?: Meta
-      spec?: { restartPolicy?: string; containers?: Container[]; volumes?: { name: string }[] }
+      spec?: {
+        restartPolicy?: string
+        terminationGracePeriodSeconds?: number
+        containers?: Container[]
+        volumes?: { name: string }[]
+      }
     }
     activeDeadlineSeconds?: number
     ttlSecondsAfterFinished?: number
@@ -53,9 +62,9 @@ export const problemsOf = (kind: Kind, body: JobBody): { decode: string[]; valid
     decode.push(`${apiVersion} ${name} is not what this path takes`)
   if (decode.length > 0) return { decode, validate: [] }
   const validate = metaProblems(body.metadata ?? {}, "metadata")
-  if (!NAME.test(body.metadata?.name ?? "")) validate.push("metadata.name: must be a DNS label")
-  if (kind === "jobs") validate.push(...jobProblems(body))
-  else if (Buffer.byteLength(JSON.stringify(body.stringData ?? {})) > MAX_SECRET) validate.push("data: Too long")
+  if (!SUBDOMAIN.test(body.metadata?.name ?? "")) validate.push("metadata.name: must be a lowercase RFC 1123 subdomain")
+  if (Buffer.byteLength(JSON.stringify(body)) > MAX_OBJECT) validate.push("etcdserver: request is too large")
+  validate.push(...(kind === "jobs" ? jobProblems(body) : secretProblems(body)))
   return { decode, validate }
 }
 
@@ -63,62 +72,81 @@ const metaProblems = ({ labels = {}, annotations = {} }: Meta, path: string): st
   ...Object.entries(labels).flatMap(([key, value]) =>
     LABEL_KEY.test(key) && LABEL_VALUE.test(value) ? [] : [`${path}.labels: Invalid value: "${key}=${value}"`],
   ),
+  ...Object.keys(annotations).flatMap((key) =>
+    LABEL_KEY.test(key.toLowerCase()) ? [] : [`${path}.annotations: Invalid value: "${key}"`],
+  ),
   ...(JSON.stringify(annotations).length > MAX_ANNOTATIONS
     ? [`${path}.annotations: Too long: may not be more than 262144 bytes`]
     : []),
 ]
 
-const jobProblems = ({ spec }: JobBody): string[] => {
+const secretProblems = ({ stringData = {} }: JobBody): string[] => {
+  const size = Object.values(stringData).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
+  const keys = Object.keys(stringData).filter((key) => !SECRET_KEY.test(key))
+  return [
+    ...(size > MAX_SECRET ? ["data: Too long: may not be more than 1048576 bytes"] : []),
+    ...keys.map((key) => `data[${key}]: Invalid value`),
+  ]
+}
+
+const jobProblems = ({ metadata, spec }: JobBody): string[] => {
   const pod = spec?.template?.spec
-  const volumes = new Set((pod?.volumes ?? []).map(({ name }) => name))
+  const volumes = (pod?.volumes ?? []).map(({ name }) => name)
   const problems = metaProblems(spec?.template?.metadata ?? {}, "spec.template")
+  // The name becomes the value of a label of its pods.
+  if ((metadata?.name ?? "").length > 63) problems.push("spec.template.labels: must be no more than 63 characters")
   if (pod?.restartPolicy !== "Never" && pod?.restartPolicy !== "OnFailure") {
     problems.push('spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"')
   }
-  for (const number of [spec?.activeDeadlineSeconds, spec?.ttlSecondsAfterFinished]) {
+  const { activeDeadlineSeconds, ttlSecondsAfterFinished } = spec ?? {}
+  for (const number of [activeDeadlineSeconds, ttlSecondsAfterFinished, pod?.terminationGracePeriodSeconds]) {
     if (number !== undefined && (!Number.isInteger(number) || number < 0)) problems.push("spec: must be a whole number")
   }
-  for (const container of pod?.containers ?? []) problems.push(...containerProblems(container, volumes))
+  if ((ttlSecondsAfterFinished ?? 0) > MAX_INT32) problems.push("spec.ttlSecondsAfterFinished: is no int32")
+  problems.push(...duplicates(volumes, "spec.template.spec.volumes"))
+  for (const name of volumes) if (!LABEL.test(name)) problems.push(`spec.template.spec.volumes: Invalid value: "${name}"`)
+  for (const container of pod?.containers ?? []) problems.push(...containerProblems(container, new Set(volumes)))
   return problems
 }
 
+const duplicates = (values: string[], path: string): string[] =>
+  values.filter((value, i) => values.indexOf(value) < i).map((value) => `${path}: Duplicate value: "${value}"`)
+
 const containerProblems = (container: Container, volumes: ReadonlySet<string>): string[] => {
+  const { name: called, image = "", env = [], volumeMounts = [], securityContext = {} } = container
   const problems: string[] = []
-  if (!NAME.test(container.name)) problems.push("containers[0].name: must be a DNS label")
-  if ((container.image ?? "") === "") problems.push("containers[0].image: Required value")
-  for (const { name } of container.env ?? []) if (!ENV_NAME.test(name)) problems.push(`env: Invalid value: "${name}"`)
-  for (const { name, mountPath } of container.volumeMounts ?? []) {
+  if (!LABEL.test(called)) problems.push("containers[0].name: must be a lowercase RFC 1123 label")
+  if (image === "") problems.push("containers[0].image: Required value")
+  if (image.trim() !== image) problems.push("containers[0].image: must not have leading or trailing whitespace")
+  for (const { name, value = "", valueFrom } of env) {
+    if (!ENV_NAME.test(name)) problems.push(`env: Invalid value: "${name}"`)
+    if (value !== "" && valueFrom !== undefined) problems.push("env.valueFrom: may not be specified when `value` is not empty")
+  }
+  for (const { name, mountPath } of volumeMounts) {
     if (!volumes.has(name)) problems.push(`volumeMounts[0].name: Not found: "${name}"`)
     if (mountPath.includes(":")) problems.push("mountPath: must not contain ':'")
   }
+  problems.push(
+    ...duplicates(
+      volumeMounts.map(({ mountPath }) => mountPath),
+      "containers[0].volumeMounts.mountPath",
+    ),
+  )
   const { requests = {}, limits = {} } = container.resources ?? {}
   for (const value of [...Object.values(requests), ...Object.values(limits)]) {
-    if (!QUANTITY.test(value)) problems.push(`resources: Invalid value: "${value}"`)
+    if (!QUANTITY.test(value))
+      problems.push(`resources: Invalid value: "${value}": quantities must match the regular expression`)
   }
-  const { privileged, allowPrivilegeEscalation } = container.securityContext ?? {}
-  if (privileged === true && allowPrivilegeEscalation === false) {
+  if (securityContext.privileged === true && securityContext.allowPrivilegeEscalation === false) {
     problems.push("cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
   }
   return problems
 }
 
-/** What deploy/kubernetes/rbac.yaml allows; everything else is forbidden. */
-export const RIGHTS: Readonly<Record<string, readonly string[]>> = {
-  jobs: ["create", "get", "list", "watch", "delete"],
-  pods: ["list", "watch"],
-  "pods/log": ["get"],
-  secrets: ["create"],
-  events: ["list"],
-}
-
-const VERBS: Readonly<Record<string, string>> = { POST: "create", LOG: "get" }
-
-export const isAllowed = (verb: string, kind: Kind): boolean =>
-  RIGHTS[verb === "LOG" ? "pods/log" : kind]?.includes(VERBS[verb] ?? verb.toLowerCase()) === true
-
 /** Query parameters that each request may have. */
 export const QUERIES: Readonly<Record<string, readonly string[]>> = {
   LIST: ["labelSelector", "fieldSelector", "limit", "continue"],
+  CONTINUE: ["labelSelector", "fieldSelector", "limit", "continue"],
   WATCH: ["watch", "labelSelector", "resourceVersion", "allowWatchBookmarks", "timeoutSeconds"],
   GET: [],
   LOG: ["container", "follow", "timestamps", "sinceTime"],

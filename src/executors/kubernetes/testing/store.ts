@@ -1,4 +1,5 @@
-// Objects of the fake cluster with their history: versions that grow, events for watches, and a past that can be forgotten (410 Gone).
+// Objects of the fake cluster with their history: versions that grow, events for watches, a past that can be forgotten (410 Gone), and deletions
+// as an API server makes them: an object that has a grace or finalizers goes when both are used up.
 
 import { randomUUID } from "node:crypto"
 
@@ -14,16 +15,25 @@ export interface ApiObject {
     resourceVersion: string
     creationTimestamp: string
     deletionTimestamp?: string
+    deletionGracePeriodSeconds?: number
     labels?: { [label: string]: string }
     annotations?: { [name: string]: string }
-    ownerReferences?: { uid: string }[]
+    ownerReferences?: { uid: string; blockOwnerDeletion?: boolean }[]
     finalizers?: string[]
   }
   spec?: Record<string, unknown>
   status?: Record<string, unknown>
   /** Of an event. */
   involvedObject?: { name: string }
-  stringData?: { [key: string]: string }
+  message?: string
+  /** Of a Secret, in base64. */
+  data?: { [key: string]: string }
+}
+
+/** What is to be made. */
+export interface Given {
+  metadata: { name: string; [field: string]: unknown }
+  [field: string]: unknown
 }
 
 export interface StoreEvent {
@@ -33,15 +43,25 @@ export interface StoreEvent {
   object: ApiObject
 }
 
+/** An API server's times are whole seconds. */
+export const timestamp = (): string => new Date().toISOString().replace(/\.\d+/, "")
+
 export class ObjectStorage {
   readonly #objects = new Map<string, ApiObject>()
+  readonly #owned = new Map<string, Set<string>>()
   readonly #listeners = new Set<(event: StoreEvent) => void>()
   #history: StoreEvent[] = []
-  #forgotten = 0
+  forgotten = 0
   version = 1000
 
   get(kind: Kind, namespace: string, name: string): ApiObject | undefined {
     return this.#objects.get(`${kind}/${namespace}/${name}`)
+  }
+
+  /** As it is now; undefined: it is gone. */
+  now(kind: Kind, { metadata: { namespace, name, uid } }: ApiObject): ApiObject | undefined {
+    const known = this.get(kind, namespace, name)
+    return known?.metadata.uid === uid ? known : undefined
   }
 
   list(kind: Kind, namespace: string): ApiObject[] {
@@ -49,45 +69,63 @@ export class ObjectStorage {
     return [...this.#objects].filter(([key]) => key.startsWith(prefix)).map(([, object]) => object)
   }
 
+  owned(kind: Kind, owner: ApiObject): ApiObject[] {
+    const keys = [...(this.#owned.get(owner.metadata.uid) ?? [])]
+    return keys.filter((key) => key.startsWith(`${kind}/`)).flatMap((key) => this.#objects.get(key) ?? [])
+  }
+
   /** null: the name is taken. */
-  add(
-    kind: Kind,
-    namespace: string,
-    given: { metadata: { name: string; [field: string]: unknown }; [field: string]: unknown },
-  ): ApiObject | null {
+  add(kind: Kind, namespace: string, given: Given): ApiObject | null {
     const key = `${kind}/${namespace}/${given.metadata.name}`
     if (this.#objects.has(key)) return null
     const object = structuredClone(given) as unknown as ApiObject
-    Object.assign(object.metadata, { namespace, uid: randomUUID(), creationTimestamp: new Date().toISOString() })
+    object.metadata = { ...object.metadata, namespace, uid: randomUUID(), creationTimestamp: timestamp() }
+    for (const { uid } of object.metadata.ownerReferences ?? []) {
+      const keys = this.#owned.get(uid) ?? new Set()
+      this.#owned.set(uid, keys.add(key))
+    }
     this.#put(key, kind, "ADDED", object)
     return object
   }
 
   update(kind: Kind, object: ApiObject, change: (copy: ApiObject) => void): ApiObject {
-    const key = `${kind}/${object.metadata.namespace}/${object.metadata.name}`
-    const known = this.#objects.get(key)
-    if (known?.metadata.uid !== object.metadata.uid) return object
+    const known = this.now(kind, object)
+    if (known === undefined) return object
     const copy = structuredClone(known)
     change(copy)
-    this.#put(key, kind, "MODIFIED", copy)
+    const key = `${kind}/${object.metadata.namespace}/${object.metadata.name}`
+    const { deletionTimestamp, deletionGracePeriodSeconds = 0, finalizers = [] } = copy.metadata
+    if (deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && finalizers.length === 0) {
+      this.#put(key, kind, "DELETED", copy)
+      this.#objects.delete(key)
+      for (const { uid } of copy.metadata.ownerReferences ?? []) this.#owned.get(uid)?.delete(key)
+    } else this.#put(key, kind, "MODIFIED", copy)
     return copy
   }
 
-  remove(kind: Kind, object: ApiObject): void {
-    const key = `${kind}/${object.metadata.namespace}/${object.metadata.name}`
-    const known = this.#objects.get(key)
-    if (known?.metadata.uid !== object.metadata.uid) return
-    this.#put(key, kind, "DELETED", structuredClone(known))
-    this.#objects.delete(key)
+  /** A second request may shorten the grace. */
+  delete(kind: Kind, object: ApiObject, { grace = 0, finalizer = "" } = {}): ApiObject {
+    return this.update(kind, object, ({ metadata }) => {
+      metadata.deletionTimestamp ??= timestamp()
+      metadata.deletionGracePeriodSeconds = Math.min(grace, metadata.deletionGracePeriodSeconds ?? grace)
+      if (finalizer !== "") metadata.finalizers = [...(metadata.finalizers ?? []), finalizer]
+    })
+  }
+
+  release(kind: Kind, object: ApiObject, finalizer: string): void {
+    if (this.now(kind, object)?.metadata.finalizers?.includes(finalizer) !== true) return
+    this.update(kind, object, ({ metadata }) => {
+      metadata.finalizers = (metadata.finalizers ?? []).filter((one) => one !== finalizer)
+    })
   }
 
   /** Events after a version; null: those are forgotten. */
   since(version: number): StoreEvent[] | null {
-    return version < this.#forgotten ? null : this.#history.filter((event) => event.version > version)
+    return version < this.forgotten ? null : this.#history.filter((event) => event.version > version)
   }
 
   forget(): void {
-    this.#forgotten = this.version
+    this.forgotten = this.version
     this.#history = []
   }
 

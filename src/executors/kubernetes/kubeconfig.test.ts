@@ -1,0 +1,182 @@
+// The ways in which a kubeconfig says who asks, against servers that ask for it.
+
+import { execFileSync } from "node:child_process"
+import { once } from "node:events"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createSecureServer, type Http2ServerRequest } from "node:http2"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { delimiter, join } from "node:path"
+import type { TLSSocket } from "node:tls"
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest"
+import { Cluster } from "./cluster.ts"
+import { loadConfig } from "./kubeconfig.ts"
+import { FakeCluster } from "./testing/fake-cluster.ts"
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "ork-kubeconfig-"))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+})
+
+const config = (name: string, cluster: object, user: object, context: string | null = name) => ({
+  apiVersion: "v1",
+  kind: "Config",
+  ...(context !== null && { "current-context": context }),
+  contexts: [{ name, context: { cluster: name, user: name, namespace: `${name}-space` } }],
+  clusters: [{ name, cluster }],
+  users: [{ name, user }],
+})
+
+const write = (name: string, content: object): string => {
+  const file = join(folder, name)
+  writeFileSync(file, JSON.stringify(content))
+  return file
+}
+
+const reach = (kubeconfig: string, answerMs = 10_000): Cluster => {
+  const cluster = new Cluster({ kubeconfig, namespace: "", env: {}, answerMs })
+  onTestFinished(() => cluster.close())
+  return cluster
+}
+
+const JOBS = "/apis/batch/v1/namespaces/work/jobs"
+
+describe("who asks", () => {
+  let fake: FakeCluster
+  let cluster: object
+  beforeEach(async () => {
+    fake = await new FakeCluster().start()
+    onTestFinished(() => fake.stop())
+    const { clusters } = JSON.parse(readFileSync(fake.kubeconfig, "utf8")) as { clusters: { cluster: object }[] }
+    cluster = clusters[0]!.cluster
+  })
+
+  /** A plugin beside the file, that writes down each time that it is asked. */
+  const plugin = (script: string): string => {
+    writeFileSync(join(folder, "plugin.sh"), `#!/bin/sh\necho "$KUBERNETES_EXEC_INFO" >> ${folder}/asked\n${script}\n`, {
+      mode: 0o755,
+    })
+    const apiVersion = "client.authentication.k8s.io/v1"
+    return write(
+      "kubeconfig",
+      config("a", cluster, { exec: { apiVersion, command: "./plugin.sh", args: [], interactiveMode: "Never" } }),
+    )
+  }
+  const asked = (): unknown[] =>
+    readFileSync(join(folder, "asked"), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown)
+  const credential = (token: string): string => `echo '${JSON.stringify({ kind: "ExecCredential", status: { token } })}'`
+
+  test("a plugin is asked once for many requests, and told what is wanted", async () => {
+    const kubernetes = reach(plugin(credential(fake.token)))
+    await Promise.all(Array.from({ length: 20 }, () => kubernetes.call("GET", JOBS)))
+    const spec = { interactive: false }
+    expect(asked()).toEqual([{ apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential", spec }])
+  })
+
+  test("a plugin that hangs is told of in time", async () => {
+    const kubernetes = reach(plugin("exec sleep 3"), 300)
+    await expect(kubernetes.call("GET", JOBS)).rejects.toThrow("does the kubeconfig's plugin hang?")
+  })
+
+  test("a credential that is no longer known is asked for anew, once", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] })
+    onTestFinished(() => void vi.useRealTimers())
+    const kubernetes = reach(plugin(credential(fake.token)))
+    await kubernetes.call("GET", JOBS)
+    fake.token = "another"
+    plugin(credential(fake.token))
+    await expect(kubernetes.call("GET", JOBS)).rejects.toThrow("Unauthorized")
+    vi.setSystemTime(Date.now() + 6000)
+    await kubernetes.call("GET", JOBS)
+    expect(asked()).toHaveLength(2)
+  })
+
+  test("a token in a file counts more than one beside it, and is read again when it was renewed", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] })
+    onTestFinished(() => void vi.useRealTimers())
+    writeFileSync(join(folder, "token"), `${fake.token}\n`)
+    const kubernetes = reach(write("kubeconfig", config("a", cluster, { token: "old", tokenFile: "token" })))
+    await kubernetes.call("GET", JOBS)
+    fake.token = "renewed"
+    writeFileSync(join(folder, "token"), "renewed\n")
+    vi.setSystemTime(Date.now() + 6000)
+    await kubernetes.call("GET", JOBS)
+  })
+})
+
+test("of several files the first that names a thing wins, and those that are not there do not count", () => {
+  const first = write("first", config("a", { server: "https://first" }, { token: "1" }, null))
+  const second = write("second", {
+    ...config("a", { server: "https://second" }, { token: "2" }),
+    clusters: [
+      { name: "a", cluster: { server: "https://second" } },
+      { name: "b", cluster: { server: "https://b" } },
+    ],
+  })
+  const third = write("third", config("c", { server: "https://third" }, {}))
+  const env = { KUBECONFIG: [join(folder, "none"), first, second, third].join(delimiter) }
+  const { config: loaded, namespace } = loadConfig({ kubeconfig: "", env })
+  expect(namespace).toBe("a-space")
+  expect(loaded.getCurrentCluster()?.server).toBe("https://first")
+  expect(loaded.getCurrentUser()?.token).toBe("1")
+  expect(loaded.clusters.map(({ name }) => name)).toEqual(["a", "b", "c"])
+  expect(() => loadConfig({ kubeconfig: join(folder, "none"), env: {} })).toThrow("ENOENT")
+})
+
+test("a client's certificate, over TLS; each request has a connection of its own though the server offers HTTP/2", async () => {
+  const openssl = (...args: string[]): void => void execFileSync("openssl", args, { cwd: folder, stdio: "ignore" })
+  const key = (name: string): string[] => [
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:prime256v1",
+    "-nodes",
+    "-keyout",
+    `${name}.key`,
+  ]
+  openssl("req", "-x509", ...key("ca"), "-out", "ca.crt", "-subj", "/CN=ca", "-days", "2")
+  for (const name of ["localhost", "ork"]) {
+    writeFileSync(join(folder, "ext"), "subjectAltName=DNS:localhost")
+    openssl("req", "-new", ...key(name), "-out", `${name}.csr`, "-subj", `/CN=${name}`)
+    openssl(
+      "x509",
+      "-req",
+      "-in",
+      `${name}.csr`,
+      "-CA",
+      "ca.crt",
+      "-CAkey",
+      "ca.key",
+      "-out",
+      `${name}.crt`,
+      "-days",
+      "2",
+      "-extfile",
+      "ext",
+    )
+  }
+  const read = (name: string): Buffer => readFileSync(join(folder, name))
+  const tls = { key: read("localhost.key"), cert: read("localhost.crt"), ca: read("ca.crt") }
+  const seen: string[] = []
+  const server = createSecureServer(
+    { ...tls, allowHTTP1: true, requestCert: true },
+    (request: Http2ServerRequest, response) => {
+      const { subject } = (request.socket as TLSSocket).getPeerCertificate()
+      seen.push(`${request.httpVersion} ${String(subject.CN)}`)
+      response.end("{}")
+    },
+  )
+  onTestFinished(() => void server.close())
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as AddressInfo
+  const user = { "client-certificate": "ork.crt", "client-key": "ork.key" }
+  const cluster = { server: `https://localhost:${port}`, "certificate-authority": "ca.crt" }
+  const kubernetes = reach(write("kubeconfig", config("a", cluster, user)))
+  await kubernetes.call("GET", JOBS)
+  expect(seen).toEqual(["1.1 ork"])
+})
