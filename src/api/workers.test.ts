@@ -15,6 +15,7 @@ interface Claimed {
   stop: { attempt_id: string; reason: string }[]
   lost: string[]
   over: string[]
+  gone?: string[]
 }
 
 const BYTES = "application/octet-stream"
@@ -86,7 +87,11 @@ test("a cancel ends a long poll, whatever is free, and is told until it is heard
   const result = { state: "cancelled", started_at: null, finished_at: Date.now() }
   await worker.report({ ...fence(given!), kind: "ended", result })
   expect((await api.engine.ended(runId as never)).status).toBe("cancelled")
-  expect((await worker.claim({ runs: [runId] })).over).toEqual([runId])
+  const asked = { runs: [runId] }
+  expect(await worker.claim(asked)).toMatchObject({ over: [runId] })
+  expect((await worker.claim(asked)).gone).toBeUndefined()
+  expect((await api.call("DELETE", `/runs/${runId}`)).status).toBe(204)
+  expect(await worker.claim(asked)).toMatchObject({ over: [runId], gone: [runId] })
 })
 
 test("a worker speaks for itself alone, and an attempt for itself alone", async () => {

@@ -1,97 +1,109 @@
-// The files of tasks on the worker's machine: a folder for each run, shared by its tasks, and upstream outputs that are too large for
-// an input. They go when the server says that their run is over, or after a week.
+// The files of tasks on the worker's machine, made before an attempt begins: the folder of its run (run-folders.ts), the files of its version
+// (bundle-shelf.ts), and upstream outputs that are too large for an input.
 
-import { mkdir, readdir, rename, rm, stat } from "node:fs/promises"
+import { mkdir, rename, stat } from "node:fs/promises"
 import { isAbsolute, join, resolve } from "node:path"
+import { BundleShelf } from "./bundle-shelf.ts"
 import type { Link } from "./link.ts"
 import type { LinkError } from "./link-error.ts"
+import { RunFolders } from "./run-folders.ts"
 import type { Session } from "./session.ts"
 import type { Task } from "./task.ts"
-import { isUuid } from "../core/ids.ts"
 import type { Assignment } from "../executors/executor.ts"
-import { BundleFolders } from "../objects/bundles.ts"
-import { ATTEMPT_TOKEN_HEADER, MAX_RUNS_ASKED } from "../protocol/api/workers.ts"
+import type { BundleFolders } from "../objects/bundles.ts"
+import { ATTEMPT_TOKEN_HEADER } from "../protocol/api/workers.ts"
 
-const KEPT_MS = 7 * 86_400_000
+const SWEEP_MS = 600_000
 
-export class RunFolders {
-  readonly #dataDir: string
-  readonly #link: Link
-  readonly #trouble: (error: LinkError) => void
-  readonly #runs = new Set<string>()
-  #bundles: BundleFolders | null = null
+export interface FoldersOptions {
+  dataDir: string
+  link: Link
+  /** A server does not send a file; it is asked for again. */
+  trouble(error: LinkError): void
+  /** A folder could not be removed. */
+  untidy(error: unknown): void
+}
+
+export class Folders {
+  readonly #options: FoldersOptions
+  readonly #bundles: BundleShelf
+  readonly #runs: RunFolders
   readonly #fetching = new Map<string, Promise<void>>()
+  #sweptAt = 0
 
-  /** `trouble` is told when a server does not send a file; it is asked for again. */
-  constructor(dataDir: string, link: Link, trouble: (error: LinkError) => void) {
-    this.#dataDir = dataDir
-    this.#link = link
-    this.#trouble = trouble
+  constructor(options: FoldersOptions) {
+    this.#options = options
+    this.#bundles = new BundleShelf(options.dataDir)
+    this.#runs = new RunFolders(options.dataDir)
   }
 
-  /** Folders that an earlier process left are asked about too; very old ones go at once. */
-  async start(now: number): Promise<void> {
-    for (const kind of ["work", "upstream"]) {
-      const parent = join(this.#dataDir, kind)
-      for (const name of await readdir(parent).catch(() => [])) {
-        if (!isUuid(name)) continue
-        const made = await stat(join(parent, name)).catch(() => null)
-        if (made !== null && now - made.mtimeMs > KEPT_MS) await this.remove(name)
-        else this.#runs.add(name)
-      }
-    }
+  start(): Promise<void> {
+    return this.#runs.start()
   }
 
   /** A new registration has another token. */
   begin(): void {
-    this.#bundles = null
+    this.#bundles.forget()
   }
 
-  /** Runs to ask the server about, other ones each time. */
-  some(): string[] {
-    const asked = [...this.#runs].slice(0, MAX_RUNS_ASKED)
-    for (const runId of asked) {
-      this.#runs.delete(runId)
-      this.#runs.add(runId)
+  /** Runs to ask the server about. Looks from time to time for what is kept for nobody. */
+  some(now: number): string[] {
+    if (now - this.#sweptAt >= SWEEP_MS) {
+      this.#sweptAt = now
+      void Promise.all([this.#runs.sweep(now), this.#bundles.sweep(now)]).catch(this.#options.untidy)
     }
-    return asked
+    return this.#runs.some(now)
   }
 
+  /** The server says that these have ended, or are there no more. */
+  over(ended: readonly string[], gone: readonly string[], now: number): void {
+    for (const runId of gone) void this.remove(runId)
+    for (const runId of ended) if (!gone.includes(runId)) void this.#runs.ended(runId, now).catch(this.#options.untidy)
+  }
+
+  /** Nothing of it is needed any more, unless an attempt is at work in it. */
   async remove(runId: string): Promise<void> {
-    this.#runs.delete(runId)
-    // It remembers which folders it has made.
-    this.#bundles = null
-    for (const kind of ["work", "upstream"]) await rm(join(this.#dataDir, kind, runId), { recursive: true, force: true })
+    // They remember which folders they have made.
+    this.#bundles.forget()
+    await this.#runs.remove(runId).catch(this.#options.untidy)
   }
 
-  /** The assignment as executors take it, with its folders made. */
-  async prepare(task: Task, session: Session): Promise<Assignment> {
+  /** The assignment as executors take it, with its folders made. They stay until it is released. */
+  async prepare(task: Task, session: Session, now: number): Promise<Assignment> {
     const { work, wire } = task
-    const own = wire.base_dir ?? join(this.#dataDir, "work", work.runId)
+    const { runId } = work
+    const ready = this.#runs.use(runId)
+    const bundles = this.#bundlesOf(task, session, now)
+    await ready
+    const own = wire.base_dir ?? this.#runs.folder(runId)
     if (wire.base_dir === null) {
-      this.#runs.add(work.runId)
       if (wire.bundle === null) await mkdir(own, { recursive: true })
-      else await this.#bundlesOf(session).copyTo(own, wire.bundle)
+      else await bundles!.copyTo(own, wire.bundle)
     }
     const { working_dir: wanted } = wire
     const workingDir = wanted === null ? own : isAbsolute(wanted) ? wanted : resolve(own, wanted)
-    const upstreamDir = wire.upstream.length === 0 ? null : join(this.#dataDir, "upstream", work.runId)
+    const upstreamDir = wire.upstream.length === 0 ? null : this.#runs.upstream(runId)
     for (const name of wire.upstream) await this.#upstream(task, session, join(upstreamDir!, `${name}.json`), name)
     const bundle = work.code?.bundle ?? null
-    const code = bundle === null ? undefined : { folder: await this.#bundlesOf(session).folder(bundle), bundle }
+    const code = bundle === null ? undefined : { folder: await bundles!.folder(bundle), bundle }
     return { ...work, workingDir, upstreamDir, ...(code !== undefined && { code }) }
   }
 
-  /** Fetched and unpacked once per machine. */
-  #bundlesOf(session: Session): BundleFolders {
-    this.#bundles ??= new BundleFolders({
-      dataDir: this.#dataDir,
-      read: async (hash) => {
-        const request = { method: "GET", path: `/bundles/${hash}`, key: session.token, signal: session.over } as const
-        return this.#link.forever(() => this.#link.bytes(request), session.over, this.#trouble)
-      },
+  /** The end of an attempt that was prepared, or was to be. */
+  release(task: Task): void {
+    this.#runs.release(task.work.runId)
+    const hash = bundleOf(task)
+    if (hash !== null) this.#bundles.release(hash)
+  }
+
+  #bundlesOf(task: Task, session: Session, now: number): BundleFolders | null {
+    const hash = bundleOf(task)
+    if (hash === null) return null
+    const { link, trouble } = this.#options
+    return this.#bundles.use(hash, now, (wanted) => {
+      const request = { method: "GET", path: `/bundles/${wanted}`, key: session.token, signal: session.over } as const
+      return link.forever(() => link.bytes(request), session.over, trouble)
     })
-    return this.#bundles
   }
 
   /** Fetched once per run, whoever asks first. */
@@ -115,7 +127,11 @@ export class RunFolders {
       headers: { [ATTEMPT_TOKEN_HEADER]: wire.token },
       signal: session.over,
     } as const
-    await this.#link.forever(() => this.#link.file(request, `${file}.part`), session.over, this.#trouble)
+    const { link, trouble } = this.#options
+    await link.forever(() => link.file(request, `${file}.part`), session.over, trouble)
     await rename(`${file}.part`, file)
   }
 }
+
+/** The files of its version: of its code, of its run's folder, or of both. */
+const bundleOf = ({ work, wire }: Task): string | null => work.code?.bundle ?? wire.bundle

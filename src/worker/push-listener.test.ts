@@ -2,7 +2,7 @@
 
 import { createServer, request } from "node:http"
 import type { AddressInfo } from "node:net"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test, vi } from "vitest"
@@ -55,7 +55,7 @@ class HeldExecutor implements Executor {
 }
 
 const setup = async (options: Partial<PushListenerOptions> = {}) => {
-  const dataDir = mkdtempSync(join(tmpdir(), "ork-push-"))
+  const { dataDir = mkdtempSync(join(tmpdir(), "ork-push-")) } = options
   const objects = new FileObjectStore(join(dataDir, "objects"))
   const executor = new HeldExecutor(objects)
   const log = { info: () => {}, warn: vi.fn<(fields: object, message: string) => void>(), error: () => {} }
@@ -71,6 +71,8 @@ const setup = async (options: Partial<PushListenerOptions> = {}) => {
     clock: systemClock,
     random: systemRandom,
     log,
+    identity: "me",
+    alive: (identity) => identity === "me",
     ...options,
   })
   const url = await listener.start()
@@ -231,4 +233,16 @@ test("told to stop, it takes nothing more, is still asked about what runs, and t
   await stopping
   expect(executor.stopped).toEqual(["shutdown"])
   expect(heard).toMatchObject([{ status: "lost" }])
+})
+
+test("what a killed worker left of its tasks goes at the next start, and what a live one has does not", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "ork-push-"))
+  for (const owner of ["dead", "other"]) {
+    for (const folder of [`pushed/${owner}/t`, `objects/pushed/${owner}/t`]) {
+      mkdirSync(join(dataDir, folder), { recursive: true })
+      writeFileSync(join(dataDir, folder, "file"), "x")
+    }
+  }
+  await setup({ dataDir, alive: (identity) => identity === "other" })
+  expect([readdirSync(join(dataDir, "pushed")), readdirSync(join(dataDir, "objects/pushed"))]).toEqual([["other"], ["other"]])
 })

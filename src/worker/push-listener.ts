@@ -4,7 +4,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import { mkdir, rm } from "node:fs/promises"
+import { mkdir, readdir, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { pushedAssignment } from "./push-assignment.ts"
 import { PushDoor, type PushDoorOptions } from "./push-door.ts"
@@ -31,6 +31,9 @@ export interface PushListenerOptions extends PushDoorOptions {
   graceMs: number
   random: Random
   log: Logger
+  /** How this process is known to others, and whether the one so described still lives. */
+  identity: string
+  alive(identity: string): boolean
 }
 
 type Pushed = z.output<typeof executeBody>
@@ -104,8 +107,9 @@ export class PushListener {
 
   /** Gives its address. */
   async start(): Promise<string> {
-    for (const executor of this.#options.executors.values()) await executor.start?.()
-    const { host, port } = this.#options
+    const { host, port, executors } = this.#options
+    for (const executor of executors.values()) await executor.start?.()
+    await this.#sweep()
     await new Promise<void>((resolve, reject) => this.#server.once("error", reject).listen(port, host, resolve))
     const { port: taken } = this.#server.address() as AddressInfo
     return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`
@@ -130,6 +134,16 @@ export class PushListener {
     this.#server.close()
     this.#server.closeAllConnections()
     for (const executor of executors.values()) await executor.stop?.()
+  }
+
+  /** What the tasks of processes that were killed have left. */
+  async #sweep(): Promise<void> {
+    const { dataDir, objects, alive } = this.#options
+    for (const owner of await readdir(join(dataDir, "pushed")).catch(() => [])) {
+      if (alive(owner)) continue
+      await objects.deletePrefix(`pushed/${owner}/`)
+      await rm(join(dataDir, "pushed", owner), { recursive: true, force: true })
+    }
   }
 
   async #answer(request: IncomingMessage): Promise<Answer> {
@@ -178,12 +192,12 @@ export class PushListener {
   }
 
   async #run(pushed: Pushed): Promise<void> {
-    const { clock, random, dataDir, graceMs, objects, log } = this.#options
+    const { clock, random, dataDir, graceMs, objects, log, identity } = this.#options
     const live = new Live(pushed, this.#options)
     this.#live.set(pushed.token, live)
     const attemptId = uuidv7(clock.now(), random.hex128())
-    const workingDir = join(dataDir, "pushed", attemptId)
-    const prefix = `pushed/${attemptId}/`
+    const prefix = `pushed/${identity}/${attemptId}/`
+    const workingDir = join(dataDir, prefix)
     try {
       await mkdir(workingDir, { recursive: true })
       const assignment = pushedAssignment(pushed, { attemptId, workingDir, prefix, graceMs })

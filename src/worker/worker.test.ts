@@ -19,13 +19,14 @@ const serve = async (say: Say) => {
   const server = createServer((request, response) => {
     let text = ""
     request.setEncoding("utf8").on("data", (chunk: string) => (text += chunk))
-    request.on("end", async () => {
+    const answer = async (): Promise<void> => {
       const path = request.url!.replace(/^\/api\/v1\/workers/, "").replace(/^\/[^/]+/, "") || request.method!
       const body = text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : {}
       asked.push({ path, body })
-      const [status, answer] = await say(path, body)
-      response.writeHead(status).end(typeof answer === "string" ? answer : JSON.stringify(answer))
-    })
+      const [status, said] = await say(path, body)
+      response.writeHead(status).end(typeof said === "string" ? said : JSON.stringify(said))
+    }
+    request.on("end", () => void answer())
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   onTestFinished(() => {

@@ -4,7 +4,7 @@
 // A worker that was given up on (paused past its lease) ends what it ran without a word, and registers anew.
 
 import { existsSync } from "node:fs"
-import { RunFolders } from "./folders.ts"
+import { Folders } from "./folders.ts"
 import { startFreezeGuard } from "./freeze-guard.ts"
 import { type HeartbeatNews, startHeartbeat } from "./heartbeat.ts"
 import { Link } from "./link.ts"
@@ -66,7 +66,7 @@ const FAREWELL_MS = 10_000
 export class Worker {
   readonly #options: WorkerOptions
   readonly #link: Link
-  readonly #folders: RunFolders
+  readonly #folders: Folders
   readonly #runner: Runner
   readonly #outputs: Outputs
   readonly #tasks = new Map<string, Task>()
@@ -80,9 +80,13 @@ export class Worker {
     this.#options = options
     const { servers, clock, random, executors, objects } = options
     this.#link = new Link({ servers, clock, random, fetch })
-    this.#folders = new RunFolders(options.dataDir, this.#link, (error) =>
-      options.log.warn({ error: error.message }, "a server does not send a file; trying others, and again"),
-    )
+    const { dataDir, log } = options
+    this.#folders = new Folders({
+      dataDir,
+      link: this.#link,
+      trouble: (error) => log.warn({ error: error.message }, "a server does not send a file; trying others, and again"),
+      untidy: (error) => log.warn({ error: messageOf(error) }, "could not remove files of a run"),
+    })
     this.#outputs = new Outputs({ link: this.#link, objects, log: options.log, refused: (task) => this.#drop(task) })
     this.#runner = new Runner({
       executors,
@@ -101,7 +105,7 @@ export class Worker {
     const { executors, clock } = this.#options
     for (const executor of executors.values()) await executor.start?.()
     try {
-      await this.#folders.start(clock.now())
+      await this.#folders.start()
       let short = 0
       for (let first = true; !this.#draining.signal.aborted; first = false) {
         const session = await this.#register(first)
@@ -204,7 +208,7 @@ export class Worker {
       free,
       wait_ms: WAIT_MS,
       stopping,
-      ...(tells && { known: [...this.#tasks.keys()], runs: this.#folders.some() }),
+      ...(tells && { known: [...this.#tasks.keys()], runs: this.#folders.some(this.#options.clock.now()) }),
     }
     const cut = new AbortController()
     if (free === 0) this.#freed.push(() => cut.abort())
@@ -219,7 +223,7 @@ export class Worker {
   }
 
   /** Gives whether there was nothing in it. */
-  #take({ assignments, stop, lost, over }: Claimed): boolean {
+  #take({ assignments, stop, lost, over, gone = [] }: Claimed): boolean {
     for (const wire of assignments) {
       if (this.#tasks.has(wire.attempt_id)) continue
       const task = new Task(wire)
@@ -234,7 +238,7 @@ export class Worker {
       const task = this.#tasks.get(id)
       if (task !== undefined) this.#drop(task)
     }
-    for (const runId of over) void this.#folders.remove(runId).catch((error: unknown) => this.#untidy(runId, error))
+    this.#folders.over(over, gone, this.#options.clock.now())
     return assignments.length + stop.length + lost.length + over.length === 0
   }
 
@@ -270,6 +274,7 @@ export class Worker {
 
   async #run(task: Task, session: Session): Promise<void> {
     const result = await this.#result(task, session)
+    this.#folders.release(task)
     task.running = false
     for (const freed of this.#freed.splice(0)) freed()
     try {
@@ -285,7 +290,10 @@ export class Worker {
 
   async #result(task: Task, session: Session): Promise<AttemptResult> {
     try {
-      const assignment = await Promise.race([this.#folders.prepare(task, session), untilStopped(task)])
+      const assignment = await Promise.race([
+        this.#folders.prepare(task, session, this.#options.clock.now()),
+        untilStopped(task),
+      ])
       if (typeof assignment === "string")
         return { ...this.#runner.failed("stopped while it was prepared", true), state: assignment }
       this.#logs!.add(task)
@@ -300,18 +308,14 @@ export class Worker {
 
   /** What it left in the store on this machine; the folder of a job goes with each attempt. */
   async #tidy({ work, wire }: Task): Promise<void> {
-    const { objects } = this.#options
+    const { objects, log } = this.#options
     try {
       // Most leave nothing.
       if (existsSync(objects.localPath(work.prefix.slice(0, -1)))) await objects.deletePrefix(work.prefix)
       if (wire.job) await this.#folders.remove(work.runId)
     } catch (error) {
-      this.#untidy(work.runId, error)
+      log.warn({ run: work.runId, error: messageOf(error) }, "could not remove what an attempt left")
     }
-  }
-
-  #untidy(runId: string, error: unknown): void {
-    this.#options.log.warn({ run: runId, error: messageOf(error) }, "could not remove files of a run")
   }
 
   /** Others have it, or it is of no use any more: it ends without a word. */
@@ -351,6 +355,7 @@ export class Worker {
     const running = (): boolean => [...this.#tasks.values()].some((task) => task.running)
     while (running() && !session.over.aborted) await this.#change(session.over)
     cancelGrace()
+    cancelEnd()
     // A server that does not answer now finds out by the lease.
     const cancelFarewell = clock.after(FAREWELL_MS, () => giveUp(UNTOLD))
     while (this.#tasks.size > 0 && !session.over.aborted) await this.#change(session.over)
@@ -359,7 +364,6 @@ export class Worker {
       await this.#link.json(leave).catch((error: unknown) => log.warn({ error: messageOf(error) }, "could not say goodbye"))
     }
     cancelFarewell()
-    cancelEnd()
   }
 
   /** Something has ended. */

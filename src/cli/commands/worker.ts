@@ -84,13 +84,21 @@ const listen = async (
   context: Context,
   config: Config,
   port: string,
-  parts: Omit<import("../../worker/push-listener.ts").PushListenerOptions, "apiKey" | "host" | "port">,
+  parts: Omit<import("../../worker/push-listener.ts").PushListenerOptions, "apiKey" | "host" | "port" | "identity" | "alive">,
 ): Promise<number> => {
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new InputError(`--listen: "${port}" is not a port`)
   const { key } = await serverAddress(context, config)
   if (key === null) throw new InputError("--listen needs the server's own key: give it as --api-key or ORK_API_KEY")
   const { PushListener } = await import("../../worker/push-listener.ts")
-  const listener = new PushListener({ ...parts, apiKey: key, host: config.host, port: Number(port) })
+  const { backends } = context
+  const listener = new PushListener({
+    ...parts,
+    apiKey: key,
+    host: config.host,
+    port: Number(port),
+    identity: backends.processIdentity(),
+    alive: (identity) => backends.processAlive(identity),
+  })
   const address = await listener.start()
   print(context, `ork ${context.version()} worker listens at ${address}`)
   await new Promise<void>((resolve) => onInterrupt(resolve, () => process.exit(EXIT_INTERRUPTED)))

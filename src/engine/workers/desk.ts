@@ -186,12 +186,9 @@ export class WorkerDesk {
   /** What the worker must hear before it is given anything. */
   async #reconcile(worker: KnownWorker, body: z.output<typeof wire.claimBody>): Promise<Claimed | null> {
     const { store } = this.#parts
-    const over: string[] = []
-    for (const runId of body.runs) {
-      const run = await store.getRun(runId as RunId)
-      if (run === null || (runEnded(run.status) && run.hooksLeft === 0)) over.push(runId)
-    }
-    if (body.known === undefined) return over.length > 0 ? { ...NOTHING, over } : null
+    const ended = await this.#endedOf(body.runs)
+    const { over } = ended
+    if (body.known === undefined) return over.length > 0 ? { ...NOTHING, ...ended } : null
     const known = new Set<string>(body.known)
     const held = await store.heldBy(worker.id)
     const unknown = held.filter(({ attemptId }) => !known.has(attemptId))
@@ -200,7 +197,19 @@ export class WorkerDesk {
     const lost = body.known.filter((attemptId) => !holds.has(attemptId))
     const stopping = new Set(body.stopping)
     const stop = stopsAmong(held, (attemptId) => known.has(attemptId) && !stopping.has(attemptId))
-    return over.length + lost.length + stop.length > 0 ? { assignments: [], stop, lost, over } : null
+    return over.length + lost.length + stop.length > 0 ? { assignments: [], stop, lost, ...ended } : null
+  }
+
+  /** Of these runs: those that have ended, and among them those that are there no more. */
+  async #endedOf(runs: readonly string[]): Promise<Pick<Claimed, "over" | "gone">> {
+    const over: string[] = []
+    const gone: string[] = []
+    for (const runId of runs) {
+      const run = await this.#parts.store.getRun(runId as RunId)
+      if (run === null) gone.push(runId)
+      if (run === null || (runEnded(run.status) && run.hooksLeft === 0)) over.push(runId)
+    }
+    return { over, ...(gone.length > 0 && { gone }) }
   }
 
   /** Claims for a poll, and says when there may be more. */

@@ -95,6 +95,7 @@ export const claimed = z
     stop: stops,
     lost: z.array(z.string()).meta({ description: "attempts that belong to others now" }),
     over: z.array(z.string()).meta({ description: "of the runs asked about: those that have ended" }),
+    gone: z.array(z.string()).optional().meta({ description: "of these: those that were removed" }),
   })
   .meta({ id: "Claimed" })
 
