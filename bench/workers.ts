@@ -1,10 +1,11 @@
-// usage: node bench/workers.ts noop|sleep [tasks]
+// usage: node bench/workers.ts noop|functions|sleep [tasks]
 // A worker over HTTP on this machine. `noop`: tasks a second with an executor that does nothing, server and worker each a process.
-// `sleep`: what so many sleeping processes cost in memory, of the built command. One JSON line.
+// `functions`: the same with no-op functions of a bundle, in TypeScript, on the worker's warm pool. `sleep`: what so many sleeping processes cost in memory, of the built command. One JSON line.
 
 import { type ChildProcess, fork, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
+import { availableParallelism, loadavg } from "node:os"
 import { join } from "node:path"
 import { pino } from "pino"
 import { noop, print, tempFolder } from "./support.ts"
@@ -14,6 +15,10 @@ import { inlineEvaluator } from "../src/engine/evaluator.ts"
 import type { EngineOptions } from "../src/engine/ports.ts"
 import { systemClock, systemRandom } from "../src/engine/system.ts"
 import { WorkerDesk } from "../src/engine/workers/desk.ts"
+import type { Executor } from "../src/executors/executor.ts"
+import { nodeRuntime } from "../src/executors/node/runtime.ts"
+import { FunctionExecutor } from "../src/executors/pool/function-executor.ts"
+import { makeBundle } from "../src/objects/bundles.ts"
 import { FileObjectStore } from "../src/objects/file.ts"
 import { openSqlite } from "../src/store/sqlite/sqlite.ts"
 import { Worker } from "../src/worker/worker.ts"
@@ -87,15 +92,37 @@ const until = async (url: string, runId: string, found: (run: Record<string, unk
   while (!found(await call(url, "GET", `/runs/${runId}`))) await pause(20)
 }
 
-const startRun = async (url: string, command: string[], tasks: number): Promise<string> => {
-  await call(url, "POST", "/workflows", { name: "many", tasks: { t: { parallel: tasks, command } } })
+const startRun = async (url: string, task: object, tasks: number, query = ""): Promise<string> => {
+  await call(url, "POST", `/workflows${query}`, { name: "many", tasks: { t: { parallel: tasks, ...task } } })
   return (await call(url, "POST", "/workflows/many/runs", {}))["id"] as string
 }
 
-const benchNoop = async (tasks: number): Promise<void> => {
+/** Sends a bundle with a function that does nothing; gives the query that names it. */
+const sendFunction = async (url: string, file: string): Promise<string> => {
+  const { hash, bytes } = makeBundle([{ path: file, bytes: Buffer.from("export default () => null\n"), executable: false }])
+  const headers = { "x-api-key": KEY, "content-type": "application/octet-stream" }
+  const answer = await fetch(`${url}/bundles/${hash}`, { method: "PUT", headers, body: new Uint8Array(bytes) })
+  if (!answer.ok) throw new Error(await answer.text())
+  return `?bundle=${hash}`
+}
+
+const functionsIn = (folder: string): Executor =>
+  new FunctionExecutor({
+    runtime: nodeRuntime,
+    objects: new FileObjectStore(join(folder, "objects")),
+    clock: systemClock,
+    helper: "auto",
+    limit: 256,
+    atOnce: 4 * availableParallelism(),
+    maxTasks: 100_000,
+    idleMs: 60_000,
+  })
+
+const benchTasks = async (what: "noop" | "functions", tasks: number): Promise<void> => {
   const child = fork(import.meta.filename, ["serve-noop"])
   const [url] = (await once(child, "message")) as [string]
   const folder = tempFolder()
+  const executor = what === "noop" ? noop : functionsIn(folder.path)
   const worker = new Worker({
     servers: [url],
     key: KEY,
@@ -104,7 +131,7 @@ const benchNoop = async (tasks: number): Promise<void> => {
     labels: [],
     capacity: 256,
     version: "bench",
-    executors: new Map([[noop.name, noop]]),
+    executors: new Map([[executor.name, executor]]),
     objects: new FileObjectStore(join(folder.path, "objects")),
     dataDir: folder.path,
     graceMs: 1000,
@@ -115,20 +142,39 @@ const benchNoop = async (tasks: number): Promise<void> => {
   const ready = Promise.withResolvers<string>()
   const done = worker.run(ready.resolve)
   await ready.promise
+  const query = what === "noop" ? "" : await sendFunction(url, "noop.ts")
+  const task = what === "noop" ? { command: ["true"] } : { executor: "node", file: "noop.ts" }
   const ran = async (count: number): Promise<number> => {
     const begun = performance.now()
-    const runId = await startRun(url, ["true"], count)
+    const runId = await startRun(url, task, count, query)
     await until(url, runId, (run) => run["status"] === "success")
     return performance.now() - begun
   }
-  await ran(500)
+  await ran(2000)
+  const before = process.cpuUsage()
+  const serverBefore = cpuOf(child)
   const ms = await ran(tasks)
-  print({ bench: "workers noop", tasks, per_s: Math.round((tasks / ms) * 1000) })
+  const { user, system } = process.cpuUsage(before)
+  print({
+    bench: `workers ${what}`,
+    tasks,
+    per_s: Math.round((tasks / ms) * 1000),
+    /** Tells more than the rate where the machine is shared. */
+    worker_cpu_us_per_task: Math.round((user + system) / tasks),
+    server_cpu_us_per_task: Math.round((cpuOf(child) - serverBefore) / tasks),
+    load: Number(loadavg()[0]!.toFixed(1)),
+  })
   worker.stop()
   await done
   child.send("stop")
   await once(child, "exit")
   folder.remove()
+}
+
+/** CPU time of a process in microseconds, by ticks of 10 ms. */
+const cpuOf = ({ pid }: ChildProcess): number => {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
+  return (Number(fields[11]) + Number(fields[12])) * 10_000
 }
 
 const MIB = 2 ** 20
@@ -160,10 +206,10 @@ const benchSleep = async (tasks: number): Promise<void> => {
   const flags = ["--server", url, "--capacity", String(tasks)]
   const { child: worker } = await start(["worker", ...flags], folder.path, /takes work/)
   // One task first, so that what is loaded once is not counted.
-  await until(url, await startRun(url, ["true"], 1), (run) => run["status"] === "success")
+  await until(url, await startRun(url, { command: ["true"] }, 1), (run) => run["status"] === "success")
   await pause(1000)
   const before = { server: rssOf(server), worker: rssOf(worker) }
-  const runId = await startRun(url, ["sleep", "600"], tasks)
+  const runId = await startRun(url, { command: ["sleep", "600"] }, tasks)
   await until(url, runId, (run) => (run["tasks"] as Record<string, number>)["running"] === tasks)
   await pause(2000)
   print({
@@ -183,5 +229,5 @@ const benchSleep = async (tasks: number): Promise<void> => {
 
 const [what = "noop", count] = process.argv.slice(2)
 if (what === "serve-noop") await serveNoop()
-else if (what === "noop") await benchNoop(Number(count ?? 10_000))
+else if (what === "noop" || what === "functions") await benchTasks(what, Number(count ?? 10_000))
 else await benchSleep(Number(count ?? 500))
