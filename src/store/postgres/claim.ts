@@ -27,18 +27,20 @@ export const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uui
 /** What is read of a ready row while it is locked: enough to say whether it may go. */
 export const CHOICE = "t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded, t.children_left"
 
+const PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
+
+const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32) || lpad(to_hex(${place}), 4, '0'))::uuid`
+
 /** Those of the rows `k` that wait for nothing; `place` numbers them in their batch. */
 export const PLACED = (place: string, { takeable, limits }: Rules): string => `
   SELECT k.id, ${limits} AS limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
-    COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false) AS paused,
-    (left($4, 32) || lpad(to_hex(${place}), 4, '0'))::uuid AS new_id
+    ${PAUSED} AS paused, ${NEW_ID(place, "$4")} AS new_id
   FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE ${takeable}`
 
 /** What leaves of a row `t`, chosen as `k`. */
 export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
   t.up_unmet, t.up_waived, t.expanded, t.children_left, t.children_failed, k.limits, t.workflow_id, k.run_id, k.version_id, k.round, k.cancelling, k.run_status,
-  k.run_error, k.paused, k.new_id, CASE WHEN t.kind <> 'task' THEN t.children_total
-    ELSE (SELECT p.children_total FROM tasks p WHERE p.id = t.parent_id AND p.kind = 'fan') END AS count`
+  k.run_error, k.paused, k.new_id, t.children_total`
 
 /**
  * The short way, for when nobody has to take turns: the first rows by the index, if they are of one workflow and no other is
@@ -125,15 +127,25 @@ export const DISPATCH = `status = 'dispatched', attempt = t.attempt + 1, holder 
   worker = (SELECT name FROM holders WHERE id = $5::uuid), dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
   started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL, progress = NULL`
 
-/** Rows under limits or of paused runs come back untouched, for core `admit`. One row at least, for `rest`. */
+/** Of rows under limits or of paused runs only the ids come back, for `readBound`. One row at least, for `rest`. */
 export const TAKE = (set: string, { free }: Pick<Lanes, "free"> = GATE_LANES): string => `, taken AS (
     UPDATE tasks t SET attempt_id = k.new_id, ${set} FROM chosen k WHERE t.id = k.id AND k.limits IS NULL AND NOT k.paused
     RETURNING ${CLAIMED}
   )
-  SELECT c.*, rest.rest, NOT (${free}) AS queued, COALESCE($6::timestamptz, now())::timestamptz(3) AS now FROM rest LEFT JOIN (
-    SELECT * FROM taken UNION ALL
-    SELECT ${CLAIMED} FROM chosen k JOIN tasks t ON t.id = k.id WHERE k.limits IS NOT NULL OR k.paused
-  ) c ON true`
+  SELECT c.*, rest.rest, NOT (${free}) AS queued, COALESCE($6::timestamptz, now())::timestamptz(3) AS now,
+    (SELECT array_agg(k.id) FROM chosen k WHERE k.limits IS NOT NULL OR k.paused) AS bound
+  FROM rest LEFT JOIN taken c ON true`
+
+/** $1 rows that this transaction has locked, in order, $2 attempt ids. */
+const BOUND = statement(
+  "claim_bound",
+  `WITH k AS MATERIALIZED (
+     SELECT t.id, t.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
+       ${PAUSED} AS paused, ${NEW_ID("c.place", "$2")} AS new_id
+     FROM unnest($1::bigint[]) WITH ORDINALITY AS c (id, place) JOIN tasks t ON t.id = c.id LEFT JOIN runs r ON r.seq = t.run_seq
+   )
+   SELECT ${CLAIMED} FROM k JOIN tasks t ON t.id = k.id`,
+)
 
 interface Rules {
   takeable: string
@@ -213,15 +225,15 @@ export interface Taken {
   run_error: string | null
   paused: boolean
   new_id: AttemptId
-  count: number | null
+  children_total: number | null
   /** Of a woken row: what it waited for, and the milliseconds since its attempt began. */
   waits?: string | null
   elapsed?: number | null
   stopping?: boolean
 }
 
-/** `queued`: a queue of these lanes has settings; then nothing was taken. */
-export type Answer = Taken & { rest: boolean; queued: boolean; now: string }
+/** `queued`: a queue of these lanes has settings; then nothing was taken. `bound`: rows that core `admit` must judge. */
+export type Answer = Taken & { rest: boolean; queued: boolean; now: string; bound: number[] | null }
 
 export interface Wish {
   holder: HolderId
@@ -269,7 +281,7 @@ export class Claims {
     const taken: Taken[] = []
     let looked = 0
     for (let answer = first; ; answer = await this.send(tx, { ...wish, limit: wish.limit - taken.length }, now)) {
-      const rows = locked(answer)
+      const rows = await lockedRows(tx, answer, this.#instants)
       const every = everyOf(wish.lanes) !== null
       if (answer[0]!.queued || (every && answer[0]!.rest && rows.length === 0)) {
         this.general = true
@@ -329,6 +341,12 @@ export const admitRows = async (
 
 export const isPlain = (row: Taken): boolean => row.limits === null && !row.paused
 
-/** In order: the ids of one answer differ in their places only. */
-export const locked = (answer: readonly Answer[]): Taken[] =>
-  answer.filter((row) => row.id !== null).toSorted((a, b) => (a.new_id < b.new_id ? -1 : 1))
+/** The rows of an answer, in order: the ids of one batch differ in their places only. */
+export const lockedRows = async (tx: Runner, answer: readonly Answer[], instants: Instants): Promise<Taken[]> => {
+  const { bound } = answer[0]!
+  const taken = inOrder(answer.filter((row) => row.id !== null))
+  if (bound === null) return taken
+  return [...taken, ...inOrder(await tx.run<Taken>(BOUND, [plain(bound), instants.attemptIds()]))]
+}
+
+const inOrder = (rows: readonly Taken[]): Taken[] => rows.toSorted((a, b) => (a.new_id < b.new_id ? -1 : 1))

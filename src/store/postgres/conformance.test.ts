@@ -1,6 +1,7 @@
 import pg from "pg"
 import { afterAll, beforeAll } from "vitest"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { enforceRules } from "../../../test/support/postgres-rules.ts"
 import { serverSuite, storeSuite } from "../conformance/suite.ts"
 import type { Open } from "../conformance/world.ts"
 import type { ServerStore } from "../server-store.ts"
@@ -15,10 +16,8 @@ beforeAll(async () => {
   probe = new pg.Client({ connectionString: database.url })
   await probe.connect()
 })
-afterAll(async () => {
-  await probe.end()
-  await database.drop()
-})
+// The database goes with the server of the test run: to drop hundreds of schemas takes long on a busy disk.
+afterAll(() => probe.end())
 
 const CAUGHT_UP = "SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8 AS caught_up"
 
@@ -32,8 +31,10 @@ const caughtUp = async (): Promise<void> => {
 }
 
 const open: Open<ServerStore> = async ({ clock, random }) => {
-  const store = await openPostgres({ url: database.url, clock, random, schema: `test ${++schemas}` })
+  const schema = `test ${++schemas}`
+  const store = await openPostgres({ url: database.url, clock, random, schema })
   await store.migrate()
+  await enforceRules(database.url, schema)
   store.onWake(() => {})
   const readEvents: ServerStore["readEvents"] = async (query) => {
     await caughtUp()

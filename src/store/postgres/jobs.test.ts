@@ -3,6 +3,7 @@
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { enforceRules } from "../../../test/support/postgres-rules.ts"
 import type { Change } from "../../core/change.ts"
 import { newHolderId, uuidv7 } from "../../core/ids.ts"
 import { DEFAULT_JOB_RETRY, dependencyStatus, type JobStatus } from "../../core/jobs.ts"
@@ -30,6 +31,7 @@ const join = async (schema: string, random: Random): Promise<Server> => {
   const store = await openPostgres({ url: database.url, random, schema })
   onTestFinished(() => store.close())
   await store.migrate()
+  await enforceRules(database.url, schema)
   const holder = newHolderId(Date.now(), random.hex128())
   await store.registerHolder({ id: holder, kind: "server", name: "one", leaseMs: 60_000, process: "", runId: null })
   return {

@@ -124,17 +124,20 @@ export const toClaims = async (
   )
   const states = wanted.length === 0 ? [] : later(readStates(tx, wanted))
   const items = later(readParents(tx, workflows, taken))
+  const counts = later(readCounts(tx, taken))
   const claims = await jobs
   const facts = await runs
   const found = await states
   const parentItems = await items
+  const totals = await counts
   for (const [i, row] of taken.entries()) {
     const needs = new Map<number, State>()
     for (const [node, known] of needsOf[i]!) {
       const state = typeof known === "number" ? found[known] : known
       if (state !== undefined) needs.set(node, state)
     }
-    claims.set(row.id, toClaim(row, facts.get(row.run_seq)!, needs, parentItems.get(row.id) ?? null))
+    const count = row.kind === "task" ? (totals.get(row.parent_id) ?? null) : row.children_total
+    claims.set(row.id, toClaim(row, facts.get(row.run_seq)!, needs, parentItems.get(row.id) ?? null, count))
   }
   return all.map((row) => claims.get(row.id)!)
 }
@@ -178,7 +181,17 @@ const readParents = async (tx: Runner, workflows: Workflows, taken: readonly Tak
   return new Map(rows.map(({ id, item }) => [id, fromJson(item)]))
 }
 
-const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, parentItem: Json): Claim => ({
+const COUNTS = statement("fan_counts", "SELECT id, children_total FROM tasks WHERE id = ANY ($1::bigint[]) AND kind = 'fan'")
+
+/** By container, how many instances there are of a fan-out. */
+const readCounts = async (tx: Runner, taken: readonly Taken[]): Promise<Map<number | null, number>> => {
+  const parents = new Set(taken.flatMap(({ kind, parent_id }) => (kind === "task" && parent_id !== null ? parent_id : [])))
+  if (parents.size === 0) return new Map()
+  const rows = await tx.run<{ id: number; children_total: number }>(COUNTS, [anyOf(parents)])
+  return new Map(rows.map(({ id, children_total }) => [id, children_total]))
+}
+
+const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, parentItem: Json, count: number | null): Claim => ({
   row: row.id,
   attemptId: row.new_id,
   runSeq: row.run_seq,
@@ -194,7 +207,7 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, parentIte
   priority: row.priority,
   item: fromJson(row.item),
   parentItem,
-  count: row.count,
+  count,
   expanded: row.expanded,
   childrenLeft: row.kind === "task" ? null : row.children_left,
   childrenFailed: row.children_failed,

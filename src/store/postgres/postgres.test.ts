@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { enforceRules } from "../../../test/support/postgres-rules.ts"
 import type { Change } from "../../core/change.ts"
 import { type HolderId, newHolderId, newRunId } from "../../core/ids.ts"
 import { workflow } from "../../core/testing.ts"
@@ -35,6 +36,7 @@ const join = async (url: string, schema: string): Promise<Server> => {
   const store = await openPostgres({ url, random, schema })
   onTestFinished(() => store.close())
   await store.migrate()
+  await enforceRules(url, schema)
   const holder = newHolderId(Date.now(), random.hex128())
   await store.registerHolder({ id: holder, kind: "server", name: `server ${seeds}`, leaseMs: 60_000, process: "", runId: null })
   return {

@@ -12,7 +12,7 @@ import {
   DISPATCH,
   isPlain,
   LIVE_HOLDER,
-  locked,
+  lockedRows,
   PLACED,
   PRIORITY,
   TAKE,
@@ -128,7 +128,7 @@ export class QueueClaims {
       const open = lanes.filter((lane) => book.room(lane) > 0)
       if (open.length === 0) return { taken, more: false }
       const answer = await this.#ask(tx, { ...wish, limit: wish.limit - taken.length }, open, book, now)
-      const rows = locked(answer)
+      const rows = await lockedRows(tx, answer, this.#instants)
       looked += rows.length
       const admitted = await admitRows(tx, rows, wish.holder, now)
       taken.push(...admitted.taken)

@@ -56,6 +56,7 @@ const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
 const SETTINGS = (schema: string): string =>
   `SET search_path TO ${quoted(schema)}; SET TimeZone TO 'UTC'; SET DateStyle TO ISO; SET jit TO off;
    SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; SET enable_hashjoin TO off; SET enable_mergejoin TO off;
+   SET enable_bitmapscan TO off; SET enable_memoize TO off;
    SET statement_timeout TO 0; SET idle_in_transaction_session_timeout TO '60s'`
 
 /** Where a database is, for messages: no user, no password. */
