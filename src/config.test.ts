@@ -35,6 +35,7 @@ test("without anything said, the defaults of the specification hold", () => {
     queues: {},
     functionTasks: 1000,
     functionIdleMs: 60_000,
+    handlers: [],
     slurmCommand: "",
     slurmDir: ".ork/slurm",
     kubeconfig: "",
@@ -126,4 +127,10 @@ test("a key that is too short is refused without showing it", () => {
 test("an address of a server is http or https, and loses its last slash", () => {
   expect(config({ env: { ORK_URL: "https://ork.example/" } }).url).toBe("https://ork.example")
   expect(problems({ env: { ORK_URL: "ork.example" } })).toHaveLength(1)
+})
+
+test("files of handlers are a list, or names with commas between", () => {
+  expect(config({ file: { handlers: ["tasks.ts", "mail.ts"] } })).toMatchObject({ handlers: ["tasks.ts", "mail.ts"] })
+  expect(config({ env: { ORK_HANDLERS: "tasks.ts, mail.ts" } })).toMatchObject({ handlers: ["tasks.ts", "mail.ts"] })
+  expect(problems({ file: { handlers: [1] } })).toEqual(["ork.yaml: handlers: [1] is not files, with commas between"])
 })

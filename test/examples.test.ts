@@ -40,6 +40,11 @@ const TABLE: Record<string, Expected> = {
   "sub-workflow.yaml": { tasks: { success: 3 }, says: { report: '["Hello Ada","Hello Grace"]' } },
   "greet.yaml": { tasks: { success: 1 } },
   "functions.yaml": { tasks: { success: 4 }, says: { report: "9 words in 3 parts" } },
+  "registered.yaml": {
+    args: ["--handlers", "functions/registered.ts"],
+    tasks: { success: 4 },
+    says: { report: "3 sizes up to 1280" },
+  },
   "python.yaml": {
     code: 1,
     tasks: { success: 2, failed: 1 },

@@ -10,9 +10,9 @@ export interface WorkerLog {
 
 export interface WorkerSettings {
   /** One address, or several that are tried in turn. ORK_URL, else http://127.0.0.1:4000. */
-  server?: string | readonly string[]
+  server?: string | readonly string[] | undefined
   /** A key with the scope `worker`. ORK_API_KEY. */
-  apiKey?: string
+  apiKey?: string | undefined
   /** By the names that tasks call them by; beside those that were given to `register`. */
   functions?: { readonly [name: string]: AnyFunction }
   /** By queue: run the jobs of it that have no task of their own, with their payload. */

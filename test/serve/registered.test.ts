@@ -193,8 +193,10 @@ it("the types that the package exports are right for a program that uses them", 
   const cwd = folderWith({ "app.ts": PROGRAM, "bad.ts": 'import { register } from "ork"\nregister("x", 1)\n' })
   const flags = ["--noEmit", "--strict", "--target", "es2024", "--module", "nodenext", "--types", "node"]
   const types = ["--typeRoots", join(REPO, "node_modules/@types")]
-  const check = (file: string) => promisify(execFile)(join(REPO, "node_modules/.bin/tsc"), [...flags, ...types, file], { cwd })
+  const check = (...files: string[]) =>
+    promisify(execFile)(join(REPO, "node_modules/.bin/tsc"), [...flags, ...types, ...files], { cwd })
   await check("app.ts")
+  await check(join(REPO, "examples/functions/worker.ts"), "--allowImportingTsExtensions")
   await expect(check("bad.ts")).rejects.toMatchObject({
     stdout: expect.stringMatching(/^bad\.ts\(2,15\): error TS2345/) as string,
   })
