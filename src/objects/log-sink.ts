@@ -3,15 +3,15 @@
 // apart (objects/log-parts.ts).
 
 import { dirname, join } from "node:path"
-import { mkdirSync, mkdtempSync } from "node:fs"
+import { mkdirSync } from "node:fs"
 import { rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
 import type { LogStream } from "./log-chunks.ts"
 import { logKey } from "./log-names.ts"
 import { LogUpload } from "./log-parts.ts"
 import { type LastLine, LogWriter } from "./log-writer.ts"
 import { createMask, type Mask } from "./mask.ts"
 import type { ObjectStore } from "./objects.ts"
+import { makeOwned } from "./owned-folder.ts"
 
 export interface LogSink {
   /** Resolves when more may be written. `at`: when it was said, if that was not now. */
@@ -59,7 +59,7 @@ class LocalLog implements LogSink {
 
 /** Written to a file of its own first, so that a slow store holds no task up and takes no memory. */
 class UploadedLog implements LogSink {
-  readonly #folder = mkdtempSync(join(tmpdir(), "ork-log-"))
+  readonly #folder = makeOwned("log")
   readonly #local: LocalLog
   readonly #upload: LogUpload
 

@@ -1,13 +1,12 @@
 // `ork exec`: runs one attempt from its spec in the object store and ends with it; what a container runs. Exit 0 for success, else the
 // task's own exit code, or 1.
 
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { rm } from "node:fs/promises"
 import type { Context } from "../backends.ts"
 import { InputError } from "../errors.ts"
 import { onInterrupt } from "../interrupts.ts"
 import { loadConfig } from "../settings.ts"
+import { makeOwned } from "../../objects/owned-folder.ts"
 import { SPEC_VARIABLE } from "../../protocol/exec-files.ts"
 import { ExecProblem, runExec } from "../../worker/exec.ts"
 
@@ -24,7 +23,7 @@ export const exec = async (context: Context, options: ExecOptions): Promise<numb
   const config = await loadConfig(context, { objectStore: store ?? options.objectStore })
   const say = (message: string): void => void stderr.write(`ork exec: ${message}\n`)
   // A container's own folder may be read-only.
-  const folder = await mkdtemp(join(tmpdir(), "ork-exec-"))
+  const folder = makeOwned("exec")
   const stopped = new AbortController()
   const unlisten = onInterrupt(
     () => {

@@ -16,7 +16,7 @@ import {
 import { chmod, mkdir, rm, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Clock } from "../../core/ports.ts"
-import { currentOwner, ownerAlive } from "../owner.ts"
+import { currentOwner, ownerAlive } from "../../objects/owner.ts"
 import { INPUT_FILE, OUTPUT_FILE } from "./container.ts"
 
 const TOUCH_MS = 10_000

@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { ownedPrefix, removeStale } from "../../objects/owned-folder.ts"
 import { ATTEMPT_VARIABLE, type Environment } from "../environment.ts"
-import { IO_PREFIX, removeStale } from "../process/attempt-files.ts"
 import { OWNER_VARIABLE, serverEnvironment } from "../process/environment.ts"
 import type { HelperSupply } from "../process/helper-supply.ts"
 import type { Helper } from "../process/helper.ts"
@@ -31,7 +31,7 @@ export class WorkerStarter {
   constructor(supply: HelperSupply, owner: string) {
     this.#supply = supply
     this.#owner = owner
-    this.#folder = join(existsSync(MEMORY) ? MEMORY : tmpdir(), `${IO_PREFIX}${owner}.${randomBytes(4).toString("hex")}`)
+    this.#folder = join(existsSync(MEMORY) ? MEMORY : tmpdir(), ownedPrefix("io") + randomBytes(4).toString("hex"))
   }
 
   start(): void {

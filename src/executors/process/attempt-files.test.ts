@@ -4,11 +4,11 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import { AttemptFiles } from "./attempt-files.ts"
-import { currentOwner } from "../owner.ts"
+import { currentOwner } from "../../objects/owner.ts"
 
 const setup = async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "ork-files-"))
-  const files = new AttemptFiles(dataDir, currentOwner())
+  const files = new AttemptFiles(dataDir)
   const cleanup = async () => {
     files.stop()
     await rm(dataDir, { recursive: true, force: true })
@@ -31,7 +31,7 @@ test("folders are for this user alone, and gone after a stop", async () => {
 
 test("two executors of one process do not share a folder", async () => {
   const { dataDir, files, cleanup } = await setup()
-  const other = new AttemptFiles(dataDir, currentOwner())
+  const other = new AttemptFiles(dataDir)
   files.start()
   other.start()
   const kept = other.paths("a", 10, undefined)
@@ -61,7 +61,9 @@ test.runIf(process.platform === "linux")(
       await mkdir(join(dataDir, "io", name), { recursive: true })
       await writeFile(join(dataDir, "io", name, "a.input.json"), "{}")
     }
+    const spool = await mkdtemp(join(tmpdir(), `ork-log-${namespace}-999999999-1.`))
     files.start()
+    expect(existsSync(spool), "a log on its way to a store elsewhere").toBe(false)
     const left = await readdir(join(dataDir, "io"))
     expect(left).not.toContain(dead)
     expect(left).toContain(foreign)

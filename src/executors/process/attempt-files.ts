@@ -3,13 +3,12 @@
 // processes are removed by the next one that starts.
 
 import { randomBytes } from "node:crypto"
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { chmodSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
-import { ownerAlive } from "../owner.ts"
+import { makeOwned, ownedPrefix, removeStale } from "../../objects/owned-folder.ts"
 
 const MEMORY = "/dev/shm"
-export const IO_PREFIX = "ork-io-"
 /** Of an input that is kept in memory. Times the tasks at once, it must fit the 64 MB that a container has there. */
 const SMALL_BYTES = 32_768
 
@@ -26,15 +25,16 @@ export class AttemptFiles {
   #memory: string | null = null
   #shared: string | null = null
 
-  constructor(dataDir: string, owner: string) {
+  constructor(dataDir: string) {
     this.#parent = resolve(dataDir, "io")
-    this.#name = `${IO_PREFIX}${owner}.${randomBytes(4).toString("hex")}`
+    this.#name = ownedPrefix("io") + randomBytes(4).toString("hex")
     this.#disk = join(this.#parent, this.#name)
   }
 
   start(): void {
     mkdirSync(this.#disk, { recursive: true, mode: 0o700 })
     removeStale(this.#parent)
+    removeStale(tmpdir())
     try {
       mkdirSync(join(MEMORY, this.#name), { mode: 0o700 })
       this.#memory = join(MEMORY, this.#name)
@@ -60,21 +60,9 @@ export class AttemptFiles {
   /** For tasks that run as other users: a folder that all may enter, with files of their own in it. */
   #sharedFolder(): string {
     if (this.#shared === null) {
-      this.#shared = mkdtempSync(join(tmpdir(), IO_PREFIX))
+      this.#shared = makeOwned("io")
       chmodSync(this.#shared, 0o711)
     }
     return this.#shared
-  }
-}
-
-export const removeStale = (parent: string): void => {
-  for (const name of readdirSync(parent)) {
-    const owner = name.startsWith(IO_PREFIX) ? name.slice(IO_PREFIX.length).split(".")[0]! : ""
-    if (ownerAlive(owner) !== false) continue
-    try {
-      rmSync(join(parent, name), { recursive: true, force: true })
-    } catch {
-      // Another user's: theirs to remove.
-    }
   }
 }

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { expect, test } from "vitest"
 import { OWNER_VARIABLE } from "./environment.ts"
-import { currentOwner, ownerAlive } from "../owner.ts"
+import { currentOwner, ownerAlive } from "../../objects/owner.ts"
 import { killLeftovers } from "./leftovers.ts"
 
 const linux = process.platform === "linux"

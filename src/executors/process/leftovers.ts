@@ -1,7 +1,7 @@
 // Processes of tasks whose Ork is dead. In a pid namespace there are none; without one, somebody may have killed Ork and its helper
 // in one blow. Every process of a task names its owner in its environment, and a start ends those whose owner is gone.
 
-import { ownerAlive } from "../owner.ts"
+import { ownerAlive } from "../../objects/owner.ts"
 import { liveProcesses, signalProcess } from "./process-table.ts"
 
 /** Kills processes whose environment says that their Ork is dead. */

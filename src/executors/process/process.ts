@@ -12,7 +12,7 @@ import { maskValues } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Environment, environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
-import { currentOwner } from "../owner.ts"
+import { currentOwner } from "../../objects/owner.ts"
 import { stoppedResult } from "../stopped.ts"
 import { messageOf } from "../words.ts"
 import { AttemptFiles } from "./attempt-files.ts"
@@ -57,7 +57,7 @@ export class ProcessExecutor implements Executor {
     this.#objects = options.objects
     this.#clock = options.clock
     this.#supply = new HelperSupply(options, this.#owner)
-    this.#files = new AttemptFiles(options.dataDir, this.#owner)
+    this.#files = new AttemptFiles(options.dataDir)
   }
 
   async start(): Promise<void> {
