@@ -127,6 +127,8 @@ if (wanted("startup")) {
 if (wanted("workers")) {
   const { per_s } = line("workers.ts", ["noop"])
   compare("a worker over HTTP, no-op tasks/s of 2000", [per_s!], [2000], ">= 1")
+  const functions = line("workers.ts", ["functions"])
+  compare("a worker over HTTP, no-op functions/s of 2000", [functions["per_s"]!], [2000], ">= 1")
   const { server_mib, worker_mib } = line("workers.ts", ["sleep"])
   compare("500 processes on a worker: server memory, MiB of 30", [server_mib!], [30], "< 1")
   compare("500 processes on a worker: worker memory, MiB of 60", [worker_mib!], [60], "< 1")
