@@ -58,6 +58,16 @@ tasks:
     expect(await world.task(runId, "nap")).toMatchObject({ status: "failed", error: "timed out after 10s" })
   })
 
+  it("that was over in time is no timeout, however late somebody looks", async () => {
+    const world = await setup()
+    const runId = await world.trigger("name: nap\ntasks: { nap: { executor: sleep, duration: 5s, timeout: 10s } }")
+    await world.pass(1000)
+    await world.engine.pause(runId, true)
+    await world.pass(60_000)
+    await world.engine.pause(runId, false)
+    expect((await world.ended(runId)).status).toBe("success")
+  })
+
   it("fans out", async () => {
     const world = await setup()
     const runId = await world.trigger(

@@ -3,6 +3,7 @@
 import type { BookLimit, BookRun, OpenTask, ReadyTask } from "./books.ts"
 import type { Life } from "./life.ts"
 import { endOf, hasEnded, isLive, lastIndex } from "./model.ts"
+import { isOverdue } from "./overdue.ts"
 import { Violation } from "./trace.ts"
 import { checkCounts } from "./verify.ts"
 import { placeText } from "./witness.ts"
@@ -19,7 +20,7 @@ export const audit = (world: World): void => {
     checkCounts(world, run, own)
     const label = world.labelOf(run.id)
     if (run.cancelling === null && run.status === "running") checkEdges(world, run.workflow, label, own)
-    checkChildren(label, own, run.cancelling !== null)
+    checkChildren(label, own, (row) => run.cancelling !== null || isOverdue(world, row))
   }
   checkLimits(world, runs, rows)
   checkActive(world)
@@ -46,7 +47,7 @@ const checkEdges = (world: World, workflow: string, label: string, rows: OpenTas
 }
 
 /** A cancel waits for the children that were made, and for no others. */
-const checkChildren = (label: string, rows: OpenTask[], cancelling: boolean): void => {
+const checkChildren = (label: string, rows: OpenTask[], cancelling: (row: OpenTask) => boolean): void => {
   const children = Map.groupBy(
     rows.filter((row) => row.parent_id !== null),
     (row) => row.parent_id,
@@ -54,7 +55,7 @@ const checkChildren = (label: string, rows: OpenTask[], cancelling: boolean): vo
   for (const row of rows) {
     if (row.kind === "task" || row.children_total === null || hasEnded(row)) continue
     const own = (children.get(row.id) ?? []).filter((child) => row.kind === "group" || lastIndex(child.path) < row.expanded)
-    const isCut = cancelling && row.expanded < row.children_total && (row.status === "running" || row.children_left === 0)
+    const isCut = row.expanded < row.children_total && (row.status === "running" || row.children_left === 0) && cancelling(row)
     const left = (isCut ? row.expanded : row.children_total) - own.filter(hasEnded).length
     const failed = own.filter((child) => child.status === "failed" || child.status === "cancelled").length
     if (left === row.children_left && failed === row.children_failed) continue
@@ -112,11 +113,13 @@ const checkActive = (world: World): void => {
   }
 }
 
-/** What a user cancelled is told to stop. */
+/** What a user cancelled is told to stop, and so is what lies in a group whose time is over. */
 const checkStopped = (world: World, life: Life): void => {
   for (const attempt of world.witness.live) {
     if (attempt.incarnation !== life || attempt.stopped || attempt.sim.node.hook !== null) continue
-    if (!world.commits.cancelled.has(attempt.runId)) continue
+    const row = world.books.task(world.books.run(attempt.runId)!.seq, attempt.sim.index, attempt.path)
+    const overdue = row?.attempt_id === attempt.id && isOverdue(world, row, SLACK_MS)
+    if (!world.commits.cancelled.has(attempt.runId) && !overdue) continue
     throw new Violation("what is cancelled is stopped", placeText(attempt))
   }
 }

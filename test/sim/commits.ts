@@ -5,10 +5,12 @@ import { isDeepStrictEqual } from "node:util"
 import type { Change } from "../../src/core/change.ts"
 import type { RetryReset } from "../../src/core/retry-plan.ts"
 import type { Advanced, Batch, Claim, LiveAttempt } from "../../src/store/store.ts"
+import type { BookTask } from "./books.ts"
 import { checkDecision } from "./decisions.ts"
 import type { Life } from "./life.ts"
 import { isLive } from "./model.ts"
 import { checkRetryPlan, checkRetried, type RetrySnapshot } from "./retries.ts"
+import { isOverdue } from "./overdue.ts"
 import { Violation } from "./trace.ts"
 import { isDeferred } from "./waits.ts"
 import type { World } from "./world.ts"
@@ -65,6 +67,10 @@ export class Commits {
       case "retryRun":
         if (answer === true) this.#retried(args[0] as string)
         break
+      case "removeHolder":
+        // What it leaves behind counts as lost.
+        this.#world.deadHolders.add(args[0] as string)
+        break
       case "reapHolders":
         this.#reaped(answer as LiveAttempt[])
         break
@@ -107,9 +113,11 @@ export class Commits {
   /** Its fence is named as refused for a start that came after it; the result itself was taken just now. */
   #isNew({ attemptId, row: id, ...change }: Settling): boolean {
     if (this.#applied.has(attemptId)) return false
-    if (change.kind === "retry") return this.#world.books.attempts(id).some((past) => past.attempt_id === attemptId)
     const row = this.#world.books.taskByRow(id)
-    return row !== undefined && row.attempt_id === attemptId && row.status === change.status
+    if (change.kind === "retry" && !this.#isEnded(row, attemptId))
+      return this.#world.books.attempts(id).some((past) => past.attempt_id === attemptId)
+    const status = change.kind === "retry" ? "cancelled" : change.status
+    return row !== undefined && row.attempt_id === attemptId && row.status === status
   }
 
   #checkRefused(change: Settling): void {
@@ -118,9 +126,16 @@ export class Commits {
     throw new Violation("no good report is refused", `${change.kind} of row ${change.row}, which still has ${change.attemptId}`)
   }
 
-  #apply(change: Settling): void {
+  /** It would be tried again, but for a group around it whose time is over. */
+  #isEnded(row: BookTask | undefined, attemptId: string): boolean {
+    return row?.status === "cancelled" && row.attempt_id === attemptId && isOverdue(this.#world, row)
+  }
+
+  #apply(given: Settling): void {
     const { books, witness, clock } = this.#world
-    const { attemptId, result } = change
+    const { attemptId, result } = given
+    const isEnded = given.kind === "retry" && this.#isEnded(books.taskByRow(given.row), attemptId)
+    const change: Settling = isEnded ? { ...given, kind: "end", status: "cancelled" } : given
     const told = `${change.kind} of row ${change.row} ${attemptId}`
     if (this.#applied.has(attemptId)) throw new Violation("a result is applied once", told)
     this.#applied.add(attemptId)

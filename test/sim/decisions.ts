@@ -2,6 +2,7 @@
 
 import type { Change } from "../../src/core/change.ts"
 import type { BookRun, BookTask } from "./books.ts"
+import { isOverdue } from "./overdue.ts"
 import { Violation } from "./trace.ts"
 import type { History } from "./witness.ts"
 import type { World } from "./world.ts"
@@ -18,9 +19,10 @@ export const checkDecision = (world: World, run: BookRun, row: BookTask, history
   const lost = history.applied.filter((end) => end.state === "lost").length
   // The engine may hear of a cancel a little later: until then it decides as if there were none.
   const cancelling = run.cancelling !== null || world.commits.cancelled.has(run.id) || run.finished_at !== null
+  const overdue = isOverdue(world, row)
   const isAllowed = (): boolean => {
     if (state === "success") return became === "success"
-    if (became === "cancelled") return (state === "cancelled" || cancelling) && world.mayStop(run)
+    if (became === "cancelled") return overdue || ((state === "cancelled" || cancelling) && world.mayStop(run))
     if (became === "success" || state === "cancelled") return false
     const spent = state === "lost" ? lost + 1 > lostRetries : retryable === false || failed + 1 >= retry.maxAttempts
     return became === (spent ? "failed" : "retry")

@@ -1,6 +1,8 @@
-// A task is stopped only for a reason: its time is over, its run was stopped, its engine leaves, or somebody else has it.
+// A task is stopped only for a reason: its time is over, or that of a group around it, its run was stopped, its engine leaves, or somebody else has it.
 
 import type { StopReason } from "../../src/executors/executor.ts"
+import type { BookTask } from "./books.ts"
+import { isOverdue } from "./overdue.ts"
 import { Violation } from "./trace.ts"
 import { placeText, type Witnessed } from "./witness.ts"
 import type { World } from "./world.ts"
@@ -10,12 +12,15 @@ export const checkStop = (world: World, attempt: Witnessed, reason: StopReason):
   throw new Violation("no task is stopped without a reason", `${placeText(attempt)} #${attempt.number}: ${reason}`)
 }
 
+const rowOf = (world: World, { runId, sim, path }: Witnessed): BookTask =>
+  world.books.task(world.books.run(runId)!.seq, sim.index, path)!
+
 const isJust = (world: World, attempt: Witnessed, reason: StopReason): boolean => {
   const run = world.books.run(attempt.runId)!
   const now = world.clock.now()
   switch (reason) {
     case "cancel":
-      return world.commits.cancelled.has(attempt.runId)
+      return world.commits.cancelled.has(attempt.runId) || isOverdue(world, rowOf(world, attempt))
     case "shutdown":
       return attempt.incarnation.draining
     case "lost": {

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from "node:util"
 import type { Json } from "../../src/core/json.ts"
 import type { BookRun, BookTask } from "./books.ts"
 import { endOf, hasEnded, hookEvents, lastIndex, ruleVerdict } from "./model.ts"
+import { isOver } from "./overdue.ts"
 import { Violation } from "./trace.ts"
 import { waitedWrongly } from "./waits.ts"
 import type { SimNode, SimWorkflow } from "./workflows.ts"
@@ -144,12 +145,14 @@ const checkOne = (ended: Ended, row: BookTask): void => (row.kind === "group" ? 
 const checkGroup = (ended: Ended, row: BookTask): void => {
   const { world, workflow, stopped } = ended
   const inside = world.books.instances(row.id)
+  const over = isOver(world, row)
+  if (!over && row.error?.startsWith("timed out") === true) fail(ended, row, "its time was not over")
   const wanted = workflow.nodes.filter(({ node }) => node.group === row.node).map(({ index }) => index)
   const found = inside.map(({ node }) => node).toSorted((a, b) => a - b)
   if (!stopped && !isDeepStrictEqual(found, wanted)) fail(ended, row, `it has the tasks ${found.join(" ")}`)
   for (const child of inside) {
     if (child.path !== row.path) fail(ended, child, `its group is at [${row.path}]`)
-    checkNode(ended, child)
+    checkNode({ ...ended, stopped: stopped || over }, child)
   }
   const bad = inside.some(({ status }) => status === "failed" || status === "cancelled")
   if (row.status !== (bad ? "failed" : "success")) fail(ended, row, `a task in it failed: ${bad}`)

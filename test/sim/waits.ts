@@ -100,8 +100,8 @@ export const waitedWrongly = (world: World, sim: SimNode, row: BookTask, state: 
       const attempt = world.witness.attempts.get(row.attempt_id!)
       // It could not be prepared.
       if (attempt === undefined) return null
-      // Its holder was given up on before that was written down.
-      if (state === "lost") return world.givenUp(attempt) ? null : "nobody lost it"
+      // Its holder left, or was given up on before what it said was written down.
+      if (state === "lost") return world.givenUp(attempt) || attempt.result?.state === "lost" ? null : "nobody lost it"
       if (!isDeferred(attempt)) return attempt.result?.state === state ? null : "it never said so"
       if (state === "failed") return answers.some(({ good }) => !good) ? null : "nobody said so"
       return answers.some(({ good, output: said }) => good && isDeepStrictEqual(said, output())) ? null : "nobody said so"
