@@ -3,8 +3,11 @@
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { expect, test, vi } from "vitest"
-import { allLines, type Launched } from "../conformance/fixture.ts"
-import { LATE_MS } from "./execution-log.ts"
+import { MemoryObjectStore } from "../../objects/testing/memory.ts"
+import { allLines, assignment, type Launched, realClock } from "../conformance/fixture.ts"
+import { ExecutionLog, LATE_MS } from "./execution-log.ts"
+import { lineOf } from "./log-entries.ts"
+import type { Followed } from "./project-reader.ts"
 import { LIST_LOGS } from "./testing/fake-cloud-run.ts"
 import { setup } from "./testing/fixture.ts"
 
@@ -193,4 +196,21 @@ test("a server that is stopped while it waits for last lines leaves them to the 
   const again = run("echo '[1]'", { attemptId: "a1" }, newExecutor())
   expect(await again.result).toMatchObject({ state: "success", output: { inline: [1] } })
   expect(await linesOf(again)).toEqual(["[1]"])
+})
+
+test("lines that are still on their way when it is closed change nothing any more", async () => {
+  const objects = new MemoryObjectStore()
+  let followed: Followed | null = null
+  const follow = (wanted: Followed) => {
+    followed = wanted
+    return { readAt: null, receivedAt: null, problem: null, now: () => 0, within: () => {}, close: () => {} }
+  }
+  const work = assignment("/", null)
+  await objects.put(`${work.prefix}log`, "of the server that goes on with it")
+  const source = { name: "", since: 0, found: true, container: null, link: "" }
+  const signal = new AbortController().signal
+  const log = new ExecutionLog({ reader: { follow }, objects, clock: realClock }, work, signal, source)
+  await log.close()
+  await (followed as Followed | null)?.take([lineOf({ textPayload: "late", timestamp: "2026-01-01T00:00:00Z" })])
+  expect(Buffer.from((await objects.get(`${work.prefix}log`)) ?? "").toString()).toBe("of the server that goes on with it")
 })

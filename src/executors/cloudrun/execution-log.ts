@@ -10,7 +10,8 @@ import { Bell } from "../pacing.ts"
 import { messageOf } from "../words.ts"
 import { type ApiError, isPassing, logInWords } from "./api-error.ts"
 import type { EntryLine } from "./log-entries.ts"
-import type { Follow, LogReader } from "./log-reader.ts"
+import type { LogReader } from "./log-reader.ts"
+import type { Follow } from "./project-reader.ts"
 import { type ExecutionName, partsOf } from "./shapes.ts"
 
 /** Lines reach Logging, and are found there, within this after they were written. */
@@ -21,7 +22,7 @@ export const GRACE_MS = 60_000
 export const LONG_MS = 600_000
 
 export interface ExecutionLogParts {
-  reader: LogReader
+  reader: Pick<LogReader, "follow">
   objects: ObjectStore
   clock: Clock
 }
@@ -46,6 +47,9 @@ export class ExecutionLog {
   readonly #bell: Bell
   readonly #follow: Follow
   #sink: Promise<LogSink> | null = null
+  /** One after the other, and none once it is closed. */
+  #writing: Promise<void> = Promise.resolve()
+  #closed = false
   #last: EntryLine | null = null
   #refused = false
   /** It cannot be stored. */
@@ -92,9 +96,10 @@ export class ExecutionLog {
   /** No more of it is read. Rejects when it cannot be stored. */
   async close(): Promise<void> {
     this.#follow.close()
-    const sink = this.#sink
-    this.#sink = null
-    await (await sink)?.close()
+    await this.#writing
+    if (this.#closed) return
+    this.#closed = true
+    await (await this.#sink)?.close()
   }
 
   /** true: all of it. */
@@ -132,18 +137,13 @@ export class ExecutionLog {
     this.#bell.ring()
   }
 
-  async #note(text: string): Promise<void> {
-    try {
-      await (await this.#open()).write("stderr", `ork: ${text}; it is at ${this.#source.link}\n`)
-    } catch (error) {
-      this.#broken ??= new Error(`its log cannot be stored: ${messageOf(error)}`, { cause: error })
-    }
+  #note(text: string): Promise<void> {
+    return this.#write((sink) => sink.write("stderr", `ork: ${text}; it is at ${this.#source.link}\n`))
   }
 
-  async #take(lines: EntryLine[]): Promise<void> {
+  #take(lines: EntryLine[]): Promise<void> {
     const { container } = this.#source
-    try {
-      const sink = await this.#open()
+    return this.#write(async (sink) => {
       for (const line of lines) {
         const { stream, text, at, order } = line
         if (container !== null && line.container !== null && line.container !== container) continue
@@ -151,9 +151,19 @@ export class ExecutionLog {
         // One that was found late does not come last.
         if (stream === "stdout" && text.trim() !== "" && order > (this.#last?.order ?? "")) this.#last = line
       }
-    } catch (error) {
-      this.#broken ??= new Error(`its log cannot be stored: ${messageOf(error)}`, { cause: error })
-    }
+    })
+  }
+
+  #write(work: (sink: LogSink) => Promise<void>): Promise<void> {
+    this.#writing = this.#writing.then(async () => {
+      if (this.#closed) return
+      try {
+        await work(await this.#open())
+      } catch (error) {
+        this.#broken ??= new Error(`its log cannot be stored: ${messageOf(error)}`, { cause: error })
+      }
+    })
+    return this.#writing
   }
 
   /** Logging still holds all that was said: the log is written anew from it. */

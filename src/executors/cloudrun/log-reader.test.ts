@@ -2,8 +2,9 @@ import { expect, test } from "vitest"
 import { ManualClock } from "../conformance/manual-clock.ts"
 import { ApiError } from "./api-error.ts"
 import { filterOf, lineOf, type LogEntry } from "./log-entries.ts"
-import { BATCH, type Follow, LogReader, OVERLAP_MS, PACE_MS } from "./log-reader.ts"
+import { LogReader } from "./log-reader.ts"
 import { type LogPage, type LogRequest, PageTooLarge } from "./logging-api.ts"
+import { BATCH, type Follow, OVERLAP_MS, PACE_MS } from "./project-reader.ts"
 import { FakeLogging } from "./testing/fake-logging.ts"
 
 const PLACE = { project: "acme", region: "europe-west1" }
@@ -113,6 +114,22 @@ test("one that writes much does not keep the others waiting", async () => {
   await clock.pass(90_000)
   expect(much.lines).toHaveLength(3200)
   expect(new Set(much.lines).size).toBe(3200)
+})
+
+test("a log that is longer than one read is gone on with behind what was had", async () => {
+  const { clock, logs, asked, follow } = setup()
+  const { lines } = follow("e1")
+  logs.page = 10
+  const begin = clock.now() - 200_000
+  for (let i = 0; i < 800; i++) logs.write(nameOf("e1"), "stdout", `line ${i}`, begin + i * 100)
+  await clock.pass(200_000)
+  expect(lines).toEqual(Array.from({ length: 800 }, (_, i) => `line ${i}`))
+  const begun = asked
+    .filter(({ pageToken }) => pageToken === "")
+    .map(({ filter }) => /receiveTimestamp>="([^"]+)"/.exec(filter)?.[1])
+  // 50 pages of 10 lines, the last one at 499.
+  expect(Date.parse(begun[1] ?? "") - begin).toBe(49_900)
+  expect(asked.length).toBeLessThan(800 / 10 + 40)
 })
 
 test("a page that is too large is asked for in smaller ones", async () => {
