@@ -32,10 +32,8 @@ export class Events {
   }
 
   /** Resolves when the run has ended and so have its hooks. */
-  async ended(runId: RunId): Promise<RunRow> {
-    const run = await this.#finished(runId)
-    if (run !== null) return run
-    return await new Promise<RunRow>((resolve, reject) => {
+  ended(runId: RunId): Promise<RunRow> {
+    return new Promise<RunRow>((resolve, reject) => {
       const waiters = this.#waiting.get(runId) ?? new Set()
       waiters.add({ resolve, reject })
       this.#waiting.set(runId, waiters)

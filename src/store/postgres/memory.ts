@@ -55,9 +55,13 @@ export interface RunFacts {
   depth: number
 }
 
-/** A map that forgets what was put in longest ago. */
+/**
+ * A map that forgets what was put in longest ago: it keeps the last `size`, and up to as many before. Two generations, because to
+ * look for the oldest entry of one map takes longer the more were deleted before it.
+ */
 export class Recent<Key, Value> {
-  readonly #entries = new Map<Key, Value>()
+  #young = new Map<Key, Value>()
+  #old = new Map<Key, Value>()
   readonly #size: number
 
   constructor(size: number) {
@@ -65,22 +69,23 @@ export class Recent<Key, Value> {
   }
 
   get(key: Key): Value | undefined {
-    return this.#entries.get(key)
+    return this.#young.get(key) ?? this.#old.get(key)
   }
 
   set(key: Key, value: Value): void {
-    this.#entries.set(key, value)
-    if (this.#entries.size > this.#size) this.#entries.delete(this.#entries.keys().next().value as Key)
+    this.#young.set(key, value)
+    if (this.#young.size > this.#size) [this.#old, this.#young] = [this.#young, new Map()]
   }
 
   delete(key: Key): void {
-    this.#entries.delete(key)
+    this.#young.delete(key)
+    this.#old.delete(key)
   }
 }
 
-const HELD = 100_000
-const RUNS = 2_000
-const ENDED = 10_000
+const HELD = 50_000
+const RUNS = 1_000
+const ENDED = 5_000
 /** Larger outputs are read again. */
 const LONGEST_OUTPUT = 1_000
 
