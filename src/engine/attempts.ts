@@ -5,7 +5,7 @@ import { Conclusions, nodeOf } from "./conclude.ts"
 import { type Inputs, isTaskFault } from "./inputs.ts"
 import type { EngineOptions } from "./ports.ts"
 import { ProgressTeller } from "./progress.ts"
-import { messageOf, Runner, Stop } from "./runner.ts"
+import { messageOf, nothingFor, Runner, Stop } from "./runner.ts"
 import { type AttemptResult, type Change, fenceOf } from "../core/change.ts"
 import type { CompiledWorkflow, Node } from "../core/workflow.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executors/executor.ts"
@@ -108,7 +108,7 @@ export class Attempts {
   async #run(live: Live): Promise<AttemptResult> {
     const { claim, workflow, node } = live
     if (!this.#options.executors.has(node.executor)) {
-      return this.#runner.failed(`there is no executor ${node.executor} here`, false)
+      return this.#runner.failed(nothingFor(node), false)
     }
     let assignment: Assignment
     try {

@@ -4,6 +4,7 @@
 import { type Deadline, Deadlines } from "./deadlines.ts"
 import type { AttemptResult } from "../core/change.ts"
 import { isDeferral } from "../core/defer.ts"
+import { FUNCTION_EXECUTOR } from "../core/function.ts"
 import type { Json, JsonObject } from "../core/json.ts"
 import type { Clock } from "../core/ports.ts"
 import { checkSchema } from "../core/schema.ts"
@@ -34,7 +35,7 @@ export class Runner {
   async run(assignment: Assignment, stop: Stop, told: Told): Promise<AttemptResult> {
     const { node, secrets } = assignment
     const executor = this.#options.executors.get(node.executor)
-    if (executor === undefined) return this.failed(`there is no executor ${node.executor} here`, false)
+    if (executor === undefined) return this.failed(nothingFor(node), false)
     const attempt = new AttemptClock(this.#options.clock, node, stop)
     this.#deadlines.add(attempt)
     try {
@@ -76,6 +77,12 @@ export class Runner {
     return { ...rest, state: "failed", error: `the output does not fit its schema: ${problem}` }
   }
 }
+
+/** What is said of a task that nobody here can run. */
+export const nothingFor = ({ executor, function: name }: Node): string =>
+  executor === FUNCTION_EXECUTOR
+    ? `no function ${name} is registered here; name the file that registers it with --handlers`
+    : `there is no executor ${executor} here`
 
 /** What a task was given to keep for itself is told to nobody. Outputs that are objects were masked when they were stored. */
 const masked = (result: AttemptResult, secrets: readonly string[]): AttemptResult => {

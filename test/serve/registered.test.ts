@@ -98,7 +98,11 @@ it("ork worker takes the calls of its own functions, from its queues and with it
 })
 
 it("ork run refuses to begin without a function that it needs, and runs with it", async () => {
-  const cwd = folderWith({ "app.ts": APP, "a.yaml": "name: a\ntasks: { x: { executor: resize, input: { width: 1 } } }\n" })
+  const cwd = folderWith({
+    "app.ts": APP,
+    "a.yaml": "name: a\ntasks: { x: { executor: resize, input: { width: 1 } } }\n",
+    "parent.yaml": "name: parent\ntasks: { child: { executor: workflow, workflow: a } }\n",
+  })
   const { code, stderr } = await ork(["run", "a.yaml"], { cwd })
   expect([code, stderr]).toEqual([
     2,
@@ -106,6 +110,11 @@ it("ork run refuses to begin without a function that it needs, and runs with it"
       "ork: name the file that registers it with --handlers FILE, or under handlers in ork.yaml\n",
   ])
   expect(await ork(["run", "a.yaml", "--handlers", "app.ts"], { cwd })).toMatchObject({ code: 0 })
+  const { stdout } = await ork(["run", "parent.yaml"], { cwd })
+  const [, child] = /workflow a \(run (\S+)\)/.exec(stdout)!
+  expect((await ork(["explain", child!], { cwd })).stdout).toContain(
+    "x failed in attempt 1 of at most 1: no function resize is registered here; name the file that registers it with --handlers",
+  )
   const twice = await ork(["run", "a.yaml", "--handlers", "app.ts", "--handlers", "b.ts"], {
     cwd: folderWith({ "app.ts": APP, "b.ts": APP, "a.yaml": "name: a\ntasks: { x: { executor: resize } }\n" }),
   })
@@ -183,6 +192,9 @@ it("a program of one's own holds a worker, whose functions run in it", async () 
   ] as string
   await probe(async () => ((await server.call("GET", `/jobs/${job}`)).body["status"] === "COMPLETED" ? true : null))
   expect((await server.call("GET", `/jobs/${job}/result`)).text).toContain('{"sent":"Ada","by":"letter"}')
+  const call = { name: "small", queue: "media", task: { executor: "resize" }, payload: { width: 7 } }
+  const called = (await server.call("POST", "/jobs", call)).body["id"] as string
+  await probe(async () => ((await server.call("GET", `/jobs/${called}`)).body["status"] === "COMPLETED" ? true : null))
   program.kill("SIGTERM")
   await program.printed(/stopped/)
   expect(await program.exit).toEqual({ code: 0, signal: null })
