@@ -1,9 +1,9 @@
 import { serverSuite, storeSuite } from "../conformance/suite.ts"
 import type { Open } from "../conformance/world.ts"
 import { openSqlite, type SqliteStore } from "./sqlite.ts"
-import { refuseAmbiguousColumns } from "./testing.ts"
+import { refuseWhatOldNodeCannot } from "./testing.ts"
 
-refuseAmbiguousColumns()
+refuseWhatOldNodeCannot()
 
 const open =
   (path: () => string): Open<SqliteStore> =>

@@ -2,19 +2,29 @@ import { DatabaseSync } from "node:sqlite"
 import { expect, test } from "vitest"
 import { Database, inTransaction } from "./database.ts"
 
-test.each([true, false])("rows are arrays in the order of their columns, where Node gives arrays: %s", (arrays) => {
-  const db = new Database(":memory:", { arrays })
-  db.exec("CREATE TABLE t (z INTEGER, a TEXT)")
-  expect(db.run("INSERT INTO t VALUES (?, ?), (?, ?)", 1, "x", 2, null)).toBe(2)
-  expect(db.get("SELECT z, a, z + 1 FROM t WHERE z = ?", 1)).toEqual([1, "x", 2])
-  expect(db.all("SELECT z, a FROM t ORDER BY z")).toEqual([
-    [1, "x"],
-    [2, null],
-  ])
-  expect(db.get("SELECT z FROM t WHERE z = 9")).toBeUndefined()
-  db.close()
-  expect(db.open).toBe(false)
-})
+test.each([
+  { arrays: true, numbers: true },
+  { arrays: true, numbers: false },
+  { arrays: false, numbers: false },
+])(
+  "rows are arrays in the order of their columns, and values go where they belong, with a Node that can do %j",
+  (abilities) => {
+    const db = new Database(":memory:", abilities)
+    db.exec("CREATE TABLE t (z INTEGER, a TEXT)")
+    expect(db.run("INSERT INTO t VALUES (?, ?), (?, ?)", 1, "x", 2, null)).toBe(2)
+    expect(db.get("SELECT z, a, z + 1 FROM t WHERE z = ?", 1)).toEqual([1, "x", 2])
+    expect(db.all("SELECT z, a FROM t ORDER BY z")).toEqual([
+      [1, "x"],
+      [2, null],
+    ])
+    expect(db.get("SELECT z FROM t WHERE z = 9")).toBeUndefined()
+    expect(db.all("SELECT z, ?2 FROM t WHERE z <= ?1 AND ?2 = 'b'", 1, "b")).toEqual([[1, "b"]])
+    expect(db.get("SELECT ?2 - ?1", 1, 3)).toEqual([2])
+    expect(db.run("UPDATE t SET a = ?2 WHERE z = ?1", 2, "y")).toBe(1)
+    db.close()
+    expect(db.open).toBe(false)
+  },
+)
 
 test("a transaction can be told from none without Node's help", () => {
   const db = new DatabaseSync(":memory:")

@@ -1,6 +1,8 @@
-// One connection of node:sqlite with its statements prepared once. Rows come as arrays: objects cost twice as much here. Node before
-// 22.16 knows objects alone, so the columns of a statement have names that differ (the tests look), and can be had in order.
+// One connection of node:sqlite with its statements prepared once. Rows come as arrays: objects cost twice as much here.
 // Everything is synchronous; `writer.ts` makes transactions of it.
+//
+// An older Node 22 can do less: rows are objects (before 22.16), so the columns of a statement have names that differ and can be had in
+// order; and parameters with numbers are bound by name, so a statement has numbers for all of them or for none. The tests look.
 //
 // SQLite looks at the value of a limit that is just a parameter for its plan, and so compiles the statement anew at each call, which
 // costs 30 times as much as a short read: limits are written `LIMIT ? + 0`.
@@ -27,19 +29,43 @@ PRAGMA temp_store = MEMORY;
 
 export type Value = SQLInputValue
 
-const GIVES_ARRAYS = "setReturnArrays" in StatementSync.prototype
+interface Abilities {
+  /** Rows come as arrays. */
+  arrays: boolean
+  /** `?1` takes the first value. */
+  numbers: boolean
+}
+
+const takesNumbers = (): boolean => {
+  const db = new DatabaseSync(":memory:")
+  try {
+    return db.prepare("SELECT ?1").get(1) !== undefined
+  } catch {
+    return false
+  } finally {
+    db.close()
+  }
+}
+
+const ABILITIES: Abilities = { arrays: "setReturnArrays" in StatementSync.prototype, numbers: takesNumbers() }
+
+interface Prepared {
+  statement: StatementSync
+  /** Its parameters are bound by name. */
+  named: boolean
+}
 
 export class Database {
   /** For messages. */
   readonly where: string
   readonly #db: DatabaseSync
-  readonly #statements = new Map<string, StatementSync>()
-  readonly #arrays: boolean
+  readonly #statements = new Map<string, Prepared>()
+  readonly #abilities: Abilities
   #open = true
 
-  constructor(path: string, { arrays = GIVES_ARRAYS }: { arrays?: boolean } = {}) {
+  constructor(path: string, abilities = ABILITIES) {
     this.where = path
-    this.#arrays = arrays
+    this.#abilities = abilities
     this.#db = new DatabaseSync(path, { enableForeignKeyConstraints: false })
   }
 
@@ -49,17 +75,20 @@ export class Database {
   }
 
   run(sql: string, ...values: Value[]): number {
-    return this.#statement(sql).run(...values).changes as number
+    const { statement, named } = this.#prepared(sql)
+    return (named ? statement.run(byName(values)) : statement.run(...values)).changes as number
   }
 
   get<T extends readonly unknown[]>(sql: string, ...values: Value[]): T | undefined {
-    const row = this.#statement(sql).get(...values)
-    return this.#row(row) as T | undefined
+    const { statement, named } = this.#prepared(sql)
+    const row = named ? statement.get(byName(values)) : statement.get(...values)
+    return (row === undefined || this.#abilities.arrays ? row : Object.values(row)) as T | undefined
   }
 
   all<T extends readonly unknown[]>(sql: string, ...values: Value[]): T[] {
-    const rows = this.#statement(sql).all(...values)
-    return (this.#arrays ? rows : rows.map((row) => this.#row(row))) as unknown as T[]
+    const { statement, named } = this.#prepared(sql)
+    const rows = named ? statement.all(byName(values)) : statement.all(...values)
+    return (this.#abilities.arrays ? rows : rows.map((row) => Object.values(row))) as unknown as T[]
   }
 
   exec(sql: string): void {
@@ -85,20 +114,23 @@ export class Database {
     this.#db.close()
   }
 
-  #statement(sql: string): StatementSync {
-    let statement = this.#statements.get(sql)
-    if (statement === undefined) {
-      statement = this.#db.prepare(sql)
-      if (this.#arrays) statement.setReturnArrays(true)
-      this.#statements.set(sql, statement)
+  #prepared(sql: string): Prepared {
+    let prepared = this.#statements.get(sql)
+    if (prepared === undefined) {
+      const { arrays, numbers } = this.#abilities
+      prepared = { statement: this.#db.prepare(sql), named: !numbers && NUMBERED.test(sql) }
+      if (arrays) prepared.statement.setReturnArrays(true)
+      this.#statements.set(sql, prepared)
     }
-    return statement
-  }
-
-  #row(row: object | undefined): unknown {
-    return row === undefined || this.#arrays ? row : Object.values(row)
+    return prepared
   }
 }
+
+/** Has parameters with numbers. */
+export const NUMBERED = /\?\d/
+
+const byName = (values: Value[]): { [name: string]: Value } =>
+  Object.fromEntries(values.map((value, i) => [`?${i + 1}`, value]))
 
 /** For Node before 22.16, which does not tell: there is none inside another, and an empty one takes no lock. */
 export const inTransaction = (db: Pick<DatabaseSync, "exec">): boolean => {

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { DatabaseSync } from "node:sqlite"
 import { onTestFinished } from "vitest"
+import { NUMBERED } from "./database.ts"
 
 export const tempFile = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "ork-sqlite-"))
@@ -15,10 +16,10 @@ export const tempFile = (): string => {
 }
 
 /**
- * From now on a statement whose columns cannot be told apart by their names throws: Node before 22.16 gives rows as objects, which lose
- * one of two columns with the same name and put numbers first.
+ * From now on a statement throws that an older Node 22 could not run: it gives rows as objects, which lose one of two columns with the same
+ * name and put numbers first, and binds parameters with numbers by name, which those without do not have.
  */
-export const refuseAmbiguousColumns = (): void => {
+export const refuseWhatOldNodeCannot = (): void => {
   const prepare = DatabaseSync.prototype.prepare
   DatabaseSync.prototype.prepare = function (sql, ...rest) {
     const statement = prepare.call(this, sql, ...rest)
@@ -26,6 +27,7 @@ export const refuseAmbiguousColumns = (): void => {
     if (names.length > 1 && (new Set(names).size < names.length || names.some((name) => /^\d+$/.test(name)))) {
       throw new Error(`the columns ${names.join(", ")} need names of their own (AS): ${sql}`)
     }
+    if (NUMBERED.test(sql) && /\?(?!\d)/.test(sql)) throw new Error(`its parameters have numbers and have none: ${sql}`)
     return statement
   }
 }
