@@ -1,6 +1,7 @@
 // What Cloud Run said no with, what may be tried again, and what to do about the rest.
 
 import { messageOf } from "../words.ts"
+import { LATE } from "./in-time.ts"
 import { partsOf } from "./shapes.ts"
 
 export class ApiError extends Error {
@@ -23,8 +24,6 @@ export const errorOf = (error: unknown): ApiError => {
   if (typeof httpStatusCode === "number") return new ApiError(httpStatusCode, messageOf(error), { cause: error })
   return unreachable("Cloud Run", code === DEADLINE_EXCEEDED ? LATE : error)
 }
-
-const LATE = new Error("it did not answer in time")
 
 /** There was no answer of that service, or one that broke off. */
 export const unreachable = (service: string, error: unknown): ApiError =>

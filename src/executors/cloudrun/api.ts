@@ -6,9 +6,12 @@ import { type AuthClient, GoogleAuth, PassThroughClient } from "google-auth-libr
 import type { Clock } from "../../core/ports.ts"
 import { delay } from "../pacing.ts"
 import { errorOf } from "./api-error.ts"
+import { inTime } from "./in-time.ts"
 import type { Execution, ExecutionName, JobName, RunRequest, Task } from "./shapes.ts"
 
 const CALL_MS = 30_000
+/** For credentials, which are fetched before. */
+const LOGIN_MS = 30_000
 export const PAGE = 100
 export const SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 /** No answer may hold us up for longer. */
@@ -76,7 +79,7 @@ export class CloudRunApi {
   async #call<T>(call: () => Promise<T>): Promise<T> {
     await this.#rested()
     try {
-      return await call()
+      return await inTime(call(), CALL_MS + LOGIN_MS)
     } catch (error) {
       throw errorOf(error)
     }

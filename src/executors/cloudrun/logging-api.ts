@@ -4,6 +4,7 @@
 import { GoogleAuth } from "google-auth-library"
 import { ApiError, unreachable } from "./api-error.ts"
 import { SCOPE } from "./api.ts"
+import { inTime } from "./in-time.ts"
 import type { LogEntry } from "./log-entries.ts"
 
 const GOOGLE = "https://logging.googleapis.com"
@@ -57,7 +58,8 @@ export class CloudLoggingApi {
     let body: Buffer
     try {
       const headers = new Headers({ "content-type": "application/json" })
-      for (const [name, value] of (await this.#auth?.getRequestHeaders(this.#address)) ?? []) headers.set(name, value)
+      const login = this.#auth === null ? [] : await inTime(this.#auth.getRequestHeaders(this.#address), CALL_MS)
+      for (const [name, value] of login) headers.set(name, value)
       const answer = await fetch(this.#address, { method: "POST", headers, body: bodyOf(request), signal, redirect: "error" })
       status = answer.status
       at = Date.parse(answer.headers.get("date") ?? "")
