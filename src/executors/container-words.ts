@@ -19,8 +19,13 @@ export const outOfMemory = (memoryBytes: number): string => {
 /** `exec: "nope": executable file not found in $PATH`, wherever it stands in a runtime's long message. */
 const EXEC = /exec:? "([^"]+)":? (?:stat [^:]+: )?(executable file not found|no such file or directory|permission denied)/
 
+/** The same as crun has it. */
+const MISSING = /executable file [`'"]([^`'"]+)[`'"] not found/
+
 /** null: it is about something else. */
 export const programInWords = (message: string): string | null => {
+  const missing = MISSING.exec(message)?.[1]
+  if (missing !== undefined) return `${missing}: not found in this image`
   const exec = EXEC.exec(message)
   if (exec === null) return null
   const [, program, reason] = exec

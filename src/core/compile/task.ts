@@ -273,6 +273,12 @@ const compileFields = (
     const message = "must be a list of arguments for the program of the job, unless cloudrun.exec is true"
     context.findings.add([...path, "command"], message)
   }
+  const exec = merged.executor === "cloudrun" ? merged.cloudrun?.exec : merged.kubernetes?.exec
+  const far = merged.executor === "kubernetes" || merged.executor === "cloudrun"
+  if (far && exec !== true && [merged.command ?? ""].flat().some((text) => text.includes("ORK_UPSTREAM"))) {
+    const message = `has no $ORK_UPSTREAM in a container of ${merged.executor}: set ${merged.executor}.exec to true, or take what is needed of it by \`input\``
+    context.findings.add([...path, "command"], message)
+  }
   const shm = merged.docker?.shm_size
   if (shm !== undefined && !isExpression(shm) && parseMemory(shm) === null) {
     context.findings.add([...path, "docker", "shm_size"], `must be ${MEMORY_HINT}`)

@@ -12,8 +12,6 @@ const ANSWER_MS = 30_000
 const MAX_ERROR_BYTES = 65_536
 /** A configuration that the cluster does not accept is read anew this long after it was read. */
 const STALE_MS = 5000
-/** A log that is written slowly would hold up all others on its connection: each request gets one of its own. */
-const HTTP1 = { allowH2: false }
 
 export interface ClusterOptions extends Settings {
   /** Empty: not said. */
@@ -100,7 +98,6 @@ export class Cluster {
     try {
       const { headers, dispatcher } = await this.#who()
       answer = await request(url, {
-        ...HTTP1,
         method,
         headers: {
           ...headers,

@@ -1,8 +1,8 @@
 // What a cluster may do wrong, on the fake one.
 
-import { describe, expect, test, vi } from "vitest"
+import { describe, expect, test } from "vitest"
 import { allLines } from "../conformance/fixture.ts"
-import { Bench, contains } from "./testing/bench.ts"
+import { Bench, contains, soon } from "./testing/bench.ts"
 import { fastClock } from "./testing/fixture.ts"
 
 const bench = new Bench()
@@ -69,6 +69,13 @@ describe("requests", () => {
     expect(end).toMatchObject({ state: "failed", retryable: false, error: contains("emptyDirr is no field of V1Volume") })
   })
 
+  test("a command and variables that no cluster would store are refused before it is asked", async () => {
+    const env = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`V${i}`, "x".repeat(100_000)]))
+    const end = await shell("true", { env }).result
+    expect(end).toMatchObject({ state: "failed", retryable: false, error: contains("pass large values as input instead") })
+    expect(bench.cluster.count("POST jobs")).toBe(0)
+  })
+
   test("rights that are missing for the watch fail tasks at once, before a job is made", async () => {
     const message = 'pods is forbidden: User "ork" cannot list resource "pods"'
     bench.cluster.faults = [{ on: "LIST pods", times: 99, answer: { status: 403, reason: "Forbidden", message } }]
@@ -83,7 +90,7 @@ describe("requests", () => {
       { on: "LIST jobs", times: 5, answer: "drop" },
     ]
     expect(await shell("true").result).toMatchObject({ state: "failed", error: contains("the cluster cannot be reached") })
-    await vi.waitUntil(() => cluster.count("WATCH pods") > 0 && cluster.count("WATCH jobs") > 0, { timeout: 10_000 })
+    await soon(() => cluster.count("WATCH pods") > 0 && cluster.count("WATCH jobs") > 0)
     expect((await shell("true").result).state).toBe("success")
     expect(bench.fixture.told).toContain("cannot follow what the cluster does; trying again")
   })
@@ -171,7 +178,7 @@ describe("watches", () => {
     const task = await bench.running()
     cluster.watches.mute = true
     controllers.delete("jobs", task.job, "Foreground")
-    await vi.waitUntil(() => controllers.job(task.job) === undefined)
+    await soon(() => controllers.job(task.job) === undefined)
     cluster.watches.mute = false
     cluster.watches.expire()
     expect(await task.result).toMatchObject({ state: "lost", error: contains("its job was gone before its end was seen") })
@@ -199,7 +206,7 @@ describe("logs", () => {
   test("what a kubelet that cannot follow says is no line, and does not end the log", async () => {
     bench.cluster.logs.words = Array(2).fill("failed to create fsnotify watcher: too many open files")
     const task = await bench.running()
-    await vi.waitUntil(() => bench.cluster.count("LOG pods") === 3)
+    await soon(() => bench.cluster.count("LOG pods") === 3)
     task.go()
     expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
     expect((await allLines(task.log)).map(({ line }) => line)).toEqual(["up", "[1]"])
@@ -209,7 +216,7 @@ describe("logs", () => {
     bench.cluster.logs.dead = 1
     const task = bench.waiting()
     await task.started
-    await vi.waitUntil(() => bench.cluster.count("LOG pods") === 1)
+    await soon(() => bench.cluster.count("LOG pods") === 1)
     task.go()
     expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
     expect((await allLines(task.log)).map(({ line }) => line)).toEqual(["up", "[1]"])

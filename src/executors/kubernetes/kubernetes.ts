@@ -84,12 +84,19 @@ export class KubernetesExecutor implements Executor {
   }
 }
 
-const problemOf = (assignment: Assignment, { secret }: Request): string | null => {
+/** A cluster stores no object of more than 1.5 MiB. */
+const MAX_JOB = 1 << 20
+
+const problemOf = (assignment: Assignment, { job, secret }: Request): string | null => {
   const { command } = assignment
   const variables = Object.entries(containerEnvironment(assignment)).map(([name, value]) => `${name}=${value}`)
   const argv = command === null ? [] : "argv" in command ? command.argv : [command.shell]
   const problem = environmentProblem(variables, argv)
   if (problem !== null) return problem
+  const bytes = Buffer.byteLength(JSON.stringify(job))
+  if (bytes > MAX_JOB) {
+    return `its command and variables make a Job of ${bytes} bytes, and a cluster takes ${MAX_JOB}: pass large values as input instead`
+  }
   const size = Object.values(secret ?? {}).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
   return size <= MAX_SECRET
     ? null

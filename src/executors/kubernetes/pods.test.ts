@@ -1,9 +1,9 @@
 // How pods fail, are stopped and are found again, on the fake cluster; what it costs.
 
-import { describe, expect, test, vi } from "vitest"
+import { describe, expect, test } from "vitest"
 import type { AttemptResult } from "../../core/change.ts"
 import { assignment, realClock, uniqueId } from "../conformance/fixture.ts"
-import { Bench, contains } from "./testing/bench.ts"
+import { Bench, contains, soon } from "./testing/bench.ts"
 import { RIGHTS } from "./testing/rights.ts"
 
 const bench = new Bench()
@@ -67,7 +67,7 @@ describe("failures of pods", () => {
     const { kubelet } = bench.controllers
     kubelet.schedulable = false
     const task = bench.waiting()
-    await vi.waitUntil(() => bench.controllers.podOf(task.job) !== undefined)
+    await soon(() => bench.controllers.podOf(task.job) !== undefined)
     kubelet.schedulable = true
     task.go()
     expect(await task.result).toMatchObject({ state: "success" })
@@ -79,16 +79,16 @@ describe("stops", () => {
     const { cluster, controllers } = bench
     controllers.kubelet.schedulable = false
     const task = bench.waiting({ env: { TOKEN: "hunter2" }, secrets: ["hunter2"] })
-    await vi.waitUntil(() => controllers.podOf(task.job) !== undefined)
+    await soon(() => controllers.podOf(task.job) !== undefined)
     task.stop("cancel")
     expect(await task.result).toMatchObject({ state: "cancelled", startedAt: null })
     for (const kind of ["jobs", "pods"] as const) expect(cluster.storage.list(kind, "work")).toEqual([])
-    await vi.waitUntil(() => cluster.storage.list("secrets", "work").length === 0)
+    await soon(() => cluster.storage.list("secrets", "work").length === 0)
   })
 
   test("one whose image is still being pulled when it is cancelled has never begun", async () => {
     const task = bench.waiting({ node: { image: "127.0.0.1:1/ork/missing:1" } })
-    await vi.waitUntil(() => bench.controllers.podOf(task.job)?.spec?.["nodeName"] !== undefined)
+    await soon(() => bench.controllers.podOf(task.job)?.spec?.["nodeName"] !== undefined)
     task.stop("cancel")
     expect(await task.result).toMatchObject({ state: "cancelled", startedAt: null })
     expect(bench.cluster.count("LOG pods")).toBe(0)
@@ -107,10 +107,10 @@ describe("stops", () => {
     const task = await bench.running()
     watches.held = []
     task.go()
-    await vi.waitUntil(() => bench.controllers.phaseOf(task.job) === "Succeeded")
+    await soon(() => bench.controllers.phaseOf(task.job) === "Succeeded")
     await task.line("[1]")
     task.stop("cancel")
-    await vi.waitUntil(() => bench.cluster.jobs().length === 0)
+    await soon(() => bench.cluster.jobs().length === 0)
     watches.letGo()
     expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
   })
@@ -140,7 +140,7 @@ describe("secrets", () => {
     task.go()
     expect(await task.result).toMatchObject({ state: "success" })
     controllers.delete("jobs", task.job)
-    await vi.waitUntil(() => cluster.storage.list("secrets", "work").length === 0)
+    await soon(() => cluster.storage.list("secrets", "work").length === 0)
   })
 
   test("a server that died before it made the Secret has it made by the next", async () => {
@@ -148,7 +148,7 @@ describe("secrets", () => {
     cluster.faults = [{ on: "POST secrets", times: 99, answer: "drop" }]
     const more = { env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }
     const first = bench.waiting(more)
-    await vi.waitUntil(() => cluster.count("POST secrets") > 0)
+    await soon(() => cluster.count("POST secrets") > 0)
     first.stop("shutdown")
     expect(await first.result).toMatchObject({ state: "lost" })
     cluster.faults = []
@@ -169,7 +169,7 @@ test("all that deploy/kubernetes/rbac.yaml allows is made use of, and nothing el
   expect((await shell("", { attemptId: task.attemptId }).result).state).toBe("success")
   bench.controllers.kubelet.schedulable = false
   const late = bench.waiting()
-  await vi.waitUntil(() => bench.controllers.podOf(late.job) !== undefined)
+  await soon(() => bench.controllers.podOf(late.job) !== undefined)
   late.stop("timeout")
   await late.result
   expect([...cluster.used].toSorted()).toEqual([...RIGHTS].toSorted())

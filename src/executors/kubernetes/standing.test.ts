@@ -87,6 +87,12 @@ test.each<[string, JobObject | null, PodObject | null, object]>([
     { ending: { error: "could not start: /x: not found in this image", exitCode: null } },
   ],
   [
+    "one whose program is missing, in the words of crun",
+    job(),
+    pod(terminated(128, { reason: "StartError", message: "executable file `/x` not found: No such file or directory" })),
+    { ending: { error: "could not start: /x: not found in this image" } },
+  ],
+  [
     "one that its node forgot",
     job(),
     pod(terminated(137, { reason: "ContainerStatusUnknown" })),

@@ -20,6 +20,9 @@ export interface Waiting extends Launched {
 
 export const contains = (text: string): string => expect.stringContaining(text) as string
 
+/** However busy the machine is. */
+export const soon = (check: () => boolean): Promise<unknown> => vi.waitUntil(check, { timeout: 20_000, interval: 10 })
+
 export class Bench {
   #fixture: FakeFixture | null = null
   readonly shell = workOn(() => this.fixture).shell
@@ -64,7 +67,7 @@ export class Bench {
   async endsUnseen(task: Waiting): Promise<void> {
     this.cluster.watches.mute = true
     task.go()
-    await vi.waitUntil(() => this.controllers.phaseOf(task.job) === "Succeeded")
+    await soon(() => this.controllers.phaseOf(task.job) === "Succeeded")
     this.cluster.watches.mute = false
   }
 }
