@@ -5,6 +5,7 @@ import { once } from "node:events"
 import { afterAll, describe, expect, it } from "vitest"
 import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext } from "../../core/function.ts"
 import { FileObjectStore } from "../../objects/file.ts"
+import { TaskLog } from "../../objects/logs.ts"
 import { allLines, assignment, launch, type Launched, type Overrides } from "../conformance/fixture.ts"
 import { RetryAfter, TerminalError } from "../errors.ts"
 import { InProcessExecutor } from "./in-process.ts"
@@ -106,23 +107,28 @@ describe("a function in this process", () => {
   })
 
   it("is left to itself after the grace, and what it says then is said to nobody", async () => {
-    const later = Promise.withResolvers<void>()
-    const ended = Promise.withResolvers<void>()
-    const { go, timers } = setup(async (_: unknown, ctx: FunctionContext) => {
+    const [begun, later, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const { executor, objects, timers } = setup(async (_: unknown, ctx: FunctionContext) => {
       ctx.log("waiting")
+      begun.resolve()
       await later.promise
       ctx.log("too late")
       ctx.progress(1)
       ended.resolve()
     })
-    const run = go({ graceMs: 1000 })
-    await run.line("waiting")
-    run.stop("timeout")
+    const stop = new AbortController()
+    const heard: unknown[] = []
+    const context = { signal: stop.signal, started: () => {}, progress: (update: unknown) => void heard.push(update) }
+    const work = assignment(folder, null, { graceMs: 1000, node: { function: "resize" } })
+    const result = executor.launch(work, context)
+    await begun.promise
+    stop.abort("timeout")
     timers.get(1000)!()
-    expect(await run.result).toMatchObject({ state: "timeout" })
+    expect(await result).toMatchObject({ state: "timeout" })
     later.resolve()
     await ended.promise
-    expect(await linesOf(run)).toEqual([
+    expect(heard).toEqual([])
+    expect((await allLines(new TaskLog(objects, work.prefix))).map(({ line }) => line)).toEqual([
       "waiting",
       "ork: the function did not end when it was stopped; it runs on in its process",
     ])
