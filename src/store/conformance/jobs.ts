@@ -1,4 +1,4 @@
-// Jobs: their states, order, dependencies, retries, cancel and deletion.
+// Jobs: their states, order, dependencies and retries.
 
 import { describe, expect, it } from "vitest"
 import { uuidv7 } from "../../core/ids.ts"
@@ -6,7 +6,7 @@ import { DEFAULT_JOB_RETRY } from "../../core/jobs.ts"
 import { iso } from "../../core/ports.ts"
 import type { JobRow, JobStore, NewJob } from "../job-store.ts"
 import type { Store } from "../store.ts"
-import { BEGIN, fence, type Open, setup, type World } from "./world.ts"
+import { BEGIN, type Open, setup, type World } from "./world.ts"
 
 export type Jobs = World<Store & JobStore>
 
@@ -32,10 +32,11 @@ export const create = async (world: Jobs, ...jobs: Partial<NewJob>[]): Promise<J
   return made as JobRow[]
 }
 
-const status = async (world: Jobs, ...jobs: { id: string }[]): Promise<(string | undefined)[]> =>
+export const status = async (world: Jobs, ...jobs: { id: string }[]): Promise<(string | undefined)[]> =>
   Promise.all(jobs.map(async ({ id }) => (await world.store.getJob(id))?.status))
 
-const idsOf = (claims: readonly { job: { id: string } | null }[]): (string | undefined)[] => claims.map(({ job }) => job?.id)
+export const idsOf = (claims: readonly { job: { id: string } | null }[]): (string | undefined)[] =>
+  claims.map(({ job }) => job?.id)
 
 export const jobTests = (open: Open<Store & JobStore>): void => {
   describe("a new job", () => {
@@ -244,200 +245,6 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(left!.job).toEqual(claims[0]!.job)
       await world.turn({ changes: [world.again(left!, 0, "lost")] })
       expect((await world.claim())[0]).toMatchObject({ attempt: 2 })
-    })
-  })
-
-  describe("a change of a job", () => {
-    it("sets what it names, and the time", async () => {
-      const world = await setup(open)
-      const [job] = await create(world, {})
-      world.clock.pass(7)
-      const change = {
-        name: "other",
-        payload: 4,
-        priority: 2,
-        queue: "q2",
-        retryPolicy: { ...DEFAULT_JOB_RETRY, max_attempts: 1 },
-      }
-      expect(await world.store.updateJob(job!.id, change)).toEqual({ ...job, ...change, updatedAt: iso(BEGIN + 7) })
-      expect(await world.claim()).toEqual([])
-      const [claim] = (await world.turn({ claim: 1, lanes: ["q:q2"] })).claims
-      expect(claim).toMatchObject({ priority: 2, job: { name: "other", payload: 4 } })
-    })
-
-    it("is refused once the job has ended, or when it is not there", async () => {
-      const world = await setup(open)
-      const [job] = await create(world, {})
-      await world.turn({ changes: (await world.claim()).map((claim) => world.ended(claim)) })
-      expect(await world.store.updateJob(job!.id, { name: "x" })).toEqual({ refused: "terminal", status: "COMPLETED" })
-      expect(await world.store.updateJob(newJob(world).id, { name: "x" })).toEqual({ refused: "not_found" })
-    })
-
-    it("of dependencies is for PENDING jobs, and for no circle", async () => {
-      const world = await setup(open)
-      const [a, b] = await create(world, {}, {})
-      const [c] = await create(world, { dependencies: [a!.id] })
-      const [d] = await create(world, { dependencies: [c!.id] })
-      expect(await world.store.updateJob(a!.id, { dependencies: [b!.id] })).toEqual({ refused: "not_pending" })
-      expect(await world.store.updateJob(a!.id, { dependencies: [d!.id] })).toEqual({
-        refused: "cycle",
-        path: [a!.id, d!.id, c!.id],
-      })
-      expect(await world.store.updateJob(a!.id, { dependencies: [], name: "same" })).toMatchObject({ name: "same" })
-      const nobody = newJob(world).id
-      expect(await world.store.updateJob(c!.id, { dependencies: [nobody] })).toMatchObject({ refused: "missing_dependency" })
-      expect(await world.store.updateJob(c!.id, { dependencies: [b!.id, a!.id] })).toMatchObject({
-        dependencies: [b!.id, a!.id],
-        status: "PENDING",
-      })
-      const claims = await world.claim()
-      const end = (job: JobRow) => world.ended(claims.find((claim) => claim.job!.id === job.id)!)
-      await world.turn({ changes: [end(a!)] })
-      expect(await world.store.updateJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "READY" })
-      expect(idsOf(await world.claim())).toEqual([c!.id])
-    })
-
-    it("to a dependency that failed blocks the job and all below it", async () => {
-      const world = await setup(open)
-      const [a, b] = await create(world, { priority: 9 }, {})
-      const [c] = await create(world, { dependencies: [b!.id] })
-      const [d] = await create(world, { dependencies: [c!.id] })
-      await world.turn({ changes: [world.ended((await world.claim(1))[0]!, "failed")] })
-      expect(await world.store.updateJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "BLOCKED" })
-      expect(await status(world, d!)).toEqual(["BLOCKED"])
-    })
-
-    it("of the queue of a RUNNING job leaves the slots right", async () => {
-      const world = await setup(open)
-      const [a, b] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })
-      const [claim] = await world.claim()
-      await world.store.updateJob(a!.id, { queue: "other" })
-      expect(idsOf(await world.claim())).toEqual([b!.id])
-      const [c] = await create(world, { concurrencyKey: "k", queue: "other" })
-      expect((await world.turn({ claim: 9, lanes: ["q:other"] })).claims).toEqual([])
-      const { claims } = await world.turn({ claim: 9, lanes: ["q:other"], changes: [world.ended(claim!)] })
-      expect(idsOf(claims)).toEqual([c!.id])
-    })
-  })
-
-  describe("cancel of a job", () => {
-    it("that waits ends it as FAILED, and blocks what is below", async () => {
-      const world = await setup(open)
-      const [a] = await create(world, {})
-      const [b] = await create(world, { dependencies: [a!.id] })
-      const [c] = await create(world, { dependencies: [b!.id] })
-      expect(await world.store.cancelJob(b!.id)).toMatchObject({ status: "FAILED", error: "cancelled", finishedAt: iso(BEGIN) })
-      expect(await status(world, a!, b!, c!)).toEqual(["READY", "FAILED", "BLOCKED"])
-      expect(await world.store.cancelJob(a!.id)).toMatchObject({ status: "FAILED" })
-      expect(await world.claim()).toEqual([])
-      expect(await world.store.cancelJob(a!.id)).toEqual({ refused: "terminal", status: "FAILED" })
-      expect(await world.store.cancelJob(newJob(world).id)).toEqual({ refused: "not_found" })
-    })
-
-    it("that runs is told to its holder until the attempt is dead", async () => {
-      const world = await setup(open)
-      const [job] = await create(world, {})
-      const [below] = await create(world, { dependencies: [job!.id] })
-      const [claim] = await world.claim()
-      expect(await world.store.cancelJob(job!.id)).toMatchObject({ status: "RUNNING" })
-      const other = await world.join("second")
-      expect((await world.turn({ holder: other })).stopped).toEqual([])
-      expect((await world.turn()).stopped).toEqual([claim!.attemptId])
-      expect((await world.turn()).stopped).toEqual([claim!.attemptId])
-      const last = await world.turn({ changes: [world.ended(claim!, "cancelled")] })
-      expect(last).toMatchObject({ stopped: [], refused: [] })
-      expect(await world.store.getJob(job!.id)).toMatchObject({ status: "FAILED", error: "cancelled" })
-      expect(await status(world, below!)).toEqual(["BLOCKED"])
-    })
-
-    it("that runs leaves a success that came first", async () => {
-      const world = await setup(open)
-      const [job] = await create(world, {})
-      const [claim] = await world.claim()
-      await world.store.cancelJob(job!.id)
-      expect((await world.turn({ changes: [world.ended(claim!)] })).stopped).toEqual([])
-      expect(await status(world, job!)).toEqual(["COMPLETED"])
-    })
-
-    it.each([
-      ["tried again", (world: Jobs, claim: never) => world.again(claim, 0)],
-      ["given back", (_: Jobs, claim: never) => ({ ...fence(claim), kind: "release" }) as const],
-    ])("that runs ends it when its attempt would be %s", async (_, change) => {
-      const world = await setup(open)
-      const [job] = await create(world, { concurrencyKey: "k" })
-      const [claim] = await world.claim()
-      await world.store.cancelJob(job!.id)
-      await world.turn({ changes: [change(world, claim as never)] })
-      expect(await world.store.getJob(job!.id)).toMatchObject({ status: "FAILED", error: "cancelled" })
-      const [next] = await create(world, { concurrencyKey: "k" })
-      expect(idsOf(await world.claim())).toEqual([next!.id])
-    })
-
-    it("whose holder died is known to whoever finds it", async () => {
-      const world = await setup(open)
-      const [job] = await create(world, {})
-      const other = await world.join("second")
-      await world.turn({ claim: 1, holder: other })
-      await world.store.cancelJob(job!.id)
-      await world.die(other)
-      const [left] = await world.store.reapHolders(9)
-      expect(left).toMatchObject({ cancelling: "cancel", job: { id: job!.id } })
-      await world.turn({ changes: [world.ended(left!, "cancelled")] })
-      expect(await status(world, job!)).toEqual(["FAILED"])
-    })
-  })
-
-  describe("deletion of a job", () => {
-    it("is refused while others depend on it, ended or not", async () => {
-      const world = await setup(open)
-      const [a] = await create(world, {})
-      const [b] = await create(world, { dependencies: [a!.id] })
-      expect(await world.store.deleteJob(a!.id)).toEqual({ refused: "has_dependents" })
-      await world.store.cancelJob(a!.id)
-      expect(await world.store.deleteJob(a!.id)).toEqual({ refused: "has_dependents" })
-      expect(await world.store.deleteJob(b!.id)).toBeNull()
-      expect(await world.store.deleteJob(a!.id)).toBeNull()
-      expect(await world.store.deleteJob(a!.id)).toEqual({ refused: "not_found" })
-      expect(await status(world, a!, b!)).toEqual([undefined, undefined])
-    })
-
-    it("takes it out of the queue, and its id may be used again", async () => {
-      const world = await setup(open)
-      const [job] = await create(world, {})
-      await world.store.deleteJob(job!.id)
-      expect(await world.claim()).toEqual([])
-      await create(world, { id: job!.id })
-      expect(idsOf(await world.claim())).toEqual([job!.id])
-    })
-
-    it("of a RUNNING one stops its attempt, whose slot is free when it is dead", async () => {
-      const world = await setup(open)
-      const [job, next] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })
-      const [claim] = await world.claim()
-      expect(await world.store.deleteJob(job!.id)).toBeNull()
-      expect(await world.store.getJob(job!.id)).toBeNull()
-      await create(world, { id: job!.id, queue: "other" })
-      const turn = await world.turn({ claim: 9 })
-      expect(turn).toMatchObject({ stopped: [claim!.attemptId], claims: [] })
-      const last = await world.turn({ changes: [world.ended(claim!, "success")], claim: 9 })
-      expect(idsOf(last.claims)).toEqual([next!.id])
-      expect(last).toMatchObject({ stopped: [], refused: [] })
-      expect(last.events.map(({ jobId }) => jobId)).toEqual([next!.id])
-      expect(await status(world, job!)).toEqual(["READY"])
-    })
-
-    it("of a RUNNING one whose holder died leaves nothing behind", async () => {
-      const world = await setup(open)
-      const [job] = await create(world, {})
-      const other = await world.join("second")
-      await world.turn({ claim: 1, holder: other })
-      await world.store.deleteJob(job!.id)
-      await world.die(other)
-      const [left] = await world.store.reapHolders(9)
-      expect(left).toMatchObject({ cancelling: "cancel" })
-      await world.turn({ changes: [world.ended(left!, "cancelled")] })
-      expect(await world.store.reapHolders(9)).toEqual([])
-      expect(await world.store.listHolders()).toHaveLength(1)
     })
   })
 }

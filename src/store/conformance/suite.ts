@@ -12,9 +12,11 @@ import { eventLogTests } from "./event-log.ts"
 import { fanOutTests } from "./fan-out.ts"
 import { gateTests } from "./gate.ts"
 import { groupTimeoutTests } from "./group-timeouts.ts"
-import { groupPropertyTests, groupTests } from "./groups.ts"
+import { groupPropertyTests } from "./group-property.ts"
+import { groupTests } from "./groups.ts"
 import { holderTests } from "./holders.ts"
 import { insightTests } from "./insight.ts"
+import { jobChangeTests } from "./job-changes.ts"
 import { jobPropertyTests } from "./job-property.ts"
 import { jobSearchTests } from "./job-search.ts"
 import { jobTests } from "./jobs.ts"
@@ -71,6 +73,7 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     insightTests(open)
     pictureTests(open)
     jobTests(open)
+    jobChangeTests(open)
     jobSearchTests(open)
     jobPropertyTests(open)
     noticeTests(open)
