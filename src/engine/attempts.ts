@@ -127,7 +127,11 @@ export class Attempts {
         this.#emit({ ...fence, kind: "started", at, ...(externalId !== undefined && { externalId }) }),
       progress: (update) => progress.say(update),
     }
-    return await this.#runner.run(assignment, live, told).finally(() => progress.stop())
+    try {
+      return await this.#runner.run(assignment, live, told)
+    } finally {
+      progress.stop()
+    }
   }
 }
 

@@ -96,7 +96,7 @@ export class Inputs {
     const fields: { [field: string]: Json } = {}
     for (const [field, template] of Object.entries(node.fields)) fields[field] = await render(template)
     for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
-    const command = await this.#command(node, scope, render, env)
+    const command = node.command === undefined ? null : await this.#command(node.command, scope, render, env)
     for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
     const index = node.fan === undefined ? null : lastIndex(claim.path)
     const code = node.file === undefined ? null : await folders.code(claim, workflow.bundle ?? null)
@@ -152,7 +152,9 @@ export class Inputs {
       if (node.fan !== undefined && output !== null && isLarge(output)) {
         upstreamDir = await folders.upstream(claim, name, output)
       } else {
-        input[name] = await this.value(output)
+        const value = this.value(output)
+        // Most are at hand: to wait for each of them would cost more than all the rest.
+        input[name] = value instanceof Promise ? await value : value
       }
     }
     if (node.input !== undefined) Object.assign(input, await render(node.input))
@@ -160,18 +162,17 @@ export class Inputs {
   }
 
   async #command(
-    node: Node,
+    command: NonNullable<Node["command"]>,
     scope: Scope,
     render: (template: Template) => Json | Promise<Json>,
     env: { [name: string]: string },
-  ): Promise<Assignment["command"]> {
-    if (node.command === undefined) return null
-    if ("shell" in node.command) {
-      for (const { name, expr } of node.command.vars) env[name] = toText(await this.#options.evaluator.evaluate(expr, scope))
-      return { shell: node.command.shell }
+  ): Promise<NonNullable<Assignment["command"]>> {
+    if ("shell" in command) {
+      for (const { name, expr } of command.vars) env[name] = toText(await this.#options.evaluator.evaluate(expr, scope))
+      return { shell: command.shell }
     }
     const argv: string[] = []
-    for (const template of node.command.argv) {
+    for (const template of command.argv) {
       const word = toText(await render(template))
       checkValue(`argument ${argv.length} of the command`, word)
       argv.push(word)

@@ -39,17 +39,13 @@ export class Runner {
     const attempt = new AttemptClock(this.#options.clock, node, stop)
     this.#deadlines.add(attempt)
     try {
-      const result = await executor.launch(assignment, {
-        get signal() {
-          return stop.signal
-        },
-        started: (info) => {
-          attempt.started()
-          this.#deadlines.moved(attempt)
-          told.started(info)
-        },
-        progress: (update) => told.progress(maskedProgress(update, secrets)),
-      })
+      const started: Told["started"] = (info) => {
+        attempt.started()
+        this.#deadlines.moved(attempt)
+        told.started(info)
+      }
+      const progress: Told["progress"] = (update) => told.progress(maskedProgress(update, secrets))
+      const result = await executor.launch(assignment, new Context(stop, started, progress))
       const shown = masked(attempt.explain(result), secrets)
       return node.output === undefined ? shown : await this.#checked(shown, node.output)
     } catch (error) {
@@ -113,6 +109,23 @@ export class Stop {
   stop(reason: StopReason): void {
     this.#reason ??= reason
     this.#abort?.abort(this.#reason)
+  }
+}
+
+/** A class for its getter, which an object of its own would have to be given each time. */
+class Context implements LaunchContext {
+  readonly #stop: Stop
+  readonly started: LaunchContext["started"]
+  readonly progress: LaunchContext["progress"]
+
+  constructor(stop: Stop, started: LaunchContext["started"], progress: LaunchContext["progress"]) {
+    this.#stop = stop
+    this.started = started
+    this.progress = progress
+  }
+
+  get signal(): AbortSignal {
+    return this.#stop.signal
   }
 }
 

@@ -79,11 +79,11 @@ export const encodeEvents = (events: readonly StoreEvent[]): EncodedEvents => {
         const task = place(tasks, taskPlaces, event.task!)
         const status = TASK_STATUSES.indexOf(event.status)
         const { total, waiting, progress } = event
-        const where = [KIND.task, run, status, at, task, event.path!, event.attempt!] as const
-        const told = waiting !== undefined || progress !== undefined
-        if (!told && error === 0 && later === null && total === undefined) return [...where]
-        const rest = [...where, error, later, total ?? -1] as const
-        return told ? [...rest, { ...(waiting && { waiting }), ...(progress && { progress }) }] : [...rest]
+        const told: Encoded = [KIND.task, run, status, at, task, event.path!, event.attempt!]
+        const more = waiting !== undefined || progress !== undefined
+        if (more || error !== 0 || later !== null || total !== undefined) told.push(error, later, total ?? -1)
+        if (more) told.push({ ...(waiting && { waiting }), ...(progress && { progress }) })
+        return told
       }
       case "job":
         return [KIND.job, event.jobId, JOB_STATUSES.indexOf(event.status), at, error, later]

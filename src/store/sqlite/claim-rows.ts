@@ -1,6 +1,5 @@
 // Claims as they leave: the row, its run, and what the nodes that it needs have come to, read once per node and run.
 
-import type { Output } from "../../core/change.ts"
 import type { AttemptId } from "../../core/ids.ts"
 import type { Json } from "../../core/json.ts"
 import type { TaskStatus } from "../../core/status.ts"
@@ -11,6 +10,7 @@ import { JOBS, NO_RUN_FIELDS } from "../job-rows.ts"
 import type { Claim } from "../store.ts"
 import type { Candidate } from "./candidates.ts"
 import { readJobClaim } from "./job-reads.ts"
+import type { Result } from "./results.ts"
 import type { Tx } from "./tx.ts"
 
 export interface Taken extends Candidate {
@@ -22,8 +22,6 @@ const CHILDREN = "SELECT children_total FROM tasks WHERE id = ?"
 const NEED = "SELECT status, output, output_key, output_bytes FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
 const ITEM = "SELECT item FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
-
-type Need = { status: TaskStatus; output: Output | null }
 
 export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
   const runs = new Map<number, Claim["run"]>()
@@ -66,14 +64,13 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
     return parent === null || workflow.nodes[node]!.fan === undefined ? null : siblings(parent)
   }
 
-  const needOf = (runSeq: number, node: number, path: string): Need | null => {
-    const place = placeOf(runSeq, node, path)
-    const known = tx.results.get(place)
+  const needOf = (runSeq: number, node: number, path: string): Result | null => {
+    const known = tx.results.get(runSeq, node, path)
     if (known !== undefined) return known
     const found = tx.db.get<[TaskStatus, string | null, string | null, number | null]>(NEED, runSeq, node, path)
     if (found === undefined) return null
     const need = { status: found[0], output: outputOf(found[1], found[2], found[3]) }
-    tx.results.set(place, need)
+    tx.results.set(runSeq, node, path, need)
     return need
   }
 

@@ -93,7 +93,7 @@ const hold = (tx: Tx, taker: NonNullable<Taker>, candidate: Candidate, work: boo
   const taken = candidate as Taken
   taken.attemptId = newAttemptId(tx.now, tx.random.hex128())
   if (work) {
-    tx.db.run(DISPATCH, taken.attemptId, taker.seq, taker.name, tx.at, taken.row)
+    tx.db.put(DISPATCH, taken.attemptId, taker.seq, taker.name, tx.at, taken.row)
     taken.attempt++
     if (taken.runSeq !== JOBS) tx.held.keep(taken.attemptId, heldRow(tx, taken))
     tx.queues.take(taken.lane)

@@ -6,6 +6,7 @@ import { gateLane } from "../../core/lanes.ts"
 import { type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
 import { JOBS } from "../job-rows.ts"
 import { type EndedJob, releaseDependents } from "./job-edges.ts"
+import { placeIn } from "./results.ts"
 import type { LoadedRow } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 
@@ -118,7 +119,7 @@ export class Effects {
   apply(): void {
     for (const [runSeq, releases] of this.#releases)
       for (const release of releases.values()) applyRelease(this.#tx, runSeq, release)
-    for (const [id, { ended, failed }] of this.#parents) this.#tx.db.run(COUNT_CHILDREN, ended, failed, id)
+    for (const [id, { ended, failed }] of this.#parents) this.#tx.db.put(COUNT_CHILDREN, ended, failed, id)
     for (const [seq, run] of this.#runs) applyRun(this.#tx, seq, run)
     for (const job of this.#jobs) releaseDependents(this.#tx, job)
     this.#releases.clear()
@@ -147,7 +148,7 @@ export class Effects {
     const releases = this.#releases.get(row.runSeq) ?? new Map<number | string, Release>()
     this.#releases.set(row.runSeq, releases)
     for (const { node, path, end, reroute } of edges) {
-      const key = path === "" ? node : `${node}/${path}`
+      const key = placeIn(node, path)
       let release = releases.get(key)
       if (release === undefined)
         releases.set(key, (release = { node, path, ended: 0, failed: 0, unmet: 0, waived: 0, lane: null }))
@@ -175,8 +176,8 @@ WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
 
 const applyRelease = (tx: Tx, runSeq: number, release: Release): void => {
   const { node, path, ended, failed, unmet, waived, lane } = release
-  if (failed + unmet + waived === 0) tx.db.run(RELEASE_SUCCESS, ended, runSeq, node, path)
-  else tx.db.run(RELEASE, ended, failed, unmet, waived, lane, runSeq, node, path)
+  if (failed + unmet + waived === 0) tx.db.put(RELEASE_SUCCESS, ended, runSeq, node, path)
+  else tx.db.put(RELEASE, ended, failed, unmet, waived, lane, runSeq, node, path)
 }
 
 /** The last child makes its container ready again, for the gate to gather. */
@@ -193,5 +194,5 @@ WHERE seq = ?`
 
 const applyRun = (tx: Tx, seq: number, run: RunDelta): void => {
   const { open, failed, hooks, total, success, taskFailed, skipped, cancelled } = run
-  tx.db.run(COUNT_RUN, open, failed, hooks, total, success, taskFailed, skipped, cancelled, seq)
+  tx.db.put(COUNT_RUN, open, failed, hooks, total, success, taskFailed, skipped, cancelled, seq)
 }

@@ -4,7 +4,7 @@
 import type { Change, Fence } from "../../core/change.ts"
 import { isTimed } from "../../core/places.ts"
 import type { TaskEnd, TaskStatus } from "../../core/status.ts"
-import { outputColumns, placeOf } from "../codec.ts"
+import { outputColumns } from "../codec.ts"
 import { JOBS } from "../job-rows.ts"
 import { dropDeadline, withDeadlines } from "./deadlines.ts"
 import { tellTask } from "./events.ts"
@@ -168,7 +168,7 @@ const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boole
   tellFoldedStart(tx, row, startedAt)
   if (change.cache !== undefined && status === "success") keep(tx, row, change.cache, [output, key, bytes])
   row.status = status
-  tx.results.set(placeOf(row.runSeq, row.node, row.path), { status, output: result.output ?? null })
+  tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
   if (!row.waits) effects.freed(row)
   effects.ended(row, status, null, true)
   tellTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })

@@ -1,13 +1,12 @@
 // What every verb gets: the connection inside a transaction, the instant it stands for, and what was read before.
 
 import { type Clock, iso, type Random } from "../../core/ports.ts"
-import type { Output } from "../../core/change.ts"
-import type { TaskStatus } from "../../core/status.ts"
 import type { StoreEvent } from "../store.ts"
 import type { Database } from "./database.ts"
 import type { HeldRows } from "./held-rows.ts"
 import { LimitBook } from "./limits.ts"
 import { QueueBook } from "./queue-book.ts"
+import { Results } from "./results.ts"
 import type { RunFacts } from "./run-facts.ts"
 import type { Versions } from "./versions.ts"
 
@@ -37,7 +36,7 @@ export interface Tx extends Session {
   limits: LimitBook
   queues: QueueBook
   /** What rows came to in this transaction, by place: most of it is needed by the claims at its end. */
-  results: Map<string, { status: TaskStatus; output: Output | null }>
+  results: Results
   events: StoreEvent[]
   /** Other processes on this file may have something to do after the commit. */
   wakeOthers: boolean
@@ -54,7 +53,7 @@ export const newTx = (session: Session): Tx => {
     iso: text,
     limits,
     queues: new QueueBook(session.db, limits, now),
-    results: new Map(),
+    results: new Results(),
     events: [],
     wakeOthers: false,
   }
