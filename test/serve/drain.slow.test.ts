@@ -1,7 +1,6 @@
 // A server and a worker that are told to end while nobody answers them: the database is cut off, and with it the reports.
 
-import { connect, createServer, type Socket } from "node:net"
-import type { AddressInfo } from "node:net"
+import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
