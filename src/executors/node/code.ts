@@ -1,7 +1,7 @@
 // Loads the functions of tasks, and tells which files that took. `ork` can be imported from anywhere, installed or not.
 
 import { existsSync, statSync } from "node:fs"
-import * as nodeModule from "node:module"
+import { registerHooks } from "node:module"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import type { AnyFunction } from "../../core/function.ts"
@@ -16,10 +16,7 @@ const OWN = `${OWN_FOLDER}sdk/index${EXTENSION}`
 const functions = new Map<string, Promise<AnyFunction>>()
 let files: CodeFile[] = []
 
-if (typeof nodeModule.registerHooks !== "function") {
-  throw new Error(`functions need Node 22.15 or newer, and ${process.execPath} is ${process.version}`)
-}
-nodeModule.registerHooks({
+registerHooks({
   resolve: (specifier, context, next) => (specifier === "ork" ? { url: OWN, shortCircuit: true } : next(specifier, context)),
   load(url, context, next) {
     if (url.startsWith("file:") && !url.startsWith(OWN_FOLDER)) note(fileURLToPath(url))
