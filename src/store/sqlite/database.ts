@@ -81,7 +81,7 @@ export class Database {
 
   /** Like `run`, where nobody asks how many rows it changed: to make that answer is a quarter of a short statement. */
   put(sql: string, ...values: Value[]): void {
-    this.#statement(sql).get(...values)
+    this.get(sql, ...values)
   }
 
   get<T extends readonly unknown[]>(sql: string, ...values: Value[]): T | undefined {
