@@ -22,6 +22,10 @@ const WORKFLOW = (lane: string, after: string): string =>
    WHERE ${READY("t")} AND t.lane = ${lane} AND t.priority = (SELECT priority FROM top) ${after}
    ORDER BY t.lane, t.priority DESC, t.workflow_id LIMIT 1`
 
+/** Who claims, if it lives; `free`: no queue of these lanes has settings. */
+export const ME = (free: string): string =>
+  `me AS MATERIALIZED (SELECT h.name, ${free} AS free FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)`
+
 export const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)"
 
 /** What is read of a ready row while it is locked: enough to say whether it may go. */
@@ -47,11 +51,11 @@ export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.paren
  * left out at their priority. Parameters as below.
  */
 const SIMPLY = (rules: Rules, { before, lanes, free }: Lanes): string => `
-  WITH ${before} ready AS MATERIALIZED (
-    SELECT k.* FROM ${lanes} CROSS JOIN LATERAL (
+  WITH ${before} ${ME(free)}, ready AS MATERIALIZED (
+    SELECT k.* FROM me CROSS JOIN ${lanes} CROSS JOIN LATERAL (
       SELECT t.lane, ${CHOICE} FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane
       ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT $2::int FOR UPDATE SKIP LOCKED
-    ) k WHERE ${LIVE_HOLDER} AND $3::bigint IS NOT NULL AND ${free}
+    ) k WHERE me.free AND $3::bigint IS NOT NULL
   ), rest AS MATERIALIZED (
     SELECT NOT (a.n = 0 OR a.alone AND (a.n < $2::int OR NOT EXISTS (
       SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = a.lane AND t.priority = a.priority AND t.workflow_id > a.workflow_id
@@ -68,9 +72,9 @@ const SIMPLY = (rules: Rules, { before, lanes, free }: Lanes): string => `
  * share from each of its workflows; `rest` says whether more is ready than was looked at.
  */
 const FAIRLY = (rules: Rules, { free }: Lanes): string => `
-  WITH RECURSIVE lanes AS MATERIALIZED (
+  WITH RECURSIVE ${ME(free)}, lanes AS MATERIALIZED (
     SELECT l.lane, ${PRIORITY("l.lane", "DESC")} AS highest, ${PRIORITY("l.lane", "ASC")} AS lowest
-    FROM unnest($1::text[]) AS l (lane) WHERE ${LIVE_HOLDER} AND ${free}
+    FROM me CROSS JOIN unnest($1::text[]) AS l (lane) WHERE me.free
   ), top AS MATERIALIZED (
     SELECT max(highest) AS priority, min(lowest) < max(highest) AS lower FROM lanes
   ), groups AS (
@@ -123,16 +127,18 @@ const EVERY = ({ from, to }: LaneRange): Lanes => ({
   free: "NOT EXISTS (SELECT 1 FROM queues WHERE $7::text[] IS NOT NULL)",
 })
 
-export const DISPATCH = `status = 'dispatched', attempt = t.attempt + 1, holder = $5::uuid,
-  worker = (SELECT name FROM holders WHERE id = $5::uuid), dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
+const DISPATCH = (
+  name: string,
+): string => `status = 'dispatched', attempt = t.attempt + 1, holder = $5::uuid, worker = (${name}),
+  dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
   started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL, progress = NULL`
 
-/** Of rows under limits or of paused runs only the ids come back, for `readBound`. One row at least, for `rest`. */
-export const TAKE = (set: string, { free }: Pick<Lanes, "free"> = GATE_LANES): string => `, taken AS (
+/** Of rows under limits or of paused runs only the ids come back, for `lockedRows`. One row at least, for `rest`. */
+export const TAKE = (set: string): string => `, taken AS (
     UPDATE tasks t SET attempt_id = k.new_id, ${set} FROM chosen k WHERE t.id = k.id AND k.limits IS NULL AND NOT k.paused
     RETURNING ${CLAIMED}
   )
-  SELECT c.*, rest.rest, NOT (${free}) AS queued, COALESCE($6::timestamptz, now())::timestamptz(3) AS now,
+  SELECT c.*, rest.rest, EXISTS (SELECT 1 FROM me WHERE NOT free) AS queued, COALESCE($6::timestamptz, now())::timestamptz(3) AS now,
     (SELECT array_agg(k.id) FROM chosen k WHERE k.limits IS NOT NULL OR k.paused) AS bound
   FROM rest LEFT JOIN taken c ON true`
 
@@ -160,10 +166,12 @@ const GATES: Rules = {
   limits: "NULL::bigint[]",
 }
 
+export const WORKED = DISPATCH("SELECT name FROM me")
+
 const STATEMENTS = {
   claim: {
-    simple: statement("claim_simple", SIMPLY(WORK, NAMED) + TAKE(DISPATCH, NAMED)),
-    fair: statement("claim_fair", FAIRLY(WORK, NAMED) + TAKE(DISPATCH, NAMED)),
+    simple: statement("claim_simple", SIMPLY(WORK, NAMED) + TAKE(WORKED)),
+    fair: statement("claim_fair", FAIRLY(WORK, NAMED) + TAKE(WORKED)),
   },
   gate: {
     simple: statement("gate_simple", SIMPLY(GATES, GATE_LANES) + TAKE("holder = $5::uuid")),
@@ -173,8 +181,7 @@ const STATEMENTS = {
 
 const CLAIM_EVERY = new Map(
   LANE_RANGES.map((range) => {
-    const lanes = EVERY(range)
-    return [range.name, statement(`claim_every_${range.name}`, SIMPLY(WORK, lanes) + TAKE(DISPATCH, lanes))]
+    return [range.name, statement(`claim_every_${range.name}`, SIMPLY(WORK, EVERY(range)) + TAKE(WORKED))]
   }),
 )
 
@@ -182,7 +189,7 @@ const CLAIM_EVERY = new Map(
 const ADMITTED = statement(
   "claim_admitted",
   `WITH taken AS (
-     UPDATE tasks t SET attempt_id = c.attempt_id, ${DISPATCH}
+     UPDATE tasks t SET attempt_id = c.attempt_id, ${DISPATCH("SELECT name FROM holders WHERE id = $5::uuid")}
      FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id) WHERE t.id = c.id
    ), parked AS (
      UPDATE tasks t SET parked = c.parked FROM unnest($3::bigint[], $4::bigint[]) AS c (id, parked) WHERE t.id = c.id

@@ -9,9 +9,8 @@ import {
   admitRows,
   type Answer,
   CHOICE,
-  DISPATCH,
   isPlain,
-  LIVE_HOLDER,
+  ME,
   lockedRows,
   PLACED,
   PRIORITY,
@@ -19,6 +18,7 @@ import {
   type Taken,
   type Wish,
   WORK,
+  WORKED,
 } from "./claim.ts"
 import type { Instants } from "./instants.ts"
 import { type Lane, QueueBook, readLanes } from "./queue-book.ts"
@@ -35,9 +35,9 @@ const WORKFLOW = (group: string, after: string): string =>
  * ($9, NULL: any number).
  */
 const IN_TURN = `
-  WITH RECURSIVE lanes AS MATERIALIZED (
+  WITH RECURSIVE ${ME("true")}, lanes AS MATERIALIZED (
     SELECT l.*, ${PRIORITY("l.lane", "DESC")} AS highest, ${PRIORITY("l.lane", "ASC")} AS lowest
-    FROM unnest($1::text[], $7::int[], $8::text[], $9::int[]) AS l (lane, place, queue, room) WHERE ${LIVE_HOLDER}
+    FROM me CROSS JOIN unnest($1::text[], $7::int[], $8::text[], $9::int[]) AS l (lane, place, queue, room)
   ), tops AS MATERIALIZED (
     SELECT l.lane, l.place, l.queue, l.room, max(highest) OVER (PARTITION BY place) AS top,
       min(lowest) OVER (PARTITION BY place) AS bottom
@@ -70,7 +70,7 @@ const IN_TURN = `
     ${PLACED("row_number() OVER (ORDER BY k.nth, k.place)", WORK)} ORDER BY k.nth, k.place LIMIT $2::int
   )`
 
-const CLAIM = statement("claim_in_turn", IN_TURN + TAKE(DISPATCH))
+const CLAIM = statement("claim_in_turn", IN_TURN + TAKE(WORKED))
 
 const WAITING = statement(
   "queues_waiting",
