@@ -1,37 +1,24 @@
 // A log of 1,000,000 lines in Chromium against a real server: how long until its end is on the screen, a search through all of it, and the
 // memory of the tab. `node bench/page-log.ts`; needs the build. Results as JSON lines.
 
-import { type ChildProcess, spawn } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { launchChromium } from "../test/support/chromium.ts"
-import { serverAt } from "../test/support/server.ts"
+import { serve } from "../test/support/serve.ts"
 
 const LINES = 1_000_000
 const SETTLE_MS = 2000
-const ROOT = join(import.meta.dirname, "..")
 const WRITER = {
   name: "writer",
   tasks: { write: { command: `seq -f 'line %.0f of a log that somebody will want to read to its end' 1 ${LINES}` } },
 }
 
-const started = async (cwd: string): Promise<{ child: ChildProcess; url: string }> => {
-  const child = spawn(join(ROOT, "bin/ork"), ["serve", "--port", "0"], { cwd, stdio: ["ignore", "pipe", "inherit"] })
-  let text = ""
-  for await (const chunk of child.stdout) {
-    text += String(chunk)
-    const url = /is ready at (http:\S+)/.exec(text)?.[1]
-    if (url !== undefined) return { child, url }
-  }
-  throw new Error(`the server ended: ${text}`)
-}
-
 const cwd = mkdtempSync(join(tmpdir(), "ork-page-log-"))
-const { child, url } = await started(cwd)
+const server = await serve(cwd)
+const { child, url } = server
 const browser = await launchChromium()
 try {
-  const server = serverAt(url, readFileSync(join(cwd, ".ork/admin.key"), "utf8").trim())
   await server.deploy(WRITER)
   const id = await server.trigger("writer")
   await server.reaches(id, "success")

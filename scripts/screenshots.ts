@@ -1,13 +1,12 @@
 // Pictures of every page, light and dark, from a real server with something of everything on it, into docs/images/.
 // `npm run screenshots [NAME…]`: only those pages. Needs the build.
 
-import { type ChildProcess, spawn } from "node:child_process"
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { launchChromium } from "../test/support/chromium.ts"
 import { demoPages, fillDemo } from "../test/support/demo.ts"
-import { serverAt } from "../test/support/server.ts"
+import { serve } from "../test/support/serve.ts"
 import { packPng } from "./png.ts"
 
 const ROOT = join(import.meta.dirname, "..")
@@ -16,24 +15,13 @@ const SIZE = { width: 1280, height: 800 }
 /** Charts and live figures settle. */
 const SETTLE_MS = 1200
 
-const started = async (cwd: string): Promise<{ child: ChildProcess; url: string }> => {
-  const child = spawn(join(ROOT, "bin/ork"), ["serve", "--port", "0"], { cwd, stdio: ["ignore", "pipe", "inherit"] })
-  let text = ""
-  for await (const chunk of child.stdout) {
-    text += String(chunk)
-    const url = /is ready at (http:\S+)/.exec(text)?.[1]
-    if (url !== undefined) return { child, url }
-  }
-  throw new Error(`the server ended: ${text}`)
-}
-
 const cwd = mkdtempSync(join(tmpdir(), "ork-pictures-"))
-const { child, url } = await started(cwd)
+const server = await serve(cwd)
+const { child, url, key } = server
 const browser = await launchChromium()
 try {
   mkdirSync(IMAGES, { recursive: true })
-  const key = readFileSync(join(cwd, ".ork/admin.key"), "utf8").trim()
-  const pages = demoPages(await fillDemo(serverAt(url, key), 18))
+  const pages = demoPages(await fillDemo(server, 18))
   const wanted = process.argv.slice(2)
   for (const scheme of ["light", "dark"] as const) {
     const context = await browser.newContext({ viewport: SIZE, colorScheme: scheme, reducedMotion: "reduce" })

@@ -96,35 +96,11 @@ export const buildServer = (options: ServerOptions): ApiServer => {
 const send = (reply: FastifyReply, error: ApiError): FastifyReply =>
   reply.code(error.status).headers(error.headers).send(error.body())
 
-const makeApi = (options: ServerOptions): Api => {
-  const {
-    engine,
-    store,
-    objects,
-    config,
-    log,
-    clock,
-    random,
-    secret,
-    wake,
-    explain,
-    backfill,
-    metrics,
-    figures,
-    workers,
-    push,
-  } = options
+const makeApi = ({ explain, backfill, metrics, figures, workers, push, ...always }: ServerOptions): Api => {
+  const { store, config, log, clock, random } = always
   const signIns = new SignIns(config.apiKey, () => clock.now(), random)
   return {
-    engine,
-    store,
-    objects,
-    config,
-    log,
-    clock,
-    random,
-    secret,
-    wake,
+    ...always,
     parts: {
       ...(explain !== undefined && { explain }),
       ...(backfill !== undefined && { backfill }),

@@ -3,10 +3,11 @@
 // are removed. A part holds whole chunks. Parts that a crash left unjoined are read as they are.
 
 import { createReadStream, existsSync } from "node:fs"
-import { open, rm, stat } from "node:fs/promises"
+import { rm, stat } from "node:fs/promises"
 import { indexKey, type LogPart, logKey, newPart, partOf, partsPrefix, RECORD_BYTES } from "./log-names.ts"
 import { tellReaders } from "./log-wake.ts"
 import type { ObjectStore, Piece } from "./objects.ts"
+import { readRange } from "./read-range.ts"
 
 const LOOK_MS = 500
 /** Of the raw bytes of a part, which passes through memory. */
@@ -87,12 +88,12 @@ export class LogUpload {
 
   /** Gives false when there is nothing new. `size`: that of the raw log, which does not grow any more. */
   async #uploadNext(size?: number): Promise<boolean> {
-    const records = await readSome(`${this.#path}.idx`, this.#records * RECORD_BYTES, PART_RECORDS * RECORD_BYTES)
+    const records = await readRange(`${this.#path}.idx`, this.#records * RECORD_BYTES, PART_RECORDS * RECORD_BYTES)
     const { count, bytes } = fit(records)
     // What a crash left without a record counts too.
     const length = count > 0 || size === undefined ? bytes : Math.min(PART_BYTES, size - this.#bytes)
     if (length === 0) return false
-    const raw = await readSome(this.#path, this.#bytes, length)
+    const raw = await readRange(this.#path, this.#bytes, length)
     if (raw.byteLength < length) return false
     const part = newPart(this.#prefix, this.#parts.length + 1, length, count)
     await this.#objects.put(part.key, Buffer.concat([raw, records.subarray(0, part.indexBytes)]))
@@ -145,26 +146,4 @@ const fit = (records: Buffer): { count: number; bytes: number } => {
     bytes += length
   }
   return { count, bytes }
-}
-
-/** Up to `length` bytes from `start`; none where there is no file. */
-const readSome = async (path: string, start: number, length: number): Promise<Buffer> => {
-  const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null
-    throw error
-  })
-  if (file === null) return Buffer.alloc(0)
-  try {
-    const left = (await file.stat()).size - start
-    const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, left)))
-    let have = 0
-    while (have < buffer.length) {
-      const { bytesRead } = await file.read(buffer, have, buffer.length - have, start + have)
-      if (bytesRead === 0) break
-      have += bytesRead
-    }
-    return buffer.subarray(0, have)
-  } finally {
-    await file.close()
-  }
 }

@@ -2,13 +2,13 @@
 // Whole chunks, in order, a batch of several logs at a time; a batch that was not answered is sent again as it was.
 
 import { existsSync } from "node:fs"
-import { open } from "node:fs/promises"
 import type { Link } from "./link.ts"
 import type { LinkError } from "./link-error.ts"
 import type { Session } from "./session.ts"
 import type { Task } from "./task.ts"
 import type { Clock } from "../core/ports.ts"
 import { logKey } from "../objects/log-names.ts"
+import { readRange } from "../objects/read-range.ts"
 import { encodeFrame, RECORD_BYTES } from "../protocol/log-frames.ts"
 
 const LOOK_MS = 500
@@ -153,7 +153,7 @@ export class LogShipper {
 
 /** The next whole chunks; at the end also bytes that have no record. null: nothing new. */
 const readPiece = async (log: Open, most: number, ending: boolean): Promise<Piece | null> => {
-  const index = await readAt(`${log.path}.idx`, log.records * RECORD_BYTES, READ_RECORDS * RECORD_BYTES)
+  const index = await readRange(`${log.path}.idx`, log.records * RECORD_BYTES, READ_RECORDS * RECORD_BYTES)
   let count = 0
   let bytes = 0
   for (; (count + 1) * RECORD_BYTES <= index.length; count++) {
@@ -161,31 +161,9 @@ const readPiece = async (log: Open, most: number, ending: boolean): Promise<Piec
     if (count > 0 && bytes + length > most) break
     bytes += length
   }
-  const raw = await readAt(log.path, log.bytes, count > 0 ? bytes : ending ? most : 0)
+  const raw = await readRange(log.path, log.bytes, count > 0 ? bytes : ending ? most : 0)
   if (raw.length === 0 || (count > 0 && raw.length < bytes)) return null
   const { row, attempt_id, token } = log.task.wire
   const header = { row, attempt_id, token, number: log.number + 1, offset: log.bytes, record: log.records }
   return { log, bytes: raw.length, records: count, buffers: encodeFrame(header, index.subarray(0, count * RECORD_BYTES), raw) }
-}
-
-const readAt = async (path: string, start: number, length: number): Promise<Buffer> => {
-  if (length === 0) return Buffer.alloc(0)
-  const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null
-    throw error
-  })
-  if (file === null) return Buffer.alloc(0)
-  try {
-    const left = (await file.stat()).size - start
-    const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, left)))
-    let have = 0
-    while (have < buffer.length) {
-      const { bytesRead } = await file.read(buffer, have, buffer.length - have, start + have)
-      if (bytesRead === 0) break
-      have += bytesRead
-    }
-    return buffer.subarray(0, have)
-  } finally {
-    await file.close()
-  }
 }

@@ -15,6 +15,16 @@ import { workerShape } from "../shapes.ts"
 const TAG = "workers"
 const WORK = "worker protocol"
 
+/** What a worker does as itself; refused once it is not a worker any more. */
+const OF_WORKER = {
+  method: "POST",
+  tag: WORK,
+  scope: "worker",
+  params: wire.workerParams,
+  errors: [409],
+  needs: "workers",
+} as const
+
 /** The worker that speaks, if it may speak for this one. */
 const itself = async ({ params, caller, api }: Call<{ id: string }, unknown, unknown>): Promise<HolderId> => {
   const id = params.id as HolderId
@@ -87,47 +97,32 @@ export const workerRoutes = [
     },
   }),
   route({
-    method: "POST",
+    ...OF_WORKER,
     path: "/workers/{id}/heartbeat",
-    tag: WORK,
     summary: "Renews the worker's lease",
-    scope: "worker",
-    params: wire.workerParams,
     body: { schema: wire.heartbeatBody },
     answers: { 200: { about: "What to stop", schema: wire.heartbeat } },
-    errors: [409],
-    needs: "workers",
     async handle(call) {
       return { status: 200, body: await call.api.parts.workers!.heartbeat(await itself(call)) }
     },
   }),
   route({
-    method: "POST",
+    ...OF_WORKER,
     path: "/workers/{id}/claim",
-    tag: WORK,
     summary: "Takes work, up to `free` tasks; waits for it up to `wait_ms`",
-    scope: "worker",
-    params: wire.workerParams,
     body: { schema: wire.claimBody, required: true },
     answers: { 200: { about: "Work, and what the worker must know", schema: wire.claimed } },
-    errors: [409],
-    needs: "workers",
     async handle(call) {
       const gone = untilGone(call)
       return { status: 200, body: await call.api.parts.workers!.claim(await itself(call), call.body, gone) }
     },
   }),
   route({
-    method: "POST",
+    ...OF_WORKER,
     path: "/workers/{id}/report",
-    tag: WORK,
     summary: "Starts, progress and ends of attempts; answered when they are committed, 409 when all were refused",
-    scope: "worker",
-    params: wire.workerParams,
     body: { schema: wire.reportBody, required: true },
     answers: { 200: { about: "What was refused", schema: wire.reported } },
-    errors: [409],
-    needs: "workers",
     async handle(call) {
       const lost = await call.api.parts.workers!.report(await itself(call), call.body)
       const all = new Set(call.body.entries.map((entry) => entry.attempt_id)).size
@@ -136,16 +131,11 @@ export const workerRoutes = [
     },
   }),
   route({
-    method: "POST",
+    ...OF_WORKER,
     path: "/workers/{id}/logs",
-    tag: WORK,
     summary: "Pieces of logs, as frames of a header, index records and raw bytes",
-    scope: "worker",
-    params: wire.workerParams,
     body: { bytes: true },
     answers: { 200: { about: "Where to go on in each log", schema: wire.logAnswer } },
-    errors: [409],
-    needs: "workers",
     async handle(call) {
       const id = await itself(call)
       const frames = decodeFrames(await collectBody(call.body, wire.MAX_LOG_BYTES))
@@ -154,17 +144,12 @@ export const workerRoutes = [
     },
   }),
   route({
-    method: "POST",
+    ...OF_WORKER,
     path: "/workers/{id}/outputs",
-    tag: WORK,
     summary: "An output that is too large for a report, whole, as JSON text",
-    scope: "worker",
-    params: wire.workerParams,
     query: wire.attemptQuery,
     body: { bytes: true },
     answers: { 200: { about: "Its size", schema: wire.outputAnswer } },
-    errors: [409],
-    needs: "workers",
     async handle(call) {
       const putting = call.api.parts.workers!.putOutput(await itself(call), fenceOf(call), call.body)
       const bytes = await putting.catch((error: unknown) => {
