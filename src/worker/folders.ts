@@ -34,7 +34,7 @@ export class Folders {
   constructor(options: FoldersOptions) {
     this.#options = options
     this.#bundles = new BundleShelf(options.dataDir)
-    this.#runs = new RunFolders(options.dataDir)
+    this.#runs = new RunFolders(options.dataDir, () => this.#bundles.forget())
   }
 
   start(): Promise<void> {
@@ -63,8 +63,6 @@ export class Folders {
 
   /** Nothing of it is needed any more, unless an attempt is at work in it. */
   async remove(runId: string): Promise<void> {
-    // They remember which folders they have made.
-    this.#bundles.forget()
     await this.#runs.remove(runId).catch(this.#options.untidy)
   }
 

@@ -22,7 +22,9 @@ const setup = (bounds?: Bounds) => {
     return folder
   }
   const left = (kind = "work"): string[] => readdirSync(join(dataDir, kind)).toSorted()
-  return { dataDir, now, make, left, folders: new RunFolders(dataDir, bounds) }
+  let removals = 0
+  const folders = new RunFolders(dataDir, () => void removals++, bounds)
+  return { dataDir, now, make, left, folders, removals: () => removals }
 }
 
 test("the folder of a run that has ended stays for a retry and goes with the run", async () => {
@@ -68,7 +70,7 @@ test.each([
   ["too large at all, but used lately", { maxAgeMs: DAY, most: 9, mostBytes: 500 }, [RUNS[0], RUNS[1]]],
   ["within bounds", { maxAgeMs: DAY, most: 3, mostBytes: 3000 }, []],
 ])("folders of ended runs that are %s go, oldest first", async (_name, bounds, gone) => {
-  const { folders, make, left, now } = setup(bounds)
+  const { folders, make, left, now, removals } = setup(bounds)
   for (const [i, run] of RUNS.entries()) {
     await folders.use(run)
     make("work", run, { bytes: 1000, ageMs: [6 * HOUR, 3 * HOUR, 1000][i]! })
@@ -77,7 +79,9 @@ test.each([
   await folders.sweep(now)
   expect(left(), "they have not ended").toEqual(RUNS)
   for (const run of RUNS) await folders.ended(run, now)
+  const before = removals()
   await folders.sweep(now)
+  expect(removals() - before, "whoever remembers these folders is told").toBe(gone.length)
   expect(left()).toEqual(RUNS.filter((run) => !gone.includes(run)))
 })
 

@@ -24,12 +24,15 @@ interface Run {
 
 export class RunFolders {
   readonly #dataDir: string
+  readonly #told: () => void
   readonly #bounds: Bounds
   readonly #runs = new Map<string, Run>()
   readonly #removing = new Map<string, Promise<void>>()
 
-  constructor(dataDir: string, bounds: Bounds = BOUNDS) {
+  /** `removing` is told before folders go, for whoever remembers that they are there. */
+  constructor(dataDir: string, removing: () => void, bounds: Bounds = BOUNDS) {
     this.#dataDir = dataDir
+    this.#told = removing
     this.#bounds = bounds
   }
 
@@ -119,6 +122,7 @@ export class RunFolders {
   }
 
   async #remove(runId: string, kinds: readonly string[]): Promise<void> {
+    this.#told()
     const before = this.#removing.get(runId)
     const removing = (async () => {
       await before
