@@ -22,6 +22,7 @@ test("without anything said, the defaults of the specification hold", () => {
     concurrency: 16,
     remoteConcurrency: 1000,
     workers: [],
+    workerProfiles: {},
     maxFanout: 100_000,
     maxOutputBytes: 64 * 1024 * 1024,
     graceMs: 10_000,

@@ -7,6 +7,7 @@ import { nearest } from "./core/nearest.ts"
 import { OBJECT_ADDRESS_HINT, parseObjectAddress } from "./core/object-address.ts"
 import { parseSecretUris, SECRET_URIS_HINT, type SecretUris } from "./core/secret-uris.ts"
 import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/quantities.ts"
+import { parseWorkerProfiles, PROFILES_HINT, type WorkerProfiles } from "./core/worker-profiles.ts"
 
 /** What defaults may depend on. */
 export interface Machine {
@@ -284,6 +285,13 @@ export const SETTINGS = {
     },
     default: (): string[] => [],
   } satisfies Setting<string[]>,
+  workerProfiles: {
+    key: "worker_profiles",
+    about: "where tasks run that name a profile as `worker`: queue, labels, executor and its options",
+    expected: PROFILES_HINT,
+    parse: parseWorkerProfiles,
+    default: (): WorkerProfiles => ({}),
+  } satisfies Setting<WorkerProfiles>,
   httpAllow: {
     key: "http_allow",
     about: "hosts, addresses and ranges that requests may reach though they are not public",
@@ -309,7 +317,7 @@ export const SETTINGS = {
 } as const
 
 type Name = keyof typeof SETTINGS
-type Value = string | number | string[] | QueueConfig | AllowedHost[] | SecretUris
+type Value = string | number | string[] | QueueConfig | WorkerProfiles | AllowedHost[] | SecretUris
 
 export type Config = { [N in Name]: ReturnType<(typeof SETTINGS)[N]["default"]> }
 

@@ -5,6 +5,7 @@ import type { Clock, Random, SecretSource } from "../core/ports.ts"
 import type { RunId } from "../core/ids.ts"
 import type { Json } from "../core/json.ts"
 import type { RetryPlan, RetryRequest } from "../core/retry-plan.ts"
+import type { WorkerProfiles } from "../core/worker-profiles.ts"
 import type { Answers } from "../engine/answers.ts"
 import type { TriggerRequest } from "../engine/engine.ts"
 import type { Listener } from "../engine/events.ts"
@@ -91,6 +92,8 @@ export interface ApiConfig {
   version: string
   /** Run folders lie below it. */
   dataDir: string
+  /** What `worker` of a task may name; nothing by default. */
+  profiles?: WorkerProfiles
   /** Where the built web page lies; without it there is none. */
   pageDir?: string
   /** Wrong keys from one address in a minute before it has to wait. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { setup } from "./testing/setup.ts"
+import { ADMIN_KEY, setup } from "./testing/setup.ts"
 
 const YAML = { "content-type": "application/yaml" }
 
@@ -37,6 +37,20 @@ test("every problem of a definition is told with its place, and nothing is store
   expect([checked.status, checked.body["valid"]]).toEqual([200, false])
   expect(checked.body["problems"]).toEqual(refused.body.error!.details)
   expect((await api.call("GET", "/workflows")).body["items"]).toEqual([])
+})
+
+test("the profile that a task names as its worker is the server's; one that it does not have is told", async () => {
+  const profiles = { big: { queue: "heavy", labels: ["ram"] } }
+  await using api = await setup({ config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", profiles } })
+  const flow = (worker: string) => ({ name: "etl", tasks: { a: { command: "say hi", worker } } })
+  const refused = await api.call("POST", "/workflows", { body: flow("bigg") })
+  expect([refused.status, refused.body.error!.details]).toMatchObject([400, [{ path: "tasks.a.worker", suggestion: "big" }]])
+  expect((await api.call("POST", "/workflows", { body: flow("big") })).status).toBe(201)
+  const { body: run } = await api.call("POST", "/workflows/etl/runs", { body: {} })
+  const { body: task } = await api.call("GET", `/runs/${run["id"] as string}/tasks/a`)
+  expect(task["queue"]).toBe("heavy")
+  const job = { name: "j", queue: "q", task: { command: "x", worker: "none" } }
+  expect((await api.call("POST", "/jobs", { body: job })).status).toBe(400)
 })
 
 test("a workflow is removed, and its runs stay", async () => {

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { loadDefinition } from "./definition.ts"
 import { TaskFailure } from "../engine/task-failure.ts"
 import type { EngineOptions } from "../engine/ports.ts"
+import type { WorkerProfiles } from "../core/worker-profiles.ts"
 import type { ServerStore } from "../store/server-store.ts"
 
 const ENDINGS = [".yaml", ".yml", ".json"]
@@ -13,11 +14,11 @@ const ENDINGS = [".yaml", ".yml", ".json"]
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
 export const childWorkflows =
-  (store: ServerStore): NonNullable<EngineOptions["findWorkflow"]> =>
+  (store: ServerStore, profiles: WorkerProfiles): NonNullable<EngineOptions["findWorkflow"]> =>
   async (name, { workingDir }) => {
     const file = workingDir === null || !NAME.test(name) ? null : await besides(workingDir, name)
     if (file !== null) {
-      const { workflow, hash, source } = await loadDefinition(workingDir!, file).catch((error: Error) => {
+      const { workflow, hash, source } = await loadDefinition(workingDir!, file, profiles).catch((error: Error) => {
         throw new TaskFailure(error.message)
       })
       if (workflow.name !== name) throw new TaskFailure(`${file} holds the workflow ${workflow.name}, not ${name}`)

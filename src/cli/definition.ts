@@ -4,20 +4,21 @@ import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { InputError } from "./errors.ts"
 import { problemText } from "../core/problems.ts"
+import type { WorkerProfiles } from "../core/worker-profiles.ts"
 import { parseDefinition, type ParsedDefinition } from "../protocol/parse.ts"
 
 export type Definition = Extract<ParsedDefinition, { ok: true }>
 
 /** `file` as typed, relative to `cwd`. */
-export const readDefinition = async (cwd: string, file: string): Promise<ParsedDefinition> => {
+export const readDefinition = async (cwd: string, file: string, profiles: WorkerProfiles): Promise<ParsedDefinition> => {
   const text = await readFile(resolve(cwd, file), "utf8").catch((error: NodeJS.ErrnoException) => {
     throw new InputError(unreadable(file, error))
   })
-  return parseDefinition(text, { file })
+  return parseDefinition(text, { file, profiles })
 }
 
-export const loadDefinition = async (cwd: string, file: string): Promise<Definition> => {
-  const parsed = await readDefinition(cwd, file)
+export const loadDefinition = async (cwd: string, file: string, profiles: WorkerProfiles): Promise<Definition> => {
+  const parsed = await readDefinition(cwd, file, profiles)
   if (parsed.ok) return parsed
   throw new InputError(parsed.problems.map((problem) => problemText(problem, file)).join("\n"))
 }

@@ -57,7 +57,7 @@ export const runSession = async (
     maxOutputBytes: config.maxOutputBytes,
     graceMs: config.graceMs,
     dataDir: resolve(context.cwd, config.dataDir),
-    findWorkflow: childWorkflows(store),
+    findWorkflow: childWorkflows(store, config.workerProfiles),
   })
   // Nobody reads any more (`ork run … | head`): the work goes on.
   context.stdout.removeAllListeners("error").on("error", () => {})

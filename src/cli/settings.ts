@@ -24,6 +24,12 @@ export const loadConfig = async (context: Context, flags: Sources["flags"]): Pro
     machine: { cores: availableParallelism() },
   })
   if ("problems" in resolved) throw new InputError(resolved.problems.join("\n"))
+  const { workerProfiles } = resolved.config
+  if (Object.keys(workerProfiles).length > 0) {
+    const { profileProblems } = await import("../protocol/worker-profiles.ts")
+    const problems = profileProblems(workerProfiles)
+    if (problems.length > 0) throw new InputError(problems.join("\n"))
+  }
   return resolved.config
 }
 

@@ -6,6 +6,7 @@ import { contentHash } from "../core/compile/hash.ts"
 import type { WorkflowDefinition } from "../core/definition.ts"
 import { isObject } from "../core/json.ts"
 import { type Finding, type Path, pathText, type Problem } from "../core/problems.ts"
+import type { WorkerProfiles } from "../core/worker-profiles.ts"
 import type { CompiledWorkflow } from "../core/workflow.ts"
 import { workflowSchema } from "./definition.ts"
 import { readDocument, type TextDocument } from "./document.ts"
@@ -22,20 +23,22 @@ export interface ParseOptions {
   format?: "yaml" | "json"
   /** Only its ending is looked at: `.json` means JSON. */
   file?: string
+  /** What `worker` may name; without it that is not judged. */
+  profiles?: WorkerProfiles
 }
 
 export const parseDefinition = (text: string, options: ParseOptions = {}): ParsedDefinition => {
   const format = options.format ?? (options.file?.endsWith(".json") === true ? "json" : "yaml")
   const { document, problems } = readDocument(text.replace(/^\uFEFF/, ""), format)
   if (document === null) return { ok: false, problems }
-  return finish(check(document.value), text, problems, document)
+  return finish(check(document.value, options.profiles), text, problems, document)
 }
 
 /** `value` may come from anywhere; what JSON cannot hold is refused. */
-export const parseValue = (value: unknown): ParsedDefinition => {
+export const parseValue = (value: unknown, options: Pick<ParseOptions, "profiles"> = {}): ParsedDefinition => {
   const broken = plainProblem(value)
   if (broken !== null) return { ok: false, problems: [broken] }
-  return finish(check(value), JSON.stringify(value, null, 2), [], null)
+  return finish(check(value, options.profiles), JSON.stringify(value, null, 2), [], null)
 }
 
 interface Checked {
@@ -44,7 +47,8 @@ interface Checked {
   origin(path: Path): Path
 }
 
-const check = (raw: unknown): Checked => {
+const check = (raw: unknown, profiles: WorkerProfiles | undefined): Checked => {
+  const known = profiles === undefined ? {} : { profiles }
   if (!isObject(raw)) {
     const what = raw === null ? "the definition is empty" : "the definition is no object"
     return { workflow: null, findings: [{ path: [], message: `${what}; it needs name and tasks` }], origin: (path) => path }
@@ -52,7 +56,7 @@ const check = (raw: unknown): Checked => {
   const { value, findings, origin } = enter(raw)
   const shape = workflowSchema.safeParse(value, { reportInput: true })
   if (shape.success) {
-    const compiled = compile(value as WorkflowDefinition)
+    const compiled = compile(value as WorkflowDefinition, known)
     if (compiled.ok) return { workflow: compiled.workflow, findings, origin }
     return { workflow: null, findings: [...findings, ...compiled.findings], origin }
   }
@@ -60,7 +64,7 @@ const check = (raw: unknown): Checked => {
   const found = [...findings, ...misshapen]
   const rest = prune(value, misshapen)
   if (rest === null) return { workflow: null, findings: found, origin }
-  const compiled = compile(rest.definition, { incomplete: rest.incomplete })
+  const compiled = compile(rest.definition, { ...known, incomplete: rest.incomplete })
   return { workflow: null, findings: compiled.ok ? found : [...found, ...compiled.findings], origin }
 }
 

@@ -7,6 +7,7 @@ import { dirname, join } from "node:path"
 import type { Logger } from "pino"
 import type { Clock } from "../core/ports.ts"
 import { type Problem, problemText } from "../core/problems.ts"
+import type { WorkerProfiles } from "../core/worker-profiles.ts"
 import { collectBundle, needsFiles, withBundle } from "../engine/bundle-files.ts"
 import { deploy } from "../engine/deploy.ts"
 import { type Bundle, keepBundle } from "../objects/bundles.ts"
@@ -24,6 +25,7 @@ export interface FolderDeploysOptions {
   objects: ObjectStore
   clock: Clock
   log: Logger
+  profiles: WorkerProfiles
   /** Something was deployed: schedules may have changed. */
   wake(): void
 }
@@ -107,7 +109,7 @@ export class FolderDeploys {
     if (text === null) return
     let seen = this.#seen.get(file)
     if (seen?.text !== text) {
-      seen = { text, parsed: parseDefinition(text, { file }), files: null }
+      seen = { text, parsed: parseDefinition(text, { file, profiles: this.#options.profiles }), files: null }
       this.#seen.set(file, seen)
       if (!seen.parsed.ok) tellBroken(log, file, seen.parsed.problems)
     }

@@ -155,6 +155,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     scheduler.look()
     notifier.look()
   }
+  const { workerProfiles: profiles } = config
   const api = buildServer({
     engine,
     store,
@@ -164,7 +165,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     random,
     secret: parts.secret,
     wake,
-    config: { apiKey: parts.apiKey, version: parts.version, dataDir, pageDir: PAGE_DIR },
+    config: { apiKey: parts.apiKey, version: parts.version, dataDir, pageDir: PAGE_DIR, profiles },
     explain: (runId, task) => explain({ store, lives: holderLives(store, () => clock.now(), parts.alive) }, runId, task),
     backfill: (request) => backfill({ store, evaluator, clock, random, wake }, request),
     metrics: metrics.text,
@@ -178,7 +179,8 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   })
   metrics.watch(api.app)
   const housekeeping = new Housekeeping({ ...config, store, objects, dataDir, clock, log })
-  const folder = parts.folder === null ? null : new FolderDeploys({ folder: parts.folder, store, objects, clock, log, wake })
+  const folder =
+    parts.folder === null ? null : new FolderDeploys({ folder: parts.folder, store, objects, profiles, clock, log, wake })
 
   const closeApi: Step = {
     part: "answers",

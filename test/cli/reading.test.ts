@@ -143,6 +143,23 @@ test("gc removes runs beyond the newest, with their objects", async () => {
   expect(await json(["gc", "--older-than", "0s"], cwd)).toEqual({ removed: 1, bundles: 0 })
 })
 
+test("worker profiles of ork.yaml hold for run and validate, and what is wrong with them is told", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { worker: kept, command: echo $PLACE }\n")
+  const { code, stderr } = await ork(["validate", "flow.yaml"], { cwd })
+  expect([code, stderr]).toEqual([
+    2,
+    containing('flow.yaml:3:16: tasks.a.worker: there is no worker profile "kept"; none is set'),
+  ])
+  writeFileSync(join(cwd, "ork.yaml"), "worker_profiles: { kept: { queue: heavy, env: { PLACE: here } } }\n")
+  const { run } = await orkRun(["flow.yaml"], { cwd })
+  expect(await json(["show", run.id], cwd)).toMatchObject({ task_list: [{ name: "a", queue: "heavy" }] })
+  expect((await ork(["logs", run.id, "a"], { cwd })).stdout).toBe("here\n")
+  writeFileSync(join(cwd, "ork.yaml"), "worker_profiles: { kept: { queue: 5 } }\n")
+  const bad = await ork(["validate", "flow.yaml"], { cwd })
+  expect([bad.code, bad.stderr]).toEqual([2, containing("worker_profiles.kept.queue")])
+})
+
 test("validate lists the problems of every file", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "good.yaml"), FLOW)

@@ -55,7 +55,12 @@ const NOT_OF_A_JOB = (
  * The task as a compiled node would have it, with what was given as `source`. Its command runs on the workers as one of a
  * workflow would: that takes the same scope as deploying.
  */
-const compileTask = (caller: Caller, task: Record<string, unknown>, path: string): JsonObject => {
+const compileTask = (
+  { config: { profiles = {} } }: Api,
+  caller: Caller,
+  task: Record<string, unknown>,
+  path: string,
+): JsonObject => {
   if (!mayCall(caller, "admin"))
     throw new ApiError("FORBIDDEN", "a job with a task of its own needs a key with the scope admin")
   const foreign = NOT_OF_A_JOB.filter((field) => task[field] !== undefined)
@@ -64,7 +69,7 @@ const compileTask = (caller: Caller, task: Record<string, unknown>, path: string
   }
   if (isWaitingExecutor(String(task["executor"])))
     throw invalidField(`${path}.executor`, "is not for a job: what waits is a task of a workflow")
-  const parsed = parseValue({ name: "job", tasks: { job: task } })
+  const parsed = parseValue({ name: "job", tasks: { job: task } }, { profiles })
   if (!parsed.ok) {
     throw invalid(parsed.problems.map((problem) => ({ ...problem, path: problem.path.replace(/^tasks\.job/, path) })))
   }
@@ -80,7 +85,7 @@ const toNew = (api: Api, caller: Caller, body: z.output<typeof newJob>, path: st
   priority: body.priority,
   dependencies: [...new Set(body.dependencies)],
   retryPolicy: body.retry_policy,
-  task: body.task === undefined ? null : compileTask(caller, body.task, path),
+  task: body.task === undefined ? null : compileTask(api, caller, body.task, path),
   concurrencyKey: body.concurrency_key ?? null,
 })
 

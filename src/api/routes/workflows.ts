@@ -58,8 +58,8 @@ const fileProblems = (compiled: CompiledWorkflow): Problem[] => [
 ]
 
 /** `bundle`: the files that it comes with. */
-const parse = ({ text, type }: TextBody, bundle: string | undefined): ParsedDefinition => {
-  const parsed = parseDefinition(text, { format: type === "application/json" ? "json" : "yaml" })
+const parse = ({ config: { profiles = {} } }: Api, { text, type }: TextBody, bundle: string | undefined): ParsedDefinition => {
+  const parsed = parseDefinition(text, { format: type === "application/json" ? "json" : "yaml", profiles })
   if (!parsed.ok) return parsed
   if (bundle !== undefined) return withBundle(parsed, bundle)
   const files = fileProblems(parsed.workflow)
@@ -108,7 +108,7 @@ export const workflowRoutes = [
     errors: [409],
     audit: "workflow.deploy",
     async handle({ body, query: { bundle }, request, api }) {
-      const parsed = parse(body, bundle)
+      const parsed = parse(api, body, bundle)
       if (!parsed.ok) throw invalid(parsed.problems)
       const { name } = parsed.workflow
       const files = bundle === undefined ? null : await readBundle(api, bundle)
@@ -136,8 +136,8 @@ export const workflowRoutes = [
     query: definitionQuery,
     body: DEFINITION,
     answers: { 200: { about: "What is wrong with it, if anything", schema: validation } },
-    handle({ body, query: { bundle } }) {
-      const parsed = parse(body, bundle)
+    handle({ body, query: { bundle }, api }) {
+      const parsed = parse(api, body, bundle)
       return {
         status: 200,
         body: parsed.ok

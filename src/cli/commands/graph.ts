@@ -3,6 +3,7 @@
 import type { Context } from "../backends.ts"
 import { loadDefinition } from "../definition.ts"
 import { InputError } from "../errors.ts"
+import { loadConfig } from "../settings.ts"
 import { GRAPH_FORMATS, renderGraph } from "../../core/graph.ts"
 import { nearest } from "../../core/nearest.ts"
 
@@ -17,7 +18,8 @@ export const graph = async (context: Context, file: string, options: GraphOption
     const hint = near === undefined ? `there are ${GRAPH_FORMATS.join(", ")}` : `did you mean ${near}?`
     throw new InputError(`--format: there is no format "${options.format}"; ${hint}`)
   }
-  const { workflow } = await loadDefinition(context.cwd, file)
+  const { workerProfiles } = await loadConfig(context, {})
+  const { workflow } = await loadDefinition(context.cwd, file, workerProfiles)
   context.stdout.write(renderGraph(workflow, format))
   return 0
 }

@@ -38,7 +38,7 @@ export const run = async (context: Context, file: string | undefined, options: R
   }
   if (file === undefined) throw new InputError("name the workflow to run: ork run FILE")
 
-  const { workflow, hash, source } = await loadDefinition(context.cwd, file)
+  const { workflow, hash, source } = await loadDefinition(context.cwd, file, config.workerProfiles)
   const params = await readParams(workflow, { cwd: context.cwd, param, paramsFile })
   const handlers = await readHandlers(context, config.handlers)
   refuseUnknown(workflow, handlers)

@@ -4,8 +4,10 @@ import type { Context } from "../backends.ts"
 import { readDefinition } from "../definition.ts"
 import { InputError } from "../errors.ts"
 import { print, printError, printJson } from "../output.ts"
+import { loadConfig } from "../settings.ts"
 import { plural } from "../text.ts"
 import { type Problem, problemText } from "../../core/problems.ts"
+import type { WorkerProfiles } from "../../core/worker-profiles.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 
 export interface ValidateOptions {
@@ -16,7 +18,8 @@ type Judged = { file: string; problems: Problem[]; workflow: CompiledWorkflow | 
 
 export const validate = async (context: Context, files: string[], options: ValidateOptions): Promise<number> => {
   const judged: Judged[] = []
-  for (const file of files) judged.push(await judge(context, file))
+  const { workerProfiles } = await loadConfig(context, {})
+  for (const file of files) judged.push(await judge(context, file, workerProfiles))
   const bad = judged.some(({ problems }) => problems.length > 0)
   if (options.json === true) {
     printJson(
@@ -37,9 +40,9 @@ export const validate = async (context: Context, files: string[], options: Valid
   return bad ? 2 : 0
 }
 
-const judge = async (context: Context, file: string): Promise<Judged> => {
+const judge = async (context: Context, file: string, profiles: WorkerProfiles): Promise<Judged> => {
   try {
-    const parsed = await readDefinition(context.cwd, file)
+    const parsed = await readDefinition(context.cwd, file, profiles)
     return parsed.ok ? { file, problems: [], workflow: parsed.workflow } : { file, problems: parsed.problems, workflow: null }
   } catch (error) {
     if (!(error instanceof InputError)) throw error

@@ -3,6 +3,7 @@
 
 import type { NotifyDefinition, TaskDefinition, WorkflowDefinition } from "../definition.ts"
 import type { Finding, Path } from "../problems.ts"
+import type { WorkerProfiles } from "../worker-profiles.ts"
 import { type CompiledWorkflow, type EnvValue, HOOK_EVENTS, type HookEvent, type Node } from "../workflow.ts"
 import { blameDefaults } from "./blame.ts"
 import { type CompileOptions, Context } from "./context.ts"
@@ -145,7 +146,7 @@ class GraphBuilder {
     const links: Link[] = []
     for (const { name, own, index } of placed) {
       const at = [...path, name]
-      const merged = withDefaults(own, this.#definition.defaults ?? {})
+      const merged = this.#merged(own)
       this.nodes[index] = compileTask(this.#context, {
         name: prefix + name,
         index,
@@ -175,6 +176,13 @@ class GraphBuilder {
     }
   }
 
+  /** The task's own fields, then those of its profile and the defaults: whichever names the profile wins over it. */
+  #merged(own: TaskDefinition): TaskDefinition {
+    const { defaults = {} } = this.#definition
+    const profile = profileOf(this.#context.options.profiles, own.worker ?? defaults.worker)
+    return withDefaults(own, own.worker === undefined ? over(defaults, profile) : over(profile, defaults))
+  }
+
   #hook(root: TaskScope, hook: HookEvent, own: TaskDefinition, i: number): void {
     const path = [hook, i]
     if (own.depends_on !== undefined) {
@@ -193,7 +201,7 @@ class GraphBuilder {
         hook,
         path,
         own,
-        merged: withDefaults(own, this.#definition.defaults ?? {}),
+        merged: this.#merged(own),
         scope: root,
         env: this.#env(null, index),
         types: this.#definition.types ?? {},
@@ -207,25 +215,33 @@ interface EnvLayer {
   path: Path
 }
 
-/**
- * The task's own fields win; `env`, `retry` and `resources` are merged name by name. A group takes what suits a group;
- * the rest is meant for the tasks in it.
- */
+const profileOf = (profiles: WorkerProfiles | undefined, name: string | undefined): Partial<TaskDefinition> =>
+  name !== undefined && profiles !== undefined && Object.hasOwn(profiles, name) ? profiles[name]! : {}
+
+const BY_NAME = ["env", "retry", "resources", "http", "docker", "kubernetes", "slurm", "cloudrun"] as const
+
+/** The first one's fields win; maps are merged name by name. */
+const over = <T extends Partial<TaskDefinition>>(own: T, base: Partial<TaskDefinition>): T => {
+  const merged = { ...base, ...own }
+  for (const field of BY_NAME) {
+    if (base[field] !== undefined && own[field] !== undefined) {
+      Object.assign(merged, { [field]: { ...base[field], ...own[field] } })
+    }
+  }
+  return merged
+}
+
+/** The task's own fields win. A group takes what suits a group; the rest is meant for the tasks in it. */
 const withDefaults = (own: TaskDefinition, defaults: Partial<TaskDefinition>): TaskDefinition => {
   const taken =
     own.tasks === undefined
       ? defaults
       : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_DEFAULTS.has(field)))
-  const merged: TaskDefinition = { ...taken, ...own }
+  const merged = over(own, taken)
   if (own.tasks !== undefined) {
     // The env of a group is that of the tasks in it.
     const { env: _, ...group } = merged
     return group
-  }
-  for (const field of ["env", "retry", "resources"] as const) {
-    if (defaults[field] !== undefined && own[field] !== undefined) {
-      Object.assign(merged, { [field]: { ...defaults[field], ...own[field] } })
-    }
   }
   if (own.retries !== undefined && own.retry?.max_attempts === undefined && merged.retry?.max_attempts !== undefined) {
     const { max_attempts: _, ...rest } = merged.retry

@@ -1,6 +1,7 @@
 // What the parts of the compiler share while one definition is compiled: the findings so far, and every expression met with
 // the place where it stands, so that references are checked once the whole graph is known.
 
+import type { WorkerProfiles } from "../worker-profiles.ts"
 import { ExpressionError, parseExpression, type Reference } from "../expressions.ts"
 import type { Json } from "../json.ts"
 import { nearest } from "../nearest.ts"
@@ -24,6 +25,8 @@ export interface Use {
 }
 
 export interface CompileOptions {
+  /** What `worker` may name; undefined: that is known elsewhere, and not judged here. */
+  profiles?: WorkerProfiles
   /** Paths of tasks (as text) that lost a field to an earlier problem: what then is missing is not told again. */
   incomplete?: ReadonlySet<string>
 }
