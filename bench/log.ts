@@ -1,35 +1,48 @@
-// usage: node bench/log.ts [MiB] [object store]
-// A task of `ork serve` writes a log at full speed while a client follows it over HTTP: time, what the server's memory grew by, how long its
-// event loop was blocked at most, and whether every byte arrived. One JSON line.
+// usage: node bench/log.ts [MiB] [object store] [--worker]
+// A task of `ork serve`, or of a worker beside it, writes a log at full speed while a client follows it over HTTP: time, what memory grew by,
+// how long an event loop was blocked at most, and whether every byte arrived. One JSON line.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { createHash } from "node:crypto"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { parseArgs } from "node:util"
 import { print, tempFolder } from "./support.ts"
 
-const [mib = "1024", store = ""] = process.argv.slice(2)
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { worker: { type: "boolean", default: false } } })
+const [mib = "1024", store = ""] = positionals
 const bytes = Number(mib) << 20
 const WARM_BYTES = 48 << 20
 const KEY = "bench-key-0123456789"
 const LINE = "The quick brown fox jumps over the lazy dog, again and again.\n"
 const folder = tempFolder()
-const watched = join(folder.path, "loop.json")
 const headers = { "x-api-key": KEY, "content-type": "application/json" }
 
-const server = spawn(join(import.meta.dirname, "../bin/ork"), ["serve", "--port", "0"], {
-  cwd: folder.path,
-  env: {
-    ...process.env,
-    ORK_API_KEY: KEY,
-    ORK_LOG: "warn",
-    LOOP_WATCH: watched,
-    NODE_OPTIONS: `--import ${join(import.meta.dirname, "loop-watch.ts")}`,
-    ...(store !== "" && { ORK_OBJECT_STORE: store }),
-  },
-  stdio: ["ignore", "pipe", "inherit"],
-})
+interface Watched {
+  child: ChildProcess
+  loop: string
+}
+
+/** An `ork` that tells of its event loop. */
+const ork = (args: string[]): Watched => {
+  const loop = join(folder.path, `${args[0]}.json`)
+  const child = spawn(join(import.meta.dirname, "../bin/ork"), args, {
+    cwd: folder.path,
+    env: {
+      ...process.env,
+      ORK_API_KEY: KEY,
+      ORK_LOG: "warn",
+      LOOP_WATCH: loop,
+      NODE_OPTIONS: `--import ${join(import.meta.dirname, "loop-watch.ts")}`,
+      ...(store !== "" && { ORK_OBJECT_STORE: store }),
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  return { child, loop }
+}
+
+const server = ork(["serve", "--port", "0", ...(values.worker ? ["--no-worker"] : [])])
 
 const address = (child: ChildProcess): Promise<string> =>
   new Promise((resolve, reject) => {
@@ -42,7 +55,8 @@ const address = (child: ChildProcess): Promise<string> =>
     })
   })
 
-const rss = (): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))![1]) >> 10
+const rss = ({ child }: Watched): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))![1]) >> 10
 
 const expected = (): string => {
   const hash = createHash("sha256")
@@ -51,7 +65,8 @@ const expected = (): string => {
   return hash.digest("hex")
 }
 
-const url = await address(server)
+const url = await address(server.child)
+const all = values.worker ? [server, ork(["worker", "--server", new URL(url).origin])] : [server]
 const call = async (method: string, path: string, body?: object): Promise<{ [field: string]: unknown }> => {
   const answer = await fetch(url + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
   if (answer.status >= 300) throw new Error(`${path}: ${await answer.text()}`)
@@ -63,17 +78,19 @@ await call("POST", "/workflows", { name: "loud", tasks: speak(bytes) })
 // Once before, so that only what the log costs is counted.
 const warm = (await call("POST", "/workflows/warm/runs", { params: {} }))["id"] as string
 await follow(warm)
-const base = rss()
-process.kill(server.pid!, "SIGUSR2")
-let peak = base
-const sampler = setInterval(() => (peak = Math.max(peak, rss())), 50)
+const base = all.map(rss)
+for (const { child } of all) process.kill(child.pid!, "SIGUSR2")
+const peak = [...base]
+const sample = (): void => all.forEach((each, i) => (peak[i] = Math.max(peak[i]!, rss(each))))
+const sampler = setInterval(sample, 50)
 const begun = performance.now()
 const id = (await call("POST", "/workflows/loud/runs", { params: {} }))["id"] as string
 const seen = await follow(id)
 const seconds = (performance.now() - begun) / 1000
 await new Promise((resolve) => setTimeout(resolve, 500))
 clearInterval(sampler)
-const loop = JSON.parse(readFileSync(watched, "utf8")) as { max_ms: number; busy_ms: number }
+const loops = all.map(({ loop }) => JSON.parse(readFileSync(loop, "utf8")) as { max_ms: number; busy_ms: number })
+const growth = peak.map((most, i) => most - base[i]!)
 print({
   bench: "log",
   store: store === "" ? "file" : store.slice(0, store.indexOf(":")),
@@ -81,14 +98,17 @@ print({
   seconds: Number(seconds.toFixed(1)),
   mib_per_s: Math.round(seen.bytes / 2 ** 20 / seconds),
   exact: seen.bytes === bytes && seen.hash === expected(),
-  base_rss_mb: base,
-  rss_growth_mb: peak - base,
-  loop_ms: loop.max_ms,
-  loop_busy_ms: loop.busy_ms,
+  base_rss_mb: base[0],
+  rss_growth_mb: growth[0],
+  ...(values.worker && { worker_rss_growth_mb: growth[1] }),
+  loop_ms: Math.max(...loops.map(({ max_ms }) => max_ms)),
+  loop_busy_ms: Math.max(...loops.map(({ busy_ms }) => busy_ms)),
 })
-server.removeAllListeners("exit")
-server.kill("SIGTERM")
-await once(server, "exit")
+for (const { child } of all.toReversed()) {
+  child.removeAllListeners("exit")
+  child.kill("SIGTERM")
+  await once(child, "exit")
+}
 folder.remove()
 process.exit(0)
 

@@ -139,6 +139,11 @@ if (wanted("log")) {
   if (!exact) throw new Error("a log of 1 GiB did not arrive byte for byte")
   compare("log of 1 GiB: server memory, MB of 64", [rss_growth_mb!], [64], "< 1")
   compare("log of 1 GiB: event loop blocked, ms of 100", [loop_busy_ms!], [100], "< 1")
+  const far = line("log.ts", ["--worker"])
+  if (!far["exact"]) throw new Error("a log of 1 GiB on a worker did not arrive byte for byte")
+  compare("the same on a worker: server memory, MB of 64", [far["rss_growth_mb"]!], [64], "< 1")
+  compare("the same on a worker: worker memory, MB of 64", [far["worker_rss_growth_mb"]!], [64], "< 1")
+  compare("the same on a worker: event loops blocked, ms of 100", [far["loop_busy_ms"]!], [100], "< 1")
 }
 for (const [language, floor] of [
   ["node", 3000],
