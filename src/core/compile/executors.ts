@@ -3,16 +3,12 @@
 
 import { BUILTIN_EXECUTORS } from "../workflow.ts"
 
-/** Fields that say what to run; every other task field suits every executor. */
-export const RUN_FIELDS = [
-  "command",
-  "file",
-  "function",
+/** Fields that say what to run, and whose values may hold expressions anywhere. */
+export const TEMPLATE_FIELDS = [
   "url",
   "method",
   "headers",
   "body",
-  "image",
   "job",
   "workflow",
   "duration",
@@ -25,6 +21,9 @@ export const RUN_FIELDS = [
   "slurm",
   "cloudrun",
 ] as const
+
+/** All that say what to run; every other task field suits every executor. */
+const RUN_FIELDS = ["command", "file", "function", "image", ...TEMPLATE_FIELDS] as const
 export type RunField = (typeof RUN_FIELDS)[number]
 
 export interface ExecutorRule {

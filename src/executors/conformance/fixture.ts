@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { randomBytes } from "node:crypto"
 import type { AttemptResult } from "../../core/change.ts"
 import type { Clock } from "../../core/ports.ts"
+import { node as nodeOf } from "../../core/testing.ts"
 import type { Node } from "../../core/workflow.ts"
 import { TaskLog } from "../../objects/logs.ts"
 import type { LogLine } from "../../objects/logs.ts"
@@ -38,26 +39,12 @@ export const realClock: Clock = {
   },
 }
 
-const NODE: Node = {
-  name: "task",
-  group: null,
-  hook: null,
-  executor: "process",
-  upstream: [],
-  downstream: [],
-  needs: [],
-  rule: "all_success",
-  gated: false,
-  fields: {},
-  env: {},
+const NODE = nodeOf("task", {
   retry: { maxAttempts: 1, backoff: "fixed", baseDelayMs: 0, maxDelayMs: 0, jitter: false },
   lostRetries: 0,
   timeoutMs: 60_000,
   startTimeoutMs: null,
-  queue: "default",
-  labels: [],
-  priority: null,
-}
+})
 
 export type Overrides = Partial<Omit<Assignment, "node">> & { node?: Partial<Node> }
 
