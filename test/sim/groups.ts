@@ -23,7 +23,7 @@ const makeGroup = (rng: Rng, workflow: SimWorkflow, sim: SimNode, depth: number)
   const { node } = sim
   node.executor = GROUP_EXECUTOR
   node.gated = true
-  node.timeoutMs = rng.chance(0.25) ? rng.pick([300, 2000, 20_000]) : null
+  node.timeoutMs = rng.chance(0.4) ? rng.pick([100, 500, 3000]) : null
   delete node.cache
   delete node.concurrencyKey
   delete node.input
