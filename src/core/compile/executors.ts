@@ -23,7 +23,7 @@ export const TEMPLATE_FIELDS = [
 ] as const
 
 /** All that say what to run; every other task field suits every executor. */
-const RUN_FIELDS = ["command", "file", "function", "image", ...TEMPLATE_FIELDS] as const
+export const RUN_FIELDS = ["command", "file", "function", "image", ...TEMPLATE_FIELDS] as const
 export type RunField = (typeof RUN_FIELDS)[number]
 
 export interface ExecutorRule {
