@@ -2,11 +2,13 @@
 // which stops them; containers with instances are left until those have ended, for the gate to gather.
 
 import type { HolderId } from "../../core/ids.ts"
+import { rootNodes } from "../../core/workflow.ts"
 import { MAX_CANCEL } from "../bounds.ts"
 import { timedOut } from "../messages.ts"
 import type { Advanced, CancelReason, RowKind } from "../store.ts"
 import { tellTask } from "./events.ts"
 import { limitIds } from "./limits.ts"
+import { ANY_PRIORITY } from "./ready.ts"
 import type { Effects } from "./release.ts"
 import type { Tx } from "./tx.ts"
 import { wakeCancelled } from "./waiting.ts"
@@ -26,8 +28,8 @@ const CANCEL_RUN = "UPDATE runs SET cancelling = ?, error = coalesce(?, error) W
 
 /** A pause must not keep the gate from gathering what has ended. */
 const UNPARK_CONTAINERS = `
-UPDATE tasks INDEXED BY tasks_pending SET parked = NULL
-WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND parked = 0 AND kind <> 'task' AND expanded > 0`
+UPDATE tasks INDEXED BY tasks_parked SET parked = NULL
+WHERE parked = 0 AND ${ANY_PRIORITY} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND expanded > 0`
 
 export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => {
   const { timeoutMs } = tx.versions.get(tx.facts.get(seq).versionId)
@@ -43,8 +45,13 @@ export const DOOMED =
 export const CANCELLABLE = `
 t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL AND t.children_left = 0)`
 
+/** Top-level rows are as few as the workflow has nodes; what is inside of others has an index of what waits. */
 const ROWS = `
-SELECT ${DOOMED} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ? AND ${CANCELLABLE} ORDER BY t.id LIMIT ? + 0`
+SELECT ${DOOMED} FROM json_each(?2) AS top CROSS JOIN tasks t INDEXED BY tasks_place ON t.run_seq = ?1 AND t.node = top.value AND t.path = ''
+WHERE ${CANCELLABLE}
+UNION ALL
+SELECT ${DOOMED} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ?1 AND t.parent_id IS NOT NULL AND ${CANCELLABLE}
+LIMIT ?3 + 0`
 
 export type Columns = [number, number, string, RowKind, number, number | null, string | null, number | null, number, number]
 
@@ -66,7 +73,8 @@ export const cancelPending = (tx: Tx, effects: Effects, runs: readonly Cancellin
     if (left === 0) return true
     left -= wakeCancelled(tx, run.seq, left)
     if (left === 0) return true
-    const rows = tx.db.all<Columns>(ROWS, run.seq, left)
+    const top = rootNodes(tx.versions.get(tx.facts.get(run.seq).versionId))
+    const rows = tx.db.all<Columns>(ROWS, run.seq, JSON.stringify(top), left)
     left -= rows.length
     for (const row of rows) cancelRow(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))
   }

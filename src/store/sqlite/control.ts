@@ -3,6 +3,7 @@
 import type { RunId } from "../../core/ids.ts"
 import type { CancelReason } from "../store.ts"
 import { beginCancel } from "./cancel.ts"
+import { ANY_PRIORITY } from "./ready.ts"
 import type { Tx } from "./tx.ts"
 import { wakeResumed } from "./waiting.ts"
 
@@ -19,8 +20,8 @@ export const requestCancel = (tx: Tx, runId: RunId, reason: CancelReason): boole
 const PAUSE = "UPDATE runs SET paused = ? WHERE seq = ?"
 
 const UNPARK = `
-UPDATE tasks INDEXED BY tasks_pending SET parked = NULL
-WHERE run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND parked = 0`
+UPDATE tasks INDEXED BY tasks_parked SET parked = NULL
+WHERE parked = 0 AND ${ANY_PRIORITY} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL`
 
 export const setPaused = (tx: Tx, runId: RunId, paused: boolean): boolean => {
   const run = tx.db.get<[number]>(ACTIVE, runId)

@@ -139,7 +139,7 @@ CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq)
   WHERE status = 'pending' AND attempt_id IS NULL AND upstream_left = 0 AND parked IS NULL AND available_at IS NULL;
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq) WHERE parked IS NOT NULL;
-CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL;
+CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL AND parent_id IS NOT NULL;
 CREATE INDEX tasks_held ON tasks (run_seq) WHERE holder IS NOT NULL;
 CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waits IS NOT NULL;
 CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL;

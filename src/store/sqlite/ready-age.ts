@@ -1,13 +1,13 @@
 // Since when the oldest ready row of a lane has been ready: told from what came before it, since rows do not keep it. The oldest
 // run's first ready row stands for all of its lane.
 
-import { READY } from "./ready.ts"
+import { ANY_PRIORITY, READY } from "./ready.ts"
 import type { Session } from "./tx.ts"
 
 const FIRST_ROW = `
 SELECT t.id, t.node, t.path, t.attempt, t.parent_id, r.version_id, r.started_at
-FROM tasks t INDEXED BY tasks_pending JOIN runs r ON r.seq = t.run_seq
-WHERE t.run_seq = ?1 AND t.lane = ?2 AND ${READY.replaceAll(/\b(status|attempt_id|upstream_left|parked|available_at)\b/g, "t.$1")}
+FROM runs r CROSS JOIN tasks t INDEXED BY tasks_ready ON t.workflow_id = r.workflow_id AND t.run_seq = r.seq
+WHERE r.seq = ?1 AND t.lane = ?2 AND t.${ANY_PRIORITY} AND ${READY.replaceAll(/\b(status|attempt_id|upstream_left|parked|available_at)\b/g, "t.$1")}
 ORDER BY t.id LIMIT 1`
 
 type Row = [number, number, string, number, number | null, number, string | null]
