@@ -174,6 +174,8 @@ const checkGroup = (context: Context, { own, path }: TaskSource): void => {
 
 /** A field in `defaults` that does not suit this executor is left out in silence; one of the task's own is a mistake. */
 const checkFields = (context: Context, { own, merged, path }: TaskSource, executor: string, rule: ExecutorRule): void => {
+  // What its profile gives it is known elsewhere.
+  if (merged.worker !== undefined && context.options.profiles === undefined) return
   const misfits = misfitsOf(own, rule)
   for (const field of misfits) {
     const others = executorsTaking(field)
@@ -212,6 +214,7 @@ const literals = (
   const runAs = literal("run_as")
   const scriptDir = literal("script_dir")
   const worker = literal("worker")
+  if (worker !== undefined) checkProfile(context, worker, [...path, "worker"])
   return {
     ...(file !== undefined && { file }),
     ...(name !== undefined && { function: name }),
@@ -220,6 +223,13 @@ const literals = (
     ...(scriptDir !== undefined && { scriptDir }),
     ...(worker !== undefined && { worker }),
   }
+}
+
+const checkProfile = ({ options: { profiles }, findings }: Context, name: string, path: Path): void => {
+  if (profiles === undefined || Object.hasOwn(profiles, name)) return
+  const names = Object.keys(profiles)
+  const there = names.length === 0 ? "none is set" : `there are ${names.join(", ")}`
+  findings.add(path, `there is no worker profile ${quote(name)}; ${there} (worker_profiles in ork.yaml)`, nearest(name, names))
 }
 
 const compileFields = (
