@@ -17,7 +17,7 @@ export class Results {
 
   set(runSeq: number, node: number, path: string, result: Result): void {
     let run = this.#runs.get(runSeq)
-    if (run === undefined) this.#runs.set(runSeq, (run = new Map()))
+    if (run === undefined) this.#runs.set(runSeq, (run = new Map<number | string, Result>()))
     run.set(placeIn(node, path), result)
   }
 }
