@@ -51,7 +51,7 @@ const IMPURE: [RegExp, string][] = [
 /** Folder under src/, or the file itself at the top. */
 const areaOf = (file: string): string => file.split("/")[0] ?? file
 
-export const wrongImport = (file: string, target: string): string | null => {
+const wrongImport = (file: string, target: string): string | null => {
   const from = areaOf(file)
   const to = areaOf(target)
   if (from === to) return null
@@ -64,7 +64,7 @@ export const wrongImport = (file: string, target: string): string | null => {
   return `src/${file}: only src/main.ts names backends; import src/${backend[1]}, not src/${target}`
 }
 
-export const impurities = (file: string, source: string): string[] =>
+const impurities = (file: string, source: string): string[] =>
   source.split("\n").flatMap((line, i) => {
     if (/^\s*(?:\/\/|\/?\*)/.test(line)) return []
     const code = line.replaceAll(/"[^"]*"/g, '""').replace(/\/\/.*/, "")
@@ -73,7 +73,7 @@ export const impurities = (file: string, source: string): string[] =>
     )
   })
 
-export const importsOf = (source: string): string[] =>
+const importsOf = (source: string): string[] =>
   [...source.matchAll(IMPORT)].map((match) => match[1] ?? match[2]).filter((name) => name !== undefined)
 
 export const checkTree = (root: string): string[] => {

@@ -321,7 +321,7 @@ type Value = string | number | string[] | QueueConfig | WorkerProfiles | Allowed
 
 export type Config = { [N in Name]: ReturnType<(typeof SETTINGS)[N]["default"]> }
 
-export const variableOf = (name: Name): string => `ORK_${SETTINGS[name].key.toUpperCase()}`
+const variableOf = (name: Name): string => `ORK_${SETTINGS[name].key.toUpperCase()}`
 
 export interface Sources {
   /** Values given on the command line, by setting. */

@@ -18,7 +18,7 @@ th, td { border-top: 1px solid #8883; padding: .25rem .75rem .25rem 0; text-alig
 nav a { margin-right: 1rem }`
 
 /** A schema in the words of a type: `string`, `Run`, `integer or null`, `list of Task`. */
-export const typeText = (schema: JsonSchema): string => {
+const typeText = (schema: JsonSchema): string => {
   const { $ref, type, anyOf, items, enum: values } = schema
   if (typeof $ref === "string") return $ref.split("/").at(-1)!
   if (Array.isArray(values)) return values.map(String).join(", ")

@@ -46,7 +46,7 @@ export const invalid = (problems: Problem[], what = ""): ApiError => {
 export const invalidField = (path: string, message: string): ApiError => invalid([{ path, message }])
 
 /** How long a client should wait while the database is away. */
-export const RETRY_AFTER_SECONDS = 2
+const RETRY_AFTER_SECONDS = 2
 
 export const unavailable = (message: string): ApiError =>
   new ApiError("UNAVAILABLE", message, { headers: { "retry-after": String(RETRY_AFTER_SECONDS) } })

@@ -18,7 +18,7 @@ export interface Frame {
   text: string
 }
 
-export const frameOf = (event: LoggedEvent): Frame => ({
+const frameOf = (event: LoggedEvent): Frame => ({
   event,
   text: `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventShape(event))}\n\n`,
 })

@@ -59,7 +59,7 @@ const unknownTask = async (api: Api, run: RunRow, name: string, path?: string): 
 }
 
 /** Attempts before the one in the task's row; no read for a task that has had none. */
-export const pastAttempts = async (api: Api, task: TaskRow): Promise<AttemptRow[]> =>
+const pastAttempts = async (api: Api, task: TaskRow): Promise<AttemptRow[]> =>
   task.attempt > 1 || (task.attempt === 1 && task.status === "pending") ? await api.store.listAttempts(task.row) : []
 
 /** In a list: without its input, which would have to be put together from other tasks. */

@@ -2,7 +2,7 @@
 
 import type { LogLine } from "../objects/logs.ts"
 
-export const RAW_TYPE = "text/plain; charset=utf-8"
+const RAW_TYPE = "text/plain; charset=utf-8"
 export const NDJSON_TYPE = "application/x-ndjson"
 export const SSE_TYPE = "text/event-stream"
 

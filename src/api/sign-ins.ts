@@ -7,7 +7,7 @@ import type { Random } from "../core/ports.ts"
 import { sameText } from "./auth.ts"
 import { Lru } from "./lru.ts"
 
-export const COOKIE = "ork_session"
+const COOKIE = "ork_session"
 export const SESSION_SECONDS = 7 * 86_400
 const LINK_MS = 3_600_000
 const MAX_LINKS = 1000

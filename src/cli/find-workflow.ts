@@ -24,7 +24,7 @@ const unknown = async (client: Client, name: string): Promise<string> => {
   return `there is no workflow ${name}; ${hint}${names.length === 0 ? ": deploy one with `ork deploy FILE`" : ""}`
 }
 
-export const workflowNames = async (client: Client, limit: number): Promise<string[]> => {
+const workflowNames = async (client: Client, limit: number): Promise<string[]> => {
   const pages = everyItem((cursor) => client.listWorkflows({ limit: PAGE, ...(cursor !== undefined && { cursor }) }))
   return (await take(pages, limit)).map((workflow) => workflow.name)
 }

@@ -99,5 +99,3 @@ export type Change =
    * due again.
    */
   | (Fence & { kind: "release" })
-
-export type ChangeKind = Change["kind"]

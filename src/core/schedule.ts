@@ -6,7 +6,7 @@ import type { ScheduleSpec } from "./workflow.ts"
 
 /** A tick this late still runs without any catch-up. */
 export const LATE_MS = 60_000
-export const MOST_CAUGHT_UP = 100
+const MOST_CAUGHT_UP = 100
 
 type Timed = Pick<ScheduleSpec, "cron" | "timezone" | "catchup" | "jitterMs" | "start" | "end">
 

@@ -21,7 +21,7 @@ export interface Serves {
 /** Subsets of them are lanes: 64 for each queue. */
 export const MAX_LABELS = 6
 /** So are these, times functions: a claim looks into each of them. */
-export const MAX_WORKER_LANES = 4096
+const MAX_WORKER_LANES = 4096
 
 /** What is wrong with it, or null. */
 export const servesProblem = ({

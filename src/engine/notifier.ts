@@ -24,7 +24,7 @@ const MIN_SLEEP_MS = 5
 /** Others commit hundreds of times a second, and send their own notices unless they die. */
 const OTHERS_MS = 1000
 /** The name of the secret that outgoing notices are signed with: ORK_SECRET_NOTIFY. */
-export const NOTIFY_SECRET = "NOTIFY"
+const NOTIFY_SECRET = "NOTIFY"
 
 export interface NotifierOptions {
   store: Pick<Store, "getRun" | "compiled" | "onWake"> & NoticeStore

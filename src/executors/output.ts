@@ -79,7 +79,7 @@ const openOutput = async (path: string): Promise<{ file: FileHandle; size: numbe
 }
 
 /** What the file $ORK_OUTPUT holds; null: nothing was written there. */
-export const fileAnswer = async (path: string, place: OutputPlace): Promise<Answer | null> => {
+const fileAnswer = async (path: string, place: OutputPlace): Promise<Answer | null> => {
   let opened: Awaited<ReturnType<typeof openOutput>>
   try {
     opened = await openOutput(path)

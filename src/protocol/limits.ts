@@ -5,10 +5,10 @@ import { CST, Lexer } from "yaml"
 
 export const MAX_BYTES = 1024 * 1024
 export const MAX_DEPTH = 64
-export const MAX_ALIASES = 100
+const MAX_ALIASES = 100
 /** A task takes 20 to 40. Beyond, parsing takes seconds, whatever the text is. */
-export const MAX_TOKENS = 400_000
-export const MAX_LINES = 200_000
+const MAX_TOKENS = 400_000
+const MAX_LINES = 200_000
 
 export interface LimitProblem {
   message: string

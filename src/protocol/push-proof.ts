@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto"
 import { SIGNATURE_HEADER, signatureOf, signatureProblem, TIMESTAMP_HEADER } from "./signature.ts"
 
-export const BODY_HASH_HEADER = "x-ork-content-sha256"
+const BODY_HASH_HEADER = "x-ork-content-sha256"
 
 export const bodyHash = (body: string | Uint8Array): string => createHash("sha256").update(body).digest("hex")
 

@@ -79,7 +79,7 @@ export class Secrets {
   }
 }
 
-export const uriText = (uri: SecretUri): string => {
+const uriText = (uri: SecretUri): string => {
   const key = uri.key === null ? "" : `#${uri.key}`
   return uri.kind === "gcp" ? `gcp://${uri.name}${key}` : `aws://${uri.region}/${uri.id}${key}`
 }

@@ -15,7 +15,7 @@ interface Planned {
   cancelled: boolean
 }
 
-export const START_MS = Date.parse("2026-01-01T00:00:00.000Z")
+const START_MS = Date.parse("2026-01-01T00:00:00.000Z")
 
 export class VirtualClock implements Clock {
   #now = START_MS

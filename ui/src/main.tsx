@@ -8,7 +8,6 @@ import { createRoot } from "react-dom/client"
 import { ApiProblem } from "./api/http.ts"
 import { retryQuery, sessionQuery } from "./api/queries.ts"
 import { Toasts } from "./components/toast.tsx"
-import { TooltipProvider } from "./components/tooltip.tsx"
 import { applyTheme } from "./layout/theme.ts"
 import { LiveContext, makeLive, WatchContext } from "./live/live.ts"
 import { router } from "./router.tsx"
@@ -35,10 +34,8 @@ createRoot(document.getElementById("page")!).render(
       <QueryClientProvider client={client}>
         <LiveContext value={live.stream}>
           <WatchContext value={live.watch}>
-            <TooltipProvider>
-              <RouterProvider router={router} />
-              <Toasts />
-            </TooltipProvider>
+            <RouterProvider router={router} />
+            <Toasts />
           </WatchContext>
         </LiveContext>
       </QueryClientProvider>

@@ -49,7 +49,7 @@ const rule = (
   startTimeoutMs,
 })
 
-export const EXECUTOR_RULES = {
+const EXECUTOR_RULES = {
   process: rule(["command"], []),
   node: rule(["file"], ["function"]),
   python: rule(["file"], ["function"]),

@@ -28,7 +28,7 @@ const byName = (workflow: CompiledWorkflow): unknown => {
 }
 
 /** JSON with the keys of every object in order. The order of lists counts. */
-export const canonicalJson = (value: unknown): string => {
+const canonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
   if (!isObject(value)) return JSON.stringify(value)
   const keys = Object.keys(value).filter((key) => value[key] !== undefined)

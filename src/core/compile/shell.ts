@@ -65,7 +65,7 @@ const codeAdvice = (command: string): string =>
 export const isShell = (word: string): boolean => SHELLS.has(word.slice(word.lastIndexOf("/") + 1))
 export const isCodeFlag = (word: string): boolean => /^-[A-Za-z]*c$/.test(word)
 
-export const VALUE_PREFIX = "ORK_VALUE_"
+const VALUE_PREFIX = "ORK_VALUE_"
 
 export const compileShell = (text: string): { command: ShellCommand; problems: ShellProblem[]; unclosed: boolean } => {
   const names = new Map<string, string>()

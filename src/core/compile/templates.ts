@@ -37,8 +37,6 @@ const endOfString = (text: string, open: number): number | null => {
   return null
 }
 
-export const hasExpression = (text: string): boolean => splitText(text).parts.some((part) => typeof part !== "string")
-
 /** Literal texts and expressions in turn; `unclosed` when a `${{` has no end (the rest is then literal). */
 export const splitText = (text: string): { parts: TextPart[]; unclosed: boolean } => {
   const parts: TextPart[] = []

@@ -30,7 +30,7 @@ export const loopOf = (objects: ObjectStore, clock: Clock): ExecLoop => {
   return loop
 }
 
-export class ExecLoop {
+class ExecLoop {
   readonly #objects: ObjectStore
   readonly #clock: Clock
   readonly #all = new Map<Looked, Entry>()

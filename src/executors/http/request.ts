@@ -32,7 +32,7 @@ const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
 const BODILESS = new Set(["GET", "HEAD"])
 
 /** `[200, "3xx"]`. */
-export const statusSet = (list: readonly Json[]): StatusSet => {
+const statusSet = (list: readonly Json[]): StatusSet => {
   const patterns = list.map(String)
   return (status) => patterns.some((pattern) => pattern === String(status) || pattern === `${Math.floor(status / 100)}xx`)
 }

@@ -28,7 +28,7 @@ export const liveProcesses = (): FoundProcess[] => {
   })
 }
 
-export const findProcess = (pid: number | "self"): FoundProcess | null => {
+const findProcess = (pid: number | "self"): FoundProcess | null => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1")
     // The name in parentheses may hold anything. After it: state, parent, group, session; the start is field 22.

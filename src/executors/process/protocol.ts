@@ -1,7 +1,7 @@
 // The wire protocol of the spawn helpers, as documented in native/ork-spawn.c: little-endian frames `u32 length, u8 type, u32 id,
 // fields`; a string is `u32 length, bytes, NUL`. The same codec serves Ork's side and the helper that is written in JavaScript.
 
-export const FRAME = { start: 1, kill: 2, hello: 16, started: 17, failed: 18, exited: 19 } as const
+const FRAME = { start: 1, kill: 2, hello: 16, started: 17, failed: 18, exited: 19 } as const
 
 /** Which step of a start failed. */
 export const STAGES = ["files", "cwd", "user", "exec", "limits", "fork"] as const

@@ -6,7 +6,7 @@ export interface S3Trouble {
   status: number | null
 }
 
-export const troubleOf = (error: unknown): S3Trouble => {
+const troubleOf = (error: unknown): S3Trouble => {
   if (!(error instanceof Error)) return { name: "", message: String(error), status: null }
   const metadata = "$metadata" in error ? (error.$metadata as { httpStatusCode?: number }) : {}
   const code = "code" in error && typeof error.code === "string" ? error.code : null

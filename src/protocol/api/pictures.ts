@@ -43,7 +43,7 @@ export const instance = z
   })
   .meta({ id: "Instance" })
 
-export const MAX_INSTANCES = 2000
+const MAX_INSTANCES = 2000
 
 export const instanceList = list(instance)
 export const instanceListQuery = strict({

@@ -9,8 +9,8 @@ import { MAX_LABELS, servesProblem } from "../../core/serves.ts"
 import { ATTEMPT_STATES } from "../../core/status.ts"
 
 /** Entries of one report, and attempts that a worker may have. */
-export const MAX_ENTRIES = 1000
-export const MAX_CAPACITY = 10_000
+const MAX_ENTRIES = 1000
+const MAX_CAPACITY = 10_000
 export const MAX_WAIT_MS = 60_000
 /** Runs that a worker asks about at once. */
 export const MAX_RUNS_ASKED = 50
@@ -125,7 +125,7 @@ export const result = strict({
   retry_after_ms: z.number().min(0).optional(),
 })
 
-export const reportEntry = z.discriminatedUnion("kind", [
+const reportEntry = z.discriminatedUnion("kind", [
   strict({ ...fence, kind: z.literal("started"), at: instantMs, external_id: z.string().max(300).optional() }),
   strict({ ...fence, kind: z.literal("progress"), fraction: z.number().min(0).max(1).nullable(), details: z.unknown() }),
   strict({ ...fence, kind: z.literal("ended"), result }),

@@ -30,7 +30,7 @@ export interface TestClock extends Clock {
 }
 
 /** Stands still until told. */
-export const testClock = (): TestClock => {
+const testClock = (): TestClock => {
   let now = BEGIN
   return { now: () => now, after: () => () => undefined, pass: (ms) => void (now += ms) }
 }

@@ -82,7 +82,7 @@ export const isCollision = (error: unknown): boolean => ["40001", "40P01"].inclu
 export const isDuplicate = (error: unknown): boolean => codeOf(error) === "23505"
 
 /** What went wrong with the database itself leaves as StoreUnavailable; a statement that it refused as it is. */
-export const asStoreError = (error: unknown, url: string): unknown => {
+const asStoreError = (error: unknown, url: string): unknown => {
   if (error instanceof StoreUnavailable) return error
   const code = codeOf(error)
   if (error instanceof pg.DatabaseError && !GONE.test(code)) return error

@@ -103,9 +103,6 @@ export const explainQuery = (id: string, task?: string, standing = "") =>
     queryFn: ({ signal }) => json<{ items: Explanation[] }>(`/runs/${id}/explain`, { query: { task }, signal }),
   })
 
-export const tasksQuery = (runId: string, name?: string) =>
-  pages<Task>("tasks", `/runs/${runId}/tasks`, { limit: 100, ...(name !== undefined && { name }) })
-
 /** `standing`: how the instance stands; in another state it is read again. */
 export const taskQuery = (runId: string, name: string, path: string, standing = "") =>
   queryOptions({

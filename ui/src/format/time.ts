@@ -72,10 +72,3 @@ const pair = (ms: number, large: number, largeName: string, small: number, small
   const rest = Math.floor((ms % large) / small)
   return rest === 0 ? `${whole} ${largeName}` : `${whole} ${largeName} ${rest} ${smallName}`
 }
-
-/** How often a relative time changes its text, so that nothing is drawn more often. */
-export const refreshMs = (at: number, now: number): number => {
-  const distance = Math.abs(now - at)
-  if (distance < MINUTE) return SECOND
-  return distance < HOUR ? 15 * SECOND : MINUTE
-}

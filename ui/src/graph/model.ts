@@ -54,10 +54,10 @@ export interface Opened {
   fans: ReadonlyMap<string, readonly string[]>
 }
 
-export const BOX_WIDTH = 208
-export const BOX_HEIGHT = 52
+const BOX_WIDTH = 208
+const BOX_HEIGHT = 52
 /** With a bar of its progress. */
-export const FAN_HEIGHT = 68
+const FAN_HEIGHT = 68
 const INSTANCE = { width: 132, height: 32 }
 /** More instances than this are not drawn one by one. */
 export const MOST_INSTANCES = 60

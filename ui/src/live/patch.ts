@@ -71,7 +71,7 @@ export const patchPages = <Item>(list: Pages<Item> | undefined, patch: (item: It
 }
 
 /** As `map`, but the same array when every element stayed the same. */
-export const mapSame = <T>(items: T[], change: (item: T) => T): T[] => {
+const mapSame = <T>(items: T[], change: (item: T) => T): T[] => {
   let changed = false
   const next = items.map((item) => {
     const made = change(item)

@@ -15,7 +15,7 @@ const ALLOWED_BY: Record<Scope, readonly Scope[]> = {
 export const allows = (scopes: readonly Scope[], needed: Scope): boolean =>
   scopes.some((scope) => ALLOWED_BY[needed].includes(scope))
 
-export const useSession = (): Session => {
+const useSession = (): Session => {
   const session = use(SessionContext)
   if (session === null) throw new Error("nobody is signed in above this component")
   return session

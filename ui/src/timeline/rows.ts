@@ -15,9 +15,9 @@ export interface Row {
 }
 
 /** Fan-outs of at most so many instances are open at first. */
-export const OPEN_INSTANCES = 6
+const OPEN_INSTANCES = 6
 
-export const isOpenAtFirst = (node: RunNode): boolean => node.isGroup || node.instances.size <= OPEN_INSTANCES
+const isOpenAtFirst = (node: RunNode): boolean => node.isGroup || node.instances.size <= OPEN_INSTANCES
 
 /** `toggled`: names of those that are not as they are at first. */
 export const rowsOf = (state: RunState, toggled: ReadonlySet<string>): Row[] => {
