@@ -2,6 +2,7 @@
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { expect, test } from "vitest"
 import { containing, having, matching } from "../support/matchers.ts"
 import { startOrk } from "../support/ork-process.ts"
@@ -226,4 +227,16 @@ test("a reader that goes away ends nothing and shows no stack", async () => {
   process.child.stdout!.destroy()
   const { code } = await process.exit
   expect([code, process.stderr, existsSync(join(cwd, "witness"))]).toEqual([0, "", true])
+})
+
+test("a store that does not take the workflow ends the command, with what it said", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, "a.yaml"), "name: a\ntasks: { a: { command: 'true' } }\n")
+  writeFileSync(join(cwd, "b.yaml"), "name: b\ntasks: { a: { command: 'true' } }\n")
+  expect((await ork(["run", "a.yaml"], { cwd })).code).toBe(0)
+  const db = new DatabaseSync(join(cwd, ".ork/ork.db"))
+  db.exec("CREATE TRIGGER no BEFORE INSERT ON versions BEGIN SELECT RAISE(ABORT, 'no more of them'); END")
+  db.close()
+  const { code, stderr } = await ork(["run", "b.yaml"], { cwd })
+  expect([code, stderr]).toEqual([1, matching(/no more of them/)])
 })

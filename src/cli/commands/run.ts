@@ -51,10 +51,14 @@ export const run = async (context: Context, file: string | undefined, options: R
       context,
       { config, handlers, store, objects, runId, view: newView(runId, workflow), json },
       async ({ engine, reporter }) => {
-        const [version] = await Promise.all([
+        // Both to their end: an engine that is only starting could not be stopped, and would keep this process alive.
+        const [stored, started] = await Promise.allSettled([
           store.putWorkflow({ compiled: workflow, hash, source, deploy: false }),
           engine.start(),
         ])
+        if (started.status === "rejected") throw started.reason
+        if (stored.status === "rejected") throw stored.reason
+        const version = stored.value
         reporter.start()
         await engine.trigger({
           id: runId,
