@@ -64,10 +64,7 @@ export class Link {
   /** The answer goes to a file, however large it is. */
   file(request: LinkRequest, path: string): Promise<void> {
     return this.#read(request, async ({ body }) => {
-      await pipeline(
-        body === null ? [] : Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]),
-        createWriteStream(path),
-      )
+      await pipeline(body === null ? [] : Readable.fromWeb(body), createWriteStream(path))
     })
   }
 

@@ -74,7 +74,9 @@ export class Recent<Key, Value> {
 
   set(key: Key, value: Value): void {
     this.#young.set(key, value)
-    if (this.#young.size > this.#size) [this.#old, this.#young] = [this.#young, new Map()]
+    if (this.#young.size <= this.#size) return
+    this.#old = this.#young
+    this.#young = new Map()
   }
 
   delete(key: Key): void {
