@@ -14,17 +14,20 @@ import { TermSignal } from "./term-signal.ts"
 const UP = 3
 const DOWN = 4
 
-/** What the process was started with: the variables of a task are taken away after it. */
-const ownEnvironment = { ...process.env }
-
 const say = (line: string): void => {
   const bytes = Buffer.from(`${line}\n`)
   for (let done = 0; done < bytes.length;) done += writeSync(UP, bytes, done)
 }
 
-const setEnvironment = (env: NodeJS.ProcessEnv): void => {
-  for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name]
-  for (const [name, value] of Object.entries(env)) if (process.env[name] !== value) process.env[name] = value
+/** What an earlier task had or set goes. Every touch of `process.env` is a call of the system's: none is made in vain. */
+const setEnvironment = (env: TaskFrame["env"]): void => {
+  for (const name of Object.keys(process.env)) if (!Object.hasOwn(env, name)) delete process.env[name]
+  for (const name of Object.keys(env)) if (process.env[name] !== env[name]) process.env[name] = env[name]
+}
+
+const tellFiles = (): void => {
+  const files = newFiles()
+  if (files.length > 0) say(`F ${JSON.stringify(files)}`)
 }
 
 /** The task at work; null: none. */
@@ -55,6 +58,7 @@ const perform = async (frame: TaskFrame): Promise<void> => {
     process.chdir(frame.cwd)
     const call = await loadFunction(frame)
     loaded = true
+    tellFiles()
     json = jsonOf(await call(frame.input, context), frame.maxOutputBytes)
   } catch (error) {
     kind = "E"
@@ -66,15 +70,13 @@ const perform = async (frame: TaskFrame): Promise<void> => {
 /** Node never tries again to load a module that it could not load: then, too, this process has to go. */
 const finish = async (kind: "O" | "E", json: string, loaded = true): Promise<void> => {
   const { frame, context, term, startedAt } = current!
-  const files = newFiles()
-  if (files.length > 0) say(`F ${JSON.stringify(files)}`)
+  tellFiles()
   context.end()
   term.end()
   for (const stream of [process.stdout, process.stderr]) await flushed(stream)
   const last = leftBehind(frame.env["ORK_ATTEMPT_ID"] ?? "") || !loaded ? 1 : 0
   current = null
   say(`${kind} ${(performance.now() - startedAt).toFixed(2)} ${last} ${json}`)
-  setEnvironment(ownEnvironment)
 }
 
 /** Thrown where nobody waits for it (a timer, a promise without a handler): this process is of no use any more. */

@@ -152,7 +152,7 @@ export class FunctionExecutor implements Executor {
     signal.addEventListener("abort", onAbort, { once: true })
     if (signal.aborted) onAbort()
     const listener = new AttemptOutput(this.#options.objects, assignment, context)
-    const end = await worker.run(frame, listener, begun.at)
+    const end = await worker.run(frame, listener)
     // From here on it is a success or failure of its own; what the worker still does has to end within the grace all the same.
     const stopped = told
     signal.removeEventListener("abort", onAbort)
@@ -165,7 +165,9 @@ export class FunctionExecutor implements Executor {
     if (end.kind !== "lost" && stopped) return this.#stopped(begun, assignment, signal)
     const base = resultBase(begun, clock.now(), end.kind === "exited" ? end.exited : undefined)
     if (problem !== null) return { ...base, state: "failed", error: `its log could not be stored: ${problem}` }
-    return this.#result(base, end, assignment)
+    const result = await this.#result(base, end, assignment)
+    await this.#pool.tell(group)
+    return result
   }
 
   async #result(base: ReturnType<typeof resultBase>, end: TaskEnd, assignment: Assignment): Promise<AttemptResult> {

@@ -7,7 +7,8 @@ class FakeWorker {
   readonly name: string
   readonly #gone = Promise.withResolvers<WorkerGone>()
   readonly gone = this.#gone.promise
-  busyFor = 0
+  looks = 0
+  loaded = true
   lastMs = 0
   tasks = 0
   dead = false
@@ -15,10 +16,6 @@ class FakeWorker {
 
   constructor(name: string) {
     this.name = name
-  }
-
-  busyMs(): number {
-    return this.busyFor
   }
 
   hangUp(): void {
@@ -95,18 +92,116 @@ test("short tasks wait for one of as many workers as are started at once; long o
   const a = group("a")
   const [one] = [await acquire(a), await acquire(a)]
   const waiting = Array.from({ length: 5 }, () => acquire(a))
-  await pass(20)
+  for (let i = 0; i < 4; i++) await pass(10)
   expect(started).toHaveLength(2)
-  for (const worker of started) worker.busyFor = 60
-  await pass(20)
-  for (let i = 0; i < 3; i++) {
-    for (const worker of started) worker.busyFor = 60
-    await pass(20)
-  }
+  await pass(10)
+  expect(started).toHaveLength(4)
+  for (let i = 0; i < 10; i++) await pass(10)
   expect(started).toHaveLength(4)
   await release(a, one)
   await settled()
   expect(await Promise.race(waiting)).toBeDefined()
+})
+
+test("tasks that took long get more workers at once; a few that were held up are no reason", async () => {
+  const startedAfter = async (times: number[]): Promise<number> => {
+    const { acquire, release, group, started, settled } = setup({ maxTasks: 100 })
+    const a = group("a")
+    for (const lastMs of [0, ...times]) {
+      const worker = await acquire(a)
+      worker.tasks += 1
+      worker.lastMs = lastMs
+      await release(a, worker)
+    }
+    for (let i = 0; i < 5; i++) void acquire(a)
+    await settled()
+    return started.length
+  }
+  expect(await startedAfter([500, 0.1, 0.1, 500, 0.1])).toBe(2)
+  // The one there is, and as many as are started at once.
+  expect(await startedAfter(Array.from({ length: 8 }, () => 20))).toBe(3)
+})
+
+test("the first tasks of workers, which load their code, are no long ones", async () => {
+  const { acquire, release, group, started, settled } = setup({ atOnce: 8, limit: 64 })
+  const a = group("a")
+  const workers = await Promise.all(Array.from({ length: 8 }, () => acquire(a)))
+  for (const worker of workers) {
+    worker.tasks = 1
+    worker.lastMs = 200
+    await release(a, worker)
+  }
+  for (let i = 0; i < 20; i++) void acquire(a)
+  await settled()
+  expect(started).toHaveLength(8)
+})
+
+test("workers that load their code are no reason for more, until that takes very long", async () => {
+  const { acquire, group, started, pass } = setup()
+  const a = group("a")
+  for (const worker of [await acquire(a), await acquire(a)]) worker.loaded = false
+  void acquire(a)
+  for (let i = 0; i < 19; i++) await pass(10)
+  expect(started).toHaveLength(2)
+  await pass(10)
+  expect(started).toHaveLength(3)
+})
+
+test("a pause of the server itself is no long task", async () => {
+  const { acquire, group, started, pass } = setup()
+  const a = group("a")
+  await acquire(a)
+  await acquire(a)
+  void acquire(a)
+  await pass(5000)
+  expect(started).toHaveLength(2)
+})
+
+test("ends of short tasks are told together while others wait for a worker", async () => {
+  const { acquire, release, group, pool, pass, settled } = setup({ atOnce: 1, limit: 1 })
+  const a = group("a")
+  const told: number[] = []
+  const end = async (worker: FakeWorker, number: number): Promise<void> => {
+    await release(a, worker)
+    void pool.tell(a).then(() => told.push(number))
+    await settled()
+  }
+  let worker = await acquire(a)
+  const waiting = Array.from({ length: 4 }, () => acquire(a))
+  await end(worker, 1)
+  worker = await waiting[0]!
+  await end(worker, 2)
+  expect(told).toEqual([])
+  // As many have ended as there are left to wait.
+  await end(await waiting[1]!, 3)
+  expect(new Set(told)).toEqual(new Set([1, 2, 3]))
+  void acquire(a)
+  await end(await waiting[2]!, 4)
+  expect(told).not.toContain(4)
+  await pass(4)
+  expect(told).toContain(4)
+})
+
+test("with nobody waiting, or where tasks take long, an end is told at once", async () => {
+  const { acquire, release, group, pool, settled } = setup({ atOnce: 1, limit: 1 })
+  const a = group("a")
+  const told: number[] = []
+  await release(a, await acquire(a))
+  void pool.tell(a).then(() => told.push(1))
+  await settled()
+  expect(told).toEqual([1])
+  for (let i = 0; i < 9; i++) {
+    const worker = await acquire(a)
+    worker.tasks += 1
+    worker.lastMs = 20
+    await release(a, worker)
+  }
+  const worker = await acquire(a)
+  void Promise.allSettled([acquire(a), acquire(a), acquire(a)])
+  await release(a, worker)
+  void pool.tell(a).then(() => told.push(2))
+  await settled()
+  expect(told).toEqual([1, 2])
 })
 
 test("another group takes the place of the worker that was idle longest", async () => {

@@ -5,14 +5,20 @@
 
 import type { Clock } from "../../core/ports.ts"
 import { CodeWatch } from "./code-watch.ts"
+import { Ends } from "./ends.ts"
 import type { PoolWorker } from "./worker.ts"
 
 /** Shorter tasks are waited for: a new process would come later than the next free one. */
 const LONG_TASK_MS = 5
-/** A task that has run so long is a long one, though none has ended yet. */
-const LONG_WAIT_MS = 50
 /** Between looks at tasks that wait. */
 const LOOK_MS = 10
+/**
+ * A task that was seen at work so often is a long one, though none has ended yet. Looks are counted rather than time: when this process
+ * itself was held up, ends have come that it has not read.
+ */
+const LONG_LOOKS = 5
+/** The same of a worker that may be loading its code, which no other process would do sooner. */
+const LONG_LOAD_LOOKS = 20
 /** How long a worker may take to end by itself. */
 const GOODBYE_MS = 2000
 
@@ -52,12 +58,18 @@ class Group {
   /** Those at work with code that has changed since. */
   readonly old = new Set<PoolWorker>()
   readonly waiting: Waiter[] = []
+  readonly ends: Ends
   starting = 0
-  /** A moving average. */
+  /** A moving average, in which a few tasks that were held up do not count for more than others. */
   taskMs = 0
 
-  constructor(options: GroupOptions) {
+  constructor(options: GroupOptions, clock: Clock) {
     this.options = options
+    this.ends = new Ends(clock)
+  }
+
+  get short(): boolean {
+    return this.taskMs < LONG_TASK_MS
   }
 
   get size(): number {
@@ -88,7 +100,7 @@ export class WorkerPool {
   acquire(options: GroupOptions, signal: AbortSignal): Promise<PoolWorker> | PoolWorker {
     if (this.#stopped) throw new Error("the pool has stopped")
     let group = this.#groups.get(options.name)
-    if (group === undefined) this.#groups.set(options.name, (group = new Group(options)))
+    if (group === undefined) this.#groups.set(options.name, (group = new Group(options, this.#options.clock)))
     this.#dropOld(group)
     for (let found = group.idle.pop(); found !== undefined; found = group.idle.pop()) {
       if (found.worker.dead) continue
@@ -106,7 +118,8 @@ export class WorkerPool {
     const group = this.#groups.get(options.name)!
     group.busy.delete(worker)
     const old = group.old.delete(worker)
-    group.taskMs = group.taskMs === 0 ? worker.lastMs : group.taskMs * 0.9 + worker.lastMs * 0.1
+    // The first of several tasks loads the code for all.
+    if (worker.tasks > 1 || options.single) group.taskMs = group.taskMs * 0.9 + Math.min(worker.lastMs, 2 * LONG_TASK_MS) * 0.1
     const done =
       retireMs !== null || old || worker.dead || options.single || worker.tasks >= this.#options.maxTasks || this.#stopped
     if (!done) return this.#give(group, worker)
@@ -114,6 +127,12 @@ export class WorkerPool {
     this.#grow(group)
     // Only what the task left behind is worth waiting for.
     if (retireMs !== null) await leaving
+  }
+
+  /** Resolves when the end of a task of this group may be told. */
+  async tell({ name }: GroupOptions): Promise<void> {
+    const group = this.#groups.get(name)
+    if (group?.short === true) await group.ends.tell(group.waiting.length)
   }
 
   /** Ends every worker. */
@@ -128,6 +147,7 @@ export class WorkerPool {
         this.#leaving.add(worker.gone)
       }
       for (const waiter of group.waiting.splice(0)) waiter.reject(new Error("stopped, as Ork is shutting down"))
+      group.ends.flush()
     }
     await Promise.all(this.#leaving)
   }
@@ -175,11 +195,10 @@ export class WorkerPool {
   }
 
   #mayStart(group: Group): boolean {
-    const { limit, atOnce, clock } = this.#options
+    const { limit, atOnce } = this.#options
     if (group.starting >= atOnce) return false
-    if (group.size >= atOnce && group.taskMs < LONG_TASK_MS) {
-      const now = clock.now()
-      for (const worker of group.busy) if (worker.busyMs(now) < LONG_WAIT_MS) return false
+    if (group.size >= atOnce && group.short) {
+      for (const worker of group.busy) if (worker.looks < (worker.loaded ? LONG_LOOKS : LONG_LOAD_LOOKS)) return false
     }
     return this.size < limit || this.#makePlace()
   }
@@ -221,7 +240,11 @@ export class WorkerPool {
   #lookLater(): void {
     this.#cancelLook ??= this.#options.clock.after(LOOK_MS, () => {
       this.#cancelLook = null
-      for (const group of this.#groups.values()) if (group.waiting.length > 0) this.#grow(group)
+      for (const group of this.#groups.values()) {
+        if (group.waiting.length === 0) continue
+        for (const worker of group.busy) worker.looks += 1
+        this.#grow(group)
+      }
     })
   }
 

@@ -45,7 +45,6 @@ export class WorkerNotStarted extends Error {}
 
 interface Running {
   listener: TaskListener
-  startedAt: number
   /** Set with the first message that ends it. */
   end: TaskEnd | null
   /** Writes to its log that are not done yet. */
@@ -65,6 +64,10 @@ export class PoolWorker {
   /** Milliseconds that the last function took, by its own clock. */
   lastMs = 0
   tasks = 0
+  /** How often the pool has seen its task at work. */
+  looks = 0
+  /** It has told of code that it loaded. */
+  loaded = false
   onFiles: (files: CodeFile[]) => void = () => {}
 
   private constructor(helper: Helper, id: number, pid: number, pipes: Pipes, gone: Promise<WorkerGone>, reader: MessageReader) {
@@ -135,15 +138,11 @@ export class PoolWorker {
     return this.#dead || this.#faulty
   }
 
-  /** Milliseconds since its task was given to it; 0: it has none. */
-  busyMs(now: number): number {
-    return this.#running === null ? 0 : now - this.#running.startedAt
-  }
-
-  run(frame: TaskFrame, listener: TaskListener, startedAt: number): Promise<TaskEnd> {
+  run(frame: TaskFrame, listener: TaskListener): Promise<TaskEnd> {
     this.tasks += 1
+    this.looks = 0
     return new Promise((settle) => {
-      this.#running = { listener, startedAt, end: null, writing: 0, settle }
+      this.#running = { listener, end: null, writing: 0, settle }
       if (this.dead) void this.#gone.then((end) => this.#end(end))
       else this.#pipes.down.write(`${JSON.stringify(frame)}\n`)
     })
@@ -206,6 +205,8 @@ export class PoolWorker {
         return this.#running?.listener.progress(progress)
       }
       case "files":
+        this.loaded = true
+        this.looks = 0
         return this.onFiles(message.files)
       case "output":
       case "error": {
