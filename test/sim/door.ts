@@ -31,6 +31,8 @@ class Door {
   readonly #life: Life
   readonly #store: Store
   readonly #rng: Rng
+  /** Turns that were not answered. */
+  #failures = 0
 
   constructor(world: World, life: Life, store: Store) {
     this.#world = world
@@ -51,12 +53,13 @@ class Door {
     const doubled = fate !== "refuse" && method === "advance" && roll(faults.doubled)
     const trouble = (): Error => new StoreUnavailable("the simulation", `${method} ${fate}`)
 
+    const failures = this.#failures
     return new Promise<unknown>((resolve, reject) => {
       this.#life.calls += 1
       const done = (settle: () => void): void => {
         this.#life.clock.after(latency(), () => {
           this.#life.calls -= 1
-          if (method === "advance") this.#life.failing = fate !== "answer"
+          if (method === "advance") this.#advanced(fate === "answer", failures)
           if (method === "advance" && fate === "answer") this.#life.unaware = false
           settle()
         })
@@ -76,6 +79,12 @@ class Door {
         })
       })
     })
+  }
+
+  /** A turn that was on its way beside one that failed does not mean that the engine has recovered from that. */
+  #advanced(answered: boolean, failuresBefore: number): void {
+    if (!answered) this.#failures += 1
+    this.#life.failing = !answered || this.#failures > failuresBefore
   }
 
   /** The same batch once more, with nothing asked for: somebody between us and the database sent it again. */
