@@ -30,7 +30,7 @@ const functions = new FunctionExecutor({
   helper: "auto",
   limit: 64,
   atOnce: 4 * availableParallelism(),
-  maxTasks: 100_000,
+  maxTasks: 10_000,
   idleMs: 60_000,
 })
 

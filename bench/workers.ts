@@ -114,7 +114,7 @@ const functionsIn = (folder: string): Executor =>
     helper: "auto",
     limit: 256,
     atOnce: 4 * availableParallelism(),
-    maxTasks: 100_000,
+    maxTasks: 10_000,
     idleMs: 60_000,
   })
 

@@ -30,8 +30,6 @@ DOWN = 4
 PROGRESS_SECONDS = 0.1
 MAX_MESSAGE = 4096
 
-# What the process was started with: the variables of a task are taken away after it.
-OWN_ENVIRONMENT = dict(os.environ)
 OWN_MODULES = set(sys.modules)
 
 # Compiled files know the time of their source by the second: a change within one would be missed.
@@ -65,6 +63,7 @@ def load_function(frame):
     key = (frame["root"], frame["file"], frame["function"])
     if key not in functions:
         functions[key] = load(*key)
+        tell_files(always=True)
     return functions[key]
 
 
@@ -118,7 +117,7 @@ def seen(path):
 known_modules = set(OWN_MODULES)
 
 
-def tell_files():
+def tell_files(always=False):
     """What was loaded since the last time, but for Python's own library and installed packages."""
     if len(sys.modules) != len(known_modules):
         for name in set(sys.modules) - known_modules:
@@ -126,7 +125,7 @@ def tell_files():
             path = getattr(sys.modules.get(name), "__file__", None)
             if path and "site-packages" not in path and not path.startswith((sys.base_prefix, HERE)):
                 seen(path)
-    if loaded:
+    if loaded or always:
         say("F " + to_json(loaded))
         loaded.clear()
 
@@ -216,6 +215,7 @@ def listen(stop):
 
 
 def set_environment(env):
+    """What an earlier task had or set goes."""
     for name in [name for name in os.environ if name not in env]:
         del os.environ[name]
     for name, value in env.items():
@@ -278,6 +278,7 @@ def perform(frame):
         context = ork.Context(frame["context"], log, progress, listen)
         function = load_function(frame)
         loaded = True
+        started_at = time.perf_counter()
         answer = function(frame["input"], context)
         if inspect.isawaitable(answer):
             answer = run_async(answer)
@@ -293,7 +294,6 @@ def perform(frame):
     # Half-loaded modules stay in memory: then, too, this process has to go.
     last = 1 if left_behind(frame["env"].get("ORK_ATTEMPT_ID", "")) or not loaded else 0
     say(f"{kind} {(time.perf_counter() - started_at) * 1000:.2f} {last} {text}")
-    set_environment(OWN_ENVIRONMENT)
 
 
 def run_async(awaitable):

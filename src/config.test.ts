@@ -34,7 +34,7 @@ test("without anything said, the defaults of the specification hold", () => {
     retentionRuns: 0,
     log: "info",
     queues: {},
-    functionTasks: 1000,
+    functionTasks: 10_000,
     functionIdleMs: 60_000,
     handlers: [],
     slurmCommand: "",

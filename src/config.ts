@@ -207,7 +207,7 @@ export const SETTINGS = {
     about: "a worker process of functions is replaced after so many tasks",
     expected: "a whole number from 1 to 1000000",
     parse: count(1, 1_000_000),
-    default: () => 1000,
+    default: () => 10_000,
   } satisfies Setting<number>,
   functionIdleMs: {
     key: "function_idle",
