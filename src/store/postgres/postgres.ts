@@ -3,6 +3,7 @@
 
 import type { Clock, Random } from "../../core/ports.ts"
 import type { ServerStore } from "../server-store.ts"
+import type { RunId } from "../../core/ids.ts"
 import type { NewRun, RunRow } from "../store.ts"
 import type { Access } from "./access.ts"
 import { catalog } from "./catalog.ts"
@@ -35,7 +36,7 @@ import { queueStore } from "./queues.ts"
 import { expiredRuns, removeRun } from "./retention.ts"
 import { retryRun } from "./retry.ts"
 import { readSecret } from "./secret.ts"
-import { getRun, listRuns } from "./run-reads.ts"
+import { getRuns, listRuns } from "./run-reads.ts"
 import type { Runner } from "./session.ts"
 import {
   getCached,
@@ -96,6 +97,9 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     return tell((tx) => createRuns(tx, instants, workflows, runs))
   })
 
+  // Waiting for hundreds of runs is one question, not hundreds.
+  const runs = new Group<RunId, RunRow | null>((ids) => read((session) => getRuns(session, ids)))
+
   const access: Access = { read, write, tell, instants, workflows }
   return {
     ...catalog(access),
@@ -136,7 +140,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     },
     readClaims: (fences) => read((session) => readClaims(session, { memory, workflows, now: instants.now() }, fences)),
     adopt: (holder, fences) => write((tx) => adopt(tx, { memory, workflows, now: instants.now() }, holder, fences)),
-    getRun: (runId) => read((session) => getRun(session, runId)),
+    getRun: async (runId) => (await runs.add([runId]))[0] ?? null,
     listRuns: (query) => read((session) => listRuns(session, query)),
     listTasks: (query) => read((session) => listTasks(session, workflows, query)),
     getTask: (query) => read((session) => getTask(session, workflows, query)),

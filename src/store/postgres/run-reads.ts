@@ -61,11 +61,13 @@ export const readRuns = async (session: Runner, seqs: Iterable<number>): Promise
   return new Map(rows.map((row) => [row.seq, runOf(row)]))
 }
 
-const BY_ID = statement("run_by_id", `${COLUMNS} WHERE r.id = $1::uuid`)
+const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY ($1::uuid[])`)
 
-export const getRun = async (session: Runner, runId: RunId): Promise<RunRow | null> => {
-  const [row] = await session.run<Columns>(BY_ID, [runId])
-  return row === undefined ? null : runOf(row)
+/** In the order of the ids; null: there is none of that id. */
+export const getRuns = async (session: Runner, ids: readonly RunId[]): Promise<(RunRow | null)[]> => {
+  const rows = await session.run<Columns>(BY_IDS, [anyOf(new Set(ids))])
+  const runs = new Map(rows.map((row) => [row.id, runOf(row)]))
+  return ids.map((id) => runs.get(id) ?? null)
 }
 
 const BELOW = "(r.created_at, r.id) < ($1::timestamptz, $2::uuid) AND r.created_at >= $3::timestamptz"
