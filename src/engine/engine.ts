@@ -5,7 +5,7 @@ import { Answers } from "./answers.ts"
 import { Attempts } from "./attempts.ts"
 import { Conclusions } from "./conclude.ts"
 import { Events, type Listener } from "./events.ts"
-import { farewell, type Left } from "./farewell.ts"
+import { farewell, stopParts, type Left } from "./farewell.ts"
 import { Gate } from "./gate.ts"
 import { Holder } from "./holder.ts"
 import { Halves } from "./halves.ts"
@@ -21,7 +21,7 @@ import { planRetry, type RetryPlan, type RetryRequest } from "../core/retry-plan
 import { soundChange } from "../core/sound.ts"
 import { runEnded } from "../core/status.ts"
 import { Conflict, NotFound } from "../store/errors.ts"
-import type { Advanced, Batch, Claim, NewRun, RunRow, StoreEvent } from "../store/store.ts"
+import type { Advanced, Batch, Claim, NewRun, RunRow } from "../store/store.ts"
 
 /** A start may wait this long to be committed together with its end. */
 const START_DELAY_MS = 25
@@ -82,9 +82,14 @@ export class Engine {
   }
 
   async start(): Promise<void> {
-    for (const executor of this.#options.executors.values()) await executor.start?.()
-    await this.#inputs.callbacks.ready()
-    await this.#holder.start()
+    try {
+      for (const executor of this.#options.executors.values()) await executor.start?.()
+      await this.#inputs.callbacks.ready()
+      await this.#holder.start()
+    } catch (error) {
+      await stopParts(this.#options)
+      throw error
+    }
     this.#options.store.onWake(() => this.look())
     this.#state = "running"
     this.#wake()
@@ -112,8 +117,7 @@ export class Engine {
     this.#cancelSoon?.()
     this.#cancelDue?.()
     await this.#holder.stop()
-    for (const executor of this.#options.executors.values()) await executor.stop?.()
-    await this.#options.evaluator.stop()
+    await stopParts(this.#options)
   }
 
   // -- what people ask for -------------------------------------------------------------------------------------------------------
@@ -122,7 +126,7 @@ export class Engine {
     const { store, clock, random, privateRun } = this.#options
     const id = request.id ?? newRunId(clock.now(), random.hex128())
     const [created] = await this.#ask(store.createRuns([{ ...request, id, private: privateRun !== null }]))
-    if (created!.created) this.#events.emit([runEvent(created!.run)])
+    if (created!.created) this.#events.created(created!.run)
     return created!.run
   }
 
@@ -393,5 +397,3 @@ export class Engine {
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 }
-
-const runEvent = (run: RunRow): StoreEvent => ({ type: "run", runId: run.id, status: run.status, at: run.createdAt })

@@ -31,6 +31,10 @@ export class Events {
     if (this.#listeners.size > 0) for (const event of events) for (const listener of this.#listeners) listener(event)
   }
 
+  created({ id, status, createdAt }: RunRow): void {
+    this.emit([{ type: "run", runId: id, status, at: createdAt }])
+  }
+
   /** Resolves when the run has ended and so have its hooks. */
   ended(runId: RunId): Promise<RunRow> {
     return new Promise<RunRow>((resolve, reject) => {

@@ -21,3 +21,9 @@ export const farewell = async (
 ): Promise<void> => {
   if (!(await inTime(clock, patienceMs + graceMs + FAREWELL_MS, idle))) log.error(left(), UNTOLD)
 }
+
+/** The last thing an engine does, or the first after a start that failed: what was started would keep the process alive. */
+export const stopParts = async ({ executors, evaluator }: Pick<EngineOptions, "executors" | "evaluator">): Promise<void> => {
+  for (const executor of executors.values()) await executor.stop?.()
+  await evaluator.stop()
+}

@@ -120,3 +120,19 @@ describe("an attempt", () => {
     expect(await world.task(runId, "a")).toMatchObject({ outcome: "failed", error: "could not run the task: a bug" })
   })
 })
+
+describe("an engine that cannot start", () => {
+  it("stops what it has started, so that its process can end", async () => {
+    const { store } = await setup()
+    const calls: string[] = []
+    const executor: Executor = {
+      name: "process",
+      start: () => Promise.resolve(void calls.push("start")),
+      stop: () => Promise.resolve(void calls.push("stop")),
+      launch: () => Promise.reject(new Error("nothing is launched")),
+    }
+    const broken = { ...store, secret: () => Promise.reject(new Error("no such table")) }
+    await expect(setup({}, { store: broken, executors: new Map([["process", executor]]) })).rejects.toThrow("no such table")
+    expect(calls).toEqual(["start", "stop"])
+  })
+})
