@@ -29,7 +29,7 @@ let live = 0
 const watch = setInterval(() => {
   collect()
   live = Math.max(live, process.memoryUsage().heapUsed)
-}, 500)
+}, 100)
 const started = performance.now()
 const run = await engine.trigger(request(await put(store, flow)))
 const ended = await engine.ended(run.id)
