@@ -5,6 +5,7 @@ import { createWriteStream } from "node:fs"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { errorOf, LinkError } from "./link-error.ts"
+import { pause } from "./pause.ts"
 import type { Clock, Random } from "../core/ports.ts"
 
 export interface LinkOptions {
@@ -121,16 +122,7 @@ export class Link {
   pause(failures: number, signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options
     const ms = Math.min(FIRST_WAIT_MS * 2 ** failures, MAX_WAIT_MS) * (0.5 + random.next() / 2)
-    return new Promise((resolve) => {
-      if (signal.aborted) return resolve()
-      const done = (): void => {
-        cancel()
-        signal.removeEventListener("abort", done)
-        resolve()
-      }
-      const cancel = clock.after(ms, done)
-      signal.addEventListener("abort", done)
-    })
+    return pause(clock, ms, signal)
   }
 
   #unreachable(server: string, error: unknown): LinkError {

@@ -8,6 +8,7 @@ import { TaskLog } from "../objects/logs.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { executeBody, taskResultBody } from "../protocol/api/workers.ts"
 import type { z } from "zod"
+import { pause } from "./pause.ts"
 
 type Pushed = Pick<z.output<typeof executeBody>, "callback_url" | "token" | "task_instance_id">
 export type ResultMessage = Omit<z.input<typeof taskResultBody>, "task_instance_id" | "token">
@@ -95,15 +96,3 @@ export const tellResult = async (
   }
   log.warn({ task: task_instance_id }, "the result of a task was not told: the server did not take it; it tries the task again")
 }
-
-const pause = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) return resolve()
-    const done = (): void => {
-      cancel()
-      signal.removeEventListener("abort", done)
-      resolve()
-    }
-    const cancel = clock.after(ms, done)
-    signal.addEventListener("abort", done)
-  })
