@@ -8,6 +8,7 @@ import { dirname, join, resolve } from "node:path"
 import { ObjectStoreError } from "./errors.ts"
 import { checkDeletion, checkKey, checkPrefix } from "./keys.ts"
 import type { ObjectStore } from "./objects.ts"
+import { readRange } from "./read-range.ts"
 import { probe } from "./probe.ts"
 
 const TEMPORARY = ".tmp-"
@@ -43,22 +44,8 @@ export class FileObjectStore implements ObjectStore {
     return orNull(readFile(this.localPath(key)))
   }
 
-  async getRange(key: string, start: number, end: number): Promise<Uint8Array | null> {
-    const file = await orNull(open(this.localPath(key), "r"))
-    if (file === null) return null
-    try {
-      const { size } = await file.stat()
-      const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(end, size) - start))
-      let length = 0
-      while (length < buffer.length) {
-        const { bytesRead } = await file.read(buffer, length, buffer.length - length, start + length)
-        if (bytesRead === 0) break
-        length += bytesRead
-      }
-      return buffer.subarray(0, length)
-    } finally {
-      await file.close()
-    }
+  getRange(key: string, start: number, end: number): Promise<Uint8Array | null> {
+    return readRange(this.localPath(key), start, end - start)
   }
 
   async size(key: string): Promise<number | null> {

@@ -7,7 +7,7 @@ import { rm, stat } from "node:fs/promises"
 import { indexKey, type LogPart, logKey, newPart, partOf, partsPrefix, RECORD_BYTES } from "./log-names.ts"
 import { tellReaders } from "./log-wake.ts"
 import type { ObjectStore, Piece } from "./objects.ts"
-import { readRange } from "./read-range.ts"
+import { readSome } from "./read-range.ts"
 
 const LOOK_MS = 500
 /** Of the raw bytes of a part, which passes through memory. */
@@ -88,12 +88,12 @@ export class LogUpload {
 
   /** Gives false when there is nothing new. `size`: that of the raw log, which does not grow any more. */
   async #uploadNext(size?: number): Promise<boolean> {
-    const records = await readRange(`${this.#path}.idx`, this.#records * RECORD_BYTES, PART_RECORDS * RECORD_BYTES)
+    const records = await readSome(`${this.#path}.idx`, this.#records * RECORD_BYTES, PART_RECORDS * RECORD_BYTES)
     const { count, bytes } = fit(records)
     // What a crash left without a record counts too.
     const length = count > 0 || size === undefined ? bytes : Math.min(PART_BYTES, size - this.#bytes)
     if (length === 0) return false
-    const raw = await readRange(this.#path, this.#bytes, length)
+    const raw = await readSome(this.#path, this.#bytes, length)
     if (raw.byteLength < length) return false
     const part = newPart(this.#prefix, this.#parts.length + 1, length, count)
     await this.#objects.put(part.key, Buffer.concat([raw, records.subarray(0, part.indexBytes)]))

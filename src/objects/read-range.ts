@@ -2,14 +2,13 @@
 
 import { open } from "node:fs/promises"
 
-/** Up to `length` bytes from `start`; none where there is no file. */
-export const readRange = async (path: string, start: number, length: number): Promise<Buffer> => {
-  if (length === 0) return Buffer.alloc(0)
+/** Up to `length` bytes from `start`; null: there is no file. */
+export const readRange = async (path: string, start: number, length: number): Promise<Buffer | null> => {
   const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return null
     throw error
   })
-  if (file === null) return Buffer.alloc(0)
+  if (file === null) return null
   try {
     const left = (await file.stat()).size - start
     const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, left)))
@@ -24,3 +23,7 @@ export const readRange = async (path: string, start: number, length: number): Pr
     await file.close()
   }
 }
+
+/** The same of a file that may not be there yet: nothing of it, then. */
+export const readSome = async (path: string, start: number, length: number): Promise<Buffer> =>
+  (length === 0 ? null : await readRange(path, start, length)) ?? Buffer.alloc(0)

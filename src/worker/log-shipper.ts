@@ -8,7 +8,7 @@ import type { Session } from "./session.ts"
 import type { Task } from "./task.ts"
 import type { Clock } from "../core/ports.ts"
 import { logKey } from "../objects/log-names.ts"
-import { readRange } from "../objects/read-range.ts"
+import { readSome } from "../objects/read-range.ts"
 import { encodeFrame, RECORD_BYTES } from "../protocol/log-frames.ts"
 
 const LOOK_MS = 500
@@ -153,7 +153,7 @@ export class LogShipper {
 
 /** The next whole chunks; at the end also bytes that have no record. null: nothing new. */
 const readPiece = async (log: Open, most: number, ending: boolean): Promise<Piece | null> => {
-  const index = await readRange(`${log.path}.idx`, log.records * RECORD_BYTES, READ_RECORDS * RECORD_BYTES)
+  const index = await readSome(`${log.path}.idx`, log.records * RECORD_BYTES, READ_RECORDS * RECORD_BYTES)
   let count = 0
   let bytes = 0
   for (; (count + 1) * RECORD_BYTES <= index.length; count++) {
@@ -161,7 +161,7 @@ const readPiece = async (log: Open, most: number, ending: boolean): Promise<Piec
     if (count > 0 && bytes + length > most) break
     bytes += length
   }
-  const raw = await readRange(log.path, log.bytes, count > 0 ? bytes : ending ? most : 0)
+  const raw = await readSome(log.path, log.bytes, count > 0 ? bytes : ending ? most : 0)
   if (raw.length === 0 || (count > 0 && raw.length < bytes)) return null
   const { row, attempt_id, token } = log.task.wire
   const header = { row, attempt_id, token, number: log.number + 1, offset: log.bytes, record: log.records }
