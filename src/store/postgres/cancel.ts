@@ -12,6 +12,16 @@ import { later, type Runner, statement } from "./session.ts"
 import { wakeCancelled } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
 
+/** The end of a statement whose CTE `doomed` holds rows that wait (id, parked): cancels them, at $1. */
+export const END_DOOMED = `ended AS (
+     UPDATE tasks t SET status = 'cancelled', parked = NULL, available_at = NULL,
+       finished_at = COALESCE($1::timestamptz, now())
+     FROM doomed d WHERE t.id = d.id
+     RETURNING t.id, t.run_seq, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, t.attempt, t.limits,
+       d.parked IS NULL AND t.upstream_left = 0 AS was_ready
+   ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
+   SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`
+
 const BEGIN = statement(
   "cancel_begin",
   `UPDATE runs r SET cancelling = $1, error = COALESCE(c.error, r.error) FROM unnest($2::bigint[], $3::text[]) AS c (seq, error)
@@ -64,14 +74,7 @@ const CANCEL = statement(
      FOR UPDATE OF t SKIP LOCKED
    ), doomed AS (
      SELECT * FROM (SELECT * FROM instances UNION ALL SELECT * FROM top) x LIMIT ${MAX_CANCEL}
-   ), ended AS (
-     UPDATE tasks t SET status = 'cancelled', parked = NULL, available_at = NULL,
-       finished_at = COALESCE($1::timestamptz, now())
-     FROM doomed d WHERE t.id = d.id
-     RETURNING t.id, t.run_seq, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, t.attempt, t.limits,
-       d.parked IS NULL AND t.upstream_left = 0 AS was_ready
-   ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
-   SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`,
+   ), ${END_DOOMED}`,
 )
 
 /**

@@ -8,11 +8,10 @@ import { MAX_CANCEL, MAX_DUE } from "../bounds.ts"
 import { JOBS } from "../job-rows.ts"
 import { timedOut } from "../messages.ts"
 import { anyOf, plain } from "./arrays.ts"
-import type { CancelledRow } from "./cancel.ts"
+import { type CancelledRow, END_DOOMED } from "./cancel.ts"
 import type { Task } from "./changes.ts"
 import type { Last, Step } from "./fold.ts"
 import type { Held } from "./memory.ts"
-import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { dropStops } from "./stops.ts"
 import type { Workflows } from "./workflows.ts"
@@ -189,13 +188,7 @@ const CANCEL = statement(
   "deadlines_cancel",
   `WITH RECURSIVE ${BELOW("$2")}, doomed AS MATERIALIZED (
      SELECT t.id, t.parked FROM below b JOIN tasks t ON t.id = b.id WHERE ${WAITS} LIMIT ${MAX_CANCEL} FOR UPDATE OF t SKIP LOCKED
-   ), ended AS (
-     UPDATE tasks t SET status = 'cancelled', parked = NULL, available_at = NULL, finished_at = ${NOW}
-     FROM doomed d WHERE t.id = d.id
-     RETURNING t.id, t.run_seq, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, t.attempt, t.limits,
-       d.parked IS NULL AND t.upstream_left = 0 AS was_ready
-   ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
-   SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`,
+   ), ${END_DOOMED}`,
 )
 
 /** A moment, for others to be done with what they have locked. */
