@@ -12,10 +12,14 @@ import { systemClock, systemRandom } from "../engine/system.ts"
 import type { Executor } from "../executors/executor.ts"
 import { FileObjectStore } from "../objects/file.ts"
 
-type Say = (path: string, body: Record<string, unknown>) => [status: number, body: unknown] | Promise<[number, unknown]>
+type Said = [status: number, body: unknown]
+/** `another`: the next request has come. */
+type Say = (path: string, body: Record<string, unknown>, another: () => Promise<void>) => Said | Promise<Said>
 
 const serve = async (say: Say) => {
   const asked: { path: string; body: Record<string, unknown> }[] = []
+  const listening: (() => void)[] = []
+  const another = (): Promise<void> => new Promise((resolve) => listening.push(resolve))
   const server = createServer((request, response) => {
     let text = ""
     request.setEncoding("utf8").on("data", (chunk: string) => (text += chunk))
@@ -23,7 +27,8 @@ const serve = async (say: Say) => {
       const path = request.url!.replace(/^\/api\/v1\/workers/, "").replace(/^\/[^/]+/, "") || request.method!
       const body = text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : {}
       asked.push({ path, body })
-      const [status, said] = await say(path, body)
+      for (const resolve of listening.splice(0)) resolve()
+      const [status, said] = await say(path, body, another)
       response.writeHead(status).end(typeof said === "string" ? said : JSON.stringify(said))
     }
     request.on("end", () => void answer())
@@ -61,15 +66,15 @@ const assignment = (id: string, more: object = {}) => ({
   ...more,
 })
 
-/** Gives one assignment, then nothing, as a long poll does. */
+/** Gives one assignment, then nothing, when something else was heard. */
 const giveOnce = (id: string, more: object = {}) => {
   let given = false
-  return async (): Promise<[number, unknown]> => {
+  return async (another: () => Promise<void>): Promise<Said> => {
     if (!given) {
       given = true
       return [200, { ...NOTHING, assignments: [assignment(id, more)] }]
     }
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    await another()
     return [200, NOTHING]
   }
 }
@@ -164,9 +169,9 @@ test.each([
   ["403", 403, error("FORBIDDEN", "not from here")],
 ])("what stands in front of a server and answers %s loses nothing that the worker runs", async (_name, status, page) => {
   const give = giveOnce("a1")
-  const good = await serve((path) => {
+  const good = await serve((path, _, another) => {
     if (path === "POST") return registered()
-    if (path === "/claim") return give()
+    if (path === "/claim") return give(another)
     return path === "/report" ? [200, { refused: [] }] : [200, { stop: [] }]
   })
   let broken = false
@@ -206,9 +211,9 @@ test("a worker that is taken and given up on again and again asks more and more 
 
 test("a result that the server refuses for good is dropped, so that the server can give the task to others", async () => {
   const give = giveOnce("a1")
-  const server = await serve((path, { entries }) => {
+  const server = await serve((path, { entries }, another) => {
     if (path === "POST") return registered()
-    if (path === "/claim") return give()
+    if (path === "/claim") return give(another)
     const ends = (entries as { kind: string }[] | undefined)?.some(({ kind }) => kind === "ended") === true
     return ends ? [422, error("VALIDATION_ERROR", "no")] : [200, { stop: [], refused: [] }]
   })
@@ -228,9 +233,9 @@ test("a result that the server refuses for good is dropped, so that the server c
 test("files that a server cannot send now are asked for again: the task does not fail for that", async () => {
   const give = giveOnce("a1", { upstream: ["big"] })
   let away = 3
-  const server = await serve((path) => {
+  const server = await serve((path, _, another) => {
     if (path === "POST") return registered()
-    if (path === "/claim") return give()
+    if (path === "/claim") return give(another)
     if (path.startsWith("/upstream")) return away-- > 0 ? [503, error("UNAVAILABLE", "no database")] : [200, "[1]"]
     return path === "/report" ? [200, { refused: [] }] : [200, { stop: [] }]
   })
@@ -243,9 +248,9 @@ test("files that a server cannot send now are asked for again: the task does not
 
 test("told to stop, it comes to its end though no server takes its last results, and says so", async () => {
   const give = giveOnce("a1")
-  const server = await serve((path) => {
+  const server = await serve((path, _, another) => {
     if (path === "POST") return registered()
-    if (path === "/claim") return give()
+    if (path === "/claim") return give(another)
     return path === "/report" ? [500, error("INTERNAL", "the disk is full")] : [200, { stop: [] }]
   })
   const { executor, launched } = held()
