@@ -9,23 +9,31 @@ const LOOK_MS = 50
 export class CodeWatch {
   readonly #files = new Map<string, string>()
   #lookedAt = Number.NEGATIVE_INFINITY
+  /** Two workers have loaded one file in two states. */
+  #mixed = false
 
   add(files: readonly CodeFile[]): void {
-    for (const [path, mtimeMs, size] of files) this.#files.set(path, mark(mtimeMs, size))
+    for (const [path, mtimeMs, size] of files) {
+      const found = mark(mtimeMs, size)
+      if ((this.#files.get(path) ?? found) !== found) this.#mixed = true
+      this.#files.set(path, found)
+    }
   }
 
   /** True once for each change: what was known is forgotten with it. */
   changed(now: number): boolean {
     if (now - this.#lookedAt < LOOK_MS) return false
     this.#lookedAt = now
-    for (const [path, known] of this.#files) {
-      const found = statSync(path, { throwIfNoEntry: false })
-      if (found !== undefined && mark(found.mtimeMs, found.size) === known) continue
-      this.#files.clear()
-      return true
-    }
-    return false
+    if (!this.#mixed && [...this.#files].every(([path, known]) => markOf(path) === known)) return false
+    this.#files.clear()
+    this.#mixed = false
+    return true
   }
+}
+
+const markOf = (path: string): string | null => {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found === undefined ? null : mark(found.mtimeMs, found.size)
 }
 
 const mark = (mtimeMs: number, size: number): string => `${Math.floor(mtimeMs)}:${size}`

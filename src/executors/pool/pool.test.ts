@@ -1,5 +1,9 @@
+import { statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { expect, test } from "vitest"
+import { temporaryFolder } from "../../../test/support/ork.ts"
 import type { Clock } from "../../core/ports.ts"
+import type { CodeFile } from "./frames.ts"
 import { type GroupOptions, type PoolOptions, WorkerPool } from "./pool.ts"
 import type { PoolWorker, WorkerGone } from "./worker.ts"
 
@@ -12,7 +16,7 @@ class FakeWorker {
   lastMs = 0
   tasks = 0
   dead = false
-  onFiles = (): void => {}
+  onFiles: (files: CodeFile[]) => void = () => {}
 
   constructor(name: string) {
     this.name = name
@@ -202,6 +206,26 @@ test("with nobody waiting, or where tasks take long, an end is told at once", as
   void pool.tell(a).then(() => told.push(2))
   await settled()
   expect(told).toEqual([1, 2])
+})
+
+test("a worker with old code goes also when the change is heard of from one that loaded the new code first", async () => {
+  const { acquire, release, group, pass } = setup()
+  const a = group("a", { fixed: false })
+  const path = join(temporaryFolder(), "code.js")
+  const load = (worker: FakeWorker): void => {
+    const { mtimeMs, size } = statSync(path)
+    worker.onFiles([[path, Math.floor(mtimeMs), size]])
+  }
+  const [one, two] = [await acquire(a), await acquire(a)]
+  writeFileSync(path, "old")
+  load(one)
+  writeFileSync(path, "newer")
+  load(two)
+  await release(a, two)
+  await release(a, one)
+  await pass(60)
+  expect(await acquire(a)).not.toBe(one)
+  expect(one.dead).toBe(true)
 })
 
 test("another group takes the place of the worker that was idle longest", async () => {
