@@ -2,6 +2,7 @@
 // the schema itself: Postgres parses each CHECK again for every statement that writes, which made small turns a quarter slower.
 
 import { Client } from "pg"
+import { READY } from "../../src/store/postgres/ready.ts"
 
 const RUNS = `status IN ('pending', 'running', 'success', 'failed', 'cancelled')
   AND (cancelling IS NULL OR cancelling IN ('cancel', 'timeout')) AND open >= 0 AND hooks_left >= 0
@@ -9,12 +10,37 @@ const RUNS = `status IN ('pending', 'running', 'success', 'failed', 'cancelled')
 
 const TASKS = `upstream_left >= 0 AND (waits IS NULL OR status = 'running') AND CASE status
   WHEN 'pending' THEN (attempt_id IS NULL) = (holder IS NULL)
-  WHEN 'dispatched' THEN holder IS NOT NULL AND attempt_id IS NOT NULL AND parked IS NULL
-  WHEN 'running' THEN CASE WHEN waits IS NULL THEN (holder IS NULL) = (kind <> 'task') AND parked IS NULL AND wake_at IS NULL
+  WHEN 'dispatched' THEN holder IS NOT NULL AND attempt_id IS NOT NULL AND parked IS NULL AND available_at IS NULL
+  WHEN 'running' THEN available_at IS NULL AND CASE WHEN waits IS NULL THEN (holder IS NULL) = (kind <> 'task') AND parked IS NULL AND wake_at IS NULL
     ELSE attempt_id IS NOT NULL AND wake_lane IS NOT NULL END
   ELSE status IN ('success', 'failed', 'skipped', 'cancelled') AND holder IS NULL AND parked IS NULL AND available_at IS NULL
     AND finished_at IS NOT NULL
 END`
+
+/** Looked at when a transaction ends, of every row that it wrote: the lists beside `tasks` name it if, and only if, it belongs there. */
+const LISTS = `
+CREATE OR REPLACE FUNCTION lists_hold() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  ready boolean;
+  held boolean;
+BEGIN
+  SELECT ${READY("t")}, t.holder IS NOT NULL INTO ready, held FROM tasks t WHERE t.id = NEW.id;
+  ready := COALESCE(ready, false);
+  held := COALESCE(held, false);
+  IF ready <> EXISTS (SELECT 1 FROM ready_rows q JOIN tasks t USING (id, lane, priority, workflow_id, run_seq) WHERE q.id = NEW.id)
+    OR NOT ready AND EXISTS (SELECT 1 FROM ready_rows q WHERE q.id = NEW.id)
+  THEN RAISE 'row % is % ready, and the list of ready rows says otherwise', NEW.id, CASE WHEN ready THEN 'now' ELSE 'not' END;
+  END IF;
+  IF held <> EXISTS (SELECT 1 FROM held_rows x WHERE x.id = NEW.id AND x.run_seq = NEW.run_seq)
+  THEN RAISE 'row % is % held, and the list of held rows says otherwise', NEW.id, CASE WHEN held THEN 'now' ELSE 'not' END;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE INDEX IF NOT EXISTS ready_rows_id ON ready_rows (id);
+CREATE INDEX IF NOT EXISTS held_rows_id ON held_rows (id);
+DROP TRIGGER IF EXISTS lists_hold ON tasks;
+CREATE CONSTRAINT TRIGGER lists_hold AFTER INSERT OR UPDATE ON tasks DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION lists_hold()`
 
 const ENFORCE = (table: string, rule: string): string =>
   `ALTER TABLE ${table} DROP CONSTRAINT IF EXISTS possible, ADD CONSTRAINT possible CHECK (${rule})`
@@ -24,7 +50,7 @@ export const enforceRules = async (url: string, schema: string): Promise<void> =
   const client = new Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query(`SET search_path TO "${schema}"; ${ENFORCE("runs", RUNS)}; ${ENFORCE("tasks", TASKS)}`)
+    await client.query(`SET search_path TO "${schema}"; ${ENFORCE("runs", RUNS)}; ${ENFORCE("tasks", TASKS)}; ${LISTS}`)
   } finally {
     await client.end()
   }

@@ -25,6 +25,7 @@ import { loadRuns, toClaims } from "./needs.ts"
 import { NOTIFY } from "./notify.ts"
 import { QueueClaims } from "./queue-claim.ts"
 import { later, type Runner, statement } from "./session.ts"
+import { FenceLost } from "./succeed.ts"
 import { type Look, look, runTimers } from "./timers.ts"
 import type { Sessions, Transaction } from "./transaction.ts"
 import { claimWoken } from "./waiting.ts"
@@ -99,7 +100,13 @@ export class Loop {
     const folded = fold(batch.changes)
     this.busy = true
     try {
-      const turn = await this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded))
+      const turn = await this.#deps.sessions
+        .transaction((tx) => this.#turn(tx, batch, folded, false))
+        .catch((error: unknown) => {
+          if (!(error instanceof FenceLost)) throw error
+          this.#stale = true
+          return this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded, true))
+        })
       this.#remember(turn, batch)
       turn.advanced.closed.unshift(...this.#closedBeside.splice(0))
       return turn.advanced
@@ -131,14 +138,14 @@ export class Loop {
     return this.#dueAt === Number.POSITIVE_INFINITY ? null : this.#dueAt - this.#deps.instants.roughly()
   }
 
-  async #turn(tx: Transaction, batch: Batch, { steps, refused }: ReturnType<typeof fold>): Promise<Turn> {
+  async #turn(tx: Transaction, batch: Batch, { steps, refused }: ReturnType<typeof fold>, careful: boolean): Promise<Turn> {
     const { workflows, instants, memory } = this.#deps
     const now = instants.now()
     const { tasks: found, lost } = await this.#find(tx, steps)
     const known = await lockJobs(tx, found, instants.roughly())
     await workflows.load(known.flatMap(({ held }) => (held.runSeq === JOBS ? [] : held.versionId)))
     const { tasks, overdue } = await withDeadlines(tx, workflows, known, instants.roughly())
-    const changes = new Changes(tasks)
+    const changes = new Changes(tasks, careful)
     const slow = this.#slow || changes.limited || overdue.size > 0 || instants.roughly() >= this.#dueAt
     const timers = async (): Promise<number> => {
       const { ready: made, groups } = await runTimers(tx, now, workflows)

@@ -5,6 +5,7 @@ import type { AttemptId } from "../../core/ids.ts"
 import { iso } from "../../core/ports.ts"
 import { plain, texts } from "./arrays.ts"
 import type { Last, Progressed, Started, Step } from "./fold.ts"
+import { INNER_RUN, LET_GO, LIST, READINESS } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
 /** Told again (the answer to the first time was lost), a start holds and changes nothing. */
@@ -44,34 +45,55 @@ const RETRY = statement(
        started_at, finished_at)
      SELECT id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at, finished_at
      FROM past
+   ), back AS (
+     UPDATE tasks t SET status = 'pending', attempt_id = NULL, holder = NULL, worker = NULL, external_id = NULL,
+       failures = t.failures + CASE WHEN p.lost THEN 0 ELSE 1 END, losses = t.losses + CASE WHEN p.lost THEN 1 ELSE 0 END,
+       available_at = CASE WHEN p.delay > 0 THEN COALESCE($1::timestamptz, now()) + p.delay * interval '1 millisecond' END,
+       dispatched_at = NULL, started_at = NULL, finished_at = NULL, outcome = p.state, error = p.error, exit_code = p.exit_code,
+       usage = NULL, waits = NULL, wake_at = NULL, stopping = false, parked = NULL, progress = NULL, inner_run = ${INNER_RUN("t")}
+     FROM past p WHERE t.id = p.id
+     RETURNING p.attempt_id, t.available_at, ${READINESS("t")}
+   ), listed AS (
+     ${LIST("back")}
+   ), let_go AS (
+     ${LET_GO("back")}
    )
-   UPDATE tasks t SET status = 'pending', attempt_id = NULL, holder = NULL, worker = NULL, external_id = NULL,
-     failures = t.failures + CASE WHEN p.lost THEN 0 ELSE 1 END, losses = t.losses + CASE WHEN p.lost THEN 1 ELSE 0 END,
-     available_at = CASE WHEN p.delay > 0 THEN COALESCE($1::timestamptz, now()) + p.delay * interval '1 millisecond' END,
-     dispatched_at = NULL, started_at = NULL, finished_at = NULL, outcome = p.state, error = p.error, exit_code = p.exit_code,
-     usage = NULL, waits = NULL, wake_at = NULL, stopping = false, parked = NULL, progress = NULL
-   FROM past p WHERE t.id = p.id
-   RETURNING p.attempt_id, t.available_at`,
+   SELECT attempt_id, available_at FROM back`,
 )
 
 const RELEASE = statement(
   "release",
-  `UPDATE tasks t SET attempt = t.attempt - CASE WHEN t.status = 'dispatched' THEN 1 ELSE 0 END, holder = NULL,
-     status = CASE WHEN t.waits IS NULL THEN 'pending' ELSE 'running' END,
-     attempt_id = CASE WHEN t.waits IS NOT NULL THEN t.attempt_id END, worker = CASE WHEN t.waits IS NOT NULL THEN t.worker END,
-     dispatched_at = CASE WHEN t.waits IS NOT NULL THEN t.dispatched_at END,
-     wake_at = CASE WHEN t.waits IS NOT NULL THEN COALESCE($3::timestamptz, now()) END
-   FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
-   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND (t.status IN ('dispatched', 'pending') OR t.waits IS NOT NULL)
-   RETURNING c.attempt_id`,
+  `WITH back AS (
+     UPDATE tasks t SET attempt = t.attempt - CASE WHEN t.status = 'dispatched' THEN 1 ELSE 0 END, holder = NULL,
+       status = CASE WHEN t.waits IS NULL THEN 'pending' ELSE 'running' END,
+       attempt_id = CASE WHEN t.waits IS NOT NULL THEN t.attempt_id END, worker = CASE WHEN t.waits IS NOT NULL THEN t.worker END,
+       dispatched_at = CASE WHEN t.waits IS NOT NULL THEN t.dispatched_at END,
+       wake_at = CASE WHEN t.waits IS NOT NULL THEN COALESCE($3::timestamptz, now()) END,
+       inner_run = CASE WHEN t.waits IS NULL THEN ${INNER_RUN("t")} END
+     FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND (t.status IN ('dispatched', 'pending') OR t.waits IS NOT NULL)
+     RETURNING c.attempt_id, ${READINESS("t")}
+   ), listed AS (
+     ${LIST("back")}
+   ), let_go AS (
+     ${LET_GO("back")}
+   )
+   SELECT attempt_id FROM back`,
 )
 
 const ADMIT = statement(
   "admit",
-  `UPDATE tasks t SET lane = c.lane, limits = c.limits::bigint[], attempt_id = NULL, holder = NULL
-   FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[]) AS c (id, attempt_id, lane, limits)
-   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status = 'pending'
-   RETURNING c.attempt_id`,
+  `WITH admitted AS (
+     UPDATE tasks t SET lane = c.lane, limits = c.limits::bigint[], attempt_id = NULL, holder = NULL
+     FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[]) AS c (id, attempt_id, lane, limits)
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status = 'pending'
+     RETURNING c.attempt_id, ${READINESS("t")}
+   ), listed AS (
+     ${LIST("admitted")}
+   ), let_go AS (
+     ${LET_GO("admitted")}
+   )
+   SELECT attempt_id FROM admitted`,
 )
 
 const CACHE = statement(

@@ -7,6 +7,7 @@ import { MAX_CANCEL } from "../bounds.ts"
 import { timedOut } from "../messages.ts"
 import type { CancelReason } from "../store.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
+import { ENTRY, LIST, READINESS, UNLIST } from "./ready.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
 import { later, type Runner, statement } from "./session.ts"
 import { wakeCancelled } from "./waiting.ts"
@@ -14,13 +15,30 @@ import type { Workflows } from "./workflows.ts"
 
 /** The end of a statement whose CTE `doomed` holds rows that wait (id, parked): cancels them, at $1. */
 export const END_DOOMED = `ended AS (
-     UPDATE tasks t SET status = 'cancelled', parked = NULL, available_at = NULL,
+     UPDATE tasks t SET status = 'cancelled', parked = NULL, available_at = NULL, inner_run = NULL,
        finished_at = COALESCE($1::timestamptz, now())
      FROM doomed d WHERE t.id = d.id
-     RETURNING t.id, t.run_seq, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, t.attempt, t.limits,
+     RETURNING ${ENTRY("t")}, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, t.attempt, t.limits,
        d.parked IS NULL AND t.upstream_left = 0 AS was_ready
+   ), unlisted AS (
+     ${UNLIST("ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`
+
+/** A container whose gate died in the middle of making its children. It is ready, or parked. */
+export const HALF_MADE = `t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.started_at IS NOT NULL
+  AND t.expanded < t.children_total AND t.children_left > 0`
+
+/** The end of a statement with a set (id) of such containers: what was made so far is all that they wait for. */
+export const CUT_OFF = (containers: string): string => `off AS (
+     UPDATE tasks t SET children_left = t.children_left - (t.children_total - t.expanded),
+       status = CASE WHEN t.children_left = t.children_total - t.expanded THEN 'pending' ELSE 'running' END, parked = NULL
+     FROM ${containers} c WHERE t.id = c.id AND ${HALF_MADE}
+     RETURNING ${READINESS("t")}
+   ), unlisted AS (
+     ${UNLIST("off")}
+   )
+   ${LIST("off")}`
 
 const BEGIN = statement(
   "cancel_begin",
@@ -31,8 +49,12 @@ const BEGIN = statement(
 /** A pause must not keep the gate from gathering what has ended. */
 const UNPARK_CONTAINERS = statement(
   "cancel_unpark",
-  `UPDATE tasks SET parked = NULL
-   WHERE parked = 0 AND run_seq = ANY ($1::bigint[]) AND status = 'pending' AND kind <> 'task' AND expanded > 0`,
+  `WITH unparked AS (
+     UPDATE tasks t SET parked = NULL
+     WHERE t.parked = 0 AND t.run_seq = ANY ($1::bigint[]) AND t.status = 'pending' AND t.kind <> 'task' AND t.expanded > 0
+     RETURNING ${READINESS("t")}
+   )
+   ${LIST("unparked")}`,
 )
 
 /** The caller has locked the runs. */
@@ -63,9 +85,9 @@ const CANCEL = statement(
   `WITH instances AS MATERIALIZED (
      SELECT t.id, t.parked FROM unnest($2::bigint[]) AS r (seq) CROSS JOIN LATERAL (
        SELECT t.id, t.parked FROM tasks t
-       WHERE t.run_seq = r.seq AND t.status = 'pending' AND t.parent_id IS NOT NULL AND t.attempt_id IS NULL
+       WHERE t.inner_run = r.seq AND t.status = 'pending' AND t.attempt_id IS NULL
          AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL)
-       ORDER BY t.run_seq, t.id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
+       ORDER BY t.inner_run, t.id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
      ) t
    ), top AS MATERIALIZED (
      SELECT t.id, t.parked FROM unnest($3::bigint[], $4::int[]) AS n (seq, node)
@@ -77,25 +99,15 @@ const CANCEL = statement(
    ), ${END_DOOMED}`,
 )
 
-/**
- * The gate died in the middle of an expansion or an opening: what was made so far is all that is waited for, unless a retry goes
- * on with it.
- */
+/** Unless a retry goes on with them. */
 const CUT = statement(
   "cancel_cut",
   `WITH cut AS (
      SELECT t.id FROM unnest($2::bigint[], $3::int[]) AS n (seq, node)
-     JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = ''
-     WHERE t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.started_at IS NOT NULL
-       AND t.expanded < t.children_total AND t.children_left > 0
+     JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = '' AND ${HALF_MADE}
      UNION ALL
-     SELECT t.id FROM unnest($1::bigint[]) AS r (seq) JOIN tasks t ON t.run_seq = r.seq
-     WHERE t.status = 'pending' AND t.parent_id IS NOT NULL AND t.attempt_id IS NULL AND t.kind <> 'task'
-       AND t.started_at IS NOT NULL AND t.expanded < t.children_total AND t.children_left > 0
-   )
-   UPDATE tasks t SET children_left = t.children_left - (t.children_total - t.expanded),
-     status = CASE WHEN t.children_left = t.children_total - t.expanded THEN 'pending' ELSE 'running' END, parked = NULL
-   FROM cut WHERE t.id = cut.id`,
+     SELECT t.id FROM unnest($1::bigint[]) AS r (seq) JOIN tasks t ON t.inner_run = r.seq AND ${HALF_MADE}
+   ), ${CUT_OFF("cut")}`,
 )
 
 export interface CancelledRow {

@@ -16,7 +16,8 @@ import type { Held } from "./memory.ts"
 import { type Opened, openGroup } from "./open.ts"
 import { type LimitOf, limitsByLane, queueKeys, queueLimits } from "./queue-limits.ts"
 import { later, type Runner, statement } from "./session.ts"
-import { type End, endOf, endRows, type Settled } from "./settle.ts"
+import type { End, Settled } from "./outcome.ts"
+import { endOf, endRows } from "./settle.ts"
 import { type Wait, type WaitingRow, waitRows } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -54,6 +55,7 @@ const NO_END: Settled = { ended: new Set(), done: [], ready: 0, gates: false, qu
 
 export class Changes {
   readonly #tasks: readonly Task[]
+  readonly #careful: boolean
   readonly #ends: { task: Task; end: End }[] = []
   readonly #starts: Task[] = []
   readonly #retries: { task: Task; change: Retry }[] = []
@@ -63,8 +65,10 @@ export class Changes {
   readonly #admits: { task: Task; change: Admit }[] = []
   readonly #expands: Task[]
 
-  constructor(tasks: readonly Task[]) {
+  /** `careful`: some of these were found to be held no more. */
+  constructor(tasks: readonly Task[], careful: boolean) {
     this.#tasks = tasks
+    this.#careful = careful
     this.#expands = tasks.filter(({ step }) => step.expands.length > 0)
     this.#progress = tasks.filter(({ step }) => step.progress !== null)
     for (const task of tasks) this.#sort(task)
@@ -186,6 +190,7 @@ export class Changes {
               (version) => workflows.now(version),
               gateLanes,
               queueKeys(this.#lanesLeft()),
+              this.#careful,
             ),
           )
 

@@ -11,16 +11,15 @@ import type { CancelReason, RowKind } from "../store.ts"
 import { anyText, plain } from "./arrays.ts"
 import type { Instants } from "./instants.ts"
 import { tryLockLimits } from "./limits.ts"
-import { READY } from "./ready.ts"
+import { ENTRY, HOLD, LIST, READINESS, READY, UNLIST } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
 export const PRIORITY = (lane: string, direction: "ASC" | "DESC"): string =>
-  `(SELECT t.priority FROM tasks t WHERE ${READY("t")} AND t.lane = ${lane} ORDER BY t.priority ${direction} LIMIT 1)`
+  `(SELECT q.priority FROM ready_rows q WHERE q.lane = ${lane} ORDER BY q.priority ${direction} LIMIT 1)`
 
 const WORKFLOW = (lane: string, after: string): string =>
-  `SELECT t.workflow_id FROM tasks t
-   WHERE ${READY("t")} AND t.lane = ${lane} AND t.priority = (SELECT priority FROM top) ${after}
-   ORDER BY t.lane, t.priority DESC, t.workflow_id LIMIT 1`
+  `SELECT q.workflow_id FROM ready_rows q WHERE q.lane = ${lane} AND q.priority = (SELECT priority FROM top) ${after}
+   ORDER BY q.lane, q.priority DESC, q.workflow_id LIMIT 1`
 
 /** Who claims, if it lives; `free`: no queue of these lanes has settings. */
 export const ME = (free: string): string =>
@@ -28,18 +27,26 @@ export const ME = (free: string): string =>
 
 export const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)"
 
-/** What is read of a ready row while it is locked: enough to say whether it may go. */
-export const CHOICE = "t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded, t.children_left"
+/**
+ * What is read of listed rows while they are locked: enough to say whether they may go. Follow with conditions on the list, as `q`,
+ * and CHOSEN. An entry whose row is not ready any more is `idle`.
+ */
+export const CHOICE = `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded,
+    t.children_left, NOT (${READY("t")}) AS idle
+  FROM ready_rows q JOIN tasks t ON t.id = q.id WHERE`
+
+export const CHOSEN = (limit: string): string =>
+  `ORDER BY q.lane, q.priority DESC, q.workflow_id, q.run_seq, q.id LIMIT ${limit} FOR UPDATE OF t SKIP LOCKED`
 
 const PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
 
 const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32) || lpad(to_hex(${place}), 4, '0'))::uuid`
 
-/** Those of the rows `k` that wait for nothing; `place` numbers them in their batch. */
+/** Those of the rows `k` that wait for nothing, and the idle ones; `place` numbers them in their batch. */
 export const PLACED = (place: string, { takeable, limits }: Rules): string => `
-  SELECT k.id, ${limits} AS limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
+  SELECT k.id, k.entry, k.idle, ${limits} AS limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
     ${PAUSED} AS paused, ${NEW_ID(place, "$4")} AS new_id
-  FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE ${takeable}`
+  FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${takeable} OR k.idle)`
 
 /** What leaves of a row `t`, chosen as `k`. */
 export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
@@ -53,16 +60,15 @@ export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.paren
 const SIMPLY = (rules: Rules, { before, lanes, free }: Lanes): string => `
   WITH ${before} ${ME(free)}, ready AS MATERIALIZED (
     SELECT k.* FROM me CROSS JOIN ${lanes} CROSS JOIN LATERAL (
-      SELECT t.lane, ${CHOICE} FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane
-      ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT $2::int FOR UPDATE SKIP LOCKED
+      ${CHOICE} q.lane = l.lane ${CHOSEN("$2::int")}
     ) k WHERE me.free AND $3::bigint IS NOT NULL
   ), rest AS MATERIALIZED (
-    SELECT NOT (a.n = 0 OR a.alone AND (a.n < $2::int OR NOT EXISTS (
-      SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = a.lane AND t.priority = a.priority AND t.workflow_id > a.workflow_id
+    SELECT NOT (a.n = 0 OR a.alone AND NOT a.idle AND (a.n < $2::int OR NOT EXISTS (
+      SELECT 1 FROM ready_rows q WHERE q.lane = a.lane AND q.priority = a.priority AND q.workflow_id > a.workflow_id
     ))) AS rest
     FROM (
       SELECT count(*) AS n, min(lane) AS lane, min(priority) AS priority, min(workflow_id) AS workflow_id,
-        min(workflow_id) = max(workflow_id) AND min(lane) = max(lane) AS alone
+        min(workflow_id) = max(workflow_id) AND min(lane) = max(lane) AS alone, bool_or(idle) AS idle
       FROM ready
     ) a
   ), chosen AS MATERIALIZED (${PLACED("row_number() OVER ()", rules)} AND NOT (SELECT rest FROM rest))`
@@ -81,16 +87,14 @@ const FAIRLY = (rules: Rules, { free }: Lanes): string => `
     SELECT l.lane, w.workflow_id FROM lanes l CROSS JOIN LATERAL (${WORKFLOW("l.lane", "")}) w
     UNION ALL
     SELECT g.lane, w.workflow_id
-    FROM groups g CROSS JOIN LATERAL (${WORKFLOW("g.lane", "AND t.workflow_id > g.workflow_id")}) w
+    FROM groups g CROSS JOIN LATERAL (${WORKFLOW("g.lane", "AND q.workflow_id > g.workflow_id")}) w
   ), shares AS MATERIALIZED (
     SELECT g.lane, g.workflow_id, (($2::int - 1) / count(*) OVER () + 1)::int AS share
     FROM (SELECT * FROM groups LIMIT ${MAX_GROUPS}) g
   ), ready AS MATERIALIZED (
     SELECT k.*, s.share, row_number() OVER (PARTITION BY k.workflow_id ORDER BY k.run_seq, k.id) AS turn
     FROM shares s CROSS JOIN LATERAL (
-      SELECT ${CHOICE} FROM tasks t
-      WHERE ${READY("t")} AND t.lane = s.lane AND t.priority = (SELECT priority FROM top) AND t.workflow_id = s.workflow_id
-      ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT s.share FOR UPDATE SKIP LOCKED
+      ${CHOICE} q.lane = s.lane AND q.priority = (SELECT priority FROM top) AND q.workflow_id = s.workflow_id ${CHOSEN("s.share")}
     ) k
   ), rest AS MATERIALIZED (
     SELECT COALESCE((SELECT lower FROM top), false)
@@ -114,7 +118,7 @@ const GATE_LANES: Lanes = { before: "", lanes: "unnest($1::text[]) AS l (lane)",
 const NAMED: Lanes = { ...GATE_LANES, free: "NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = ANY ($7::text[]))" }
 
 const NEXT_LANE = (after: string, to: string): string =>
-  `SELECT t.lane FROM tasks t WHERE ${READY("t")} AND t.lane > ${after} AND t.lane < '${to}' ORDER BY t.lane LIMIT 1`
+  `SELECT q.lane FROM ready_rows q WHERE q.lane > ${after} AND q.lane < '${to}' ORDER BY q.lane LIMIT 1`
 
 /** $1 and every lane of a kind that has ready rows: two of them say whether there is one alone. */
 const EVERY = ({ from, to }: LaneRange): Lanes => ({
@@ -131,15 +135,22 @@ const DISPATCH = (
   name: string,
 ): string => `status = 'dispatched', attempt = t.attempt + 1, holder = $5::uuid, worker = (${name}),
   dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
-  started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL, progress = NULL`
+  started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL, progress = NULL, inner_run = NULL`
 
-/** Of rows under limits or of paused runs only the ids come back, for `lockedRows`. One row at least, for `rest`. */
-export const TAKE = (set: string): string => `, taken AS (
-    UPDATE tasks t SET attempt_id = k.new_id, ${set} FROM chosen k WHERE t.id = k.id AND k.limits IS NULL AND NOT k.paused
+/**
+ * Whose entry is gone by now is left alone: somebody has changed the row since the list was read. Of rows under limits or of paused
+ * runs only the ids come back, for `lockedRows`. One row at least, for `rest`.
+ */
+export const TAKE = (set: string): string => `, unlisted AS (
+    DELETE FROM ready_rows q USING chosen k WHERE q.ctid = k.entry AND (k.idle OR k.limits IS NULL AND NOT k.paused) RETURNING k.*
+  ), taken AS (
+    UPDATE tasks t SET attempt_id = k.new_id, ${set} FROM unlisted k WHERE t.id = k.id AND NOT k.idle
     RETURNING ${CLAIMED}
+  ), held AS (
+    ${HOLD("taken")}
   )
   SELECT c.*, rest.rest, EXISTS (SELECT 1 FROM me WHERE NOT free) AS queued, COALESCE($6::timestamptz, now())::timestamptz(3) AS now,
-    (SELECT array_agg(k.id) FROM chosen k WHERE k.limits IS NOT NULL OR k.paused) AS bound
+    (SELECT array_agg(k.id) FROM chosen k WHERE NOT k.idle AND (k.limits IS NOT NULL OR k.paused)) AS bound
   FROM rest LEFT JOIN taken c ON true`
 
 /** $1 rows that this transaction has locked, in order, $2 attempt ids. */
@@ -190,15 +201,22 @@ const ADMITTED = statement(
   "claim_admitted",
   `WITH taken AS (
      UPDATE tasks t SET attempt_id = c.attempt_id, ${DISPATCH("SELECT name FROM holders WHERE id = $5::uuid")}
-     FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id) WHERE t.id = c.id
+     FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id) WHERE t.id = c.id RETURNING ${ENTRY("t")}
    ), parked AS (
      UPDATE tasks t SET parked = c.parked FROM unnest($3::bigint[], $4::bigint[]) AS c (id, parked) WHERE t.id = c.id
+     RETURNING ${ENTRY("t")}
+   ), unlisted AS (
+     ${UNLIST("(SELECT * FROM taken UNION ALL SELECT * FROM parked)")}
+   ), held AS (
+     ${HOLD("taken")}
    ), used AS (
      UPDATE limits l SET used = l.used + c.slots FROM unnest($7::bigint[], $8::int[]) AS c (id, slots) WHERE l.id = c.id
+   ), unparked AS (
+     UPDATE tasks t SET parked = NULL FROM unnest($9::bigint[], $10::int[]) AS c (id, rows) CROSS JOIN LATERAL (
+       SELECT id FROM tasks WHERE parked = c.id ORDER BY priority DESC, run_seq, id LIMIT c.rows FOR NO KEY UPDATE SKIP LOCKED
+     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
    )
-   UPDATE tasks t SET parked = NULL FROM unnest($9::bigint[], $10::int[]) AS c (id, rows) CROSS JOIN LATERAL (
-     SELECT id FROM tasks WHERE parked = c.id ORDER BY priority DESC, run_seq, id LIMIT c.rows FOR NO KEY UPDATE SKIP LOCKED
-   ) p WHERE t.id = p.id`,
+   ${LIST("unparked")}`,
 )
 
 /** Of a job (`run_seq` 0) all that is its run's is null. */

@@ -3,6 +3,7 @@
 import type { RunId } from "../../core/ids.ts"
 import type { CancelReason } from "../store.ts"
 import { beginCancel } from "./cancel.ts"
+import { LIST, READINESS } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 import { wakeResumed } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
@@ -26,7 +27,11 @@ export const requestCancel = async (tx: Runner, workflows: Workflows, runId: Run
 
 const PAUSE = statement("control_pause", "UPDATE runs SET paused = $2 WHERE seq = $1")
 
-const UNPARK = statement("control_unpark", "UPDATE tasks SET parked = NULL WHERE parked = 0 AND run_seq = $1")
+const UNPARK = statement(
+  "control_unpark",
+  `WITH unparked AS (UPDATE tasks t SET parked = NULL WHERE t.parked = 0 AND t.run_seq = $1 RETURNING ${READINESS("t")})
+   ${LIST("unparked")}`,
+)
 
 export const setPaused = async (tx: Runner, now: string | null, runId: RunId, paused: boolean): Promise<boolean> => {
   const [run] = await tx.run<Active>(ACTIVE, [runId])

@@ -8,7 +8,7 @@ import { MAX_CANCEL, MAX_DUE } from "../bounds.ts"
 import { JOBS } from "../job-rows.ts"
 import { timedOut } from "../messages.ts"
 import { anyOf, plain } from "./arrays.ts"
-import { type CancelledRow, END_DOOMED } from "./cancel.ts"
+import { type CancelledRow, CUT_OFF, END_DOOMED } from "./cancel.ts"
 import type { Task } from "./changes.ts"
 import type { Last, Step } from "./fold.ts"
 import type { Held } from "./memory.ts"
@@ -161,15 +161,7 @@ const RUNS = `t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.wa
   AND NOT EXISTS (SELECT 1 FROM stops s WHERE s.task_id = t.id)`
 const SLEEPS = "t.waits IS NOT NULL AND NOT t.stopping"
 
-/** As in cancel.ts: the gate died in the middle of making its children. */
-const CUT = statement(
-  "deadlines_cut",
-  `WITH RECURSIVE ${BELOW("$1")}
-   UPDATE tasks t SET children_left = t.children_left - (t.children_total - t.expanded),
-     status = CASE WHEN t.children_left = t.children_total - t.expanded THEN 'pending' ELSE 'running' END, parked = NULL
-   FROM below b WHERE t.id = b.id AND t.status = 'pending' AND t.attempt_id IS NULL
-     AND t.kind <> 'task' AND t.started_at IS NOT NULL AND t.expanded < t.children_total AND t.children_left > 0`,
-)
+const CUT = statement("deadlines_cut", `WITH RECURSIVE ${BELOW("$1")}, ${CUT_OFF("below")}`)
 
 const WAKE = statement(
   "deadlines_wake",

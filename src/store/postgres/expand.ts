@@ -7,9 +7,10 @@ import type { LimitState } from "../../core/admit.ts"
 import { gateLane } from "../../core/lanes.ts"
 import { instancePath, toJson } from "../codec.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
-import { MADE } from "./container.ts"
+import { MADE, MADE_LISTED } from "./container.ts"
 import type { Expand } from "./fold.ts"
 import type { Held } from "./memory.ts"
+import { ENTRY, LIST, READINESS, UNLIST } from "./ready.ts"
 import { CHILDLESS, COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "./reset.ts"
 import { type Runner, statement } from "./session.ts"
 
@@ -18,19 +19,23 @@ const EXPAND = statement(
   "expand",
   `WITH container AS (
      ${MADE("fan", "$14::text")}
-   ), old AS (
+   ), ${MADE_LISTED}, old AS (
      SELECT t.* FROM container c CROSS JOIN generate_series($5, $5 + $6 - 1) AS i (place)
      JOIN tasks t ON t.run_seq = c.run_seq AND t.node = c.node AND t.path = $7::text || i.place
      WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = c.node AND f.path = $7 || $5)
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${SHOWS_ATTEMPT}
    ), made AS (
-     INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_left, lane, priority, limits, item, parked)
+     INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_left, lane, priority, limits, item, parked,
+       inner_run)
      SELECT c.run_seq, c.workflow_id, c.hook, c.node, $15::text, c.id, $7 || ($5 + i.place - 1), 0, $9::text, $10::smallint,
-       $11::bigint[], i.item, CASE WHEN i.place > $12::int THEN $13::bigint END
+       $11::bigint[], i.item, CASE WHEN i.place > $12::int THEN $13::bigint END, c.run_seq
      FROM container c CROSS JOIN unnest($8::text[]) WITH ORDINALITY AS i (item, place) ORDER BY i.place
      ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
-       priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked
+       priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked, inner_run = excluded.inner_run
+     RETURNING ${READINESS("tasks")}
+   ), made_ready AS (
+     ${LIST("made")}
    ), counted AS (
      UPDATE runs r SET tasks_total = r.tasks_total + $6 - o.total, ${UNCOUNT}
      FROM container c CROSS JOIN (SELECT ${COUNTS} FROM old t) o WHERE r.seq = c.run_seq AND NOT c.hook AND $15 = 'task'
@@ -53,7 +58,9 @@ const DROP = statement(
      WHERE c.kind = 'group' OR substr(t.path, length(c.prefix) + 1)::int >= c.expanded
      UNION ALL SELECT t.id FROM doomed d JOIN tasks t ON t.parent_id = d.id
    ), gone AS (
-     DELETE FROM tasks t USING doomed d WHERE t.id = d.id RETURNING t.id, t.run_seq, t.hook, t.kind, t.status
+     DELETE FROM tasks t USING doomed d WHERE t.id = d.id RETURNING ${ENTRY("t")}, t.hook, t.kind, t.status
+   ), unlisted AS (
+     ${UNLIST("gone")}
    ), forgotten AS (
      DELETE FROM attempts a USING gone g WHERE a.task_id = g.id
    )

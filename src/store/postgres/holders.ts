@@ -5,6 +5,7 @@ import type { Serves } from "../../core/serves.ts"
 import { JOBS, NO_RUN_FIELDS } from "../job-rows.ts"
 import type { HeldAttempt, HolderRow, LiveAttempt, NewHolder } from "../store.ts"
 import { jobsLeftBehind } from "./job-reads.ts"
+import { HELD, LET_GO, LIST, READINESS } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
 const UNTIL = "COALESCE($1::timestamptz, now()) + $2::int * interval '1 millisecond'"
@@ -57,7 +58,7 @@ const BURY = statement("holder_bury", "UPDATE holders SET dead = true WHERE id =
 const REMOVE_IDLE = statement(
   "holders_remove_idle",
   `DELETE FROM holders h WHERE h.dead
-   AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.holder IS NOT NULL AND t.holder = h.id)`,
+   AND NOT EXISTS (SELECT 1 FROM ${HELD} WHERE t.holder = h.id)`,
 )
 
 /** What it still holds is given up on, for the next `reapHolders`. */
@@ -66,28 +67,28 @@ export const removeHolder = async (tx: Runner, id: HolderId): Promise<void> => {
   await tx.run(REMOVE_IDLE)
 }
 
-const LIST = statement(
+const HOLDERS = statement(
   "holders_list",
   `SELECT h.id, h.kind, h.name, h.process, h.run_id AS "runId", h.lease_ms AS "leaseMs", h.lease_until AS "leaseUntil", h.dead,
      h.serves, COALESCE(a.held, 0)::int AS held
    FROM holders h LEFT JOIN (
-     SELECT holder, count(*) AS held FROM tasks WHERE holder IS NOT NULL AND status <> 'pending' GROUP BY holder
+     SELECT t.holder, count(*) AS held FROM ${HELD} WHERE t.status <> 'pending' GROUP BY t.holder
    ) a ON a.holder = h.id ORDER BY h.seq`,
 )
 
 export const listHolders = async (session: Runner): Promise<HolderRow[]> => {
-  const rows = await session.run<Omit<HolderRow, "serves"> & { serves: string | null }>(LIST)
+  const rows = await session.run<Omit<HolderRow, "serves"> & { serves: string | null }>(HOLDERS)
   return rows.map((row) => ({ ...row, serves: row.serves === null ? null : (JSON.parse(row.serves) as Serves) }))
 }
 
-const HELD = statement(
+const HELD_BY = statement(
   "holder_held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop
-   FROM tasks t LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
-   WHERE t.holder IS NOT NULL AND t.holder = $1::uuid ORDER BY t.id`,
+   FROM ${HELD} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
+   WHERE t.holder = $1::uuid ORDER BY t.id`,
 )
 
-export const heldBy = (session: Runner, id: HolderId): Promise<HeldAttempt[]> => session.run(HELD, [id])
+export const heldBy = (session: Runner, id: HolderId): Promise<HeldAttempt[]> => session.run(HELD_BY, [id])
 
 const BURY_LATE = statement(
   "holders_bury_late",
@@ -100,17 +101,30 @@ const OF_DEAD = `t.holder IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holders h WH
 
 const RELEASE_GATES = statement(
   "holders_release_gates",
-  `UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id IN (
-     SELECT t.id FROM tasks t WHERE ${OF_DEAD} AND t.status = 'pending' FOR UPDATE SKIP LOCKED)
-   RETURNING id`,
+  `WITH back AS (
+     UPDATE tasks t SET attempt_id = NULL, holder = NULL WHERE t.id IN (
+       SELECT t.id FROM ${HELD} WHERE ${OF_DEAD} AND t.status = 'pending' FOR UPDATE OF t SKIP LOCKED)
+     RETURNING ${READINESS("t")}
+   ), listed AS (
+     ${LIST("back")}
+   )
+   ${LET_GO("back")} RETURNING h.id`,
 )
 
 /** Rows that they had woken are due again. */
-const LET_GO = statement(
+const LET_SLEEP = statement(
   "holders_let_go",
-  `UPDATE tasks SET holder = NULL, wake_at = COALESCE($1::timestamptz, now()) WHERE id IN (
-     SELECT t.id FROM tasks t WHERE ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL FOR UPDATE SKIP LOCKED)
-   RETURNING id`,
+  `WITH back AS (
+     UPDATE tasks SET holder = NULL, wake_at = COALESCE($1::timestamptz, now()) WHERE id IN (
+       SELECT t.id FROM ${HELD} WHERE ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL FOR UPDATE OF t SKIP LOCKED)
+     RETURNING run_seq, id
+   )
+   ${LET_GO("back")} RETURNING h.id`,
+)
+
+const TIDY = statement(
+  "holders_tidy",
+  `DELETE FROM held_rows x WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = x.id AND t.holder IS NOT NULL)`,
 )
 
 const LEFT_BEHIND = statement(
@@ -118,7 +132,7 @@ const LEFT_BEHIND = statement(
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node,
      t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId",
      CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS cancelling
-   FROM tasks t LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
+   FROM ${HELD} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
    WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT $1`,
 )
 
@@ -129,7 +143,7 @@ export const reapHolders = async (
   { limit, workers }: { limit: number; workers: boolean },
 ): Promise<{ left: LiveAttempt[]; released: number }> => {
   await tx.run(BURY_LATE, [now, workers])
-  const released = [...(await tx.run(RELEASE_GATES)), ...(await tx.run(LET_GO, [now]))]
+  const released = [...(await tx.run(RELEASE_GATES)), ...(await tx.run(LET_SLEEP, [now]))]
   const found = await tx.run<Omit<LiveAttempt, "job">>(LEFT_BEHIND, [limit])
   const jobOf = await jobsLeftBehind(
     tx,
@@ -139,6 +153,7 @@ export const reapHolders = async (
   const left = found.map((row) =>
     row.runSeq === JOBS ? { ...row, runSeq, runId, versionId, node, path, job: jobOf(row.row) } : { ...row, job: null },
   )
+  await tx.run(TIDY)
   await tx.run(REMOVE_IDLE)
   return { left, released: released.length }
 }

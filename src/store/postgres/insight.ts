@@ -9,6 +9,7 @@ import type { Advanced } from "../store.ts"
 import type { Access } from "./access.ts"
 import { markTask } from "./mark.ts"
 import { listQueues } from "./queues.ts"
+import { HELD } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -27,11 +28,11 @@ export const insight = ({ read, tell, instants, workflows }: Access, closed: (ru
   stats: () => read((session) => stats(session, instants.now(), workflows)),
 })
 
-const LIVE = "t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waits IS NULL"
+const LIVE = "t.status IN ('dispatched', 'running') AND t.waits IS NULL"
 
 /** The live rows are found first, by their index: that of all rows by id would hold the history. */
 const HOLDERS = (condition: string): string => `
-  WITH live AS MATERIALIZED (SELECT t.id, t.run_seq, t.node, t.path FROM tasks t WHERE ${LIVE} AND ${condition})
+  WITH live AS MATERIALIZED (SELECT t.id, t.run_seq, t.node, t.path FROM ${HELD} WHERE ${LIVE} AND ${condition})
   SELECT l.node, l.path, r.version_id, j.name AS job
   FROM (SELECT * FROM live ORDER BY id LIMIT $2::int) l
   LEFT JOIN runs r ON r.seq = l.run_seq LEFT JOIN jobs j ON j.task_id = l.id ORDER BY l.id`
@@ -77,7 +78,7 @@ const RUNS = statement(
 
 const RUNNING = statement(
   "stats_running",
-  `SELECT count(*)::int AS running, pg_database_size(current_database()) AS bytes FROM tasks t WHERE ${LIVE} AND t.kind = 'task'`,
+  `SELECT count(*)::int AS running, pg_database_size(current_database()) AS bytes FROM ${HELD} WHERE ${LIVE} AND t.kind = 'task'`,
 )
 
 const stats = async (session: Runner, now: string | null, workflows: Workflows): Promise<Stats> => {

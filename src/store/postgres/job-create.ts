@@ -10,6 +10,7 @@ import { holdKnown, insertEdges, type Known, openOf, waitingStatus } from "./job
 import { jobEvent } from "./job-edges.ts"
 import { readJobs } from "./job-reads.ts"
 import { ensureLimits } from "./limits.ts"
+import { LIST, READINESS } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
 export const createJobs = async (tx: Runner, now: string | null, jobs: readonly NewJob[]): Promise<JobRow[] | JobRefusal> => {
@@ -72,7 +73,9 @@ const INSERT = statement(
      SELECT 0, 0, 0, id::text, 'task', task_status, upstream_left, lane, priority, limits::bigint[], error,
        CASE WHEN task_status = 'skipped' THEN COALESCE($1::timestamptz, now()) END
      FROM new ORDER BY n
-     RETURNING id, path
+     RETURNING ${READINESS("tasks")}, path
+   ), listed AS (
+     ${LIST("row")}
    )
    INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload)
    SELECT r.id, n.id, n.name, n.queue, n.priority, n.status, COALESCE($1::timestamptz, now()), COALESCE($1::timestamptz, now()),

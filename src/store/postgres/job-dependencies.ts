@@ -8,6 +8,7 @@ import type { StoreEvent } from "../store.ts"
 import { anyOf, plain } from "./arrays.ts"
 import { jobEvent, releaseDependents, tellReleased } from "./job-edges.ts"
 import { enter } from "./queue-limits.ts"
+import { LIST, READINESS } from "./ready.ts"
 import { later, type Runner, statement } from "./session.ts"
 
 /** The weakest lock: ends and claims take `FOR UPDATE` and wait; who gives a parked row its slot back does not. */
@@ -107,9 +108,11 @@ export const removeEdges = (tx: Runner, row: number): Promise<unknown> => tx.run
 const SET = statement(
   "job_deps_set",
   `WITH row AS (
-     UPDATE tasks SET upstream_left = $3, status = $4, error = COALESCE($5, error),
+     UPDATE tasks t SET upstream_left = $3, status = $4, error = COALESCE($5, t.error),
        finished_at = CASE WHEN $5::text IS NOT NULL THEN COALESCE($1::timestamptz, now()) END
-     WHERE id = $2
+     WHERE t.id = $2 RETURNING ${READINESS("t")}
+   ), listed AS (
+     ${LIST("row")}
    )
    UPDATE jobs SET status = $6 WHERE task_id = $2`,
 )

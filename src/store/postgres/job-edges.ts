@@ -7,6 +7,7 @@ import { NO_RUN } from "../event-codec.ts"
 import { blockedBy } from "../messages.ts"
 import type { StoreEvent } from "../store.ts"
 import { anyOf } from "./arrays.ts"
+import { ENTRY, LIST, READINESS, UNLIST } from "./ready.ts"
 import { STAND_IN } from "./rows.ts"
 import { later, type Runner, statement } from "./session.ts"
 
@@ -33,7 +34,9 @@ const COMPLETE = statement(
      UPDATE tasks t SET upstream_left = t.upstream_left - e.ended
      FROM (SELECT dependent, count(*)::int AS ended FROM job_edges WHERE dependency = ANY ($2::bigint[]) GROUP BY dependent) e
      WHERE t.id = e.dependent AND t.status = 'pending' AND t.upstream_left > 0
-     RETURNING t.id, t.upstream_left
+     RETURNING ${READINESS("t")}, t.upstream_left
+   ), listed AS (
+     ${LIST("counted")}
    )
    UPDATE jobs j SET status = 'READY', updated_at = COALESCE($1::timestamptz, now())
    FROM counted c WHERE c.upstream_left = 0 AND j.task_id = c.id RETURNING j.id`,
@@ -93,7 +96,10 @@ export const releaseDependents = async (
 
 const FORGET = statement(
   "jobs_forget",
-  "WITH past AS (DELETE FROM attempts WHERE task_id = ANY ($1::bigint[])) DELETE FROM tasks WHERE id = ANY ($1::bigint[])",
+  `WITH past AS (DELETE FROM attempts WHERE task_id = ANY ($1::bigint[])), gone AS (
+     DELETE FROM tasks t WHERE t.id = ANY ($1::bigint[]) RETURNING ${ENTRY("t")}
+   )
+   ${UNLIST("gone")}`,
 )
 
 /** The rows of jobs that are deleted and, if they were live, dead. */

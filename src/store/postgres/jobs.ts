@@ -14,6 +14,7 @@ import { getJob, readJobs } from "./job-reads.ts"
 import { searchJobs } from "./job-search.ts"
 import { ensureLimits, Freed, lockLimits } from "./limits.ts"
 import { enter, queueLimits } from "./queue-limits.ts"
+import { ENTRY, LIST, READINESS, UNLIST } from "./ready.ts"
 import { isDuplicate, type Runner, statement } from "./session.ts"
 import { stopAttempt } from "./stops.ts"
 
@@ -84,8 +85,14 @@ const findOpen = async (tx: Runner, now: string | null, id: string): Promise<Fou
 /** A row that was locked here is passed over by who gives a slot back: if it waits for one, it has another look. */
 const WRITE = statement(
   "job_write",
-  `WITH row AS (
-     UPDATE tasks SET priority = $6::smallint, parked = NULL WHERE id = $2 AND (priority <> $6::smallint OR parked IS NOT NULL)
+  `WITH before AS MATERIALIZED (
+     SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = $2 AND (t.priority <> $6::smallint OR t.parked IS NOT NULL)
+   ), row AS (
+     UPDATE tasks t SET priority = $6::smallint, parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
+   ), unlisted AS (
+     ${UNLIST("before")}
+   ), listed AS (
+     ${LIST("row")}
    )
    UPDATE jobs SET name = $3, queue = $4, payload = $5, priority = $6::smallint, retry_policy = $7,
      updated_at = COALESCE($1::timestamptz, now())
@@ -110,7 +117,15 @@ const updateJob = async (tx: Runner, now: string | null, id: string, change: Job
   return (await readJobs(tx, [job.row]))[0]!
 }
 
-const MOVE = statement("job_move", "UPDATE tasks SET lane = $2, limits = $3::bigint[], parked = NULL WHERE id = $1")
+const MOVE = statement(
+  "job_move",
+  `WITH before AS MATERIALIZED (SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = $1), row AS (
+     UPDATE tasks t SET lane = $2, limits = $3::bigint[], parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
+   ), unlisted AS (
+     ${UNLIST("before")}
+   )
+   ${LIST("row")}`,
+)
 
 const USE = statement("limits_use", "UPDATE limits SET used = used + 1 WHERE id = ANY ($1::bigint[])")
 
@@ -135,9 +150,11 @@ const changeQueue = async (tx: Runner, { live, lane, limits }: Found, job: JobRo
 const CANCEL = statement(
   "job_cancel",
   `WITH row AS (
-     UPDATE tasks SET status = 'cancelled', error = $3, finished_at = COALESCE($1::timestamptz, now()), parked = NULL,
+     UPDATE tasks t SET status = 'cancelled', error = $3, finished_at = COALESCE($1::timestamptz, now()), parked = NULL,
        available_at = NULL
-     WHERE id = $2
+     WHERE t.id = $2 RETURNING ${ENTRY("t")}
+   ), unlisted AS (
+     ${UNLIST("row")}
    )
    UPDATE jobs SET status = 'FAILED', updated_at = COALESCE($1::timestamptz, now()) WHERE task_id = $2`,
 )

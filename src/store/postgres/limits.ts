@@ -4,6 +4,7 @@
 import type { LimitState } from "../../core/admit.ts"
 import type { Limit } from "../../core/rows.ts"
 import { anyOf, plain, texts } from "./arrays.ts"
+import { LIST, READINESS } from "./ready.ts"
 import { later, type Runner, statement } from "./session.ts"
 
 const ENSURE = statement(
@@ -21,11 +22,13 @@ const RECAP = statement(
   `WITH raised AS (
      UPDATE limits l SET cap = w.cap FROM unnest($1::bigint[], $2::int[], $3::int[]) AS w (id, old, cap)
      WHERE l.id = w.id RETURNING l.id, w.cap - w.old AS more
+   ), unparked AS (
+     UPDATE tasks t SET parked = NULL FROM raised r CROSS JOIN LATERAL (
+       SELECT id FROM tasks WHERE parked = r.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(r.more, 0)
+       FOR NO KEY UPDATE SKIP LOCKED
+     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
    )
-   UPDATE tasks t SET parked = NULL FROM raised r CROSS JOIN LATERAL (
-     SELECT id FROM tasks WHERE parked = r.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(r.more, 0)
-     FOR NO KEY UPDATE SKIP LOCKED
-   ) p WHERE t.id = p.id`,
+   ${LIST("unparked")}`,
 )
 
 const LOCK = statement("limits_lock", "SELECT id, cap, used FROM limits WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE")
@@ -47,12 +50,15 @@ const FREE = statement(
      UPDATE limits l SET used = GREATEST(l.used - c.slots, 0)
      FROM unnest($1::bigint[], $2::int[], $3::int[]) AS c (id, slots, chances)
      WHERE l.id = c.id RETURNING l.id, LEAST(c.chances, l.cap - l.used) AS room
+   ), unparked AS (
+     UPDATE tasks t SET parked = NULL FROM freed f CROSS JOIN LATERAL (
+       SELECT id FROM tasks WHERE parked = f.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(f.room, 0)
+       FOR NO KEY UPDATE SKIP LOCKED
+     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
+   ), listed AS (
+     ${LIST("unparked")}
    )
-   UPDATE tasks t SET parked = NULL FROM freed f CROSS JOIN LATERAL (
-     SELECT id FROM tasks WHERE parked = f.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(f.room, 0)
-     FOR NO KEY UPDATE SKIP LOCKED
-   ) p WHERE t.id = p.id
-   RETURNING t.id`,
+   SELECT id FROM unparked`,
 )
 
 interface LimitRow extends LimitState {

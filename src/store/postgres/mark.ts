@@ -11,6 +11,7 @@ import { type Closed, closeRuns } from "./close.ts"
 import { logEvents } from "./event-log.ts"
 import { tellClosed } from "./events.ts"
 import { Freed } from "./limits.ts"
+import { ENTRY, LET_GO, LIST, READINESS, UNLIST } from "./ready.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -103,8 +104,10 @@ const END = statement(
   "mark_end",
   `WITH ended AS (
      UPDATE tasks t SET status = $2, error = $3, finished_at = COALESCE($4::timestamptz, now()), parked = NULL,
-       available_at = NULL
-     WHERE t.id = $1 RETURNING t.run_seq, t.parent_id, t.hook, t.kind, t.status
+       available_at = NULL, inner_run = NULL
+     WHERE t.id = $1 RETURNING ${ENTRY("t")}, t.parent_id, t.hook, t.kind, t.status
+   ), unlisted AS (
+     ${UNLIST("ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT done FROM counted`,
 )
@@ -123,7 +126,9 @@ const END_WAITING = statement(
   `WITH ended AS (
      UPDATE tasks t SET status = $2, outcome = $2, error = $3, finished_at = COALESCE($4::timestamptz, now()), holder = NULL,
        waits = NULL, wake_at = NULL, stopping = false, parked = NULL
-     WHERE t.id = $1 RETURNING t.run_seq, t.parent_id, t.hook, t.kind, t.status
+     WHERE t.id = $1 RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status
+   ), let_go AS (
+     ${LET_GO("ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT done FROM counted`,
 )
@@ -158,10 +163,18 @@ const judgeAnew = async (tx: Runner, seq: number, row: Row, before: TaskEnd, mar
 
 const REACH = statement(
   "mark_reach",
-  `UPDATE tasks t SET upstream_left = t.upstream_left - $3::int, up_failed = t.up_failed + $4::int, up_unmet = t.up_unmet + $5::int,
-     up_waived = t.up_waived + $6::int, lane = COALESCE(c.lane, t.lane)
-   FROM unnest($7::int[], $8::text[]) AS c (node, lane)
-   WHERE t.run_seq = $1 AND t.node = c.node AND t.path = $2 AND t.status = 'pending' AND t.attempt_id IS NULL`,
+  `WITH before AS MATERIALIZED (
+     SELECT ${ENTRY("t")}, c.lane AS rerouted FROM unnest($7::int[], $8::text[]) AS c (node, lane)
+     JOIN tasks t ON t.run_seq = $1 AND t.node = c.node AND t.path = $2 AND t.status = 'pending' AND t.attempt_id IS NULL
+     FOR UPDATE OF t
+   ), reached AS (
+     UPDATE tasks t SET upstream_left = t.upstream_left - $3::int, up_failed = t.up_failed + $4::int, up_unmet = t.up_unmet + $5::int,
+       up_waived = t.up_waived + $6::int, lane = COALESCE(b.rerouted, t.lane)
+     FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
+   ), unlisted AS (
+     ${UNLIST("before")}
+   )
+   ${LIST("reached")}`,
 )
 
 /** What is below and still waits is released, or judged by the new end in place of the one `before`. */

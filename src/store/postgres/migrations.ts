@@ -2,7 +2,8 @@
 // reached is in the table `schema_version`. A step that was released is never edited. `schema.txt` beside this file is what
 // they add up to (held by a test).
 //
-// Indexes that the loop reads (ready, timers, parked, pending, held) are partial: finished rows are in none of them.
+// Indexes that the loop reads (timers, parked, waiting) are partial: finished rows are in none of them. No index of `tasks` names a
+// column that a plain claim or end changes (status, attempt_id, holder, upstream_left): so those write to no index at all.
 
 import { SchemaTooNew } from "../errors.ts"
 import { placeOf, type Session, statement } from "./session.ts"
@@ -77,7 +78,8 @@ CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL AND stat
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
 
 -- Columns of a fixed width come first: those behind them are found in one step. No CHECK here and in runs: Postgres parses them
--- again for every statement that writes; the tests enforce what they would say. waits: what a running row without a slot waits
+-- again for every statement that writes; the tests enforce what they would say. inner_run: the run of a row in a fan-out or group
+-- that was not dispatched yet, for the cancel of large runs. waits: what a running row without a slot waits
 -- for; it is given out among the gates of wake_lane when wake_at has come. stopping: its run is being cancelled, and it was
 -- woken for that.
 CREATE TABLE tasks (
@@ -126,19 +128,33 @@ CREATE TABLE tasks (
   waits text,
   wake_at timestamptz(3),
   wake_lane text COLLATE "C",
-  progress text
-) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+  progress text,
+  inner_run bigint
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 CREATE UNIQUE INDEX tasks_place ON tasks (run_seq, node, path);
-CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq, id)
-  WHERE status = 'pending' AND attempt_id IS NULL AND upstream_left = 0 AND parked IS NULL AND available_at IS NULL;
-CREATE INDEX tasks_timers ON tasks (available_at) WHERE status = 'pending' AND available_at IS NOT NULL;
+CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq, id) WHERE parked IS NOT NULL;
-CREATE INDEX tasks_held ON tasks (run_seq) WHERE holder IS NOT NULL;
 CREATE INDEX tasks_waiting ON tasks (run_seq, id) WHERE waits IS NOT NULL;
 CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX tasks_children ON tasks (parent_id, id) WHERE parent_id IS NOT NULL;
 CREATE INDEX tasks_inner ON tasks (run_seq, id) WHERE parent_id IS NOT NULL;
-CREATE INDEX tasks_pending ON tasks (run_seq, id) WHERE status = 'pending' AND parent_id IS NOT NULL;
+CREATE INDEX tasks_waiting_inside ON tasks (inner_run, id) WHERE inner_run IS NOT NULL;
+
+-- Lists beside tasks, kept by the statements that write there (ready.ts): what may be taken, and what somebody holds.
+CREATE TABLE ready_rows (
+  lane text NOT NULL COLLATE "C",
+  priority smallint NOT NULL,
+  workflow_id bigint NOT NULL,
+  run_seq bigint NOT NULL,
+  id bigint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX ready_rows_order ON ready_rows (lane, priority DESC, workflow_id, run_seq, id);
+
+CREATE TABLE held_rows (
+  run_seq bigint NOT NULL,
+  id bigint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX held_rows_of_run ON held_rows (run_seq, id);
 
 CREATE TABLE attempts (
   task_id bigint NOT NULL,

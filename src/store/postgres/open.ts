@@ -9,9 +9,10 @@ import { gateLane } from "../../core/lanes.ts"
 import type { Limit } from "../../core/rows.ts"
 import { HELD_BACK } from "../bounds.ts"
 import { plain, texts } from "./arrays.ts"
-import { MADE } from "./container.ts"
+import { MADE, MADE_LISTED } from "./container.ts"
 import type { Open } from "./fold.ts"
 import type { Held } from "./memory.ts"
+import { LET_GO, LIST, READINESS } from "./ready.ts"
 import { CHILDLESS, COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "./reset.ts"
 import { type Runner, statement } from "./session.ts"
 
@@ -20,20 +21,25 @@ const OPEN = statement(
   "group_open",
   `WITH container AS (
      ${MADE("group", "$7::text")}
-   ), old AS (
+   ), ${MADE_LISTED}, old AS (
      SELECT t.* FROM container c CROSS JOIN unnest($8::int[]) AS n (node)
      JOIN tasks t ON t.run_seq = c.run_seq AND t.node = n.node AND t.path = c.path
      WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = ($8::int[])[1] AND f.path = c.path)
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${SHOWS_ATTEMPT}
    ), made AS (
-     INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, node, kind, upstream_left, lane, priority, limits)
-     SELECT c.run_seq, c.workflow_id, c.hook, c.id, c.path, i.node, i.kind, i.upstream_left, i.lane, i.priority, i.limits::bigint[]
+     INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, node, kind, upstream_left, lane, priority, limits,
+       inner_run)
+     SELECT c.run_seq, c.workflow_id, c.hook, c.id, c.path, i.node, i.kind, i.upstream_left, i.lane, i.priority, i.limits::bigint[],
+       c.run_seq
      FROM container c CROSS JOIN unnest($8::int[], $9::text[], $10::int[], $11::text[], $12::smallint[], $13::text[])
        WITH ORDINALITY AS i (node, kind, upstream_left, lane, priority, limits, place) ORDER BY i.place
      ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
        upstream_left = excluded.upstream_left, up_failed = 0, up_unmet = 0, up_waived = 0, lane = excluded.lane,
-       priority = excluded.priority, limits = excluded.limits
+       priority = excluded.priority, limits = excluded.limits, inner_run = excluded.inner_run
+     RETURNING ${READINESS("tasks")}
+   ), made_ready AS (
+     ${LIST("made")}
    ), counted AS (
      UPDATE runs r SET tasks_total = r.tasks_total + $14::int - o.total, ${UNCOUNT}
      FROM container c CROSS JOIN (SELECT ${COUNTS} FROM old t WHERE t.kind = 'task') o WHERE r.seq = c.run_seq
@@ -43,19 +49,25 @@ const OPEN = statement(
 
 const PARK = statement(
   "group_park",
-  `UPDATE tasks SET parked = $3::bigint, attempt_id = NULL, holder = NULL
-   WHERE id = $1::bigint AND attempt_id = $2::uuid AND status = 'pending' AND kind = 'group' AND started_at IS NULL RETURNING id`,
+  `WITH parked AS (
+     UPDATE tasks SET parked = $3::bigint, attempt_id = NULL, holder = NULL
+     WHERE id = $1::bigint AND attempt_id = $2::uuid AND status = 'pending' AND kind = 'group' AND started_at IS NULL
+     RETURNING run_seq, id
+   ), let_go AS (
+     ${LET_GO("parked")}
+   )
+   SELECT id FROM parked`,
 )
 
 /** $1 now, $2 row, $3 attempt, $4 total, $5 the gate's lane. What is below, down to groups that wait for slots of their own. */
 const GO_ON = statement(
   "group_go_on",
   `WITH RECURSIVE container AS (
-     UPDATE tasks SET started_at = COALESCE($1::timestamptz, now()), attempt_id = NULL, holder = NULL, lane = $5::text,
-       status = CASE WHEN children_left = 0 THEN 'pending' ELSE 'running' END
-     WHERE id = $2::bigint AND attempt_id = $3::uuid AND status = 'pending' AND kind = 'group' AND started_at IS NULL
-       AND expanded = $4::int AND children_total = $4
-     RETURNING id
+     UPDATE tasks t SET started_at = COALESCE($1::timestamptz, now()), attempt_id = NULL, holder = NULL, lane = $5::text,
+       status = CASE WHEN t.children_left = 0 THEN 'pending' ELSE 'running' END
+     WHERE t.id = $2::bigint AND t.attempt_id = $3::uuid AND t.status = 'pending' AND t.kind = 'group' AND t.started_at IS NULL
+       AND t.expanded = $4::int AND t.children_total = $4
+     RETURNING ${READINESS("t")}
    ), below (id, open) AS (
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM container c JOIN tasks t ON t.parent_id = c.id
      WHERE t.finished_at IS NULL
@@ -63,7 +75,11 @@ const GO_ON = statement(
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM below b JOIN tasks t ON t.parent_id = b.id
      WHERE b.open AND t.finished_at IS NULL
    ), released AS (
-     UPDATE tasks t SET parked = NULL FROM below b WHERE t.id = b.id AND t.parked = ${HELD_BACK}
+     UPDATE tasks t SET parked = NULL FROM below b WHERE t.id = b.id AND t.parked = ${HELD_BACK} RETURNING ${READINESS("t")}
+   ), listed AS (
+     ${LIST("(SELECT * FROM container UNION ALL SELECT * FROM released) r")}
+   ), let_go AS (
+     ${LET_GO("container")}
    )
    SELECT id FROM container`,
 )

@@ -234,6 +234,33 @@ const listening = async (count: number): Promise<void> => {
 const TERMINATE =
   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE $1 AND datname = current_database()"
 
+describe("the list of ready rows", () => {
+  it("hides nothing behind entries that should not be there, and loses them to the first claim", async () => {
+    const { schema, join: another } = setup()
+    const server = await another()
+    await start(server, workflow({ x: {} }), 1)
+    const first = await server.turn([], 10)
+    await server.turn(first.claims.map(ended))
+    const [{ id } = { id: 0 }] = await query<{ id: number }>(`SELECT id FROM "${schema}".tasks`)
+    for (const priority of [9, 5, 5, 5])
+      await query(
+        `INSERT INTO "${schema}".ready_rows SELECT lane, $2, workflow_id, run_seq, id FROM "${schema}".tasks WHERE id = $1`,
+        [id, priority],
+      )
+    await start(server, workflow({ x: {} }), 3)
+    const taken: number[] = []
+    for (let more = true; more;) {
+      const turn = await server.turn([], 2 - taken.length)
+      taken.push(...turn.claims.map(({ row }) => row))
+      more = turn.more && taken.length < 2
+    }
+    expect(taken).toHaveLength(2)
+    expect(taken).not.toContain(id)
+    const [{ left } = { left: -1 }] = await query<{ left: number }>(`SELECT count(*)::int AS left FROM "${schema}".ready_rows`)
+    expect(left).toBe(1)
+  })
+})
+
 describe("a lost connection", () => {
   it("in the middle of a turn leaves nothing half-written, and the same turn works again", async () => {
     const world = setup()

@@ -7,11 +7,10 @@ import { MAX_CALL_LANES, MAX_GROUPS } from "../bounds.ts"
 import { type Rate, refill, tokenWaitMs } from "../rate.ts"
 import { anyText, plain, texts } from "./arrays.ts"
 import { tryLockLimits } from "./limits.ts"
-import { READY } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
 const NEXT = (after: string, bound: string): string =>
-  `SELECT t.lane FROM tasks t WHERE ${READY("t")} AND t.lane > ${after} AND ${bound} ORDER BY t.lane LIMIT 1`
+  `SELECT q.lane FROM ready_rows q WHERE q.lane > ${after} AND ${bound} ORDER BY q.lane LIMIT 1`
 
 const RING = (name: string, from: string, bound: string): string => `${name} AS (
      (${NEXT(from, bound)}) UNION ALL SELECT n.lane FROM ${name} r CROSS JOIN LATERAL (${NEXT("r.lane", bound)}) n
@@ -23,8 +22,8 @@ const RING = (name: string, from: string, bound: string): string => `${name} AS 
  */
 const LANES = statement(
   "queues_lanes",
-  `WITH RECURSIVE ${RING("ahead", "$4::text", "t.lane < $3::text")}, ${RING("behind", "$2::text", "t.lane <= $4::text")},
-   ${RING("calls", `'${CALLS.from}'`, `$5::text[] IS NOT NULL AND t.lane < '${CALLS.to}'`)},
+  `WITH RECURSIVE ${RING("ahead", "$4::text", "q.lane < $3::text")}, ${RING("behind", "$2::text", "q.lane <= $4::text")},
+   ${RING("calls", `'${CALLS.from}'`, `$5::text[] IS NOT NULL AND q.lane < '${CALLS.to}'`)},
    ring AS (SELECT lane FROM ahead UNION ALL SELECT lane FROM behind LIMIT ${MAX_GROUPS}),
    wanted AS (
      SELECT lane, 0 AS place FROM unnest($1::text[]) AS l (lane)

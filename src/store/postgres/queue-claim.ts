@@ -9,6 +9,7 @@ import {
   admitRows,
   type Answer,
   CHOICE,
+  CHOSEN,
   isPlain,
   ME,
   lockedRows,
@@ -23,12 +24,11 @@ import {
 import type { Instants } from "./instants.ts"
 import { type Lane, QueueBook, readLanes } from "./queue-book.ts"
 import { enter } from "./queue-limits.ts"
-import { READY } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
 const WORKFLOW = (group: string, after: string): string =>
-  `SELECT t.workflow_id FROM tasks t WHERE ${READY("t")} AND t.lane = ${group}.lane AND t.priority = ${group}.top ${after}
-   ORDER BY t.lane, t.priority DESC, t.workflow_id LIMIT 1`
+  `SELECT q.workflow_id FROM ready_rows q WHERE q.lane = ${group}.lane AND q.priority = ${group}.top ${after}
+   ORDER BY q.lane, q.priority DESC, q.workflow_id LIMIT 1`
 
 /**
  * As `FAIRLY` in claim.ts, for each group of lanes ($7) with a priority of its own; of a queue ($8) as many as it has room for
@@ -46,16 +46,14 @@ const IN_TURN = `
     SELECT l.lane, l.place, l.queue, l.room, l.top, w.workflow_id FROM tops l CROSS JOIN LATERAL (${WORKFLOW("l", "")}) w
     UNION ALL
     SELECT g.lane, g.place, g.queue, g.room, g.top, w.workflow_id
-    FROM groups g CROSS JOIN LATERAL (${WORKFLOW("g", "AND t.workflow_id > g.workflow_id")}) w
+    FROM groups g CROSS JOIN LATERAL (${WORKFLOW("g", "AND q.workflow_id > g.workflow_id")}) w
   ), shares AS MATERIALIZED (
     SELECT g.*, (($2::int - 1) / count(*) OVER () + 1)::int AS share FROM (SELECT * FROM groups LIMIT ${MAX_GROUPS}) g
   ), found AS MATERIALIZED (
-    SELECT k.*, s.lane, s.place, s.queue, s.room, s.share,
+    SELECT k.*, s.place, s.queue, s.room, s.share,
       row_number() OVER (PARTITION BY s.place, k.workflow_id ORDER BY k.run_seq, k.id) AS turn
     FROM shares s CROSS JOIN LATERAL (
-      SELECT ${CHOICE} FROM tasks t
-      WHERE ${READY("t")} AND t.lane = s.lane AND t.priority = s.top AND t.workflow_id = s.workflow_id
-      ORDER BY t.lane, t.priority DESC, t.workflow_id, t.run_seq, t.id LIMIT s.share FOR UPDATE SKIP LOCKED
+      ${CHOICE} q.lane = s.lane AND q.priority = s.top AND q.workflow_id = s.workflow_id ${CHOSEN("s.share")}
     ) k
   ), placed AS (
     SELECT f.*, row_number() OVER (PARTITION BY place ORDER BY turn, workflow_id <= $3::bigint, workflow_id) AS nth FROM found f
@@ -75,7 +73,7 @@ const CLAIM = statement("claim_in_turn", IN_TURN + TAKE(WORKED))
 const WAITING = statement(
   "queues_waiting",
   `SELECT l.lane FROM unnest($1::text[]) AS l (lane)
-   WHERE EXISTS (SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane)`,
+   WHERE EXISTS (SELECT 1 FROM ready_rows q WHERE q.lane = l.lane)`,
 )
 
 export interface QueuedClaim {

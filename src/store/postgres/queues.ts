@@ -5,7 +5,7 @@ import type { QueueRow, QueueSettings, QueueStore } from "../queue-store.ts"
 import type { Access } from "./access.ts"
 import { alone } from "./queue-limits.ts"
 import { oldestReady, type ReadyLane } from "./ready-age.ts"
-import { READY } from "./ready.ts"
+import { HELD } from "./ready.ts"
 import { later, type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -42,19 +42,19 @@ const settingsOf = ({ concurrency, rate_limit: limit, rate_period_ms: periodMs, 
   paused,
 })
 
-const SHARED = "(t.lane > 'q:' AND t.lane < 's;' OR t.lane > 'h:' AND t.lane < 'h;' OR t.lane > 'f:' AND t.lane < 'f;')"
+const SHARED = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;' OR lane > 'f:' AND lane < 'f;')"
 
 const READY_BY_LANE = statement(
   "queues_ready",
-  `SELECT t.lane, count(*)::int AS count, min(t.run_seq) FILTER (WHERE t.run_seq > 0) AS "runSeq",
-     min(t.id) FILTER (WHERE t.run_seq = 0) AS job, COALESCE($1::timestamptz, now())::timestamptz(3) AS now
-   FROM tasks t WHERE ${READY("t")} AND ${SHARED} GROUP BY t.lane`,
+  `SELECT lane, count(*)::int AS count, min(run_seq) FILTER (WHERE run_seq > 0) AS "runSeq",
+     min(id) FILTER (WHERE run_seq = 0) AS job, COALESCE($1::timestamptz, now())::timestamptz(3) AS now
+   FROM ready_rows WHERE ${SHARED} GROUP BY lane`,
 )
 
 const RUNNING_BY_LANE = statement(
   "queues_running",
-  `SELECT t.lane, count(*)::int AS count FROM tasks t
-   WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waits IS NULL AND ${SHARED} GROUP BY t.lane`,
+  `SELECT t.lane, count(*)::int AS count FROM ${HELD}
+   WHERE t.status IN ('dispatched', 'running') AND t.waits IS NULL AND ${SHARED} GROUP BY t.lane`,
 )
 
 const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }

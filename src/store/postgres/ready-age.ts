@@ -2,7 +2,6 @@
 // run's first ready row, and the first job, stand for all of their lane.
 
 import { plain } from "./arrays.ts"
-import { READY } from "./ready.ts"
 import { later, type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
 
@@ -15,8 +14,9 @@ export interface ReadyLane {
 
 const FIRST_ROW = statement(
   "ready_first",
-  `SELECT t.id, t.node, t.parent_id, r.version_id FROM tasks t JOIN runs r ON r.seq = t.run_seq
-   WHERE ${READY("t")} AND t.lane = $1 AND t.run_seq = $2::bigint ORDER BY t.id LIMIT 1`,
+  `SELECT t.id, t.node, t.parent_id, r.version_id
+   FROM (SELECT id FROM ready_rows WHERE lane = $1 AND run_seq = $2::bigint ORDER BY id LIMIT 1) q
+   JOIN tasks t ON t.id = q.id JOIN runs r ON r.seq = t.run_seq`,
 )
 
 interface Row {

@@ -1,5 +1,38 @@
-// What a row must be to be taken; the predicate of the index tasks_ready, word for word, so that Postgres uses it.
+// Two lists beside `tasks`: the rows that may be taken (ready_rows), in the order in which they are, and those that somebody holds
+// (held_rows). In an index of `tasks` itself every claim and every end would write to all of its indexes; so they touch none.
+//
+// Who changes a row's lists has the row locked, or has just written it. A list may name a row too many, when a statement that waited
+// for a lock did not see the entry: claims remove what they come across and is not ready. It never names one too few: every
+// statement that can make a row ready lists what it has written. The tests hold all statements to that.
 
+/** What a row must be to be taken. */
 export const READY = (t: string): string =>
   `${t}.status = 'pending' AND ${t}.attempt_id IS NULL AND ${t}.upstream_left = 0 AND ${t}.parked IS NULL
      AND ${t}.available_at IS NULL`
+
+/** What a statement returns of the rows that it has written, for the parts below. */
+export const ENTRY = (t: string): string => `${t}.id, ${t}.lane, ${t}.priority, ${t}.workflow_id, ${t}.run_seq`
+export const READINESS = (t: string): string => `${ENTRY(t)}, ${READY(t)} AS ready`
+
+/** `rows`: a set with READINESS, none of which was ready before. */
+export const LIST = (rows: string): string =>
+  `INSERT INTO ready_rows (lane, priority, workflow_id, run_seq, id)
+     SELECT lane, priority, workflow_id, run_seq, id FROM ${rows} WHERE ready`
+
+/** `rows`: a set with ENTRY, as it was while they were ready. */
+export const UNLIST = (rows: string): string =>
+  `DELETE FROM ready_rows q USING ${rows} e
+     WHERE q.lane = e.lane AND q.priority = e.priority AND q.workflow_id = e.workflow_id AND q.run_seq = e.run_seq AND q.id = e.id`
+
+/** `rows`: a set of rows (run_seq, id) that have a holder now, and had none. */
+export const HOLD = (rows: string): string => `INSERT INTO held_rows (run_seq, id) SELECT run_seq, id FROM ${rows}`
+
+/** `rows`: a set of rows (run_seq, id) that have no holder any more. */
+export const LET_GO = (rows: string): string =>
+  `DELETE FROM held_rows h USING ${rows} e WHERE h.run_seq = e.run_seq AND h.id = e.id`
+
+/** The value of `inner_run` for a row that waits to be dispatched. */
+export const INNER_RUN = (t: string): string => `CASE WHEN ${t}.parent_id IS NOT NULL THEN ${t}.run_seq END`
+
+/** The rows `t` that somebody holds; an entry too many has no holder. */
+export const HELD = "held_rows x JOIN tasks t ON t.id = x.id AND t.holder IS NOT NULL"

@@ -1,14 +1,18 @@
 // What the ends of rows do to their container and their run: parts of statements whose CTE `ended` holds the rows that ended
 // (run_seq, parent_id, hook, kind, status).
 
-/** The last child makes its container ready again, for the gate to gather. */
+import { ENTRY, LIST, READY } from "./ready.ts"
+
+/** The last child makes its container ready again, for the gate to gather. One that is being made may be ready all the while. */
 export const COUNT_CONTAINERS = `containers AS (
      UPDATE tasks t SET children_left = t.children_left - e.ended, children_failed = t.children_failed + e.failed,
        status = CASE WHEN t.status = 'running' AND t.children_left = e.ended THEN 'pending' ELSE t.status END
      FROM (SELECT parent_id, count(*)::int AS ended, (count(*) FILTER (WHERE status IN ('failed', 'cancelled')))::int AS failed
            FROM ended WHERE parent_id IS NOT NULL GROUP BY parent_id) e
      WHERE t.id = e.parent_id
-     RETURNING t.status = 'pending' AS ready
+     RETURNING ${ENTRY("t")}, t.children_left = 0 AND ${READY("t")} AS ready
+   ), gathered AS (
+     ${LIST("containers")}
    )`
 
 export const COUNT_RUNS = `counted AS (

@@ -8,6 +8,7 @@ import { anyOf, plain, texts } from "./arrays.ts"
 import { startRuns } from "./close.ts"
 import { setDeadlines } from "./deadlines.ts"
 import { logEvents } from "./event-log.ts"
+import { INNER_RUN, LIST, READINESS } from "./ready.ts"
 import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
 import { type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
@@ -46,7 +47,7 @@ const RESET_INSTANCES = statement(
    ), history AS (
      ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
    )
-   UPDATE tasks t SET ${FRESH}, parked = NULL, lane = a.new_lane FROM again a WHERE t.id = a.id`,
+   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, lane = a.new_lane FROM again a WHERE t.id = a.id`,
 )
 
 const RESET_ROWS = statement(
@@ -59,7 +60,7 @@ const RESET_ROWS = statement(
    ), history AS (
      ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
    )
-   UPDATE tasks t SET ${FRESH}, parked = NULL, upstream_left = a.left_, up_failed = a.failed, up_unmet = a.unmet,
+   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_left = a.left_, up_failed = a.failed, up_unmet = a.unmet,
      up_waived = a.waived, lane = a.new_lane
    FROM again a WHERE t.id = a.id`,
 )
@@ -99,6 +100,9 @@ const HOLD_BACK = statement(
    )
    UPDATE tasks t SET parked = ${HELD_BACK} WHERE t.id IN (SELECT id FROM below) AND t.status = 'pending'`,
 )
+
+/** Of a run that had ended, so that none was. */
+const LIST_READY = statement("retry_list", LIST(`(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = $1) t`))
 
 const RECOUNT = statement(
   "retry_recount",
@@ -192,5 +196,6 @@ const resetRows = async (
     workflows,
     opened.map(({ row, node }) => ({ row, node, versionId })),
   )
+  await tx.run(LIST_READY, [seq])
   await tx.run(RECOUNT, [seq])
 }

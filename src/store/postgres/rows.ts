@@ -4,6 +4,7 @@
 import type { RunId } from "../../core/ids.ts"
 import type { NewRow } from "../../core/rows.ts"
 import { plain, texts } from "./arrays.ts"
+import { LIST, READINESS } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
 /** Stands for the run's id in lanes and keys of a template. */
@@ -18,15 +19,18 @@ const LIMITS = statement(
 
 const ROWS = statement(
   "rows_insert",
-  `INSERT INTO tasks (run_seq, workflow_id, hook, path, node, kind, upstream_left, lane, priority, limits)
-   SELECT r.seq, $3::bigint, $4::boolean, '', t.node, t.kind, t.upstream_left, replace(t.lane, '${STAND_IN}', r.scope), t.priority,
-     CASE WHEN t.keys IS NOT NULL THEN ARRAY(
-       SELECT l.id FROM unnest(t.keys::text[]) WITH ORDINALITY AS k (key, n)
-       JOIN limits l ON l.key = replace(k.key, '${STAND_IN}', r.id) ORDER BY k.n) END
-   FROM unnest($1::bigint[], $2::text[], $11::text[]) AS r (seq, id, scope)
-   CROSS JOIN unnest($5::int[], $6::text[], $7::int[], $8::text[], $9::smallint[], $10::text[])
-     WITH ORDINALITY AS t (node, kind, upstream_left, lane, priority, keys, n)
-   ORDER BY r.seq, t.n`,
+  `WITH made AS (
+     INSERT INTO tasks (run_seq, workflow_id, hook, path, node, kind, upstream_left, lane, priority, limits)
+     SELECT r.seq, $3::bigint, $4::boolean, '', t.node, t.kind, t.upstream_left, replace(t.lane, '${STAND_IN}', r.scope), t.priority,
+       CASE WHEN t.keys IS NOT NULL THEN ARRAY(
+         SELECT l.id FROM unnest(t.keys::text[]) WITH ORDINALITY AS k (key, n)
+         JOIN limits l ON l.key = replace(k.key, '${STAND_IN}', r.id) ORDER BY k.n) END
+     FROM unnest($1::bigint[], $2::text[], $11::text[]) AS r (seq, id, scope)
+     CROSS JOIN unnest($5::int[], $6::text[], $7::int[], $8::text[], $9::smallint[], $10::text[])
+       WITH ORDINALITY AS t (node, kind, upstream_left, lane, priority, keys, n)
+     ORDER BY r.seq, t.n RETURNING ${READINESS("tasks")}
+   )
+   ${LIST("made")}`,
 )
 
 /** Sends its statements at once. `rows` were planned for the run id STAND_IN. */

@@ -1,10 +1,11 @@
-// Runs as they leave. Counts of ended instances are columns; live ones are counted from the index of held rows.
+// Runs as they leave. Counts of ended instances are columns; live ones are counted from the list of held rows.
 
 import type { RunId } from "../../core/ids.ts"
 import type { JsonObject } from "../../core/json.ts"
 import { RUN_STATUSES, type RunStatus } from "../../core/status.ts"
 import { type CancelReason, type NewRun, type RunRow, type Store, TRIGGERS } from "../store.ts"
 import { anyOf, plain } from "./arrays.ts"
+import { HELD } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
 const COLUMNS = `
@@ -18,7 +19,7 @@ FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r
 CROSS JOIN LATERAL (
   SELECT (count(*) FILTER (WHERE t.status = 'dispatched'))::int AS dispatched,
     (count(*) FILTER (WHERE t.status = 'running'))::int AS running
-  FROM tasks t WHERE t.run_seq = r.seq AND t.holder IS NOT NULL AND t.kind = 'task' AND NOT t.hook
+  FROM ${HELD} WHERE x.run_seq = r.seq AND t.kind = 'task' AND NOT t.hook
 ) live`
 
 interface Columns {

@@ -4,36 +4,23 @@
 
 import { edgesOf } from "../../core/effects.ts"
 import type { AttemptId } from "../../core/ids.ts"
-import { type AttemptState, type SkipKind, type TaskEnd, upstreamEnd } from "../../core/status.ts"
+import { upstreamEnd } from "../../core/status.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { type OutputColumns, outputColumns } from "../codec.ts"
 import { JOBS } from "../job-rows.ts"
 import { anyOf, anyText, plain, texts } from "./arrays.ts"
 import type { Last, Step } from "./fold.ts"
 import type { Held } from "./memory.ts"
+import { type End, OUTCOME, QUEUES, type Settled } from "./outcome.ts"
 import type { QueueLimit } from "./queue-limits.ts"
+import { LET_GO, LIST, READINESS } from "./ready.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./release.ts"
 import { type Runner, statement } from "./session.ts"
+import { isPlain, succeedRows } from "./succeed.ts"
 
-/** A row that ends, and what it looks like then. */
-export interface End {
-  held: Held
-  /** gate, container: pending under the gate's claim. live: dispatched or running. */
-  from: "gate" | "container" | "live"
-  status: TaskEnd
-  skip: SkipKind | null
-  outcome: AttemptState | null
-  output: OutputColumns
-  error: string | null
-  exitCode: number | null
-  usage: string | null
-  externalId: string | null
-  startedAt: number | null
-  /** null: now. */
-  finishedAt: number | null
-}
-
-const CHANGE = `change AS (
+const END = statement(
+  "end",
+  `WITH change AS (
      SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
        $10::bigint[], $11::text[], $12::int[], $13::text[], $14::text[], $15::bigint[], $16::bigint[], $17::text[],
        $18::text[], $19::text[])
@@ -41,57 +28,14 @@ const CHANGE = `change AS (
        started_at, finished_at, upstream_end, targets, lanes)
    ), locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY ($20::bigint[]) ORDER BY seq FOR UPDATE
-   )`
-
-/** What both statements say of a row that ended; its container and its limits are of no concern to the short one. */
-const SET = `output = c.output, output_key = c.output_key, output_bytes = c.output_bytes, error = c.error, exit_code = c.exit_code,
-       usage = c.usage, external_id = COALESCE(c.external_id, t.external_id),
-       started_at = COALESCE(to_timestamp(c.started_at / 1000.0::float8), t.started_at),
-       finished_at = COALESCE(to_timestamp(c.finished_at / 1000.0::float8), $1::timestamptz, now()), holder = NULL, waits = NULL,
-       wake_at = NULL, stopping = false, parked = NULL`
-
-const ANSWER = `(SELECT array_agg(attempt_id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
-     (SELECT count(*) FROM released WHERE ready)::int AS ready, EXISTS (SELECT 1 FROM released WHERE gate) AS gates,
-     (SELECT json_agg(json_build_object('id', id, 'key', key)) FROM limits WHERE key = ANY ($22::text[])) AS queues`
-
-const RELEASED = "t.upstream_left = 0 AS ready, t.upstream_left = 0 AND t.lane = ANY ($21::text[]) AS gate"
-
-/** Successes of tasks that stand alone, as most ends are: half the work for Postgres. */
-const SUCCEED = statement(
-  "end_plain",
-  `WITH ${CHANGE}, ended AS (
-     UPDATE tasks t SET status = c.status, skip = c.skip, outcome = c.outcome, ${SET}
-     FROM change c
-     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
-       AND (SELECT count(*) FROM locked) >= 0
-     RETURNING c.attempt_id, t.run_seq, t.path, t.hook, c.targets
-   ), released AS (
-     UPDATE tasks t SET upstream_left = t.upstream_left - e.ended
-     FROM (SELECT d.run_seq, x.node, d.path, count(*)::int AS ended
-           FROM ended d CROSS JOIN LATERAL unnest(d.targets::int[]) AS x (node)
-           WHERE d.targets IS NOT NULL GROUP BY d.run_seq, x.node, d.path) e
-     WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
-     RETURNING ${RELEASED}
-   ), counted AS (
-     UPDATE runs r SET open = r.open - e.ended + e.hooks, hooks_left = r.hooks_left - e.hooks,
-       tasks_success = r.tasks_success + e.ended - e.hooks
-     FROM (SELECT run_seq, count(*)::int AS ended, (count(*) FILTER (WHERE hook))::int AS hooks FROM ended GROUP BY run_seq) e
-     WHERE r.seq = e.run_seq
-     RETURNING r.seq, r.open = 0 AND r.status = 'running' AS done
-   )
-   SELECT ${ANSWER}, 0 AS gathers, NULL AS groups`,
-)
-
-const END = statement(
-  "end",
-  `WITH ${CHANGE}, ended AS (
-     UPDATE tasks t SET status = c.status, skip = c.skip, outcome = c.outcome, ${SET},
+   ), ended AS (
+     UPDATE tasks t SET status = c.status, skip = c.skip, outcome = c.outcome, error = c.error, ${OUTCOME},
        attempt_id = CASE WHEN c.held IN ('gate', 'container') THEN NULL ELSE t.attempt_id END
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.held
        WHEN 'gate' THEN t.status = 'pending' WHEN 'container' THEN t.status = 'pending' AND t.kind <> 'task'
        ELSE t.status IN ('dispatched', 'running') END AND (SELECT count(*) FROM locked) >= 0
-     RETURNING c.attempt_id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits, t.started_at IS NOT NULL AS opened, c.upstream_end,
+     RETURNING c.attempt_id, t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits, t.started_at IS NOT NULL AS opened, c.upstream_end,
        c.targets, c.lanes
    ), ${COUNT_CONTAINERS},
    released AS (
@@ -104,26 +48,18 @@ const END = statement(
            FROM ended d CROSS JOIN LATERAL unnest(d.targets::int[], d.lanes::text[]) AS x (node, lane)
            WHERE d.targets IS NOT NULL GROUP BY d.run_seq, x.node, d.path) e
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
-     RETURNING ${RELEASED}
+     RETURNING ${READINESS("t")}, t.upstream_left = 0 AND t.lane = ANY ($21::text[]) AS gate
+   ), let_go AS (
+     ${LET_GO("ended")}
+   ), listed AS (
+     ${LIST("released")}
    ), ${COUNT_RUNS}
-   SELECT ${ANSWER}, (SELECT count(*) FROM containers WHERE ready)::int AS gathers,
+   SELECT (SELECT array_agg(attempt_id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
+     (SELECT count(*) FROM released WHERE ready)::int AS ready, EXISTS (SELECT 1 FROM released WHERE gate) AS gates,
+     ${QUEUES("$22")} AS queues, (SELECT count(*) FROM containers WHERE ready)::int AS gathers,
      (SELECT json_agg(json_build_object('limits', limits, 'opened', opened))
       FROM ended WHERE kind = 'group' AND limits IS NOT NULL) AS groups`,
 )
-
-export interface Settled {
-  ended: Set<AttemptId>
-  /** Runs in which nothing is open any more. */
-  done: number[]
-  /** Rows that became ready. */
-  ready: number
-  /** Some of them for the gate. */
-  gates: boolean
-  /** The limits of the queues that were asked for. */
-  queues: QueueLimit[]
-  /** Groups that ended under limits; those that were opened held slots of them. */
-  groups: { limits: number[]; opened: boolean }[]
-}
 
 interface Answer {
   ended: AttemptId[] | null
@@ -142,14 +78,24 @@ export const endRows = async (
   compiled: (versionId: number) => CompiledWorkflow,
   gateLanes: readonly string[],
   queues: readonly string[],
+  careful: boolean,
 ): Promise<Settled> => {
   const edges = ends.map(({ held, status, skip }) => {
     if (held.runSeq === JOBS) return []
     const scope = { id: held.runId, private: held.private, scope: held.scope }
     return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
   })
-  const plainly = ends.every((end) => isPlain(end, compiled))
-  const [answer] = await tx.run<Answer>(plainly ? SUCCEED : END, [
+  if (!careful && ends.every((end) => isPlain(end, compiled)))
+    return succeedRows(
+      tx,
+      now,
+      ends,
+      edges,
+      ({ held }) => compiled(held.versionId).nodes[held.node]!.hook !== null,
+      gateLanes,
+      queues,
+    )
+  const [answer] = await tx.run<Answer>(END, [
     now,
     plain(ends.map((end) => end.held.row)),
     plain(ends.map((end) => end.held.attemptId)),
@@ -182,13 +128,6 @@ export const endRows = async (
     queues: limits ?? [],
     groups: groups ?? [],
   }
-}
-
-const isPlain = ({ held, from, status }: End, compiled: (versionId: number) => CompiledWorkflow): boolean => {
-  if (from !== "live" || status !== "success" || held.kind !== "task") return false
-  if (held.runSeq === JOBS) return true
-  const { group, fan } = compiled(held.versionId).nodes[held.node]!
-  return group === null && fan === undefined
 }
 
 const NOTHING: OutputColumns = [null, null, null]

@@ -7,17 +7,19 @@ import type { Batch, CancelReason } from "../store.ts"
 import { anyText } from "./arrays.ts"
 import { beginCancel } from "./cancel.ts"
 import { dueGroups } from "./deadlines.ts"
-import { READY } from "./ready.ts"
+import { HELD, LIST, READINESS } from "./ready.ts"
 import { later, type Runner, statement } from "./session.ts"
 import type { Workflows } from "./workflows.ts"
 
 const DUE = statement(
   "timers_due",
-  `UPDATE tasks t SET available_at = NULL FROM (
-     SELECT id FROM tasks WHERE status = 'pending' AND available_at <= COALESCE($1::timestamptz, now())
-     ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
-   ) d WHERE t.id = d.id
-   RETURNING t.id`,
+  `WITH due AS (
+     UPDATE tasks t SET available_at = NULL FROM (
+       SELECT id FROM tasks WHERE available_at <= COALESCE($1::timestamptz, now())
+       ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
+     ) d WHERE t.id = d.id RETURNING ${READINESS("t")}
+   )
+   ${LIST("due")} RETURNING id`,
 )
 
 const LATE = statement(
@@ -45,7 +47,7 @@ export const runTimers = async (
 const LOOK = statement(
   "look",
   `SELECT (EXTRACT(epoch FROM LEAST(
-       (SELECT min(available_at) FROM tasks WHERE status = 'pending' AND available_at IS NOT NULL),
+       (SELECT min(available_at) FROM tasks WHERE available_at IS NOT NULL),
        (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL),
        (SELECT min(at) FROM deadlines WHERE at IS NOT NULL),
        (SELECT min(w.wake_at) FROM unnest($4::text[]) AS l (lane) CROSS JOIN LATERAL (
@@ -54,9 +56,10 @@ const LOOK = statement(
      ) - COALESCE($1::timestamptz, now())) * 1000)::float8 AS due,
      COALESCE($1::timestamptz, now())::timestamptz(3) AS now,
      EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) CROSS JOIN LATERAL (
-       SELECT 1 FROM tasks t WHERE ${READY("t")} AND t.lane = l.lane LIMIT 1) g) AS gates,
+       SELECT 1 FROM ready_rows q WHERE q.lane = l.lane LIMIT 1) g) AS gates,
      (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling, 'held', EXISTS (
-        SELECT 1 FROM tasks t WHERE t.run_seq = r.seq AND t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
+        SELECT 1 FROM ${HELD}
+        WHERE x.run_seq = r.seq AND t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
       FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling,
      (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stops s WHERE s.holder = $2::uuid) AS stopped`,
 )

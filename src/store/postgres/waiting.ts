@@ -9,6 +9,7 @@ import { anyText, plain, texts } from "./arrays.ts"
 import { CLAIMED, LIVE_HOLDER, type Taken, type Wish } from "./claim.ts"
 import type { Last, Step } from "./fold.ts"
 import type { Held } from "./memory.ts"
+import { HOLD, LET_GO } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
 export type Wait = Extract<Last, { kind: "wait" }>
@@ -18,16 +19,21 @@ const NOW = (parameter: string): string => `COALESCE(${parameter}::timestamptz, 
 /** What woke a row while it was held stays: it is due again at once. Jobs (run 0) do not wait. */
 const WAIT = statement(
   "wait",
-  `UPDATE tasks t SET status = 'running', attempt = t.attempt + CASE WHEN t.status = 'pending' THEN 1 ELSE 0 END, waits = c.waits,
-     wake_at = LEAST(t.wake_at, ${NOW("$1")} + c.delay * interval '1 millisecond'), wake_lane = c.lane, holder = NULL,
-     dispatched_at = COALESCE(t.dispatched_at, ${NOW("$1")}),
-     started_at = COALESCE(c.started_at, CASE WHEN t.status = 'running' THEN t.started_at END, ${NOW("$1")}),
-     progress = NULL, outcome = NULL, error = NULL, exit_code = NULL
-   FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::timestamptz[])
-     AS c (id, attempt_id, waits, delay, lane, started_at)
-   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.kind = 'task' AND t.run_seq <> 0
-     AND t.status IN ('pending', 'dispatched', 'running')
-   RETURNING c.attempt_id, t.wake_at, t.started_at`,
+  `WITH waiting AS (
+     UPDATE tasks t SET status = 'running', attempt = t.attempt + CASE WHEN t.status = 'pending' THEN 1 ELSE 0 END, waits = c.waits,
+       wake_at = LEAST(t.wake_at, ${NOW("$1")} + c.delay * interval '1 millisecond'), wake_lane = c.lane, holder = NULL,
+       dispatched_at = COALESCE(t.dispatched_at, ${NOW("$1")}),
+       started_at = COALESCE(c.started_at, CASE WHEN t.status = 'running' THEN t.started_at END, ${NOW("$1")}),
+       progress = NULL, outcome = NULL, error = NULL, exit_code = NULL, inner_run = NULL
+     FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::timestamptz[])
+       AS c (id, attempt_id, waits, delay, lane, started_at)
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.kind = 'task' AND t.run_seq <> 0
+       AND t.status IN ('pending', 'dispatched', 'running')
+     RETURNING c.attempt_id, t.wake_at, t.started_at, t.run_seq, t.id
+   ), let_go AS (
+     ${LET_GO("waiting")}
+   )
+   SELECT attempt_id, wake_at, started_at FROM waiting`,
 )
 
 export interface WaitingRow {
@@ -68,9 +74,13 @@ const WAKE = statement(
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (
      UPDATE tasks t SET parked = 0, wake_at = NULL FROM k WHERE t.id = k.id AND k.paused
+   ), woken AS (
+     UPDATE tasks t SET holder = $5::uuid, wake_at = NULL FROM k WHERE t.id = k.id AND NOT k.paused
+     RETURNING ${CLAIMED}, t.waits, t.stopping, (EXTRACT(epoch FROM ${NOW("$6")} - t.started_at) * 1000)::float8 AS elapsed
+   ), held AS (
+     ${HOLD("woken")}
    )
-   UPDATE tasks t SET holder = $5::uuid, wake_at = NULL FROM k WHERE t.id = k.id AND NOT k.paused
-   RETURNING ${CLAIMED}, t.waits, t.stopping, (EXTRACT(epoch FROM ${NOW("$6")} - t.started_at) * 1000)::float8 AS elapsed`,
+   SELECT * FROM woken`,
 )
 
 export const claimWoken = async (tx: Runner, { holder, lanes, limit }: Wish, now: string | null): Promise<Taken[]> =>
