@@ -5,6 +5,7 @@
 import type { Fence } from "../../core/change.ts"
 import type { AttemptId } from "../../core/ids.ts"
 import { everyCalled } from "../../core/lanes.ts"
+import { iso } from "../../core/ports.ts"
 import type { TaskStatus } from "../../core/status.ts"
 import { JOBS } from "../job-rows.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../store.ts"
@@ -289,7 +290,7 @@ export class Loop {
     const { holder } = batch
     const gate = sent.gate === null ? NONE : await this.#gates.finish(tx, await sent.gate, { holder, ...batch.gate }, now)
     const claim = sent.claim === null ? NONE : await this.#work.finish(tx, await sent.claim, { holder, ...batch.claim }, now)
-    const at = sent.claim === null ? null : (await sent.claim)[0]!.now
+    const at = sent.claim === null ? null : iso((await sent.claim)[0]!.now)
     return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more, at, waitMs: null }
   }
 

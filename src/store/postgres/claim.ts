@@ -48,10 +48,13 @@ export const PLACED = (place: string, { takeable, limits }: Rules): string => `
     ${PAUSED} AS paused, ${NEW_ID(place, "$4")} AS new_id
   FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${takeable} OR k.idle)`
 
+/** NULL for what is 0 mostly: nobody has to write and read it. */
+const OR_NULL = (...columns: string[]): string => columns.map((name) => `NULLIF(t.${name}, 0) AS ${name}`).join(", ")
+
 /** What leaves of a row `t`, chosen as `k`. */
-export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.failures, t.losses, t.priority, t.item, t.up_failed,
-  t.up_unmet, t.up_waived, t.expanded, t.children_left, t.children_failed, k.limits, t.workflow_id, k.run_id, k.version_id, k.round, k.cancelling, k.run_status,
-  k.run_error, k.paused, k.new_id, t.children_total`
+export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.priority, t.item, t.children_left, t.children_total,
+  ${OR_NULL("failures", "losses", "up_failed", "up_unmet", "up_waived", "expanded", "children_failed")}, k.limits, t.workflow_id, k.run_id,
+  k.version_id, k.round, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id`
 
 /**
  * The short way, for when nobody has to take turns: the first rows by the index, if they are of one workflow and no other is
@@ -137,6 +140,8 @@ const DISPATCH = (
   dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
   started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL, progress = NULL, inner_run = NULL`
 
+const MS = (instant: string): string => `(date_part('epoch', ${instant}::timestamptz(3)) * 1000)::bigint`
+
 /**
  * Whose entry is gone by now is left alone: somebody has changed the row since the list was read. Of rows under limits or of paused
  * runs only the ids come back, for `lockedRows`. One row at least, for `rest`.
@@ -149,7 +154,7 @@ export const TAKE = (set: string): string => `, unlisted AS (
   ), held AS (
     ${HOLD("taken")}
   )
-  SELECT c.*, rest.rest, EXISTS (SELECT 1 FROM me WHERE NOT free) AS queued, COALESCE($6::timestamptz, now())::timestamptz(3) AS now,
+  SELECT c.*, rest.rest, EXISTS (SELECT 1 FROM me WHERE NOT free) AS queued, (SELECT ${MS("COALESCE($6::timestamptz, now())")}) AS now,
     (SELECT array_agg(k.id) FROM chosen k WHERE NOT k.idle AND (k.limits IS NOT NULL OR k.paused)) AS bound
   FROM rest LEFT JOIN taken c ON true`
 
@@ -230,16 +235,17 @@ export interface Taken {
   parent_id: number | null
   /** With this one, for rows that were taken for work. */
   attempt: number
-  failures: number
-  losses: number
+  /** null, here and below: 0. */
+  failures: number | null
+  losses: number | null
   priority: number
   item: string | null
-  up_failed: number
-  up_unmet: number
-  up_waived: number
-  expanded: number
+  up_failed: number | null
+  up_unmet: number | null
+  up_waived: number | null
+  expanded: number | null
   children_left: number | null
-  children_failed: number
+  children_failed: number | null
   limits: number[] | null
   workflow_id: number
   run_id: RunId
@@ -257,8 +263,11 @@ export interface Taken {
   stopping?: boolean
 }
 
-/** `queued`: a queue of these lanes has settings; then nothing was taken. `bound`: rows that core `admit` must judge. */
-export type Answer = Taken & { rest: boolean; queued: boolean; now: string; bound: number[] | null }
+/**
+ * `queued`: a queue of these lanes has settings; then nothing was taken. `now`: the instant of the transaction, in milliseconds.
+ * `bound`: rows that core `admit` must judge.
+ */
+export type Answer = Taken & { rest: boolean; queued: boolean; now: number; bound: number[] | null }
 
 export interface Wish {
   holder: HolderId

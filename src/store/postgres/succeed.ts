@@ -14,6 +14,12 @@ import { type Runner, statement } from "./session.ts"
 /** An attempt of the batch was not held any more: the transaction must not be committed. */
 export class FenceLost extends Error {}
 
+/**
+ * All of them; but Postgres, which plans for arrays of any length, takes a limit that it does not know for a few rows. So it looks them
+ * up one by one, even if the table was empty at that time: to read all of the table would have been as good then, and is not later.
+ */
+const FEW = (array: string): string => `LIMIT cardinality(${array}::bigint[])`
+
 const ALL_HELD = "(SELECT count(*) FROM ended) = cardinality($2::bigint[])"
 
 const SUCCEED = statement(
@@ -22,23 +28,25 @@ const SUCCEED = statement(
      SELECT seq FROM runs WHERE seq = ANY ($12::bigint[]) ORDER BY seq FOR UPDATE
    ), ended AS (
      UPDATE tasks t SET status = 'success', skip = NULL, outcome = 'success', error = NULL, ${OUTCOME}
-     FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::int[], $8::text[], $9::text[], $10::bigint[],
-       $11::bigint[]) AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at)
-     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
+     FROM (
+       SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::int[], $8::text[], $9::text[],
+         $10::bigint[], $11::bigint[])
+         AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("$2")}
+     ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
        AND (SELECT count(*) FROM locked) >= 0
      RETURNING t.id, t.run_seq
    ), let_go AS (
      ${LET_GO("ended")}
    ), released AS (
      UPDATE tasks t SET upstream_left = t.upstream_left - e.ended
-     FROM unnest($15::bigint[], $16::int[], $17::int[]) AS e (run_seq, node, ended)
+     FROM (SELECT * FROM unnest($15::bigint[], $16::int[], $17::int[]) AS e (run_seq, node, ended) ${FEW("$15")}) e
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = '' AND t.status = 'pending' AND ${ALL_HELD}
      RETURNING ${READINESS("t")}
    ), listed AS (
      ${LIST("released")}
    ), counted AS (
      UPDATE runs r SET open = r.open - e.tasks, hooks_left = r.hooks_left - e.hooks, tasks_success = r.tasks_success + e.tasks
-     FROM unnest($12::bigint[], $13::int[], $14::int[]) AS e (seq, tasks, hooks) WHERE r.seq = e.seq AND ${ALL_HELD}
+     FROM (SELECT * FROM unnest($12::bigint[], $13::int[], $14::int[]) AS e (seq, tasks, hooks) ${FEW("$12")}) e WHERE r.seq = e.seq AND ${ALL_HELD}
      RETURNING r.seq, r.open = 0 AND r.status = 'running' AS done
    )
    SELECT ${ALL_HELD} AS held, (SELECT array_agg(seq) FROM counted WHERE done) AS done, r.ready, r.gates, ${QUEUES("$19")} AS queues
