@@ -82,8 +82,11 @@ export class Inputs {
   }
 
   async assignment(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders = this.#here): Promise<Assignment> {
-    const scope = await this.scope(claim, workflow, node)
-    const render = (template: Template): Json | Promise<Json> => this.#options.evaluator.render(template, scope)
+    let known: Promise<Scope> | undefined
+    // Most tasks have no expressions: their scope is made for nobody.
+    const scope = (): Promise<Scope> => (known ??= this.scope(claim, workflow, node))
+    const render = (template: Template): Json | Promise<Json> =>
+      "lit" in template ? template.lit : scope().then((values) => this.#options.evaluator.render(template, values))
     const { job } = claim
     const { input, upstreamDir } =
       job === null ? await this.#input(claim, workflow, node, render, folders) : { input: job.payload, upstreamDir: null }
@@ -163,12 +166,12 @@ export class Inputs {
 
   async #command(
     command: NonNullable<Node["command"]>,
-    scope: Scope,
+    scope: () => Promise<Scope>,
     render: (template: Template) => Json | Promise<Json>,
     env: { [name: string]: string },
   ): Promise<NonNullable<Assignment["command"]>> {
     if ("shell" in command) {
-      for (const { name, expr } of command.vars) env[name] = toText(await this.#options.evaluator.evaluate(expr, scope))
+      for (const { name, expr } of command.vars) env[name] = toText(await this.#options.evaluator.evaluate(expr, await scope()))
       return { shell: command.shell }
     }
     const argv: string[] = []

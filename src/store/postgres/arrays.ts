@@ -7,13 +7,13 @@ const element = (value: string): string =>
   SPECIAL.test(value) ? `"${clean(value).replaceAll(/["\\]/g, String.raw`\$&`)}"` : `"${value}"`
 
 const column = <T>(values: readonly (T | null)[], write: (value: T) => string): string | null => {
-  let text = ""
-  let empty = true
-  for (const value of values) {
-    if (value !== null) empty = false
-    text += `${text === "" ? "" : ","}${value === null ? "NULL" : write(value)}`
+  if (values.every((value) => value === null)) return null
+  let text = "{"
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!
+    text += (i === 0 ? "" : ",") + (value === null ? "NULL" : write(value))
   }
-  return empty ? null : `{${text}}`
+  return `${text}}`
 }
 
 export const texts = (values: readonly (string | null)[]): string | null => column(values, element)

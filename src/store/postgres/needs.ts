@@ -130,7 +130,8 @@ export const toClaims = async (
   const found = await states
   const parentItems = await items
   const totals = await counts
-  for (const [i, row] of taken.entries()) {
+  for (let i = 0; i < taken.length; i++) {
+    const row = taken[i]!
     const needs = new Map<number, State>()
     for (const [node, known] of needsOf[i]!) {
       const state = typeof known === "number" ? found[known] : known

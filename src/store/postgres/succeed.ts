@@ -82,7 +82,8 @@ export const succeedRows = async (
 ): Promise<Settled> => {
   const below = new Map<string, { runSeq: number; node: number; ended: number }>()
   const runs = new Map<number, { tasks: number; hooks: number }>()
-  for (const [i, end] of ends.entries()) {
+  for (let i = 0; i < ends.length; i++) {
+    const end = ends[i]!
     const { runSeq } = end.held
     if (runSeq === JOBS) continue
     let run = runs.get(runSeq)
