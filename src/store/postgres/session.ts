@@ -1,8 +1,10 @@
-// One connection to Postgres. Statements that are sent without waiting travel together (pg's pipeline mode) and are answered
-// in order: the first that fails makes those behind it fail too, so awaiting them in order gives the cause.
+// One connection to Postgres. Statements that are sent without waiting travel together, and all fail if one of them does: see
+// exchange.ts. What is sent while others are under way waits for no answer either (pg's pipeline mode); in a transaction it fails
+// behind what failed, so awaiting in order gives the cause.
 
 import pg from "pg"
 import { StoreUnavailable } from "../errors.ts"
+import { Exchange, type ExchangeDeps } from "./exchange.ts"
 
 /** One SQL statement, prepared under its name on first use. */
 export interface Statement {
@@ -42,6 +44,8 @@ const types = new pg.TypeOverrides()
 types.setTypeParser(TYPES.int8, Number)
 types.setTypeParser(TYPES.int8Array, (text) => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number)))
 types.setTypeParser(TYPES.timestamptz, instant)
+const known: pg.CustomTypesConfig = types
+const parserOf = (type: number) => known.getTypeParser(type, "text") as (text: string) => unknown
 
 const CONNECT_TIMEOUT_MS = 10_000
 /** No statement takes this long: the other end is gone without a word. */
@@ -89,14 +93,21 @@ const asStoreError = (error: unknown, url: string): unknown => {
   return new StoreUnavailable(placeOf(url), error instanceof Error ? error.message || code : String(error), { cause: error })
 }
 
+const BEGIN = statement("begin", "BEGIN")
+const COMMIT = statement("commit", "COMMIT")
+const ROLLBACK = statement("rollback", "ROLLBACK")
+
 export class Session implements Runner {
   readonly #client: pg.Client
   readonly #url: string
+  readonly #deps: ExchangeDeps
+  #exchange: Exchange | undefined
   #gone = false
 
   private constructor(client: pg.Client, url: string) {
     this.#client = client
     this.#url = url
+    this.#deps = { prepared: new Map(), parserOf, asError: (error) => asStoreError(error, url) }
     client.on("error", () => (this.#gone = true))
     client.on("end", () => (this.#gone = true))
   }
@@ -109,7 +120,6 @@ export class Session implements Runner {
       keepAlive: true,
       query_timeout: ANSWER_TIMEOUT_MS,
       pipeline: true,
-      types,
     })
     const session = new Session(client, target.url)
     try {
@@ -127,19 +137,41 @@ export class Session implements Runner {
     return this.#gone
   }
 
-  run<Row>({ name, text }: Statement, values: readonly Value[] = []): Promise<Row[]> {
-    return later(
-      this.#client.query({ name, text, values: [...values] }).then(
-        (result) => result.rows as Row[],
-        (error: unknown) => {
-          throw asStoreError(error, this.#url)
-        },
-      ),
-    )
+  run<Row>(statement: Statement, values: readonly Value[] = []): Promise<Row[]> {
+    return later(this.#open().add<Row>(statement, values))
+  }
+
+  /** BEGIN, which travels with the next statement. */
+  begin(): void {
+    void later(this.#open().add(BEGIN, [], true))
+  }
+
+  /** COMMIT, the last of what is sent together. */
+  commit(): Promise<unknown> {
+    const committed = later(this.#open().add(COMMIT, [], true))
+    this.divide()
+    return committed
+  }
+
+  /** ROLLBACK, alone: behind a failure Postgres would skip it. */
+  rollback(): Promise<unknown> {
+    this.divide()
+    return this.run(ROLLBACK)
+  }
+
+  /** What follows does not fail with what was sent so far. */
+  divide(): void {
+    if (this.#exchange?.open) this.#exchange.seal()
+  }
+
+  #open(): Exchange {
+    if (!this.#exchange?.open) this.#exchange = this.#client.query(new Exchange(this.#deps))
+    return this.#exchange
   }
 
   /** Statements without parameters, several in one text: migrations, LISTEN. */
   async script(text: string): Promise<void> {
+    this.divide()
     try {
       await this.#client.query(text)
     } catch (error) {

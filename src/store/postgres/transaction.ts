@@ -2,11 +2,7 @@
 // share a few. A session that broke is replaced by the next one who needs it, so the store recovers by itself.
 
 import { StoreUnavailable } from "../errors.ts"
-import { isCollision, placeOf, type Runner, Session, statement, type Target } from "./session.ts"
-
-export const BEGIN = statement("begin", "BEGIN")
-export const COMMIT = statement("commit", "COMMIT")
-const ROLLBACK = statement("rollback", "ROLLBACK")
+import { isCollision, placeOf, type Runner, Session, type Target } from "./session.ts"
 
 const MAX_COLLISIONS = 8
 
@@ -38,6 +34,7 @@ export class Sessions {
       return await work(session)
     } finally {
       this.#busy -= 1
+      session?.divide()
       if (session !== undefined && !session.gone) {
         if (this.#closed) await session.close()
         else this.#idle.push(session)
@@ -74,24 +71,26 @@ export class Sessions {
 
 export class Transaction implements Runner {
   readonly #session: Session
+  #begun = false
   #commit: Promise<unknown> | undefined
 
   constructor(session: Session) {
     this.#session = session
-    void session.run(BEGIN)
   }
 
   run<Row>(...call: Parameters<Session["run"]>): Promise<Row[]> {
+    if (!this.#begun) this.#session.begin()
+    this.#begun = true
     return this.#session.run<Row>(...call)
   }
 
   /** Sends COMMIT behind what was sent. The answer counts only if everything before it was answered well: await that first. */
   commit(): Promise<unknown> {
-    this.#commit ??= this.#session.run(COMMIT)
+    this.#commit ??= this.#begun ? this.#session.commit() : Promise.resolve()
     return this.#commit
   }
 
   async rollback(): Promise<void> {
-    if (!this.#session.gone) await this.#session.run(ROLLBACK).catch(() => {})
+    if (this.#begun && !this.#session.gone) await this.#session.rollback().catch(() => {})
   }
 }
