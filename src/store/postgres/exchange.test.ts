@@ -260,6 +260,16 @@ describe("a transaction", () => {
     expect(syncs).toHaveBeenCalledTimes(1)
   })
 
+  it("about many rows has each answer as soon as it is there", async () => {
+    const one = sessions()
+    await one.use((session) => session.run(ONE))
+    const syncs = spy("sync")
+    const length = statement("length", "SELECT length($1) AS n")
+    const answers = one.transaction((tx) => Promise.all([tx.run(length, ["x".repeat(1_001)]), tx.run(ONE)]))
+    expect(await answers).toEqual([[{ n: 1_001 }], [{ n: 1 }]])
+    expect(syncs).toHaveBeenCalledTimes(3)
+  })
+
   it("that sends nothing costs nothing", async () => {
     const one = sessions()
     await one.use((session) => session.run(ONE))

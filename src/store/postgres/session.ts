@@ -146,17 +146,21 @@ export class Session implements Runner {
     void later(this.#open().add(BEGIN, [], true))
   }
 
-  /** COMMIT, the last of what is sent together. */
-  commit(): Promise<unknown> {
-    const committed = later(this.#open().add(COMMIT, [], true))
+  /** The last of what is sent together. */
+  last<Row>(statement: Statement, values: readonly Value[] = []): Promise<Row[]> {
+    const answer = later(this.#open().add<Row>(statement, values, true))
     this.divide()
-    return committed
+    return answer
+  }
+
+  commit(): Promise<unknown> {
+    return this.last(COMMIT)
   }
 
   /** ROLLBACK, alone: behind a failure Postgres would skip it. */
   rollback(): Promise<unknown> {
     this.divide()
-    return this.run(ROLLBACK)
+    return this.last(ROLLBACK)
   }
 
   /** What follows does not fail with what was sent so far. */

@@ -2,9 +2,14 @@
 // share a few. A session that broke is replaced by the next one who needs it, so the store recovers by itself.
 
 import { StoreUnavailable } from "../errors.ts"
-import { isCollision, placeOf, type Runner, Session, type Target } from "./session.ts"
+import { isCollision, placeOf, type Runner, Session, type Statement, type Target, type Value } from "./session.ts"
 
 const MAX_COLLISIONS = 8
+/**
+ * Characters of one value. A transaction with more is about many rows: each of its answers is asked for by itself, so that Node
+ * reads one while Postgres works on the next. A small one is over sooner if they come together.
+ */
+const LARGE = 1_000
 
 /** Sessions that are opened when needed, at most `size` of them; who finds none waits in line. */
 export class Sessions {
@@ -72,16 +77,18 @@ export class Sessions {
 export class Transaction implements Runner {
   readonly #session: Session
   #begun = false
+  #large = false
   #commit: Promise<unknown> | undefined
 
   constructor(session: Session) {
     this.#session = session
   }
 
-  run<Row>(...call: Parameters<Session["run"]>): Promise<Row[]> {
+  run<Row>(statement: Statement, values: readonly Value[] = []): Promise<Row[]> {
     if (!this.#begun) this.#session.begin()
     this.#begun = true
-    return this.#session.run<Row>(...call)
+    this.#large ||= values.some((value) => typeof value === "string" && value.length > LARGE)
+    return this.#large ? this.#session.last<Row>(statement, values) : this.#session.run<Row>(statement, values)
   }
 
   /** Sends COMMIT behind what was sent. The answer counts only if everything before it was answered well: await that first. */
