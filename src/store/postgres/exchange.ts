@@ -16,7 +16,11 @@ interface Column {
 export interface Prepared {
   readonly text: string
   columns: readonly Column[]
+  /** A row of NULLs, to be copied: that is faster, and smaller, than to add one column after the other. */
+  blank: Row
 }
+
+type Row = Record<string, unknown>
 
 type Fields = readonly (string | null)[]
 
@@ -88,7 +92,7 @@ export class Exchange extends pg.Query {
 
   #send({ name, text }: Statement, values: readonly Value[]): Prepared {
     const known = this.#deps.prepared.get(name) ?? this.#preparing.get(name)
-    const prepared = known?.text === text ? known : { text, columns: [] }
+    const prepared = known?.text === text ? known : { text, columns: [], blank: {} }
     if (prepared !== known) {
       this.#deps.prepared.delete(name)
       this.#preparing.set(name, prepared)
@@ -104,13 +108,15 @@ export class Exchange extends pg.Query {
 
   handleRowDescription({ fields }: { fields: readonly pg.FieldDef[] }): void {
     const columns = fields.map(({ name, dataTypeID }) => ({ name, parse: this.#deps.parserOf(dataTypeID) }))
-    this.#calls[this.#answered]!.prepared.columns = columns
+    const { prepared } = this.#calls[this.#answered]!
+    prepared.columns = columns
+    prepared.blank = Object.fromEntries(columns.map(({ name }) => [name, null]))
   }
 
   handleDataRow({ fields }: { fields: Fields }): void {
     const { prepared, rows } = this.#calls[this.#answered]!
     try {
-      rows.push(rowOf(prepared.columns, fields))
+      rows.push(rowOf(prepared, fields))
     } catch (error) {
       this.#unreadable ??= error
     }
@@ -136,13 +142,12 @@ export class Exchange extends pg.Query {
   }
 }
 
-/** The columns in the same order each time: rows of a statement have one shape. */
-const rowOf = (columns: readonly Column[], fields: Fields): object => {
-  const row: Record<string, unknown> = {}
+const rowOf = ({ columns, blank }: Prepared, fields: Fields): Row => {
+  const row = { ...blank }
   for (let i = 0; i < fields.length; i++) {
     const text = fields[i] ?? null
     const { name, parse } = columns[i]!
-    row[name] = text === null ? null : parse(text)
+    if (text !== null) row[name] = parse(text)
   }
   return row
 }
