@@ -10,6 +10,7 @@ import { tellTask } from "./events.ts"
 import { limitIds } from "./limits.ts"
 import { ANY_PRIORITY } from "./ready.ts"
 import type { Effects } from "./release.ts"
+import { ROOM } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 import { wakeCancelled } from "./waiting.ts"
 
@@ -56,7 +57,7 @@ LIMIT ?3 + 0`
 export type Columns = [number, number, string, RowKind, number, number | null, string | null, number | null, number, number]
 
 const CANCEL = `
-UPDATE tasks SET status = 'cancelled', parked = NULL, available_at = NULL, finished_at = ?
+UPDATE tasks SET status = 'cancelled', parked = NULL, available_at = NULL, finished_at = ?, room = ${ROOM.ended}
 WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
 
 /** The gate died in the middle of an expansion: what was made so far is all that is waited for, unless a retry goes on with it. */

@@ -14,7 +14,7 @@ import { type Candidate, pick } from "./candidates.ts"
 import { type Taken, toClaims } from "./claim-rows.ts"
 import { tellTask } from "./events.ts"
 import { laneGroups, type Turn } from "./lane-groups.ts"
-import type { LoadedRow } from "./rows.ts"
+import { type LoadedRow, ROOM } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 
 export interface Wanted {
@@ -83,7 +83,7 @@ const admitted = (tx: Tx, candidates: Candidate[], work: boolean): Candidate[] =
 
 const DISPATCH = `
 UPDATE tasks SET status = 'dispatched', attempt = attempt + 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?,
-  outcome = NULL, error = NULL, exit_code = NULL, progress = NULL
+  outcome = NULL, error = NULL, exit_code = NULL, progress = NULL, room = ${ROOM.dispatched}
 WHERE id = ?`
 
 const HOLD = "UPDATE tasks SET attempt_id = ?, holder = ? WHERE id = ?"

@@ -7,7 +7,7 @@ import type { Insight } from "../insight.ts"
 import { taskFailed } from "../messages.ts"
 import { tellRun, tellTask } from "./events.ts"
 import { COUNTER, Effects } from "./release.ts"
-import { type LoadedRow, loadRows } from "./rows.ts"
+import { type LoadedRow, loadRows, ROOM } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 
 type Mark = Parameters<Insight["markTask"]>[0]
@@ -41,7 +41,8 @@ const findRow = (tx: Tx, { runId, name, path }: Mark): LoadedRow | null => {
 }
 
 const END = `
-UPDATE tasks SET status = ?, error = ?, finished_at = ?, parked = NULL, available_at = NULL WHERE id = ? AND status = 'pending'`
+UPDATE tasks SET status = ?, error = ?, finished_at = ?, parked = NULL, available_at = NULL, room = ${ROOM.ended}
+WHERE id = ? AND status = 'pending'`
 
 const errorOf = ({ status, reason }: Mark): string | null => (status === "failed" ? reason : null)
 

@@ -6,6 +6,12 @@ import type { RowKind } from "../store.ts"
 import { limitIds, limitText } from "./limits.ts"
 import type { Tx } from "./tx.ts"
 
+/**
+ * A row grows while it runs: the attempt's id, its times, its output. What it begins with holds that place, so that its page is not
+ * split on the way; who writes those columns makes it smaller.
+ */
+export const ROOM = { pending: "zeroblob(140)", dispatched: "zeroblob(60)", ended: "NULL" } as const
+
 export interface LoadedRow {
   id: number
   runSeq: number
@@ -81,8 +87,8 @@ export const loadRows = (tx: Tx, ids: readonly number[]): Map<number, LoadedRow>
 
 /** The list holds scalars: of anything else, each `->>` would read its text anew. */
 const INSERT = `
-INSERT INTO tasks (run_seq, workflow_id, hook, path, status, kind, lane, priority, limits, node, upstream_left)
-SELECT ?1, ?2, ?3, '', 'pending', ?4, ?5, ?6, ?7, ?8 + key, value FROM json_each(?9)`
+INSERT INTO tasks (run_seq, workflow_id, hook, path, status, kind, lane, priority, limits, node, upstream_left, room)
+SELECT ?1, ?2, ?3, '', 'pending', ?4, ?5, ?6, ?7, ?8 + key, value, ${ROOM.pending} FROM json_each(?9)`
 
 /** Rows that follow each other and differ in nothing but their node and what they wait for are made by one statement. */
 export const insertRows = (tx: Tx, run: { seq: number; workflowId: number }, rows: readonly NewRow[], hook: boolean): void => {

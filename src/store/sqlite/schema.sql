@@ -264,6 +264,7 @@ CREATE TABLE tasks (
   wake_lane TEXT,
   stopping INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
+  room BLOB,
   CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waits IS NOT NULL))),
   CHECK (waits IS NULL OR (status = 'running' AND wake_lane IS NOT NULL)),
   CHECK (wake_at IS NULL OR waits IS NOT NULL),

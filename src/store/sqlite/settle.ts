@@ -4,7 +4,7 @@
 import type { Change, Fence } from "../../core/change.ts"
 import { isTimed } from "../../core/places.ts"
 import type { TaskEnd, TaskStatus } from "../../core/status.ts"
-import { outputColumns } from "../codec.ts"
+import { type OutputColumns, outputColumns } from "../codec.ts"
 import { JOBS } from "../job-rows.ts"
 import { dropDeadline, withDeadlines } from "./deadlines.ts"
 import { tellTask } from "./events.ts"
@@ -12,7 +12,7 @@ import { dropChildren, expand } from "./expand.ts"
 import { limitText } from "./limits.ts"
 import { openGroup } from "./open.ts"
 import type { Effects } from "./release.ts"
-import { type LoadedRow, loadRows } from "./rows.ts"
+import { type LoadedRow, loadRows, ROOM } from "./rows.ts"
 import { withStops } from "./stops.ts"
 import type { Tx } from "./tx.ts"
 import { letGo, wait } from "./waiting.ts"
@@ -135,38 +135,46 @@ const tellFoldedStart = (tx: Tx, row: LoadedRow, at: string | null): void => {
 
 const ENDED = (more: string, waits: string): string => `
 UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
-  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL${more}
+  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL,
+  room = ${ROOM.ended}${more}
 WHERE id = ? AND attempt_id = ? AND status = ? AND waits IS ${waits}`
 
 const END = ENDED("", "NULL")
 /** Apart: every column that is named costs a look at its indexes. */
 const END_WAITING = ENDED(", waits = NULL, wake_at = NULL, stopping = 0, parked = NULL", "NOT NULL")
 
+/** For results with nothing but an output: each value that is bound costs as much as a column that is written. */
+const SUCCEED = `
+UPDATE tasks SET status = 'success', outcome = 'success', output = ?, started_at = coalesce(?, started_at), finished_at = ?,
+  holder = NULL, room = ${ROOM.ended}
+WHERE id = ? AND attempt_id = ? AND status = ? AND waits IS NULL`
+
+/** How many rows it changed. */
+const write = (
+  { db }: Tx,
+  row: LoadedRow,
+  { status, result, attemptId }: Of<"end">,
+  [output, key, bytes]: OutputColumns,
+  startedAt: string | null,
+  finishedAt: string,
+): number => {
+  const { state, error = null, exitCode = null, usage, externalId = null } = result
+  const bare = key === null && error === null && exitCode === null && usage === undefined && externalId === null
+  if (bare && state === "success" && status === "success" && !row.waits)
+    return db.run(SUCCEED, output, startedAt, finishedAt, row.id, attemptId, row.status)
+  const used = usage === undefined ? null : JSON.stringify(usage)
+  const told = [status, state, output, key, bytes, error, exitCode, used, externalId, startedAt, finishedAt]
+  return db.run(row.waits ? END_WAITING : END, ...told, row.id, attemptId, row.status)
+}
+
 const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boolean => {
-  const { status, result, attemptId } = change
+  const { status, result } = change
   const startedAt = result.startedAt === null ? null : tx.iso(result.startedAt)
   const finishedAt = tx.iso(result.finishedAt)
-  const [output, key, bytes] = outputColumns(result.output)
-  const found = tx.db.run(
-    row.waits ? END_WAITING : END,
-    status,
-    result.state,
-    output,
-    key,
-    bytes,
-    result.error ?? null,
-    result.exitCode ?? null,
-    result.usage === undefined ? null : JSON.stringify(result.usage),
-    result.externalId ?? null,
-    startedAt,
-    finishedAt,
-    row.id,
-    attemptId,
-    row.status,
-  )
-  if (found === 0) return false
+  const columns = outputColumns(result.output)
+  if (write(tx, row, change, columns, startedAt, finishedAt) === 0) return false
   tellFoldedStart(tx, row, startedAt)
-  if (change.cache !== undefined && status === "success") keep(tx, row, change.cache, [output, key, bytes])
+  if (change.cache !== undefined && status === "success") keep(tx, row, change.cache, columns)
   row.status = status
   tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
   if (!row.waits) effects.freed(row)
@@ -225,7 +233,7 @@ const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): b
 
 const JUDGE = `
 UPDATE tasks SET status = ?, skip = ?, error = ?, output = ?, output_key = ?, output_bytes = ?, finished_at = ?,
-  attempt_id = NULL, holder = NULL
+  attempt_id = NULL, holder = NULL, room = ${ROOM.ended}
 WHERE id = ? AND attempt_id = ? AND status = 'pending'`
 
 interface Verdict {
