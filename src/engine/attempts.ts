@@ -119,18 +119,20 @@ export class Attempts {
       return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
     }
     const fence = fenceOf(claim)
-    const progress = new ProgressTeller(this.#options.clock, ({ fraction = null, details = null }) =>
-      this.#emit({ ...fence, kind: "progress", fraction, details }),
-    )
+    let progress: ProgressTeller | undefined
+    const teller = (): ProgressTeller =>
+      (progress ??= new ProgressTeller(this.#options.clock, ({ fraction = null, details = null }) =>
+        this.#emit({ ...fence, kind: "progress", fraction, details }),
+      ))
     const told: Pick<LaunchContext, "started" | "progress"> = {
       started: ({ at, externalId }) =>
         this.#emit({ ...fence, kind: "started", at, ...(externalId !== undefined && { externalId }) }),
-      progress: (update) => progress.say(update),
+      progress: (update) => teller().say(update),
     }
     try {
       return await this.#runner.run(assignment, live, told)
     } finally {
-      progress.stop()
+      progress?.stop()
     }
   }
 }

@@ -24,10 +24,16 @@ const MERGE_LIMIT = 64 * 1024
 const VALUE_LIMIT = 100 * 1024
 const KEPT_OUTPUTS = 8
 
+interface Given {
+  input: JsonObject
+  /** Holds what is too large to merge. */
+  upstreamDir: string | null
+}
+
 /** Where an attempt finds its files: on this machine, or on that of a worker. */
 export interface Folders {
   /** `wanted`: what the task's `working_dir` says, if anything. */
-  workingDir(claim: Claim, wanted: string | null): Promise<string>
+  workingDir(claim: Claim, wanted: string | null): string | Promise<string>
   /** Where the files lie that came with its version, for tasks that name one. */
   code(claim: Claim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
   /** The folder that holds NAME.json for an upstream output that is too large to merge. */
@@ -88,8 +94,9 @@ export class Inputs {
     const render = (template: Template): Json | Promise<Json> =>
       "lit" in template ? template.lit : scope().then((values) => this.#options.evaluator.render(template, values))
     const { job } = claim
-    const { input, upstreamDir } =
-      job === null ? await this.#input(claim, workflow, node, render, folders) : { input: job.payload, upstreamDir: null }
+    const given = job === null ? this.#input(claim, workflow, node, render, folders) : { input: job.payload, upstreamDir: null }
+    // Most of what follows is at hand: to wait for each of it would cost more than all the rest.
+    const { input, upstreamDir } = given instanceof Promise ? await given : given
     const env: { [name: string]: string } = {}
     const secrets: string[] = []
     for (const [name, value] of Object.entries(node.env)) {
@@ -103,6 +110,8 @@ export class Inputs {
     for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
     const index = node.fan === undefined ? null : lastIndex(claim.path)
     const code = node.file === undefined ? null : await folders.code(claim, workflow.bundle ?? null)
+    const wanted = node.workingDir === undefined ? null : toText(await render(node.workingDir))
+    const workingDir = folders.workingDir(claim, wanted)
     return {
       runId: ownerOf(claim),
       taskId: job === null ? taskId(claim.runId, claim.row) : job.id,
@@ -119,7 +128,7 @@ export class Inputs {
       fields,
       command,
       env,
-      workingDir: await folders.workingDir(claim, node.workingDir === undefined ? null : toText(await render(node.workingDir))),
+      workingDir: typeof workingDir === "string" ? workingDir : await workingDir,
       ...(code !== null && { code }),
       upstreamDir,
       prefix: objectsOf(claim, node),
@@ -138,13 +147,32 @@ export class Inputs {
   }
 
   /** item, then upstream outputs by name, then the task's own input: later wins. */
-  async #input(
+  #input(
     claim: Claim,
     workflow: CompiledWorkflow,
     node: Node,
     render: (template: Template) => Json | Promise<Json>,
     folders: Folders,
-  ): Promise<{ input: JsonObject; upstreamDir: string | null }> {
+  ): Given | Promise<Given> {
+    const input: JsonObject = {}
+    if (node.fan !== undefined || node.input !== undefined) return this.#inputLater(claim, workflow, node, render, folders)
+    for (const index of node.upstream) {
+      const need = claim.needs.get(index)
+      const value = need === undefined ? null : this.value(handedDown(workflow.nodes[index]!, need))
+      if (value instanceof Promise) return this.#inputLater(claim, workflow, node, render, folders)
+      input[shortName(workflow.nodes[index]!)] = value
+    }
+    return { input, upstreamDir: null }
+  }
+
+  /** The same, for what has to be waited for. */
+  async #inputLater(
+    claim: Claim,
+    workflow: CompiledWorkflow,
+    node: Node,
+    render: (template: Template) => Json | Promise<Json>,
+    folders: Folders,
+  ): Promise<Given> {
     const input: JsonObject = {}
     let upstreamDir: string | null = null
     if (node.fan?.foreach !== undefined) input["item"] = claim.item
@@ -155,9 +183,7 @@ export class Inputs {
       if (node.fan !== undefined && output !== null && isLarge(output)) {
         upstreamDir = await folders.upstream(claim, name, output)
       } else {
-        const value = this.value(output)
-        // Most are at hand: to wait for each of them would cost more than all the rest.
-        input[name] = value instanceof Promise ? await value : value
+        input[name] = await this.value(output)
       }
     }
     if (node.input !== undefined) Object.assign(input, await render(node.input))
@@ -183,14 +209,17 @@ export class Inputs {
     return { argv }
   }
 
-  async #workingDir(claim: Claim, wanted: string | null): Promise<string> {
-    const own = claim.run.workingDir ?? runFolder(this.#options.dataDir, ownerOf(claim))
-    if (claim.run.workingDir === null) {
-      const bundle = claim.job === null ? this.#options.store.compiledNow(claim.versionId).bundle : undefined
-      await (bundle === undefined ? mkdir(own, { recursive: true }) : this.#bundles.copyTo(own, bundle))
-    }
-    if (wanted === null) return own
-    return isAbsolute(wanted) ? wanted : resolve(own, wanted)
+  #workingDir(claim: Claim, wanted: string | null): string | Promise<string> {
+    const given = claim.run.workingDir
+    return given === null ? this.#ownFolder(claim, wanted) : folderIn(given, wanted)
+  }
+
+  /** The run's own folder, with the files that came with its version. */
+  async #ownFolder(claim: Claim, wanted: string | null): Promise<string> {
+    const own = runFolder(this.#options.dataDir, ownerOf(claim))
+    const bundle = claim.job === null ? this.#options.store.compiledNow(claim.versionId).bundle : undefined
+    await (bundle === undefined ? mkdir(own, { recursive: true }) : this.#bundles.copyTo(own, bundle))
+    return folderIn(own, wanted)
   }
 
   async #code(claim: Claim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null> {
@@ -295,6 +324,9 @@ const checkValue = (what: string, value: string): void => {
     throw new TaskFailure(`${what} is larger than 100 KiB; read it from $ORK_INPUT instead`)
   }
 }
+
+const folderIn = (folder: string, wanted: string | null): string =>
+  wanted === null ? folder : isAbsolute(wanted) ? wanted : resolve(folder, wanted)
 
 const runScope = (claim: Claim): Scope["run"] => {
   const logical = claim.run.logicalDate ?? claim.run.createdAt

@@ -130,6 +130,7 @@ export const toClaims = async (
   const found = await states
   const parentItems = await items
   const totals = await counts
+  const seen = new Map<number, Claim["run"]>()
   for (let i = 0; i < taken.length; i++) {
     const row = taken[i]!
     const needs = new Map<number, State>()
@@ -138,7 +139,10 @@ export const toClaims = async (
       if (state !== undefined) needs.set(node, state)
     }
     const count = row.kind === "task" ? (totals.get(row.parent_id) ?? null) : row.children_total
-    claims.set(row.id, toClaim(row, facts.get(row.run_seq)!, needs, parentItems.get(row.id) ?? null, count))
+    let run = seen.get(row.run_seq)
+    if (run === undefined || run.cancelling !== row.cancelling || run.status !== row.run_status)
+      seen.set(row.run_seq, (run = runOf(row, facts.get(row.run_seq)!)))
+    claims.set(row.id, toClaim(row, run, needs, parentItems.get(row.id) ?? null, count))
   }
   return all.map((row) => claims.get(row.id)!)
 }
@@ -192,11 +196,11 @@ const readCounts = async (tx: Runner, taken: readonly Taken[]): Promise<Map<numb
   return new Map(rows.map(({ id, children_total }) => [id, children_total]))
 }
 
-const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, parentItem: Json, count: number | null): Claim => ({
+const toClaim = (row: Taken, run: Claim["run"], needs: Map<number, State>, parentItem: Json, count: number | null): Claim => ({
   row: row.id,
   attemptId: row.new_id,
   runSeq: row.run_seq,
-  runId: run.id,
+  runId: row.run_id,
   workflowId: row.workflow_id,
   versionId: row.version_id,
   node: row.node,
@@ -215,23 +219,25 @@ const toClaim = (row: Taken, run: RunFacts, needs: Map<number, State>, parentIte
   waits: row.waits ? waitsOf(row.waits, row) : null,
   upstream: { failed: row.up_failed ?? 0, unmet: row.up_unmet ?? 0, waived: row.up_waived ?? 0 },
   needs,
-  run: {
-    workflow: run.workflow,
-    params: run.params,
-    trigger: run.trigger,
-    priority: run.priority,
-    logicalDate: run.logicalDate,
-    createdAt: run.createdAt,
-    private: run.private,
-    scope: run.scope,
-    depth: run.depth,
-    workingDir: run.workingDir,
-    timezone: run.timezone,
-    cancelling: row.cancelling,
-    status: row.run_status,
-    error: row.run_error,
-  },
+  run,
   job: null,
+})
+
+const runOf = (row: Taken, run: RunFacts): Claim["run"] => ({
+  workflow: run.workflow,
+  params: run.params,
+  trigger: run.trigger,
+  priority: run.priority,
+  logicalDate: run.logicalDate,
+  createdAt: run.createdAt,
+  private: run.private,
+  scope: run.scope,
+  depth: run.depth,
+  workingDir: run.workingDir,
+  timezone: run.timezone,
+  cancelling: row.cancelling,
+  status: row.run_status,
+  error: row.run_error,
 })
 
 const waitsOf = (waits: string, { elapsed, stopping }: Taken): Claim["waits"] => ({
