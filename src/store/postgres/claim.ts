@@ -142,14 +142,17 @@ const DISPATCH = (
 
 const MS = (instant: string): string => `(date_part('epoch', ${instant}::timestamptz(3)) * 1000)::bigint`
 
+const FREE = "k.limits IS NULL AND NOT k.paused"
+
 /**
  * Whose entry is gone by now is left alone: somebody has changed the row since the list was read. Of rows under limits or of paused
  * runs only the ids come back, for `lockedRows`. One row at least, for `rest`.
  */
 export const TAKE = (set: string): string => `, unlisted AS (
-    DELETE FROM ready_rows q USING chosen k WHERE q.ctid = k.entry AND (k.idle OR k.limits IS NULL AND NOT k.paused) RETURNING k.*
+    DELETE FROM ready_rows q WHERE q.ctid = ANY (ARRAY(SELECT k.entry FROM chosen k WHERE k.idle OR ${FREE})) RETURNING q.id
   ), taken AS (
-    UPDATE tasks t SET attempt_id = k.new_id, ${set} FROM unlisted k WHERE t.id = k.id AND NOT k.idle
+    UPDATE tasks t SET attempt_id = k.new_id, ${set}
+    FROM chosen k WHERE t.id = k.id AND NOT k.idle AND ${FREE} AND k.id = ANY (ARRAY(SELECT id FROM unlisted))
     RETURNING ${CLAIMED}
   ), held AS (
     ${HOLD("taken")}

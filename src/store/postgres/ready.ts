@@ -19,17 +19,26 @@ export const LIST = (rows: string): string =>
   `INSERT INTO ready_rows (lane, priority, workflow_id, run_seq, id)
      SELECT lane, priority, workflow_id, run_seq, id FROM ${rows} WHERE ready`
 
-/** `rows`: a set with ENTRY, as it was while they were ready. */
+/**
+ * `rows`: a set with ENTRY, as it was while they were ready. Entries are looked up one by one and removed by their place, not joined:
+ * Postgres plans once, and a list that was empty then would be read as a whole for every row when it is not.
+ */
 export const UNLIST = (rows: string): string =>
-  `DELETE FROM ready_rows q USING ${rows} e
-     WHERE q.lane = e.lane AND q.priority = e.priority AND q.workflow_id = e.workflow_id AND q.run_seq = e.run_seq AND q.id = e.id`
+  `DELETE FROM ready_rows q WHERE q.ctid = ANY (ARRAY(
+       SELECT f.ctid FROM ${rows} e CROSS JOIN LATERAL (
+         SELECT r.ctid FROM ready_rows r WHERE r.lane = e.lane AND r.priority = e.priority AND r.workflow_id = e.workflow_id
+           AND r.run_seq = e.run_seq AND r.id = e.id OFFSET 0
+       ) f))`
 
 /** `rows`: a set of rows (run_seq, id) that have a holder now, and had none. */
 export const HOLD = (rows: string): string => `INSERT INTO held_rows (run_seq, id) SELECT run_seq, id FROM ${rows}`
 
 /** `rows`: a set of rows (run_seq, id) that have no holder any more. */
 export const LET_GO = (rows: string): string =>
-  `DELETE FROM held_rows h USING ${rows} e WHERE h.run_seq = e.run_seq AND h.id = e.id`
+  `DELETE FROM held_rows h WHERE h.ctid = ANY (ARRAY(
+       SELECT f.ctid FROM ${rows} e CROSS JOIN LATERAL (
+         SELECT r.ctid FROM held_rows r WHERE r.run_seq = e.run_seq AND r.id = e.id OFFSET 0
+       ) f))`
 
 /** The value of `inner_run` for a row that waits to be dispatched. */
 export const INNER_RUN = (t: string): string => `CASE WHEN ${t}.parent_id IS NOT NULL THEN ${t}.run_seq END`

@@ -54,10 +54,10 @@ const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
 
 /**
  * Every statement of the store reads a bounded set by an index. A plan that was made while a table was small would scan it
- * later, when it is not: so scans of whole tables and joins that need them are off. Each statement is planned once per
- * connection: planning a claim anew takes longer than the claim.
+ * later, when it is not: so scans of whole tables and joins that need them are off. Each statement is planned a few times per
+ * connection only (`REPLAN`): planning a claim anew takes longer than the claim.
  */
-const SETTINGS = (schema: string): string =>
+export const SETTINGS = (schema: string): string =>
   `SET search_path TO ${quoted(schema)}; SET TimeZone TO 'UTC'; SET DateStyle TO ISO; SET jit TO off;
    SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; SET enable_hashjoin TO off; SET enable_mergejoin TO off;
    SET enable_bitmapscan TO off; SET enable_memoize TO off;
@@ -96,12 +96,17 @@ const asStoreError = (error: unknown, url: string): unknown => {
 const BEGIN = statement("begin", "BEGIN")
 const COMMIT = statement("commit", "COMMIT")
 const ROLLBACK = statement("rollback", "ROLLBACK")
+const DISCARD = statement("discard_plans", "DISCARD PLANS")
+/** Transactions of a connection before its plans are made anew, and by what factor that grows each time. */
+const REPLAN = { first: 16, factor: 4 }
 
 export class Session implements Runner {
   readonly #client: pg.Client
   readonly #url: string
   readonly #deps: ExchangeDeps
   #exchange: Exchange | undefined
+  #transactions = 0
+  #replanAt = REPLAN.first
   #gone = false
 
   private constructor(client: pg.Client, url: string) {
@@ -141,8 +146,16 @@ export class Session implements Runner {
     return later(this.#open().add<Row>(statement, values))
   }
 
-  /** BEGIN, which travels with the next statement. */
+  /**
+   * BEGIN, which travels with the next statement. An index that is nearly empty is read as a whole as well as by a key: plans that
+   * were made for such tables are not kept while these grow.
+   */
   begin(): void {
+    this.#transactions += 1
+    if (this.#transactions === this.#replanAt) {
+      this.#replanAt *= REPLAN.factor
+      void this.last(DISCARD)
+    }
     void later(this.#open().add(BEGIN, [], true))
   }
 
