@@ -1,8 +1,8 @@
 // What must be true of every row, written into the schema of a test, so that a statement that breaks it fails there. Not part of
 // the schema itself: Postgres parses each CHECK again for every statement that writes, which made small turns a quarter slower.
 
-import { Client } from "pg"
 import { READY } from "../../src/store/postgres/ready.ts"
+import { ask } from "./postgres.ts"
 
 const RUNS = `status IN ('pending', 'running', 'success', 'failed', 'cancelled')
   AND (cancelling IS NULL OR cancelling IN ('cancel', 'timeout')) AND open >= 0 AND hooks_left >= 0
@@ -47,11 +47,5 @@ const ENFORCE = (table: string, rule: string): string =>
 
 /** For a schema that was migrated; any number of times. */
 export const enforceRules = async (url: string, schema: string): Promise<void> => {
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query(`SET search_path TO "${schema}"; ${ENFORCE("runs", RUNS)}; ${ENFORCE("tasks", TASKS)}; ${LISTS}`)
-  } finally {
-    await client.end()
-  }
+  await ask(url, `SET search_path TO "${schema}"; ${ENFORCE("runs", RUNS)}; ${ENFORCE("tasks", TASKS)}; ${LISTS}`)
 }

@@ -1,36 +1,25 @@
-import { Client } from "pg"
 import { expect, test } from "vitest"
-import { createDatabase } from "./postgres.ts"
-
-const query = async (url: string, sql: string): Promise<unknown[]> => {
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  try {
-    return (await client.query<Record<string, unknown>>(sql)).rows
-  } finally {
-    await client.end()
-  }
-}
+import { ask, createDatabase } from "./postgres.ts"
 
 test("two databases of one run know nothing of each other", async () => {
   const [one, two] = await Promise.all([createDatabase(), createDatabase()])
-  await query(one.url, "CREATE TABLE mine (id int)")
-  await expect(query(two.url, "SELECT * FROM mine")).rejects.toThrow("does not exist")
+  await ask(one.url, "CREATE TABLE mine (id int)")
+  await expect(ask(two.url, "SELECT * FROM mine")).rejects.toThrow("does not exist")
   await Promise.all([one.drop(), two.drop()])
-  await expect(query(one.url, "SELECT 1")).rejects.toThrow("does not exist")
+  await expect(ask(one.url, "SELECT 1")).rejects.toThrow("does not exist")
 })
 
 test("a database can start as a copy of another", async () => {
   const first = await createDatabase()
-  await query(first.url, "CREATE TABLE copied AS SELECT 7 AS n")
+  await ask(first.url, "CREATE TABLE copied AS SELECT 7 AS n")
   const copy = await createDatabase({ template: new URL(first.url).pathname.slice(1) })
-  expect(await query(copy.url, "SELECT n FROM copied")).toEqual([{ n: 7 }])
+  expect(await ask(copy.url, "SELECT n FROM copied")).toEqual([{ n: 7 }])
   await Promise.all([first.drop(), copy.drop()])
 })
 
 test("the server is as durable as one in production", async () => {
   const database = await createDatabase()
-  expect(await query(database.url, "SHOW fsync")).toEqual([{ fsync: "on" }])
-  expect(await query(database.url, "SHOW synchronous_commit")).toEqual([{ synchronous_commit: "on" }])
+  expect(await ask(database.url, "SHOW fsync")).toEqual([{ fsync: "on" }])
+  expect(await ask(database.url, "SHOW synchronous_commit")).toEqual([{ synchronous_commit: "on" }])
   await database.drop()
 })

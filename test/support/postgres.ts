@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto"
 import { connect } from "node:net"
 import { text } from "node:stream/consumers"
-import { Client } from "pg"
+import { Client, type QueryResultRow } from "pg"
 import { startPostgres } from "./postgres-server.ts"
 
 export interface TestDatabase {
@@ -18,10 +18,15 @@ export interface TestDatabase {
 export const createDatabase = async ({ template = "template0" } = {}): Promise<TestDatabase> => {
   const server = await serverUrl()
   const name = `ork_test_${process.pid}_${randomBytes(6).toString("hex")}`
-  await execute(server, `CREATE DATABASE "${name}" TEMPLATE "${template}"`)
+  await ask(server, `CREATE DATABASE "${name}" TEMPLATE "${template}"`)
   const url = new URL(server)
   url.pathname = `/${name}`
-  return { url: url.href, drop: () => execute(server, `DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`) }
+  return {
+    url: url.href,
+    drop: async () => {
+      await ask(server, `DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`)
+    },
+  }
 }
 
 let known: Promise<string> | undefined
@@ -38,11 +43,12 @@ const findServer = async (): Promise<string> => {
   return answer.url
 }
 
-const execute = async (url: string, sql: string): Promise<void> => {
+/** One question on a connection of its own. */
+export const ask = async <Row extends QueryResultRow>(url: string, sql: string, values: unknown[] = []): Promise<Row[]> => {
   const client = new Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query(sql)
+    return (await client.query<Row>(sql, values)).rows
   } finally {
     await client.end()
   }

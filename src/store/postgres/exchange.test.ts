@@ -3,7 +3,7 @@
 import { Socket } from "node:net"
 import pg from "pg"
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
-import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { ask, createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { Exchange, type ExchangeDeps } from "./exchange.ts"
 import { Session, statement } from "./session.ts"
@@ -29,15 +29,7 @@ const open = async (): Promise<Session> => {
   return session
 }
 
-const query = async (text: string, values: unknown[] = []): Promise<unknown[]> => {
-  const client = new pg.Client({ connectionString: database.url })
-  await client.connect()
-  try {
-    return (await client.query<Record<string, unknown>>(text, values)).rows
-  } finally {
-    await client.end()
-  }
-}
+const query = (text: string, values: unknown[] = []): Promise<unknown[]> => ask(database.url, text, values)
 
 /** Resolves when the backend of that process id is in `pg_sleep`. */
 const asleep = async (pid: number): Promise<void> => {

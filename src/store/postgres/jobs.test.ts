@@ -2,7 +2,7 @@
 
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest"
-import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { ask, createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import { enforceRules } from "../../../test/support/postgres-rules.ts"
 import type { Change } from "../../core/change.ts"
 import { newHolderId, uuidv7 } from "../../core/ids.ts"
@@ -69,15 +69,8 @@ const everyJob = async (store: ServerStore): Promise<JobRow[]> => store.searchJo
 const LEFT = (schema: string): string =>
   `SELECT (SELECT count(*)::int FROM "${schema}".stops) AS stops, (SELECT COALESCE(sum(used), 0)::int FROM "${schema}".limits) AS used`
 
-const left = async (schema: string): Promise<{ stops: number; used: number }> => {
-  const client = new pg.Client({ connectionString: database.url })
-  await client.connect()
-  try {
-    return (await client.query<{ stops: number; used: number }>(LEFT(schema))).rows[0]!
-  } finally {
-    await client.end()
-  }
-}
+const left = async (schema: string): Promise<{ stops: number; used: number }> =>
+  (await ask<{ stops: number; used: number }>(database.url, LEFT(schema)))[0]!
 
 describe("jobs with two servers", () => {
   it.each([1, 2])("end by the rules, whatever meets (seed %i)", async (seed) => {

@@ -1,6 +1,5 @@
-import pg from "pg"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
-import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { ask, createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import { seededRandom } from "../conformance/world.ts"
 import { SchemaTooNew } from "../errors.ts"
 import type { Store } from "../store.ts"
@@ -19,15 +18,7 @@ const open = async (schema: string): Promise<Store> => {
   return store
 }
 
-const query = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => {
-  const client = new pg.Client({ connectionString: database.url })
-  await client.connect()
-  try {
-    return (await client.query<Record<string, unknown>>(text, values)).rows
-  } finally {
-    await client.end()
-  }
-}
+const query = (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => ask(database.url, text, values)
 
 const SCHEMA = `
 SELECT c.relname AS name, format('%s %s%s', a.attname, format_type(a.atttypid, a.atttypmod),

@@ -4,7 +4,7 @@ import { once } from "node:events"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { ask, createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import { enforceRules } from "../../../test/support/postgres-rules.ts"
 import type { Change } from "../../core/change.ts"
 import { type HolderId, newHolderId, newRunId } from "../../core/ids.ts"
@@ -78,15 +78,8 @@ const ended = ({ row, attemptId }: Pick<Claim, "row" | "attemptId">): Change => 
   result: { state: "success", startedAt: Date.now(), finishedAt: Date.now(), output: { inline: 1 } },
 })
 
-const query = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = [], url = database.url): Promise<T[]> => {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return (await client.query<T>(text, values)).rows
-  } finally {
-    await client.end()
-  }
-}
+const query = <T extends pg.QueryResultRow>(text: string, values: unknown[] = [], url = database.url): Promise<T[]> =>
+  ask(url, text, values)
 
 const DEADLOCKS = "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"
 
