@@ -46,7 +46,7 @@ describe("encoded events", () => {
       fc.property(fc.array(fc.oneof(run, task, job), { minLength: 1, maxLength: 20 }), (made) => {
         const events = made.map((event) => ({ ...event })) as StoreEvent[]
         const { runs, text } = encodeEvents(events)
-        expect(decodeEvents(runs, text)).toEqual(events)
+        expect(decodeEvents(runs, text, "")).toEqual(events)
         expect(new Set(runs).size).toBe(runs.length)
       }),
     )

@@ -11,18 +11,21 @@ export interface EncodedEvents {
   /** The runs that it speaks of, each once; events name them by their place here. */
   runs: RunId[]
   text: string
+  /** Of each task that may be dispatched: the beginning of its event (see `withDispatched`). */
+  dispatches: string[]
 }
 
+const DISPATCHED = TASK_STATUSES.indexOf("dispatched")
 const KIND = { run: 0, task: 1, job: 2 } as const satisfies Record<StoreEvent["type"], number>
 
-/** Status by its place in the table of its kind; 0 stands for no error, -1 for no total. */
+/** Status by its place in the table of its kind; 0 stands for no error, -1 for no total. `at` null: the instant of the batch. */
 type Encoded =
   | [kind: 0, run: number, status: number, at: number, error?: string | 0]
   | [
       kind: 1,
       run: number,
       status: number,
-      at: number,
+      at: number | null,
       task: number,
       path: string,
       attempt: number,
@@ -56,16 +59,19 @@ const parser = (): ((at: string) => number) => {
   return (at) => (at === last ? ms : (ms = Date.parse((last = at))))
 }
 
-export const encodeEvents = (events: readonly StoreEvent[]): EncodedEvents => {
+/** `dispatches`: tasks that the statement which writes the batch may find that it dispatches. */
+export const encodeEvents = (
+  events: readonly StoreEvent[],
+  dispatches: readonly { runId: RunId; task: string; path: string }[] = [],
+): EncodedEvents => {
   const runs: RunId[] = []
   const tasks: string[] = []
   const runPlaces = new Map<RunId, number>()
   const taskPlaces = new Map<string, number>()
   const parse = parser()
   const base = parse(events[0]!.at)
-  const since = (at: string): number => parse(at) - base
-  const encoded = events.map((event): Encoded => {
-    const at = since(event.at)
+  const encode = (event: StoreEvent): Encoded => {
+    const at = parse(event.at) - base
     const later = event.availableAt === undefined ? null : Date.parse(event.availableAt) - base
     const error = event.error ?? 0
     switch (event.type) {
@@ -90,14 +96,24 @@ export const encodeEvents = (events: readonly StoreEvent[]): EncodedEvents => {
       default:
         return event satisfies never
     }
+  }
+  const encoded = events.map(encode)
+  const begun = dispatches.map(({ runId, task, path }) => {
+    const told = [KIND.task, place(runs, runPlaces, runId), DISPATCHED, null, place(tasks, taskPlaces, task), path]
+    return JSON.stringify(told).slice(0, -"]".length)
   })
-  return { runs, text: JSON.stringify({ base, tasks, events: encoded } satisfies Batch) }
+  return { runs, text: JSON.stringify({ base, tasks, events: encoded } satisfies Batch), dispatches: begun }
 }
 
-export const decodeEvents = (runs: readonly RunId[], text: string): StoreEvent[] => {
+/** In SQL: such a text, with those of `dispatches` that came true and the number of their attempts in `rows`, at the instant of the batch. */
+export const withDispatched = (text: string, rows: { begun: string; attempt: string }): string =>
+  `left(${text}, -2) || COALESCE(string_agg(',' || ${rows.begun} || ',' || ${rows.attempt} || ']', ''), '') || ']}'`
+
+/** `written`: the instant of the batch. */
+export const decodeEvents = (runs: readonly RunId[], text: string, written: string): StoreEvent[] => {
   const { base, tasks, events } = JSON.parse(text) as Batch
   return events.map((event) => {
-    const at = iso(base + event[3])
+    const at = event[3] === null ? written : iso(base + event[3])
     switch (event[0]) {
       case KIND.run: {
         const [, run, status, , error] = event

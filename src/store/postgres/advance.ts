@@ -3,43 +3,31 @@
 // timers or ends of runs takes more round trips, inside the same transaction.
 
 import type { Fence } from "../../core/change.ts"
-import type { AttemptId } from "../../core/ids.ts"
-import { everyCalled } from "../../core/lanes.ts"
-import { iso } from "../../core/ports.ts"
-import type { TaskStatus } from "../../core/status.ts"
 import { JOBS } from "../job-rows.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../store.ts"
-import { plain } from "./arrays.ts"
 import { cancelPending } from "./cancel.ts"
 import { Changes, type Task } from "./changes.ts"
-import { type Answer, Claims, type Taken } from "./claim.ts"
+import type { Taken } from "./claim.ts"
 import { type Closed, closeRuns } from "./close.ts"
 import { logEvents } from "./event-log.ts"
 import { tellCancelled, tellClaims, tellClosed, tellSteps } from "./events.ts"
 import { cancelOverdue, withDeadlines } from "./deadlines.ts"
+import { findHeld } from "./find-held.ts"
 import { fold, type Step } from "./fold.ts"
 import type { Instants } from "./instants.ts"
 import { tellReleased } from "./job-edges.ts"
 import { lockJobs, settleJobs } from "./job-turn.ts"
-import { type Ended, type Held, type Memory, worthKnowing } from "./memory.ts"
+import { type Ended, type Memory, worthKnowing } from "./memory.ts"
 import { loadRuns, toClaims } from "./needs.ts"
 import { NOTIFY } from "./notify.ts"
-import { QueueClaims } from "./queue-claim.ts"
-import { later, type Runner, statement } from "./session.ts"
+import { legOf, relay } from "./relay.ts"
+import { later, type Runner } from "./session.ts"
 import { FenceLost } from "./succeed.ts"
+import { NOTHING_TAKEN, Takes, type Taking } from "./take.ts"
 import { type Look, look, runTimers } from "./timers.ts"
 import type { Sessions, Transaction } from "./transaction.ts"
 import { claimWoken } from "./waiting.ts"
 import type { Workflows } from "./workflows.ts"
-
-const HELD = statement(
-  "held",
-  `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", COALESCE(r.id::text, '') AS "runId",
-     COALESCE(r.private, false) AS private, r.scope, t.waits IS NOT NULL AS waits, t.workflow_id AS "workflowId", COALESCE(r.version_id, 0) AS "versionId", t.node, t.path,
-     t.kind, t.lane, t.attempt, t.limits, t.status, COALESCE(r.round, 0) AS round
-   FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
-   JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id LEFT JOIN runs r ON r.seq = t.run_seq`,
-)
 
 /** What others do without saying so (a retry that they set, a server that died) is seen this late at most. */
 const LOOK_EVERY_MS = 25
@@ -56,30 +44,15 @@ export interface LoopDeps {
   listening(): boolean
 }
 
-interface Sent {
-  gate: Promise<Answer[]> | null
-  claim: Promise<Answer[]> | null
-}
-
-interface Taking {
-  gates: Taken[]
-  claims: Taken[]
-  more: boolean
-  /** The instant of the transaction, if the claim was asked. */
-  at: string | null
-  /** Milliseconds until the rate of a queue lets more of it start, or null. */
-  waitMs: number | null
-}
-
 export class Loop {
   readonly #deps: LoopDeps
-  readonly #gates: Claims
-  readonly #work: Claims
-  readonly #queued: QueueClaims
+  readonly #takes: Takes
   /** Timers or cancels that the last look saw come before the claims of the next turn. */
   #slow = true
   /** There was something for the gate when it was last asked, or since: the next turn asks for it at once. */
   #gated = true
+  /** There is more to claim than was taken. */
+  #crowded = true
   /** Others, or this store beside the loop, have changed something: look, however short ago the last look was. */
   #stale = true
   #lookedAt = 0
@@ -92,22 +65,14 @@ export class Loop {
 
   constructor(deps: LoopDeps) {
     this.#deps = deps
-    this.#gates = new Claims("gate", deps.instants)
-    this.#work = new Claims("claim", deps.instants)
-    this.#queued = new QueueClaims(deps.instants)
+    this.#takes = new Takes(deps.instants)
   }
 
   async advance(batch: Batch): Promise<Advanced> {
     const folded = fold(batch.changes)
     this.busy = true
     try {
-      const turn = await this.#deps.sessions
-        .transaction((tx) => this.#turn(tx, batch, folded, false))
-        .catch((error: unknown) => {
-          if (!(error instanceof FenceLost)) throw error
-          this.#stale = true
-          return this.#deps.sessions.transaction((tx) => this.#turn(tx, batch, folded, true))
-        })
+      const turn = (await this.#relay(batch, folded)) ?? (await this.#transact(batch, folded))
       this.#remember(turn, batch)
       turn.advanced.closed.unshift(...this.#closedBeside.splice(0))
       return turn.advanced
@@ -116,6 +81,53 @@ export class Loop {
       throw error
     } finally {
       this.busy = false
+    }
+  }
+
+  #transact(batch: Batch, folded: Folded): Promise<Turn> {
+    const { sessions } = this.#deps
+    return sessions
+      .transaction((tx) => this.#turn(tx, batch, folded, false))
+      .catch((error: unknown) => {
+        if (!(error instanceof FenceLost)) throw error
+        this.#stale = true
+        return sessions.transaction((tx) => this.#turn(tx, batch, folded, true))
+      })
+  }
+
+  /** The whole turn in one round trip, where nothing but these ends is to be seen to. */
+  async #relay(batch: Batch, { steps, refused }: Folded): Promise<Turn | null> {
+    const { instants, memory, workflows, sessions } = this.#deps
+    const busy = this.#slow || this.#gated || this.#crowded || this.#takes.general || refused.length > 0
+    if (busy || instants.roughly() >= this.#dueAt || !this.#fresh(batch)) return null
+    const leg = legOf(workflows, memory, batch, steps)
+    const relayed = leg === null ? null : await relay(this.#deps, batch, leg)
+    if (leg === null || relayed === null) return null
+    const { taken, events, gates, more } = relayed
+    const ends = worthKnowing(leg.ends)
+    // What these still need to know does not change while they are held.
+    const reader: Runner = { run: (statement, values = []) => sessions.alone(statement, values) }
+    const claims = await toClaims(reader, memory, workflows, taken, ends, instants.now())
+    return {
+      tasks: leg.tasks,
+      changed: new Map(steps.map((step) => [step, null])),
+      ends,
+      rows: new Map(taken.map((row) => [row.id, row])),
+      looked: false,
+      slow: false,
+      gated: gates,
+      due: null,
+      advanced: {
+        refused: [],
+        gates: [],
+        claims,
+        cancelling: [],
+        stopped: [],
+        closed: [],
+        events,
+        more: more || (gates && batch.gate.limit > 0),
+        nextDueMs: this.#due(),
+      },
     }
   }
 
@@ -130,19 +142,25 @@ export class Loop {
   }
 
   /** Whether a look would see nothing new: all changes since the last one are known here. */
-  #knows(changes: Changes, { gate }: Batch): boolean {
-    const fresh = performance.now() - this.#lookedAt < LOOK_EVERY_MS && gate.lanes.join() === this.#lookedFor
-    return fresh && !this.#stale && changes.plain && this.#deps.listening()
+  #knows(changes: Changes, batch: Batch): boolean {
+    return changes.plain && this.#fresh(batch)
+  }
+
+  #fresh({ gate }: Batch): boolean {
+    const age = this.#deps.instants.roughly() - this.#lookedAt
+    // The clock may have been set back.
+    const fresh = age >= 0 && age < LOOK_EVERY_MS && gate.lanes.join() === this.#lookedFor
+    return fresh && !this.#stale && this.#deps.listening()
   }
 
   #due(): number | null {
     return this.#dueAt === Number.POSITIVE_INFINITY ? null : this.#dueAt - this.#deps.instants.roughly()
   }
 
-  async #turn(tx: Transaction, batch: Batch, { steps, refused }: ReturnType<typeof fold>, careful: boolean): Promise<Turn> {
+  async #turn(tx: Transaction, batch: Batch, { steps, refused }: Folded, careful: boolean): Promise<Turn> {
     const { workflows, instants, memory } = this.#deps
     const now = instants.now()
-    const { tasks: found, lost } = await this.#find(tx, steps)
+    const { tasks: found, lost } = await findHeld(tx, memory, steps)
     const known = await lockJobs(tx, found, instants.roughly())
     await workflows.load(known.flatMap(({ held }) => (held.runSeq === JOBS ? [] : held.versionId)))
     const { tasks, overdue } = await withDeadlines(tx, workflows, known, instants.roughly())
@@ -159,7 +177,7 @@ export class Loop {
     const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes))
     if (slow) await changing
     const woken = slow ? await claimWoken(tx, halfOf(batch), now) : []
-    const early = slow ? null : this.#send(tx, batch, now, this.#gated)
+    const early = slow ? null : this.#takes.send(tx, batch, now, this.#gated)
     const skip = !slow && this.#knows(changes, batch) && early?.claim !== null
     if (!skip) this.#stale = false
     const looking = skip ? null : later(look(tx, now, batch))
@@ -167,7 +185,7 @@ export class Loop {
     const changed = await changing
     const released = await settleJobs(tx, now, tasks, changed)
     ready += changed.ready + released.ready.length
-    let taking: Taking = early === null ? NOTHING_TAKEN : await this.#take(tx, batch, early, now)
+    let taking: Taking = early === null ? NOTHING_TAKEN : await this.#takes.read(tx, batch, early, now)
     const done = changed.done.length > 0
     let seen: Look =
       looking !== null
@@ -195,8 +213,8 @@ export class Loop {
     ready += unparked + closed.rows + (expired === null ? 0 : 1)
     const forGate = seen.gates && early?.gate === null
     const freed = changed.queueFreed || released.ready.length + unparked + closed.rows > 0
-    if (slow || late || cancelled !== null || expired !== null || forGate || freed || this.#work.general)
-      taking = await this.#takeMore(tx, batch, taking, now)
+    if (slow || late || cancelled !== null || expired !== null || forGate || freed || this.#takes.general)
+      taking = await this.#takes.more(tx, batch, taking, now)
     if (cancelled !== null || expired !== null || changed.timed || late || closed.woken || closed.started.length > 0)
       seen = await look(tx, now, batch)
 
@@ -251,69 +269,6 @@ export class Loop {
     }
   }
 
-  /** What the store gave out it knows; the rest (another's, or from before a restart) it reads. */
-  async #find(tx: Runner, steps: readonly Step[]): Promise<{ tasks: Task[]; lost: Fence[] }> {
-    const { memory } = this.#deps
-    const found = new Map<AttemptId, Held>()
-    const unknown: Fence[] = []
-    for (const { fence } of steps) {
-      const held = memory.held.get(fence.attemptId)
-      if (held === undefined) unknown.push(fence)
-      else found.set(fence.attemptId, held)
-    }
-    if (unknown.length > 0) {
-      const values = [plain(unknown.map(({ row }) => row)), plain(unknown.map(({ attemptId }) => attemptId))]
-      type Found = Omit<Held, "gate" | "started"> & { status: TaskStatus; waits: boolean }
-      for (const { status, waits, ...row } of await tx.run<Found>(HELD, values))
-        found.set(row.attemptId, { ...row, gate: status === "pending" || waits, started: status === "running" })
-    }
-    const tasks: Task[] = []
-    const lost: Fence[] = []
-    for (const step of steps) {
-      const held = found.get(step.fence.attemptId)
-      if (held === undefined || held.row !== step.fence.row) lost.push(step.fence)
-      else tasks.push({ held, step })
-    }
-    return { tasks, lost }
-  }
-
-  #send(tx: Runner, batch: Batch, now: string | null, gates = true): Sent {
-    const { holder, gate, claim } = batch
-    // The short way knows no lanes of calls but those that are named.
-    if (everyCalled(claim.lanes).length > 0) this.#work.general = true
-    const send = (claims: Claims, { lanes, limit }: Batch["gate"]): Promise<Answer[]> | null =>
-      limit > 0 && lanes.length > 0 ? claims.send(tx, { holder, lanes, limit }, now) : null
-    return { gate: gates ? send(this.#gates, gate) : null, claim: this.#work.general ? null : send(this.#work, claim) }
-  }
-
-  async #take(tx: Runner, batch: Batch, sent: Sent, now: string | null): Promise<Taking> {
-    const { holder } = batch
-    const gate = sent.gate === null ? NONE : await this.#gates.finish(tx, await sent.gate, { holder, ...batch.gate }, now)
-    const claim = sent.claim === null ? NONE : await this.#work.finish(tx, await sent.claim, { holder, ...batch.claim }, now)
-    const at = sent.claim === null ? null : iso((await sent.claim)[0]!.now)
-    return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more, at, waitMs: null }
-  }
-
-  async #takeMore(tx: Runner, batch: Batch, taking: Taking, now: string | null): Promise<Taking> {
-    const rest = {
-      ...batch,
-      gate: { ...batch.gate, limit: batch.gate.limit - taking.gates.length },
-      claim: { ...batch.claim, limit: batch.claim.limit - taking.claims.length },
-    }
-    const next = await this.#take(tx, rest, this.#send(tx, rest, now), now)
-    const claims = [...taking.claims, ...next.claims]
-    const wish = { holder: batch.holder, ...batch.claim, limit: batch.claim.limit - claims.length }
-    const queued = this.#work.general ? await this.#queued.take(tx, wish, now) : NOT_QUEUED
-    if (queued.settled) this.#work.general = false
-    return {
-      gates: [...taking.gates, ...next.gates],
-      claims: [...claims, ...queued.taken],
-      more: next.more || queued.more,
-      at: next.at ?? taking.at,
-      waitMs: queued.waitMs,
-    }
-  }
-
   #notify(tx: Runner): Promise<unknown> {
     return tx.run(NOTIFY, [this.#deps.channel, this.#deps.self])
   }
@@ -323,8 +278,9 @@ export class Loop {
     const { memory } = this.#deps
     this.#slow = slow
     this.#gated = gated
+    this.#crowded = advanced.more || advanced.claims.length >= batch.claim.limit
     if (looked) {
-      this.#lookedAt = performance.now()
+      this.#lookedAt = this.#deps.instants.roughly()
       this.#lookedFor = batch.gate.lanes.join()
       this.#dueAt = due === null ? Number.POSITIVE_INFINITY : this.#deps.instants.roughly() + due
     }
@@ -358,6 +314,8 @@ export class Loop {
   }
 }
 
+type Folded = ReturnType<typeof fold>
+
 interface Turn {
   tasks: Task[]
   changed: ReadonlyMap<Step, unknown>
@@ -381,7 +339,4 @@ const once = (fences: Fence[]): Fence[] => [...new Map(fences.map((fence) => [fe
 
 const soonest = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.min(a, b))
 
-const NOTHING_TAKEN: Taking = { gates: [], claims: [], more: false, at: null, waitMs: null }
-const NOT_QUEUED = { taken: [], more: false, waitMs: null, settled: false }
-const NONE = { taken: [], more: false }
 const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0, woken: false }

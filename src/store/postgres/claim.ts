@@ -22,8 +22,8 @@ const WORKFLOW = (lane: string, after: string): string =>
    ORDER BY q.lane, q.priority DESC, q.workflow_id LIMIT 1`
 
 /** Who claims, if it lives; `free`: no queue of these lanes has settings. */
-export const ME = (free: string): string =>
-  `me AS MATERIALIZED (SELECT h.name, ${free} AS free FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)`
+export const ME = (free: string, holder = "$5"): string =>
+  `me AS MATERIALIZED (SELECT h.name, ${free} AS free FROM holders h WHERE h.id = ${holder}::uuid AND NOT h.dead)`
 
 export const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uuid AND NOT h.dead)"
 
@@ -40,7 +40,7 @@ export const CHOSEN = (limit: string): string =>
 
 const PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
 
-const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32) || lpad(to_hex(${place}), 4, '0'))::uuid`
+export const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32) || lpad(to_hex(${place}), 4, '0'))::uuid`
 
 /** Those of the rows `k` that wait for nothing, and the idle ones; `place` numbers them in their batch. */
 export const PLACED = (place: string, { takeable, limits }: Rules): string => `
@@ -140,7 +140,7 @@ const DISPATCH = (
   dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
   started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL, progress = NULL, inner_run = NULL`
 
-const MS = (instant: string): string => `(date_part('epoch', ${instant}::timestamptz(3)) * 1000)::bigint`
+export const MS = (instant: string): string => `(date_part('epoch', ${instant}::timestamptz(3)) * 1000)::bigint`
 
 const FREE = "k.limits IS NULL AND NOT k.paused"
 

@@ -40,13 +40,14 @@ const BOUNDS = statement(
 
 const PAGE = statement(
   "events_page",
-  `SELECT batch, size, runs, CASE WHEN $3::text IS NULL OR strpos(runs, $3) > 0 THEN events END AS events
+  `SELECT batch, size, at, runs, CASE WHEN $3::text IS NULL OR strpos(runs, $3) > 0 THEN events END AS events
    FROM events WHERE batch >= $1::bigint AND ${COMPLETE} ORDER BY batch LIMIT $2::int`,
 )
 
 interface Batch {
   batch: number
   size: number
+  at: string
   runs: string
   /** null: not of the run that was asked for. */
   events: string | null
@@ -70,10 +71,10 @@ const readEvents = async (
   const gap = from.batch > 0 && from.batch < (oldest ?? 0)
   const events: LoggedEvent[] = []
   let cursor = after!
-  for (const { batch, size, runs, events: text } of batches) {
+  for (const { batch, size, at, runs, events: text } of batches) {
     const first = batch === from.batch ? from.place + 1 : 0
     if (first < size && text !== null) {
-      const told = decodeEvents(JSON.parse(runs) as RunId[], text)
+      const told = decodeEvents(JSON.parse(runs) as RunId[], text, at)
       for (let place = first; place < size; place++) {
         const event = told[place]!
         if (runId !== undefined && event.runId !== runId) continue

@@ -82,6 +82,9 @@ const codeOf = (error: unknown): string =>
 /** Serialization failure or deadlock: nothing was written, and the same again may work. */
 export const isCollision = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error))
 
+/** A text was not what it should be: no number. */
+export const isUnreadable = (error: unknown): boolean => codeOf(error) === "22P02"
+
 /** Another transaction has made a row of that key. */
 export const isDuplicate = (error: unknown): boolean => codeOf(error) === "23505"
 
@@ -151,12 +154,21 @@ export class Session implements Runner {
    * were made for such tables are not kept while these grow.
    */
   begin(): void {
-    this.#transactions += 1
-    if (this.#transactions === this.#replanAt) {
-      this.#replanAt *= REPLAN.factor
-      void this.last(DISCARD)
-    }
+    this.#count()
     void later(this.#open().add(BEGIN, [], true))
+  }
+
+  /** A transaction of one statement. */
+  alone<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    this.#count()
+    return this.last<Row>(statement, values)
+  }
+
+  #count(): void {
+    this.#transactions += 1
+    if (this.#transactions < this.#replanAt) return
+    this.#replanAt *= REPLAN.factor
+    void this.last(DISCARD)
   }
 
   /** The last of what is sent together. */

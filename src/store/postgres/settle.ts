@@ -2,7 +2,7 @@
 // whose fence held have an effect; whom that concerns was worked out before from the compiled workflow (`edgesOf`).
 // It locks the runs first, in order: transactions on overlapping runs cannot wait for each other.
 
-import { edgesOf } from "../../core/effects.ts"
+import { type Edge, edgesOf } from "../../core/effects.ts"
 import type { AttemptId } from "../../core/ids.ts"
 import { upstreamEnd } from "../../core/status.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
@@ -71,6 +71,17 @@ interface Answer {
   groups: Settled["groups"] | null
 }
 
+/** Of each end. */
+export const edgesOfEnds = (ends: readonly End[], compiled: (versionId: number) => CompiledWorkflow): Edge[][] =>
+  ends.map(({ held, status, skip }) => {
+    if (held.runSeq === JOBS) return []
+    const scope = { id: held.runId, private: held.private, scope: held.scope }
+    return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
+  })
+
+export const isHook = ({ held }: End, compiled: (versionId: number) => CompiledWorkflow): boolean =>
+  compiled(held.versionId).nodes[held.node]!.hook !== null
+
 export const endRows = async (
   tx: Runner,
   now: string | null,
@@ -80,21 +91,9 @@ export const endRows = async (
   queues: readonly string[],
   careful: boolean,
 ): Promise<Settled> => {
-  const edges = ends.map(({ held, status, skip }) => {
-    if (held.runSeq === JOBS) return []
-    const scope = { id: held.runId, private: held.private, scope: held.scope }
-    return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
-  })
+  const edges = edgesOfEnds(ends, compiled)
   if (!careful && ends.every((end) => isPlain(end, compiled)))
-    return succeedRows(
-      tx,
-      now,
-      ends,
-      edges,
-      ({ held }) => compiled(held.versionId).nodes[held.node]!.hook !== null,
-      gateLanes,
-      queues,
-    )
+    return succeedRows(tx, now, ends, edges, (end) => isHook(end, compiled), gateLanes, queues)
   const [answer] = await tx.run<Answer>(END, [
     now,
     plain(ends.map((end) => end.held.row)),

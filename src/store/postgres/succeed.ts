@@ -9,7 +9,7 @@ import { anyOf, anyText, plain, texts } from "./arrays.ts"
 import { type End, OUTCOME, QUEUES, type Settled } from "./outcome.ts"
 import type { QueueLimit } from "./queue-limits.ts"
 import { LET_GO, LIST, READINESS } from "./ready.ts"
-import { type Runner, statement } from "./session.ts"
+import { type Runner, statement, type Value } from "./session.ts"
 
 /** An attempt of the batch was not held any more: the transaction must not be committed. */
 export class FenceLost extends Error {}
@@ -18,22 +18,28 @@ export class FenceLost extends Error {}
  * All of them; but Postgres, which plans for arrays of any length, takes a limit that it does not know for a few rows. So it looks them
  * up one by one, even if the table was empty at that time: to read all of the table would have been as good then, and is not later.
  */
-const FEW = (array: string): string => `LIMIT cardinality(${array}::bigint[])`
+export const FEW = (array: string): string => `LIMIT cardinality(${array}::bigint[])`
 
 const ALL_HELD = "(SELECT count(*) FROM ended) = cardinality($2::bigint[])"
+
+/** $2 … $11: the rows that end. */
+export const ENDS = `(
+       SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::int[], $8::text[], $9::text[],
+         $10::bigint[], $11::bigint[])
+         AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("$2")}
+     )`
+
+export const SUCCESS = `status = 'success', skip = NULL, outcome = 'success', error = NULL, ${OUTCOME}`
+
+/** The row `t` is held as its end `c` says. */
+export const IS_HELD = "t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')"
 
 const SUCCEED = statement(
   "succeed",
   `WITH locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY ($12::bigint[]) ORDER BY seq FOR UPDATE
    ), ended AS (
-     UPDATE tasks t SET status = 'success', skip = NULL, outcome = 'success', error = NULL, ${OUTCOME}
-     FROM (
-       SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::int[], $8::text[], $9::text[],
-         $10::bigint[], $11::bigint[])
-         AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("$2")}
-     ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
-       AND (SELECT count(*) FROM locked) >= 0
+     UPDATE tasks t SET ${SUCCESS} FROM ${ENDS} c WHERE ${IS_HELD} AND (SELECT count(*) FROM locked) >= 0
      RETURNING t.id, t.run_seq
    ), let_go AS (
      ${LET_GO("ended")}
@@ -70,6 +76,53 @@ export const isPlain = ({ held, from, status, error }: End, compiled: (versionId
   return group === null && fan === undefined
 }
 
+/** What ends do to others, added up: to rows below them and to their runs. */
+export interface Sum {
+  runs: { runSeq: number; tasks: number; hooks: number }[]
+  below: Below[]
+}
+
+interface Below {
+  runSeq: number
+  node: number
+  ended: number
+}
+
+/** `edges`: of each end. */
+export const addUp = (ends: readonly End[], edges: readonly Edge[][], isHook: (end: End) => boolean): Sum => {
+  const below = new Map<string, Below>()
+  const runs = new Map<number, Sum["runs"][number]>()
+  for (let i = 0; i < ends.length; i++) {
+    const end = ends[i]!
+    const { runSeq } = end.held
+    if (runSeq === JOBS) continue
+    let run = runs.get(runSeq)
+    if (run === undefined) runs.set(runSeq, (run = { runSeq, tasks: 0, hooks: 0 }))
+    run[isHook(end) ? "hooks" : "tasks"] += 1
+    for (const { node } of edges[i]!) {
+      const key = `${runSeq}/${node}`
+      const row = below.get(key)
+      if (row === undefined) below.set(key, { runSeq, node, ended: 1 })
+      else row.ended += 1
+    }
+  }
+  return { runs: [...runs.values()], below: [...below.values()] }
+}
+
+/** For `ENDS`. */
+export const endValues = (ends: readonly End[]): Value[] => [
+  plain(ends.map((end) => end.held.row)),
+  plain(ends.map((end) => end.held.attemptId)),
+  texts(ends.map((end) => end.output[0])),
+  texts(ends.map((end) => end.output[1])),
+  plain(ends.map((end) => end.output[2])),
+  plain(ends.map((end) => end.exitCode)),
+  texts(ends.map((end) => end.usage)),
+  texts(ends.map((end) => end.externalId)),
+  plain(ends.map((end) => end.startedAt)),
+  plain(ends.map((end) => end.finishedAt)),
+]
+
 /** `edges`: of each end. Sends its statement at once. */
 export const succeedRows = async (
   tx: Runner,
@@ -80,42 +133,16 @@ export const succeedRows = async (
   gateLanes: readonly string[],
   queues: readonly string[],
 ): Promise<Settled> => {
-  const below = new Map<string, { runSeq: number; node: number; ended: number }>()
-  const runs = new Map<number, { tasks: number; hooks: number }>()
-  for (let i = 0; i < ends.length; i++) {
-    const end = ends[i]!
-    const { runSeq } = end.held
-    if (runSeq === JOBS) continue
-    let run = runs.get(runSeq)
-    if (run === undefined) runs.set(runSeq, (run = { tasks: 0, hooks: 0 }))
-    run[isHook(end) ? "hooks" : "tasks"] += 1
-    for (const { node } of edges[i]!) {
-      const key = `${runSeq}/${node}`
-      const row = below.get(key)
-      if (row === undefined) below.set(key, { runSeq, node, ended: 1 })
-      else row.ended += 1
-    }
-  }
-  const counts = [...runs.values()]
-  const rows = [...below.values()]
+  const { runs, below } = addUp(ends, edges, isHook)
   const [answer] = await tx.run<Answer>(SUCCEED, [
     now,
-    plain(ends.map((end) => end.held.row)),
-    plain(ends.map((end) => end.held.attemptId)),
-    texts(ends.map((end) => end.output[0])),
-    texts(ends.map((end) => end.output[1])),
-    plain(ends.map((end) => end.output[2])),
-    plain(ends.map((end) => end.exitCode)),
-    texts(ends.map((end) => end.usage)),
-    texts(ends.map((end) => end.externalId)),
-    plain(ends.map((end) => end.startedAt)),
-    plain(ends.map((end) => end.finishedAt)),
-    anyOf(runs.keys()),
-    plain(counts.map(({ tasks }) => tasks)),
-    plain(counts.map(({ hooks }) => hooks)),
-    plain(rows.map(({ runSeq }) => runSeq)),
-    plain(rows.map(({ node }) => node)),
-    plain(rows.map(({ ended }) => ended)),
+    ...endValues(ends),
+    anyOf(runs.map(({ runSeq }) => runSeq)),
+    plain(runs.map(({ tasks }) => tasks)),
+    plain(runs.map(({ hooks }) => hooks)),
+    plain(below.map(({ runSeq }) => runSeq)),
+    plain(below.map(({ node }) => node)),
+    plain(below.map(({ ended }) => ended)),
     anyText(gateLanes),
     anyText(queues),
   ])

@@ -68,6 +68,11 @@ export class Sessions {
     })
   }
 
+  /** One transaction of one statement. */
+  alone<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    return this.use((session) => session.alone<Row>(statement, values))
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all(this.#idle.splice(0).map((session) => session.close()))

@@ -96,9 +96,14 @@ export class Workflows {
     return known
   }
 
+  /** Whether `now` answers for it. */
+  knows(versionId: number): boolean {
+    return this.#compiled.get(versionId) !== undefined
+  }
+
   /** Makes `now` answer for all of these. */
   async load(versionIds: Iterable<number>): Promise<void> {
-    for (const id of new Set(versionIds)) if (this.#compiled.get(id) === undefined) await this.compiled(id)
+    for (const id of new Set(versionIds)) if (!this.knows(id)) await this.compiled(id)
   }
 }
 

@@ -24,7 +24,7 @@ export const logEvents = (tx: Tx): void => {
 const NEWEST = "SELECT batch, size FROM events ORDER BY batch DESC LIMIT 1"
 const OLDEST = "SELECT batch FROM events ORDER BY batch LIMIT 1"
 
-const PAGE = "SELECT batch, size, runs, events FROM events WHERE batch >= ?1 ORDER BY batch LIMIT ?2 + 0"
+const PAGE = "SELECT batch, size, at, runs, events FROM events WHERE batch >= ?1 ORDER BY batch LIMIT ?2 + 0"
 
 /** Looks at `MAX_BATCHES` at most; the cursor then stands behind what was looked at, found or not. */
 const readEvents = (
@@ -40,10 +40,11 @@ const readEvents = (
   const gap = from.batch > 0 && from.batch < oldest
   const events: LoggedEvent[] = []
   let cursor = after!
-  for (const [batch, size, runs, text] of session.db.all<[number, number, string, string]>(PAGE, from.batch, MAX_BATCHES)) {
+  type Row = [batch: number, size: number, at: string, runs: string, events: string]
+  for (const [batch, size, at, runs, text] of session.db.all<Row>(PAGE, from.batch, MAX_BATCHES)) {
     const first = batch === from.batch ? from.place + 1 : 0
     if (first < size && (runId === undefined || runs.includes(runId))) {
-      const told = decodeEvents(JSON.parse(runs) as RunId[], text)
+      const told = decodeEvents(JSON.parse(runs) as RunId[], text, at)
       for (let place = first; place < size; place++) {
         const event = told[place]!
         if (runId !== undefined && event.runId !== runId) continue

@@ -1,0 +1,320 @@
+// Turns of one statement: what they take, what they leave to a turn of the usual kind, and that nobody can tell them apart.
+
+import fc from "fast-check"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { ask, createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { enforceRules } from "../../../test/support/postgres-rules.ts"
+import type { Change } from "../../core/change.ts"
+import type { RunId } from "../../core/ids.ts"
+import { EVERY_QUEUE } from "../../core/lanes.ts"
+import { iso } from "../../core/ports.ts"
+import { planRetry } from "../../core/retry-plan.ts"
+import { type NodeInput, workflow } from "../../core/testing.ts"
+import type { CompiledWorkflow } from "../../core/workflow.ts"
+import { Chaos, check, statesOf } from "../conformance/property.ts"
+import { names, type Open, setup, type TurnInput, type World } from "../conformance/world.ts"
+import { decodeEvents } from "../event-codec.ts"
+import type { ServerStore } from "../server-store.ts"
+import type { Advanced, Claim, StoreEvent } from "../store.ts"
+import { openPostgres } from "./postgres.ts"
+
+let database: TestDatabase
+let schema = ""
+let schemas = 0
+
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterAll(() => database.drop())
+
+/** On the tables of the current test, past the store. */
+const query = <T extends Record<string, unknown>>(text: string): Promise<T[]> => {
+  const url = new URL(database.url)
+  url.searchParams.set("options", `-c search_path=${schema}`)
+  return ask(url.href, text)
+}
+
+const LISTENING = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'ork listen' AND query = $1 AND state = 'idle'"
+
+/** A store that hears others, as a server's does; how often a row was listed as ready is noted. */
+const open: Open<ServerStore> = async ({ clock, random }) => {
+  schema = `relay_${++schemas}`
+  const store = await openPostgres({ url: database.url, clock, random, schema })
+  await store.migrate()
+  await enforceRules(database.url, schema)
+  await query(`CREATE TABLE listings (id bigint);
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN INSERT INTO ${schema}.listings VALUES (NEW.id); RETURN NULL; END $$;
+    CREATE TRIGGER note AFTER INSERT ON ready_rows FOR EACH ROW EXECUTE FUNCTION note()`)
+  store.onWake(() => {})
+  while ((await ask(database.url, LISTENING, [`LISTEN "ork_${schema}"`])).length === 0);
+  return { store, close: () => store.close() }
+}
+
+/** Another server on the same tables. */
+const another = async ({ clock, random }: World): Promise<ServerStore> => {
+  const store = await openPostgres({ url: database.url, clock, random, schema })
+  onTestFinished(() => store.close())
+  return store
+}
+
+const listings = async (): Promise<number> => (await query<{ n: number }>("SELECT count(*)::int AS n FROM listings"))[0]!.n
+
+/** How many rows were taken and never listed. */
+const unlisted = async (): Promise<number> => {
+  const NEVER = "SELECT count(*)::int AS n FROM tasks WHERE attempt > 0 AND id NOT IN (SELECT id FROM listings)"
+  return (await query<{ n: number }>(NEVER))[0]!.n
+}
+
+/** All that the log has. */
+const logged = async (): Promise<StoreEvent[]> => {
+  const batches = await query<{ at: Date; runs: string; events: string }>("SELECT at, runs, events FROM events ORDER BY batch")
+  return batches.flatMap(({ at, runs, events }) => decodeEvents(JSON.parse(runs) as RunId[], events, iso(at.getTime())))
+}
+
+/** What only turns tell. */
+const ofTurns = (events: readonly StoreEvent[]): StoreEvent[] =>
+  events.filter(({ type, status }) => type === "task" && status !== "pending")
+
+const CHAIN = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
+
+/** Ends all of these, and takes what it can. */
+const next = (world: World, claims: readonly Claim[], input: TurnInput = {}): Promise<Advanced> =>
+  world.turn({ changes: claims.map((claim) => world.ended(claim, "success", claim.node)), claim: 5, gate: 5, ...input })
+
+/** The first claims of a run, after which there is nothing else to see to. */
+const begin = async (world: World, flow: CompiledWorkflow, input: TurnInput = {}): Promise<Claim[]> => {
+  await world.start(flow)
+  return (await world.turn({ claim: 5, gate: 5, ...input })).claims
+}
+
+describe("what becomes ready where nothing else is", () => {
+  it("is taken at once, by the statement that made it so", async () => {
+    const world = await setup(open)
+    const events: StoreEvent[] = []
+    let claims = await begin(world, CHAIN)
+    for (const name of ["b", "c"]) {
+      const turn = await next(world, claims)
+      expect(names(world, turn.claims)).toEqual([name])
+      expect(turn).toMatchObject({ refused: [], gates: [], closed: [], more: false })
+      claims = turn.claims
+      events.push(...turn.events)
+    }
+    expect(await listings()).toBe(1)
+    expect(events.map(({ task, status }) => `${task} ${status}`)).toEqual([
+      "a running",
+      "a success",
+      "b dispatched",
+      "b running",
+      "b success",
+      "c dispatched",
+    ])
+    expect((await next(world, claims)).closed).toMatchObject([{ status: "success" }])
+    expect((await logged()).slice(2, 8)).toEqual(events)
+  })
+
+  it("is taken by who takes from every queue", async () => {
+    const world = await setup(open)
+    const lanes = [EVERY_QUEUE]
+    const claims = await begin(world, CHAIN, { lanes })
+    expect(names(world, (await next(world, claims, { lanes })).claims)).toEqual(["b"])
+    expect(await listings()).toBe(1)
+  })
+
+  it("is the same claim as any other", async () => {
+    const world = await setup(open)
+    const flow = workflow({ a: {}, b: { after: ["a"], needs: [0] }, c: { after: ["b"], needs: [0, 1] } })
+    const takenBy = async (take: (claims: Claim[]) => Promise<Claim[]>): Promise<unknown[]> => {
+      let claims = await begin(world, flow)
+      const { runId, runSeq } = claims[0]!
+      const seen: unknown[] = []
+      while (claims.length > 0) {
+        claims = await take(claims)
+        for (const { row, attemptId, runId: of, runSeq: seq, ...claim } of claims) {
+          expect({ of, seq, row: row > 0, id: attemptId.length }).toEqual({ of: runId, seq: runSeq, row: true, id: 36 })
+          const shown = await world.task(runId, names(world, claims)[0]!)
+          seen.push(claim, [shown.status, shown.attempt, shown.worker, shown.dispatchedAt, shown.startedAt])
+        }
+      }
+      return seen
+    }
+    const quick = await takenBy(async (claims) => (await next(world, claims)).claims)
+    const before = await listings()
+    const slow = await takenBy(async (claims) => {
+      await next(world, claims, { claim: 0 })
+      return world.claim(5)
+    })
+    expect(quick).toHaveLength(4)
+    expect(slow).toEqual(quick)
+    expect([before, await listings()]).toEqual([1, 4])
+  })
+
+  it("is taken again in a run that was retried, as the next attempt", async () => {
+    const world = await setup(open)
+    let claims = await begin(world, CHAIN)
+    const { runId } = claims[0]!
+    while (claims.length > 0) ({ claims } = await next(world, claims))
+    const plan = planRetry(CHAIN, await world.run(runId), await statesOf(world, runId), { from: "a" })
+    if ("reset" in plan) await world.store.retryRun(runId, plan.reset)
+    ;({ claims } = await world.turn({ claim: 5, gate: 5 }))
+    ;({ claims } = await next(world, claims))
+    expect(claims).toMatchObject([{ node: 1, attempt: 2 }])
+    expect((await logged()).at(-1)).toMatchObject({ task: "b", status: "dispatched", attempt: 2 })
+  })
+})
+
+describe("what may not be taken at once", () => {
+  it("waits behind what is ready before it, wherever that came from", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, CHAIN)
+    const other = await another(world)
+    const urgent = { ...workflow({ urgent: {} }), name: "urgent", priority: 9 }
+    const version = await other.putWorkflow({ compiled: urgent, hash: "urgent", source: "", deploy: true })
+    await other.createRuns([world.newRun(version)])
+    const order: string[] = []
+    for (let turn = await next(world, claims, { claim: 1 }); order.length < 2;) {
+      order.push(...turn.claims.map(({ run, node }) => `${run.workflow} ${node}`))
+      turn = await next(world, turn.claims, { claim: 1 })
+    }
+    expect(order).toEqual(["urgent 0", "test 1"])
+  })
+
+  it("is left to the turn that counts limits", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, workflow({ a: {}, b: { after: ["a"], concurrency: 1 }, c: { after: ["a"] } }))
+    const first = await next(world, claims)
+    expect(names(world, first.claims)).toEqual(["c"])
+    expect(first.more).toBe(true)
+    expect(names(world, (await world.turn({ claim: 5, gate: 5 })).claims)).toEqual(["b"])
+  })
+
+  it.each(["paused = true", "cancelling = 'cancel'"])("is left where the run has %s by now", async (state) => {
+    const world = await setup(open)
+    const claims = await begin(world, CHAIN)
+    await query(`UPDATE runs SET ${state}`)
+    expect((await next(world, claims)).claims).toEqual([])
+    expect(await world.statuses(claims[0]!.runId)).toMatchObject({ a: "success", b: "pending" })
+  })
+
+  it("is left to the gate, which is asked next", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, workflow({ a: {}, b: { after: ["a"], gated: true }, c: { after: ["a"] } }))
+    const first = await next(world, claims)
+    expect(names(world, first.claims)).toEqual(["c"])
+    expect(first.more).toBe(true)
+    expect(names(world, (await world.turn({ claim: 5, gate: 5 })).gates)).toEqual(["b"])
+  })
+
+  it("is nothing to a holder that was found dead", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, CHAIN)
+    await query("UPDATE holders SET dead = true")
+    expect((await next(world, claims)).claims).toEqual([])
+    expect(await world.statuses(claims[0]!.runId)).toMatchObject({ a: "success", b: "pending" })
+  })
+})
+
+describe("a turn that takes more than one statement", () => {
+  it("refuses the attempt that is not held any more, and ends the others", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
+    const [lost] = claims as [Claim]
+    await query(`UPDATE tasks SET attempt_id = gen_random_uuid() WHERE id = ${lost.row}`)
+    const { refused, events, claims: taken } = await next(world, claims)
+    expect(refused).toEqual([{ row: lost.row, attemptId: lost.attemptId }])
+    expect(taken).toEqual([])
+    expect(events.map(({ task, status }) => `${task} ${status}`)).toEqual(["b running", "b success"])
+    expect(ofTurns(await logged()).slice(2)).toEqual(events)
+    expect((await world.task(lost.runId, "c")).upstreamLeft).toBe(1)
+  })
+
+  it("closes the run whose last open task has ended", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, workflow({ a: {}, b: { after: ["a"] } }))
+    await query("UPDATE tasks SET status = 'cancelled', finished_at = now() WHERE node = 1")
+    await query("UPDATE runs SET open = open - 1, tasks_cancelled = tasks_cancelled + 1")
+    expect((await next(world, claims)).closed).toMatchObject([{ status: "success" }])
+  })
+
+  it("gives the slots of a queue back", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, CHAIN)
+    await (await another(world)).putQueue("default", { concurrency: 1 })
+    let turn = await next(world, claims)
+    const seen: string[] = []
+    for (; turn.claims.length > 0 || turn.more; turn = await next(world, turn.claims)) seen.push(...names(world, turn.claims))
+    expect(seen).toEqual(["b", "c"])
+    expect(await query("SELECT used FROM limits")).toEqual([{ used: 0 }])
+  })
+})
+
+/** Most graphs are plain, most ends successes, most turns ask for enough. */
+class Calm extends Chaos {
+  override changes(all = false): Change[] {
+    const taken = this.held.filter(() => all || this.chance(3) > 0)
+    this.held = this.held.filter((held) => !taken.includes(held))
+    return taken.flatMap(({ claim, gate }) => {
+      if (gate) return this.judge(claim)
+      return this.chance(12) === 0 ? this.end(claim, all) : [this.world.ended(claim, "success", claim.row)]
+    })
+  }
+
+  override async step(kind: number): Promise<void> {
+    if (kind <= 5) return super.step(kind)
+    await this.turn(this.changes(), 1 + this.chance(12), 5, this.world.holder)
+  }
+}
+
+const plainFlow = (tasks: { after: number[]; gated: boolean; concurrency: number | null }[]): CompiledWorkflow =>
+  workflow(
+    Object.fromEntries(
+      tasks.map(({ after, gated, concurrency }, i): [string, NodeInput] => {
+        const input: NodeInput = { after: i === 0 ? [] : [...new Set(after.map((up) => `t${up % i}`))] }
+        if (gated) input.rule = "all_done"
+        if (concurrency !== null) input.concurrency = concurrency
+        return [`t${i}`, input]
+      }),
+    ),
+  )
+
+describe("random plain graphs", () => {
+  it("keep their counters, tell what they did, and every run ends", async () => {
+    let relayed = 0
+    const plan = fc.record({
+      seed: fc.nat(),
+      tasks: fc.array(
+        fc.record({
+          after: fc.array(fc.nat({ max: 9 }), { minLength: 1, maxLength: 2 }),
+          gated: fc.nat({ max: 9 }).map((n) => n === 0),
+          concurrency: fc.nat({ max: 9 }).map((n) => (n === 0 ? 1 : null)),
+        }),
+        { minLength: 3, maxLength: 10 },
+      ),
+      steps: fc.array(fc.nat({ max: 40 }), { minLength: 5, maxLength: 30 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(plan, async ({ seed, tasks, steps }) => {
+        const world = await setup(open, seed)
+        const told: StoreEvent[] = []
+        const turn: World["turn"] = async (input) => {
+          const advanced = await world.turn(input)
+          told.push(...advanced.events)
+          return advanced
+        }
+        const calm = new Calm({ ...world, turn }, plainFlow(tasks), () => 0)
+        calm.runs.push((await world.start(calm.flow)).id, (await world.start(calm.flow)).id)
+        for (const step of steps) {
+          await calm.step(step)
+          await check(calm)
+        }
+        await calm.finish()
+        await check(calm)
+        relayed += await unlisted()
+        expect(ofTurns(await logged())).toEqual(ofTurns(told))
+        await world.close()
+      }),
+      { numRuns: 40, endOnFailure: false },
+    )
+    expect(relayed).toBeGreaterThan(20)
+  }, 120_000)
+})
