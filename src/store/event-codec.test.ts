@@ -52,6 +52,29 @@ describe("encoded events", () => {
     )
   })
 
+  it("of tasks that were dispatched meanwhile have the instant of their batch", () => {
+    const at = iso(0)
+    const runId = "r1" as RunId
+    const { runs, text, dispatches } = encodeEvents(
+      [{ type: "run", runId, status: "running", at }],
+      [
+        { runId, task: "a", path: "" },
+        { runId, task: "b", path: "" },
+      ],
+    )
+    expect(decodeEvents(runs, text, iso(7))).toHaveLength(1)
+    const more = `${text.slice(0, -2)},${dispatches[1]!},3]]}`
+    expect(decodeEvents(runs, more, iso(7))[1]).toEqual({
+      type: "task",
+      runId,
+      task: "b",
+      path: "",
+      attempt: 3,
+      status: "dispatched",
+      at: iso(7),
+    })
+  })
+
   it("name every run once, and jobs none", () => {
     const at = iso(0)
     const { runs } = encodeEvents([

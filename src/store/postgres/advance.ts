@@ -3,6 +3,7 @@
 // timers or ends of runs takes more round trips, inside the same transaction.
 
 import type { Fence } from "../../core/change.ts"
+import { everyCalled } from "../../core/lanes.ts"
 import { JOBS } from "../job-rows.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../store.ts"
 import { cancelPending } from "./cancel.ts"
@@ -20,6 +21,7 @@ import { lockJobs, settleJobs } from "./job-turn.ts"
 import { type Ended, type Memory, worthKnowing } from "./memory.ts"
 import { loadRuns, toClaims } from "./needs.ts"
 import { NOTIFY } from "./notify.ts"
+import type { Taker } from "./onward.ts"
 import { legOf, relay } from "./relay.ts"
 import { later, type Runner } from "./session.ts"
 import { FenceLost } from "./succeed.ts"
@@ -31,6 +33,9 @@ import type { Workflows } from "./workflows.ts"
 
 /** What others do without saying so (a retry that they set, a server that died) is seen this late at most. */
 const LOOK_EVERY_MS = 25
+
+/** What makes a relay fail mostly lasts, as a queue with limits does. */
+const REST_MS = 10_000
 
 export interface LoopDeps {
   sessions: Sessions
@@ -51,8 +56,10 @@ export class Loop {
   #slow = true
   /** There was something for the gate when it was last asked, or since: the next turn asks for it at once. */
   #gated = true
-  /** There is more to claim than was taken. */
-  #crowded = true
+  /** The lanes in which the last turn left nothing to claim; null: it may have left something. */
+  #emptied: string | null = null
+  /** Until then turns are of the usual kind, since one was not. */
+  #relaysFrom = 0
   /** Others, or this store beside the loop, have changed something: look, however short ago the last look was. */
   #stale = true
   #lookedAt = 0
@@ -98,16 +105,20 @@ export class Loop {
   /** The whole turn in one round trip, where nothing but these ends is to be seen to. */
   async #relay(batch: Batch, { steps, refused }: Folded): Promise<Turn | null> {
     const { instants, memory, workflows, sessions } = this.#deps
-    const busy = this.#slow || this.#gated || this.#crowded || this.#takes.general || refused.length > 0
-    if (busy || instants.roughly() >= this.#dueAt || !this.#fresh(batch)) return null
+    const now = instants.roughly()
+    if (this.#slow || this.#gated || this.#takes.general || refused.length > 0) return null
+    if (this.#emptied !== batch.claim.lanes.join() || now >= this.#dueAt || now < this.#relaysFrom || !this.#fresh(batch))
+      return null
     const leg = legOf(workflows, memory, batch, steps)
-    const relayed = leg === null ? null : await relay(this.#deps, batch, leg)
-    if (leg === null || relayed === null) return null
+    if (leg === null) return null
+    const relayed = await relay(this.#deps, batch, leg)
+    if (relayed === null) {
+      this.#relaysFrom = now + REST_MS
+      return null
+    }
     const { taken, events, gates, more } = relayed
     const ends = worthKnowing(leg.ends)
-    // What these still need to know does not change while they are held.
-    const reader: Runner = { run: (statement, values = []) => sessions.alone(statement, values) }
-    const claims = await toClaims(reader, memory, workflows, taken, ends, instants.now())
+    const claims = await sessions.use((session) => toClaims(session, memory, workflows, taken, ends, instants.now()))
     return {
       tasks: leg.tasks,
       changed: new Map(steps.map((step) => [step, null])),
@@ -126,7 +137,7 @@ export class Loop {
         closed: [],
         events,
         more: more || (gates && batch.gate.limit > 0),
-        nextDueMs: this.#due(),
+        nextDueMs: inFull(this.#due()),
       },
     }
   }
@@ -153,6 +164,12 @@ export class Loop {
     return fresh && !this.#stale && this.#deps.listening()
   }
 
+  /** Who takes what becomes ready, where claims go the short way. */
+  #taker({ holder, claim }: Batch): Taker | null {
+    const short = claim.limit > 0 && !this.#takes.general && everyCalled(claim.lanes).length === 0
+    return short ? { holder, ...claim, ids: this.#deps.instants.attemptIds() } : null
+  }
+
   #due(): number | null {
     return this.#dueAt === Number.POSITIVE_INFINITY ? null : this.#dueAt - this.#deps.instants.roughly()
   }
@@ -174,18 +191,20 @@ export class Loop {
 
     const locked = changes.lock(tx)
     let ready = slow ? await timers() : 0
-    const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes))
+    const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes, slow ? null : this.#taker(batch)))
     if (slow) await changing
     const woken = slow ? await claimWoken(tx, halfOf(batch), now) : []
-    const early = slow ? null : this.#takes.send(tx, batch, now, this.#gated)
+    const early = slow ? null : this.#takes.send(tx, batch, now, { gates: this.#gated, shared: true })
     const skip = !slow && this.#knows(changes, batch) && early?.claim !== null
     if (!skip) this.#stale = false
     const looking = skip ? null : later(look(tx, now, batch))
     await locked
     const changed = await changing
     const released = await settleJobs(tx, now, tasks, changed)
-    ready += changed.ready + released.ready.length
-    let taking: Taking = early === null ? NOTHING_TAKEN : await this.#takes.read(tx, batch, early, now)
+    ready += changed.ready + changed.onward.length + released.ready.length
+    let taking: Taking =
+      early === null ? NOTHING_TAKEN : await this.#takes.read(tx, lessWork(batch, changed.onward.length), early, now)
+    if (changed.onward.length > 0) taking.claims.unshift(...changed.onward)
     const done = changed.done.length > 0
     let seen: Look =
       looking !== null
@@ -264,7 +283,7 @@ export class Loop {
         closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
         events,
         more: taking.more || isDue || (cancelled?.full ?? false) || (expired?.full ?? false),
-        nextDueMs: soonest(seen.due === null ? null : Math.max(0, Math.ceil(seen.due)), taking.waitMs),
+        nextDueMs: soonest(inFull(seen.due), taking.waitMs),
       },
     }
   }
@@ -278,7 +297,8 @@ export class Loop {
     const { memory } = this.#deps
     this.#slow = slow
     this.#gated = gated
-    this.#crowded = advanced.more || advanced.claims.length >= batch.claim.limit
+    const { claim } = batch
+    this.#emptied = advanced.more || advanced.claims.length >= claim.limit ? null : claim.lanes.join()
     if (looked) {
       this.#lookedAt = this.#deps.instants.roughly()
       this.#lookedFor = batch.gate.lanes.join()
@@ -335,7 +355,14 @@ const halfOf = ({ holder, gate }: Batch): { holder: Batch["holder"]; lanes: stri
   limit: Math.ceil(gate.limit / 2),
 })
 
+const lessWork = (batch: Batch, taken: number): Batch => ({
+  ...batch,
+  claim: { ...batch.claim, limit: batch.claim.limit - taken },
+})
+
 const once = (fences: Fence[]): Fence[] => [...new Map(fences.map((fence) => [fence.attemptId, fence])).values()]
+
+const inFull = (ms: number | null): number | null => (ms === null ? null : Math.max(0, Math.ceil(ms)))
 
 const soonest = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.min(a, b))
 

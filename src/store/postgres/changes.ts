@@ -8,6 +8,7 @@ import { isGroup } from "../../core/places.ts"
 import type { Limit } from "../../core/rows.ts"
 import { type Admit, admitRows, cacheOutputs, progressRows, releaseRows, type Retry, retryRows, startRows } from "./attempts.ts"
 import { anyOf } from "./arrays.ts"
+import type { Taken } from "./claim.ts"
 import { dropDeadlines, setDeadlines } from "./deadlines.ts"
 import { dropChildren, expandRow } from "./expand.ts"
 import type { Expand, Open, Step } from "./fold.ts"
@@ -16,6 +17,7 @@ import type { Held } from "./memory.ts"
 import { type Opened, openGroup } from "./open.ts"
 import { type LimitOf, limitsByLane, queueKeys, queueLimits } from "./queue-limits.ts"
 import { later, type Runner, statement } from "./session.ts"
+import type { Taker } from "./onward.ts"
 import type { End, Settled } from "./outcome.ts"
 import { endOf, endRows } from "./settle.ts"
 import { type Wait, type WaitingRow, waitRows } from "./waiting.ts"
@@ -46,12 +48,14 @@ export interface Changed {
   queueFreed: boolean
   /** A group was opened that has a timeout: something more is due some time. */
   timed: boolean
+  /** What became ready and was taken at once. */
+  onward: Taken[]
 }
 
 /** As the statement of ends does by itself. */
 const LOCK_RUNS = statement("lock_runs", "SELECT 1 FROM runs WHERE seq = ANY ($1::bigint[]) ORDER BY seq FOR UPDATE")
 
-const NO_END: Settled = { ended: new Set(), done: [], ready: 0, gates: false, queues: [], groups: [] }
+const NO_END: Settled = { ended: new Set(), done: [], ready: 0, gates: false, queues: [], groups: [], onward: [] }
 
 export class Changes {
   readonly #tasks: readonly Task[]
@@ -125,7 +129,13 @@ export class Changes {
   }
 
   /** Sends everything before its first wait, unless limits are named. */
-  async apply(tx: Runner, now: string | null, workflows: Workflows, gateLanes: readonly string[]): Promise<Changed> {
+  async apply(
+    tx: Runner,
+    now: string | null,
+    workflows: Workflows,
+    gateLanes: readonly string[],
+    taker: Taker | null,
+  ): Promise<Changed> {
     const named = this.#limits()
     const ids = named.length === 0 ? new Map<string, number>() : await ensureLimits(tx, named)
     const states = named.length === 0 ? new Map<number, LimitState>() : await lockLimits(tx, ids.values())
@@ -191,6 +201,7 @@ export class Changes {
               gateLanes,
               queueKeys(this.#lanesLeft()),
               this.#careful,
+              taker,
             ),
           )
 
@@ -239,6 +250,7 @@ export class Changes {
       ready: settled.ready,
       queueFreed: false,
       timed: false,
+      onward: settled.onward,
     }
     for (const { held: row, step } of this.#tasks) {
       const { fence, last, expands } = step

@@ -14,6 +14,9 @@ import { tryLockLimits } from "./limits.ts"
 import { ENTRY, HOLD, LIST, READINESS, READY, UNLIST } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
 
+/** Where a statement notes how many rows it took, for the claim behind it. */
+export const TAKEN = "ork.taken"
+
 export const PRIORITY = (lane: string, direction: "ASC" | "DESC"): string =>
   `(SELECT q.priority FROM ready_rows q WHERE q.lane = ${lane} ORDER BY q.priority ${direction} LIMIT 1)`
 
@@ -48,25 +51,33 @@ export const PLACED = (place: string, { takeable, limits }: Rules): string => `
     ${PAUSED} AS paused, ${NEW_ID(place, "$4")} AS new_id
   FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${takeable} OR k.idle)`
 
-/** NULL for what is 0 mostly: nobody has to write and read it. */
-const OR_NULL = (...columns: string[]): string => columns.map((name) => `NULLIF(t.${name}, 0) AS ${name}`).join(", ")
+/** 0 mostly: NULL then, so that nobody has to write and read it. */
+const COUNTS = ["failures", "losses", "up_failed", "up_unmet", "up_waived", "expanded", "children_failed"]
+const PLAIN = "id run_seq node path lane kind parent_id attempt priority item children_left children_total workflow_id".split(
+  " ",
+)
 
-/** What leaves of a row `t`, chosen as `k`. */
-export const CLAIMED = `t.id, t.run_seq, t.node, t.path, t.lane, t.kind, t.parent_id, t.attempt, t.priority, t.item, t.children_left, t.children_total,
-  ${OR_NULL("failures", "losses", "up_failed", "up_unmet", "up_waived", "expanded", "children_failed")}, k.limits, t.workflow_id, k.run_id,
-  k.version_id, k.round, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id`
+/** What leaves of a row `t`, and the names of that. */
+export const CLAIMED_ROW = [
+  ...PLAIN.map((name) => `t.${name}`),
+  ...COUNTS.map((name) => `NULLIF(t.${name}, 0) AS ${name}`),
+].join(", ")
+export const CLAIMED_NAMES = [...PLAIN, ...COUNTS].join(", ")
+
+/** With what was chosen with it as `k`. */
+export const CLAIMED = `${CLAIMED_ROW}, k.limits, k.run_id, k.version_id, k.round, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id`
 
 /**
  * The short way, for when nobody has to take turns: the first rows by the index, if they are of one workflow and no other is
  * left out at their priority. Parameters as below.
  */
-const SIMPLY = (rules: Rules, { before, lanes, free }: Lanes): string => `
+const SIMPLY = (rules: Rules, { before, lanes, free, limit }: Lanes): string => `
   WITH ${before} ${ME(free)}, ready AS MATERIALIZED (
     SELECT k.* FROM me CROSS JOIN ${lanes} CROSS JOIN LATERAL (
-      ${CHOICE} q.lane = l.lane ${CHOSEN("$2::int")}
+      ${CHOICE} q.lane = l.lane ${CHOSEN(limit)}
     ) k WHERE me.free AND $3::bigint IS NOT NULL
   ), rest AS MATERIALIZED (
-    SELECT NOT (a.n = 0 OR a.alone AND NOT a.idle AND (a.n < $2::int OR NOT EXISTS (
+    SELECT NOT (a.n = 0 OR a.alone AND NOT a.idle AND (a.n < ${limit} OR NOT EXISTS (
       SELECT 1 FROM ready_rows q WHERE q.lane = a.lane AND q.priority = a.priority AND q.workflow_id > a.workflow_id
     ))) AS rest
     FROM (
@@ -80,7 +91,7 @@ const SIMPLY = (rules: Rules, { before, lanes, free }: Lanes): string => `
  * $1 lanes, $2 how many, $3 the workflow served last, $4 attempt ids, $5 holder. Takes from the highest priority only, the same
  * share from each of its workflows; `rest` says whether more is ready than was looked at.
  */
-const FAIRLY = (rules: Rules, { free }: Lanes): string => `
+const FAIRLY = (rules: Rules, { free, limit }: Lanes): string => `
   WITH RECURSIVE ${ME(free)}, lanes AS MATERIALIZED (
     SELECT l.lane, ${PRIORITY("l.lane", "DESC")} AS highest, ${PRIORITY("l.lane", "ASC")} AS lowest
     FROM me CROSS JOIN unnest($1::text[]) AS l (lane) WHERE me.free
@@ -92,7 +103,7 @@ const FAIRLY = (rules: Rules, { free }: Lanes): string => `
     SELECT g.lane, w.workflow_id
     FROM groups g CROSS JOIN LATERAL (${WORKFLOW("g.lane", "AND q.workflow_id > g.workflow_id")}) w
   ), shares AS MATERIALIZED (
-    SELECT g.lane, g.workflow_id, (($2::int - 1) / count(*) OVER () + 1)::int AS share
+    SELECT g.lane, g.workflow_id, ((${limit} - 1) / count(*) OVER () + 1)::int AS share
     FROM (SELECT * FROM groups LIMIT ${MAX_GROUPS}) g
   ), ready AS MATERIALIZED (
     SELECT k.*, s.share, row_number() OVER (PARTITION BY k.workflow_id ORDER BY k.run_seq, k.id) AS turn
@@ -104,7 +115,7 @@ const FAIRLY = (rules: Rules, { free }: Lanes): string => `
       OR EXISTS (SELECT 1 FROM ready GROUP BY workflow_id, share HAVING count(*) >= share) AS rest
   ), chosen AS MATERIALIZED (
     ${PLACED("row_number() OVER (ORDER BY k.turn, k.workflow_id <= $3::bigint, k.workflow_id)", rules)}
-    ORDER BY k.turn, k.workflow_id <= $3::bigint, k.workflow_id LIMIT $2::int
+    ORDER BY k.turn, k.workflow_id <= $3::bigint, k.workflow_id LIMIT ${limit}
   )`
 
 interface Lanes {
@@ -112,13 +123,22 @@ interface Lanes {
   lanes: string
   /** No queue of these lanes has settings. */
   free: string
+  /** How many. */
+  limit: string
 }
 
+/** $8: an earlier statement of the transaction may have taken some of them. */
+const STILL = `($2::int - CASE WHEN $8::bool THEN COALESCE(NULLIF(current_setting('${TAKEN}', true), ''), '0')::int ELSE 0 END)`
+
 /** The gate's lanes are no queue's. */
-const GATE_LANES: Lanes = { before: "", lanes: "unnest($1::text[]) AS l (lane)", free: "true" }
+const GATE_LANES: Lanes = { before: "", lanes: "unnest($1::text[]) AS l (lane)", free: "true", limit: "$2::int" }
 
 /** $7 their queues. */
-const NAMED: Lanes = { ...GATE_LANES, free: "NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = ANY ($7::text[]))" }
+const NAMED: Lanes = {
+  ...GATE_LANES,
+  free: "NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = ANY ($7::text[]))",
+  limit: STILL,
+}
 
 const NEXT_LANE = (after: string, to: string): string =>
   `SELECT q.lane FROM ready_rows q WHERE q.lane > ${after} AND q.lane < '${to}' ORDER BY q.lane LIMIT 1`
@@ -132,6 +152,7 @@ const EVERY = ({ from, to }: LaneRange): Lanes => ({
   ),`,
   lanes: "every l",
   free: "NOT EXISTS (SELECT 1 FROM queues WHERE $7::text[] IS NOT NULL)",
+  limit: STILL,
 })
 
 const DISPATCH = (
@@ -293,16 +314,16 @@ export class Claims {
     this.#instants = instants
   }
 
-  /** Sent at once; `finish` reads the answer. */
-  send(tx: Runner, wish: Wish, now: string | null): Promise<Answer[]> {
+  /** `shared`: what a statement before it took counts too (`TAKEN`). Sent at once; `finish` reads the answer. */
+  send(tx: Runner, wish: Wish, now: string | null, shared = false): Promise<Answer[]> {
     const limit = Math.min(wish.limit, MAX_CANDIDATES)
     const lanes = wish.lanes.filter(isNamed)
     const values = [anyText(lanes), limit, this.#served, this.#instants.attemptIds(), wish.holder, now]
     if (this.#kind === "gate") return tx.run(STATEMENTS.gate[this.#simple ? "simple" : "fair"], values)
     const queues = anyText(lanes.flatMap((lane) => queueOf(lane) ?? []))
     const every = everyOf(wish.lanes)
-    if (every !== null) return tx.run(CLAIM_EVERY.get(every.name)!, [...values, queues])
-    return tx.run(STATEMENTS.claim[this.#simple ? "simple" : "fair"], [...values, queues])
+    if (every !== null) return tx.run(CLAIM_EVERY.get(every.name)!, [...values, queues, shared])
+    return tx.run(STATEMENTS.claim[this.#simple ? "simple" : "fair"], [...values, queues, shared])
   }
 
   /**

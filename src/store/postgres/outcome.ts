@@ -3,6 +3,7 @@
 import type { AttemptId } from "../../core/ids.ts"
 import type { AttemptState, SkipKind, TaskEnd } from "../../core/status.ts"
 import type { OutputColumns } from "../codec.ts"
+import type { Taken } from "./claim.ts"
 import type { Held } from "./memory.ts"
 import type { QueueLimit } from "./queue-limits.ts"
 
@@ -36,6 +37,8 @@ export interface Settled {
   queues: QueueLimit[]
   /** Groups that ended under limits; those that were opened held slots of them. */
   groups: { limits: number[]; opened: boolean }[]
+  /** What became ready and was taken at once (onward.ts). */
+  onward: Taken[]
 }
 
 /** What is said of every row that ended, from its change `c`. */

@@ -11,6 +11,7 @@ import { JOBS } from "../job-rows.ts"
 import { anyOf, anyText, plain, texts } from "./arrays.ts"
 import type { Last, Step } from "./fold.ts"
 import type { Held } from "./memory.ts"
+import type { Taker } from "./onward.ts"
 import { type End, OUTCOME, QUEUES, type Settled } from "./outcome.ts"
 import type { QueueLimit } from "./queue-limits.ts"
 import { LET_GO, LIST, READINESS } from "./ready.ts"
@@ -79,9 +80,6 @@ export const edgesOfEnds = (ends: readonly End[], compiled: (versionId: number) 
     return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
   })
 
-export const isHook = ({ held }: End, compiled: (versionId: number) => CompiledWorkflow): boolean =>
-  compiled(held.versionId).nodes[held.node]!.hook !== null
-
 export const endRows = async (
   tx: Runner,
   now: string | null,
@@ -90,10 +88,11 @@ export const endRows = async (
   gateLanes: readonly string[],
   queues: readonly string[],
   careful: boolean,
+  taker: Taker | null,
 ): Promise<Settled> => {
   const edges = edgesOfEnds(ends, compiled)
   if (!careful && ends.every((end) => isPlain(end, compiled)))
-    return succeedRows(tx, now, ends, edges, (end) => isHook(end, compiled), gateLanes, queues)
+    return succeedRows(tx, now, ends, edges, compiled, gateLanes, queues, taker)
   const [answer] = await tx.run<Answer>(END, [
     now,
     plain(ends.map((end) => end.held.row)),
@@ -126,6 +125,7 @@ export const endRows = async (
     gates: gates || gathers > 0,
     queues: limits ?? [],
     groups: groups ?? [],
+    onward: [],
   }
 }
 

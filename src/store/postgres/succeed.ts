@@ -5,7 +5,9 @@
 import type { Edge } from "../../core/effects.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { JOBS } from "../job-rows.ts"
-import { anyOf, anyText, plain, texts } from "./arrays.ts"
+import { anyText, plain, texts } from "./arrays.ts"
+import { TAKEN } from "./claim.ts"
+import { NONE_BEFORE_IT, ONWARD, type OnwardRow, takenOnward, type Taker, takerValues } from "./onward.ts"
 import { type End, OUTCOME, QUEUES, type Settled } from "./outcome.ts"
 import type { QueueLimit } from "./queue-limits.ts"
 import { LET_GO, LIST, READINESS } from "./ready.ts"
@@ -18,46 +20,78 @@ export class FenceLost extends Error {}
  * All of them; but Postgres, which plans for arrays of any length, takes a limit that it does not know for a few rows. So it looks them
  * up one by one, even if the table was empty at that time: to read all of the table would have been as good then, and is not later.
  */
-export const FEW = (array: string): string => `LIMIT cardinality(${array}::bigint[])`
-
-const ALL_HELD = "(SELECT count(*) FROM ended) = cardinality($2::bigint[])"
+const FEW = (array: string): string => `LIMIT cardinality(${array}::bigint[])`
 
 /** $2 … $11: the rows that end. */
-export const ENDS = `(
+const ENDS = `(
        SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::int[], $8::text[], $9::text[],
          $10::bigint[], $11::bigint[])
          AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("$2")}
      )`
 
-export const SUCCESS = `status = 'success', skip = NULL, outcome = 'success', error = NULL, ${OUTCOME}`
+/** $12 … $15: their runs, by how much fewer of their rows are open, and in which round they were known. */
+const RUNS = `(
+       SELECT * FROM unnest($12::bigint[], $13::int[], $14::int[], $15::int[]) AS e (seq, tasks, hooks, round) ${FEW("$12")}
+     )`
 
-/** The row `t` is held as its end `c` says. */
-export const IS_HELD = "t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')"
-
-const SUCCEED = statement(
-  "succeed",
-  `WITH locked AS MATERIALIZED (
+/**
+ * Runs come first, in their order, and rows after them: transactions cannot wait for each other. They are locked before anything is
+ * written, so that the number of the transaction, and the place of its events, is that of its turn. `stopped`: nothing of it may start.
+ */
+export const SUCCEEDED = `locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY ($12::bigint[]) ORDER BY seq FOR UPDATE
+   ), counted AS (
+     UPDATE runs r SET open = GREATEST(r.open - e.tasks, 0), hooks_left = GREATEST(r.hooks_left - e.hooks, 0),
+       tasks_success = r.tasks_success + e.tasks
+     FROM ${RUNS} e WHERE r.seq = e.seq AND (SELECT count(*) FROM locked) >= 0
+     RETURNING r.seq, r.open = 0 AND r.status = 'running' AS done,
+       r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.round <> e.round AS stopped
    ), ended AS (
-     UPDATE tasks t SET ${SUCCESS} FROM ${ENDS} c WHERE ${IS_HELD} AND (SELECT count(*) FROM locked) >= 0
+     UPDATE tasks t SET status = 'success', skip = NULL, outcome = 'success', error = NULL, ${OUTCOME} FROM ${ENDS} c
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
+       AND (SELECT count(*) FROM counted) >= 0
      RETURNING t.id, t.run_seq
    ), let_go AS (
      ${LET_GO("ended")}
-   ), released AS (
-     UPDATE tasks t SET upstream_left = t.upstream_left - e.ended
-     FROM (SELECT * FROM unnest($15::bigint[], $16::int[], $17::int[]) AS e (run_seq, node, ended) ${FEW("$15")}) e
-     WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = '' AND t.status = 'pending' AND ${ALL_HELD}
+   )`
+
+export const ALL_HELD = "(SELECT count(*) FROM ended) = cardinality($2::bigint[])"
+
+/**
+ * $16 … $18: the rows below, and how many of their upstreams have ended. `also`: more columns. The path is a column too, since with a
+ * constant Postgres may read all rows of that path, if it plans while there are none.
+ */
+export const BELOW = (also = { values: "", names: "" }): string => `(
+       SELECT *, ''::text AS path FROM unnest($16::bigint[], $17::int[], $18::int[]${also.values}) WITH ORDINALITY
+         AS b (run_seq, node, ended${also.names}, place) ${FEW("$16")}
+     )`
+
+/** $19 the gate's lanes. */
+export const IS_GATES = "lane = ANY ($19::text[])"
+
+/** $20 keys of queues' limits. `ready`: rows that were listed. */
+const ANSWER = `answer AS (
+     SELECT ${ALL_HELD} AS held, (SELECT array_agg(seq) FROM counted WHERE done) AS done, (count(*) FILTER (WHERE ready))::int AS ready,
+       COALESCE(bool_or(ready AND ${IS_GATES}), false) AS gates, ${QUEUES("$20")} AS queues
+     FROM released
+   )`
+
+const SUCCEED = statement(
+  "succeed",
+  `WITH ${SUCCEEDED}, released AS (
+     UPDATE tasks t SET upstream_left = GREATEST(t.upstream_left - e.ended, 0) FROM ${BELOW()} e
+     WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending' AND (SELECT count(*) FROM counted) >= 0
      RETURNING ${READINESS("t")}
    ), listed AS (
      ${LIST("released")}
-   ), counted AS (
-     UPDATE runs r SET open = r.open - e.tasks, hooks_left = r.hooks_left - e.hooks, tasks_success = r.tasks_success + e.tasks
-     FROM (SELECT * FROM unnest($12::bigint[], $13::int[], $14::int[]) AS e (seq, tasks, hooks) ${FEW("$12")}) e WHERE r.seq = e.seq AND ${ALL_HELD}
-     RETURNING r.seq, r.open = 0 AND r.status = 'running' AS done
-   )
-   SELECT ${ALL_HELD} AS held, (SELECT array_agg(seq) FROM counted WHERE done) AS done, r.ready, r.gates, ${QUEUES("$19")} AS queues
-   FROM (SELECT (count(*) FILTER (WHERE ready))::int AS ready, COALESCE(bool_or(ready AND lane = ANY ($18::text[])), false) AS gates
-         FROM released) r`,
+   ), ${ANSWER} SELECT * FROM answer`,
+)
+
+const SUCCEED_ONWARD = statement(
+  "succeed_onward",
+  `WITH ${SUCCEEDED}, ${ONWARD(NONE_BEFORE_IT, BELOW())}, ${ANSWER}
+   SELECT o.*, a.*, (SELECT set_config('${TAKEN}', count(*)::text, true) FROM onward) AS noted
+   FROM answer a LEFT JOIN onward o ON true`,
 )
 
 interface Answer {
@@ -76,41 +110,51 @@ export const isPlain = ({ held, from, status, error }: End, compiled: (versionId
   return group === null && fan === undefined
 }
 
-/** What ends do to others, added up: to rows below them and to their runs. */
+/** What ends do to others, added up: to their runs, which one of them names, and to the rows below. */
 export interface Sum {
-  runs: { runSeq: number; tasks: number; hooks: number }[]
-  below: Below[]
-}
-
-interface Below {
-  runSeq: number
-  node: number
-  ended: number
+  runs: { of: End["held"]; tasks: number; hooks: number }[]
+  below: { runSeq: number; node: number; ended: number }[]
+  /** Of the rows below, as far as their settings hold for them. */
+  queues: Set<string>
 }
 
 /** `edges`: of each end. */
-export const addUp = (ends: readonly End[], edges: readonly Edge[][], isHook: (end: End) => boolean): Sum => {
-  const below = new Map<string, Below>()
+export const addUp = (
+  ends: readonly End[],
+  edges: readonly Edge[][],
+  compiled: (versionId: number) => CompiledWorkflow,
+): Sum => {
+  const below = new Map<string, Sum["below"][number]>()
   const runs = new Map<number, Sum["runs"][number]>()
+  const queues = new Set<string>()
   for (let i = 0; i < ends.length; i++) {
-    const end = ends[i]!
-    const { runSeq } = end.held
+    const { held } = ends[i]!
+    const { runSeq } = held
     if (runSeq === JOBS) continue
+    const { nodes } = compiled(held.versionId)
     let run = runs.get(runSeq)
-    if (run === undefined) runs.set(runSeq, (run = { runSeq, tasks: 0, hooks: 0 }))
-    run[isHook(end) ? "hooks" : "tasks"] += 1
+    if (run === undefined) runs.set(runSeq, (run = { of: held, tasks: 0, hooks: 0 }))
+    run[nodes[held.node]!.hook === null ? "tasks" : "hooks"] += 1
     for (const { node } of edges[i]!) {
+      if (!held.private) queues.add(nodes[node]!.queue)
       const key = `${runSeq}/${node}`
       const row = below.get(key)
       if (row === undefined) below.set(key, { runSeq, node, ended: 1 })
       else row.ended += 1
     }
   }
-  return { runs: [...runs.values()], below: [...below.values()] }
+  return { runs: [...runs.values()].sort((a, b) => a.of.runSeq - b.of.runSeq), below: [...below.values()], queues }
 }
 
-/** For `ENDS`. */
-export const endValues = (ends: readonly End[]): Value[] => [
+/** Of $1 to $20. */
+export const succeedValues = (
+  now: string | null,
+  ends: readonly End[],
+  { runs, below }: Sum,
+  gateLanes: readonly string[],
+  queues: readonly string[],
+): Value[] => [
+  now,
   plain(ends.map((end) => end.held.row)),
   plain(ends.map((end) => end.held.attemptId)),
   texts(ends.map((end) => end.output[0])),
@@ -121,33 +165,36 @@ export const endValues = (ends: readonly End[]): Value[] => [
   texts(ends.map((end) => end.externalId)),
   plain(ends.map((end) => end.startedAt)),
   plain(ends.map((end) => end.finishedAt)),
+  plain(runs.map(({ of }) => of.runSeq)),
+  plain(runs.map(({ tasks }) => tasks)),
+  plain(runs.map(({ hooks }) => hooks)),
+  plain(runs.map(({ of }) => of.round)),
+  plain(below.map(({ runSeq }) => runSeq)),
+  plain(below.map(({ node }) => node)),
+  plain(below.map(({ ended }) => ended)),
+  anyText(gateLanes),
+  anyText(queues),
 ]
 
-/** `edges`: of each end. Sends its statement at once. */
+/** `edges`: of each end; `taker`: who takes what becomes ready. Sends its statement at once. */
 export const succeedRows = async (
   tx: Runner,
   now: string | null,
   ends: readonly End[],
   edges: readonly Edge[][],
-  isHook: (end: End) => boolean,
+  compiled: (versionId: number) => CompiledWorkflow,
   gateLanes: readonly string[],
   queues: readonly string[],
+  taker: Taker | null,
 ): Promise<Settled> => {
-  const { runs, below } = addUp(ends, edges, isHook)
-  const [answer] = await tx.run<Answer>(SUCCEED, [
-    now,
-    ...endValues(ends),
-    anyOf(runs.map(({ runSeq }) => runSeq)),
-    plain(runs.map(({ tasks }) => tasks)),
-    plain(runs.map(({ hooks }) => hooks)),
-    plain(below.map(({ runSeq }) => runSeq)),
-    plain(below.map(({ node }) => node)),
-    plain(below.map(({ ended }) => ended)),
-    anyText(gateLanes),
-    anyText(queues),
-  ])
-  const { held, done, ready, gates, queues: limits } = answer!
+  const sum = addUp(ends, edges, compiled)
+  const values = succeedValues(now, ends, sum, gateLanes, queues)
+  const answers = await (taker !== null && sum.below.length > 0
+    ? tx.run<Answer & Partial<OnwardRow>>(SUCCEED_ONWARD, [...values, ...takerValues(taker, sum.queues)])
+    : tx.run<Answer & { id?: never }>(SUCCEED, values))
+  const [{ held, done, ready, gates, queues: limits }] = answers as [(typeof answers)[number]]
   if (!held) throw new FenceLost()
   const ended = new Set(ends.map((end) => end.held.attemptId))
-  return { ended, done: done ?? [], ready, gates, queues: limits ?? [], groups: [] }
+  const onward = takenOnward(answers, sum.runs)
+  return { ended, done: done ?? [], ready, gates, queues: limits ?? [], groups: [], onward }
 }

@@ -40,13 +40,14 @@ export class Takes {
     return this.#work.general
   }
 
-  send(tx: Runner, batch: Batch, now: string | null, gates = true): Sent {
+  /** `shared`: what the changes of this batch took is part of what it may take. */
+  send(tx: Runner, batch: Batch, now: string | null, { gates = true, shared = false } = {}): Sent {
     const { holder, gate, claim } = batch
     // The short way knows no lanes of calls but those that are named.
     if (everyCalled(claim.lanes).length > 0) this.#work.general = true
-    const send = (claims: Claims, { lanes, limit }: Batch["gate"]): Promise<Answer[]> | null =>
-      limit > 0 && lanes.length > 0 ? claims.send(tx, { holder, lanes, limit }, now) : null
-    return { gate: gates ? send(this.#gates, gate) : null, claim: this.general ? null : send(this.#work, claim) }
+    const send = (claims: Claims, { lanes, limit }: Batch["gate"], less = false): Promise<Answer[]> | null =>
+      limit > 0 && lanes.length > 0 ? claims.send(tx, { holder, lanes, limit }, now, less) : null
+    return { gate: gates ? send(this.#gates, gate) : null, claim: this.general ? null : send(this.#work, claim, shared) }
   }
 
   async read(tx: Runner, batch: Batch, sent: Sent, now: string | null): Promise<Taking> {

@@ -1,21 +1,24 @@
-// Turns of one statement: what they take, what they leave to a turn of the usual kind, and that nobody can tell them apart.
+// Rows that are taken by the statement that made them ready, in turns of one statement and of the usual kind; and that nobody can tell
+// them from others.
 
 import fc from "fast-check"
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import pg from "pg"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest"
 import { ask, createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import { enforceRules } from "../../../test/support/postgres-rules.ts"
 import type { Change } from "../../core/change.ts"
 import type { RunId } from "../../core/ids.ts"
-import { EVERY_QUEUE } from "../../core/lanes.ts"
+import { EVERY_QUEUE, EVERY_REMOTE } from "../../core/lanes.ts"
 import { iso } from "../../core/ports.ts"
 import { planRetry } from "../../core/retry-plan.ts"
 import { type NodeInput, workflow } from "../../core/testing.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
 import { Chaos, check, statesOf } from "../conformance/property.ts"
-import { names, type Open, setup, type TurnInput, type World } from "../conformance/world.ts"
+import { GATE, names, type Open, setup, type TurnInput, WORK, type World } from "../conformance/world.ts"
 import { decodeEvents } from "../event-codec.ts"
 import type { ServerStore } from "../server-store.ts"
 import type { Advanced, Claim, StoreEvent } from "../store.ts"
+import { Exchange } from "./exchange.ts"
 import { openPostgres } from "./postgres.ts"
 
 let database: TestDatabase
@@ -245,6 +248,160 @@ describe("a turn that takes more than one statement", () => {
     for (; turn.claims.length > 0 || turn.more; turn = await next(world, turn.claims)) seen.push(...names(world, turn.claims))
     expect(seen).toEqual(["b", "c"])
     expect(await query("SELECT used FROM limits")).toEqual([{ used: 0 }])
+  })
+})
+
+describe("a turn of one statement", () => {
+  it("leaves nothing lying that was ready before, also when its own rows wait on", async () => {
+    const world = await setup(open)
+    await world.start(workflow({ a: {}, x: {}, c: { after: ["a", "x"] } }))
+    const { claims } = await world.turn({ claim: 1, gate: 5 })
+    await world.turn({ claim: 9, gate: 5, lanes: [EVERY_REMOTE] })
+    const turn = await next(world, claims, { claim: 1 })
+    const then = turn.more ? (await world.turn({ claim: 1, gate: 5 })).claims : []
+    expect(names(world, [...turn.claims, ...then])).toEqual(["x"])
+  })
+
+  it("works beside queues that have settings", async () => {
+    const world = await setup(open)
+    await world.store.putQueue("other", { paused: true })
+    const lanes = [EVERY_QUEUE]
+    let claims = await begin(world, CHAIN, { lanes })
+    for (const name of ["b", "c"]) {
+      ;({ claims } = await next(world, claims, { lanes }))
+      expect(names(world, claims)).toEqual([name])
+    }
+    expect(await listings()).toBe(1)
+  })
+
+  it("is not tried again and again where it fails", async () => {
+    const world = await setup(open)
+    await world.store.putQueue("default", { concurrency: 9 })
+    const wide = workflow({
+      ...Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, {}])),
+      last: { after: ["a", "b", "c", "d"] },
+    })
+    const claims = await begin(world, wide)
+    expect(claims).toHaveLength(4)
+    const lanes = ["q:mine"]
+    await world.turn({ claim: 5, gate: 5, lanes })
+    const add = vi.spyOn(Exchange.prototype, "add")
+    onTestFinished(() => add.mockRestore())
+    for (const claim of claims) expect((await next(world, [claim], { lanes })).refused).toEqual([])
+    expect(add.mock.calls.filter(([{ name }]) => name === "relay")).toHaveLength(1)
+  })
+
+  it("has the place in the log that it has among the turns of its run", async () => {
+    const world = await setup(open)
+    const other = await another(world)
+    const claims = await begin(world, workflow({ a: {}, x: {}, c: { after: ["a", "x"] } }))
+    const [a, x] = claims as [Claim, Claim]
+    const lock = new pg.Client({ connectionString: database.url })
+    await lock.connect()
+    onTestFinished(() => lock.end())
+    await lock.query(`BEGIN; SELECT 1 FROM ${schema}.runs FOR UPDATE`)
+    const holder = await world.join("second")
+    const wanted = { claim: { lanes: [WORK], limit: 0 }, gate: { lanes: [GATE], limit: 0 } }
+    const first = other.advance({ holder, changes: [world.ended(x)], ...wanted })
+    await waiting(1)
+    const second = next(world, [a])
+    await waiting(2)
+    await lock.query("COMMIT")
+    expect((await first).refused).toEqual([])
+    expect(names(world, (await second).claims)).toEqual(["c"])
+    const told = ofTurns(await logged()).map(({ task, status }) => `${task} ${status}`)
+    expect(told.slice(-5)).toEqual(["x running", "x success", "a running", "a success", "c dispatched"])
+  })
+})
+
+/** Resolves when so many turns wait for a lock. */
+const waiting = async (count: number): Promise<void> => {
+  const WAITING =
+    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'ork advance'"
+  while ((await query<{ n: number }>(WAITING))[0]!.n < count);
+}
+
+describe("a turn of the usual kind", () => {
+  /** A store that hears nobody: all of its turns are of the usual kind. */
+  const deaf: Open<ServerStore> = async (options) => {
+    const opened = await open(options)
+    await opened.close()
+    const store = await openPostgres({ url: database.url, ...options, schema })
+    return { store, close: () => store.close() }
+  }
+
+  const shown = (claims: readonly Claim[]): string[] =>
+    claims.map(({ run, runSeq, node }) => `${run.workflow} ${runSeq} ${node}`)
+
+  it("goes on with a run before it begins a younger one", async () => {
+    const world = await setup(deaf)
+    await world.start(CHAIN)
+    await world.start(CHAIN)
+    let { claims } = await world.turn({ claim: 1 })
+    const seen = shown(claims)
+    for (let i = 0; i < 3; i++) {
+      ;({ claims } = await next(world, claims, { claim: 1 }))
+      seen.push(...shown(claims))
+    }
+    expect(seen).toEqual(["test 1 0", "test 1 1", "test 1 2", "test 2 0"])
+    expect(await listings()).toBe(2)
+  })
+
+  it("fills what is left with what waited longer", async () => {
+    const world = await setup(deaf)
+    for (let i = 0; i < 4; i++) await world.start(CHAIN)
+    const { claims } = await world.turn({ claim: 1 })
+    const second = await next(world, claims, { claim: 3 })
+    expect(shown(second.claims)).toEqual(["test 1 1", "test 2 0", "test 3 0"])
+    expect(shown((await next(world, second.claims, { claim: 4 })).claims)).toEqual([
+      "test 1 2",
+      "test 2 1",
+      "test 3 1",
+      "test 4 0",
+    ])
+    expect(await listings()).toBe(4)
+  })
+
+  it("takes no more than it was asked for, and lists the rest", async () => {
+    const world = await setup(deaf)
+    await world.start(workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] }, d: { after: ["a"] } }))
+    const { claims } = await world.turn({ claim: 1 })
+    const second = await next(world, claims, { claim: 2 })
+    expect(names(world, second.claims)).toEqual(["b", "c"])
+    expect(await listings()).toBe(2)
+    expect(names(world, await world.claim(5))).toEqual(["d"])
+  })
+
+  it("lets another workflow of the same priority have its turn", async () => {
+    const world = await setup(deaf)
+    await world.start(CHAIN)
+    const { claims } = await world.turn({ claim: 1 })
+    await world.start({ ...workflow({ x: {} }), name: "other" })
+    expect(shown((await next(world, claims, { claim: 1 })).claims)).toEqual(["other 2 0"])
+  })
+
+  it.each([
+    [9, "other 2 0"],
+    [1, "test 1 1"],
+  ])("is held up by what is ready with priority %i as far as that comes first: %s", async (priority, first) => {
+    const world = await setup(deaf)
+    await world.start(CHAIN)
+    const { claims } = await world.turn({ claim: 1 })
+    await world.start({ ...workflow({ x: {} }), name: "other", priority })
+    const second = await next(world, claims, { claim: 1 })
+    expect(shown(second.claims)).toEqual([first])
+  })
+
+  it("wakes others for what it made ready and did not take", async () => {
+    const world = await setup(deaf)
+    const other = await another(world)
+    await world.start(workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] } }))
+    const { claims } = await world.turn({ claim: 1 })
+    const told = Promise.withResolvers<void>()
+    other.onWake(told.resolve)
+    while ((await ask(database.url, LISTENING, [`LISTEN "ork_${schema}"`])).length === 0);
+    expect((await next(world, claims, { claim: 1 })).claims).toHaveLength(1)
+    await told.promise
   })
 })
 
