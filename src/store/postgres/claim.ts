@@ -3,16 +3,15 @@
 // Rows that others have locked are passed over; rows under limits or of a paused run go through core `admit`.
 
 import { admit } from "../../core/admit.ts"
-import type { AttemptId, HolderId, RunId } from "../../core/ids.ts"
+import type { HolderId } from "../../core/ids.ts"
 import { everyOf, isNamed, LANE_RANGES, type LaneRange, queueOf } from "../../core/lanes.ts"
-import type { RunStatus } from "../../core/status.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../bounds.ts"
-import type { CancelReason, RowKind } from "../store.ts"
 import { anyText, plain } from "./arrays.ts"
 import type { Instants } from "./instants.ts"
 import { tryLockLimits } from "./limits.ts"
 import { ENTRY, HOLD, LIST, READINESS, READY, UNLIST } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
+import { CLAIMED, isPlain, MS, NEW_ID, type Taken } from "./taken.ts"
 
 /** Where a statement notes how many rows it took, for the claim behind it. */
 export const TAKEN = "ork.taken"
@@ -43,29 +42,11 @@ export const CHOSEN = (limit: string): string =>
 
 const PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
 
-export const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32) || lpad(to_hex(${place}), 4, '0'))::uuid`
-
 /** Those of the rows `k` that wait for nothing, and the idle ones; `place` numbers them in their batch. */
 export const PLACED = (place: string, { takeable, limits }: Rules): string => `
   SELECT k.id, k.entry, k.idle, ${limits} AS limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
     ${PAUSED} AS paused, ${NEW_ID(place, "$4")} AS new_id
   FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${takeable} OR k.idle)`
-
-/** 0 mostly: NULL then, so that nobody has to write and read it. */
-const COUNTS = ["failures", "losses", "up_failed", "up_unmet", "up_waived", "expanded", "children_failed"]
-const PLAIN = "id run_seq node path lane kind parent_id attempt priority item children_left children_total workflow_id".split(
-  " ",
-)
-
-/** What leaves of a row `t`, and the names of that. */
-export const CLAIMED_ROW = [
-  ...PLAIN.map((name) => `t.${name}`),
-  ...COUNTS.map((name) => `NULLIF(t.${name}, 0) AS ${name}`),
-].join(", ")
-export const CLAIMED_NAMES = [...PLAIN, ...COUNTS].join(", ")
-
-/** With what was chosen with it as `k`. */
-export const CLAIMED = `${CLAIMED_ROW}, k.limits, k.run_id, k.version_id, k.round, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id`
 
 /**
  * The short way, for when nobody has to take turns: the first rows by the index, if they are of one workflow and no other is
@@ -161,8 +142,6 @@ const DISPATCH = (
   dispatched_at = COALESCE($6::timestamptz, now()), external_id = NULL,
   started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL, progress = NULL, inner_run = NULL`
 
-export const MS = (instant: string): string => `(date_part('epoch', ${instant}::timestamptz(3)) * 1000)::bigint`
-
 const FREE = "k.limits IS NULL AND NOT k.paused"
 
 /**
@@ -247,45 +226,6 @@ const ADMITTED = statement(
    )
    ${LIST("unparked")}`,
 )
-
-/** Of a job (`run_seq` 0) all that is its run's is null. */
-export interface Taken {
-  id: number
-  run_seq: number
-  node: number
-  path: string
-  lane: string
-  kind: RowKind
-  parent_id: number | null
-  /** With this one, for rows that were taken for work. */
-  attempt: number
-  /** null, here and below: 0. */
-  failures: number | null
-  losses: number | null
-  priority: number
-  item: string | null
-  up_failed: number | null
-  up_unmet: number | null
-  up_waived: number | null
-  expanded: number | null
-  children_left: number | null
-  children_failed: number | null
-  limits: number[] | null
-  workflow_id: number
-  run_id: RunId
-  version_id: number
-  round: number
-  cancelling: CancelReason | null
-  run_status: RunStatus
-  run_error: string | null
-  paused: boolean
-  new_id: AttemptId
-  children_total: number | null
-  /** Of a woken row: what it waited for, and the milliseconds since its attempt began. */
-  waits?: string | null
-  elapsed?: number | null
-  stopping?: boolean
-}
 
 /**
  * `queued`: a queue of these lanes has settings; then nothing was taken. `now`: the instant of the transaction, in milliseconds.
@@ -396,8 +336,6 @@ export const admitRows = async (
   )
   return { taken, left: take.length + park.length < bound.length }
 }
-
-export const isPlain = (row: Taken): boolean => row.limits === null && !row.paused
 
 /** The rows of an answer, in order: the ids of one batch differ in their places only. */
 export const lockedRows = async (tx: Runner, answer: readonly Answer[], instants: Instants): Promise<Taken[]> => {

@@ -3,7 +3,7 @@
 import type { AttemptId } from "../../core/ids.ts"
 import type { AttemptState, SkipKind, TaskEnd } from "../../core/status.ts"
 import type { OutputColumns } from "../codec.ts"
-import type { Taken } from "./claim.ts"
+import type { Taken } from "./taken.ts"
 import type { Held } from "./memory.ts"
 import type { QueueLimit } from "./queue-limits.ts"
 

@@ -10,17 +10,16 @@ import {
   type Answer,
   CHOICE,
   CHOSEN,
-  isPlain,
   ME,
   lockedRows,
   PLACED,
   PRIORITY,
   TAKE,
-  type Taken,
   type Wish,
   WORK,
   WORKED,
 } from "./claim.ts"
+import { isPlain, type Taken } from "./taken.ts"
 import type { Instants } from "./instants.ts"
 import { type Lane, QueueBook, readLanes } from "./queue-book.ts"
 import { enter } from "./queue-limits.ts"
