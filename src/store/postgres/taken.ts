@@ -6,17 +6,15 @@ import type { CancelReason, RowKind } from "../store.ts"
 
 /** 0 mostly: NULL then, so that nobody has to write and read it. */
 const COUNTS = ["failures", "losses", "up_failed", "up_unmet", "up_waived", "expanded", "children_failed"]
-const OTHERS = [
-  ...["id", "run_seq", "node", "path", "lane", "kind", "parent_id", "attempt", "priority"],
-  ...["item", "children_left", "children_total", "workflow_id"],
-]
+const PLACE = ["id", "run_seq", "node", "path", "lane", "kind", "parent_id", "workflow_id"]
+const STATE = ["attempt", "priority", "item", "children_left", "children_total"]
 
 /** What leaves of a row `t`, and the names of that. */
 export const CLAIMED_ROW = [
-  ...OTHERS.map((name) => `t.${name}`),
+  ...[...PLACE, ...STATE].map((name) => `t.${name}`),
   ...COUNTS.map((name) => `NULLIF(t.${name}, 0) AS ${name}`),
 ].join(", ")
-export const CLAIMED_NAMES = [...OTHERS, ...COUNTS].join(", ")
+export const CLAIMED_NAMES = [...PLACE, ...STATE, ...COUNTS].join(", ")
 
 /** With what was chosen with it as `k`. */
 export const CLAIMED = `${CLAIMED_ROW}, k.limits, k.run_id, k.version_id, k.round, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id`
