@@ -1,5 +1,6 @@
-// What is asked in one turn of the event loop, or while the last group is under way, is done together: commits of callers, reads. If a
-// group fails, each member is tried alone, so that one bad member does not fail the others.
+// What is asked in one turn of the event loop, or while the last group is under way, is done together: commits of callers, reads; up to a
+// bound, so that no transaction grows with how much is asked. If a group fails, each member is tried alone, so that one bad member does
+// not fail the others.
 
 interface Member<In, Out> {
   items: In[]
@@ -9,12 +10,16 @@ interface Member<In, Out> {
 
 export class Group<In, Out> {
   readonly #work: (items: In[]) => Promise<Out[]>
+  readonly #most: number
+  readonly #weight: (item: In) => number
   #waiting: Member<In, Out>[] = []
   #busy = false
 
-  /** `work` answers each item, in order. */
-  constructor(work: (items: In[]) => Promise<Out[]>) {
+  /** `work` answers each item, in order. A group ends with the member that reaches `most`, by the `weight` of items. */
+  constructor(work: (items: In[]) => Promise<Out[]>, most: number, weight: (item: In) => number = () => 1) {
     this.#work = work
+    this.#most = most
+    this.#weight = weight
   }
 
   add(items: In[]): Promise<Out[]> {
@@ -27,11 +32,18 @@ export class Group<In, Out> {
   async #flush(): Promise<void> {
     this.#busy = true
     while (this.#waiting.length > 0) {
-      const members = this.#waiting
-      this.#waiting = []
+      const members = this.#waiting.splice(0, this.#size())
       await this.#together(members).catch(() => Promise.all(members.map((member) => this.#alone(member))))
     }
     this.#busy = false
+  }
+
+  #size(): number {
+    let sum = 0
+    const last = this.#waiting.findIndex(
+      ({ items }) => (sum += items.reduce((n, item) => n + this.#weight(item), 0)) >= this.#most,
+    )
+    return last === -1 ? this.#waiting.length : last + 1
   }
 
   async #together(members: readonly Member<In, Out>[]): Promise<void> {

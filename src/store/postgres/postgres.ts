@@ -64,6 +64,9 @@ export interface PostgresOptions {
 const SHARED = 6
 /** Longest name that NOTIFY takes. */
 const MAX_CHANNEL = 63
+/** Rows of runs that are made together. */
+const MAX_CREATED = 10_000
+const MAX_READ = 1_000
 
 export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<ServerStore> => {
   const target = { url, schema }
@@ -92,13 +95,18 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     loops.stale()
     return result
   }
-  const creations = new Group<NewRun, { run: RunRow; created: boolean }>(async (runs) => {
-    await workflows.load(runs.map((run) => run.versionId))
-    return tell((tx) => createRuns(tx, instants, workflows, runs))
-  })
+  const rowsOf = ({ versionId }: NewRun): number => (workflows.knows(versionId) ? workflows.now(versionId).nodes.length : 1)
+  const creations = new Group<NewRun, { run: RunRow; created: boolean }>(
+    async (runs) => {
+      await workflows.load(runs.map((run) => run.versionId))
+      return tell((tx) => createRuns(tx, instants, workflows, runs))
+    },
+    MAX_CREATED,
+    rowsOf,
+  )
 
   // Waiting for hundreds of runs is one question, not hundreds.
-  const runs = new Group<RunId, RunRow | null>((ids) => read((session) => getRuns(session, ids)))
+  const runs = new Group<RunId, RunRow | null>((ids) => read((session) => getRuns(session, ids)), MAX_READ)
 
   const access: Access = { read, write, tell, instants, workflows }
   return {
