@@ -1,6 +1,6 @@
 // One turn of the loop in one transaction. What does not depend on an answer travels together: BEGIN, locks, changes, claims and
 // the look at timers go out at once; what the claims need, and COMMIT, follow at once. Only a batch that meets limits, cancels,
-// timers or ends of runs takes more round trips, inside the same transaction.
+// timers or ends of runs takes more round trips, inside the same transaction; and a small plain one takes a single one (relay.ts).
 
 import type { Fence } from "../../core/change.ts"
 import { everyCalled } from "../../core/lanes.ts"
@@ -58,7 +58,7 @@ export class Loop {
   #gated = true
   /** The lanes in which the last turn left nothing to claim; null: it may have left something. */
   #emptied: string | null = null
-  /** Until then turns are of the usual kind, since one was not. */
+  /** Until then turns are of the usual kind, since a relay has failed. */
   #relaysFrom = 0
   /** Others, or this store beside the loop, have changed something: look, however short ago the last look was. */
   #stale = true
@@ -201,10 +201,10 @@ export class Loop {
     await locked
     const changed = await changing
     const released = await settleJobs(tx, now, tasks, changed)
-    ready += changed.ready + changed.onward.length + released.ready.length
+    ready += changed.ready + released.ready.length
     let taking: Taking =
       early === null ? NOTHING_TAKEN : await this.#takes.read(tx, lessWork(batch, changed.onward.length), early, now)
-    if (changed.onward.length > 0) taking.claims.unshift(...changed.onward)
+    if (changed.onward.length > 0) taking = { ...taking, claims: [...changed.onward, ...taking.claims] }
     const done = changed.done.length > 0
     let seen: Look =
       looking !== null
@@ -256,7 +256,9 @@ export class Loop {
     tellClaims(told, taking.claims)
     const logged = logEvents(tx, now, events)
     const ends = worthKnowing(changes.ends(changed.applied))
-    const notified = ready > taking.gates.length + taking.claims.length ? this.#notify(tx) : null
+    // Of what was made ready, something is left for others.
+    const own = [...taking.gates, ...taking.claims].filter(({ fresh }) => fresh === true).length
+    const notified = ready > own ? this.#notify(tx) : null
     const gates = later(toClaims(tx, memory, workflows, taking.gates, ends, now))
     const claims = later(toClaims(tx, memory, workflows, taking.claims, ends, now))
     void tx.commit()
@@ -326,6 +328,7 @@ export class Loop {
         attempt: claim.attempt,
         limits: rows.get(claim.row)!.limits,
         round: rows.get(claim.row)!.round,
+        priority: claim.run.priority,
         gate,
         started: claim.waits !== null,
       })

@@ -11,7 +11,7 @@ import type { Instants } from "./instants.ts"
 import { tryLockLimits } from "./limits.ts"
 import { ENTRY, HOLD, LIST, READINESS, READY, UNLIST } from "./ready.ts"
 import { type Runner, statement } from "./session.ts"
-import { CLAIMED, isPlain, MS, NEW_ID, type Taken } from "./taken.ts"
+import { CLAIMED, isFree, MS, NEW_ID, type Taken } from "./taken.ts"
 
 /** Where a statement notes how many rows it took, for the claim behind it. */
 export const TAKEN = "ork.taken"
@@ -34,7 +34,7 @@ export const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uui
  * and CHOSEN. An entry whose row is not ready any more is `idle`.
  */
 export const CHOICE = `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded,
-    t.children_left, NOT (${READY("t")}) AS idle
+    t.children_left, NOT (${READY("t")}) AS idle, q.xmin = pg_current_xact_id_if_assigned()::xid AS fresh
   FROM ready_rows q JOIN tasks t ON t.id = q.id WHERE`
 
 export const CHOSEN = (limit: string): string =>
@@ -44,7 +44,7 @@ const PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS N
 
 /** Those of the rows `k` that wait for nothing, and the idle ones; `place` numbers them in their batch. */
 export const PLACED = (place: string, { takeable, limits }: Rules): string => `
-  SELECT k.id, k.entry, k.idle, ${limits} AS limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
+  SELECT k.id, k.entry, k.idle, k.fresh, ${limits} AS limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
     ${PAUSED} AS paused, ${NEW_ID(place, "$4")} AS new_id
   FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${takeable} OR k.idle)`
 
@@ -166,7 +166,7 @@ const BOUND = statement(
   "claim_bound",
   `WITH k AS MATERIALIZED (
      SELECT t.id, t.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
-       ${PAUSED} AS paused, ${NEW_ID("c.place", "$2")} AS new_id
+       ${PAUSED} AS paused, ${NEW_ID("c.place", "$2")} AS new_id, NULL::bool AS fresh
      FROM unnest($1::bigint[]) WITH ORDINALITY AS c (id, place) JOIN tasks t ON t.id = c.id LEFT JOIN runs r ON r.seq = t.run_seq
    )
    SELECT ${CLAIMED} FROM k JOIN tasks t ON t.id = k.id`,
@@ -296,7 +296,7 @@ export class Claims {
       if (admitted.taken.length > 0) this.#served = admitted.taken[admitted.taken.length - 1]!.workflow_id
       if (taken.length >= wish.limit) return { taken, more: false }
       if (rows.length === 0) return { taken, more: answer[0]!.rest }
-      if (!answer[0]!.rest && rows.every(isPlain)) return { taken, more: false }
+      if (!answer[0]!.rest && rows.every(isFree)) return { taken, more: false }
       if (admitted.left || looked >= MAX_CANDIDATES) return { taken, more: true }
     }
   }
@@ -309,7 +309,7 @@ export const admitRows = async (
   holder: HolderId,
   now: string | null,
 ): Promise<{ taken: Taken[]; left: boolean }> => {
-  const bound = rows.filter((row) => !isPlain(row))
+  const bound = rows.filter((row) => !isFree(row))
   if (bound.length === 0) return { taken: [...rows], left: false }
   const limits = await tryLockLimits(
     tx,
@@ -332,7 +332,7 @@ export const admitRows = async (
   ])
   const admitted = new Set(take)
   const taken = rows.flatMap((row) =>
-    isPlain(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
+    isFree(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
   )
   return { taken, left: take.length + park.length < bound.length }
 }

@@ -19,7 +19,7 @@ const LIVE = statement(
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.kind = 'task'
    CROSS JOIN LATERAL (
      SELECT t.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
-       false AS paused, t.attempt_id AS new_id
+       false AS paused, t.attempt_id AS new_id, NULL::bool AS fresh
      FROM (SELECT) one LEFT JOIN runs r ON r.seq = t.run_seq
    ) k ORDER BY t.id`,
 )

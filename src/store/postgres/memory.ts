@@ -28,8 +28,10 @@ export interface Held {
   gate: boolean
   /** A start was recorded and told. */
   started: boolean
-  /** The run's round: it goes up when the run is retried. */
+  /** The run's round: it goes up when the run is retried, or something of it is marked. */
   round: number
+  /** The run's. */
+  priority: number
 }
 
 /** How a row ended, for those below it in the same round of its run. */

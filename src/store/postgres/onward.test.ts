@@ -54,6 +54,13 @@ const open: Open<ServerStore> = async ({ clock, random }) => {
   return { store, close: () => store.close() }
 }
 
+/** A store that hears nobody: all of its turns are of the usual kind. */
+const deaf: Open<ServerStore> = async (options) => {
+  await (await open(options)).close()
+  const store = await openPostgres({ url: database.url, ...options, schema })
+  return { store, close: () => store.close() }
+}
+
 /** Another server on the same tables. */
 const another = async ({ clock, random }: World): Promise<ServerStore> => {
   const store = await openPostgres({ url: database.url, clock, random, schema })
@@ -166,9 +173,18 @@ describe("what becomes ready where nothing else is", () => {
   })
 })
 
-describe("what may not be taken at once", () => {
+/** What this turn and those that it asks for have taken. */
+const all = async (world: World, turn: Advanced): Promise<string[]> => {
+  const taken = names(world, [...turn.claims, ...turn.gates])
+  return turn.more ? [...taken, ...(await all(world, await world.turn({ claim: 5, gate: 5 })))] : taken
+}
+
+describe.each([
+  ["one statement", open],
+  ["the usual kind", deaf],
+])("in a turn of %s, what may not be taken at once", (_, opener) => {
   it("waits behind what is ready before it, wherever that came from", async () => {
-    const world = await setup(open)
+    const world = await setup(opener)
     const claims = await begin(world, CHAIN)
     const other = await another(world)
     const urgent = { ...workflow({ urgent: {} }), name: "urgent", priority: 9 }
@@ -182,38 +198,58 @@ describe("what may not be taken at once", () => {
     expect(order).toEqual(["urgent 0", "test 1"])
   })
 
-  it("is left to the turn that counts limits", async () => {
-    const world = await setup(open)
+  it("is counted by its limits", async () => {
+    const world = await setup(opener)
     const claims = await begin(world, workflow({ a: {}, b: { after: ["a"], concurrency: 1 }, c: { after: ["a"] } }))
-    const first = await next(world, claims)
-    expect(names(world, first.claims)).toEqual(["c"])
-    expect(first.more).toBe(true)
-    expect(names(world, (await world.turn({ claim: 5, gate: 5 })).claims)).toEqual(["b"])
+    expect(await all(world, await next(world, claims))).toEqual(["c", "b"])
+    expect(await query("SELECT used FROM limits")).toEqual([{ used: 1 }])
+  })
+
+  it("is counted by the limits of its queue", async () => {
+    const world = await setup(opener)
+    const claims = await begin(world, workflow({ a: {}, b: { after: ["a"], queue: "few" }, c: { after: ["a"], queue: "few" } }))
+    await (await another(world)).putQueue("few", { concurrency: 1 })
+    const lanes = [EVERY_QUEUE]
+    const turn = await next(world, claims, { lanes })
+    const then = turn.more ? (await world.turn({ claim: 5, lanes })).claims : []
+    expect(names(world, [...turn.claims, ...then])).toEqual(["b"])
   })
 
   it.each(["paused = true", "cancelling = 'cancel'"])("is left where the run has %s by now", async (state) => {
-    const world = await setup(open)
+    const world = await setup(opener)
     const claims = await begin(world, CHAIN)
     await query(`UPDATE runs SET ${state}`)
     expect((await next(world, claims)).claims).toEqual([])
-    expect(await world.statuses(claims[0]!.runId)).toMatchObject({ a: "success", b: "pending" })
+    expect((await world.task(claims[0]!.runId, "a")).status).toBe("success")
   })
 
-  it("is left to the gate, which is asked next", async () => {
-    const world = await setup(open)
+  it("is judged by the gate first", async () => {
+    const world = await setup(opener)
     const claims = await begin(world, workflow({ a: {}, b: { after: ["a"], gated: true }, c: { after: ["a"] } }))
-    const first = await next(world, claims)
-    expect(names(world, first.claims)).toEqual(["c"])
-    expect(first.more).toBe(true)
-    expect(names(world, (await world.turn({ claim: 5, gate: 5 })).gates)).toEqual(["b"])
+    expect((await all(world, await next(world, claims))).toSorted()).toEqual(["b", "c"])
   })
 
   it("is nothing to a holder that was found dead", async () => {
-    const world = await setup(open)
+    const world = await setup(opener)
     const claims = await begin(world, CHAIN)
     await query("UPDATE holders SET dead = true")
     expect((await next(world, claims)).claims).toEqual([])
     expect(await world.statuses(claims[0]!.runId)).toMatchObject({ a: "success", b: "pending" })
+  })
+
+  it("hears of what was marked meanwhile", async () => {
+    const world = await setup(opener)
+    const [a, x] = (await begin(world, workflow({ a: {}, x: {}, c: { after: ["a", "x"], needs: [1] } }))) as [Claim, Claim]
+    await next(world, [x])
+    const other = await another(world)
+    const marked = { runId: a.runId, name: "x", path: "", reason: "by hand" } as const
+    await other.markTask({ ...marked, status: "failed" })
+    await other.markTask({ ...marked, status: "success" })
+    const turn = await next(world, [a])
+    const later = turn.more ? await world.turn({ claim: 5, gate: 5 }) : null
+    const [c] = [turn, later].flatMap((one) => (one === null ? [] : [...one.claims, ...one.gates]))
+    expect(c!.needs.get(1)).toEqual({ status: "success", output: { inline: 1 } })
+    expect(c!.run.status).toBe("running")
   })
 })
 
@@ -322,14 +358,6 @@ const waiting = async (count: number): Promise<void> => {
 }
 
 describe("a turn of the usual kind", () => {
-  /** A store that hears nobody: all of its turns are of the usual kind. */
-  const deaf: Open<ServerStore> = async (options) => {
-    const opened = await open(options)
-    await opened.close()
-    const store = await openPostgres({ url: database.url, ...options, schema })
-    return { store, close: () => store.close() }
-  }
-
   const shown = (claims: readonly Claim[]): string[] =>
     claims.map(({ run, runSeq, node }) => `${run.workflow} ${runSeq} ${node}`)
 
@@ -372,6 +400,43 @@ describe("a turn of the usual kind", () => {
     expect(names(world, await world.claim(5))).toEqual(["d"])
   })
 
+  it("compares what becomes ready at once by priority, whatever its place", async () => {
+    const world = await setup(deaf)
+    await world.start(workflow({ a: {}, low: { after: ["a"], priority: 1 }, high: { after: ["a"], priority: 9 } }))
+    const { claims } = await world.turn({ claim: 1 })
+    expect(names(world, (await next(world, claims, { claim: 1 })).claims)).toEqual(["high"])
+  })
+
+  it("compares runs of one batch by their priority and age, whatever the order of their ends", async () => {
+    const world = await setup(deaf)
+    const flow = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] } })
+    for (const priority of [5, 5, 9]) await world.start(flow, { priority })
+    const claims = await world.claim(3)
+    const second = await next(
+      world,
+      claims.toSorted((one, other) => other.runSeq - one.runSeq),
+      { claim: 3 },
+    )
+    expect(shown(second.claims)).toEqual(["test 3 1", "test 3 2", "test 1 1"])
+  })
+
+  it("shares what is free among the workflows of a batch", async () => {
+    const world = await setup(deaf)
+    const wide = { a: {}, ...Object.fromEntries(["b", "c", "d", "e"].map((name) => [name, { after: ["a"] }])) }
+    await world.start(workflow(wide))
+    await world.start({ ...workflow(wide), name: "other" })
+    const second = await next(world, await world.claim(2), { claim: 4 })
+    expect(Map.groupBy(second.claims, ({ run }) => run.workflow).size).toBe(2)
+    expect(second.claims).toHaveLength(4)
+  })
+
+  it("passes no row of the same run that waited before it", async () => {
+    const world = await setup(deaf)
+    await world.start(workflow({ a: {}, x: {}, b: { after: ["a"] } }))
+    const { claims } = await world.turn({ claim: 1 })
+    expect(names(world, (await next(world, claims, { claim: 1 })).claims)).toEqual(["x"])
+  })
+
   it("lets another workflow of the same priority have its turn", async () => {
     const world = await setup(deaf)
     await world.start(CHAIN)
@@ -392,10 +457,13 @@ describe("a turn of the usual kind", () => {
     expect(shown(second.claims)).toEqual([first])
   })
 
-  it("wakes others for what it made ready and did not take", async () => {
+  it.each([
+    ["nobody took", { a: {}, b: { after: ["a"] }, c: { after: ["a"] } }],
+    ["is not for it, though it takes others", { a: {}, x: {}, b: { after: ["a"], queue: "theirs" } }],
+  ])("wakes others for what %s", async (_, tasks) => {
     const world = await setup(deaf)
     const other = await another(world)
-    await world.start(workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] } }))
+    await world.start(workflow(tasks))
     const { claims } = await world.turn({ claim: 1 })
     const told = Promise.withResolvers<void>()
     other.onWake(told.resolve)
@@ -456,6 +524,7 @@ describe("random plain graphs", () => {
         const turn: World["turn"] = async (input) => {
           const advanced = await world.turn(input)
           told.push(...advanced.events)
+          expect(advanced.claims.length).toBeLessThanOrEqual(input?.claim ?? 0)
           return advanced
         }
         const calm = new Calm({ ...world, turn }, plainFlow(tasks), () => 0)

@@ -1,5 +1,6 @@
 // Rows that become ready and go on at once: they are released and taken in the same write, and never listed. That is for rows which a
 // claim would take first: no listed one stands before them, and no other workflow waits for its turn. All others are listed.
+// `below`, from which they are taken, is in the order of claims.
 
 import type { AttemptId } from "../../core/ids.ts"
 import { everyOf, isNamed } from "../../core/lanes.ts"
@@ -49,19 +50,19 @@ const IN_ORDER = "ORDER BY q.lane, q.priority DESC, q.workflow_id, q.run_seq, q.
 export const NONE_BEFORE_IT: First = {
   head: `heads AS MATERIALIZED (
      SELECT f.* FROM unnest($23::text[]) AS l (lane) CROSS JOIN LATERAL (
-       SELECT q.lane, q.priority, q.workflow_id, q.run_seq FROM ready_rows q WHERE q.lane = l.lane ${IN_ORDER}
+       SELECT q.lane, q.priority, q.workflow_id, q.run_seq, q.id FROM ready_rows q WHERE q.lane = l.lane ${IN_ORDER}
      ) f
      UNION ALL
-     (SELECT q.lane, q.priority, q.workflow_id, q.run_seq FROM ready_rows q WHERE q.lane > $24::text AND q.lane < $25::text ${IN_ORDER})
+     (SELECT q.lane, q.priority, q.workflow_id, q.run_seq, q.id FROM ready_rows q WHERE q.lane > $24::text AND q.lane < $25::text ${IN_ORDER})
    ), head AS MATERIALIZED (
      SELECT count(*) = 0 AS none, min(h.lane) AS of_lane, min(h.priority) AS of_priority, min(h.workflow_id) AS of_workflow,
-       min(h.run_seq) AS of_run, count(*) > 1 OR bool_or(EXISTS (
+       min(h.run_seq) AS of_run, min(h.id) AS of_id, count(*) > 1 OR bool_or(EXISTS (
          SELECT 1 FROM ready_rows q WHERE q.lane = h.lane AND q.priority = h.priority AND q.workflow_id > h.workflow_id
        ) OR EXISTS (SELECT 1 FROM ready_rows q WHERE q.lane > h.lane AND q.lane < $25::text)) AS several
      FROM heads h
    )`,
   holds: `(k.none OR NOT k.several AND t.lane = k.of_lane AND (t.priority > k.of_priority
-      OR t.priority = k.of_priority AND t.workflow_id = k.of_workflow AND t.run_seq <= k.of_run))`,
+      OR t.priority = k.of_priority AND t.workflow_id = k.of_workflow AND (t.run_seq < k.of_run OR t.run_seq = k.of_run AND t.id < k.of_id)))`,
 }
 
 /** A row that waited for others was never dispatched, or was set back (`FRESH`): nothing of an attempt is left in it. */

@@ -29,7 +29,7 @@ export interface Settled {
   ended: Set<AttemptId>
   /** Runs in which nothing is open any more. */
   done: number[]
-  /** Rows that became ready. */
+  /** Rows that became ready, and wait for a claim. */
   ready: number
   /** Some of them for the gate. */
   gates: boolean

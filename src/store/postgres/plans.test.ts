@@ -10,6 +10,7 @@ import { Exchange } from "./exchange.ts"
 import { openPostgres } from "./postgres.ts"
 import { RELAY } from "./relay.ts"
 import { SETTINGS } from "./session.ts"
+import { SUCCEED, SUCCEED_ONWARD } from "./succeed.ts"
 
 interface Plan {
   "Node Type": string
@@ -56,7 +57,8 @@ it("claims, ends and cancels look their entries up, and never read a list as a w
   ])
   await store.requestCancel(id, "cancel")
   await turn([])
-  for (const statement of [RELAY, ...add.mock.calls.map(([one]) => one)]) sent.set(statement.name, statement.text)
+  for (const statement of [RELAY, SUCCEED, SUCCEED_ONWARD, ...add.mock.calls.map(([one]) => one)])
+    sent.set(statement.name, statement.text)
   expect([...sent.keys()]).toEqual(expect.arrayContaining(["claim_simple", "claim_admitted", "end", "cancel", "limits_free"]))
 
   for (const list of ["ready_rows", "held_rows"]) {

@@ -19,7 +19,7 @@ import {
   WORK,
   WORKED,
 } from "./claim.ts"
-import { isPlain, type Taken } from "./taken.ts"
+import { isFree, type Taken } from "./taken.ts"
 import type { Instants } from "./instants.ts"
 import { type Lane, QueueBook, readLanes } from "./queue-book.ts"
 import { enter } from "./queue-limits.ts"
@@ -133,7 +133,7 @@ export class QueueClaims {
       const { rest } = answer[0]!
       if (taken.length >= wish.limit) return { taken, more: false }
       if (rows.length === 0) return { taken, more: rest }
-      if (!rest && rows.every(isPlain)) return { taken, more: false }
+      if (!rest && rows.every(isFree)) return { taken, more: false }
       if (admitted.left || looked >= MAX_CANDIDATES) return { taken, more: true }
     }
   }

@@ -1,5 +1,5 @@
-// A turn of one statement, and so of one round trip: for a few plain successes after which nothing was left to claim. It ends them, takes
-// what they made ready if nothing else is, and tells of both; there is nothing left to ask, so it is a transaction of its own. What it
+// A turn of one statement, and so of one round trip: for a few plain successes of one run, if the turn before left nothing to claim. It
+// ends them, takes what they made ready if nothing else is, and tells of both; there is nothing left to ask, so it is a transaction of its own. What it
 // may not take it lists. If a fence was lost, a run is over or slots are to be given back, it fails as a whole: the batch then
 // takes a turn of the usual kind.
 
@@ -79,10 +79,9 @@ export const legOf = (workflows: Workflows, memory: Memory, { claim }: Batch, st
     ends.push(end)
   }
   const sum = addUp(ends, edgesOfEnds(ends, compiled), compiled)
-  if (sum.below.length > Math.min(claim.limit, MOST) || sum.runs.some(({ hooks }) => hooks > 0)) return null
-  // Where nothing is below, the run may be over.
-  const alive = new Set(sum.below.map(({ runSeq }) => runSeq))
-  return alive.size < sum.runs.length ? null : { tasks, ends, sum }
+  // Where nothing is below, the run may be over. Of several runs, another may have to be waited for: see `SUCCEEDED`.
+  if (sum.runs.length > 1 || sum.below.length === 0 || sum.below.length > Math.min(claim.limit, MOST)) return null
+  return { tasks, ends, sum }
 }
 
 export interface Relayed extends Pick<Answer, "gates" | "more"> {

@@ -4,6 +4,7 @@
 
 import type { Edge } from "../../core/effects.ts"
 import type { CompiledWorkflow } from "../../core/workflow.ts"
+import { taskPriority } from "../../core/rows.ts"
 import { JOBS } from "../job-rows.ts"
 import { anyText, plain, texts } from "./arrays.ts"
 import { TAKEN } from "./claim.ts"
@@ -12,6 +13,7 @@ import { type End, OUTCOME, QUEUES, type Settled } from "./outcome.ts"
 import type { QueueLimit } from "./queue-limits.ts"
 import { LET_GO, LIST, READINESS } from "./ready.ts"
 import { type Runner, statement, type Value } from "./session.ts"
+import { CLAIMED_NAMES } from "./taken.ts"
 
 /** An attempt of the batch was not held any more: the transaction must not be committed. */
 export class FenceLost extends Error {}
@@ -36,7 +38,7 @@ const RUNS = `(
 
 /**
  * Runs come first, in their order, and rows after them: transactions cannot wait for each other. They are locked before anything is
- * written, so that the number of the transaction, and the place of its events, is that of its turn. `stopped`: nothing of it may start.
+ * written: the number of the transaction, and so the place of its events, is that of its turn where all are of one run. `stopped`: nothing of it may start.
  */
 export const SUCCEEDED = `locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY ($12::bigint[]) ORDER BY seq FOR UPDATE
@@ -76,7 +78,7 @@ const ANSWER = `answer AS (
      FROM released
    )`
 
-const SUCCEED = statement(
+export const SUCCEED = statement(
   "succeed",
   `WITH ${SUCCEEDED}, released AS (
      UPDATE tasks t SET upstream_left = GREATEST(t.upstream_left - e.ended, 0) FROM ${BELOW()} e
@@ -87,11 +89,15 @@ const SUCCEED = statement(
    ), ${ANSWER} SELECT * FROM answer`,
 )
 
-const SUCCEED_ONWARD = statement(
+/** With the first row alone: nobody has to read it with each. */
+const ONCE = (value: string): string => `CASE WHEN COALESCE(nth, 1) = 1 THEN ${value} END`
+
+export const SUCCEED_ONWARD = statement(
   "succeed_onward",
   `WITH ${SUCCEEDED}, ${ONWARD(NONE_BEFORE_IT, BELOW())}, ${ANSWER}
-   SELECT o.*, a.*, (SELECT set_config('${TAKEN}', count(*)::text, true) FROM onward) AS noted
-   FROM answer a LEFT JOIN onward o ON true`,
+   SELECT ${CLAIMED_NAMES}, new_id, ${["held", "done", "ready", "gates", "queues"].map((name) => `${ONCE(name)} AS ${name}`).join(", ")},
+     ${ONCE(`(SELECT set_config('${TAKEN}', count(*)::text, true) FROM onward)`)} AS noted
+   FROM answer LEFT JOIN (SELECT *, row_number() OVER () AS nth FROM onward) o ON true`,
 )
 
 interface Answer {
@@ -110,10 +116,10 @@ export const isPlain = ({ held, from, status, error }: End, compiled: (versionId
   return group === null && fan === undefined
 }
 
-/** What ends do to others, added up: to their runs, which one of them names, and to the rows below. */
+/** What ends do to others, added up: to their runs, which one of them names, and to the rows below, in the order of claims. */
 export interface Sum {
   runs: { of: End["held"]; tasks: number; hooks: number }[]
-  below: { runSeq: number; node: number; ended: number }[]
+  below: { runSeq: number; node: number; ended: number; priority: number }[]
   /** Of the rows below, as far as their settings hold for them. */
   queues: Set<string>
 }
@@ -139,11 +145,15 @@ export const addUp = (
       if (!held.private) queues.add(nodes[node]!.queue)
       const key = `${runSeq}/${node}`
       const row = below.get(key)
-      if (row === undefined) below.set(key, { runSeq, node, ended: 1 })
+      if (row === undefined) below.set(key, { runSeq, node, ended: 1, priority: taskPriority(nodes[node]!, held.priority) })
       else row.ended += 1
     }
   }
-  return { runs: [...runs.values()].sort((a, b) => a.of.runSeq - b.of.runSeq), below: [...below.values()], queues }
+  return {
+    runs: [...runs.values()].sort((a, b) => a.of.runSeq - b.of.runSeq),
+    below: [...below.values()].sort((a, b) => b.priority - a.priority || a.runSeq - b.runSeq || a.node - b.node),
+    queues,
+  }
 }
 
 /** Of $1 to $20. */
@@ -176,6 +186,10 @@ export const succeedValues = (
   anyText(queues),
 ]
 
+/** All that become ready can be taken, or the first of them: then they are compared with each other by the order of `below` alone. */
+const mayGoOn = ({ below, runs }: Sum, { limit }: Taker): boolean =>
+  below.length > 0 && (below.length <= limit || new Set(runs.map(({ of }) => of.workflowId)).size === 1)
+
 /** `edges`: of each end; `taker`: who takes what becomes ready. Sends its statement at once. */
 export const succeedRows = async (
   tx: Runner,
@@ -189,10 +203,10 @@ export const succeedRows = async (
 ): Promise<Settled> => {
   const sum = addUp(ends, edges, compiled)
   const values = succeedValues(now, ends, sum, gateLanes, queues)
-  const answers = await (taker !== null && sum.below.length > 0
+  const answers = await (taker !== null && mayGoOn(sum, taker)
     ? tx.run<Answer & Partial<OnwardRow>>(SUCCEED_ONWARD, [...values, ...takerValues(taker, sum.queues)])
     : tx.run<Answer & { id?: never }>(SUCCEED, values))
-  const [{ held, done, ready, gates, queues: limits }] = answers as [(typeof answers)[number]]
+  const { held, done, ready, gates, queues: limits } = answers[0]!
   if (!held) throw new FenceLost()
   const ended = new Set(ends.map((end) => end.held.attemptId))
   const onward = takenOnward(answers, sum.runs)

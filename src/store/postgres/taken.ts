@@ -17,7 +17,7 @@ export const CLAIMED_ROW = [
 export const CLAIMED_NAMES = [...PLACE, ...STATE, ...COUNTS].join(", ")
 
 /** With what was chosen with it as `k`. */
-export const CLAIMED = `${CLAIMED_ROW}, k.limits, k.run_id, k.version_id, k.round, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id`
+export const CLAIMED = `${CLAIMED_ROW}, k.limits, k.run_id, k.version_id, k.round, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id, k.fresh`
 
 /** The id of the attempt with that place in its batch. */
 export const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32) || lpad(to_hex(${place}), 4, '0'))::uuid`
@@ -58,10 +58,13 @@ export interface Taken {
   paused: boolean
   new_id: AttemptId
   children_total: number | null
+  /** This transaction itself had listed it. */
+  fresh?: boolean | null
   /** Of a woken row: what it waited for, and the milliseconds since its attempt began. */
   waits?: string | null
   elapsed?: number | null
   stopping?: boolean
 }
 
-export const isPlain = (row: Taken): boolean => row.limits === null && !row.paused
+/** It waits for nothing but its turn. */
+export const isFree = (row: Taken): boolean => row.limits === null && !row.paused

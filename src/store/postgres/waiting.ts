@@ -71,7 +71,7 @@ const WAKE = statement(
      ) d WHERE ${LIVE_HOLDER} AND $3::int IS NULL AND $4::int IS NULL LIMIT $2::int
    ), k AS MATERIALIZED (
      SELECT d.id, d.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
-       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.stopping AS paused, d.attempt_id AS new_id
+       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.stopping AS paused, d.attempt_id AS new_id, NULL::bool AS fresh
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (
      UPDATE tasks t SET parked = 0, wake_at = NULL FROM k WHERE t.id = k.id AND k.paused
