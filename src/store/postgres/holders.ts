@@ -58,7 +58,7 @@ const BURY = statement("holder_bury", "UPDATE holders SET dead = true WHERE id =
 const REMOVE_IDLE = statement(
   "holders_remove_idle",
   `DELETE FROM holders h WHERE h.dead
-   AND NOT EXISTS (SELECT 1 FROM ${HELD} WHERE t.holder = h.id)`,
+   AND NOT EXISTS (SELECT 1 FROM ${HELD()} WHERE t.holder = h.id)`,
 )
 
 /** What it still holds is given up on, for the next `reapHolders`. */
@@ -72,7 +72,7 @@ const HOLDERS = statement(
   `SELECT h.id, h.kind, h.name, h.process, h.run_id AS "runId", h.lease_ms AS "leaseMs", h.lease_until AS "leaseUntil", h.dead,
      h.serves, COALESCE(a.held, 0)::int AS held
    FROM holders h LEFT JOIN (
-     SELECT t.holder, count(*) AS held FROM ${HELD} WHERE t.status <> 'pending' GROUP BY t.holder
+     SELECT t.holder, count(*) AS held FROM ${HELD()} WHERE t.status <> 'pending' GROUP BY t.holder
    ) a ON a.holder = h.id ORDER BY h.seq`,
 )
 
@@ -84,7 +84,7 @@ export const listHolders = async (session: Runner): Promise<HolderRow[]> => {
 const HELD_BY = statement(
   "holder_held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop
-   FROM ${HELD} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
+   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
    WHERE t.holder = $1::uuid ORDER BY t.id`,
 )
 
@@ -102,8 +102,8 @@ const OF_DEAD = `t.holder IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holders h WH
 const RELEASE_GATES = statement(
   "holders_release_gates",
   `WITH back AS (
-     UPDATE tasks t SET attempt_id = NULL, holder = NULL WHERE t.id IN (
-       SELECT t.id FROM ${HELD} WHERE ${OF_DEAD} AND t.status = 'pending' FOR UPDATE OF t SKIP LOCKED)
+     UPDATE tasks t SET attempt_id = NULL, holder = NULL WHERE t.id = ANY (ARRAY(
+       SELECT t.id FROM ${HELD()} WHERE ${OF_DEAD} AND t.status = 'pending' FOR UPDATE OF t SKIP LOCKED))
      RETURNING ${READINESS("t")}
    ), listed AS (
      ${LIST("back")}
@@ -115,8 +115,8 @@ const RELEASE_GATES = statement(
 const LET_SLEEP = statement(
   "holders_let_go",
   `WITH back AS (
-     UPDATE tasks SET holder = NULL, wake_at = COALESCE($1::timestamptz, now()) WHERE id IN (
-       SELECT t.id FROM ${HELD} WHERE ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL FOR UPDATE OF t SKIP LOCKED)
+     UPDATE tasks SET holder = NULL, wake_at = COALESCE($1::timestamptz, now()) WHERE id = ANY (ARRAY(
+       SELECT t.id FROM ${HELD()} WHERE ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL FOR UPDATE OF t SKIP LOCKED))
      RETURNING run_seq, id
    )
    ${LET_GO("back")} RETURNING h.id`,
@@ -124,7 +124,7 @@ const LET_SLEEP = statement(
 
 const TIDY = statement(
   "holders_tidy",
-  `DELETE FROM held_rows x WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = x.id AND t.holder IS NOT NULL)`,
+  `DELETE FROM held_rows x WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = x.id AND t.holder IS NOT NULL OFFSET 0)`,
 )
 
 const LEFT_BEHIND = statement(
@@ -132,7 +132,7 @@ const LEFT_BEHIND = statement(
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node,
      t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId",
      CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS cancelling
-   FROM ${HELD} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
+   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
    WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT $1`,
 )
 

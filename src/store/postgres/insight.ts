@@ -32,7 +32,7 @@ const LIVE = "t.status IN ('dispatched', 'running') AND t.waits IS NULL"
 
 /** The live rows are found first, by their index: that of all rows by id would hold the history. */
 const HOLDERS = (condition: string): string => `
-  WITH live AS MATERIALIZED (SELECT t.id, t.run_seq, t.node, t.path FROM ${HELD} WHERE ${LIVE} AND ${condition})
+  WITH live AS MATERIALIZED (SELECT t.id, t.run_seq, t.node, t.path FROM ${HELD()} WHERE ${LIVE} AND ${condition})
   SELECT l.node, l.path, r.version_id, j.name AS job
   FROM (SELECT * FROM live ORDER BY id LIMIT $2::int) l
   LEFT JOIN runs r ON r.seq = l.run_seq LEFT JOIN jobs j ON j.task_id = l.id ORDER BY l.id`
@@ -78,7 +78,7 @@ const RUNS = statement(
 
 const RUNNING = statement(
   "stats_running",
-  `SELECT count(*)::int AS running, pg_database_size(current_database()) AS bytes FROM ${HELD} WHERE ${LIVE} AND t.kind = 'task'`,
+  `SELECT count(*)::int AS running, pg_database_size(current_database()) AS bytes FROM ${HELD()} WHERE ${LIVE} AND t.kind = 'task'`,
 )
 
 const stats = async (session: Runner, now: string | null, workflows: Workflows): Promise<Stats> => {

@@ -53,7 +53,7 @@ const READY_BY_LANE = statement(
 
 const RUNNING_BY_LANE = statement(
   "queues_running",
-  `SELECT t.lane, count(*)::int AS count FROM ${HELD}
+  `SELECT t.lane, count(*)::int AS count FROM ${HELD()}
    WHERE t.status IN ('dispatched', 'running') AND t.waits IS NULL AND ${SHARED} GROUP BY t.lane`,
 )
 

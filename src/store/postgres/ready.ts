@@ -43,5 +43,9 @@ export const LET_GO = (rows: string): string =>
 /** The value of `inner_run` for a row that waits to be dispatched. */
 export const INNER_RUN = (t: string): string => `CASE WHEN ${t}.parent_id IS NOT NULL THEN ${t}.run_seq END`
 
-/** The rows `t` that somebody holds; an entry too many has no holder. */
-export const HELD = "held_rows x JOIN tasks t ON t.id = x.id AND t.holder IS NOT NULL"
+/**
+ * The rows `t` that somebody holds, `of` a run or of all; an entry too many has no holder. Each is looked up by its id: joined as it likes,
+ * Postgres reads all of `tasks`, which is mostly history.
+ */
+export const HELD = (of = ""): string =>
+  `(SELECT id FROM held_rows ${of} OFFSET 0) x CROSS JOIN LATERAL (SELECT * FROM tasks WHERE id = x.id AND holder IS NOT NULL OFFSET 0) t`

@@ -19,7 +19,7 @@ FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r
 CROSS JOIN LATERAL (
   SELECT (count(*) FILTER (WHERE t.status = 'dispatched'))::int AS dispatched,
     (count(*) FILTER (WHERE t.status = 'running'))::int AS running
-  FROM ${HELD} WHERE x.run_seq = r.seq AND t.kind = 'task' AND NOT t.hook
+  FROM ${HELD("WHERE run_seq = r.seq")} WHERE t.kind = 'task' AND NOT t.hook
 ) live`
 
 interface Columns {

@@ -58,8 +58,8 @@ const LOOK = statement(
      EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) CROSS JOIN LATERAL (
        SELECT 1 FROM ready_rows q WHERE q.lane = l.lane LIMIT 1) g) AS gates,
      (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling, 'held', EXISTS (
-        SELECT 1 FROM ${HELD}
-        WHERE x.run_seq = r.seq AND t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
+        SELECT 1 FROM ${HELD("WHERE run_seq = r.seq")}
+        WHERE t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
       FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling,
      (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stops s WHERE s.holder = $2::uuid) AS stopped`,
 )
