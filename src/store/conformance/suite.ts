@@ -24,6 +24,7 @@ import { keyTests } from "./keys.ts"
 import { limitTests } from "./limits.ts"
 import { listTests } from "./lists.ts"
 import { noticeTests } from "./notices.ts"
+import { onwardTests } from "./onward.ts"
 import { orderTests } from "./order.ts"
 import { pictureTests } from "./picture.ts"
 import { propertyTests } from "./property.ts"
@@ -48,6 +49,7 @@ export const storeSuite = (name: string, open: Open): void => {
     groupTimeoutTests(open)
     limitTests(open)
     orderTests(open)
+    onwardTests(open)
     runTests(open)
     cancelTests(open)
     closeTests(open)

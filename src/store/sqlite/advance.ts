@@ -5,7 +5,9 @@ import { cancellingRuns, cancelPending, heldOf } from "./cancel.ts"
 import { claimGates, claimWork, takerOf } from "./claim.ts"
 import { closeRuns } from "./close.ts"
 import { cancelOverdue } from "./deadlines.ts"
+import { toClaims } from "./claim-rows.ts"
 import type { Turn } from "./lane-groups.ts"
+import { takeOnward } from "./onward.ts"
 import { Effects } from "./release.ts"
 import { settle } from "./settle.ts"
 import { stoppedOf } from "./stops.ts"
@@ -19,7 +21,7 @@ export interface Turns {
 }
 
 export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
-  const effects = new Effects(tx)
+  const effects = new Effects(tx, { onward: true })
   effects.expire(overdue(tx))
   const moreDue = fireTimers(tx)
   const refused = settle(tx, effects, batch.changes)
@@ -33,15 +35,18 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
   tx.wakeOthers ||= effects.concernsOthers(batch.gate.lanes)
   effects.unpark()
   const taker = takerOf(tx, batch.holder)
+  const { claim } = batch
+  // Before the gate is asked: some of these may be for it.
+  const onward = takeOnward(tx, taker, claim, effects.successes)
   const { lanes, limit } = batch.gate
   // What was woken has half of the gate's places to itself, and what is left of the rest goes to what is new.
   const woken = claimWoken(tx, taker, { lanes, limit: Math.ceil(limit / 2) })
   const gates = claimGates(tx, taker, { lanes, limit: limit - woken.claims.length }, turns.gate)
-  const work = claimWork(tx, taker, batch.claim, turns.work)
+  const work = claimWork(tx, taker, { ...claim, limit: claim.limit - onward.length }, turns.work)
   tx.limits.save()
   return {
     refused,
-    claims: work.claims,
+    claims: onward.length === 0 ? work.claims : [...toClaims(tx, onward), ...work.claims],
     gates: [...woken.claims, ...gates.claims],
     cancelling: heldOf(tx, batch.holder, cancelling, closed),
     stopped: stoppedOf(tx, taker),

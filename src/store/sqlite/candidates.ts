@@ -46,7 +46,7 @@ export interface RunState {
 
 const TOP_PRIORITY = `SELECT priority FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ? ORDER BY priority DESC LIMIT 1`
 
-const NEXT_WORKFLOW = `
+export const NEXT_WORKFLOW = `
 SELECT workflow_id FROM tasks INDEXED BY tasks_ready
 WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id > ? ORDER BY workflow_id LIMIT 1`
 

@@ -94,12 +94,17 @@ const hold = (tx: Tx, taker: NonNullable<Taker>, candidate: Candidate, work: boo
   taken.attemptId = newAttemptId(tx.now, tx.random.hex128())
   if (work) {
     tx.db.put(DISPATCH, taken.attemptId, taker.seq, taker.name, tx.at, taken.row)
-    taken.attempt++
-    if (taken.runSeq !== JOBS) tx.held.keep(taken.attemptId, heldRow(tx, taken))
-    tx.queues.take(taken.lane)
-    tellTask(tx, taken, { status: "dispatched", at: tx.at, attempt: taken.attempt })
+    dispatched(tx, taken)
   } else tx.db.run(HOLD, taken.attemptId, taker.seq, taken.row)
   return taken
+}
+
+/** It was written so: what goes with it. */
+export const dispatched = (tx: Tx, taken: Taken): void => {
+  taken.attempt++
+  if (taken.runSeq !== JOBS) tx.held.keep(taken.attemptId, heldRow(tx, taken))
+  tx.queues.take(taken.lane)
+  tellTask(tx, taken, { status: "dispatched", at: tx.at, attempt: taken.attempt })
 }
 
 const heldRow = (tx: Tx, { row, runSeq, node, path, kind, attemptId, attempt, parent, limits, lane }: Taken): LoadedRow => {

@@ -27,7 +27,7 @@ export const served = (turn: Turn, lanes: readonly string[], workflowId: number)
 const NEXT_LANE = `
 SELECT lane FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane > ? AND lane <= ? ORDER BY lane LIMIT 1`
 
-const readyLanes = (tx: Tx, after: string, upTo: string, most: number): string[] => {
+export const readyLanes = (tx: Tx, after: string, upTo: string, most: number): string[] => {
   const found: string[] = []
   for (let last = after; found.length < most;) {
     const next = tx.db.get<[string]>(NEXT_LANE, last, upTo)

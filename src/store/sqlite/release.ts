@@ -11,6 +11,8 @@ import type { LoadedRow } from "./rows.ts"
 import type { Tx } from "./tx.ts"
 
 interface Release {
+  /** Its id, if rows of its run have ids in the order of their nodes. */
+  row: number
   node: number
   path: string
   ended: number
@@ -31,6 +33,14 @@ interface RunDelta {
   cancelled: number
 }
 
+/** A row at the top level that successes alone have come nearer to its turn, and that nobody has to judge. */
+export interface Success {
+  row: number
+  runSeq: number
+  node: number
+  ended: number
+}
+
 type Ended = Pick<LoadedRow, "id" | "runSeq" | "node" | "path" | "kind" | "hook" | "parent" | "limits">
 
 export class Effects {
@@ -44,9 +54,14 @@ export class Effects {
   readonly #jobs: EndedJob[] = []
   /** Groups that are overdue, with what may be left below them. */
   readonly #overdue = new Set<number>()
+  /** Not yet written. */
+  readonly #successes: Success[] = []
+  readonly #onward: boolean
 
-  constructor(tx: Tx) {
+  /** `onward`: who applies them takes the `successes`, and writes them. */
+  constructor(tx: Tx, { onward = false } = {}) {
     this.#tx = tx
+    this.#onward = onward
   }
 
   /** A row has ended. `follow`: count down what is below it (a cancelled run has nothing below that would go on). */
@@ -117,8 +132,7 @@ export class Effects {
 
   /** Steps of `advance` that come after all changes: rows and runs. */
   apply(): void {
-    for (const [runSeq, releases] of this.#releases)
-      for (const release of releases.values()) applyRelease(this.#tx, runSeq, release)
+    for (const [runSeq, releases] of this.#releases) this.#release(runSeq, releases.values())
     for (const [id, { ended, failed }] of this.#parents) this.#tx.db.put(COUNT_CHILDREN, ended, failed, id)
     for (const [seq, run] of this.#runs) applyRun(this.#tx, seq, run)
     for (const job of this.#jobs) releaseDependents(this.#tx, job)
@@ -126,6 +140,21 @@ export class Effects {
     this.#parents.clear()
     this.#runs.clear()
     this.#jobs.length = 0
+  }
+
+  #release(runSeq: number, releases: Iterable<Release>): void {
+    const { nodes } = this.#tx.versions.get(this.#tx.facts.get(runSeq).versionId)
+    for (const release of releases) {
+      const { row, node, path, ended, failed, unmet, waived } = release
+      const { group, gated } = nodes[node]!
+      const plain = path === "" && failed + unmet + waived === 0 && group === null && !gated
+      if (this.#onward && plain) this.#successes.push({ row, runSeq, node, ended })
+      else applyRelease(this.#tx, runSeq, release)
+    }
+  }
+
+  get successes(): readonly Success[] {
+    return this.#successes
   }
 
   /** Gives slots back and lets as many parked rows be claimed. */
@@ -151,7 +180,10 @@ export class Effects {
       const key = placeIn(node, path)
       let release = releases.get(key)
       if (release === undefined)
-        releases.set(key, (release = { node, path, ended: 0, failed: 0, unmet: 0, waived: 0, lane: null }))
+        releases.set(
+          key,
+          (release = { row: row.id - row.node + node, node, path, ended: 0, failed: 0, unmet: 0, waived: 0, lane: null }),
+        )
       release.ended++
       if (end !== "success") release[end]++
       if (reroute !== null) release.lane = reroute
@@ -179,6 +211,8 @@ const applyRelease = (tx: Tx, runSeq: number, release: Release): void => {
   if (failed + unmet + waived === 0) tx.db.put(RELEASE_SUCCESS, ended, runSeq, node, path)
   else tx.db.put(RELEASE, ended, failed, unmet, waived, lane, runSeq, node, path)
 }
+
+export const release = (tx: Tx, { runSeq, node, ended }: Success): void => tx.db.put(RELEASE_SUCCESS, ended, runSeq, node, "")
 
 /** The last child makes its container ready again, for the gate to gather. */
 const COUNT_CHILDREN = `
