@@ -1,7 +1,7 @@
 // What becomes ready while there is room is taken in the same turn, and in the order of claims: a store may do so in one write.
 
 import { describe, expect, it } from "vitest"
-import { workflow } from "../../core/testing.ts"
+import { group, workflow } from "../../core/testing.ts"
 import type { Advanced, Claim } from "../store.ts"
 import { names, type Open, setup, type TurnInput, type World } from "./world.ts"
 
@@ -107,6 +107,51 @@ export const onwardTests = (open: Open): void => {
       await world.start({ ...workflow({ x: {} }), name: "other", priority })
       const second = await next(world, claims, { claim: 1 })
       expect(shown(second.claims)).toEqual([first])
+    })
+
+    it("starts nothing of a run that was paused meanwhile", async () => {
+      const world = await setup(open)
+      const { id } = await world.start(CHAIN)
+      const claims = await world.claim(1)
+      await world.store.setPaused(id, true)
+      expect((await next(world, claims, { claim: 5 })).claims).toEqual([])
+      await world.store.setPaused(id, false)
+      expect(names(world, await world.claim(5))).toEqual(["b"])
+    })
+
+    it("starts nothing of a run that was cancelled meanwhile", async () => {
+      const world = await setup(open)
+      const { id } = await world.start(CHAIN)
+      const claims = await world.claim(1)
+      await world.store.requestCancel(id, "cancel")
+      expect((await next(world, claims, { claim: 5 })).claims).toEqual([])
+      expect(await world.statuses(id)).toEqual({ a: "success", b: "cancelled", c: "cancelled" })
+    })
+
+    it("releases them when nobody may take anything", async () => {
+      const world = await setup(open)
+      await world.start(CHAIN)
+      await next(world, await world.claim(1), { claim: 0 })
+      expect(names(world, await world.claim(5))).toEqual(["b"])
+    })
+
+    it("gives a row that a failure has sent to the gate to the gate, in the same turn", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
+      const [a, b] = (await world.claim(2)) as [Claim, Claim]
+      await world.turn({ changes: [world.ended(a, "failed")] })
+      const { gates, claims } = await next(world, [b], { claim: 5, gate: 5 })
+      expect([names(world, gates), names(world, claims)]).toEqual([["c"], []])
+    })
+
+    it("takes rows of a run with groups, whose ids are in no order of nodes", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ g: group, "g.x": { group: 0 }, a: {}, b: { after: ["a"] } }))
+      const claims = await world.claim(5)
+      expect(names(world, claims)).toEqual(["a"])
+      const turn = await next(world, claims, { claim: 5 })
+      expect(names(world, turn.claims)).toEqual(["b"])
+      expect((await world.task(turn.claims[0]!.runId, "b")).status).toBe("dispatched")
     })
   })
 }

@@ -80,6 +80,19 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
     })
   })
 
+  describe("a queue that was paused meanwhile", () => {
+    it("keeps what a success makes ready", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: { after: ["a"] } }))
+      const claims = await world.claim()
+      await world.store.putQueue("default", { paused: true })
+      const { claims: none } = await world.turn({ changes: claims.map((claim) => world.ended(claim)), claim: 9, lanes: EVERY })
+      expect(none).toEqual([])
+      await world.store.putQueue("default", { paused: false })
+      expect(await world.claim()).toMatchObject([{ node: 1 }])
+    })
+  })
+
   describe("the concurrency of a queue", () => {
     it("is never exceeded, and a freed slot is used in the same turn", async () => {
       const world = await setup(open)
