@@ -1,8 +1,10 @@
 // What becomes ready while there is room is taken in the same turn, and in the order of claims: a store may do so in one write.
 
 import { describe, expect, it } from "vitest"
+import { planRetry } from "../../core/retry-plan.ts"
 import { group, workflow } from "../../core/testing.ts"
 import type { Advanced, Claim } from "../store.ts"
+import { statesOf } from "./property.ts"
 import { names, type Open, setup, type TurnInput, type World } from "./world.ts"
 
 const CHAIN = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
@@ -107,6 +109,37 @@ export const onwardTests = (open: Open): void => {
       await world.start({ ...workflow({ x: {} }), name: "other", priority })
       const second = await next(world, claims, { claim: 1 })
       expect(shown(second.claims)).toEqual([first])
+    })
+
+    it("keeps the place of a row that has to be counted first", async () => {
+      const world = await setup(open)
+      const high = { after: ["a"], priority: 9, concurrency: 5 }
+      await world.start(workflow({ a: {}, low: { after: ["a"], priority: 1 }, high }))
+      expect(names(world, (await next(world, await world.claim(1), { claim: 1 })).claims)).toEqual(["high"])
+    })
+
+    it("keeps the place of a row that was tried before", async () => {
+      const world = await setup(open)
+      const flow = workflow({ a: {}, low: { after: ["a"], priority: 1 }, high: { after: ["a"], priority: 9 } })
+      const { id } = await world.start(flow)
+      await world.turn({ changes: (await world.claim(1)).map((claim) => world.ended(claim)) })
+      const [high] = (await world.claim(1)) as [Claim]
+      await world.turn({ changes: [world.ended(high, "failed"), ...(await world.claim(1)).map((claim) => world.ended(claim))] })
+      const plan = planRetry(flow, await world.run(id), await statesOf(world, id), { from: "a" })
+      if (!("reset" in plan)) throw new Error("it cannot be retried")
+      await world.store.retryRun(id, plan.reset)
+      expect(names(world, (await next(world, await world.claim(1), { claim: 1 })).claims)).toEqual(["high"])
+    })
+
+    it("shares what is free among the workflows of a batch beside others that wait", async () => {
+      const world = await setup(open)
+      await world.start(CHAIN)
+      await world.start({ ...CHAIN, name: "other" })
+      const claims = await world.claim(2)
+      await world.start(CHAIN)
+      await world.start(CHAIN)
+      const second = await next(world, claims, { claim: 2 })
+      expect(second.claims.map(({ run }) => run.workflow).toSorted()).toEqual(["other", "test"])
     })
 
     it("starts nothing of a run that was paused meanwhile", async () => {

@@ -256,9 +256,10 @@ export class Loop {
     tellClaims(told, taking.claims)
     const logged = logEvents(tx, now, events)
     const ends = worthKnowing(changes.ends(changed.applied))
-    // Of what was made ready, something is left for others.
+    // Of what was made ready, something is left for others; or it may be, where more was listed than is counted.
     const own = [...taking.gates, ...taking.claims].filter(({ fresh }) => fresh === true).length
-    const notified = ready > own ? this.#notify(tx) : null
+    const others = changes.limited || cancelled !== null || expired !== null || taking.unparked
+    const notified = ready > own || (others && own > 0) ? this.#notify(tx) : null
     const gates = later(toClaims(tx, memory, workflows, taking.gates, ends, now))
     const claims = later(toClaims(tx, memory, workflows, taking.claims, ends, now))
     void tx.commit()

@@ -275,15 +275,16 @@ export class Claims {
     first: readonly Answer[],
     wish: Wish,
     now: string | null,
-  ): Promise<{ taken: Taken[]; more: boolean }> {
+  ): Promise<{ taken: Taken[]; more: boolean; unparked: boolean }> {
     const taken: Taken[] = []
     let looked = 0
+    let unparked = false
     for (let answer = first; ; answer = await this.send(tx, { ...wish, limit: wish.limit - taken.length }, now)) {
       const rows = await lockedRows(tx, answer, this.#instants)
       const every = everyOf(wish.lanes) !== null
       if (answer[0]!.queued || (every && answer[0]!.rest && rows.length === 0)) {
         this.general = true
-        return { taken, more: false }
+        return { taken, more: false, unparked }
       }
       if (this.#simple && answer[0]!.rest) {
         this.#simple = false
@@ -293,24 +294,28 @@ export class Claims {
       looked += rows.length
       const admitted = await admitRows(tx, rows, wish.holder, now)
       taken.push(...admitted.taken)
+      unparked ||= admitted.unparked
       if (admitted.taken.length > 0) this.#served = admitted.taken[admitted.taken.length - 1]!.workflow_id
-      if (taken.length >= wish.limit) return { taken, more: false }
-      if (rows.length === 0) return { taken, more: answer[0]!.rest }
-      if (!answer[0]!.rest && rows.every(isFree)) return { taken, more: false }
-      if (admitted.left || looked >= MAX_CANDIDATES) return { taken, more: true }
+      if (taken.length >= wish.limit) return { taken, more: false, unparked }
+      if (rows.length === 0) return { taken, more: answer[0]!.rest, unparked }
+      if (!answer[0]!.rest && rows.every(isFree)) return { taken, more: false, unparked }
+      if (admitted.left || looked >= MAX_CANDIDATES) return { taken, more: true, unparked }
     }
   }
 }
 
-/** `left`: rows under a limit that another transaction holds just now; its end lets them be looked at again. */
+/**
+ * `left`: rows under a limit that another transaction holds just now; its end lets them be looked at again. `unparked`: some were listed
+ * for their place.
+ */
 export const admitRows = async (
   tx: Runner,
   rows: readonly Taken[],
   holder: HolderId,
   now: string | null,
-): Promise<{ taken: Taken[]; left: boolean }> => {
+): Promise<{ taken: Taken[]; left: boolean; unparked: boolean }> => {
   const bound = rows.filter((row) => !isFree(row))
-  if (bound.length === 0) return { taken: [...rows], left: false }
+  if (bound.length === 0) return { taken: [...rows], left: false, unparked: false }
   const limits = await tryLockLimits(
     tx,
     bound.flatMap((row) => row.limits ?? []),
@@ -334,7 +339,7 @@ export const admitRows = async (
   const taken = rows.flatMap((row) =>
     isFree(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
   )
-  return { taken, left: take.length + park.length < bound.length }
+  return { taken, left: take.length + park.length < bound.length, unparked: unpark.size > 0 }
 }
 
 /** The rows of an answer, in order: the ids of one batch differ in their places only. */

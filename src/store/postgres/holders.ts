@@ -99,11 +99,15 @@ const BURY_LATE = statement(
 /** A holder whose row is gone is dead too: it claimed while it was being removed. */
 const OF_DEAD = `t.holder IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.id = t.holder AND NOT h.dead)`
 
+/** Found first, and locked then: a lock on what comes from the list would be one on all that is held. */
+const LOCKED = (which: string): string => `ARRAY(
+       SELECT t.id FROM tasks t WHERE t.id = ANY (ARRAY(SELECT t.id FROM ${HELD()} WHERE ${OF_DEAD} AND ${which}))
+         AND ${OF_DEAD} AND ${which} FOR UPDATE SKIP LOCKED)`
+
 const RELEASE_GATES = statement(
   "holders_release_gates",
   `WITH back AS (
-     UPDATE tasks t SET attempt_id = NULL, holder = NULL WHERE t.id = ANY (ARRAY(
-       SELECT t.id FROM ${HELD()} WHERE ${OF_DEAD} AND t.status = 'pending' FOR UPDATE OF t SKIP LOCKED))
+     UPDATE tasks t SET attempt_id = NULL, holder = NULL WHERE t.id = ANY (${LOCKED("t.status = 'pending'")})
      RETURNING ${READINESS("t")}
    ), listed AS (
      ${LIST("back")}
@@ -115,8 +119,8 @@ const RELEASE_GATES = statement(
 const LET_SLEEP = statement(
   "holders_let_go",
   `WITH back AS (
-     UPDATE tasks SET holder = NULL, wake_at = COALESCE($1::timestamptz, now()) WHERE id = ANY (ARRAY(
-       SELECT t.id FROM ${HELD()} WHERE ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL FOR UPDATE OF t SKIP LOCKED))
+     UPDATE tasks SET holder = NULL, wake_at = COALESCE($1::timestamptz, now()) WHERE id = ANY (
+       ${LOCKED("t.status = 'running' AND t.waits IS NOT NULL")})
      RETURNING run_seq, id
    )
    ${LET_GO("back")} RETURNING h.id`,

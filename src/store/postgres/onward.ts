@@ -1,6 +1,6 @@
 // Rows that become ready and go on at once: they are released and taken in the same write, and never listed. That is for rows which a
 // claim would take first: no listed one stands before them, and no other workflow waits for its turn. All others are listed.
-// `below`, from which they are taken, is in the order of claims.
+// `below`, from which they are taken, is of one workflow, in the order of claims.
 
 import type { AttemptId } from "../../core/ids.ts"
 import { everyOf, isNamed } from "../../core/lanes.ts"

@@ -141,6 +141,19 @@ it("nothing that is asked again and again reads the history", async () => {
   expect(whole.map(shown)).toEqual([])
 })
 
+it("who looks for rows of the dead locks those alone", async () => {
+  const database = await createDatabase()
+  onTestFinished(() => database.drop())
+  const statements = await statementsOf(database)
+  const reaping = new Map([...statements].filter(([name]) => name === "holders_release_gates" || name === "holders_let_go"))
+  expect(reaping.size).toBe(2)
+  const scans = await scansOf(await connect(database), reaping)
+  const throughList = scans.filter(
+    (node) => node["Node Type"] === "Subquery Scan" && nodesOf(node).some((one) => one["Node Type"] === "LockRows"),
+  )
+  expect(throughList.map(shown)).toEqual([])
+})
+
 it("plans are made anew while a connection is young, and ever more rarely", async () => {
   const database = await createDatabase()
   const store = await openPostgres({ url: database.url, random: seededRandom(2) })

@@ -186,9 +186,11 @@ export const succeedValues = (
   anyText(queues),
 ]
 
-/** All that become ready can be taken, or the first of them: then they are compared with each other by the order of `below` alone. */
-const mayGoOn = ({ below, runs }: Sum, { limit }: Taker): boolean =>
-  below.length > 0 && (below.length <= limit || new Set(runs.map(({ of }) => of.workflowId)).size === 1)
+/** Workflows, and queues that there is no room for, share what is free: claims see to that. */
+const mayGoOn = ({ below, runs, queues }: Sum, { limit }: Taker): boolean =>
+  below.length > 0 &&
+  runs.every(({ of }) => of.workflowId === runs[0]!.of.workflowId) &&
+  (below.length <= limit || queues.size <= 1)
 
 /** `edges`: of each end; `taker`: who takes what becomes ready. Sends its statement at once. */
 export const succeedRows = async (

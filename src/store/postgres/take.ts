@@ -23,6 +23,8 @@ export interface Taking {
   at: string | null
   /** Milliseconds until the rate of a queue lets more of it start, or null. */
   waitMs: number | null
+  /** Rows were listed beside those that the changes have made ready. */
+  unparked: boolean
 }
 
 export class Takes {
@@ -56,7 +58,7 @@ export class Takes {
     const gate = sent.gate === null ? NONE : await this.#gates.finish(tx, await sent.gate, { holder, ...batch.gate }, now)
     const claim = sent.claim === null ? NONE : await this.#work.finish(tx, await sent.claim, { holder, ...batch.claim }, now)
     const at = sent.claim === null ? null : iso((await sent.claim)[0]!.now)
-    return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more, at, waitMs: null }
+    return { gates: gate.taken, claims: claim.taken, more: gate.more || claim.more, at, waitMs: null, unparked: claim.unparked }
   }
 
   /** What is ready beside `taking`. */
@@ -77,10 +79,12 @@ export class Takes {
       more: next.more || queued.more,
       at: next.at ?? taking.at,
       waitMs: queued.waitMs,
+      // Under settings of queues rows come and go by their limits.
+      unparked: taking.unparked || next.unparked || queued.taken.length > 0,
     }
   }
 }
 
-export const NOTHING_TAKEN: Taking = { gates: [], claims: [], more: false, at: null, waitMs: null }
+export const NOTHING_TAKEN: Taking = { gates: [], claims: [], more: false, at: null, waitMs: null, unparked: false }
 const NOT_QUEUED = { taken: [], more: false, waitMs: null, settled: false }
-const NONE = { taken: [], more: false }
+const NONE = { taken: [], more: false, unparked: false }

@@ -2,7 +2,7 @@
 // one stands before them, and no other workflow or lane waits for its turn. All others are released, and wait for a claim.
 
 import { newAttemptId } from "../../core/ids.ts"
-import { everyOf, workLane } from "../../core/lanes.ts"
+import { everyCalled, everyOf, workLane } from "../../core/lanes.ts"
 import { taskPriority } from "../../core/rows.ts"
 import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"
 import { dispatched, type Taker, type Wanted } from "./claim.ts"
@@ -31,7 +31,8 @@ interface Head {
 /** The rows that were taken, in the order of claims. */
 export const takeOnward = (tx: Tx, taker: Taker, { lanes, limit }: Wanted, successes: readonly Success[]): Taken[] => {
   const taken: Taken[] = []
-  const rows = successes.length === 0 || taker === null || limit <= 0 ? null : inOrder(tx, successes, limit)
+  const idle = successes.length === 0 || taker === null || limit <= 0 || everyCalled(lanes).length > 0
+  const rows = idle ? null : inOrder(tx, successes, limit)
   const head = rows === null ? "several" : headOf(tx, lanes)
   if (rows === null || head === "several") {
     for (const success of successes) release(tx, success)
@@ -39,10 +40,11 @@ export const takeOnward = (tx: Tx, taker: Taker, { lanes, limit }: Wanted, succe
   }
   const stateOf = runStates(tx)
   const isWanted = wantedLanes(lanes)
-  for (const below of rows) {
+  for (const [i, below] of rows.entries()) {
     const run = stateOf(below.success.runSeq)
     const free = run.status === "running" && run.cancelling === null && !run.paused
-    const may = free && taken.length < limit && isWanted(below.lane) && isFirst(below, head) && hasNoSettings(tx, below.lane)
+    // One that cannot go on at once keeps its place.
+    const may = free && i < limit && isWanted(below.lane) && isFirst(below, head) && hasNoSettings(tx, below.lane)
     const row = may ? goOn(tx, taker!, below, run) : null
     if (row === null) release(tx, below.success)
     else taken.push(row)
@@ -50,7 +52,7 @@ export const takeOnward = (tx: Tx, taker: Taker, { lanes, limit }: Wanted, succe
   return taken
 }
 
-/** As claims would take them; null: they would share what is free, or there are more than that of several lanes. */
+/** As claims would take them; null: several workflows, or lanes that there is no room for, share what is free. */
 const inOrder = (tx: Tx, successes: readonly Success[], limit: number): Below[] | null => {
   const rows = successes.map((success): Below => {
     const fact = tx.facts.get(success.runSeq)
@@ -58,7 +60,7 @@ const inOrder = (tx: Tx, successes: readonly Success[], limit: number): Below[] 
     return { success, lane: workLane(fact, node), priority: taskPriority(node, fact.priority), workflowId: fact.workflowId }
   })
   const { lane, workflowId } = rows[0]!
-  if (rows.length > limit && rows.some((row) => row.workflowId !== workflowId || row.lane !== lane)) return null
+  if (rows.some((row) => row.workflowId !== workflowId || (rows.length > limit && row.lane !== lane))) return null
   return rows.sort((a, b) => b.priority - a.priority || a.success.runSeq - b.success.runSeq || a.success.node - b.success.node)
 }
 

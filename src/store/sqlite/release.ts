@@ -33,7 +33,7 @@ interface RunDelta {
   cancelled: number
 }
 
-/** A row at the top level that successes alone have come nearer to its turn, and that nobody has to judge. */
+/** A row at the top level that successes have brought nearer to its turn; the gate has to judge it only if another upstream did not succeed. */
 export interface Success {
   row: number
   runSeq: number
