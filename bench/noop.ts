@@ -1,14 +1,12 @@
-// usage: node bench/noop.ts URL [finished tasks already in the database]
+// usage: node bench/noop.ts URL
 // 100 runs of 100 no-op tasks, then a chain of 1,000, through the whole engine. One JSON line.
 
 import { chain, counted, layered, makeEngine, openStore, print, put, request, tempFolder } from "./support.ts"
-import { fillHistory } from "./history.ts"
 
-const [url, history = "0"] = process.argv.slice(2)
+const [url] = process.argv.slice(2)
 const folder = tempFolder()
 const target = url === "sqlite" ? `${folder.path}/ork.db` : url!
 const store = await openStore(target)
-if (history !== "0") await fillHistory(store, target, Number(history))
 const count = counted(store)
 const engine = makeEngine(store, folder.path)
 await engine.start()
@@ -40,7 +38,6 @@ const step = (performance.now() - begun) / STEPS
 print({
   bench: "noop",
   store: store.kind,
-  history: Number(history),
   tasks_per_s: Math.round(tasks / warm),
   cold_tasks_per_s: Math.round(tasks / cold),
   transactions_per_task: perTask,
