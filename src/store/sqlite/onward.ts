@@ -4,6 +4,7 @@
 import { newAttemptId } from "../../core/ids.ts"
 import { everyCalled, everyOf, workLane } from "../../core/lanes.ts"
 import { taskPriority } from "../../core/rows.ts"
+import { MAX_CANDIDATES } from "../bounds.ts"
 import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"
 import { dispatched, type Taker, type Wanted } from "./claim.ts"
 import type { Taken } from "./claim-rows.ts"
@@ -29,7 +30,9 @@ interface Head {
 }
 
 /** The rows that were taken, in the order of claims. */
-export const takeOnward = (tx: Tx, taker: Taker, { lanes, limit }: Wanted, successes: readonly Success[]): Taken[] => {
+export const takeOnward = (tx: Tx, taker: Taker, wanted: Wanted, successes: readonly Success[]): Taken[] => {
+  const { lanes } = wanted
+  const limit = Math.min(wanted.limit, MAX_CANDIDATES)
   const taken: Taken[] = []
   const idle = successes.length === 0 || taker === null || limit <= 0 || everyCalled(lanes).length > 0
   const rows = idle ? null : inOrder(tx, successes, limit)
