@@ -56,7 +56,7 @@ const median = (values: number[]): number => values.toSorted((a, b) => a - b)[va
 
 const compare = (figure: string, ork: number[], floor: number[], target: string): void => {
   const [a, b] = [median(ork), median(floor)]
-  table.push({ figure, ork: a, floor: b, ratio: (a / b).toFixed(2), wanted: target })
+  table.push({ figure, ork: a, floor: b, ratio: (a / b).toFixed(3), wanted: target })
 }
 
 interface Rounds {
