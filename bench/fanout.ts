@@ -7,7 +7,7 @@ import { workflow } from "../src/core/testing.ts"
 import { systemClock } from "../src/engine/system.ts"
 import { HelperSupply } from "../src/executors/process/helper-supply.ts"
 import { ProcessExecutor } from "../src/executors/process/process.ts"
-import { FileObjectStore } from "../src/objects/file.ts"
+import { FileObjectStore } from "../src/objects/file/file.ts"
 import { makeEngine, openStore, print, put, request, tempFolder } from "./support.ts"
 
 const COUNT = 1000

@@ -7,13 +7,13 @@ import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { chain, counted, makeEngine, openStore, print, put, request, tempFolder } from "./support.ts"
 import { workflow } from "../src/core/testing.ts"
-import type { CompiledWorkflow } from "../src/core/workflow.ts"
+import type { CompiledWorkflow } from "../src/core/model/workflow.ts"
 import { systemClock } from "../src/engine/system.ts"
 import type { Assignment, Executor, LaunchContext } from "../src/executors/executor.ts"
 import { nodeRuntime } from "../src/executors/node/runtime.ts"
 import { FunctionExecutor } from "../src/executors/pool/function-executor.ts"
 import { pythonRuntime } from "../src/executors/python/runtime.ts"
-import { FileObjectStore } from "../src/objects/file.ts"
+import { FileObjectStore } from "../src/objects/file/file.ts"
 
 const [language, count = "10000"] = process.argv.slice(2)
 const [runtime, file, code] =

@@ -3,7 +3,7 @@
 import { DatabaseSync } from "node:sqlite"
 import pg from "pg"
 import { layered, put } from "./support.ts"
-import type { Store } from "../src/store/store.ts"
+import type { Store } from "../src/store/contract/store.ts"
 
 const RUNS = `
 INSERT INTO runs (id, workflow_id, version_id, status, tasks_total, tasks_success, "trigger", params, priority, private,

@@ -2,11 +2,11 @@
 // Prints JSON lines. `node bench/store.ts [SQLITE FILE or postgres:// URL] [FINISHED TASKS BEFORE]`
 
 import { join } from "node:path"
-import type { Change } from "../src/core/change.ts"
-import { newHolderId, newRunId, type HolderId } from "../src/core/ids.ts"
-import type { CompiledWorkflow } from "../src/core/workflow.ts"
+import type { Change } from "../src/core/model/change.ts"
+import { newHolderId, newRunId, type HolderId } from "../src/core/model/ids.ts"
+import type { CompiledWorkflow } from "../src/core/model/workflow.ts"
 import { systemClock as clock, systemRandom as random } from "../src/engine/system.ts"
-import type { Claim, Store } from "../src/store/store.ts"
+import type { Claim, Store } from "../src/store/contract/store.ts"
 import { chain, layered, openStore, print, put, request, tempFolder } from "./support.ts"
 
 const SLOTS = 256

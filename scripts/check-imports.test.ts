@@ -16,22 +16,23 @@ const tree = (files: Record<string, string>): string => {
 
 test("imports that point down the order are fine", () => {
   const root = tree({
-    "engine/loop.ts": 'import type { Store } from "../store/store.ts"\nimport { decide } from "../core/decide.ts"\n',
+    "engine/loop.ts":
+      'import type { Store } from "../store/contract/store.ts"\nimport { decide } from "../core/rules/decide.ts"\n',
     "main.ts": 'import { SqliteStore } from "./store/sqlite/store.ts"\n',
-    "sdk/start-worker.ts": 'import { FileObjectStore } from "../objects/file.ts"\n',
+    "sdk/start-worker.ts": 'import { FileObjectStore } from "../objects/file/file.ts"\n',
     "store/sqlite/store.ts": 'import type { Store } from "../store.ts"\nimport { readFileSync } from "node:fs"\n',
   })
   expect(checkTree(root)).toEqual([])
 })
 
 test.each([
-  ["core/decide.ts", 'import { loop } from "../engine/loop.ts"', "core must not import engine"],
+  ["core/rules/decide.ts", 'import { loop } from "../../engine/loop.ts"', "core must not import engine"],
   ["store/sqlite/a.ts", 'import { b } from "../../objects/objects.ts"', "store must not import objects"],
   ["engine/a.ts", 'export * from "../cli/run.ts"', "engine must not import cli"],
   ["engine/a.ts", 'const cli = await import("../cli/run.ts")', "engine must not import cli"],
-  ["engine/a.ts", 'import {\n  a,\n  b,\n} from "../api/server.ts"', "engine must not import api"],
+  ["engine/a.ts", 'import {\n  a,\n  b,\n} from "../api/http/server.ts"', "engine must not import api"],
   ["engine/a.ts", 'import { SqliteStore } from "../store/sqlite/store.ts"', "only src/main.ts names backends"],
-  ["sdk/index.ts", 'import { FileObjectStore } from "../objects/file.ts"', "only src/main.ts names backends"],
+  ["sdk/index.ts", 'import { FileObjectStore } from "../objects/file/file.ts"', "only src/main.ts names backends"],
   ["cli/a.ts", 'import { ProcessExecutor } from "../executors/process.ts"', "only src/main.ts names backends"],
   ["odd/a.ts", 'import { a } from "../core/a.ts"', "odd has no place"],
   ["core/a.ts", 'import { readFileSync } from "node:fs"', "core must not import node:fs"],

@@ -9,6 +9,7 @@ import { dirname, join, normalize, relative } from "node:path"
 const RANK: Record<string, number> = {
   core: 0,
   "config.ts": 1,
+  definition: 2,
   protocol: 1,
   store: 1,
   objects: 1,
@@ -25,7 +26,7 @@ const RANK: Record<string, number> = {
 
 /** Backends are named by `ROOTS` alone; everybody else sees the contract that lies beside them. */
 const BACKENDS: [RegExp, string][] = [
-  [/^store\/[^/]+\//, "store/store.ts"],
+  [/^store\/(?!(?:contract|shared)\/)[^/]+\//, "store/contract/store.ts"],
   [/^objects\/(?:file|s3|gcs)(?:\.ts$|\/)/, "objects/objects.ts"],
   [/^secrets\/(?!secrets\.ts$)/, "secrets/secrets.ts"],
   [/^executors\/(?!(?:executor|errors|registry)\.ts$)/, "executors/executor.ts"],

@@ -1,13 +1,13 @@
 // Every setting and its default, in one table. Flags win over ORK_* variables, those over ork.yaml, that over the default.
 // Pure: the caller hands in the environment and the parsed file. Used by the command line, and by main.ts to open backends.
 
-import { type AllowedHost, HTTP_ALLOW_HINT, parseHttpAllow } from "./core/http-allow.ts"
-import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/queue-config.ts"
-import { nearest } from "./core/nearest.ts"
-import { OBJECT_ADDRESS_HINT, parseObjectAddress } from "./core/object-address.ts"
-import { parseSecretUris, SECRET_URIS_HINT, type SecretUris } from "./core/secret-uris.ts"
-import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/quantities.ts"
-import { parseWorkerProfiles, PROFILES_HINT, type WorkerProfiles } from "./core/worker-profiles.ts"
+import { type AllowedHost, HTTP_ALLOW_HINT, parseHttpAllow } from "./core/settings/http-allow.ts"
+import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/settings/queue-config.ts"
+import { nearest } from "./core/model/nearest.ts"
+import { OBJECT_ADDRESS_HINT, parseObjectAddress } from "./core/settings/object-address.ts"
+import { parseSecretUris, SECRET_URIS_HINT, type SecretUris } from "./core/settings/secret-uris.ts"
+import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/model/quantities.ts"
+import { parseWorkerProfiles, PROFILES_HINT, type WorkerProfiles } from "./core/settings/worker-profiles.ts"
 
 /** What defaults may depend on. */
 export interface Machine {

@@ -4,22 +4,22 @@
 import { enableCompileCache } from "node:module"
 import { availableParallelism, homedir } from "node:os"
 import { dirname, join } from "node:path"
-import type { Backends, Context } from "./cli/backends.ts"
-import type { Fetch } from "./core/ports.ts"
+import type { Backends, Context } from "./cli/target/backends.ts"
+import type { Fetch } from "./core/model/ports.ts"
 import type { Config } from "./config.ts"
 import type { Executor } from "./executors/executor.ts"
 import type { ObjectStore } from "./objects/objects.ts"
 import type { Runtime } from "./executors/pool/runtime.ts"
-import type { ServerStore } from "./store/server-store.ts"
+import type { ServerStore } from "./store/contract/server-store.ts"
 
 enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork", "compile"))
 
 const { existsSync, mkdirSync, readFileSync } = await import("node:fs")
 const { main } = await import("./cli/program.ts")
 const { systemClock, systemRandom } = await import("./engine/system.ts")
-const { parseObjectAddress } = await import("./core/object-address.ts")
-const { StoreUnavailable } = await import("./store/errors.ts")
-const { processIdentity, processIsDead } = await import("./store/sqlite/process-identity.ts")
+const { parseObjectAddress } = await import("./core/settings/object-address.ts")
+const { StoreUnavailable } = await import("./store/contract/errors.ts")
+const { processIdentity, processIsDead } = await import("./store/sqlite/connection/process-identity.ts")
 
 const SQLITE = "sqlite:"
 /** Per core: while the engine commits, each of them has a task to go on with. */
@@ -60,15 +60,15 @@ const openObjects: Backends["openObjects"] = async ({ objectStore }) => {
   const address = parseObjectAddress(objectStore)
   switch (address?.kind) {
     case "file": {
-      const { FileObjectStore } = await import("./objects/file.ts")
+      const { FileObjectStore } = await import("./objects/file/file.ts")
       return new FileObjectStore(address.folder)
     }
     case "s3": {
-      const { S3ObjectStore } = await import("./objects/s3.ts")
+      const { S3ObjectStore } = await import("./objects/s3/s3.ts")
       return new S3ObjectStore(address)
     }
     case "gcs": {
-      const { GcsObjectStore } = await import("./objects/gcs.ts")
+      const { GcsObjectStore } = await import("./objects/gcs/gcs.ts")
       return new GcsObjectStore(address)
     }
     case undefined:
@@ -188,7 +188,7 @@ const backends: Backends = {
   openStore,
   openObjects,
   async engineParts(config, objects) {
-    const { createEvaluator } = await import("./engine/evaluator.ts")
+    const { createEvaluator } = await import("./engine/gate/evaluator.ts")
     const executor = await processExecutor(config, objects)
     const { openSecrets } = await import("./secrets/open.ts")
     const secrets = openSecrets(config, { env: process.env, cwd: process.cwd(), clock: systemClock })
@@ -214,7 +214,7 @@ const backends: Backends = {
     const database = new DatabaseSync(":memory:")
     const { version } = database.prepare("SELECT sqlite_version() AS version").get() as { version: string }
     database.close()
-    const { survey } = await import("./executors/survey.ts")
+    const { survey } = await import("./executors/probes.ts")
     const { kubeconfig, slurmCommand } = config
     const surroundings = await survey({ env: process.env, kubeconfig, slurmCommand, clock: systemClock })
     const sqlite = `version ${version}`

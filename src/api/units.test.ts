@@ -2,12 +2,12 @@
 
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { tooDeep } from "./body.ts"
-import { nameCursor, numberCursor, parseName, parseNumber, parsePlace, placeCursor } from "./cursors.ts"
-import { compareEventIds } from "./event-id.ts"
-import { Lru } from "./lru.ts"
-import { SESSION_SECONDS, SignIns } from "./sign-ins.ts"
-import { Throttle } from "./throttle.ts"
+import { tooDeep } from "./http/body.ts"
+import { nameCursor, numberCursor, parseName, parseNumber, parsePlace, placeCursor } from "./http/cursors.ts"
+import { compareEventIds } from "./streams/event-id.ts"
+import { Lru } from "./http/lru.ts"
+import { SESSION_SECONDS, SignIns } from "./auth/sign-ins.ts"
+import { Throttle } from "./auth/throttle.ts"
 
 const depth = (value: unknown): number =>
   typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0

@@ -1,7 +1,7 @@
 // Options that commands have in common, and how a command is put into the program.
 
 import { type Command, Option } from "commander"
-import type { Context } from "./backends.ts"
+import type { Context } from "./target/backends.ts"
 
 /** Adds a command; `done` takes its exit code. */
 export type Add = (program: Command, context: Context, done: (exitCode: number) => void) => void

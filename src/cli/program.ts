@@ -2,11 +2,11 @@
 // short command would else go into modules that it never uses.
 
 import { Command, CommanderError } from "commander"
-import type { Context } from "./backends.ts"
+import type { Context } from "./target/backends.ts"
 import { addCompletion } from "./completion/commands.ts"
-import { explain } from "./errors.ts"
+import { explain } from "./terminal/errors.ts"
 import { type Add, example, json, params, withBoth, withHandlers, withStore } from "./options.ts"
-import { printError } from "./output.ts"
+import { printError } from "./terminal/output.ts"
 import { SERVER_COMMANDS } from "./server-commands.ts"
 
 /** Runs the command line; gives the exit code. */

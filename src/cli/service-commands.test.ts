@@ -78,7 +78,7 @@ test("without a key, and with a wrong one, it says what to do", async () => {
 
 test("the folder's key is not shown to a server elsewhere", async () => {
   await using world = await commandLine()
-  const { serverAddress, loadServerConfig } = await import("./connect.ts")
+  const { serverAddress, loadServerConfig } = await import("./target/connect.ts")
   const context = { cwd: world.cwd, env: {} } as never
   const keyFor = async (url: string) => (await serverAddress(context, await loadServerConfig(context, { url }))).key
   expect(await keyFor("http://localhost:4000")).toBe("the-admin-key-of-tests")

@@ -1,6 +1,6 @@
 // Builders of compiled workflows for tests: what the compiler would make, without text. Not part of the built package's API.
 
-import { type CompiledWorkflow, GROUP_EXECUTOR, HOOK_EVENTS, type HookEvent, type Node } from "./workflow.ts"
+import { type CompiledWorkflow, GROUP_EXECUTOR, HOOK_EVENTS, type HookEvent, type Node } from "./model/workflow.ts"
 
 export type NodeInput = Partial<Omit<Node, "upstream" | "downstream" | "name">> & { after?: string[] }
 

@@ -1,6 +1,6 @@
 // An end for what may have none of its own.
 
-import type { Clock } from "../core/ports.ts"
+import type { Clock } from "../core/model/ports.ts"
 
 /** False: it took longer, and is left alone. Rejects as the work does. */
 export const inTime = (clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> =>

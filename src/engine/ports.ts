@@ -1,15 +1,15 @@
 // What an engine is made of. `main.ts` puts real backends in; a simulation puts others.
 
-import type { Clock, Fetch, Random, SecretSource } from "../core/ports.ts"
-import type { Json } from "../core/json.ts"
-import type { RunId } from "../core/ids.ts"
-import type { AttemptResult } from "../core/change.ts"
-import type { Node, Template } from "../core/workflow.ts"
-import type { Scope } from "../core/expressions.ts"
-import type { Serves } from "../core/serves.ts"
+import type { Clock, Fetch, Random, SecretSource } from "../core/model/ports.ts"
+import type { Json } from "../core/model/json.ts"
+import type { RunId } from "../core/model/ids.ts"
+import type { AttemptResult } from "../core/model/change.ts"
+import type { Node, Template } from "../core/model/workflow.ts"
+import type { Scope } from "../core/expressions/expressions.ts"
+import type { Serves } from "../core/routing/capabilities.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import type { Claim, Store } from "../store/store.ts"
+import type { Claim, Store } from "../store/contract/store.ts"
 
 /** Evaluates expressions in bounded time: at once where that is safe, else elsewhere. */
 export interface Evaluator {

@@ -1,7 +1,7 @@
 // The real clock and real randomness. A simulation has its own.
 
 import { randomBytes } from "node:crypto"
-import type { Clock, Random } from "../core/ports.ts"
+import type { Clock, Random } from "../core/model/ports.ts"
 
 /** setTimeout fires at once for more than 2^31-1 ms; a longer wait is taken in steps. */
 const LONGEST_MS = 2_147_483_647

@@ -1,8 +1,8 @@
 // The contract of an executor: it runs one attempt and says how it ended. It knows nothing of stores, retries or limits.
 
-import type { AttemptResult } from "../core/change.ts"
-import type { Json } from "../core/json.ts"
-import type { Node } from "../core/workflow.ts"
+import type { AttemptResult } from "../core/model/change.ts"
+import type { Json } from "../core/model/json.ts"
+import type { Node } from "../core/model/workflow.ts"
 
 export interface Executor {
   readonly name: string

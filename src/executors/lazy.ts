@@ -1,8 +1,8 @@
 // Stands for an executor whose module is loaded when it is first needed, so that a command that never uses it pays nothing for it.
 // `main.ts` makes one for each backend.
 
-import type { AttemptResult } from "../core/change.ts"
-import type { Clock } from "../core/ports.ts"
+import type { AttemptResult } from "../core/model/change.ts"
+import type { Clock } from "../core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext } from "./executor.ts"
 
 export interface LazyOptions {

@@ -3,14 +3,14 @@
 
 import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
-import type { Output } from "../core/change.ts"
-import type { Json } from "../core/json.ts"
-import { streamBytes } from "../objects/log-chunks.ts"
-import type { LastLine } from "../objects/log-writer.ts"
+import type { Output } from "../core/model/change.ts"
+import type { Json } from "../core/model/json.ts"
+import { streamBytes } from "../objects/logs/log-chunks.ts"
+import type { LastLine } from "../objects/logs/log-writer.ts"
 import { maskBytes, maskedBytes } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { JsonCheck } from "./json-check.ts"
-import { bytesInWords, messageOf } from "./words.ts"
+import { bytesInWords, messageOf } from "./messages.ts"
 
 export type Answer = { output: Output } | { error: string }
 
@@ -19,7 +19,7 @@ export interface OutputPlace {
   /** That of the attempt. */
   prefix: string
   maxBytes: number
-  /** Masked in what is stored. What is inline is masked by whoever runs the attempt (engine/runner.ts). */
+  /** Masked in what is stored. What is inline is masked by whoever runs the attempt (engine/attempts/runner.ts). */
   secrets: readonly string[]
 }
 

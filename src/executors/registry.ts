@@ -1,8 +1,8 @@
 // Functions by the names that a program gives them. One for each process: `--handlers FILE` fills it in a worker process, a program of
 // the user's own before it starts a worker.
 
-import { type AnyFunction, FUNCTION_NAME_HINT, isFunctionName, type TaskFunction } from "../core/function.ts"
-import type { JsonObject } from "../core/json.ts"
+import { type AnyFunction, FUNCTION_NAME_HINT, isFunctionName, type TaskFunction } from "../core/model/function.ts"
+import type { JsonObject } from "../core/model/json.ts"
 
 const registry = new Map<string, AnyFunction>()
 

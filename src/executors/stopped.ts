@@ -1,6 +1,6 @@
 // How an attempt ends that was told to stop, whatever ran it.
 
-import type { AttemptResult } from "../core/change.ts"
+import type { AttemptResult } from "../core/model/change.ts"
 import type { Assignment, StopReason } from "./executor.ts"
 
 /** The result of an attempt that was told to stop before it had ended. */

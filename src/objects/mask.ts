@@ -1,7 +1,7 @@
 // Takes secrets out of what a task says: every occurrence of a value becomes `***`, also one that is split between two writes, one that
 // stands in JSON with its escapes, and each line of a value that has several. native/mask.c does the same for process tasks.
 
-import type { Json } from "../core/json.ts"
+import type { Json } from "../core/model/json.ts"
 
 const STARS = "***"
 const MASK = Buffer.from(STARS)

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, w
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { openLog } from "./log-sink.ts"
+import { openLog } from "./logs/log-sink.ts"
 import { ownedPrefix, removeStale } from "./owned-folder.ts"
 import { currentOwner } from "./owner.ts"
 import { MemoryObjectStore } from "./testing/memory.ts"

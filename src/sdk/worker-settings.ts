@@ -1,6 +1,6 @@
 // What a program says of the worker that it holds.
 
-import type { AnyFunction } from "../core/function.ts"
+import type { AnyFunction } from "../core/model/function.ts"
 
 export interface WorkerLog {
   info(fields: object, message: string): void

@@ -2,7 +2,7 @@
 // AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_SECRETS_MANAGER are the client's own settings for another endpoint.
 
 import { GetSecretValueCommand, SecretsManagerClient } from "@aws-sdk/client-secrets-manager"
-import type { SecretUri } from "../core/secret-uris.ts"
+import type { SecretUri } from "../core/settings/secret-uris.ts"
 import type { SecretManager } from "./secrets.ts"
 
 export class AwsSecrets implements SecretManager {

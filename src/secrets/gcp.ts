@@ -3,7 +3,7 @@
 
 import { SecretManagerServiceClient } from "@google-cloud/secret-manager"
 import { GoogleAuth } from "google-auth-library"
-import type { SecretUri } from "../core/secret-uris.ts"
+import type { SecretUri } from "../core/settings/secret-uris.ts"
 import type { SecretManager } from "./secrets.ts"
 
 type ClientOptions = NonNullable<ConstructorParameters<typeof SecretManagerServiceClient>[0]>

@@ -1,8 +1,8 @@
 // The secrets of one process of Ork, by its configuration. The clients of managers are loaded when a secret of theirs is first asked for.
 
 import { resolve } from "node:path"
-import type { Clock } from "../core/ports.ts"
-import type { SecretUris } from "../core/secret-uris.ts"
+import type { Clock } from "../core/model/ports.ts"
+import type { SecretUris } from "../core/settings/secret-uris.ts"
 import { Secrets } from "./secrets.ts"
 
 export interface SecretsConfig {

@@ -4,8 +4,8 @@
 
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import type { Clock } from "../core/ports.ts"
-import { SECRET_NAME, type SecretUri, type SecretUris } from "../core/secret-uris.ts"
+import type { Clock } from "../core/model/ports.ts"
+import { SECRET_NAME, type SecretUri, type SecretUris } from "../core/settings/secret-uris.ts"
 
 /** Reads one secret of a manager. Rejects with what the manager says. */
 export interface SecretManager {

@@ -3,8 +3,8 @@
 
 import { chmod, link, mkdir, readFile, stat, unlink, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
-import type { Random } from "../core/ports.ts"
-import { Conflict } from "../store/errors.ts"
+import type { Random } from "../core/model/ports.ts"
+import { Conflict } from "../store/contract/errors.ts"
 
 const PREFIX = "ork_"
 const MIN_KEY = 16

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import type { Clock } from "../core/ports.ts"
+import type { Clock } from "../core/model/ports.ts"
 import { DiskUsage } from "./disk-usage.ts"
 
 const setup = () => {

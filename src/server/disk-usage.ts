@@ -2,7 +2,7 @@
 
 import { opendir, stat } from "node:fs/promises"
 import { join } from "node:path"
-import type { Clock } from "../core/ports.ts"
+import type { Clock } from "../core/model/ports.ts"
 
 const KEPT_MS = 600_000
 /** A folder with more files is too large to walk for a figure on a page. */

@@ -2,10 +2,10 @@
 // event log to what streams may still resume from.
 
 import type { Logger } from "pino"
-import type { Clock } from "../core/ports.ts"
-import { removeExpired, removeUnusedBundles, type RetentionRule } from "../engine/retention.ts"
+import type { Clock } from "../core/model/ports.ts"
+import { removeExpired, removeUnusedBundles, type RetentionRule } from "../engine/services/retention.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import type { ServerStore } from "../store/server-store.ts"
+import type { ServerStore } from "../store/contract/server-store.ts"
 
 const EVERY_MS = 3_600_000
 /** Streams resume for an hour; the rest is slack for a trim that comes late. */

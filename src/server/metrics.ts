@@ -5,8 +5,8 @@ import { monitorEventLoopDelay } from "node:perf_hooks"
 import type { FastifyInstance } from "fastify"
 import { Counter, Gauge, Histogram, Registry } from "prom-client"
 import type { Observer } from "../engine/ports.ts"
-import type { QueueRow, QueueStore } from "../store/queue-store.ts"
-import type { StoreEvent } from "../store/store.ts"
+import type { QueueRow, QueueStore } from "../store/contract/queues.ts"
+import type { StoreEvent } from "../store/contract/store.ts"
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200]
 const ROWS = [0, 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000]

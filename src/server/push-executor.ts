@@ -4,14 +4,14 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { PushWatch } from "./push-watch.ts"
-import type { PushedResult } from "../api/ports.ts"
-import type { AttemptResult } from "../core/change.ts"
-import type { Clock, Random } from "../core/ports.ts"
-import { openLog } from "../objects/log-sink.ts"
+import type { PushedResult } from "../api/http/ports.ts"
+import type { AttemptResult } from "../core/model/change.ts"
+import type { Clock, Random } from "../core/model/ports.ts"
+import { openLog } from "../objects/logs/log-sink.ts"
 import { maskText } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { aliveAnswer } from "../protocol/api/workers.ts"
-import { proofOf } from "../protocol/push-proof.ts"
+import { proofOf } from "../protocol/wire/push-proof.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executors/executor.ts"
 
 export interface PushOptions {

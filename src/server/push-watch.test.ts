@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { PushWatch } from "./push-watch.ts"
-import type { Clock } from "../core/ports.ts"
+import type { Clock } from "../core/model/ports.ts"
 
 /** A clock that goes on when it is told to, timer by timer. */
 const manualClock = (): Clock & { pass(ms: number): Promise<void>; readonly timers: number } => {

@@ -1,7 +1,7 @@
 // Whether workers that tasks were pushed to still have them. Each that has any is asked every few seconds, all on one timer; what it does
 // not know any more is lost, and so is everything of one that has not answered for a lease.
 
-import type { Clock } from "../core/ports.ts"
+import type { Clock } from "../core/model/ports.ts"
 
 export interface PushWatchOptions {
   clock: Clock

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { refuseSecond } from "./sole-server.ts"
-import type { HolderId } from "../core/ids.ts"
-import type { HolderRow } from "../store/store.ts"
+import type { HolderId } from "../core/model/ids.ts"
+import type { HolderRow } from "../store/contract/store.ts"
 
 const holder = (process: string, rest: Partial<HolderRow> = {}): HolderRow => ({
   id: process as HolderId,

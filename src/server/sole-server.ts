@@ -1,8 +1,8 @@
 // One server per SQLite file: a second one would run beside the first without either gaining anything, and people would not know
 // which one they talk to. On Postgres any number share the work.
 
-import { Conflict } from "../store/errors.ts"
-import type { HolderRow, Store } from "../store/store.ts"
+import { Conflict } from "../store/contract/errors.ts"
+import type { HolderRow, Store } from "../store/contract/store.ts"
 
 export interface SoleServerOptions {
   store: Pick<Store, "kind" | "listHolders">

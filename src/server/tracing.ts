@@ -6,9 +6,9 @@ import { createHash } from "node:crypto"
 import type { Attributes, HrTime, SpanContext } from "@opentelemetry/api"
 import type { ReadableSpan, SpanProcessor } from "@opentelemetry/sdk-trace"
 import type { Logger, Observer } from "../engine/ports.ts"
-import type { RunId } from "../core/ids.ts"
-import type { RunStatus } from "../core/status.ts"
-import type { Store, StoreEvent } from "../store/store.ts"
+import type { RunId } from "../core/model/ids.ts"
+import type { RunStatus } from "../core/model/status.ts"
+import type { Store, StoreEvent } from "../store/contract/store.ts"
 
 const ENDPOINTS = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] as const
 const ENDED: ReadonlySet<string> = new Set<RunStatus>(["success", "failed", "cancelled"])

@@ -1,6 +1,6 @@
 // A wait of a worker that its end cuts short.
 
-import type { Clock } from "../core/ports.ts"
+import type { Clock } from "../core/model/ports.ts"
 
 export const pause = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

@@ -1,7 +1,7 @@
 // An attempt that a server gave to this worker.
 
-import { Stop } from "../engine/runner.ts"
-import type { AttemptState } from "../core/status.ts"
+import { Stop } from "../engine/attempts/runner.ts"
+import type { AttemptState } from "../core/model/status.ts"
 import type { Assignment, StopReason } from "../executors/executor.ts"
 import type { assignment } from "../protocol/api/workers.ts"
 import type { z } from "zod"

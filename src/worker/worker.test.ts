@@ -10,7 +10,7 @@ import { Worker, type WorkerOptions } from "./worker.ts"
 import { node } from "../core/testing.ts"
 import { systemClock, systemRandom } from "../engine/system.ts"
 import type { Executor } from "../executors/executor.ts"
-import { FileObjectStore } from "../objects/file.ts"
+import { FileObjectStore } from "../objects/file/file.ts"
 
 type Said = [status: number, body: unknown]
 /** `another`: the next request has come. */

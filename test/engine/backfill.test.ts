@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
-import { backfill, type BackfillRequest } from "../../src/engine/backfill.ts"
-import { deploy } from "../../src/engine/deploy.ts"
-import { inlineEvaluator } from "../../src/engine/evaluator.ts"
-import { parseDefinition } from "../../src/protocol/parse.ts"
+import { backfill, type BackfillRequest } from "../../src/engine/services/backfill.ts"
+import { deploy } from "../../src/engine/services/deploy.ts"
+import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
+import { parseDefinition } from "../../src/definition/parse.ts"
 import { seededRandom } from "../../src/store/conformance/world.ts"
 import { setup as setupEngine } from "./world.ts"
 

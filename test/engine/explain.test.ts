@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import type { HolderId, RunId } from "../../src/core/ids.ts"
-import { explain } from "../../src/engine/explain.ts"
+import type { HolderId, RunId } from "../../src/core/model/ids.ts"
+import { explain } from "../../src/engine/services/explain.ts"
 import { fail, setup as setupEngine, type Script } from "./world.ts"
 
 const hang: Script = (_, { untilStopped }) => untilStopped()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { explain } from "../../src/engine/explain.ts"
+import { explain } from "../../src/engine/services/explain.ts"
 import { fail, setup, type Script } from "./world.ts"
 
 const hang: Script = (_, { untilStopped }) => untilStopped()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type { Json } from "../../src/core/json.ts"
+import type { Json } from "../../src/core/model/json.ts"
 import { fail, setup } from "./world.ts"
 
 const REGIONS = `

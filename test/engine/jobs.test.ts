@@ -2,11 +2,11 @@
 
 import { access } from "node:fs/promises"
 import { describe, expect, it } from "vitest"
-import { uuidv7 } from "../../src/core/ids.ts"
-import { DEFAULT_JOB_RETRY } from "../../src/core/jobs.ts"
-import type { JsonObject } from "../../src/core/json.ts"
-import { parseValue } from "../../src/protocol/parse.ts"
-import type { JobRow, NewJob } from "../../src/store/job-store.ts"
+import { uuidv7 } from "../../src/core/model/ids.ts"
+import { DEFAULT_JOB_RETRY } from "../../src/core/rules/jobs.ts"
+import type { JsonObject } from "../../src/core/model/json.ts"
+import { parseValue } from "../../src/definition/parse.ts"
+import type { JobRow, NewJob } from "../../src/store/contract/jobs.ts"
 import { fail, type Script, setup } from "./world.ts"
 
 const task = (): JsonObject => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { Notifier } from "../../src/engine/notifier.ts"
-import { signatureProblem } from "../../src/protocol/signature.ts"
+import { Notifier } from "../../src/engine/services/notifier.ts"
+import { signatureProblem } from "../../src/protocol/wire/signature.ts"
 import { fail, setup as setupEngine, type Script } from "./world.ts"
 
 interface Sent {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
 import { fail, setup } from "./world.ts"
-import { Receipts } from "../../src/engine/receipts.ts"
-import type { Change } from "../../src/core/change.ts"
-import type { AttemptId } from "../../src/core/ids.ts"
+import { Receipts } from "../../src/engine/loop/commit-acks.ts"
+import type { Change } from "../../src/core/model/change.ts"
+import type { AttemptId } from "../../src/core/model/ids.ts"
 
 const ENDLESS = "name: endless\ntasks: { a: { command: work } }"
 

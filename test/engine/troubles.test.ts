@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
-import { inlineEvaluator } from "../../src/engine/evaluator.ts"
+import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import type { Executor } from "../../src/executors/executor.ts"
-import type { Advanced, Batch, Store } from "../../src/store/store.ts"
+import type { Advanced, Batch, Store } from "../../src/store/contract/store.ts"
 import { setup } from "./world.ts"
 
 /** The first call that `when` picks is carried out, and its answer lost. */

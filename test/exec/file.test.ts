@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
 import { assignment } from "../../src/executors/conformance/fixture.ts"
 import { specOf } from "../../src/executors/exec/exec.ts"
-import { FileObjectStore } from "../../src/objects/file.ts"
+import { FileObjectStore } from "../../src/objects/file/file.ts"
 import { ork, temporaryFolder } from "../support/ork.ts"
 import { execSuite } from "./suite.ts"
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { assignment } from "../../src/executors/conformance/fixture.ts"
 import { specOf } from "../../src/executors/exec/exec.ts"
-import { S3ObjectStore } from "../../src/objects/s3.ts"
+import { S3ObjectStore } from "../../src/objects/s3/s3.ts"
 import { ork, temporaryFolder } from "../support/ork.ts"
 import { createBucket } from "../support/s3.ts"
 import { execSuite } from "./suite.ts"

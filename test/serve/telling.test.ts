@@ -1,7 +1,7 @@
 // What a server tells others by itself: notices of runs, and traces.
 
 import { describe, expect, it } from "vitest"
-import { signatureProblem } from "../../src/protocol/signature.ts"
+import { signatureProblem } from "../../src/protocol/wire/signature.ts"
 import { temporaryFolder } from "../support/ork.ts"
 import { startReceiver } from "../support/receiver.ts"
 import { probe, startServer } from "../support/server.ts"

@@ -1,6 +1,6 @@
 // What a fake task does, decided by the seed and its place: the same attempt behaves the same in every replay.
 
-import type { Json } from "../../src/core/json.ts"
+import type { Json } from "../../src/core/model/json.ts"
 import { Rng } from "./rng.ts"
 import type { Mood, SimNode } from "./workflows.ts"
 

@@ -1,8 +1,8 @@
 // The database as it stands, read beside the store by statements of the simulation's own.
 
 import { DatabaseSync, type StatementSync } from "node:sqlite"
-import type { Json } from "../../src/core/json.ts"
-import type { RunStatus, SkipKind, TaskStatus } from "../../src/core/status.ts"
+import type { Json } from "../../src/core/model/json.ts"
+import type { RunStatus, SkipKind, TaskStatus } from "../../src/core/model/status.ts"
 
 export interface BookRun {
   seq: number

@@ -1,7 +1,7 @@
 // Virtual time: a queue of events, taken in order of their time and then of their making. Nothing moves the clock but taking
 // the next event. Each event has an owner; what a crashed owner had planned never happens.
 
-import type { Clock } from "../../src/core/ports.ts"
+import type { Clock } from "../../src/core/model/ports.ts"
 
 export interface Owner {
   alive: boolean

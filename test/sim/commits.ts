@@ -2,9 +2,9 @@
 // users took effect. Each commit is checked against the database and the witness.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Change } from "../../src/core/change.ts"
-import type { RetryReset } from "../../src/core/retry-plan.ts"
-import type { Advanced, Batch, Claim, LiveAttempt } from "../../src/store/store.ts"
+import type { Change } from "../../src/core/model/change.ts"
+import type { RetryReset } from "../../src/core/rules/retry-plan.ts"
+import type { Advanced, Batch, Claim, LiveAttempt } from "../../src/store/contract/store.ts"
 import type { BookTask } from "./books.ts"
 import { checkDecision } from "./decisions.ts"
 import type { Life } from "./life.ts"

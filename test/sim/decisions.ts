@@ -1,6 +1,6 @@
 // Success, retry, failure or cancel: whether a committed change is what the budgets of its task say.
 
-import type { Change } from "../../src/core/change.ts"
+import type { Change } from "../../src/core/model/change.ts"
 import type { BookRun, BookTask } from "./books.ts"
 import { isOverdue } from "./overdue.ts"
 import { Violation } from "./trace.ts"

@@ -1,8 +1,8 @@
 // A fake executor: tasks take virtual time, fail, hang, ignore their stop, report late or twice. It keeps the witness's books.
 
-import type { AttemptResult } from "../../src/core/change.ts"
-import type { AttemptState } from "../../src/core/status.ts"
-import type { Clock } from "../../src/core/ports.ts"
+import type { AttemptResult } from "../../src/core/model/change.ts"
+import type { AttemptState } from "../../src/core/model/status.ts"
+import type { Clock } from "../../src/core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../src/executors/executor.ts"
 import { behave, type Behaviour } from "./behaviour.ts"
 import type { MemoryObjects } from "./objects.ts"

@@ -1,7 +1,7 @@
 // What must be true at the instant that a task is launched, judged from the database as committed and from the witness.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Json, JsonObject } from "../../src/core/json.ts"
+import type { Json, JsonObject } from "../../src/core/model/json.ts"
 import type { Assignment } from "../../src/executors/executor.ts"
 import type { BookRun, BookTask } from "./books.ts"
 import { endOf, hasEnded, hookEvents, isLive, lastIndex, leastDelay, ownName, ruleVerdict, scopeOf } from "./model.ts"

@@ -1,13 +1,13 @@
 // One life of an engine: its own clock, store connection and executors, from a start to a crash or an orderly end. A new life
 // begins under the same name with the next number.
 
-import type { RunId } from "../../src/core/ids.ts"
-import { queueLane } from "../../src/core/lanes.ts"
-import type { Clock } from "../../src/core/ports.ts"
+import type { RunId } from "../../src/core/model/ids.ts"
+import { queueLane } from "../../src/core/routing/lanes.ts"
+import type { Clock } from "../../src/core/model/ports.ts"
 import { Engine } from "../../src/engine/engine.ts"
-import { inlineEvaluator } from "../../src/engine/evaluator.ts"
+import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import type { Evaluator, Logger } from "../../src/engine/ports.ts"
-import type { Store } from "../../src/store/store.ts"
+import type { Store } from "../../src/store/contract/store.ts"
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts"
 import { openDoor } from "./door.ts"
 import { FakeExecutor } from "./executor.ts"

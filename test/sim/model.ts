@@ -1,7 +1,7 @@
 // The rules of the specification once more, in the simplest form: lists and counts, no code shared with the engine.
 
-import type { Json } from "../../src/core/json.ts"
-import type { HookEvent, RetryPolicy, RunWhen } from "../../src/core/workflow.ts"
+import type { Json } from "../../src/core/model/json.ts"
+import type { HookEvent, RetryPolicy, RunWhen } from "../../src/core/model/workflow.ts"
 import { type BookRun, type Books, type BookTask, parseOutput } from "./books.ts"
 import type { MemoryObjects } from "./objects.ts"
 import type { SimNode, SimWorkflow, View } from "./workflows.ts"

@@ -2,7 +2,7 @@
 // after it.
 
 import { isDeepStrictEqual } from "node:util"
-import type { RetryRequest, RetryReset } from "../../src/core/retry-plan.ts"
+import type { RetryRequest, RetryReset } from "../../src/core/rules/retry-plan.ts"
 import type { BookRun, BookTask } from "./books.ts"
 import { hasEnded, lastIndex, scopeOf } from "./model.ts"
 import { Violation } from "./trace.ts"

@@ -1,7 +1,7 @@
 // Seeded randomness: the same seed gives the same numbers on every machine. Streams are told apart by labels, so that one more
 // number taken in one place does not move all the others.
 
-import type { Random } from "../../src/core/ports.ts"
+import type { Random } from "../../src/core/model/ports.ts"
 
 /** 32 bits from any mix of texts and numbers. */
 export const hash = (...parts: (string | number)[]): number => {

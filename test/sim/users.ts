@@ -1,12 +1,12 @@
 // People: they start runs, cancel, pause, resume and retry them, ask again when the answer did not come, and wait for the end.
 
-import { newRunId, type RunId } from "../../src/core/ids.ts"
+import { newRunId, type RunId } from "../../src/core/model/ids.ts"
 import type { TriggerRequest } from "../../src/engine/engine.ts"
-import { Conflict } from "../../src/store/errors.ts"
+import { Conflict } from "../../src/store/contract/errors.ts"
 import type { Life } from "./life.ts"
 import { Rng } from "./rng.ts"
 import { retryRequest, type RunSpec, type UserAction } from "./scenario.ts"
-import type { StoredVersion } from "../../src/store/store.ts"
+import type { StoredVersion } from "../../src/store/contract/store.ts"
 import { Violation } from "./trace.ts"
 import type { World } from "./world.ts"
 

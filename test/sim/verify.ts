@@ -1,7 +1,7 @@
 // An ended run against the model: every status follows from the rules, the witness and what users asked for.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Json } from "../../src/core/json.ts"
+import type { Json } from "../../src/core/model/json.ts"
 import type { BookRun, BookTask } from "./books.ts"
 import { endOf, hasEnded, hookEvents, lastIndex, ruleVerdict } from "./model.ts"
 import { isOver } from "./overdue.ts"

@@ -2,7 +2,7 @@
 // on. A stream of its own keeps the rest of a seed as it is.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Json } from "../../src/core/json.ts"
+import type { Json } from "../../src/core/model/json.ts"
 import type { BookTask } from "./books.ts"
 import type { Rng } from "./rng.ts"
 import type { Witnessed } from "./witness.ts"

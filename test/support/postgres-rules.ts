@@ -1,7 +1,7 @@
 // What must be true of every row, written into the schema of a test, so that a statement that breaks it fails there. Not part of
 // the schema itself: Postgres parses each CHECK again for every statement that writes, which made small turns a quarter slower.
 
-import { READY } from "../../src/store/postgres/ready.ts"
+import { READY } from "../../src/store/postgres/claim/ready-queue.ts"
 import { ask } from "./postgres.ts"
 
 const RUNS = `status IN ('pending', 'running', 'success', 'failed', 'cancelled')

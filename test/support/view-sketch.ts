@@ -1,7 +1,7 @@
 // Workflows and events in few words, for the tests of the view.
 
-import type { RunId } from "../../src/core/ids.ts"
-import type { CompiledWorkflow, Node } from "../../src/core/workflow.ts"
+import type { RunId } from "../../src/core/model/ids.ts"
+import type { CompiledWorkflow, Node } from "../../src/core/model/workflow.ts"
 import type { RunEvent } from "../../src/cli/progress/model.ts"
 
 export const RUN = "01900000-0000-7000-8000-000000000000" as RunId

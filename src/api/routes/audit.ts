@@ -1,9 +1,9 @@
 // The audit log: every change, by which key.
 
 import { auditList, auditQuery } from "../../protocol/api/service.ts"
-import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
-import { route } from "../route.ts"
-import { auditShape } from "../shapes.ts"
+import { numberCursor, pageOf, parseNumber } from "../http/cursors.ts"
+import { route } from "../http/route.ts"
+import { auditShape } from "../views/shapes.ts"
 
 export const auditRoutes = [
   route({

@@ -4,9 +4,9 @@
 import { bundleKey, hashOf, MAX_BUNDLE_BYTES } from "../../objects/bundles.ts"
 import { BadArchive, readTar } from "../../objects/tar.ts"
 import { bundle, bundleParams } from "../../protocol/api/workflows.ts"
-import { collectBody } from "../body.ts"
-import { invalidField, notFound } from "../errors.ts"
-import { route } from "../route.ts"
+import { collectBody } from "../http/body.ts"
+import { invalidField, notFound } from "../http/errors.ts"
+import { route } from "../http/route.ts"
 
 const TAG = "workflows"
 

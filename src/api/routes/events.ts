@@ -2,9 +2,9 @@
 
 import { runParams } from "../../protocol/api/runs.ts"
 import { event, eventQuery, runEventQuery } from "../../protocol/api/streams.ts"
-import { lastEventId, streamEvents } from "../event-stream.ts"
-import { SSE_TYPE } from "../log-format.ts"
-import { route, STREAMED } from "../route.ts"
+import { lastEventId, streamEvents } from "../streams/event-stream.ts"
+import { SSE_TYPE } from "../streams/log-format.ts"
+import { route, STREAMED } from "../http/route.ts"
 import { findRun } from "./runs.ts"
 
 const TAG = "events"

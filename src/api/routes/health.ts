@@ -1,10 +1,10 @@
 // Whether the server lives and can work; for load balancers, so without a key.
 
 import { health, ready } from "../../protocol/api/service.ts"
-import { unavailable } from "../errors.ts"
-import { Lru } from "../lru.ts"
-import type { Api } from "../ports.ts"
-import { route } from "../route.ts"
+import { unavailable } from "../http/errors.ts"
+import { Lru } from "../http/lru.ts"
+import type { Api } from "../http/ports.ts"
+import { route } from "../http/route.ts"
 
 const TAG = "server"
 /** Anybody may ask: the checks behind it run this often at most. */

@@ -1,16 +1,16 @@
 // Webhook triggers: no key, but a signature made with the workflow's secret. The same message again gives the run it made.
 
-import { newRunId } from "../../core/ids.ts"
-import { isObject, type JsonObject } from "../../core/json.ts"
-import { bindParams } from "../../core/params.ts"
+import { newRunId } from "../../core/model/ids.ts"
+import { isObject, type JsonObject } from "../../core/model/json.ts"
+import { bindParams } from "../../core/rules/params.ts"
 import { run } from "../../protocol/api/runs.ts"
 import { workflowParams } from "../../protocol/api/workflows.ts"
-import { runShape } from "../../protocol/shapes.ts"
-import { SIGNATURE_HEADER, signatureProblem, TIMESTAMP_HEADER } from "../../protocol/signature.ts"
-import { parseJson } from "../body.ts"
-import type { Api } from "../ports.ts"
-import { ApiError, invalid, notFound, unavailable } from "../errors.ts"
-import { route } from "../route.ts"
+import { runShape } from "../../protocol/api/shapes.ts"
+import { SIGNATURE_HEADER, signatureProblem, TIMESTAMP_HEADER } from "../../protocol/wire/signature.ts"
+import { parseJson } from "../http/body.ts"
+import type { Api } from "../http/ports.ts"
+import { ApiError, invalid, notFound, unavailable } from "../http/errors.ts"
+import { route } from "../http/route.ts"
 
 const single = (header: string | string[] | undefined): string | undefined => (typeof header === "string" ? header : undefined)
 

@@ -1,18 +1,18 @@
-// Single jobs from priority queues. What a request may say is in protocol/api/jobs.ts, what follows from it in core/jobs.ts.
+// Single jobs from priority queues. What a request may say is in protocol/api/jobs.ts, what follows from it in core/rules/jobs.ts.
 
-import { isWaitingExecutor } from "../../core/waits.ts"
+import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { z } from "zod"
-import { uuidv7 } from "../../core/ids.ts"
-import type { Json, JsonObject } from "../../core/json.ts"
+import { uuidv7 } from "../../core/model/ids.ts"
+import type { Json, JsonObject } from "../../core/model/json.ts"
 import { job, jobBatch, jobChange, jobList, jobParams, jobQuery, jobResult, newJob, newJobs } from "../../protocol/api/jobs.ts"
-import { parseValue } from "../../protocol/parse.ts"
-import type { JobChange, JobFilter, JobRefusal, JobRow, NewJob } from "../../store/job-store.ts"
-import { type Caller, mayCall } from "../auth.ts"
-import { pageOf, parsePlace, placeCursor } from "../cursors.ts"
-import { ApiError, conflict, invalid, invalidField, notFound } from "../errors.ts"
-import type { Api } from "../ports.ts"
-import { route } from "../route.ts"
-import { jobResultShape, jobShape } from "../shapes.ts"
+import { parseValue } from "../../definition/parse.ts"
+import type { JobChange, JobFilter, JobRefusal, JobRow, NewJob } from "../../store/contract/jobs.ts"
+import { type Caller, mayCall } from "../auth/auth.ts"
+import { pageOf, parsePlace, placeCursor } from "../http/cursors.ts"
+import { ApiError, conflict, invalid, invalidField, notFound } from "../http/errors.ts"
+import type { Api } from "../http/ports.ts"
+import { route } from "../http/route.ts"
+import { jobResultShape, jobShape } from "../views/shapes.ts"
 
 const TAG = "jobs"
 

@@ -1,11 +1,11 @@
 // API keys: shown once, kept as hashes.
 
 import { createdKey, keyParams, keys, newKey } from "../../protocol/api/service.ts"
-import { uuidv7 } from "../../core/ids.ts"
-import { hashKey, KEY_PREFIX } from "../auth.ts"
-import { notFound } from "../errors.ts"
-import { route } from "../route.ts"
-import { keyShape } from "../shapes.ts"
+import { uuidv7 } from "../../core/model/ids.ts"
+import { hashKey, KEY_PREFIX } from "../auth/auth.ts"
+import { notFound } from "../http/errors.ts"
+import { route } from "../http/route.ts"
+import { keyShape } from "../views/shapes.ts"
 
 const TAG = "keys"
 

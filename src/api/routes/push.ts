@@ -1,11 +1,11 @@
 // Results of workers that tasks are pushed to. Proven by the token of the attempt, which came with the task.
 
-import type { Json } from "../../core/json.ts"
+import type { Json } from "../../core/model/json.ts"
 import { taskResultBody } from "../../protocol/api/workers.ts"
-import { missingKey } from "../authenticator.ts"
-import { conflict } from "../errors.ts"
-import type { PushedResult } from "../ports.ts"
-import { route } from "../route.ts"
+import { missingKey } from "../auth/authenticator.ts"
+import { conflict } from "../http/errors.ts"
+import type { PushedResult } from "../http/ports.ts"
+import { route } from "../http/route.ts"
 
 const bearer = (header: string | undefined): string => /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1] ?? ""
 

@@ -1,9 +1,9 @@
 // Queues: how deep, how old, how much at once, how fast, and whether they rest.
 
 import { queue, queueParams, queues, queueSettings } from "../../protocol/api/service.ts"
-import { notFound } from "../errors.ts"
-import { route } from "../route.ts"
-import { queueShape } from "../shapes.ts"
+import { notFound } from "../http/errors.ts"
+import { route } from "../http/route.ts"
+import { queueShape } from "../views/shapes.ts"
 
 const TAG = "queues"
 

@@ -1,15 +1,15 @@
 // Runs: list, look at, cancel, retry, pause, remove.
 
-import type { RunId } from "../../core/ids.ts"
-import { runEnded } from "../../core/status.ts"
-import { removeRunFiles } from "../../engine/retention.ts"
+import type { RunId } from "../../core/model/ids.ts"
+import { runEnded } from "../../core/model/status.ts"
+import { removeRunFiles } from "../../engine/services/retention.ts"
 import { explainQuery, explanations, retryBody, retryPlan, run, runList, runParams, runQuery } from "../../protocol/api/runs.ts"
-import { runShape } from "../../protocol/shapes.ts"
-import type { RunRow } from "../../store/store.ts"
-import { pageOf, parsePlace, placeCursor } from "../cursors.ts"
-import { conflict, notFound } from "../errors.ts"
-import type { Api } from "../ports.ts"
-import { route } from "../route.ts"
+import { runShape } from "../../protocol/api/shapes.ts"
+import type { RunRow } from "../../store/contract/store.ts"
+import { pageOf, parsePlace, placeCursor } from "../http/cursors.ts"
+import { conflict, notFound } from "../http/errors.ts"
+import type { Api } from "../http/ports.ts"
+import { route } from "../http/route.ts"
 
 const TAG = "runs"
 const ROWS_PER_REMOVAL = 1000

@@ -1,10 +1,10 @@
 // Schedules of all deployed workflows with their next ticks.
 
 import { scheduleList, scheduleQuery } from "../../protocol/api/workflows.ts"
-import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
-import { invalidField } from "../errors.ts"
-import { route } from "../route.ts"
-import { scheduleShape } from "../shapes.ts"
+import { numberCursor, pageOf, parseNumber } from "../http/cursors.ts"
+import { invalidField } from "../http/errors.ts"
+import { route } from "../http/route.ts"
+import { scheduleShape } from "../views/shapes.ts"
 
 /** They are computed while the request waits. */
 const MOST_TICKS = 4000

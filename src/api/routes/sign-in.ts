@@ -2,9 +2,9 @@
 
 import { session, signInBody, tokenQuery } from "../../protocol/api/service.ts"
 import type { FastifyRequest } from "fastify"
-import { ApiError } from "../errors.ts"
-import { route } from "../route.ts"
-import { setCookie } from "../sign-ins.ts"
+import { ApiError } from "../http/errors.ts"
+import { route } from "../http/route.ts"
+import { setCookie } from "../auth/sign-ins.ts"
 
 const TAG = "signing in"
 

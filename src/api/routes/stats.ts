@@ -1,8 +1,8 @@
 // Figures of the whole for dashboards: all of them cheap, whatever the number of runs.
 
-import { iso } from "../../core/ports.ts"
+import { iso } from "../../core/model/ports.ts"
 import { stats, statsQuery } from "../../protocol/api/service.ts"
-import { route } from "../route.ts"
+import { route } from "../http/route.ts"
 
 export const statsRoutes = [
   route({

@@ -1,6 +1,6 @@
 // Tasks of a run: every instance with its attempts; one instance again; one marked by hand.
 
-import type { RunId } from "../../core/ids.ts"
+import type { RunId } from "../../core/model/ids.ts"
 import {
   markBody,
   instanceQuery,
@@ -14,12 +14,12 @@ import {
   runParams,
 } from "../../protocol/api/runs.ts"
 import { json, strict } from "../../protocol/api/common.ts"
-import { runShape } from "../../protocol/shapes.ts"
-import { numberCursor, pageOf, parseNumber } from "../cursors.ts"
-import { findRetried, findTask, listedTask, shownTask } from "../find-task.ts"
-import { conflict, notFound } from "../errors.ts"
-import { sendOutput } from "../output-stream.ts"
-import { route, STREAMED } from "../route.ts"
+import { runShape } from "../../protocol/api/shapes.ts"
+import { numberCursor, pageOf, parseNumber } from "../http/cursors.ts"
+import { findRetried, findTask, listedTask, shownTask } from "../views/find-task.ts"
+import { conflict, notFound } from "../http/errors.ts"
+import { sendOutput } from "../streams/output-stream.ts"
+import { route, STREAMED } from "../http/route.ts"
 import { findRun } from "./runs.ts"
 
 const TAG = "tasks"

@@ -2,15 +2,15 @@
 // that it was given when it registered, for itself alone.
 
 import { Readable } from "node:stream"
-import type { AttemptId, HolderId } from "../../core/ids.ts"
+import type { AttemptId, HolderId } from "../../core/model/ids.ts"
 import { workers } from "../../protocol/api/service.ts"
 import * as wire from "../../protocol/api/workers.ts"
-import { decodeFrames } from "../../protocol/log-frames.ts"
-import { type FencedToken, OutputTooLarge } from "../../engine/workers/desk.ts"
-import { collectBody } from "../body.ts"
-import { ApiError, conflict, invalid, notFound } from "../errors.ts"
-import { type Call, route } from "../route.ts"
-import { workerShape } from "../shapes.ts"
+import { decodeFrames } from "../../protocol/wire/log-frames.ts"
+import { type FencedToken, OutputTooLarge } from "../../engine/workers/worker-service.ts"
+import { collectBody } from "../http/body.ts"
+import { ApiError, conflict, invalid, notFound } from "../http/errors.ts"
+import { type Call, route } from "../http/route.ts"
+import { workerShape } from "../views/shapes.ts"
 
 const TAG = "workers"
 const WORK = "worker protocol"

@@ -1,12 +1,12 @@
 // Workflows: deploy, look at, trigger, pause. A definition may name files only when their bundle came before it.
 
-import { bindParams } from "../../core/params.ts"
-import type { Problem } from "../../core/problems.ts"
-import type { CompiledWorkflow } from "../../core/workflow.ts"
-import { missingFiles, withBundle } from "../../engine/bundle-files.ts"
-import { deploy, nextFiringsOf } from "../../engine/deploy.ts"
-import { newRunId } from "../../core/ids.ts"
-import type { JsonObject } from "../../core/json.ts"
+import { bindParams } from "../../core/rules/params.ts"
+import type { Problem } from "../../core/model/problems.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { missingFiles, withBundle } from "../../engine/services/bundle-files.ts"
+import { deploy, nextFiringsOf } from "../../engine/services/deploy.ts"
+import { newRunId } from "../../core/model/ids.ts"
+import type { JsonObject } from "../../core/model/json.ts"
 import { bundleKey, keepBundle } from "../../objects/bundles.ts"
 import { readTar } from "../../objects/tar.ts"
 import { newRun, run } from "../../protocol/api/runs.ts"
@@ -22,14 +22,14 @@ import {
   workflowParams,
   workflowQuery,
 } from "../../protocol/api/workflows.ts"
-import { parseDefinition, type ParsedDefinition } from "../../protocol/parse.ts"
-import { runShape } from "../../protocol/shapes.ts"
-import type { WorkflowRow } from "../../store/catalog.ts"
-import { nameCursor, numberCursor, pageOf, parseName, parseNumber } from "../cursors.ts"
-import { conflict, invalid, invalidField, notFound } from "../errors.ts"
-import type { Api } from "../ports.ts"
-import { route, type TextBody } from "../route.ts"
-import { versionShape, workflowShape, workflowSummaryShape } from "../shapes.ts"
+import { parseDefinition, type ParsedDefinition } from "../../definition/parse.ts"
+import { runShape } from "../../protocol/api/shapes.ts"
+import type { WorkflowRow } from "../../store/contract/catalog.ts"
+import { nameCursor, numberCursor, pageOf, parseName, parseNumber } from "../http/cursors.ts"
+import { conflict, invalid, invalidField, notFound } from "../http/errors.ts"
+import type { Api } from "../http/ports.ts"
+import { route, type TextBody } from "../http/route.ts"
+import { versionShape, workflowShape, workflowSummaryShape } from "../views/shapes.ts"
 
 const TAG = "workflows"
 const LAST_RUNS = 20

@@ -1,7 +1,7 @@
 // Checks answers against the server's own OpenAPI document.
 
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
-import type { OpenApi } from "../openapi.ts"
+import type { OpenApi } from "../http/openapi.ts"
 
 const pointer = (...parts: string[]): string =>
   parts.map((part) => encodeURIComponent(part.replaceAll("~", "~0").replaceAll("/", "~1"))).join("/")

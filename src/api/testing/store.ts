@@ -3,7 +3,7 @@
 import { join } from "node:path"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
-import type { ServerStore } from "../../store/server-store.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
 import { openPostgres } from "../../store/postgres/postgres.ts"
 import { openSqlite } from "../../store/sqlite/sqlite.ts"
 

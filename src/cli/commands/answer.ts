@@ -3,15 +3,15 @@
 
 import { userInfo } from "node:os"
 import { resolve } from "node:path"
-import type { Context } from "../backends.ts"
-import { connectIfThere } from "../connect.ts"
-import { findRun } from "../find-run.ts"
-import { type Opened, withStores } from "../open.ts"
-import { print, printJson } from "../output.ts"
-import type { ReaderFlags } from "../reader.ts"
-import { findServerRun } from "../server-reader.ts"
+import type { Context } from "../target/backends.ts"
+import { connectIfThere } from "../target/connect.ts"
+import { findRun } from "../target/find-run.ts"
+import { type Opened, withStores } from "../target/open.ts"
+import { print, printJson } from "../terminal/output.ts"
+import type { ReaderFlags } from "../target/reader.ts"
+import { findServerRun } from "../target/server-reader.ts"
 import { instancePathOf } from "./logs.ts"
-import { newRunId } from "../../core/ids.ts"
+import { newRunId } from "../../core/model/ids.ts"
 import { Engine } from "../../engine/engine.ts"
 
 export interface AnswerOptions extends ReaderFlags {

@@ -3,17 +3,17 @@
 
 import { readFile, stat } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
-import type { Context } from "../backends.ts"
-import { connect, type ServerFlags } from "../connect.ts"
-import { unreadable } from "../definition.ts"
-import { InputError } from "../errors.ts"
-import { print, printJson } from "../output.ts"
-import { problemText } from "../../core/problems.ts"
-import { collectBundle } from "../../engine/bundle-files.ts"
+import type { Context } from "../target/backends.ts"
+import { connect, type ServerFlags } from "../target/connect.ts"
+import { unreadable } from "../target/definition.ts"
+import { InputError } from "../terminal/errors.ts"
+import { print, printJson } from "../terminal/output.ts"
+import { problemText } from "../../core/model/problems.ts"
+import { collectBundle } from "../../engine/services/bundle-files.ts"
 import type { Bundle } from "../../objects/bundles.ts"
-import { parseDefinition } from "../../protocol/parse.ts"
+import { parseDefinition } from "../../definition/parse.ts"
 import { definitionsIn } from "../../server/folder-deploys.ts"
-import { type Client, ClientError, type DefinitionText, type Workflow } from "../../protocol/client.ts"
+import { type Client, ClientError, type DefinitionText, type Workflow } from "../../protocol/client/client.ts"
 
 export interface DeployOptions extends ServerFlags {
   json?: boolean

@@ -1,13 +1,13 @@
 // `ork doctor`: what this machine can do and whether the stores work. Exit 1 if something does not.
 
 import { platform, release } from "node:os"
-import type { Context, Inspection } from "../backends.ts"
-import { serverAddress, type ServerFlags } from "../connect.ts"
-import { printJson, printSpans } from "../output.ts"
-import { loadConfig, type StoreFlags } from "../settings.ts"
-import { padEnd } from "../text.ts"
+import type { Context, Inspection } from "../target/backends.ts"
+import { serverAddress, type ServerFlags } from "../target/connect.ts"
+import { printJson, printSpans } from "../terminal/output.ts"
+import { loadConfig, type StoreFlags } from "../target/settings.ts"
+import { padEnd } from "../terminal/text.ts"
 import { type Config, withoutPassword } from "../../config.ts"
-import { Client } from "../../protocol/client.ts"
+import { Client } from "../../protocol/client/client.ts"
 
 export interface DoctorOptions extends StoreFlags, ServerFlags {
   json?: boolean

@@ -2,13 +2,13 @@
 // task's own exit code, or 1.
 
 import { rm } from "node:fs/promises"
-import type { Context } from "../backends.ts"
-import { InputError } from "../errors.ts"
-import { onInterrupt } from "../interrupts.ts"
-import { loadConfig } from "../settings.ts"
+import type { Context } from "../target/backends.ts"
+import { InputError } from "../terminal/errors.ts"
+import { onInterrupt } from "../run/interrupts.ts"
+import { loadConfig } from "../target/settings.ts"
 import { makeOwned } from "../../objects/owned-folder.ts"
-import { SPEC_VARIABLE } from "../../protocol/exec-files.ts"
-import { ExecProblem, runExec } from "../../worker/exec.ts"
+import { SPEC_VARIABLE } from "../../protocol/wire/exec-files.ts"
+import { ExecProblem, runExec } from "../../worker/exec/exec.ts"
 
 export interface ExecOptions {
   spec?: string

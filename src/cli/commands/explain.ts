@@ -1,13 +1,13 @@
 // `ork explain RUN [TASK]`: in one sentence each, why every task is where it is.
 
-import type { Context } from "../backends.ts"
-import { print, printJson, printSpans } from "../output.ts"
+import type { Context } from "../target/backends.ts"
+import { print, printJson, printSpans } from "../terminal/output.ts"
 import { iconOf } from "../progress/rows.ts"
-import { type ReaderFlags, withReader } from "../reader.ts"
-import type { Span } from "../style.ts"
-import { printable } from "../text.ts"
-import { TASK_STATUSES } from "../../core/status.ts"
-import type { Explanation } from "../../protocol/client.ts"
+import { type ReaderFlags, withReader } from "../target/reader.ts"
+import type { Span } from "../terminal/style.ts"
+import { printable } from "../terminal/text.ts"
+import { TASK_STATUSES } from "../../core/model/status.ts"
+import type { Explanation } from "../../protocol/client/client.ts"
 
 export interface ExplainOptions extends ReaderFlags {
   json?: boolean

@@ -1,13 +1,13 @@
 // `ork gc`: removes ended runs that are too old or too many, with their objects and files, in small batches.
 
-import type { Context } from "../backends.ts"
-import { InputError } from "../errors.ts"
-import { withStores } from "../open.ts"
-import { print, printJson } from "../output.ts"
-import type { StoreFlags } from "../settings.ts"
-import { plural } from "../text.ts"
-import { DURATION_HINT, parseDuration } from "../../core/quantities.ts"
-import { removeExpired, removeUnusedBundles } from "../../engine/retention.ts"
+import type { Context } from "../target/backends.ts"
+import { InputError } from "../terminal/errors.ts"
+import { withStores } from "../target/open.ts"
+import { print, printJson } from "../terminal/output.ts"
+import type { StoreFlags } from "../target/settings.ts"
+import { plural } from "../terminal/text.ts"
+import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
+import { removeExpired, removeUnusedBundles } from "../../engine/services/retention.ts"
 
 export interface GcOptions extends StoreFlags {
   olderThan?: string

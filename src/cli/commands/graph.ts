@@ -1,11 +1,11 @@
 // `ork graph FILE`: the tasks of a workflow and what they wait for, as text or for another program to draw.
 
-import type { Context } from "../backends.ts"
-import { loadDefinition } from "../definition.ts"
-import { InputError } from "../errors.ts"
-import { loadConfig } from "../settings.ts"
-import { GRAPH_FORMATS, renderGraph } from "../../core/graph.ts"
-import { nearest } from "../../core/nearest.ts"
+import type { Context } from "../target/backends.ts"
+import { loadDefinition } from "../target/definition.ts"
+import { InputError } from "../terminal/errors.ts"
+import { loadConfig } from "../target/settings.ts"
+import { GRAPH_FORMATS, renderGraph } from "../../core/model/render-graph.ts"
+import { nearest } from "../../core/model/nearest.ts"
 
 export interface GraphOptions {
   format: string

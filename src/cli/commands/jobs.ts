@@ -2,20 +2,20 @@
 
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
-import type { Context } from "../backends.ts"
-import { oneOf } from "../choices.ts"
-import { connect, type ServerFlags } from "../connect.ts"
-import { unreadable } from "../definition.ts"
-import { InputError } from "../errors.ts"
-import { instantText, printListing } from "../listing.ts"
-import { parseLimit, wholeNumber } from "../numbers.ts"
-import { print, printJson, printSpans } from "../output.ts"
-import { pieces } from "../server-reader.ts"
-import type { Span } from "../style.ts"
-import { printable } from "../text.ts"
-import { isObject, type Json } from "../../core/json.ts"
-import { JOB_STATUSES } from "../../core/jobs.ts"
-import { everyItem, type Job, type JobQuery, type NewJob, take } from "../../protocol/client.ts"
+import type { Context } from "../target/backends.ts"
+import { oneOf } from "../terminal/choices.ts"
+import { connect, type ServerFlags } from "../target/connect.ts"
+import { unreadable } from "../target/definition.ts"
+import { InputError } from "../terminal/errors.ts"
+import { instantText, printListing } from "../terminal/listing.ts"
+import { parseLimit, wholeNumber } from "../terminal/numbers.ts"
+import { print, printJson, printSpans } from "../terminal/output.ts"
+import { pieces } from "../target/server-reader.ts"
+import type { Span } from "../terminal/style.ts"
+import { printable } from "../terminal/text.ts"
+import { isObject, type Json } from "../../core/model/json.ts"
+import { JOB_STATUSES } from "../../core/rules/jobs.ts"
+import { everyItem, type Job, type JobQuery, type NewJob, take } from "../../protocol/client/client.ts"
 
 const PAGE = 100
 
@@ -125,8 +125,8 @@ const fromFile = async (context: Context, file: string): Promise<NewJob[]> => {
     throw new InputError(`--file: ${unreadable(file, error)}`)
   })
   const [{ readDocument }, { problemText }] = await Promise.all([
-    import("../../protocol/document.ts"),
-    import("../../core/problems.ts"),
+    import("../../definition/document.ts"),
+    import("../../core/model/problems.ts"),
   ])
   const { document, problems } = readDocument(text, file.endsWith(".json") ? "json" : "yaml")
   if (problems.length > 0) throw new InputError(problems.map((problem) => problemText(problem, file)).join("\n"))

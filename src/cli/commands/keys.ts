@@ -1,12 +1,12 @@
 // `ork keys`: list, create, revoke. A new key is printed once, alone on standard output, so that it can be put into a file.
 
-import type { Context } from "../backends.ts"
-import { oneOf } from "../choices.ts"
-import { connect, type ServerFlags } from "../connect.ts"
-import { InputError } from "../errors.ts"
-import { instantText, printListing } from "../listing.ts"
-import { print, printError, printJson } from "../output.ts"
-import type { Scope } from "../../protocol/client.ts"
+import type { Context } from "../target/backends.ts"
+import { oneOf } from "../terminal/choices.ts"
+import { connect, type ServerFlags } from "../target/connect.ts"
+import { InputError } from "../terminal/errors.ts"
+import { instantText, printListing } from "../terminal/listing.ts"
+import { print, printError, printJson } from "../terminal/output.ts"
+import type { Scope } from "../../protocol/client/client.ts"
 
 const SCOPES: readonly Scope[] = ["read", "trigger", "worker", "admin"]
 

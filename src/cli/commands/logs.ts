@@ -1,10 +1,10 @@
 // `ork logs RUN TASK`: what a task wrote, the latest attempt unless another is asked for; with `-f` until it ends.
 
-import type { Context } from "../backends.ts"
-import { InputError } from "../errors.ts"
-import { wholeNumber } from "../numbers.ts"
-import { print } from "../output.ts"
-import { type ReaderFlags, withReader } from "../reader.ts"
+import type { Context } from "../target/backends.ts"
+import { InputError } from "../terminal/errors.ts"
+import { wholeNumber } from "../terminal/numbers.ts"
+import { print } from "../terminal/output.ts"
+import { type ReaderFlags, withReader } from "../target/reader.ts"
 
 export interface LogsOptions extends ReaderFlags {
   index?: string

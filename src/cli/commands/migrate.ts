@@ -1,9 +1,9 @@
 // `ork migrate`: makes the database, or brings it to the version that this Ork knows. Servers do so by themselves when they start;
 // this is for those who want it done before.
 
-import type { Context } from "../backends.ts"
-import { print, printJson } from "../output.ts"
-import { loadConfig, type StoreFlags } from "../settings.ts"
+import type { Context } from "../target/backends.ts"
+import { print, printJson } from "../terminal/output.ts"
+import { loadConfig, type StoreFlags } from "../target/settings.ts"
 import { withoutPassword } from "../../config.ts"
 
 export interface MigrateOptions extends StoreFlags {

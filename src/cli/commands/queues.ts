@@ -1,14 +1,14 @@
 // `ork queues`: how deep and how old they are, and `ork queues set`: how much at once, how fast, and whether they rest.
 
-import type { Context } from "../backends.ts"
-import { connect, type ServerFlags } from "../connect.ts"
-import { InputError } from "../errors.ts"
-import { printListing } from "../listing.ts"
-import { wholeNumber } from "../numbers.ts"
-import { printJson } from "../output.ts"
-import { duration } from "../text.ts"
-import { DURATION_HINT, parseDuration } from "../../core/quantities.ts"
-import type { Queue, QueueSettings } from "../../protocol/client.ts"
+import type { Context } from "../target/backends.ts"
+import { connect, type ServerFlags } from "../target/connect.ts"
+import { InputError } from "../terminal/errors.ts"
+import { printListing } from "../terminal/listing.ts"
+import { wholeNumber } from "../terminal/numbers.ts"
+import { printJson } from "../terminal/output.ts"
+import { duration } from "../terminal/text.ts"
+import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
+import type { Queue, QueueSettings } from "../../protocol/client/client.ts"
 
 export interface QueuesOptions extends ServerFlags {
   json?: boolean

@@ -2,18 +2,18 @@
 // stored.
 
 import { dirname, resolve } from "node:path"
-import type { Context } from "../backends.ts"
-import { loadDefinition } from "../definition.ts"
-import { InputError } from "../errors.ts"
-import { readHandlers, refuseUnknown } from "../handlers.ts"
-import { openWritableObjects } from "../open.ts"
-import { printError } from "../output.ts"
-import { readParams } from "../params.ts"
+import type { Context } from "../target/backends.ts"
+import { loadDefinition } from "../target/definition.ts"
+import { InputError } from "../terminal/errors.ts"
+import { readHandlers, refuseUnknown } from "../target/handlers.ts"
+import { openWritableObjects } from "../target/open.ts"
+import { printError } from "../terminal/output.ts"
+import { readParams } from "../target/params.ts"
 import { newView } from "../progress/model.ts"
-import { resumeRun } from "../resume.ts"
-import { runSession } from "../session.ts"
-import { listed, loadConfig, type StoreFlags } from "../settings.ts"
-import { newRunId } from "../../core/ids.ts"
+import { resumeRun } from "../run/resume.ts"
+import { runSession } from "../run/session.ts"
+import { listed, loadConfig, type StoreFlags } from "../target/settings.ts"
+import { newRunId } from "../../core/model/ids.ts"
 
 export interface RunOptions extends StoreFlags {
   param?: string[]

@@ -1,16 +1,16 @@
 // `ork runs`: runs, newest first.
 
-import type { Context } from "../backends.ts"
-import { instantOf, oneOf } from "../choices.ts"
-import { parseLimit } from "../numbers.ts"
-import { print, printJson, printSpans } from "../output.ts"
+import type { Context } from "../target/backends.ts"
+import { instantOf, oneOf } from "../terminal/choices.ts"
+import { parseLimit } from "../terminal/numbers.ts"
+import { print, printJson, printSpans } from "../terminal/output.ts"
 import { iconOf } from "../progress/rows.ts"
-import { type ReaderFlags, type RunFilter, withReader } from "../reader.ts"
-import type { Span } from "../style.ts"
-import { duration, padEnd, table } from "../text.ts"
-import { RUN_STATUSES } from "../../core/status.ts"
-import type { Run } from "../../protocol/client.ts"
-import { TRIGGERS } from "../../store/store.ts"
+import { type ReaderFlags, type RunFilter, withReader } from "../target/reader.ts"
+import type { Span } from "../terminal/style.ts"
+import { duration, padEnd, table } from "../terminal/text.ts"
+import { RUN_STATUSES } from "../../core/model/status.ts"
+import type { Run } from "../../protocol/client/client.ts"
+import { TRIGGERS } from "../../store/contract/store.ts"
 
 export interface RunsOptions extends ReaderFlags {
   workflow?: string

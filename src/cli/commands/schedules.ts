@@ -1,10 +1,10 @@
 // `ork schedules`: every schedule with its next ticks.
 
-import type { Context } from "../backends.ts"
-import { connect, type ServerFlags } from "../connect.ts"
-import { instantText, printListing } from "../listing.ts"
-import { parseLimit } from "../numbers.ts"
-import { everyItem, take } from "../../protocol/client.ts"
+import type { Context } from "../target/backends.ts"
+import { connect, type ServerFlags } from "../target/connect.ts"
+import { instantText, printListing } from "../terminal/listing.ts"
+import { parseLimit } from "../terminal/numbers.ts"
+import { everyItem, take } from "../../protocol/client/client.ts"
 
 export interface SchedulesOptions extends ServerFlags {
   workflow?: string

@@ -1,16 +1,16 @@
 // `ork show RUN`: the run, and each of its tasks with its attempts.
 
-import type { Context } from "../backends.ts"
-import { printJson, printSpans } from "../output.ts"
+import type { Context } from "../target/backends.ts"
+import { printJson, printSpans } from "../terminal/output.ts"
 import { progressText, taskLabel } from "../progress/plain.ts"
 import { iconOf } from "../progress/rows.ts"
-import { type ReaderFlags, withReader } from "../reader.ts"
-import type { Span } from "../style.ts"
-import { bytes, duration, padEnd, printable } from "../text.ts"
-import { TASK_STATUSES } from "../../core/status.ts"
-import { waitingText } from "../../core/waits.ts"
-import type { Progress } from "../../store/store.ts"
-import { type Run, take, type Task } from "../../protocol/client.ts"
+import { type ReaderFlags, withReader } from "../target/reader.ts"
+import type { Span } from "../terminal/style.ts"
+import { bytes, duration, padEnd, printable } from "../terminal/text.ts"
+import { TASK_STATUSES } from "../../core/model/status.ts"
+import { waitingText } from "../../core/model/waiting-on.ts"
+import type { Progress } from "../../store/contract/store.ts"
+import { type Run, take, type Task } from "../../protocol/client/client.ts"
 
 export interface ShowOptions extends ReaderFlags {
   json?: boolean

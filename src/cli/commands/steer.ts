@@ -1,16 +1,16 @@
 // Commands that change the course of a run or of a workflow's schedule: cancel, retry, pause, resume, backfill.
 
-import type { Context } from "../backends.ts"
-import { connect, type ServerFlags } from "../connect.ts"
-import { InputError } from "../errors.ts"
-import { findWorkflow } from "../find-workflow.ts"
-import { wholeNumber } from "../numbers.ts"
-import { print, printJson } from "../output.ts"
-import { findServerRun } from "../server-reader.ts"
-import { plural } from "../text.ts"
+import type { Context } from "../target/backends.ts"
+import { connect, type ServerFlags } from "../target/connect.ts"
+import { InputError } from "../terminal/errors.ts"
+import { findWorkflow } from "../target/find-workflow.ts"
+import { wholeNumber } from "../terminal/numbers.ts"
+import { print, printJson } from "../terminal/output.ts"
+import { findServerRun } from "../target/server-reader.ts"
+import { plural } from "../terminal/text.ts"
 import { instancePathOf } from "./logs.ts"
-import { parseRunId } from "../../core/ids.ts"
-import { type Client, ClientError, type Run, type Workflow } from "../../protocol/client.ts"
+import { parseRunId } from "../../core/model/ids.ts"
+import { type Client, ClientError, type Run, type Workflow } from "../../protocol/client/client.ts"
 
 export interface SteerOptions extends ServerFlags {
   json?: boolean

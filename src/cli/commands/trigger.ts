@@ -1,13 +1,13 @@
 // `ork trigger NAME`: starts a run of a deployed workflow; with --wait it is watched to its end as `ork run` does.
 
 import { randomUUID } from "node:crypto"
-import type { Context } from "../backends.ts"
-import { connect, type ServerFlags } from "../connect.ts"
-import { InputError } from "../errors.ts"
-import { findWorkflow } from "../find-workflow.ts"
-import { wholeNumber } from "../numbers.ts"
-import { print, printJson } from "../output.ts"
-import { readGivenParams } from "../params.ts"
+import type { Context } from "../target/backends.ts"
+import { connect, type ServerFlags } from "../target/connect.ts"
+import { InputError } from "../terminal/errors.ts"
+import { findWorkflow } from "../target/find-workflow.ts"
+import { wholeNumber } from "../terminal/numbers.ts"
+import { print, printJson } from "../terminal/output.ts"
+import { readGivenParams } from "../target/params.ts"
 
 export interface TriggerOptions extends ServerFlags {
   param?: string[]
@@ -36,7 +36,7 @@ export const trigger = async (context: Context, name: string, options: TriggerOp
     ...(logicalDate !== undefined && { logical_date: logicalDate }),
   })
   if (position !== null) {
-    const { watchRun } = await import("../watch-run.ts")
+    const { watchRun } = await import("../run/watch-run.ts")
     return watchRun(context, { client, run, workflow, position, fresh: created, json, cancelOnInterrupt })
   }
   if (json) printJson(context, run)

@@ -1,14 +1,14 @@
 // `ork validate FILE…`: compiles each file and lists every problem; stores nothing. Exit 2 if any has one.
 
-import type { Context } from "../backends.ts"
-import { readDefinition } from "../definition.ts"
-import { InputError } from "../errors.ts"
-import { print, printError, printJson } from "../output.ts"
-import { loadConfig } from "../settings.ts"
-import { plural } from "../text.ts"
-import { type Problem, problemText } from "../../core/problems.ts"
-import type { WorkerProfiles } from "../../core/worker-profiles.ts"
-import type { CompiledWorkflow } from "../../core/workflow.ts"
+import type { Context } from "../target/backends.ts"
+import { readDefinition } from "../target/definition.ts"
+import { InputError } from "../terminal/errors.ts"
+import { print, printError, printJson } from "../terminal/output.ts"
+import { loadConfig } from "../target/settings.ts"
+import { plural } from "../terminal/text.ts"
+import { type Problem, problemText } from "../../core/model/problems.ts"
+import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 
 export interface ValidateOptions {
   json?: boolean

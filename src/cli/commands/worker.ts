@@ -3,19 +3,19 @@
 
 import { availableParallelism, hostname } from "node:os"
 import { join, resolve } from "node:path"
-import type { Context } from "../backends.ts"
-import { serverAddress } from "../connect.ts"
-import { InputError } from "../errors.ts"
-import { EXIT_INTERRUPTED } from "../follow.ts"
-import { readHandlers, withHandlers } from "../handlers.ts"
-import { exitWithin, onInterrupt } from "../interrupts.ts"
-import { print } from "../output.ts"
-import { listed, loadConfig } from "../settings.ts"
+import type { Context } from "../target/backends.ts"
+import { serverAddress } from "../target/connect.ts"
+import { InputError } from "../terminal/errors.ts"
+import { EXIT_INTERRUPTED } from "../run/follow.ts"
+import { readHandlers, withHandlers } from "../target/handlers.ts"
+import { exitWithin, onInterrupt } from "../run/interrupts.ts"
+import { print } from "../terminal/output.ts"
+import { listed, loadConfig } from "../target/settings.ts"
 import type { Config } from "../../config.ts"
-import { MAX_LABELS } from "../../core/serves.ts"
+import { MAX_LABELS } from "../../core/routing/capabilities.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { createLog } from "../../server/log.ts"
-import { LinkError } from "../../worker/link-error.ts"
+import { LinkError } from "../../worker/connection/link-error.ts"
 
 const EXIT_MS = 5000
 
@@ -84,12 +84,15 @@ const listen = async (
   context: Context,
   config: Config,
   port: string,
-  parts: Omit<import("../../worker/push-listener.ts").PushListenerOptions, "apiKey" | "host" | "port" | "identity" | "alive">,
+  parts: Omit<
+    import("../../worker/push/push-listener.ts").PushListenerOptions,
+    "apiKey" | "host" | "port" | "identity" | "alive"
+  >,
 ): Promise<number> => {
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new InputError(`--listen: "${port}" is not a port`)
   const { key } = await serverAddress(context, config)
   if (key === null) throw new InputError("--listen needs the server's own key: give it as --api-key or ORK_API_KEY")
-  const { PushListener } = await import("../../worker/push-listener.ts")
+  const { PushListener } = await import("../../worker/push/push-listener.ts")
   const { backends } = context
   const listener = new PushListener({
     ...parts,

@@ -1,8 +1,8 @@
 // `ork workers`: the processes that run tasks.
 
-import type { Context } from "../backends.ts"
-import { connect, type ServerFlags } from "../connect.ts"
-import { instantText, printListing } from "../listing.ts"
+import type { Context } from "../target/backends.ts"
+import { connect, type ServerFlags } from "../target/connect.ts"
+import { instantText, printListing } from "../terminal/listing.ts"
 
 export interface WorkersOptions extends ServerFlags {
   json?: boolean

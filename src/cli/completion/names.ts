@@ -2,9 +2,9 @@
 // at the keyboard.
 
 import type { NameKind } from "./candidates.ts"
-import type { Context } from "../backends.ts"
-import { loadServerConfig, serverAddress } from "../connect.ts"
-import { Client } from "../../protocol/client.ts"
+import type { Context } from "../target/backends.ts"
+import { loadServerConfig, serverAddress } from "../target/connect.ts"
+import { Client } from "../../protocol/client/client.ts"
 
 const PATIENCE_MS = 700
 const PAGE = 100

@@ -2,7 +2,7 @@
 // what is left, or all of it shared among the slots, whichever is longer.
 
 import { endedCount, type RunView, stateOf, type TaskView } from "./model.ts"
-import { taskEnded } from "../../core/status.ts"
+import { taskEnded } from "../../core/model/status.ts"
 
 /** Milliseconds left, or null when nothing is known of earlier runs. `means`: seconds that one instance of a task takes. */
 export const timeLeft = (

@@ -2,9 +2,9 @@
 
 import { plainLine } from "./plain.ts"
 import type { Reporter } from "./reporter.ts"
-import type { Context } from "../backends.ts"
-import { print, printError } from "../output.ts"
-import { eventShape } from "../../protocol/shapes.ts"
+import type { Context } from "../target/backends.ts"
+import { print, printError } from "../terminal/output.ts"
+import { eventShape } from "../../protocol/api/shapes.ts"
 
 export const plainReporter = (context: Context): Reporter => ({
   start: () => {},

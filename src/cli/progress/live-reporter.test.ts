@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { LiveReporter } from "./live-reporter.ts"
 import { applyEvent, newView } from "./model.ts"
 import { event, RUN, T0, workflowOf } from "../../../test/support/view-sketch.ts"
-import { paint, type Span } from "../style.ts"
+import { paint, type Span } from "../terminal/style.ts"
 
 const setup = () => {
   const timers: { at: number; fn: () => void }[] = []

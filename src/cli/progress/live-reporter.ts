@@ -5,7 +5,7 @@ import type { RunView } from "./model.ts"
 import type { Reporter } from "./reporter.ts"
 import { frameLines, leader, logKey, visibleTasks } from "./rows.ts"
 import type { Screen } from "./screen.ts"
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 
 export interface LiveOptions {
   view: RunView

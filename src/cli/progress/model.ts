@@ -2,11 +2,11 @@
 // its live instances and counts of the ended ones. Memory grows with what is live or failed, not with the size of a fan-out.
 // Fed by watch.ts; read by rows.ts, estimate.ts, critical-path.ts and the summary.
 
-import { membersOf } from "../../core/places.ts"
-import { type RunStatus, runEnded, TASK_STATUSES, type TaskEnd, taskEnded, type TaskStatus } from "../../core/status.ts"
-import type { Waiting } from "../../core/waits.ts"
-import type { CompiledWorkflow, Node } from "../../core/workflow.ts"
-import type { Progress, StoreEvent } from "../../store/store.ts"
+import { membersOf } from "../../core/model/task-path.ts"
+import { type RunStatus, runEnded, TASK_STATUSES, type TaskEnd, taskEnded, type TaskStatus } from "../../core/model/status.ts"
+import type { Waiting } from "../../core/model/waiting-on.ts"
+import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
+import type { Progress, StoreEvent } from "../../store/contract/store.ts"
 
 /** What a view of runs is told; a store may tell of other things too. */
 export type RunEvent = Extract<StoreEvent, { type: "run" | "task" }>

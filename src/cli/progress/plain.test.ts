@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { plainLine } from "./plain.ts"
 import { event, T0 } from "../../../test/support/view-sketch.ts"
-import { timeOfDay } from "../text.ts"
+import { timeOfDay } from "../terminal/text.ts"
 
 const line = (...given: Parameters<typeof event>): string | null => plainLine(event(...given))
 const at = (seconds: number): string => timeOfDay(T0 + seconds * 1000)

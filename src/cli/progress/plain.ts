@@ -1,9 +1,9 @@
 // Progress without a terminal: one line per change of state that a reader cares about. Pure.
 
 import type { RunEvent } from "./model.ts"
-import { duration, printable, timeOfDay } from "../text.ts"
-import { waitingText } from "../../core/waits.ts"
-import type { Progress } from "../../store/store.ts"
+import { duration, printable, timeOfDay } from "../terminal/text.ts"
+import { waitingText } from "../../core/model/waiting-on.ts"
+import type { Progress } from "../../store/contract/store.ts"
 
 /** `process[3]`, `group.task[1.2]`. */
 export const taskLabel = (task: string, path: string): string => (path === "" ? task : `${task}[${path}]`)

@@ -2,8 +2,8 @@ import { expect, test } from "vitest"
 import { applyEvent, newView } from "./model.ts"
 import { type Frame, frameLines, logKey, progress, visibleTasks } from "./rows.ts"
 import { event, RUN, type Sketch, T0, workflowOf } from "../../../test/support/view-sketch.ts"
-import { paint } from "../style.ts"
-import { textWidth } from "../text.ts"
+import { paint } from "../terminal/style.ts"
+import { textWidth } from "../terminal/text.ts"
 
 const view = (sketch: { [name: string]: Sketch }, ...events: ReturnType<typeof event>[]) => {
   const made = newView(RUN, workflowOf(sketch))

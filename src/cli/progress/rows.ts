@@ -2,10 +2,10 @@
 
 import { progressText } from "./plain.ts"
 import { endedCount, insideOf, type LiveInstance, type RunView, stateOf, type TaskState, type TaskView } from "./model.ts"
-import { membersOf } from "../../core/places.ts"
-import { waitingText } from "../../core/waits.ts"
-import type { Span, Style } from "../style.ts"
-import { cut, duration, padEnd, plural, printable } from "../text.ts"
+import { membersOf } from "../../core/model/task-path.ts"
+import { waitingText } from "../../core/model/waiting-on.ts"
+import type { Span, Style } from "../terminal/style.ts"
+import { cut, duration, padEnd, plural, printable } from "../terminal/text.ts"
 
 export interface Frame {
   view: RunView

@@ -3,8 +3,8 @@
 
 import { writeSync } from "node:fs"
 import type { WriteStream } from "node:tty"
-import { paint, type Span } from "../style.ts"
-import { textWidth } from "../text.ts"
+import { paint, type Span } from "../terminal/style.ts"
+import { textWidth } from "../terminal/text.ts"
 
 const HIDE = "\u001b[?25l"
 const SHOW = "\u001b[?25h"

@@ -2,8 +2,8 @@ import { expect, test } from "vitest"
 import { endedCount, stateOf } from "./model.ts"
 import { resetView, seedView } from "./seed.ts"
 import { RUN, T0, workflowOf } from "../../../test/support/view-sketch.ts"
-import type { NodeState, ResetNode } from "../../core/retry-plan.ts"
-import type { RunRow, Store, TaskRow } from "../../store/store.ts"
+import type { NodeState, ResetNode } from "../../core/rules/retry-plan.ts"
+import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 const iso = (seconds: number): string => new Date(T0 + seconds * 1000).toISOString()
 

@@ -1,11 +1,11 @@
 // Fills the model of a run from what the store knows, before it goes on (`--resume`) or when only its summary is wanted.
 
 import { applyEvent, newView, type RunEvent, type RunView } from "./model.ts"
-import { isGroup } from "../../core/places.ts"
-import type { NodeState, ResetNode } from "../../core/retry-plan.ts"
-import { taskEnded } from "../../core/status.ts"
-import type { CompiledWorkflow } from "../../core/workflow.ts"
-import type { RunRow, Store, TaskRow } from "../../store/store.ts"
+import { isGroup } from "../../core/model/task-path.ts"
+import type { NodeState, ResetNode } from "../../core/rules/retry-plan.ts"
+import { taskEnded } from "../../core/model/status.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 const PAGE = 1000
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { applyEvent, newView } from "./model.ts"
 import { failuresOf, logCommand, type Summary, summaryLines } from "./summary.ts"
 import { event, RUN, type Sketch, workflowOf } from "../../../test/support/view-sketch.ts"
-import { paint } from "../style.ts"
+import { paint } from "../terminal/style.ts"
 
 const view = (sketch: { [name: string]: Sketch }, ...events: ReturnType<typeof event>[]) => {
   const made = newView(RUN, workflowOf(sketch))

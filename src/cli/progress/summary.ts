@@ -5,9 +5,9 @@ import { criticalPath, type Step } from "./critical-path.ts"
 import { type RunView, type TaskView } from "./model.ts"
 import { taskLabel } from "./plain.ts"
 import { iconOf } from "./rows.ts"
-import { TASK_STATUSES, type TaskStatus } from "../../core/status.ts"
-import type { Span } from "../style.ts"
-import { duration, plural, printable } from "../text.ts"
+import { TASK_STATUSES, type TaskStatus } from "../../core/model/status.ts"
+import type { Span } from "../terminal/style.ts"
+import { duration, plural, printable } from "../terminal/text.ts"
 
 export interface Failure {
   task: string

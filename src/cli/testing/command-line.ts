@@ -5,9 +5,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Writable } from "node:stream"
 import { ADMIN_KEY, setup } from "../../api/testing/setup.ts"
-import type { ServerOptions } from "../../api/ports.ts"
+import type { ServerOptions } from "../../api/http/ports.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
-import type { Backends, Context } from "../backends.ts"
+import type { Backends, Context } from "../target/backends.ts"
 import { main } from "../program.ts"
 
 export interface Said {

@@ -1,9 +1,9 @@
 // A field that a task took from `defaults` is compiled as the task's own; what is wrong with it is told at `defaults`, once.
 
-import type { WorkflowDefinition } from "../definition.ts"
-import { isObject } from "../json.ts"
-import { type Finding, type Path, pathText } from "../problems.ts"
-import { HOOK_EVENTS } from "../workflow.ts"
+import type { WorkflowDefinition } from "../model/definition.ts"
+import { isObject } from "../model/json.ts"
+import { type Finding, type Path, pathText } from "../model/problems.ts"
+import { HOOK_EVENTS } from "../model/workflow.ts"
 
 export const blameDefaults = (findings: readonly Finding[], definition: WorkflowDefinition): Finding[] => {
   const placed = findings.map((finding) => ({ ...finding, path: blamed(finding.path, definition) }))

@@ -1,7 +1,7 @@
 // The command of a task: a shell text with its values as variables, or an argument list of templates.
 
-import type { Path } from "../problems.ts"
-import type { CommandSpec } from "../workflow.ts"
+import type { Path } from "../model/problems.ts"
+import type { CommandSpec } from "../model/workflow.ts"
 import type { Context, Place } from "./context.ts"
 import { compileShell, isCodeFlag, isShell } from "./shell.ts"
 

@@ -1,10 +1,10 @@
-// A definition of the right shape (protocol/definition.ts saw to that) becomes a CompiledWorkflow, or everything that is wrong
-// with it. Called by protocol/parse.ts.
+// A definition of the right shape (definition/definition.ts saw to that) becomes a CompiledWorkflow, or everything that is wrong
+// with it. Called by definition/parse.ts.
 
-import type { NotifyDefinition, TaskDefinition, WorkflowDefinition } from "../definition.ts"
-import type { Finding, Path } from "../problems.ts"
-import type { WorkerProfiles } from "../worker-profiles.ts"
-import { type CompiledWorkflow, type EnvValue, HOOK_EVENTS, type HookEvent, type Node } from "../workflow.ts"
+import type { NotifyDefinition, TaskDefinition, WorkflowDefinition } from "../model/definition.ts"
+import type { Finding, Path } from "../model/problems.ts"
+import type { WorkerProfiles } from "../settings/worker-profiles.ts"
+import { type CompiledWorkflow, type EnvValue, HOOK_EVENTS, type HookEvent, type Node } from "../model/workflow.ts"
 import { blameDefaults } from "./blame.ts"
 import { type CompileOptions, Context } from "./context.ts"
 import { GROUP_DEFAULTS } from "./executors.ts"

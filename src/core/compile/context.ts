@@ -1,12 +1,12 @@
 // What the parts of the compiler share while one definition is compiled: the findings so far, and every expression met with
 // the place where it stands, so that references are checked once the whole graph is known.
 
-import type { WorkerProfiles } from "../worker-profiles.ts"
-import { ExpressionError, parseExpression, type Reference } from "../expressions.ts"
-import type { Json } from "../json.ts"
-import { nearest } from "../nearest.ts"
-import { Findings, type Path } from "../problems.ts"
-import type { Template } from "../workflow.ts"
+import type { WorkerProfiles } from "../settings/worker-profiles.ts"
+import { ExpressionError, parseExpression, type Reference } from "../expressions/expressions.ts"
+import type { Json } from "../model/json.ts"
+import { nearest } from "../model/nearest.ts"
+import { Findings, type Path } from "../model/problems.ts"
+import type { Template } from "../model/workflow.ts"
 import { splitText, toTemplate } from "./templates.ts"
 
 /** Where an expression is judged, which decides what it may name. */

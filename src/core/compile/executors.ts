@@ -1,7 +1,7 @@
 // What each executor takes and needs, and its default timeouts. A task whose fields do not fit its executor is a mistake that
 // would otherwise only show when it runs.
 
-import { BUILTIN_EXECUTORS } from "../workflow.ts"
+import { BUILTIN_EXECUTORS } from "../model/workflow.ts"
 
 /** Fields that say what to run, and whose values may hold expressions anywhere. */
 export const TEMPLATE_FIELDS = [

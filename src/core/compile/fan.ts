@@ -1,10 +1,10 @@
 // `foreach` and `parallel`: a literal, an expression, or a reference such as `discover.files`, whose first part is a task.
 // What a literal holds is judged when the task runs (a number is no list), so that the task fails, naming it.
 
-import { formatPath } from "../expressions.ts"
-import { parsePath } from "../expression-path.ts"
-import type { Json } from "../json.ts"
-import type { Node, Template } from "../workflow.ts"
+import { formatPath } from "../expressions/expressions.ts"
+import { parsePath } from "../expressions/expression-path.ts"
+import type { Json } from "../model/json.ts"
+import type { Node, Template } from "../model/workflow.ts"
 import type { Context, Place } from "./context.ts"
 import { quote } from "./names.ts"
 import type { TaskScope } from "./scope.ts"

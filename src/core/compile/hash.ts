@@ -2,8 +2,8 @@
 // comments and the order of keys do not count.
 
 import { createHash } from "node:crypto"
-import { isObject } from "../json.ts"
-import type { CompiledWorkflow } from "../workflow.ts"
+import { isObject } from "../model/json.ts"
+import type { CompiledWorkflow } from "../model/workflow.ts"
 
 export const contentHash = (workflow: CompiledWorkflow): string =>
   createHash("sha256")

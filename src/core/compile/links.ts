@@ -1,8 +1,8 @@
 // Dependencies within one scope: names looked up, edges both ways, cycles told with their path.
 
-import { detectCycle } from "../jobs.ts"
-import type { Path } from "../problems.ts"
-import type { Node } from "../workflow.ts"
+import { detectCycle } from "../rules/jobs.ts"
+import type { Path } from "../model/problems.ts"
+import type { Node } from "../model/workflow.ts"
 import type { Context } from "./context.ts"
 import { quote } from "./names.ts"
 import type { TaskScope } from "./scope.ts"

@@ -1,7 +1,7 @@
 // Which names are allowed. Task and param names are variables of expressions, so the words of CEL and the names of its scope
 // are taken; dots and slashes never appear, for names become keys, paths and addresses.
 
-import { SCOPE_ROOTS } from "../expressions.ts"
+import { SCOPE_ROOTS } from "../expressions/expressions.ts"
 
 const WORKFLOW_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 const TASK_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/

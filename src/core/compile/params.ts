@@ -1,13 +1,13 @@
 // Declared params: a spec, or a bare value that is the default and gives the type.
 
-import { isDateText } from "../cron.ts"
-import type { WorkflowDefinition } from "../definition.ts"
-import { isObject, type Json, type JsonObject } from "../json.ts"
-import { nearest } from "../nearest.ts"
-import { valueProblem } from "../params.ts"
-import type { Path } from "../problems.ts"
-import { schemaProblem } from "../schema.ts"
-import { PARAM_TYPES, type ParamSpec, type ParamType } from "../workflow.ts"
+import { isDateText } from "../time/cron.ts"
+import type { WorkflowDefinition } from "../model/definition.ts"
+import { isObject, type Json, type JsonObject } from "../model/json.ts"
+import { nearest } from "../model/nearest.ts"
+import { valueProblem } from "../rules/params.ts"
+import type { Path } from "../model/problems.ts"
+import { schemaProblem } from "../model/json-schema.ts"
+import { PARAM_TYPES, type ParamSpec, type ParamType } from "../model/workflow.ts"
 import type { Context } from "./context.ts"
 import { paramNameProblem, quote } from "./names.ts"
 

@@ -1,7 +1,7 @@
 // "Is it upstream?" for many pairs at once. Bit sets over the tasks that are asked for, in slices, walked once in dependency
 // order: the cost is edges × pairs / 1,024, and the memory bounded, for graphs of any size.
 
-import type { Node } from "../workflow.ts"
+import type { Node } from "../model/workflow.ts"
 
 export interface Reach {
   from: number

@@ -1,8 +1,8 @@
 // Checks what every expression names: variables that are in scope there, params that are declared, tasks that exist and are
 // upstream. Gives for each node the nodes that its expressions read.
 
-import { formatPath, type Reference, SCOPE_ROOTS } from "../expressions.ts"
-import type { CompiledWorkflow, Node } from "../workflow.ts"
+import { formatPath, type Reference, SCOPE_ROOTS } from "../expressions/expressions.ts"
+import type { CompiledWorkflow, Node } from "../model/workflow.ts"
 import type { Context, Use } from "./context.ts"
 import { quote } from "./names.ts"
 import { reachable, type Reach } from "./reach.ts"

@@ -1,9 +1,9 @@
 // `retries` and `retry` as one policy. Defaults: exponential, 1s, at most 5m, no jitter, one attempt.
 
-import type { TaskDefinition } from "../definition.ts"
-import type { Path } from "../problems.ts"
-import { DURATION_HINT, parseDuration } from "../quantities.ts"
-import type { RetryPolicy } from "../workflow.ts"
+import type { TaskDefinition } from "../model/definition.ts"
+import type { Path } from "../model/problems.ts"
+import { DURATION_HINT, parseDuration } from "../model/quantities.ts"
+import type { RetryPolicy } from "../model/workflow.ts"
 import type { Context } from "./context.ts"
 
 const BASE_MS = 1000

@@ -1,9 +1,9 @@
 // `schedule`: a cron string, an object, or a list of them.
 
-import { cronProblem, isTimezone } from "../cron.ts"
-import type { ScheduleDefinition, WorkflowDefinition } from "../definition.ts"
-import type { Path } from "../problems.ts"
-import type { ParamSpec, ScheduleSpec } from "../workflow.ts"
+import { cronProblem, isTimezone } from "../time/cron.ts"
+import type { ScheduleDefinition, WorkflowDefinition } from "../model/definition.ts"
+import type { Path } from "../model/problems.ts"
+import type { ParamSpec, ScheduleSpec } from "../model/workflow.ts"
 import type { Context } from "./context.ts"
 import { quote } from "./names.ts"
 import { dateProblem } from "./params.ts"

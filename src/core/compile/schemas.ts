@@ -1,8 +1,8 @@
 // JSON Schemas in a definition: `types` by name, `output` of a task (a schema or one of those names).
 
-import type { Json, JsonObject } from "../json.ts"
-import type { Path } from "../problems.ts"
-import { schemaProblem } from "../schema.ts"
+import type { Json, JsonObject } from "../model/json.ts"
+import type { Path } from "../model/problems.ts"
+import { schemaProblem } from "../model/json-schema.ts"
 import type { Context } from "./context.ts"
 import { quote } from "./names.ts"
 

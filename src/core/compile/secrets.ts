@@ -1,10 +1,10 @@
 // `{ secret: NAME }` among the fields of a request: only what the author wrote is one, never what an expression gives, or a task's
 // output could name any secret. The value is put in its place when the task is dispatched.
 
-import type { Json } from "../json.ts"
-import { isObject } from "../json.ts"
-import type { Path } from "../problems.ts"
-import type { SecretField } from "../workflow.ts"
+import type { Json } from "../model/json.ts"
+import { isObject } from "../model/json.ts"
+import type { Path } from "../model/problems.ts"
+import type { SecretField } from "../model/workflow.ts"
 import type { Context } from "./context.ts"
 
 /** Fields that may hold them. */

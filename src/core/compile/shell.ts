@@ -5,7 +5,7 @@
 // The reader knows quotes, escapes, comments, `$( )`, backticks, `${ }`, `$(( ))`, heredocs and `case`. It follows POSIX sh; it
 // does not judge the script, the shell does that.
 
-import type { CommandSpec } from "../workflow.ts"
+import type { CommandSpec } from "../model/workflow.ts"
 import { readExpression } from "./templates.ts"
 
 export interface ShellProblem {

@@ -1,13 +1,13 @@
 // One task definition, its defaults already merged, becomes a node. The graph (upstream, downstream, needs) comes after.
 
-import type { TaskDefinition } from "../definition.ts"
-import { toText } from "../expressions.ts"
-import { FUNCTION_EXECUTOR, FUNCTION_NAME_HINT, isFunctionName } from "../function.ts"
-import { JOB_LIMITS } from "../jobs.ts"
-import type { JsonObject } from "../json.ts"
-import { nearest } from "../nearest.ts"
-import { type Path, pathText } from "../problems.ts"
-import { CPU_HINT, MEMORY_HINT, parseCpu, parseDuration, parseMemory, DURATION_HINT } from "../quantities.ts"
+import type { TaskDefinition } from "../model/definition.ts"
+import { toText } from "../expressions/expressions.ts"
+import { FUNCTION_EXECUTOR, FUNCTION_NAME_HINT, isFunctionName } from "../model/function.ts"
+import { JOB_LIMITS } from "../rules/jobs.ts"
+import type { JsonObject } from "../model/json.ts"
+import { nearest } from "../model/nearest.ts"
+import { type Path, pathText } from "../model/problems.ts"
+import { CPU_HINT, MEMORY_HINT, parseCpu, parseDuration, parseMemory, DURATION_HINT } from "../model/quantities.ts"
 import {
   BUILTIN_EXECUTORS,
   type EnvValue,
@@ -16,8 +16,8 @@ import {
   type Node,
   type SecretField,
   type Template,
-} from "../workflow.ts"
-import { WAITING_EXECUTORS } from "../waits.ts"
+} from "../model/workflow.ts"
+import { WAITING_EXECUTORS } from "../model/waiting-on.ts"
 import { compileCommand } from "./command.ts"
 import type { Context, Place } from "./context.ts"
 import {

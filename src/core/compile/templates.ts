@@ -1,8 +1,8 @@
 // Texts with `${{ … }}` in them, taken apart. The end of an expression is found with CEL's own quotes and braces in mind.
 // `$${{` stands for a literal `${{`.
 
-import type { Json } from "../json.ts"
-import type { Template } from "../workflow.ts"
+import type { Json } from "../model/json.ts"
+import type { Template } from "../model/workflow.ts"
 
 export type TextPart = string | { expr: string }
 

@@ -2,8 +2,8 @@
 // never leaves the server, makes the token of each attempt, so that what reports for one attempt cannot report for another.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto"
-import { type HolderId, isUuid } from "../../core/ids.ts"
-import type { Random } from "../../core/ports.ts"
+import { type HolderId, isUuid } from "../../core/model/ids.ts"
+import type { Random } from "../../core/model/ports.ts"
 
 const PREFIX = "orkw_"
 

@@ -1,9 +1,9 @@
 // The open claims of workers: each is answered when there is something for it, or after its time. One pass at a time goes through
 // them, those that wait longest first; what had nothing for one has nothing for others with the same lanes.
 
-import type { KnownWorker } from "./desk.ts"
+import type { KnownWorker } from "./worker-service.ts"
 import type { EngineOptions } from "../ports.ts"
-import type { HolderId } from "../../core/ids.ts"
+import type { HolderId } from "../../core/model/ids.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { z } from "zod"
 

@@ -1,11 +1,11 @@
 // An assignment for a worker: as for work of one's own, but that folders are told by name, for the worker to make on its machine.
 
-import { nodeOf } from "../conclude.ts"
-import type { Folders, Inputs } from "../inputs.ts"
+import { nodeOf } from "../attempts/to-change.ts"
+import type { Folders, Inputs } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
-import type { JsonObject } from "../../core/json.ts"
+import type { JsonObject } from "../../core/model/json.ts"
 import type * as wire from "../../protocol/api/workers.ts"
-import type { Claim } from "../../store/store.ts"
+import type { Claim } from "../../store/contract/store.ts"
 import type { z } from "zod"
 
 export const remoteAssignment = async (

@@ -1,16 +1,16 @@
 // What workers say of their attempts, as changes for the engine's inbox. Facts of an attempt are kept from its claim; when that went
 // through another server they are read by its fence.
 
-import { Conclusions, nodeOf } from "../conclude.ts"
+import { Conclusions, nodeOf } from "../attempts/to-change.ts"
 import type { Engine } from "../engine.ts"
-import { type Inputs, objectsOf } from "../inputs.ts"
+import { type Inputs, objectsOf } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
-import type { AttemptResult, Change, Fence } from "../../core/change.ts"
-import type { AttemptId } from "../../core/ids.ts"
-import type { Json } from "../../core/json.ts"
-import type { CompiledWorkflow } from "../../core/workflow.ts"
+import type { AttemptResult, Change, Fence } from "../../core/model/change.ts"
+import type { AttemptId } from "../../core/model/ids.ts"
+import type { Json } from "../../core/model/json.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type * as wire from "../../protocol/api/workers.ts"
-import type { Claim } from "../../store/store.ts"
+import type { Claim } from "../../store/contract/store.ts"
 import type { z } from "zod"
 
 type Report = z.output<typeof wire.reportBody>

@@ -4,11 +4,11 @@
 import { mkdir, open } from "node:fs/promises"
 import { dirname } from "node:path"
 import type { Logger } from "../ports.ts"
-import { indexKey, logKey, newPart } from "../../objects/log-names.ts"
-import { joinParts } from "../../objects/log-parts.ts"
-import { tellReaders } from "../../objects/log-wake.ts"
+import { indexKey, logKey, newPart } from "../../objects/logs/log-names.ts"
+import { joinParts } from "../../objects/logs/log-parts.ts"
+import { tellReaders } from "../../objects/logs/log-wake.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
-import { type Frame, RECORD_BYTES } from "../../protocol/log-frames.ts"
+import { type Frame, RECORD_BYTES } from "../../protocol/wire/log-frames.ts"
 
 export class WorkerLogs {
   readonly #objects: ObjectStore

@@ -3,8 +3,8 @@
 
 import { ExecutionsClient, JobsClient, TasksClient } from "@google-cloud/run"
 import { type AuthClient, GoogleAuth, PassThroughClient } from "google-auth-library"
-import type { Clock } from "../../core/ports.ts"
-import { delay } from "../pacing.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import { delay } from "../remote/pacing.ts"
 import { errorOf } from "./api-error.ts"
 import { inTime } from "./in-time.ts"
 import type { Execution, ExecutionName, JobName, RunRequest, Task } from "./shapes.ts"

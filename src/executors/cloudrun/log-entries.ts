@@ -1,9 +1,9 @@
 // Entries of Cloud Logging, as far as a task's log is made of them, and the filter that asks for them. Pure.
 // https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry
 
-import type { Json } from "../../core/json.ts"
-import { iso } from "../../core/ports.ts"
-import type { LogStream } from "../../objects/log-chunks.ts"
+import type { Json } from "../../core/model/json.ts"
+import { iso } from "../../core/model/ports.ts"
+import type { LogStream } from "../../objects/logs/log-chunks.ts"
 
 export interface LogEntry {
   logName?: string

@@ -1,6 +1,6 @@
 // Reads what executions write out of Cloud Logging: one loop for each project, as Google's quotas are a project's.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { LogSource } from "./logging-api.ts"
 import { type Follow, type Followed, ProjectReader } from "./project-reader.ts"
 

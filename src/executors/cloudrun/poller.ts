@@ -1,8 +1,8 @@
 // One loop that looks at all executions: every 2 s at first, less often the longer an attempt lasts, up to every 15 s. Executions of one job
 // are seen in its list, newest first, where that takes fewer calls than asking for each; it is also where one of unknown name is found.
 
-import type { Clock } from "../../core/ports.ts"
-import { backoff, Turnstile } from "../pacing.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import { backoff, Turnstile } from "../remote/pacing.ts"
 import type { CloudRunApi } from "./api.ts"
 import { type ApiError, errorOf, isStatus } from "./api-error.ts"
 import { attemptOf, type Execution, idOf, instantOf, type JobName, SKEW_MS } from "./shapes.ts"

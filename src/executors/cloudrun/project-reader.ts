@@ -2,8 +2,8 @@
 // holds lines of up to 100 executions. Lines may be found late and out of order: each read goes back a little behind the last one,
 // and by time and id of its entry no line comes twice.
 
-import type { Clock } from "../../core/ports.ts"
-import { backoff, Bell } from "../pacing.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import { backoff, Bell } from "../remote/pacing.ts"
 import { ApiError, isPassing } from "./api-error.ts"
 import { type EntryLine, filterOf, lineOf, type LogEntry, sourceKey, sourceOf } from "./log-entries.ts"
 import { type LogPage, type LogSource, PageTooLarge } from "./logging-api.ts"

@@ -1,10 +1,10 @@
 // What is asked of Cloud Run for an attempt: the job as it is, with arguments, variables and a time limit in place of its own. Pure.
 
-import type { CloudrunDefinition } from "../../core/definition.ts"
-import { toText } from "../../core/expressions.ts"
+import type { CloudrunDefinition } from "../../core/model/definition.ts"
+import { toText } from "../../core/expressions/expressions.ts"
 import { environmentProblem, orkVariables } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
-import { SECRET_VARIABLE } from "../../protocol/exec-files.ts"
+import { SECRET_VARIABLE } from "../../protocol/wire/exec-files.ts"
 import type { JobName, RunRequest } from "./shapes.ts"
 
 /** Ork stops an attempt at its timeout; this is for one that no server looks after any more. */
@@ -17,7 +17,7 @@ export interface Place {
   region: string
 }
 
-/** The task's own options; protocol/cloudrun-fields.ts has checked their shape. */
+/** The task's own options; definition/cloudrun-fields.ts has checked their shape. */
 export const optionsOf = (assignment: Assignment): CloudrunDefinition =>
   (assignment.fields["cloudrun"] ?? {}) as CloudrunDefinition
 

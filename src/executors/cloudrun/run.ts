@@ -1,22 +1,22 @@
 // One attempt as an execution of a job: start or find again → wait → end. The shared loop says what has become of it; with `ork exec` in the
 // container the object store says more, and sooner.
 
-import type { AttemptResult } from "../../core/change.ts"
-import type { Clock } from "../../core/ports.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Gone, watchExec } from "../exec/exec.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
 import { type Answer, NOTHING } from "../output.ts"
-import { backoff, Bell, delay } from "../pacing.ts"
+import { backoff, Bell, delay } from "../remote/pacing.ts"
 import { stoppedResult } from "../stopped.ts"
-import { messageOf } from "../words.ts"
+import { messageOf } from "../messages.ts"
 import type { CloudRunApi } from "./api.ts"
 import { ApiError, errorOf, inWords, isPassing } from "./api-error.ts"
 import { ExecutionLog } from "./execution-log.ts"
 import type { LogReader } from "./log-reader.ts"
 import type { ExecutionPoller, Watch } from "./poller.ts"
 import { type Execution, instantOf, type JobName, logLink, type RunRequest } from "./shapes.ts"
-import { type Ending, endingOf, phaseOf, waitsFor } from "./standing.ts"
+import { type Ending, endingOf, phaseOf, waitsFor } from "./classify.ts"
 import type { Started, Starter } from "./starter.ts"
 
 /** After the grace: for an execution that was cancelled to be seen so. */

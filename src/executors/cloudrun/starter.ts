@@ -1,10 +1,10 @@
 // Starts the execution of an attempt, once. Cloud Run takes no name for it, so the attempt is in its variables, and a marker in the object
 // store is written before the request and after the answer: whoever finds the first one alone looks among the job's executions.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment } from "../executor.ts"
-import { backoff, delay, Turnstile } from "../pacing.ts"
+import { backoff, delay, Turnstile } from "../remote/pacing.ts"
 import type { CloudRunApi } from "./api.ts"
 import { ApiError, errorOf, isBusy, isPassing, isUnsure } from "./api-error.ts"
 import { readMarker, writeMarker } from "./marker.ts"

@@ -3,7 +3,7 @@
 import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { FileObjectStore } from "../../objects/file.ts"
+import { FileObjectStore } from "../../objects/file/file.ts"
 import { FunctionExecutor } from "../pool/function-executor.ts"
 import type { Runtime } from "../pool/runtime.ts"
 import { assignment, type ExecutorFixture, launch, type Launched, marked, type Overrides, realClock } from "./fixture.ts"

@@ -2,7 +2,7 @@
 // Arguments: helper, namespace ("yes" or "no"), folder, mark.
 
 import { join } from "node:path"
-import { FileObjectStore } from "../../objects/file.ts"
+import { FileObjectStore } from "../../objects/file/file.ts"
 import { ProcessExecutor } from "../process/process.ts"
 import { assignment, launch, realClock } from "./fixture.ts"
 import { leaveBehindScript } from "./leave-behind.ts"

@@ -1,6 +1,6 @@
 // A clock that tests move.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 
 /** Goes on when told to; timers fire in order, and what they started is given time to settle. */
 export class ManualClock implements Clock {

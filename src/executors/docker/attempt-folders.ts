@@ -15,7 +15,7 @@ import {
 } from "node:fs"
 import { chmod, mkdir, rm, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import { currentOwner, ownerAlive } from "../../objects/owner.ts"
 import { INPUT_FILE, OUTPUT_FILE } from "./container.ts"
 

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest"
-import type { DockerDefinition } from "../../core/definition.ts"
+import type { DockerDefinition } from "../../core/model/definition.ts"
 import { assignment, type Overrides } from "../conformance/fixture.ts"
 import type { Assignment } from "../executor.ts"
 import { engineAddress } from "./address.ts"
 import { createRequest } from "./container.ts"
 import { withTag } from "./image.ts"
 import { registryOf } from "./registry-auth.ts"
-import { exitInWords } from "./words.ts"
+import { exitInWords } from "./messages.ts"
 
 const request = (command: Assignment["command"], docker: DockerDefinition = {}, { node, ...rest }: Overrides = {}) =>
   createRequest(

@@ -1,8 +1,8 @@
 // What the engine is asked for: the body of a create request for one attempt. Pure.
 
 import { isAbsolute, resolve } from "node:path"
-import type { DockerDefinition } from "../../core/definition.ts"
-import { MEMORY_HINT, parseMemory } from "../../core/quantities.ts"
+import type { DockerDefinition } from "../../core/model/definition.ts"
+import { MEMORY_HINT, parseMemory } from "../../core/model/quantities.ts"
 import { type Environment, orkVariables } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
 
@@ -44,7 +44,7 @@ interface Mount {
 
 export const containerName = (attemptId: string): string => `ork-${attemptId}`
 
-/** The task's own options; protocol/docker-fields.ts has checked their shape. */
+/** The task's own options; definition/docker-fields.ts has checked their shape. */
 export const optionsOf = (assignment: Assignment): DockerDefinition => (assignment.fields["docker"] ?? {}) as DockerDefinition
 
 export const containerEnvironment = (assignment: Assignment): Environment => ({

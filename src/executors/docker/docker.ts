@@ -2,8 +2,8 @@
 // labelled after their attempt and owner, and none is left behind: not by an end, not by a stop, not by a crash.
 
 import { existsSync } from "node:fs"
-import type { AttemptResult } from "../../core/change.ts"
-import type { Clock } from "../../core/ports.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
@@ -14,7 +14,7 @@ import { containerEnvironment } from "./container.ts"
 import { Engine } from "./engine.ts"
 import { ContainerRun } from "./run.ts"
 import { sweep } from "./sweep.ts"
-import { unstarted } from "./words.ts"
+import { unstarted } from "./messages.ts"
 
 export interface DockerExecutorOptions {
   objects: ObjectStore

@@ -1,7 +1,7 @@
 // The engine sends stdout and stderr in one stream: frames of `u8 stream, 3 × 0, u32 length (big-endian), bytes`. What comes is passed on at
 // once, so a frame of any size costs no memory.
 
-import type { LogStream } from "../../objects/log-chunks.ts"
+import type { LogStream } from "../../objects/logs/log-chunks.ts"
 
 const HEADER_BYTES = 8
 /** 0: echoed input; 3: the engine's own errors. */

@@ -1,8 +1,8 @@
 // Follows a container's log to its end, over broken connections, without a byte lost or twice.
 
 import { setTimeout as delay } from "node:timers/promises"
-import type { LogStream } from "../../objects/log-chunks.ts"
-import type { LogSink } from "../../objects/log-sink.ts"
+import type { LogStream } from "../../objects/logs/log-chunks.ts"
+import type { LogSink } from "../../objects/logs/log-sink.ts"
 import type { Engine } from "./engine.ts"
 import { FrameReader, type Piece, SeenBytes } from "./frames.ts"
 

@@ -1,7 +1,7 @@
 // Looks at the status of every attempt that runs in `ork exec`: one timer for all of them, a few reads at a time. An attempt is looked at
 // every second at first, then less and less often up to every five seconds; when a round takes long, the next one waits longer.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 
 export interface Looked {

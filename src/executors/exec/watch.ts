@@ -1,9 +1,9 @@
 // One attempt in `ork exec` as the engine sees it: what its status.json says becomes started, progress and the result. Clocks of the
 // two sides are never compared: a beat is stale when it was the same for 60 s of looks that reached the object store.
 
-import type { AttemptResult, Output } from "../../core/change.ts"
-import type { Json } from "../../core/json.ts"
-import { type ExecStatus, execStatus, OUTPUT_FILE, STALE_MS, STATUS_FILE } from "../../protocol/exec-files.ts"
+import type { AttemptResult, Output } from "../../core/model/change.ts"
+import type { Json } from "../../core/model/json.ts"
+import { type ExecStatus, execStatus, OUTPUT_FILE, STALE_MS, STATUS_FILE } from "../../protocol/wire/exec-files.ts"
 import type { StopReason } from "../executor.ts"
 import { stoppedResult } from "../stopped.ts"
 import type { Gone, WatchOptions } from "./exec.ts"

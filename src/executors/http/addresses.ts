@@ -1,7 +1,7 @@
 // Which addresses belong to the public Internet, and which a request must not reach unless the configuration allows them.
 
 import { BlockList, isIP } from "node:net"
-import type { AllowedHost } from "../../core/http-allow.ts"
+import type { AllowedHost } from "../../core/settings/http-allow.ts"
 
 /** By the registries of special-purpose addresses (IANA); the first that fits gives its name. */
 const REFUSED = [

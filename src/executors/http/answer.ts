@@ -1,7 +1,7 @@
 // From an answer to the output of an http task: { status, headers, body }, where a body that says it is JSON is parsed.
 
 import type { Response } from "undici"
-import type { Json } from "../../core/json.ts"
+import type { Json } from "../../core/model/json.ts"
 
 /** An hour: a server that asks for more is asked again then. */
 const MOST_RETRY_AFTER_MS = 3_600_000

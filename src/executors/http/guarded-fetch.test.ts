@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest"
-import { parseHttpAllow } from "../../core/http-allow.ts"
+import { parseHttpAllow } from "../../core/settings/http-allow.ts"
 import { refusalOf } from "./addresses.ts"
 import { type Address, guardedFetch, type GuardedInit, httpPolicy, RefusedRequest } from "./guarded-fetch.ts"
 import { startWeb } from "./testing.ts"

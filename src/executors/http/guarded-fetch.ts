@@ -6,8 +6,8 @@
 import { lookup } from "node:dns/promises"
 import { isIP, type LookupFunction } from "node:net"
 import { Agent, buildConnector, type Dispatcher, fetch, type Response } from "undici"
-import type { AllowedHost } from "../../core/http-allow.ts"
-import { REFUSED_REQUEST } from "../../core/ports.ts"
+import type { AllowedHost } from "../../core/settings/http-allow.ts"
+import { REFUSED_REQUEST } from "../../core/model/ports.ts"
 import { AllowList, refusalOf } from "./addresses.ts"
 
 export const DEFAULT_REDIRECTS = 5

@@ -1,8 +1,8 @@
 // From the fields of an http task to the request that is sent. What is wrong with them is the task's own fault: trying again cannot help.
 
-import type { Json } from "../../core/json.ts"
-import { isObject } from "../../core/json.ts"
-import { parseMemory } from "../../core/quantities.ts"
+import type { Json } from "../../core/model/json.ts"
+import { isObject } from "../../core/model/json.ts"
+import { parseMemory } from "../../core/model/quantities.ts"
 import type { Assignment } from "../executor.ts"
 import { DEFAULT_REDIRECTS } from "./guarded-fetch.ts"
 

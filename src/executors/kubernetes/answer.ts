@@ -1,12 +1,12 @@
 // The result of an attempt whose container has ended: its output is what it wrote to $ORK_OUTPUT, which the cluster shows as its termination
 // message, else the last line of its log when that is JSON.
 
-import type { AttemptResult } from "../../core/change.ts"
-import type { LastLine } from "../../objects/log-writer.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
+import type { LastLine } from "../../objects/logs/log-writer.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment } from "../executor.ts"
 import { type Answer, lineAnswer, NOTHING, parseOutput } from "../output.ts"
-import type { Ending } from "./standing.ts"
+import type { Ending } from "./classify.ts"
 
 /** What is longer is cut off by the cluster, from its beginning. */
 const MAX_MESSAGE = 4096

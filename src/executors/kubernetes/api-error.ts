@@ -1,6 +1,6 @@
 // What the API server said no with, and what may be tried again.
 
-import { messageOf } from "../words.ts"
+import { messageOf } from "../messages.ts"
 
 /** An answer other than 2xx. */
 export class ApiError extends Error {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest"
 import { allLines } from "../conformance/fixture.ts"
-import { Bench, contains, soon } from "./testing/bench.ts"
+import { Bench, contains, soon } from "./testing/test-cluster.ts"
 import { fastClock } from "./testing/fixture.ts"
 
 const bench = new Bench()

@@ -1,7 +1,7 @@
 // The few requests that an attempt makes: create its Job (and Secret), or find it again; delete it; ask why it does not begin.
 
 import type { V1Secret } from "@kubernetes/client-node"
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { Assignment } from "../executor.ts"
 import { isStatus } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"

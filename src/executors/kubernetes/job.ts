@@ -1,9 +1,9 @@
 // What the cluster is asked for: the Job of one attempt, and the Secret beside it when there is something to hide or too much to say. Pure.
 
 import type { V1Container, V1Job, V1JobSpec, V1PodSpec, V1Secret, V1Volume, V1VolumeMount } from "@kubernetes/client-node"
-import type { KubernetesDefinition, KubernetesSecurity } from "../../core/definition.ts"
-import { parseDuration } from "../../core/quantities.ts"
-import { SECRET_VARIABLE } from "../../protocol/exec-files.ts"
+import type { KubernetesDefinition, KubernetesSecurity } from "../../core/model/definition.ts"
+import { parseDuration } from "../../core/model/quantities.ts"
+import { SECRET_VARIABLE } from "../../protocol/wire/exec-files.ts"
 import { type Environment, orkVariables } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
 import { CONTAINER, jobName, LABELS } from "./shapes.ts"
@@ -28,7 +28,7 @@ const SPARE_S = 60
 
 export type KubernetesOptions = KubernetesDefinition
 
-/** The task's own options; protocol/kubernetes-fields.ts has checked their shape. */
+/** The task's own options; definition/kubernetes-fields.ts has checked their shape. */
 export const optionsOf = (assignment: Assignment): KubernetesOptions =>
   (assignment.fields["kubernetes"] ?? {}) as KubernetesOptions
 

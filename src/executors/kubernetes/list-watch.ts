@@ -2,7 +2,7 @@
 // when it ends or breaks, and begun anew when the server no longer knows that version (410 Gone). One for all attempts.
 
 import type { Readable } from "node:stream"
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import { ApiError, inWords, isPassing, isStatus, Unreachable } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"
 import { backoff, delay } from "./persist.ts"

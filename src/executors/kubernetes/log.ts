@@ -1,8 +1,8 @@
 // Follows a pod's log to its end, over broken connections, without a line lost or twice. A pod's log is one stream: the cluster does not tell
 // stdout and stderr apart.
 
-import type { Clock } from "../../core/ports.ts"
-import type { LogSink } from "../../objects/log-sink.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import type { LogSink } from "../../objects/logs/log-sink.ts"
 import { isStatus } from "./api-error.ts"
 import type { Cluster, Query } from "./cluster.ts"
 import { LogLines } from "./log-lines.ts"

@@ -1,6 +1,6 @@
 // What the cluster shows of each attempt in one namespace: its Job and its pod, kept up to date by one watch for each of the two kinds.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { Cluster } from "./cluster.ts"
 import { ListWatch, type WatchLog } from "./list-watch.ts"
 import { corePath, isOlder, type JobObject, jobsPath, LABELS, type PodObject, slim, type Watched } from "./shapes.ts"

@@ -1,7 +1,7 @@
 // Tries a request again while that may help: a server that is busy says when, for the others the pauses grow. Bounded.
 
-import type { Clock } from "../../core/ports.ts"
-import { backoff, delay, Turnstile } from "../pacing.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import { backoff, delay, Turnstile } from "../remote/pacing.ts"
 import { ApiError, isPassing } from "./api-error.ts"
 
 export { backoff, delay, Turnstile }

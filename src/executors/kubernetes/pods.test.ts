@@ -1,9 +1,9 @@
 // How pods fail, are stopped and are found again, on the fake cluster; what it costs.
 
 import { describe, expect, test } from "vitest"
-import type { AttemptResult } from "../../core/change.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
 import { assignment, realClock, uniqueId } from "../conformance/fixture.ts"
-import { Bench, contains, soon } from "./testing/bench.ts"
+import { Bench, contains, soon } from "./testing/test-cluster.ts"
 import { RIGHTS } from "./testing/rights.ts"
 
 const bench = new Bench()

@@ -1,14 +1,14 @@
 // One attempt as a Job of the cluster: create or find again → wait → follow its log while it runs → end. The shared watch says what has become
 // of it; this says what follows from that.
 
-import type { AttemptResult } from "../../core/change.ts"
-import type { Clock } from "../../core/ports.ts"
-import { type LogSink, openLog } from "../../objects/log-sink.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Gone, watchExec } from "../exec/exec.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
 import { stoppedResult } from "../stopped.ts"
-import { messageOf } from "../words.ts"
+import { messageOf } from "../messages.ts"
 import { inWords, isHopeless, isPassing } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"
 import { answerOf } from "./answer.ts"
@@ -18,8 +18,8 @@ import { followLog } from "./log.ts"
 import type { NamespaceWatch, Sight } from "./namespace-watch.ts"
 import { delay } from "./persist.ts"
 import { jobName } from "./shapes.ts"
-import { endOf, goneOf, hasBegun, isSettled } from "./endings.ts"
-import { type Ending, isOver, type Standing, standingOf } from "./standing.ts"
+import { endOf, goneOf, hasBegun, isSettled } from "./attempt-outcome.ts"
+import { type Ending, isOver, type Standing, standingOf } from "./classify.ts"
 
 /** Troubles that may pass (a registry that is busy, a Secret that is not there yet) get this long. */
 const STUCK_MS = 30_000

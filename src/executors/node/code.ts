@@ -4,7 +4,7 @@ import { existsSync, statSync } from "node:fs"
 import { registerHooks } from "node:module"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import type { AnyFunction } from "../../core/function.ts"
+import type { AnyFunction } from "../../core/model/function.ts"
 import type { CodeFile, TaskFrame } from "../pool/frames.ts"
 import { registeredFunctions, unknownFunction } from "../registry.ts"
 

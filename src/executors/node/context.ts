@@ -1,9 +1,9 @@
 // What a function sees of its task, whether it runs in a worker process or in a program that holds a worker.
 
 import { format } from "node:util"
-import type { FunctionContext, FunctionLog } from "../../core/function.ts"
-import type { Json } from "../../core/json.ts"
-import type { LogStream } from "../../objects/log-chunks.ts"
+import type { FunctionContext, FunctionLog } from "../../core/model/function.ts"
+import type { Json } from "../../core/model/json.ts"
+import type { LogStream } from "../../objects/logs/log-chunks.ts"
 import type { TaskFacts } from "../pool/frames.ts"
 
 /** Progress goes up no more often than that. */

@@ -1,10 +1,10 @@
 // Runs functions in this very process, for a program that holds a worker (`startWorker`). What that means: a function that is stopped
 // hears of it by its signal; one that does not end within the grace is left to itself, and its attempt ends without it.
 
-import type { AttemptResult } from "../../core/change.ts"
-import type { AnyFunction } from "../../core/function.ts"
-import type { Clock } from "../../core/ports.ts"
-import type { Node } from "../../core/workflow.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
+import type { AnyFunction } from "../../core/model/function.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import type { Node } from "../../core/model/workflow.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { orkVariables } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"

@@ -1,7 +1,7 @@
 // Ends of short tasks are told together while others wait for a worker: each telling is a commit of whoever listens, and nothing is won by
 // an early one, since every worker has its next task already. With nobody waiting an end is told at once.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 
 /** The longest that an end is held back. */
 const HOLD_MS = 4

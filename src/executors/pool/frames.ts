@@ -1,7 +1,7 @@
 // What a pool and its worker processes say to each other: lines on two pipes of their own, so that stdout and stderr stay the
 // function's. Down goes one JSON object per task. Up goes a letter, a blank and JSON; JSON on one line holds no line break.
 
-import type { Json } from "../../core/json.ts"
+import type { Json } from "../../core/model/json.ts"
 import type { Assignment } from "../executor.ts"
 
 /** One task, as a worker process gets it. */

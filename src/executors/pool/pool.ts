@@ -3,7 +3,7 @@
 // help. Workers go after so many tasks, when their code changed, when nobody needed them for a while, or to make place for
 // another group's.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import { CodeWatch } from "./code-watch.ts"
 import { Ends } from "./ends.ts"
 import type { PoolWorker } from "./worker.ts"

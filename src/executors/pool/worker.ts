@@ -3,11 +3,11 @@
 
 import { constants } from "node:os"
 import { join } from "node:path"
-import type { LogStream } from "../../objects/log-chunks.ts"
+import type { LogStream } from "../../objects/logs/log-chunks.ts"
 import type { Progress } from "../executor.ts"
 import type { Helper } from "../process/helper.ts"
 import type { Exited, StartRequest } from "../process/protocol.ts"
-import { failedInWords } from "../process/words.ts"
+import { failedInWords } from "../process/messages.ts"
 import { type CodeFile, type FunctionError, MessageReader, type TaskFrame, type WorkerMessage } from "./frames.ts"
 import { afterReading, Pipes, withPipes } from "./pipes.ts"
 

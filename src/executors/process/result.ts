@@ -1,7 +1,7 @@
 // Makes an attempt's result from what its process did.
 
-import type { AttemptResult } from "../../core/change.ts"
-import { signalName } from "../words.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
+import { signalName } from "../messages.ts"
 import type { Exited } from "./protocol.ts"
 
 /** A process that has begun. */

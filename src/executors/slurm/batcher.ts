@@ -1,6 +1,6 @@
 // Collects attempts that are launched together into one submission: the instances of a fan-out become one array, not a job each.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 
 const WINDOW_MS = 50
 

@@ -1,7 +1,7 @@
 // One look at the queue for all jobs together: every second while something happens, less often up to every 10 s while nothing does, and
 // never while there is no job. A controller that does not answer is asked again in the same way.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { SlurmCli } from "./cli.ts"
 import { isOver, parseScontrol, parseSqueue, type QueuedJob } from "./queue.ts"
 

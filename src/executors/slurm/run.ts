@@ -1,14 +1,14 @@
 // One attempt as a job of the cluster: submit or find again → wait → follow its files while it runs → end. The exit code in its folder is
 // the truth about the command; the queue tells the rest.
 
-import type { AttemptResult } from "../../core/change.ts"
-import type { Clock } from "../../core/ports.ts"
-import { type LogSink, openLog } from "../../objects/log-sink.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
 import { readAnswer } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
-import { messageOf } from "../words.ts"
+import { messageOf } from "../messages.ts"
 import type { SlurmCli } from "./cli.ts"
 import { FileFollower } from "./file-follower.ts"
 import type { JobFolders } from "./job-folders.ts"
@@ -16,7 +16,7 @@ import type { JobPlace, QueuePoller, Watch } from "./poller.ts"
 import { isLive, isOver, isWaiting, type QueuedJob } from "./queue.ts"
 import { FILES } from "./script.ts"
 import type { Submitter } from "./submitter.ts"
-import { endingOf, isHopeless } from "./words.ts"
+import { endingOf, isHopeless } from "./messages.ts"
 
 /** Between looks at the files of a job that runs; longer while it says nothing. */
 const LOOK_MS = 250

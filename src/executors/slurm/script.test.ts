@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { assignment } from "../conformance/fixture.ts"
 import { Batcher } from "./batcher.ts"
 import { resourceOptions, runScript, sbatchOptions } from "./script.ts"
-import { endingOf, isHopeless, isUnsure } from "./words.ts"
+import { endingOf, isHopeless, isUnsure } from "./messages.ts"
 
 test("resources and options become those of sbatch", () => {
   const fields = {

@@ -1,7 +1,7 @@
 // What is submitted: options of sbatch, the script that finds its task's folder, and the script in that folder. Pure.
 
-import type { SlurmDefinition } from "../../core/definition.ts"
-import { DURATION_HINT, parseDuration } from "../../core/quantities.ts"
+import type { SlurmDefinition } from "../../core/model/definition.ts"
+import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
 import { orkVariables } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
 import { quote } from "./cli.ts"
@@ -17,7 +17,7 @@ export const FILES = {
   exit: "exit",
 } as const
 
-/** The task's own options; protocol/slurm-fields.ts has checked their shape. */
+/** The task's own options; definition/slurm-fields.ts has checked their shape. */
 const optionsOf = (assignment: Assignment): SlurmDefinition => (assignment.fields["slurm"] ?? {}) as SlurmDefinition
 
 /** What asks the cluster for resources: attempts with the same may go in one array. */

@@ -1,15 +1,15 @@
 // Hands attempts over to the cluster: those of one task that come together and ask for the same as one array. An answer that is lost does
 // not make two jobs: the queue is asked for the name first.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { Assignment } from "../executor.ts"
-import { messageOf } from "../words.ts"
+import { messageOf } from "../messages.ts"
 import { Batcher } from "./batcher.ts"
 import type { SlurmCli } from "./cli.ts"
 import type { JobFolders } from "./job-folders.ts"
 import type { JobPlace, QueuePoller } from "./poller.ts"
 import { resourceOptions, sbatchOptions, submitScript } from "./script.ts"
-import { isUnsure } from "./words.ts"
+import { isUnsure } from "./messages.ts"
 
 /** Slurm's own default is 1001 tasks in an array. */
 const DEFAULT_ARRAY = 1000

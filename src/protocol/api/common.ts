@@ -2,12 +2,12 @@
 // schemas validate requests and make the OpenAPI document.
 
 import { z } from "zod"
-import { isDateText } from "../../core/cron.ts"
-import { nearest } from "../../core/nearest.ts"
+import { isDateText } from "../../core/time/cron.ts"
+import { nearest } from "../../core/model/nearest.ts"
 
 /**
  * An object that refuses fields it does not know. Its message carries the nearest known field of each, line by line, in the
- * order of the issue's keys; protocol/issues.ts takes it apart.
+ * order of the issue's keys; definition/issues.ts takes it apart.
  */
 export const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
   const known = Object.keys(shape)

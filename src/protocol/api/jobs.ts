@@ -1,7 +1,7 @@
-// Jobs as the API takes and shows them. The limits are those of core/jobs.ts.
+// Jobs as the API takes and shows them. The limits are those of core/rules/jobs.ts.
 
 import { z } from "zod"
-import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/jobs.ts"
+import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/rules/jobs.ts"
 import { at, instant, json, list, object, page, priority, strict, text, uuid } from "./common.ts"
 import { outputObject } from "./runs.ts"
 

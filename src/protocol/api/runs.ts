@@ -1,9 +1,9 @@
 // Runs and tasks as the API takes and shows them.
 
 import { z } from "zod"
-import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/status.ts"
-import type { Waiting } from "../../core/waits.ts"
-import type { AttemptShape, RunShape, TaskShape, UsageShape } from "../shapes.ts"
+import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
+import type { Waiting } from "../../core/model/waiting-on.ts"
+import type { AttemptShape, RunShape, TaskShape, UsageShape } from "./shapes.ts"
 import {
   at,
   instancePath,
@@ -134,7 +134,7 @@ export const task = z
   })
   .meta({ id: "Task" })
 
-// The schemas say what src/protocol/shapes.ts makes.
+// The schemas say what src/protocol/api/shapes.ts makes.
 run satisfies z.ZodType<Omit<RunShape, "params">>
 attempt satisfies z.ZodType<AttemptShape>
 usage satisfies z.ZodType<UsageShape>

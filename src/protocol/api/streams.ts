@@ -1,8 +1,8 @@
 // Event and log streams: what is asked for, and what one entry looks like.
 
 import { z } from "zod"
-import { JOB_STATUSES } from "../../core/jobs.ts"
-import { RUN_STATUSES, TASK_STATUSES } from "../../core/status.ts"
+import { JOB_STATUSES } from "../../core/rules/jobs.ts"
+import { RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
 import { at, strict } from "./common.ts"
 import { instanceQuery, progress, waiting } from "./runs.ts"
 

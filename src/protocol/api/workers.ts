@@ -4,9 +4,9 @@
 import { z } from "zod"
 import { object, strict, text, uuid } from "./common.ts"
 import { queueName } from "./jobs.ts"
-import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/function.ts"
-import { MAX_LABELS, servesProblem } from "../../core/serves.ts"
-import { ATTEMPT_STATES } from "../../core/status.ts"
+import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
+import { MAX_LABELS, servesProblem } from "../../core/routing/capabilities.ts"
+import { ATTEMPT_STATES } from "../../core/model/status.ts"
 
 /** Entries of one report, and attempts that a worker may have. */
 const MAX_ENTRIES = 1000

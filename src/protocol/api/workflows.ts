@@ -1,8 +1,8 @@
 // Workflows, their versions and schedules as the API takes and shows them.
 
 import { z } from "zod"
-import { RUN_STATUSES } from "../../core/status.ts"
-import { PARAM_TYPES } from "../../core/workflow.ts"
+import { RUN_STATUSES } from "../../core/model/status.ts"
+import { PARAM_TYPES } from "../../core/model/workflow.ts"
 import { at, instant, json, list, object, page, problem, strict, text, workflowName } from "./common.ts"
 
 export const scheduleSpec = z

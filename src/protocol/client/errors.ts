@@ -1,7 +1,7 @@
 // The one error of the client: what the server refused, or that there was no answer.
 
-import type { Problem } from "../../core/problems.ts"
-import { isObject } from "../../core/json.ts"
+import type { Problem } from "../../core/model/problems.ts"
+import { isObject } from "../../core/model/json.ts"
 import type { ErrorCode } from "../api/common.ts"
 
 /** `UNREACHABLE`: no answer. `UNREADABLE`: an answer that is not one of an Ork server. */

@@ -2,7 +2,7 @@
 // that is away is asked again until patience is over.
 
 import type { z } from "zod"
-import { taskEnded } from "../../core/status.ts"
+import { taskEnded } from "../../core/model/status.ts"
 import type * as runs from "../api/runs.ts"
 import type * as streams from "../api/streams.ts"
 import { ClientError, unreachable } from "./errors.ts"

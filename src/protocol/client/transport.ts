@@ -1,7 +1,7 @@
 // Requests of the client: the key, JSON in and out, tries again with growing waits. fetch keeps connections alive by itself.
 // Tried again: reads that got no answer, and anything that the server put off with 503 or 429, which changed nothing.
 
-import type { Clock } from "../../core/ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import { ClientError, refusalOf, unreachable } from "./errors.ts"
 
 export interface TransportOptions {

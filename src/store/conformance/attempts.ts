@@ -1,9 +1,9 @@
 // Fences, starts, ends, retries, releases.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
-import type { AttemptId } from "../../core/ids.ts"
-import { iso } from "../../core/ports.ts"
+import type { Change } from "../../core/model/change.ts"
+import type { AttemptId } from "../../core/model/ids.ts"
+import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
 import { BEGIN, fence, type Open, setup } from "./world.ts"
 

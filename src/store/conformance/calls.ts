@@ -1,11 +1,11 @@
 // Calls of registered functions: lanes of their own, that only those take who have the function.
 
 import { describe, expect, it } from "vitest"
-import { FUNCTION_EXECUTOR } from "../../core/function.ts"
+import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
 import { workflow } from "../../core/testing.ts"
-import type { JobStore } from "../job-store.ts"
-import type { QueueStore } from "../queue-store.ts"
-import type { Store } from "../store.ts"
+import type { JobStore } from "../contract/jobs.ts"
+import type { QueueStore } from "../contract/queues.ts"
+import type { Store } from "../contract/store.ts"
 import { create } from "./jobs.ts"
 import { type Open, setup, type World } from "./world.ts"
 

@@ -1,7 +1,7 @@
 // Cancelling runs, by a user and by their timeout.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
+import type { Change } from "../../core/model/change.ts"
 import { workflow } from "../../core/testing.ts"
 import { expandAll, fence, type Open, setup } from "./world.ts"
 

@@ -1,10 +1,10 @@
 // Deployed workflows and their versions.
 
 import { describe, expect, it } from "vitest"
-import { iso } from "../../core/ports.ts"
+import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
-import type { Catalog } from "../catalog.ts"
-import type { NewVersion, Store } from "../store.ts"
+import type { Catalog } from "../contract/catalog.ts"
+import type { NewVersion, Store } from "../contract/store.ts"
 import { BEGIN, type Open, setup, type World } from "./world.ts"
 
 const one = workflow({ a: {} })

@@ -1,7 +1,7 @@
 // What a claim takes and what it carries.
 
 import { describe, expect, it } from "vitest"
-import { iso } from "../../core/ports.ts"
+import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
 import { BEGIN, fence, names, type Open, setup } from "./world.ts"
 

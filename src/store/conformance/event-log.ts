@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
-import type { EventLog, LoggedEvent } from "../event-log.ts"
-import type { Store, StoreEvent } from "../store.ts"
+import type { EventLog, LoggedEvent } from "../contract/event-log.ts"
+import type { Store, StoreEvent } from "../contract/store.ts"
 import { expandAll, fence, type Open, setup } from "./world.ts"
 
 const one = workflow({ a: {} })

@@ -1,11 +1,11 @@
 // Containers: expansion in chunks, instances, gathering.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
-import type { Json } from "../../core/json.ts"
-import { iso } from "../../core/ports.ts"
+import type { Change } from "../../core/model/change.ts"
+import type { Json } from "../../core/model/json.ts"
+import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
-import type { Claim } from "../store.ts"
+import type { Claim } from "../contract/store.ts"
 import { BEGIN, expandAll, fence, names, type Open, setup, WORK, type World } from "./world.ts"
 
 const fan = { foreach: { lit: [] }, reference: "items" }

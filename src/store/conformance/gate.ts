@@ -1,8 +1,8 @@
 // Verdicts of the gate, edges and rules.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
-import { iso } from "../../core/ports.ts"
+import type { Change } from "../../core/model/change.ts"
+import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
 import { BEGIN, fence, names, type Open, setup, WORK } from "./world.ts"
 

@@ -1,11 +1,11 @@
 // Groups with a timeout: what is below one that is overdue is ended, whatever it was about to do, and nothing else is.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
-import { planRetry } from "../../core/retry-plan.ts"
+import type { Change } from "../../core/model/change.ts"
+import { planRetry } from "../../core/rules/retry-plan.ts"
 import { group, workflow } from "../../core/testing.ts"
-import type { CompiledWorkflow } from "../../core/workflow.ts"
-import type { Claim, RunRow } from "../store.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import type { Claim, RunRow } from "../contract/store.ts"
 import { gathered, judgeAll, openChunks } from "./groups.ts"
 import { statesOf } from "./property.ts"
 import { expandAll, fence, names, type Open, setup, type World } from "./world.ts"

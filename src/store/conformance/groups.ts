@@ -1,12 +1,12 @@
 // Groups: rows inside of rows. What is opened, counted down, gathered, cancelled and retried at any depth.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
-import { planRetry } from "../../core/retry-plan.ts"
-import { innerRows, limitsOf } from "../../core/rows.ts"
+import type { Change } from "../../core/model/change.ts"
+import { planRetry } from "../../core/rules/retry-plan.ts"
+import { innerRows, limitsOf } from "../../core/rules/new-rows.ts"
 import { group, workflow } from "../../core/testing.ts"
-import type { CompiledWorkflow } from "../../core/workflow.ts"
-import type { Claim } from "../store.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import type { Claim } from "../contract/store.ts"
 import { statesOf } from "./property.ts"
 import { expandAll, fence, names, type Open, setup, type World } from "./world.ts"
 

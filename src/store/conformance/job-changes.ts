@@ -1,9 +1,9 @@
 // What users do to jobs that there are: change, cancel, delete.
 
-import { DEFAULT_JOB_RETRY } from "../../core/jobs.ts"
-import { iso } from "../../core/ports.ts"
-import type { JobRow, JobStore } from "../job-store.ts"
-import type { Store } from "../store.ts"
+import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs.ts"
+import { iso } from "../../core/model/ports.ts"
+import type { JobRow, JobStore } from "../contract/jobs.ts"
+import type { Store } from "../contract/store.ts"
 import { type Jobs, create, idsOf, newJob, status } from "./jobs.ts"
 import { BEGIN, fence, type Open, setup } from "./world.ts"
 import { describe, expect, it } from "vitest"

@@ -1,9 +1,15 @@
-// Random graphs of jobs, random ends: after each turn every status is what the rules of core/jobs.ts say.
+// Random graphs of jobs, random ends: after each turn every status is what the rules of core/rules/jobs.ts say.
 
 import { describe, expect, it } from "vitest"
-import { canTransition, dependencyStatus, type JobStatus, propagateCompletion, propagateFailure } from "../../core/jobs.ts"
-import type { JobStore } from "../job-store.ts"
-import type { Store } from "../store.ts"
+import {
+  canTransition,
+  dependencyStatus,
+  type JobStatus,
+  propagateCompletion,
+  propagateFailure,
+} from "../../core/rules/jobs.ts"
+import type { JobStore } from "../contract/jobs.ts"
+import type { Store } from "../contract/store.ts"
 import { create, newJob } from "./jobs.ts"
 import { type Open, setup } from "./world.ts"
 

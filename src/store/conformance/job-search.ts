@@ -1,9 +1,9 @@
 // Search over jobs, by every combination of filters.
 
 import { describe, expect, it } from "vitest"
-import { iso } from "../../core/ports.ts"
-import type { JobFilter, JobRow, JobStore } from "../job-store.ts"
-import type { Store } from "../store.ts"
+import { iso } from "../../core/model/ports.ts"
+import type { JobFilter, JobRow, JobStore } from "../contract/jobs.ts"
+import type { Store } from "../contract/store.ts"
 import { create, newJob } from "./jobs.ts"
 import { BEGIN, type Open, setup } from "./world.ts"
 

@@ -1,11 +1,11 @@
 // Jobs: their states, order, dependencies and retries.
 
 import { describe, expect, it } from "vitest"
-import { uuidv7 } from "../../core/ids.ts"
-import { DEFAULT_JOB_RETRY } from "../../core/jobs.ts"
-import { iso } from "../../core/ports.ts"
-import type { JobRow, JobStore, NewJob } from "../job-store.ts"
-import type { Store } from "../store.ts"
+import { uuidv7 } from "../../core/model/ids.ts"
+import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs.ts"
+import { iso } from "../../core/model/ports.ts"
+import type { JobRow, JobStore, NewJob } from "../contract/jobs.ts"
+import type { Store } from "../contract/store.ts"
 import { BEGIN, type Open, setup, type World } from "./world.ts"
 
 export type Jobs = World<Store & JobStore>

@@ -1,9 +1,9 @@
 // API keys and the audit log.
 
 import { describe, expect, it } from "vitest"
-import { iso } from "../../core/ports.ts"
-import type { KeyStore } from "../key-store.ts"
-import type { Store } from "../store.ts"
+import { iso } from "../../core/model/ports.ts"
+import type { KeyStore } from "../contract/keys.ts"
+import type { Store } from "../contract/store.ts"
 import { BEGIN, type Open, setup } from "./world.ts"
 
 export const keyTests = (open: Open<Store & KeyStore>): void => {

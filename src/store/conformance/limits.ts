@@ -1,7 +1,7 @@
 // Limits: never exceeded, never idle, and not a scan.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
+import type { Change } from "../../core/model/change.ts"
 import { workflow } from "../../core/testing.ts"
 import { BEGIN, expandAll, fence, type Open, setup, WORK, type World } from "./world.ts"
 

@@ -1,9 +1,9 @@
 // Lists of runs by every combination of filters.
 
 import { describe, expect, it } from "vitest"
-import { iso } from "../../core/ports.ts"
+import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
-import type { RunRow, Store } from "../store.ts"
+import type { RunRow, Store } from "../contract/store.ts"
 import { BEGIN, type Open, setup } from "./world.ts"
 
 type Query = Parameters<Store["listRuns"]>[0]

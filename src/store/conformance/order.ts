@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
-import type { CompiledWorkflow } from "../../core/workflow.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { GATE, names, type Open, setup, WORK, type World } from "./world.ts"
 
 const flow = (name: string, tasks: number): CompiledWorkflow =>

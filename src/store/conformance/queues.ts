@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
-import type { QueueStore } from "../queue-store.ts"
-import type { Store } from "../store.ts"
+import type { QueueStore } from "../contract/queues.ts"
+import type { Store } from "../contract/store.ts"
 import { type Open, setup, type World } from "./world.ts"
 
 type Queued = World<Store & QueueStore>

@@ -1,8 +1,8 @@
 // Workflows and versions, lists, the result cache, past durations, retention.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
-import type { RunId } from "../../core/ids.ts"
+import type { Change } from "../../core/model/change.ts"
+import type { RunId } from "../../core/model/ids.ts"
 import { workflow } from "../../core/testing.ts"
 import { BEGIN, expandAll, fence, type Open, setup, type World } from "./world.ts"
 

@@ -1,11 +1,11 @@
 // A user's retry of an ended run.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
-import { iso } from "../../core/ports.ts"
-import { planRetry, type RetryRequest, type RetryReset } from "../../core/retry-plan.ts"
+import type { Change } from "../../core/model/change.ts"
+import { iso } from "../../core/model/ports.ts"
+import { planRetry, type RetryRequest, type RetryReset } from "../../core/rules/retry-plan.ts"
 import { workflow } from "../../core/testing.ts"
-import type { RunRow } from "../store.ts"
+import type { RunRow } from "../contract/store.ts"
 import { BEGIN, expandAll, fence, names, type Open, setup, WORK, type World } from "./world.ts"
 
 const fan = { foreach: { lit: [] }, reference: "items" }

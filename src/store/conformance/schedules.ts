@@ -1,11 +1,11 @@
 // Schedules: what is due, one run per tick, pause and resume, and runs that queue behind each other.
 
 import { describe, expect, it } from "vitest"
-import { iso } from "../../core/ports.ts"
+import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
-import type { ScheduleSpec } from "../../core/workflow.ts"
-import type { Catalog, ScheduleRow, Tick } from "../catalog.ts"
-import type { NewRun, Store } from "../store.ts"
+import type { ScheduleSpec } from "../../core/model/workflow.ts"
+import type { Catalog, ScheduleRow, Tick } from "../contract/catalog.ts"
+import type { NewRun, Store } from "../contract/store.ts"
 import { BEGIN, type Open, setup, type World } from "./world.ts"
 
 const MINUTE = 60_000

@@ -1,11 +1,11 @@
 // Rows that go on without a slot: how they wait, who wakes them, who gets them then.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/change.ts"
-import { iso } from "../../core/ports.ts"
+import type { Change } from "../../core/model/change.ts"
+import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
-import type { Waits } from "../../core/waits.ts"
-import type { Claim } from "../store.ts"
+import type { Waits } from "../../core/model/waiting-on.ts"
+import type { Claim } from "../contract/store.ts"
 import { BEGIN, fence, names, type Open, setup, WORK, type World } from "./world.ts"
 
 const APPROVAL: Waits = { kind: "approval", message: "go?" }

@@ -2,13 +2,13 @@
 
 import { createHash } from "node:crypto"
 import { onTestFinished } from "vitest"
-import type { Change, Output } from "../../core/change.ts"
-import { type HolderId, newHolderId, newRunId, type RunId } from "../../core/ids.ts"
-import type { Json } from "../../core/json.ts"
-import type { Clock, Random } from "../../core/ports.ts"
-import type { AttemptState, TaskStatus } from "../../core/status.ts"
-import type { CompiledWorkflow } from "../../core/workflow.ts"
-import type { Advanced, Claim, NewRun, RunRow, Store, StoredVersion, TaskRow } from "../store.ts"
+import type { Change, Output } from "../../core/model/change.ts"
+import { type HolderId, newHolderId, newRunId, type RunId } from "../../core/model/ids.ts"
+import type { Json } from "../../core/model/json.ts"
+import type { Clock, Random } from "../../core/model/ports.ts"
+import type { AttemptState, TaskStatus } from "../../core/model/status.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import type { Advanced, Claim, NewRun, RunRow, Store, StoredVersion, TaskRow } from "../contract/store.ts"
 
 export interface Opened<S extends Store = Store> {
   store: S

@@ -4,7 +4,7 @@ import { createDatabase, type TestDatabase } from "../../../test/support/postgre
 import { enforceRules } from "../../../test/support/postgres-rules.ts"
 import { serverSuite, storeSuite } from "../conformance/suite.ts"
 import type { Open } from "../conformance/world.ts"
-import type { ServerStore } from "../server-store.ts"
+import type { ServerStore } from "../contract/server-store.ts"
 import { openPostgres } from "./postgres.ts"
 
 let database: TestDatabase

@@ -1,17 +1,17 @@
 // The store on Postgres 14 and newer, in a schema of its own. One connection belongs to `advance`, one listens, a few serve the
 // rest. Several stores on one database share its work.
 
-import type { Clock, Random } from "../../core/ports.ts"
-import type { ServerStore } from "../server-store.ts"
-import type { RunId } from "../../core/ids.ts"
-import type { NewRun, RunRow } from "../store.ts"
-import type { Access } from "./access.ts"
-import { catalog } from "./catalog.ts"
-import { requestCancel, setPaused } from "./control.ts"
-import { createRuns } from "./create.ts"
-import { eventLog } from "./event-log.ts"
-import { Group } from "./group.ts"
-import { adopt, readClaims } from "./held-claims.ts"
+import type { Clock, Random } from "../../core/model/ports.ts"
+import type { ServerStore } from "../contract/server-store.ts"
+import type { RunId } from "../../core/model/ids.ts"
+import type { NewRun, RunRow } from "../contract/store.ts"
+import type { Access } from "./connection/access.ts"
+import { catalog } from "./admin/catalog.ts"
+import { requestCancel, setPaused } from "./runs/control.ts"
+import { createRuns } from "./runs/create.ts"
+import { eventLog } from "./advance/event-log.ts"
+import { Group } from "./connection/call-batcher.ts"
+import { adopt, readClaims } from "./admin/read-claims.ts"
 import {
   forgiveWorkers,
   heldBy,
@@ -21,23 +21,23 @@ import {
   removeHolder,
   renewHolder,
   workerToken,
-} from "./holders.ts"
-import { insight } from "./insight.ts"
-import { Instants } from "./instants.ts"
-import { jobStore } from "./jobs.ts"
-import { keyStore } from "./keys.ts"
-import { Loops, TURNS } from "./loops.ts"
-import { Memory } from "./memory.ts"
-import { migrate } from "./migrations.ts"
-import { noticeStore } from "./notices.ts"
-import { Listener, NOTIFY } from "./notify.ts"
-import { picture } from "./picture.ts"
-import { queueStore } from "./queues.ts"
-import { expiredRuns, removeRun } from "./retention.ts"
-import { retryRun } from "./retry.ts"
-import { readSecret } from "./secret.ts"
-import { getRuns, listRuns } from "./run-reads.ts"
-import type { Runner } from "./session.ts"
+} from "./admin/lease-holders.ts"
+import { insight } from "./admin/stats.ts"
+import { Instants } from "./connection/store-clock.ts"
+import { jobStore } from "./jobs/jobs.ts"
+import { keyStore } from "./admin/keys.ts"
+import { Loops, TURNS } from "./advance/loops.ts"
+import { Memory } from "./cache/cache.ts"
+import { migrate } from "./schema/migrations.ts"
+import { noticeStore } from "./admin/notifications.ts"
+import { Listener, NOTIFY } from "./connection/listener.ts"
+import { picture } from "./runs/run-view.ts"
+import { queueStore } from "./admin/queues.ts"
+import { expiredRuns, removeRun } from "./runs/retention.ts"
+import { retryRun } from "./runs/retry.ts"
+import { readSecret } from "./admin/secret.ts"
+import { getRuns, listRuns } from "./runs/run-reads.ts"
+import type { Runner } from "./connection/session.ts"
 import {
   getCached,
   getTask,
@@ -47,9 +47,9 @@ import {
   listNodes,
   listTasks,
   pastDurations,
-} from "./task-reads.ts"
-import { Sessions } from "./transaction.ts"
-import { Workflows } from "./workflows.ts"
+} from "./runs/task-reads.ts"
+import { Sessions } from "./connection/transaction.ts"
+import { Workflows } from "./admin/workflows.ts"
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database` */

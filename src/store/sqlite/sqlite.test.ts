@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from "vitest"
-import { type Change, fenceOf } from "../../core/change.ts"
-import { newHolderId, newRunId } from "../../core/ids.ts"
+import { type Change, fenceOf } from "../../core/model/change.ts"
+import { newHolderId, newRunId } from "../../core/model/ids.ts"
 import { workflow } from "../../core/testing.ts"
 import { systemClock as clock, systemRandom as random } from "../../engine/system.ts"
-import { Database } from "./database.ts"
+import { Database } from "./connection/database.ts"
 import { openSqlite, type SqliteStore } from "./sqlite.ts"
 import { otherProcess, tempFile } from "./testing.ts"
 

@@ -1,18 +1,18 @@
 // The store on SQLite: one connection, every write through the group-committing writer, reads straight from the connection
 // (between transactions, so they see what is committed).
 
-import { iso } from "../../core/ports.ts"
-import type { Clock, Random } from "../../core/ports.ts"
-import type { ServerStore } from "../server-store.ts"
-import type { HolderRow } from "../store.ts"
-import { advance, type Turns } from "./advance.ts"
-import { catalog } from "./catalog.ts"
-import { requestCancel, setPaused } from "./control.ts"
-import { createRuns } from "./create.ts"
-import { Database } from "./database.ts"
-import { eventLog, logEvents } from "./event-log.ts"
-import { adopt, readClaims } from "./held-claims.ts"
-import { HeldRows } from "./held-rows.ts"
+import { iso } from "../../core/model/ports.ts"
+import type { Clock, Random } from "../../core/model/ports.ts"
+import type { ServerStore } from "../contract/server-store.ts"
+import type { HolderRow } from "../contract/store.ts"
+import { advance, type Turns } from "./advance/advance.ts"
+import { catalog } from "./admin/catalog.ts"
+import { requestCancel, setPaused } from "./runs/control.ts"
+import { createRuns } from "./runs/create.ts"
+import { Database } from "./connection/database.ts"
+import { eventLog, logEvents } from "./advance/event-log.ts"
+import { adopt, readClaims } from "./admin/read-claims.ts"
+import { HeldRows } from "./cache/in-flight.ts"
 import {
   forgiveWorkers,
   heldBy,
@@ -22,20 +22,20 @@ import {
   removeHolder,
   renewHolder,
   workerToken,
-} from "./holders.ts"
-import { insight } from "./insight.ts"
-import { jobStore } from "./jobs.ts"
-import { keyStore } from "./keys.ts"
-import { newTurn } from "./lane-groups.ts"
-import { migrate } from "./migrations.ts"
-import { noticeStore } from "./notices.ts"
-import { picture } from "./picture.ts"
-import { queueStore } from "./queues.ts"
-import { expiredRuns, removeRun } from "./retention.ts"
-import { retryRun } from "./retry.ts"
-import { readSecret } from "./secret.ts"
-import { RunFacts } from "./run-facts.ts"
-import { getRun, listRuns } from "./run-reads.ts"
+} from "./admin/lease-holders.ts"
+import { insight } from "./admin/stats.ts"
+import { jobStore } from "./jobs/jobs.ts"
+import { keyStore } from "./admin/keys.ts"
+import { newTurn } from "./claim/lane-groups.ts"
+import { migrate } from "./schema/migrations.ts"
+import { noticeStore } from "./admin/notifications.ts"
+import { picture } from "./runs/run-view.ts"
+import { queueStore } from "./admin/queues.ts"
+import { expiredRuns, removeRun } from "./runs/retention.ts"
+import { retryRun } from "./runs/retry.ts"
+import { readSecret } from "./admin/secret.ts"
+import { RunFacts } from "./cache/run-info.ts"
+import { getRun, listRuns } from "./runs/run-reads.ts"
 import {
   getCached,
   getTask,
@@ -45,13 +45,13 @@ import {
   listNodes,
   listTasks,
   pastDurations,
-} from "./task-reads.ts"
-import { type Access, newTx, type Session, type Tx } from "./tx.ts"
-import { Versions } from "./versions.ts"
-import { boundWal } from "./wal.ts"
-import { openWake } from "./wake.ts"
-import { putWorkflow } from "./workflows.ts"
-import { whileBusy, Writer } from "./writer.ts"
+} from "./runs/task-reads.ts"
+import { type Access, newTx, type Session, type Tx } from "./connection/tx.ts"
+import { Versions } from "./cache/versions.ts"
+import { boundWal } from "./connection/wal.ts"
+import { openWake } from "./connection/wake-file.ts"
+import { putWorkflow } from "./admin/workflows.ts"
+import { whileBusy, Writer } from "./connection/writer.ts"
 
 export interface SqliteOptions {
   /** A file, or `:memory:`. */

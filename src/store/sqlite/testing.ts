@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { DatabaseSync } from "node:sqlite"
 import { onTestFinished } from "vitest"
-import { NUMBERED } from "./database.ts"
+import { NUMBERED } from "./connection/database.ts"
 
 export const tempFile = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "ork-sqlite-"))
@@ -46,7 +46,7 @@ export const otherProcess = (path: string, code: string): Other => {
     import { DatabaseSync } from "node:sqlite"
     import { openSqlite } from ${here("./sqlite.ts")}
     import { systemClock as clock, systemRandom as random } from ${here("../../engine/system.ts")}
-    import { newHolderId, newRunId } from ${here("../../core/ids.ts")}
+    import { newHolderId, newRunId } from ${here("../../core/model/ids.ts")}
     import { workflow } from ${here("../../core/testing.ts")}
     const path = ${JSON.stringify(path)}
     const say = (line) => process.stdout.write(line + "\\n")`

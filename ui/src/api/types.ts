@@ -3,15 +3,15 @@
 import type { z } from "zod"
 import type * as common from "../../../src/protocol/api/common.ts"
 import type * as jobs from "../../../src/protocol/api/jobs.ts"
-import type * as pictures from "../../../src/protocol/api/pictures.ts"
+import type * as pictures from "../../../src/protocol/api/run-views.ts"
 import type * as runs from "../../../src/protocol/api/runs.ts"
 import type * as service from "../../../src/protocol/api/service.ts"
 import type * as streams from "../../../src/protocol/api/streams.ts"
 import type * as workflows from "../../../src/protocol/api/workflows.ts"
 
-export type { JobStatus } from "../../../src/core/jobs.ts"
-export type { Json, JsonObject } from "../../../src/core/json.ts"
-export type { AttemptState, RunStatus, TaskStatus } from "../../../src/core/status.ts"
+export type { JobStatus } from "../../../src/core/rules/jobs.ts"
+export type { Json, JsonObject } from "../../../src/core/model/json.ts"
+export type { AttemptState, RunStatus, TaskStatus } from "../../../src/core/model/status.ts"
 
 export interface Page<Item> {
   items: Item[]

@@ -1,0 +1,77 @@
+// Cursors: Base64 of the place after which the next page begins. One that does not parse is the caller's mistake.
+
+import { isUuid } from "../../core/model/ids.ts"
+import { invalidField } from "./errors.ts"
+
+export interface Place {
+  createdAt: string
+  id: string
+}
+
+const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
+
+const encode = (text: string): string => Buffer.from(text).toString("base64")
+
+const bad = (): Error => invalidField("cursor", "is not a cursor of this list; pass next_cursor of the answer before, or none")
+
+const decode = (cursor: string): string => {
+  const text = Buffer.from(cursor, "base64").toString("utf8")
+  if (encode(text).replaceAll("=", "") !== cursor.replaceAll("=", "")) throw bad()
+  return text
+}
+
+/** `{created_at_iso}|{id}`. */
+export const placeCursor = (row: Place): string => encode(`${row.createdAt}|${row.id}`)
+
+export const parsePlace = (cursor: string): Place => {
+  const [createdAt = "", id = "", ...more] = decode(cursor).split("|")
+  if (more.length > 0 || !INSTANT.test(createdAt) || Number.isNaN(Date.parse(createdAt)) || !isUuid(id)) throw bad()
+  return { createdAt, id }
+}
+
+/** For lists in the order of a number; `kind` keeps cursors of other lists out. */
+export const numberCursor = (kind: string, value: number): string => encode(`${kind}|${value}`)
+
+export const parseNumber = (kind: string, cursor: string): number => {
+  const [found, digits = ""] = decode(cursor).split("|")
+  const value = Number(digits)
+  if (found !== kind || !/^\d{1,16}$/.test(digits) || !Number.isSafeInteger(value)) throw bad()
+  return value
+}
+
+/** For lists in the order of a name. */
+export const nameCursor = (kind: string, name: string): string => encode(`${kind}|${name}`)
+
+export const parseName = (kind: string, cursor: string): string => {
+  const text = decode(cursor)
+  const name = text.slice(kind.length + 1)
+  if (!text.startsWith(`${kind}|`) || !/^[A-Za-z0-9_.-]{1,128}$/.test(name)) throw bad()
+  return name
+}
+
+/** For instances of a run's tasks, in the order of nodes and paths. */
+export const instanceCursor = ({ node, path }: { node: number; path: string }): string => encode(`i|${node}|${path}`)
+
+export const parseInstance = (cursor: string): { node: number; path: string } => {
+  const [, node, path] = /^i\|(\d{1,9})\|([\d.]{0,99})$/.exec(decode(cursor)) ?? []
+  if (node === undefined || path === undefined) throw bad()
+  return { node: Number(node), path }
+}
+
+export interface Page<T> {
+  items: T[]
+  next_cursor: string | null
+  has_more: boolean
+}
+
+/** Of `limit + 1` rows asked for, the first `limit`: the one more says that there is a next page. */
+export const pageOf = <Row, T>(
+  rows: readonly Row[],
+  limit: number,
+  show: (row: Row) => T,
+  cursorOf: (row: Row) => string,
+): Page<T> => {
+  const shown = rows.slice(0, limit)
+  const more = rows.length > limit
+  return { items: shown.map(show), next_cursor: more ? cursorOf(shown.at(-1)!) : null, has_more: more }
+}

@@ -1,0 +1,81 @@
+// Errors as the API answers them: `{ error: { code, message, details? } }`. Every error that a handler or the layers below can
+// throw is mapped here; what is not known becomes INTERNAL with nothing of it in the answer.
+
+import { type Problem, problemText } from "../../core/model/problems.ts"
+import { ERROR_CODES, type ErrorCode } from "../../protocol/api/common.ts"
+import { Conflict, NotFound, StoreUnavailable } from "../../store/contract/errors.ts"
+
+export interface ErrorBody {
+  error: { code: ErrorCode; message: string; details?: Problem[] }
+}
+
+export class ApiError extends Error {
+  override readonly name = "ApiError"
+  readonly code: ErrorCode
+  readonly details: Problem[] | undefined
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(code: ErrorCode, message: string, more: { details?: Problem[]; headers?: Record<string, string> } = {}) {
+    super(message)
+    this.code = code
+    this.details = more.details
+    this.headers = more.headers ?? {}
+  }
+
+  get status(): number {
+    return ERROR_CODES[this.code]
+  }
+
+  body(): ErrorBody {
+    return {
+      error: { code: this.code, message: this.message, ...(this.details !== undefined && { details: this.details }) },
+    }
+  }
+}
+
+export const notFound = (message: string): ApiError => new ApiError("NOT_FOUND", message)
+export const conflict = (message: string): ApiError => new ApiError("CONFLICT", message)
+
+/** All that is wrong at once; the message tells the first. */
+export const invalid = (problems: Problem[], what = ""): ApiError => {
+  const rest = problems.length > 1 ? ` (and ${problems.length - 1} more, see details)` : ""
+  const first = problems[0] === undefined ? "" : problemText(problems[0])
+  return new ApiError("VALIDATION_ERROR", `${what}${first}${rest}`, { details: problems })
+}
+
+export const invalidField = (path: string, message: string): ApiError => invalid([{ path, message }])
+
+/** How long a client should wait while the database is away. */
+const RETRY_AFTER_SECONDS = 2
+
+export const unavailable = (message: string): ApiError =>
+  new ApiError("UNAVAILABLE", message, { headers: { "retry-after": String(RETRY_AFTER_SECONDS) } })
+
+/** What fastify itself refuses, by its code. */
+const REFUSALS: Readonly<Record<string, (limit: number) => ApiError>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: (limit) => new ApiError("TOO_LARGE", `the body is larger than ${limit} bytes; send less at once`),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
+    new ApiError("UNSUPPORTED_MEDIA_TYPE", "send the body as JSON with the header Content-Type: application/json"),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    new ApiError("VALIDATION_ERROR", "the body is not as long as its Content-Length says"),
+  FST_ERR_BAD_URL: () => new ApiError("VALIDATION_ERROR", "the address is not a valid URL path"),
+  FST_ERR_MAX_URL_LENGTH: () => new ApiError("VALIDATION_ERROR", "the address is too long"),
+}
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : ""
+
+/** null: a fault of ours, to be logged. */
+export const toApiError = (error: unknown, bodyLimit: number): ApiError | null => {
+  if (error instanceof ApiError) return error
+  if (error instanceof NotFound) return notFound(error.message)
+  if (error instanceof Conflict) return conflict(error.message)
+  if (error instanceof StoreUnavailable) return unavailable("the database is not available; try again in a moment")
+  const refusal = REFUSALS[codeOf(error)]
+  if (refusal !== undefined) return refusal(bodyLimit)
+  const status = error instanceof Error && "statusCode" in error ? Number(error.statusCode) : 500
+  return status >= 400 && status < 500 ? new ApiError("VALIDATION_ERROR", "the request could not be read") : null
+}
+
+export const internal = (requestId: string): ApiError =>
+  new ApiError("INTERNAL", `something went wrong in the server; its log has more under request ${requestId}`)

@@ -1,0 +1,165 @@
+// Whatever is sent: an answer below 500 in the one shape of errors, with nothing of the inside in it.
+
+import fc from "fast-check"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import type { JsonSchema, OpenApi } from "./openapi.ts"
+import { pathsOf } from "./mount.ts"
+import { ROUTES } from "../routes/table.ts"
+import { ADMIN_KEY, setup } from "../testing/setup.ts"
+
+let api: Awaited<ReturnType<typeof setup>>
+let document: OpenApi
+const ids: string[] = []
+
+beforeAll(async () => {
+  api = await setup({ config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", failuresPerMinute: 1_000_000 } })
+  document = (await api.call("GET", "/openapi.json")).body as unknown as OpenApi
+  await api.deploy("etl", { a: "say hi", many: { command: "say x", parallel: 2 } })
+  const key = (await api.call("POST", "/keys", { body: { name: "k", scopes: ["read"] } })).body["id"] as string
+  ids.push(
+    await api.ran("etl"),
+    (await api.call("POST", "/jobs", { body: { name: "j", queue: "q" } })).body["id"] as string,
+    key,
+  )
+})
+
+afterAll(() => api[Symbol.asyncDispose]())
+
+/** Not the streams, which do not end, and not what would take the others' objects away. */
+const LEFT_OUT = ["GET /events", "GET /runs/{id}/events", "DELETE /workflows/{name}", "DELETE /runs/{id}"]
+const routes = ROUTES.filter((route) => !LEFT_OUT.includes(`${route.method} ${route.path}`))
+
+const odd = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 30 }),
+  fc.string({ maxLength: 30 }),
+  fc.constantFrom(
+    "",
+    "-1",
+    "0",
+    "NaN",
+    "null",
+    "true",
+    "../..",
+    "__proto__",
+    "constructor",
+    "\u0000",
+    "😀",
+    "1e400",
+    "%2e%2e",
+    "a".repeat(300),
+  ),
+)
+
+const value: fc.Arbitrary<unknown> = fc.oneof(
+  odd,
+  fc.integer(),
+  fc.double(),
+  fc.boolean(),
+  fc.constant(null),
+  fc.constantFrom("etl", "2026-01-01", "q", 5, ["read"], { a: 1 }, { command: "say hi" }),
+  fc.json({ maxDepth: 3 }).map((text) => JSON.parse(text) as unknown),
+)
+
+/** Field names that the route knows, and others. */
+const fieldsOf = (schema: JsonSchema | undefined): string[] => Object.keys(schema?.["properties"] ?? {})
+
+/** Bodies that are good, to be spoilt in a field or two. */
+const GOOD: Record<string, object> = {
+  "/workflows": { name: "fresh", tasks: { a: { command: "say hi" } } },
+  "/workflows/validate": { name: "fresh", tasks: { a: { command: "say hi" } } },
+  "/workflows/{name}/backfill": { from: "2026-01-01", to: "2026-01-02" },
+  "/jobs": { name: "j", queue: "q" },
+  "/jobs/batch": { jobs: [{ name: "j", queue: "q" }] },
+  "/keys": { name: "k", scopes: ["read"] },
+  "/runs/{id}/tasks/{name}/mark": { status: "failed", reason: "because" },
+}
+
+const PARAMS: Record<string, string[]> = {
+  id: ["RUN", "KEY"],
+  job_id: ["JOB"],
+  token: ["1-a-b"],
+  hash: ["0".repeat(64)],
+  name: ["etl", "a", "many", "q"],
+}
+
+const request = fc.constantFrom(...routes).chain((route) => {
+  const operation = operationOf(route.path, route.method.toLowerCase())
+  const query = operation.parameters.filter((each) => each.in === "query").map((each) => each.name)
+  const fields = fieldsOf(operation.requestBody?.content["application/json"]?.schema)
+  const names = (known: string[]) =>
+    fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...known, "x") }, { weight: 1, arbitrary: odd })
+  const spoilt = fc
+    .dictionary(names(fields), value, { maxKeys: 2 })
+    .map((each) => JSON.stringify({ ...GOOD[route.path], ...each }))
+  const used = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!)
+  return fc.record({
+    route: fc.constant(route),
+    path: fc.constantFrom(...pathsOf(route)),
+    params: fc.tuple(
+      ...used.map((name) =>
+        fc.oneof({ weight: 6, arbitrary: fc.constantFrom(...PARAMS[name]!) }, { weight: 1, arbitrary: odd }),
+      ),
+    ),
+    query: fc.oneof(
+      fc.constant({}),
+      fc.dictionary(names(query), fc.oneof(odd, fc.constantFrom("1", "10", "etl", "failed")), { maxKeys: 2 }),
+    ),
+    body: fc.oneof(
+      { weight: 6, arbitrary: spoilt },
+      { weight: 1, arbitrary: value.map((each) => JSON.stringify(each) ?? "") },
+      { weight: 1, arbitrary: odd },
+    ),
+    type: fc.oneof(
+      { weight: 8, arbitrary: fc.constant("application/json") },
+      { weight: 1, arbitrary: fc.constantFrom("application/yaml", "text/plain", "a/b", "") },
+    ),
+    headers: fc.dictionary(
+      fc.constantFrom(
+        "accept",
+        "idempotency-key",
+        "if-none-match",
+        "last-event-id",
+        "cookie",
+        "x-ork-signature",
+        "x-ork-timestamp",
+      ),
+      fc.string({ maxLength: 20 }),
+      { maxKeys: 2 },
+    ),
+  })
+})
+
+const operationOf = (path: string, method: string) => document.paths[path]![method]!
+
+const counts = { done: 0 }
+
+test("no request makes the server fail", async () => {
+  await fc.assert(
+    fc.asyncProperty(request, async ({ route, path, params, query, body, type, headers }) => {
+      let at = 0
+      const known: Record<string, string> = { RUN: ids[0]!, JOB: ids[1]!, KEY: ids[2]! }
+      const filled = path.replaceAll(/\{\w+\}/g, () => {
+        const text = params[at++]!
+        return encodeURIComponent(known[text] ?? text.toWellFormed())
+      })
+      const search = Object.entries(query).map(
+        ([name, each]) => `${encodeURIComponent(name.toWellFormed())}=${encodeURIComponent(each.toWellFormed())}`,
+      )
+      const url = search.length === 0 ? filled : `${filled}?${search.join("&")}`
+      if (url.includes("follow")) return
+      const answer = await api.call(route.method, url, {
+        ...(route.method !== "GET" && { body }),
+        headers: { ...(route.method !== "GET" && type !== "" && { "content-type": type }), ...headers },
+      })
+      if (answer.status < 300) counts.done += 1
+      expect(answer.status, `${route.method} ${url} ${body}: ${answer.text}`).toBeLessThan(500)
+      if (answer.status >= 400) {
+        expect(answer.body.error?.code, answer.text).toMatch(/^[A-Z_]+$/)
+        expect(answer.text).not.toMatch(/node_modules|\/tmp\/|\.[jt]s:\d/)
+      }
+    }),
+    { numRuns: process.env["ORK_TEST_ALL"] === "1" ? 10_000 : 1000 },
+  )
+  // It got past the first check often enough to mean something.
+  expect(counts.done).toBeGreaterThan(100)
+}, 120_000)

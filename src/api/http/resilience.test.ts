@@ -1,0 +1,123 @@
+// When the database is away: 503 with Retry-After, and all is well when it is back. The audit log; what the server says of itself.
+
+import { connect } from "node:net"
+import { text } from "node:stream/consumers"
+import { expect, test } from "vitest"
+import { StoreUnavailable } from "../../store/contract/errors.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
+import { listen } from "./server.ts"
+import { ADMIN_KEY, setup } from "../testing/setup.ts"
+
+/** A store that is away while the switch says so. */
+const breakable =
+  (broken: { away: boolean; fault?: Error }) =>
+  (store: ServerStore): ServerStore =>
+    new Proxy(store, {
+      get(target, name, receiver) {
+        const found: unknown = Reflect.get(target, name, receiver)
+        if (typeof found !== "function" || ["advance", "close", "heldBy"].includes(String(name))) return found
+        return (...args: unknown[]): unknown => {
+          const error = broken.fault ?? new StoreUnavailable("/secret/place/ork.db", "disk full")
+          return broken.away ? Promise.reject(error) : (found as (...all: unknown[]) => unknown).apply(target, args)
+        }
+      },
+    })
+
+test("while the database is away every request is answered 503 with Retry-After, and works again after", async () => {
+  const broken = { away: false }
+  await using api = await setup({ wrap: breakable(broken) })
+  await api.deploy("etl", { a: "true" })
+  broken.away = true
+  for (const [method, url] of [
+    ["GET", "/runs"],
+    ["POST", "/workflows/etl/runs"],
+    ["GET", "/ready"],
+  ] as const) {
+    const { status, body, headers, text: sent } = await api.call(method, url)
+    expect([status, body.error!.code], url).toEqual([503, "UNAVAILABLE"])
+    expect(Number(headers["retry-after"])).toBeGreaterThan(0)
+    expect(sent).not.toContain("secret")
+  }
+  expect((await api.call("GET", "/health")).status).toBe(200)
+  broken.away = false
+  await api.ran("etl")
+})
+
+test("a fault of ours is a 500 that shows nothing of itself, and is in the log", async () => {
+  const broken = { away: false, fault: new Error("the inside of /home/me/ork.ts:12") }
+  await using api = await setup({ wrap: breakable(broken) })
+  broken.away = true
+  const { status, body, text: sent } = await api.call("GET", "/runs")
+  expect([status, body.error!.code]).toEqual([500, "INTERNAL"])
+  expect(sent).not.toMatch(/inside|\.ts|home/)
+  expect(api.logged.join("")).toContain("the inside of")
+  broken.away = false
+})
+
+test("changes are in the audit log with the key that made them; those by administrators before the answer", async () => {
+  await using api = await setup()
+  const key = await api.newKey("trigger")
+  await api.deploy("etl", { a: "true" })
+  const [deploy, created] = (await api.call("GET", "/audit")).body["items"] as {
+    action: string
+    target: string
+    key_id: unknown
+  }[]
+  expect(deploy).toMatchObject({ action: "workflow.deploy", target: "etl", key_id: null })
+  expect(created).toMatchObject({ action: "key.create" })
+  const run = await api.call("POST", "/workflows/etl/runs", { key })
+  const find = async () => ((await api.call("GET", "/audit")).body["items"] as { action: string }[])[0]!
+  await expect.poll(find).toMatchObject({ action: "run.create", target: run.body["id"], key_id: created!.target })
+  await api.call("POST", "/workflows/nothing/runs", { key })
+  await api.call("DELETE", "/workflows/nothing")
+  const page = (await api.call("GET", "/audit?limit=2")).body
+  expect(page["has_more"]).toBe(true)
+  const rest = await api.call("GET", `/audit?limit=2&cursor=${encodeURIComponent(String(page["next_cursor"]))}`)
+  expect(rest.body["items"]).toHaveLength(1)
+})
+
+test("a change that failed is not in the audit log", async () => {
+  await using api = await setup()
+  await api.call("POST", "/workflows", { body: { name: "x" } })
+  await api.call("DELETE", "/workflows/nothing")
+  expect((await api.call("GET", "/audit")).body["items"]).toEqual([])
+})
+
+test("answers are not kept by anybody and not guessed at", async () => {
+  await using api = await setup()
+  const { headers } = await api.call("GET", "/runs")
+  expect(headers["cache-control"]).toBe("no-store")
+  expect(headers["x-content-type-options"]).toBe("nosniff")
+})
+
+test("HEAD is answered where GET is, without a body", async () => {
+  await using api = await setup()
+  const { status, text: sent } = await api.call("HEAD", "/health", { key: null })
+  expect([status, sent]).toEqual([200, ""])
+})
+
+test("what is no HTTP at all, and a body that is too large, are answered in the same shape", async () => {
+  await using api = await setup()
+  const url = new URL(await listen(api.server, { host: "127.0.0.1", port: 0 }))
+  const socket = connect(Number(url.port), url.hostname)
+  socket.end("hello there\r\n\r\n")
+  const answer = await text(socket)
+  expect(answer).toMatch(/^HTTP\/1.1 400 [^]*"code":"VALIDATION_ERROR"/)
+  const large = await fetch(new URL("/jobs", url), {
+    method: "POST",
+    headers: { "x-api-key": ADMIN_KEY, "content-type": "application/json" },
+    body: "x".repeat(2_000_000),
+  })
+  expect([large.status, await large.json()]).toMatchObject([413, { error: { code: "TOO_LARGE" } }])
+})
+
+test("a connection that asks for nothing does not keep the server from closing", async () => {
+  const api = await setup()
+  const address = new URL(await listen(api.server, { host: "127.0.0.1", port: 0 }))
+  const accepted = new Promise((resolve) => void api.server.app.server.once("connection", resolve))
+  const socket = connect(Number(address.port), address.hostname)
+  const ended = new Promise((resolve) => void socket.once("close", resolve))
+  await accepted
+  await api[Symbol.asyncDispose]()
+  await ended
+})

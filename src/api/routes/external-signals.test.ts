@@ -1,0 +1,114 @@
+import { expect, test, vi } from "vitest"
+import { setup, waitsFor } from "../testing/setup.ts"
+
+const waiting = async (tasks: { [task: string]: unknown }) => {
+  const api = await setup()
+  await api.deploy("asks", tasks)
+  const { body } = await api.call("POST", "/workflows/asks/runs")
+  const id = body["id"] as string
+  await waitsFor(api, id, 1)
+  return { api, id, at: `/runs/${id}/tasks` }
+}
+
+test("a task that waits for approval says so, and is approved by name", async () => {
+  const { api, id, at } = await waiting({
+    ask: { executor: "approval", message: "Ship it?", timeout: "1h", default: "reject" },
+  })
+  await using _ = api
+  const shown = (await api.call("GET", `${at}/ask`)).body
+  expect(shown).toMatchObject({
+    status: "running",
+    waiting: { kind: "approval", message: "Ship it?", default: "reject", until: expect.any(String) as string },
+  })
+  const key = await api.newKey("trigger")
+  const { status, body } = await api.call("POST", `${at}/ask/approve`, { body: { comment: "fine" }, key })
+  expect(status).toBe(200)
+  expect(body).toMatchObject({
+    status: "success",
+    waiting: null,
+    output: { approved: true, comment: "fine", by: "trigger", at: expect.any(String) as string },
+  })
+  expect((await api.engine.ended(id as never)).status).toBe("success")
+  const again = await api.call("POST", `${at}/ask/reject`)
+  expect(again).toMatchObject({ status: 409, body: { error: { code: "CONFLICT" } } })
+  expect(again.text).toContain("does not wait for approval: it has ended as success")
+})
+
+test("a rejection fails the task with its comment", async () => {
+  const { api, id, at } = await waiting({ ask: { executor: "approval" } })
+  await using _ = api
+  expect(await api.call("POST", `${at}/ask/reject`, { body: { comment: "no" } })).toMatchObject({
+    status: 200,
+    body: { status: "failed", error: "no", output: { approved: false, by: "admin" } },
+  })
+  expect((await api.engine.ended(id as never)).status).toBe("failed")
+})
+
+test("one instance of several is answered by its index", async () => {
+  const api = await setup()
+  await using _ = api
+  await api.deploy("many", { ask: { executor: "approval", foreach: ["a", "b"] } })
+  const id = (await api.call("POST", "/workflows/many/runs")).body["id"] as string
+  await waitsFor(api, id, 2)
+  expect((await api.call("POST", `/runs/${id}/tasks/ask/approve`)).status).toBe(400)
+  expect((await api.call("POST", `/runs/${id}/tasks/ask/approve`, { body: { index: 1 } })).body).toMatchObject({ index: 1 })
+  expect((await api.call("GET", `/runs/${id}/tasks/ask?index=0`)).body).toMatchObject({ status: "running" })
+})
+
+test("a reader may not answer", async () => {
+  const { api, at } = await waiting({ ask: { executor: "approval" } })
+  await using _ = api
+  expect((await api.call("POST", `${at}/ask/approve`, { key: await api.newKey("read") })).status).toBe(403)
+})
+
+test("deferred work is ended by its callback, which needs no key and works once", async () => {
+  const { api, id, at } = await waiting({ far: "defer" })
+  await using _ = api
+  const url = api.executor.callbacks.get("far")!
+  expect(url).toMatch(/^http:\/\/ork\.test\/api\/v1\/callbacks\/[0-9a-f-]+$/)
+  const path = new URL(url).pathname
+  expect((await api.call("GET", `${at}/far`)).body).toMatchObject({ waiting: { kind: "callback", until: null } })
+  const answer = { body: { status: "success", output: { rows: 3 } }, key: null }
+  expect((await api.call("POST", path, answer)).status).toBe(204)
+  await api.engine.ended(id as never)
+  expect((await api.call("GET", `${at}/far`)).body).toMatchObject({ status: "success", output: { rows: 3 } })
+  expect((await api.call("POST", path, answer)).status).toBe(409)
+  const forged = path.replace(/.$/, (last) => (last === "0" ? "1" : "0"))
+  expect((await api.call("POST", forged, answer)).status).toBe(404)
+})
+
+test("a waiting task is ended by hand, and its run goes on", async () => {
+  const { api, id, at } = await waiting({ ask: { executor: "approval" }, after: { command: "say hi", depends_on: ["ask"] } })
+  await using _ = api
+  const marked = await api.call("POST", `${at}/ask/mark`, { body: { status: "success", reason: "said so on the phone" } })
+  expect(marked).toMatchObject({ status: 200, body: { status: "success", waiting: null } })
+  expect((await api.engine.ended(id as never)).status).toBe("success")
+})
+
+test("the run of a sub-workflow is cancelled when its task is ended by hand", async () => {
+  const api = await setup()
+  await using _ = api
+  await api.deploy("child", { ask: { executor: "approval" } })
+  await api.deploy("parent", { sub: { executor: "workflow", workflow: "child" } })
+  const id = (await api.call("POST", "/workflows/parent/runs")).body["id"] as string
+  const children = async () => (await api.call("GET", "/runs?workflow=child")).body["items"] as { id: string; status: string }[]
+  await vi.waitUntil(async () => (await children()).length === 1)
+  const [child] = await children()
+  expect((await api.call("GET", `/runs/${child!.id}`)).body).toMatchObject({
+    trigger: "workflow",
+    parent: { run_id: id, task: "sub" },
+  })
+  await api.call("POST", `/runs/${id}/tasks/sub/mark`, { body: { status: "success", reason: "enough" } })
+  expect((await api.engine.ended(id as never)).status).toBe("success")
+  expect((await api.engine.ended(child!.id as never)).status).toBe("cancelled")
+})
+
+test("a job cannot wait", async () => {
+  const api = await setup()
+  await using _ = api
+  const body = { name: "j", queue: "q", task: { executor: "sleep", duration: "1s" } }
+  expect(await api.call("POST", "/jobs", { body })).toMatchObject({
+    status: 400,
+    body: { error: { details: [{ path: "task.executor" }] } },
+  })
+})

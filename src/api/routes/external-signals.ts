@@ -1,0 +1,69 @@
+// Answers to tasks that wait: of people to approvals, of other services to deferred work.
+
+import { answerBody, callbackBody, callbackParams, task, taskParams } from "../../protocol/api/runs.ts"
+import type { Json } from "../../core/model/json.ts"
+import { NotFound } from "../../store/contract/errors.ts"
+import type { Caller } from "../auth/auth.ts"
+import { findTask, shownTask } from "../views/find-task.ts"
+import type { Api } from "../http/ports.ts"
+import { route } from "../http/route.ts"
+import { findRun } from "./runs.ts"
+
+/** How the one who answered is named in the output. */
+const nameOf = async (api: Api, { keyId }: Caller): Promise<string> => {
+  if (keyId === null) return "admin"
+  const keys = await api.store.listKeys()
+  return keys.find(({ id }) => id === keyId)?.name ?? keyId
+}
+
+export const answerRoutes = [
+  ...(["approve", "reject"] as const).map((verb) =>
+    route({
+      method: "POST",
+      path: `/runs/{id}/tasks/{name}/${verb}`,
+      tag: "tasks",
+      summary: verb === "approve" ? "Lets a task that waits for approval succeed" : "Fails a task that waits for approval",
+      scope: "trigger",
+      params: taskParams,
+      body: { schema: answerBody },
+      answers: { 200: { about: "The task", schema: task } },
+      errors: [409],
+      audit: `task.${verb}`,
+      async handle({ params, body, caller, api }) {
+        const found = await findRun(api, params.id)
+        const { name, path } = await findTask(api, found, params.name, body)
+        const comment = body.comment ?? null
+        const by = await nameOf(api, caller)
+        await api.engine.answers.approval({ runId: found.id, name, path, approved: verb === "approve", comment, by })
+        const answered = await findTask(api, found, name, { path })
+        const details = comment === null ? {} : { details: comment }
+        return { status: 200, body: await shownTask(api, found, answered), ...details }
+      },
+    }),
+  ),
+  route({
+    method: "POST",
+    path: "/callbacks/{token}",
+    tag: "tasks",
+    summary: "Ends a task that deferred its work to whoever has this token (ORK_CALLBACK_URL); once",
+    scope: null,
+    params: callbackParams,
+    body: { schema: callbackBody },
+    answers: { 204: { about: "Taken" } },
+    errors: [404, 409, 429],
+    audit: "task.callback",
+    async handle({ params, body, request, api }) {
+      api.auth.check(request.ip)
+      const { status, error } = body
+      const given = { status: status ?? "success", ...(error !== undefined && { error }) } as const
+      try {
+        const output = body.output === undefined ? {} : { output: body.output as Json }
+        await api.engine.answers.callback(params.token, { ...given, ...output })
+      } catch (problem) {
+        if (problem instanceof NotFound) api.auth.failed(request.ip)
+        throw problem
+      }
+      return { status: 204, target: "callback", details: given.status }
+    },
+  }),
+]

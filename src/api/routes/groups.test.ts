@@ -1,0 +1,73 @@
+import { expect, test } from "vitest"
+import { setup } from "../testing/setup.ts"
+
+const NESTED = {
+  top: "say hello",
+  region: {
+    depends_on: ["top"],
+    foreach: ["eu", "us"],
+    tasks: {
+      load: {
+        command: "say load",
+        input: { of: "${{ parent.item }}", at: "${{ parent.index }}", top: "${{ tasks.top.output.task }}" },
+      },
+      each: { depends_on: ["load"], foreach: [1, 2], command: "say each" },
+    },
+  },
+  last: { depends_on: ["region"], command: "say last" },
+}
+
+test("tasks inside groups are listed and found by name and path, with their input and their log", async () => {
+  await using api = await setup()
+  await api.deploy("nested", NESTED)
+  const id = await api.ran("nested")
+  expect((await api.call("GET", `/runs/${id}`)).body).toMatchObject({ status: "success", tasks: { success: 8 } })
+  const list = (await api.call("GET", `/runs/${id}/tasks?name=region.each`)).body["items"] as { path: string; index: number }[]
+  expect(list.map(({ path, index }) => [path, index]).toSorted((a, b) => (a[0]! < b[0]! ? -1 : 1))).toEqual([
+    ["0.0", 0],
+    ["0.1", 1],
+    ["1.0", 0],
+    ["1.1", 1],
+  ])
+  const load = await api.call("GET", `/runs/${id}/tasks/region.load?path=1`)
+  expect(load.body).toMatchObject({ path: "1", input: { of: "us", at: 1, top: "top" } })
+  const each = await api.call("GET", `/runs/${id}/tasks/region.each?path=1.1`)
+  expect(each.body).toMatchObject({ input: { item: 2, load: { task: "region.load" } } })
+  expect((await api.call("GET", `/runs/${id}/tasks/region.each/logs?path=0.1`)).text).toContain("each")
+  expect((await api.call("GET", `/runs/${id}/tasks/region.each?path=7.0`)).status).toBe(404)
+})
+
+test("one item, or one task of one item, is run again with all below it", async () => {
+  await using api = await setup()
+  await api.deploy("nested", NESTED)
+  const id = await api.ran("nested")
+  const attempts = async (): Promise<string[]> => {
+    const { body } = await api.call("GET", `/runs/${id}/tasks`)
+    const items = body["items"] as { name: string; path: string; attempt: number }[]
+    return items.filter(({ attempt }) => attempt > 1).map(({ name, path, attempt }) => `${name}[${path}] ${attempt}`)
+  }
+  expect((await api.call("POST", `/runs/${id}/tasks/region.each/retry?path=1.0`)).status).toBe(202)
+  await api.engine.ended(id as never)
+  expect((await attempts()).toSorted()).toEqual(["last[] 2", "region.each[1.0] 2"])
+  expect((await api.call("POST", `/runs/${id}/tasks/region/retry?path=0`)).status).toBe(202)
+  await api.engine.ended(id as never)
+  expect((await attempts()).toSorted()).toEqual([
+    "last[] 3",
+    "region.each[0.0] 2",
+    "region.each[0.1] 2",
+    "region.each[1.0] 2",
+    "region.load[0] 2",
+  ])
+  expect((await api.call("POST", `/runs/${id}/tasks/region/retry?path=9`)).status).toBe(404)
+})
+
+test("the plan of a retry names what is inside by its path", async () => {
+  await using api = await setup()
+  await api.deploy("nested", NESTED)
+  const id = await api.ran("nested")
+  const plan = await api.call("POST", `/runs/${id}/retry`, { body: { from: "region.load", plan: true } })
+  expect(plan.body).toEqual({
+    again: ["region.load[0]", "region.each[0]", "region.load[1]", "region.each[1]", "last"],
+    kept: ["top"],
+  })
+})

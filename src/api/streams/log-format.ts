@@ -1,0 +1,28 @@
+// The three ways in which a log is sent: raw bytes, JSON lines, server-sent events. By the Accept header.
+
+import type { LogLine } from "../../objects/logs/logs.ts"
+
+const RAW_TYPE = "text/plain; charset=utf-8"
+export const NDJSON_TYPE = "application/x-ndjson"
+export const SSE_TYPE = "text/event-stream"
+
+export type LogFormat = "raw" | "ndjson" | "sse"
+
+export const formatOf = (accept: string | undefined): LogFormat => {
+  if (accept?.includes(NDJSON_TYPE)) return "ndjson"
+  return accept?.includes(SSE_TYPE) ? "sse" : "raw"
+}
+
+export const TYPE_OF = { raw: RAW_TYPE, ndjson: NDJSON_TYPE, sse: SSE_TYPE } as const satisfies Record<LogFormat, string>
+
+export const lineShape = ({ at, stream, line, more }: LogLine) => ({
+  at: new Date(at).toISOString(),
+  stream,
+  line,
+  ...(more === true && { more }),
+})
+
+export const lineText = (line: LogLine, format: "ndjson" | "sse"): string => {
+  const text = JSON.stringify(lineShape(line))
+  return format === "ndjson" ? `${text}\n` : `event: log\ndata: ${text}\n\n`
+}

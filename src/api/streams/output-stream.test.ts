@@ -1,0 +1,20 @@
+import { expect, test, vi } from "vitest"
+import type { RunId } from "../../core/model/ids.ts"
+import { setup } from "../testing/setup.ts"
+
+test("an output is sent as the JSON that it is, small or large; a task without one has none", async () => {
+  await using api = await setup()
+  await api.deploy("etl", { a: "say hi", b: { command: "say b", if: "false" } })
+  const id = await api.ran("etl")
+  const small = await api.call("GET", `/runs/${id}/tasks/a/output`)
+  expect([small.status, small.text]).toEqual([200, '{"task":"a"}'])
+  expect(small.headers["content-type"]).toBe("application/json; charset=utf-8")
+  expect((await api.call("GET", `/runs/${id}/tasks/b/output`)).status).toBe(404)
+
+  const large = JSON.stringify({ rows: "x".repeat(3_000_000) })
+  const key = `runs/${id}/a/large.json`
+  await api.objects.put(key, large)
+  const [row] = await api.store.listTasks({ runId: id as RunId, name: "a", limit: 2 })
+  vi.spyOn(api.store, "listTasks").mockResolvedValue([{ ...row!, output: { key, bytes: large.length } }])
+  expect((await api.call("GET", `/runs/${id}/tasks/a/output`)).text).toBe(large)
+})

@@ -1,0 +1,190 @@
+// Rows of the store as the API shows them, beyond the runs and tasks of protocol/api/shapes.ts.
+
+import type { z } from "zod"
+import type { JsonObject } from "../../core/model/json.ts"
+import { iso } from "../../core/model/ports.ts"
+import { nextFirings } from "../../core/time/schedule.ts"
+import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
+import { scheduleKey } from "../../engine/services/deploy.ts"
+import type * as jobs from "../../protocol/api/jobs.ts"
+import type * as service from "../../protocol/api/service.ts"
+import type * as workflows from "../../protocol/api/workflows.ts"
+import type { ScheduleRow, VersionRow, WorkflowRow } from "../../store/contract/catalog.ts"
+import type { JobRow } from "../../store/contract/jobs.ts"
+import type { AuditRow, KeyRow } from "../../store/contract/keys.ts"
+import type { QueueRow } from "../../store/contract/queues.ts"
+import type { Figures } from "../http/ports.ts"
+import type { HolderRow } from "../../store/contract/store.ts"
+
+const specShape = (spec: ScheduleSpec): z.output<typeof workflows.scheduleSpec> => ({
+  cron: spec.cron,
+  timezone: spec.timezone,
+  catchup: spec.catchup,
+  overlap: spec.overlap,
+  jitter_seconds: spec.jitterMs === undefined ? null : spec.jitterMs / 1000,
+  start: spec.start ?? null,
+  end: spec.end ?? null,
+})
+
+const summaryOf = ({ name, version, compiled, paused, createdAt, updatedAt }: WorkflowRow) => ({
+  name,
+  version,
+  description: compiled.description ?? null,
+  tags: compiled.tags,
+  paused,
+  schedules: compiled.schedules.map(specShape),
+  created_at: createdAt,
+  updated_at: updatedAt,
+})
+
+export const workflowSummaryShape = ({
+  workflow,
+  lastRuns,
+  nextAt,
+}: {
+  workflow: WorkflowRow
+  lastRuns: {
+    id: string
+    status: "pending" | "running" | "success" | "failed" | "cancelled"
+    createdAt: string
+    startedAt: string | null
+    finishedAt: string | null
+  }[]
+  nextAt: string | null
+}): z.output<typeof workflows.workflowSummary> => ({
+  ...summaryOf(workflow),
+  next_at: nextAt,
+  last_runs: lastRuns.map((run) => ({
+    id: run.id,
+    status: run.status,
+    created_at: run.createdAt,
+    started_at: run.startedAt,
+    finished_at: run.finishedAt,
+  })),
+})
+
+/** The tasks of a definition, each with what it waits for. */
+export const graphTasks = ({ nodes }: CompiledWorkflow): z.output<typeof workflows.graphTask>[] =>
+  nodes.map((node) => ({
+    name: node.name,
+    executor: node.executor,
+    depends_on: node.upstream.map((up) => nodes[up]!.name),
+    group: node.group === null ? null : nodes[node.group]!.name,
+    hook: node.hook,
+    run_when: node.rule,
+    if: node.if ?? null,
+    fan_out: node.fan?.reference ?? null,
+    queue: node.queue,
+    max_attempts: node.retry.maxAttempts,
+  }))
+
+export const workflowShape = (row: WorkflowRow): z.output<typeof workflows.workflow> => ({
+  ...summaryOf(row),
+  hash: row.hash,
+  params: row.compiled.params.map((spec) => ({
+    name: spec.name,
+    type: spec.type,
+    required: spec.required,
+    default: spec.default ?? null,
+    enum: spec.enum ?? null,
+    description: spec.description ?? null,
+    schema: spec.schema ?? null,
+  })),
+  tasks: graphTasks(row.compiled),
+  definition: row.source,
+})
+
+export const versionShape = (row: VersionRow): z.output<typeof workflows.version> => ({
+  version: row.version,
+  hash: row.hash,
+  definition: row.source,
+  created_at: row.createdAt,
+})
+
+export const scheduleShape = (row: ScheduleRow, now: number, ticks: number): z.output<typeof workflows.schedule> => ({
+  id: row.id,
+  workflow: row.workflow,
+  ...specShape(row.spec),
+  paused: row.paused,
+  next_at: row.nextAt,
+  last_tick_at: row.lastTickAt,
+  next_ticks: row.paused
+    ? []
+    : nextFirings(row.spec, scheduleKey(row.workflow, row.position), now, ticks).map(({ tick }) => iso(tick)),
+})
+
+export const jobShape = (row: JobRow): z.output<typeof jobs.job> => ({
+  id: row.id,
+  name: row.name,
+  queue: row.queue,
+  payload: row.payload,
+  priority: row.priority,
+  status: row.status,
+  dependencies: row.dependencies,
+  retry_policy: row.retryPolicy,
+  created_at: row.createdAt,
+  updated_at: row.updatedAt,
+  attempt_count: row.attemptCount,
+  task: (row.task?.["source"] as JsonObject | undefined) ?? row.task,
+  concurrency_key: row.concurrencyKey,
+  error: row.error,
+  worker: row.worker,
+  available_at: row.availableAt,
+  started_at: row.startedAt,
+  finished_at: row.finishedAt,
+})
+
+export const jobResultShape = (row: JobRow): z.output<typeof jobs.jobResult> => ({
+  id: row.id,
+  status: row.status,
+  output: row.output !== null && "inline" in row.output ? row.output.inline : null,
+  output_object: row.output !== null && "key" in row.output ? { key: row.output.key, bytes: row.output.bytes } : null,
+  error: row.error,
+  exit_code: row.exitCode,
+  finished_at: row.finishedAt,
+})
+
+export const queueShape = (row: QueueRow, figures?: Figures): z.output<typeof service.queue> => ({
+  name: row.name,
+  concurrency: row.concurrency,
+  rate_limit: row.rate === null ? null : { limit: row.rate.limit, period_seconds: row.rate.periodMs / 1000 },
+  paused: row.paused,
+  ready: row.ready,
+  running: row.running,
+  oldest_ready_seconds: row.oldestReadyMs === null ? null : row.oldestReadyMs / 1000,
+  ended_per_minute: figures?.endedPerMinute(row.name) ?? null,
+})
+
+/** Where holders are judged by their processes, those that are not workers renew nothing: they are seen now. */
+export const workerShape = (row: HolderRow, now: number, leases: boolean): z.output<typeof service.worker> => ({
+  id: row.id,
+  kind: row.kind,
+  name: row.name,
+  run_id: row.runId,
+  alive: !row.dead && (row.kind !== "worker" || Date.parse(row.leaseUntil) >= now),
+  lease_until: row.leaseUntil,
+  last_seen_at: iso(leases || row.kind === "worker" ? Date.parse(row.leaseUntil) - row.leaseMs : now),
+  queues: row.serves === null ? null : row.serves.queues === "all" ? ["*"] : [...row.serves.queues],
+  labels: row.serves === null ? null : row.serves.labels === "all" ? ["*"] : [...row.serves.labels],
+  functions: row.serves === null ? null : [...(row.serves.functions ?? [])],
+  capacity: row.serves?.capacity ?? null,
+  running: row.held,
+  version: row.serves?.version ?? null,
+})
+
+export const keyShape = (row: KeyRow): z.output<typeof service.key> => ({
+  id: row.id,
+  name: row.name,
+  scopes: row.scopes,
+  created_at: row.createdAt,
+  last_used_at: row.lastUsedAt,
+})
+
+export const auditShape = (row: AuditRow): z.output<typeof service.auditEntry> => ({
+  id: row.seq,
+  at: row.at,
+  key_id: row.keyId,
+  action: row.action,
+  target: row.target,
+  details: row.details,
+})

@@ -1,0 +1,15 @@
+// YAML or JSON files that hold one object: ork.yaml, --params-file. Loaded only by those who have such a file.
+
+import { InputError } from "../terminal/errors.ts"
+import { isObject, type JsonObject } from "../../core/model/json.ts"
+import { problemText } from "../../core/model/problems.ts"
+import { readDocument } from "../../definition/document.ts"
+
+export const parseDataFile = (text: string, name: string): JsonObject => {
+  const { document, problems } = readDocument(text, name.endsWith(".json") ? "json" : "yaml")
+  if (problems.length > 0) throw new InputError(problems.map((problem) => problemText(problem, name)).join("\n"))
+  const value = document?.value ?? null
+  if (value === null) return {}
+  if (!isObject(value)) throw new InputError(`${name}: must hold names with values, such as \`limit: 5\``)
+  return value
+}

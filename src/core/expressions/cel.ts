@@ -1,0 +1,199 @@
+// The CEL library behind expressions.ts: loaded on first use (it takes 60 to 120 ms), values converted both ways, and its syntax
+// tree read for what an expression refers to. Nothing else may import the library.
+
+import { createRequire } from "node:module"
+import type { CelFunc, CelInput, CelList, CelResult, parse as parseType } from "@bufbuild/cel"
+import type { Reference } from "./expression-path.ts"
+import { isObject, type Json } from "../model/json.ts"
+
+type Library = typeof import("@bufbuild/cel")
+type Expr = ReturnType<typeof parseType>["expr"]
+export type Program = (variables: Record<string, CelInput>) => CelResult
+
+const require = createRequire(import.meta.url)
+let loaded: { library: Library; env: ReturnType<Library["celEnv"]> } | undefined
+
+const load = (): NonNullable<typeof loaded> => {
+  if (loaded === undefined) {
+    const library = require("@bufbuild/cel") as Library
+    const { strings } = require("@bufbuild/cel/ext") as typeof import("@bufbuild/cel/ext")
+    loaded = { library, env: library.celEnv({ funcs: [...strings, quickConcat(library)] }) }
+  }
+  return loaded
+}
+
+/**
+ * The library's own `list + list` nests one list in another at each step, and `map` and `filter` are made of it: reading the
+ * result then takes the square of its length, and beyond some 3,000 items the stack. Here a list is kept as a few flat parts,
+ * each more than the sum after it, so that appending costs the logarithm and nothing nests.
+ */
+const quickConcat = (library: Library): CelFunc => {
+  const list = library.listType(library.CelScalar.DYN)
+  const partsOf = new WeakMap<CelList, CelList[]>()
+  return library.celFunc("_+_", [list, list], list, (a, b) => {
+    if (b.size === 0) return a
+    if (a.size === 0) return b
+    const parts = [...(partsOf.get(a) ?? [a]), b]
+    while (parts.length > 1 && parts.at(-1)!.size >= parts.at(-2)!.size) {
+      const [before, last] = parts.splice(-2)
+      parts.push(library.celList([...before!, ...last!]))
+    }
+    if (parts.length === 1) return parts[0]!
+    const joined = library.celListConcat(...parts)
+    partsOf.set(joined, parts)
+    return joined
+  })
+}
+
+/** Loads the library now, for whoever wants the time spent beforehand. */
+export const warmUp = (): void => void load()
+
+/** Calls whose cost is not bounded by the size of what goes in: a regular expression, and texts that multiply. */
+const UNBOUNDED_CALLS = new Set(["matches", "replace", "format"])
+
+export interface CelExpression {
+  refs: Reference[]
+  bounded: boolean
+  program(): Program
+}
+
+/** Throws with the library's message when the text is not CEL. */
+export const parseCel = (source: string): CelExpression => {
+  const { library, env } = load()
+  const parsed = library.parse(source)
+  let program: Program | undefined
+  return {
+    ...read(parsed.expr),
+    program: () => (program ??= library.plan(env, parsed) as Program),
+  }
+}
+
+// -- what it refers to -----------------------------------------------------------------------------------------------------------
+
+const read = (expr: Expr): { refs: Reference[]; bounded: boolean } => {
+  const refs: Reference[] = []
+  let bounded = true
+
+  const visit = (node: Expr | undefined, locals: ReadonlySet<string>): void => {
+    if (node === undefined) return
+    const path = asPath(node)
+    if (path !== null) {
+      if (!locals.has(path.root)) refs.push(path)
+      return
+    }
+    const kind = node.exprKind
+    switch (kind.case) {
+      case "selectExpr":
+        return visit(kind.value.operand, locals)
+      case "callExpr":
+        if (UNBOUNDED_CALLS.has(kind.value.function)) bounded = false
+        visit(kind.value.target, locals)
+        return kind.value.args.forEach((arg) => visit(arg, locals))
+      case "listExpr":
+        return kind.value.elements.forEach((element) => visit(element, locals))
+      case "structExpr":
+        for (const entry of kind.value.entries) {
+          if (entry.keyKind.case === "mapKey") visit(entry.keyKind.value, locals)
+          visit(entry.value, locals)
+        }
+        return
+      case "comprehensionExpr": {
+        bounded = false
+        const { iterRange, accuInit, iterVar, iterVar2, accuVar, loopCondition, loopStep, result } = kind.value
+        visit(iterRange, locals)
+        visit(accuInit, locals)
+        const inner = new Set([...locals, iterVar, iterVar2, accuVar])
+        for (const part of [loopCondition, loopStep, result]) visit(part, inner)
+        return
+      }
+      default:
+        return
+    }
+  }
+
+  visit(expr, new Set())
+  return { refs, bounded }
+}
+
+/** `a.b["c"][0]` as one reference; null for anything that is not a path of literals from a variable. */
+const asPath = (node: Expr): Reference | null => {
+  const kind = node.exprKind
+  if (kind.case === "identExpr") return { root: kind.value.name, path: [] }
+  if (kind.case === "selectExpr") {
+    const parent = kind.value.operand === undefined ? null : asPath(kind.value.operand)
+    return parent === null ? null : { root: parent.root, path: [...parent.path, kind.value.field] }
+  }
+  if (kind.case !== "callExpr" || kind.value.function !== "_[_]") return null
+  const [operand, index] = kind.value.args
+  const parent = operand === undefined ? null : asPath(operand)
+  const step = index?.exprKind.case === "constExpr" ? index.exprKind.value.constantKind : undefined
+  if (parent === null || step === undefined) return null
+  if (step.case === "stringValue") return { root: parent.root, path: [...parent.path, step.value] }
+  if (step.case === "int64Value") return { root: parent.root, path: [...parent.path, Number(step.value)] }
+  return null
+}
+
+// -- values ----------------------------------------------------------------------------------------------------------------------
+
+/** Whole numbers become ints, so that `params.limit + 1` is arithmetic on ints. */
+export const toCel = (value: Json): CelInput => {
+  if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value
+  if (Array.isArray(value)) return value.map(toCel)
+  if (isObject(value)) return new Map(Object.entries(value).map(([key, item]) => [key, toCel(item)]))
+  return value
+}
+
+/** Throws with what the result is when JSON has no such value. */
+export const fromCel = (value: CelResult): Json => {
+  const { library } = load()
+  if (library.isCelError(value)) throw value
+  switch (typeof value) {
+    case "boolean":
+    case "string":
+      return value
+    case "bigint":
+      return safeInteger(value)
+    case "number":
+      if (!Number.isFinite(value)) throw new Error(`its result is ${value}, which is no JSON number`)
+      return value
+    default:
+      break
+  }
+  if (value === null) return null
+  if (library.isCelUint(value)) return safeInteger(value.value)
+  if (library.isCelList(value)) return [...value].map((item) => fromCel(item))
+  if (library.isCelMap(value)) {
+    return Object.fromEntries([...value.entries()].map(([key, item]) => [String(keyText(key)), fromCel(item)]))
+  }
+  if (value instanceof Uint8Array) return Buffer.from(value).toString("base64")
+  if (library.isCelType(value)) throw new Error(`its result is the type ${value.name}, not a value`)
+  return messageText(value.message)
+}
+
+const keyText = (key: unknown): unknown => (isObject(key) && "value" in key ? key["value"] : key)
+
+const safeInteger = (value: bigint): number => {
+  const number = Number(value)
+  if (!Number.isSafeInteger(number))
+    throw new Error(`its result ${value} is beyond the integers that JSON keeps exactly (2^53)`)
+  return number
+}
+
+const messageText = ({
+  $typeName,
+  seconds = 0n,
+  nanos = 0,
+}: {
+  $typeName: string
+  seconds?: bigint
+  nanos?: number
+}): string => {
+  switch ($typeName) {
+    case "google.protobuf.Timestamp":
+      return new Date(Number(seconds) * 1000 + nanos / 1e6).toISOString()
+    case "google.protobuf.Duration":
+      return `${Number(seconds) + nanos / 1e9}s`
+    default:
+      throw new Error(`its result is a ${$typeName}, which has no JSON form here`)
+  }
+}

@@ -1,0 +1,202 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { parseCel, fromCel, toCel } from "./cel.ts"
+import {
+  evaluate,
+  ExpressionError,
+  isBounded,
+  narrowScope,
+  parseExpression,
+  render,
+  type Scope,
+  toText,
+} from "./expressions.ts"
+import type { Json } from "../model/json.ts"
+
+const scope: Scope = {
+  params: { limit: 100, ratio: 0.5, name: "eu", list: [1, 2, 3], "a-b": { c: true }, max: 2 ** 53 - 1, none: null },
+  tasks: { fetch: { output: { rows: [{ id: 7 }] }, status: "success" }, "my-task": { output: null, status: "skipped" } },
+  run: { id: "run-1", workflow: "etl", logical_date: "2026-01-02T00:00:00.000Z", date: "2026-01-02", trigger: "manual" },
+  item: { file: "a.csv" },
+  index: 4,
+}
+
+describe("expressions", () => {
+  it.each([
+    ["params.limit", 100],
+    ["params.limit + 1", 101],
+    ["params.limit / 3", 33],
+    ["params.limit > 10 && params.name == 'eu'", true],
+    ["params.ratio * 2.0", 1],
+    ["double(params.limit) * params.ratio", 50],
+    ["params['a-b'].c", true],
+    ['params["a-b"]', { c: true }],
+    ["params.none", null],
+    ["params.none == null", true],
+    ["tasks.fetch.output.rows[0].id", 7],
+    ["tasks.fetch.output.rows.map(r, r.id * 2)", [14]],
+    ['tasks["my-task"].status', "skipped"],
+    ["tasks.fetch.status == 'success' ? 'yes' : 'no'", "yes"],
+    ["has(item.file) && !has(item.size)", true],
+    ["item.file.endsWith('.csv')", true],
+    ["item.file.split('.')[0]", "a"],
+    ["index", 4],
+    ["run.date + '/' + string(index)", "2026-01-02/4"],
+    ["{'a': [1, 2.5], 'b': {'c': null}}", { a: [1, 2.5], b: { c: null } }],
+    ["size(params.list)", 3],
+    ["params.list.filter(x, x > 1)", [2, 3]],
+    ["timestamp('2026-01-02T03:04:05Z') + duration('60s')", "2026-01-02T03:05:05.000Z"],
+    ["duration('90s')", "90s"],
+    ['"n=" + ((params.limit) == null ? "" : string(params.limit))', "n=100"],
+    ['"n=" + ((params.none) == null ? "" : string(params.none))', "n="],
+    ["1u + 2u", 3],
+  ] as [string, Json][])("%s is %j", (source, expected) => {
+    expect(evaluate(source, scope)).toEqual(expected)
+  })
+
+  it.each([
+    ["params.limt", 'params has no field "limt" (it has limit, ratio, name'],
+    ["tasks.fetch.output.rows[3].id", "tasks.fetch.output.rows has no index 3 (it is a list of 1)"],
+    ["params.name.x", 'params.name has no field "x" (it is a string)'],
+    ["params.none.x", 'params.none has no field "x" (it is null)'],
+    ["parent.item", "parent is not there"],
+    ["params.limt + 1", 'params has no field "limt"'],
+    ["params.ratio + params.limit", "+ does not take (double, int); make both alike with double(…) or int(…)"],
+    ["params.list[7] + 1", "there is no index 7"],
+    ["1 / 0", "divide by zero"],
+    ["params.max + 1", "beyond the integers that JSON keeps exactly"],
+    ["type(1)", "the type int"],
+    ["1.0 / 0.0", "no JSON number"],
+    ["params.limit +", "not an expression, at character"],
+    ["", "the expression is empty"],
+    ["x".repeat(9000), "longer than 8192 characters"],
+    [`${"(".repeat(4000)}1${")".repeat(4000)}`, "nested too deeply"],
+  ])("%s fails and says: %s", (source, reason) => {
+    const attempt = (): Json => evaluate(source, scope)
+    expect(attempt).toThrow(ExpressionError)
+    expect(attempt).toThrow(reason)
+    expect(attempt).toThrow(`\${{ ${source.slice(0, 30)}`)
+  })
+
+  it.each([
+    ["params.a.b[0]['c d']", true],
+    ["params.a + 1 > 2 && item.x in [1, 2]", true],
+    ["params.list.map(x, x)", false],
+    ["params.list.all(x, x > 1)", false],
+    ["has(params.x)", true],
+    ["params.name.matches('a*')", false],
+    ["params.name.replace('a', 'aaaa')", false],
+  ])("%s is bounded: %s", (source, expected) => {
+    expect(isBounded(source)).toBe(expected)
+  })
+
+  it("tells what it reads, without the variables of its own loops", () => {
+    const { refs } = parseExpression(
+      "tasks['a-b'].output.map(o, o.x + params.n).exists(y, y == item) && run.id != tasks.c.status",
+    )
+    expect(refs).toEqual([
+      { root: "tasks", path: ["a-b", "output"] },
+      { root: "params", path: ["n"] },
+      { root: "item", path: [] },
+      { root: "run", path: ["id"] },
+      { root: "tasks", path: ["c", "status"] },
+    ])
+  })
+
+  it("maps and filters long lists", () => {
+    const item = Array.from({ length: 20_000 }, (_, i) => i)
+    expect(evaluate("item.map(x, x + 1)", { ...scope, item })).toEqual(item.map((x) => x + 1))
+    expect(evaluate("item.filter(x, x % 3 == 0)", { ...scope, item })).toEqual(item.filter((x) => x % 3 === 0))
+  })
+
+  it("leaves a list as it is when something is added to it", () => {
+    expect(evaluate("[[1] + [2]].map(l, [l + [3], l + [4, 5], l, [] + l + []])", scope)).toEqual([
+      [
+        [1, 2, 3],
+        [1, 2, 4, 5],
+        [1, 2],
+        [1, 2],
+      ],
+    ])
+    const lists = fc.array(fc.array(fc.nat(9), { maxLength: 5 }), { minLength: 1, maxLength: 12 })
+    fc.assert(
+      fc.property(lists, (parts) => {
+        const source = parts.map((part) => JSON.stringify(part)).join(" + ")
+        expect(evaluate(source, scope)).toEqual(parts.flat())
+      }),
+    )
+  })
+
+  it("takes no more of the scope than it reads", () => {
+    const { refs } = parseExpression("tasks.fetch.output.rows[0].id + params.limit > 1 && has(item.file)")
+    expect(narrowScope({ ...scope, item: { file: "a", size: 3 } }, refs)).toEqual({
+      params: { limit: 100 },
+      tasks: { fetch: { output: scope.tasks["fetch"]!.output } },
+      run: scope.run,
+      item: { file: "a" },
+      index: 4,
+    })
+    expect(evaluate("size(params)", scope)).toBe(7)
+    expect(evaluate("params[run.trigger == 'manual' ? 'name' : 'limit']", scope)).toBe("eu")
+  })
+
+  it("sees no inherited properties", () => {
+    for (const name of ["constructor", "toString", "__proto__", "hasOwnProperty"]) {
+      expect(() => evaluate(`params.${name}`, scope)).toThrow(ExpressionError)
+      expect(() => evaluate(`[params.${name}]`, scope)).toThrow(ExpressionError)
+    }
+  })
+
+  it("means the same on the short way for plain paths as CEL does", () => {
+    const key = fc.constantFrom("a", "b", "x y", "constructor")
+    const value = fc.letrec<{ json: Json }>((tie) => ({
+      json: fc.oneof(
+        { maxDepth: 3, withCrossShrink: true },
+        fc.constantFrom<Json>(null, true, 0, -3, 2 ** 53 - 1, 1.5, "", "text"),
+        fc.array(tie("json"), { maxLength: 3 }),
+        fc.dictionary(key, tie("json"), { maxKeys: 3 }),
+      ),
+    })).json
+    const step = fc.oneof(
+      key.map((name) => `["${name}"]`),
+      fc.constantFrom(".a", ".b", "[0]", "[2]"),
+    )
+    fc.assert(
+      fc.property(value, fc.array(step, { maxLength: 4 }), (item, steps) => {
+        const source = `item${steps.join("")}`
+        const slow = (): Json => fromCel(parseCel(source).program()({ item: toCel(item) }))
+        const attempt = (way: () => Json): Json => {
+          try {
+            return way()
+          } catch {
+            return "failed"
+          }
+        }
+        expect(parseExpression(source).path).not.toBeNull()
+        expect(attempt(() => evaluate(source, { ...scope, item }))).toEqual(attempt(slow))
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe("templates", () => {
+  it("keep the type of a whole expression and join parts to a text", () => {
+    const template = {
+      map: {
+        whole: { expr: "params.list" },
+        text: { text: ["n=", { expr: "params.limit" }, " none=", { expr: "params.none" }, " list=", { expr: "params.list" }] },
+        list: { list: [{ lit: null }, { expr: "item.file" }] },
+      },
+    }
+    expect(render(template, scope)).toEqual({
+      whole: [1, 2, 3],
+      text: "n=100 none= list=[1,2,3]",
+      list: [null, "a.csv"],
+    })
+  })
+
+  it("show scalars as text, null as nothing, the rest as JSON", () => {
+    expect([null, true, 1.5, "a b", [1], { a: 1 }].map(toText)).toEqual(["", "true", "1.5", "a b", "[1]", '{"a":1}'])
+  })
+})

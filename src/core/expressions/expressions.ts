@@ -1,0 +1,196 @@
+// Expressions: CEL in `${{ … }}`. Parsed once (a bounded cache), checked by the compiler through what they refer to, evaluated
+// by the engine over a Scope of plain JSON. Synchronous; what may take long is told by `isBounded`, and engine/gate/evaluator.ts
+// runs the rest where it can be ended.
+
+import { fromCel, parseCel, toCel, type CelExpression } from "./cel.ts"
+import { formatPath, parsePath, walkPath, type Reference } from "./expression-path.ts"
+import { isObject, type Json, type JsonObject } from "../model/json.ts"
+import type { Template } from "../model/workflow.ts"
+
+export { formatPath, SCOPE_ROOTS, type Reference } from "./expression-path.ts"
+
+/** The variables of an expression. `tasks` is keyed by the name as the expression's own task knows it: without its group. */
+export interface Scope {
+  params: JsonObject
+  tasks: { [name: string]: { output: Json; status: string } }
+  run: {
+    id: string
+    workflow: string
+    logical_date: string | null
+    date: string | null
+    trigger: string
+    /** In hooks. */
+    status?: string
+    error?: string | null
+  }
+  item?: Json
+  index?: number
+  /** The instance of the nearest group around the task that fans out. */
+  parent?: { item?: Json; index?: number }
+  /** What a poll of deferred work was answered. */
+  response?: Json
+}
+
+export class ExpressionError extends Error {
+  override readonly name = "ExpressionError"
+  readonly source: string
+  constructor(source: string, reason: string) {
+    super(`\${{ ${source.length > 200 ? `${source.slice(0, 200)}…` : source} }}: ${reason}`)
+    this.source = source
+  }
+}
+
+export interface Expression {
+  source: string
+  refs: Reference[]
+  bounded: boolean
+  /** Set when the whole expression is a plain path. */
+  path: Reference | null
+  cel: CelExpression | null
+}
+
+const MAX_SOURCE = 8192
+const CACHE_SIZE = 2000
+const cache = new Map<string, Expression>()
+
+/** Throws ExpressionError when it is not CEL. */
+export const parseExpression = (source: string): Expression => {
+  const known = cache.get(source)
+  if (known !== undefined) {
+    if (cache.size > CACHE_SIZE / 2) {
+      cache.delete(source)
+      cache.set(source, known)
+    }
+    return known
+  }
+  const parsed = parse(source)
+  cache.set(source, parsed)
+  if (cache.size > CACHE_SIZE) cache.delete(cache.keys().next().value!)
+  return parsed
+}
+
+const parse = (source: string): Expression => {
+  if (source.trim() === "") throw new ExpressionError(source, "the expression is empty")
+  if (source.length > MAX_SOURCE) throw new ExpressionError(source, `it is longer than ${MAX_SOURCE} characters`)
+  const path = parsePath(source)
+  if (path !== null) return { source, refs: [path], bounded: true, path, cel: null }
+  try {
+    const cel = parseCel(source)
+    return { source, refs: cel.refs, bounded: cel.bounded, path: null, cel }
+  } catch (error) {
+    throw new ExpressionError(source, parseReason(error))
+  }
+}
+
+/** True: no comprehension, no regular expression; evaluating takes time in proportion to its input at most. */
+export const isBounded = (source: string): boolean => parseExpression(source).bounded
+
+export type Evaluate = (source: string, scope: Scope) => Json
+
+/** Throws ExpressionError naming the expression and what was missing. */
+export const evaluate: Evaluate = (source, scope) => {
+  const { path, cel, refs } = parseExpression(source)
+  if (path !== null) {
+    const walked = walkPath(scope, path)
+    if ("missing" in walked) throw new ExpressionError(source, walked.missing)
+    return walked.value
+  }
+  try {
+    return fromCel(cel!.program()(variables(scope, refs)))
+  } catch (error) {
+    throw new ExpressionError(source, evaluateReason(error, scope, refs))
+  }
+}
+
+/** The scope with only what the expression reads: an upstream's output can be large, and is converted or sent elsewhere. */
+export const narrowScope = (scope: Scope, refs: readonly Reference[]): Scope => {
+  const pathsOf = (root: string): Reference["path"][] => refs.flatMap((ref) => (ref.root === root ? [ref.path] : []))
+  const [item, parent] = [pathsOf("item"), pathsOf("parent")]
+  return {
+    params: pick(scope.params, pathsOf("params")) as Scope["params"],
+    tasks: pick(scope.tasks, pathsOf("tasks")) as Scope["tasks"],
+    run: scope.run,
+    ...(item.length > 0 && scope.item !== undefined && { item: pick(scope.item, item) }),
+    ...(scope.index !== undefined && { index: scope.index }),
+    ...(parent.length > 0 && scope.parent !== undefined && { parent: scope.parent }),
+    ...(scope.response !== undefined && { response: pick(scope.response, pathsOf("response")) }),
+  }
+}
+
+/** Objects are thinned out along the paths; a list, or a value that is read as a whole, stays as it is. */
+const pick = (value: Json, paths: readonly Reference["path"][]): Json => {
+  if (!isObject(value) || paths.some(([step]) => typeof step !== "string")) return value
+  const below = Map.groupBy(paths, ([step]) => String(step))
+  const kept = [...below].filter(([key]) => Object.hasOwn(value, key))
+  return Object.fromEntries(
+    kept.map(([key, inner]) => [
+      key,
+      pick(
+        value[key]!,
+        inner.map((path) => path.slice(1)),
+      ),
+    ]),
+  )
+}
+
+const variables = (scope: Scope, refs: readonly Reference[]): Record<string, ReturnType<typeof toCel>> =>
+  Object.fromEntries(Object.entries(narrowScope(scope, refs)).map(([name, value]) => [name, toCel(value as Json)]))
+
+// -- templates -------------------------------------------------------------------------------------------------------------------
+
+/** Scalars as text, null empty, the rest JSON: how a value looks inside of a text, an argument, an environment variable. */
+export const toText = (value: Json): string => {
+  if (value === null) return ""
+  return typeof value === "string" ? value : JSON.stringify(value)
+}
+
+export const render = (template: Template, scope: Scope, evaluateOne: Evaluate = evaluate): Json => {
+  if ("lit" in template) return template.lit
+  if ("expr" in template) return evaluateOne(template.expr, scope)
+  if ("text" in template) {
+    return template.text.map((part) => (typeof part === "string" ? part : toText(evaluateOne(part.expr, scope)))).join("")
+  }
+  if ("list" in template) return template.list.map((item) => render(item, scope, evaluateOne))
+  return Object.fromEntries(Object.entries(template.map).map(([key, item]) => [key, render(item, scope, evaluateOne)]))
+}
+
+/** Every expression of a template, in order, with repeats. */
+export const expressionsOf = (template: Template): string[] => {
+  if ("lit" in template) return []
+  if ("expr" in template) return [template.expr]
+  if ("text" in template) return template.text.flatMap((part) => (typeof part === "string" ? [] : [part.expr]))
+  if ("list" in template) return template.list.flatMap(expressionsOf)
+  return Object.values(template.map).flatMap(expressionsOf)
+}
+
+// -- messages --------------------------------------------------------------------------------------------------------------------
+
+const parseReason = (error: unknown): string => {
+  if (error instanceof RangeError) return "it is nested too deeply"
+  const message = error instanceof Error ? error.message : String(error)
+  const at = /^<input>:(\d+):(\d+): (.*)$/s.exec(message)
+  return at === null ? message : `not an expression, at character ${at[2]}: ${at[3]}`
+}
+
+const evaluateReason = (error: unknown, scope: Scope, refs: readonly Reference[]): string => {
+  if (error instanceof RangeError) return "it is nested too deeply"
+  const message = error instanceof Error ? error.message : String(error)
+  const missing = refs.find((ref) => !Object.hasOwn(scope, ref.root))
+  if (message === "unresolved attribute" && missing !== undefined) return `${formatPath(missing.root, [])} is not there`
+  const field = /^field not found: (.*)$/s.exec(message)?.[1]
+  if (field !== undefined) {
+    const ref = refs.find((candidate) => candidate.path.some((step) => String(step) === field))
+    const walked = ref === undefined ? null : walkPath(scope, ref)
+    return walked !== null && "missing" in walked ? walked.missing : `there is no field "${field}"`
+  }
+  const index = /^index (-?\d+) out of bounds/.exec(message)?.[1]
+  if (index !== undefined) return `there is no index ${index}`
+  const overload = /no matching overload for '?([^']+?)'? applied to '(.*)'$/s.exec(message)
+  if (overload === null) return message
+  const mixed = /^\((?:int, double|double, int)\)$/.test(overload[2]!)
+  const operator = overload[1]!
+    .replace(/^_(.+)_$/, "$1")
+    .replaceAll("_", " ")
+    .trim()
+  return `${operator} does not take ${overload[2]}${mixed ? "; make both alike with double(…) or int(…)" : ""}`
+}

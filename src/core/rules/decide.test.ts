@@ -1,0 +1,90 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { AttemptResult } from "../model/change.ts"
+import { decide, retryDelayMs } from "./decide.ts"
+import type { AttemptId } from "../model/ids.ts"
+import { ATTEMPT_STATES, type AttemptState } from "../model/status.ts"
+import { node } from "../testing.ts"
+
+const attemptId = "0198f000-0000-7000-8000-000000000001" as AttemptId
+const result = (state: AttemptState, rest: Partial<AttemptResult> = {}): AttemptResult => ({
+  state,
+  startedAt: 1,
+  finishedAt: 2,
+  ...rest,
+})
+const policy = { maxAttempts: 3, backoff: "exponential", baseDelayMs: 1000, maxDelayMs: 5000, jitter: false } as const
+const task = node("a", { retry: policy, lostRetries: 1 })
+const claim = { row: 1, attemptId, failures: 0, losses: 0, cancelling: false }
+
+describe("decide", () => {
+  // Every state of an attempt × attempts left or not × run being cancelled or not.
+  const table: [AttemptState, { left: boolean; cancelling: boolean }, string][] = [
+    ["success", { left: true, cancelling: false }, "end success"],
+    ["success", { left: false, cancelling: false }, "end success"],
+    ["success", { left: true, cancelling: true }, "end success"],
+    ["success", { left: false, cancelling: true }, "end success"],
+    ["failed", { left: true, cancelling: false }, "retry"],
+    ["failed", { left: false, cancelling: false }, "end failed"],
+    ["failed", { left: true, cancelling: true }, "end cancelled"],
+    ["failed", { left: false, cancelling: true }, "end cancelled"],
+    ["timeout", { left: true, cancelling: false }, "retry"],
+    ["timeout", { left: false, cancelling: false }, "end failed"],
+    ["timeout", { left: true, cancelling: true }, "end cancelled"],
+    ["timeout", { left: false, cancelling: true }, "end cancelled"],
+    ["lost", { left: true, cancelling: false }, "retry"],
+    ["lost", { left: false, cancelling: false }, "end failed"],
+    ["lost", { left: true, cancelling: true }, "end cancelled"],
+    ["lost", { left: false, cancelling: true }, "end cancelled"],
+    ["cancelled", { left: true, cancelling: false }, "end cancelled"],
+    ["cancelled", { left: false, cancelling: false }, "end cancelled"],
+    ["cancelled", { left: true, cancelling: true }, "end cancelled"],
+    ["cancelled", { left: false, cancelling: true }, "end cancelled"],
+  ]
+
+  it("is told for every state", () => {
+    expect(new Set(table.map(([state]) => state))).toEqual(new Set(ATTEMPT_STATES))
+    expect(table).toHaveLength(ATTEMPT_STATES.length * 4)
+  })
+
+  it.each(table)("turns %s with %o into %s", (state, { left, cancelling }, expected) => {
+    const spent = left ? {} : { failures: 2, losses: 1 }
+    const change = decide({ ...claim, ...spent, cancelling }, task, result(state), 0)
+    expect(change.kind === "end" ? `end ${change.status}` : change.kind).toBe(expected)
+    expect(change).toMatchObject({ row: 1, attemptId })
+  })
+
+  it("does not count a lost attempt as a failure, nor a failure as a loss", () => {
+    expect(decide({ ...claim, failures: 2 }, task, result("lost"), 0)).toMatchObject({ kind: "retry", lost: true, delayMs: 0 })
+    expect(decide({ ...claim, losses: 1 }, task, result("failed"), 0)).toMatchObject({ kind: "retry", lost: false })
+  })
+
+  it("does not retry what says that trying again cannot help", () => {
+    expect(decide(claim, task, result("failed", { retryable: false }), 0)).toMatchObject({ kind: "end", status: "failed" })
+  })
+
+  it("waits as long as the attempt asked for, before its own back-off", () => {
+    expect(decide(claim, task, result("failed", { retryAfterMs: 77 }), 0)).toMatchObject({ kind: "retry", delayMs: 77 })
+  })
+})
+
+describe("retryDelayMs", () => {
+  it("grows by its strategy up to the cap", () => {
+    const delays = (backoff: "fixed" | "linear" | "exponential"): number[] =>
+      [1, 2, 3, 4].map((failed) => retryDelayMs({ ...policy, backoff }, failed, 0.5))
+    expect(delays("fixed")).toEqual([1000, 1000, 1000, 1000])
+    expect(delays("linear")).toEqual([1000, 2000, 3000, 4000])
+    expect(delays("exponential")).toEqual([1000, 2000, 4000, 5000])
+  })
+
+  it("takes 50 to 100 % of the delay with jitter", () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 0.999, noNaN: true }), fc.integer({ min: 1, max: 20 }), (random, failed) => {
+        const plain = retryDelayMs(policy, failed, random)
+        const jittered = retryDelayMs({ ...policy, jitter: true }, failed, random)
+        expect(jittered).toBeGreaterThanOrEqual(Math.floor(plain / 2))
+        expect(jittered).toBeLessThanOrEqual(plain)
+      }),
+    )
+  })
+})

@@ -1,0 +1,116 @@
+// Deferred work: a success whose output is `{ "ork_defer": … }` alone says that the work goes on elsewhere, and how to learn of
+// its end. Read here from what a task gave, which is anybody's text: every mistake is told.
+
+import { ExpressionError, parseExpression } from "../expressions/expressions.ts"
+import { isObject, type Json, type JsonObject } from "../model/json.ts"
+import { nearest } from "../model/nearest.ts"
+import { DURATION_HINT, parseDuration } from "../model/quantities.ts"
+import type { Poll } from "../model/waiting-on.ts"
+
+export type Deferral = { poll: Poll } | { callback: { timeoutMs?: number } }
+
+const KEY = "ork_defer"
+
+export const isDeferral = (output: Json): output is JsonObject =>
+  isObject(output) && Object.hasOwn(output, KEY) && Object.keys(output).length === 1
+
+/** What a poll may be asked at least this far apart. */
+const MIN_EVERY_MS = 100
+const MAX_HEADERS = 64
+
+const POLL_FIELDS = ["url", "method", "headers", "body", "every", "done_when", "fail_when", "output", "timeout"]
+
+class Mistake extends Error {}
+
+const mistake = (where: string, what: string): never => {
+  throw new Mistake(`${where} ${what}`)
+}
+
+export const readDeferral = (output: JsonObject): Deferral | { problem: string } => {
+  try {
+    const defer = objectAt(output[KEY], KEY, ["poll", "callback"])
+    const [kind] = Object.keys(defer)
+    if (Object.keys(defer).length !== 1) mistake(KEY, "needs either poll or callback")
+    return kind === "poll" ? { poll: readPoll(defer["poll"]) } : { callback: readCallback(defer["callback"]) }
+  } catch (error) {
+    if (error instanceof Mistake || error instanceof ExpressionError) return { problem: error.message }
+    throw error
+  }
+}
+
+const readCallback = (value: Json | undefined): { timeoutMs?: number } => {
+  const fields = objectAt(value, `${KEY}.callback`, ["timeout"])
+  const timeoutMs = durationAt(fields, "timeout", `${KEY}.callback`)
+  return timeoutMs === undefined ? {} : { timeoutMs }
+}
+
+const readPoll = (value: Json | undefined): Poll => {
+  const where = `${KEY}.poll`
+  const fields = objectAt(value, where, POLL_FIELDS)
+  const url = textAt(fields, "url", where) ?? mistake(where, "needs url")
+  if (!/^https?:\/\/./i.test(url)) mistake(`${where}.url`, "must begin with http:// or https://")
+  const everyMs = durationAt(fields, "every", where) ?? mistake(where, `needs every: ${DURATION_HINT}`)
+  const doneWhen = expressionAt(fields, "done_when", where) ?? mistake(where, "needs done_when, an expression over `response`")
+  const failWhen = expressionAt(fields, "fail_when", where)
+  const output = expressionAt(fields, "output", where)
+  const timeoutMs = durationAt(fields, "timeout", where)
+  const method = textAt(fields, "method", where) ?? "GET"
+  if (!/^[A-Za-z]{3,20}$/.test(method)) mistake(`${where}.method`, "must be an HTTP method such as GET or POST")
+  return {
+    url,
+    method: method.toUpperCase(),
+    headers: headersAt(fields["headers"], `${where}.headers`),
+    ...(fields["body"] !== undefined && { body: fields["body"] }),
+    everyMs: Math.max(MIN_EVERY_MS, everyMs),
+    doneWhen,
+    ...(failWhen !== undefined && { failWhen }),
+    ...(output !== undefined && { output }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  }
+}
+
+const objectAt = (value: Json | undefined, where: string, known: readonly string[]): JsonObject => {
+  if (!isObject(value)) return mistake(where, "must be an object")
+  for (const field of Object.keys(value)) {
+    if (known.includes(field)) continue
+    const near = nearest(field, known)
+    mistake(where, `has no field ${JSON.stringify(field)}${near === undefined ? "" : `; did you mean ${near}?`}`)
+  }
+  return value
+}
+
+const textAt = (fields: JsonObject, field: string, where: string): string | undefined => {
+  const value = fields[field]
+  if (value === undefined) return undefined
+  return typeof value === "string" && value !== "" ? value : mistake(`${where}.${field}`, "must be a text")
+}
+
+const durationAt = (fields: JsonObject, field: string, where: string): number | undefined => {
+  if (fields[field] === undefined) return undefined
+  return parseDuration(fields[field]) ?? mistake(`${where}.${field}`, `must be a duration: ${DURATION_HINT}`)
+}
+
+/** With or without `${{ }}`. */
+const expressionAt = (fields: JsonObject, field: string, where: string): string | undefined => {
+  const text = textAt(fields, field, where)
+  if (text === undefined) return undefined
+  const source = /^\s*\$\{\{([\s\S]*)\}\}\s*$/.exec(text)?.[1] ?? text
+  for (const { root } of parseExpression(source).refs) {
+    if (root !== "response") mistake(`${where}.${field}`, `knows \`response\` alone, not ${root}`)
+  }
+  return source.trim()
+}
+
+const headersAt = (value: Json | undefined, where: string): Poll["headers"] => {
+  const headers: Poll["headers"] = {}
+  if (value === undefined) return headers
+  if (!isObject(value) || Object.keys(value).length > MAX_HEADERS) {
+    return mistake(where, `must be an object of at most ${MAX_HEADERS} headers`)
+  }
+  for (const [name, text] of Object.entries(value)) {
+    if (isObject(text) && typeof text["secret"] === "string") headers[name] = { secret: text["secret"] }
+    else if (typeof text === "string") headers[name] = text
+    else mistake(`${where}.${name}`, "must be a text or { secret: NAME }")
+  }
+  return headers
+}

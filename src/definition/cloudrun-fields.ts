@@ -1,0 +1,13 @@
+// `cloudrun: { … }` of a task: which job of Cloud Run is run, and with what.
+
+import { z } from "zod"
+import type { CloudrunDefinition } from "../core/model/definition.ts"
+import { strict, text } from "./schemas.ts"
+
+export const cloudrunFields = strict({
+  project: text.optional(),
+  region: text.optional(),
+  container: text.optional(),
+  args: z.array(text).optional(),
+  exec: z.boolean().optional(),
+} satisfies Record<keyof CloudrunDefinition, z.ZodType>)

@@ -1,0 +1,143 @@
+// The shape of a workflow definition as zod schemas: types, ranges, unknown fields. What goes beyond the shape (graph,
+// expressions, durations, names) is the compiler's. The static type is core/model/definition.ts.
+
+import { z } from "zod"
+import type { TaskDefinition, WorkflowDefinition } from "../core/model/definition.ts"
+import { RUN_WHEN } from "../core/model/workflow.ts"
+import { cloudrunFields } from "./cloudrun-fields.ts"
+import { dockerFields } from "./docker-fields.ts"
+import { kubernetesFields } from "./kubernetes-fields.ts"
+import { headersField, httpFields, urlField } from "./http-fields.ts"
+import { count, cpu, duration, either, json, memory, object, record, strict, text } from "./schemas.ts"
+import { slurmFields } from "./slurm-fields.ts"
+
+const priority = z.int().min(1).max(10)
+
+const env = record(
+  either("a text, a number, true, false, null or { secret: NAME }", [
+    text,
+    z.number(),
+    z.boolean(),
+    z.null(),
+    strict({ secret: text }),
+  ]),
+)
+
+const retry = strict({
+  max_attempts: z.int().min(1).max(100).optional(),
+  backoff: z.enum(["fixed", "linear", "exponential"]).optional(),
+  base_delay: duration.optional(),
+  max_delay: duration.optional(),
+  jitter: z.boolean().optional(),
+})
+
+const taskFields = {
+  description: text.optional(),
+  executor: text.optional(),
+  command: either("a text (for the shell) or a list of texts (program and arguments)", [text, z.array(text)]).optional(),
+  file: text.optional(),
+  function: text.optional(),
+  url: urlField.optional(),
+  method: text.optional(),
+  headers: headersField.optional(),
+  body: json.optional(),
+  image: text.optional(),
+  job: text.optional(),
+  workflow: text.optional(),
+  duration: duration.optional(),
+  until: text.optional(),
+  message: text.optional(),
+  default: z.enum(["approve", "reject"]).optional(),
+  http: httpFields.optional(),
+  docker: dockerFields.optional(),
+  kubernetes: kubernetesFields.optional(),
+  slurm: slurmFields.optional(),
+  cloudrun: cloudrunFields.optional(),
+  depends_on: z.array(text).optional(),
+  run_when: z.enum(RUN_WHEN).optional(),
+  if: either("an expression, true or false", [text, z.boolean()]).optional(),
+  foreach: json.optional(),
+  parallel: either("a whole number, a reference or an expression", [z.int().min(0), text]).optional(),
+  concurrency: count.optional(),
+  concurrency_key: text.optional(),
+  cache: strict({ key: text, ttl: duration.optional() }).optional(),
+  input: object.optional(),
+  env: env.optional(),
+  working_dir: text.optional(),
+  run_as: text.optional(),
+  script_dir: text.optional(),
+  resources: strict({
+    cpu: cpu.optional(),
+    memory: memory.optional(),
+  }).optional(),
+  output: either("a JSON Schema or the name of one under `types`", [text, object]).optional(),
+  retries: z.int().min(0).max(99).optional(),
+  retry: retry.optional(),
+  lost_retries: z.int().min(0).max(1000).optional(),
+  timeout: duration.optional(),
+  start_timeout: duration.optional(),
+  queue: text.optional(),
+  labels: z
+    .array(text.regex(/^[A-Za-z0-9_.=/-]{1,64}$/, 'must be letters, digits, "_", ".", "=", "/" and "-", at most 64'))
+    .optional(),
+  worker: text.optional(),
+  priority: priority.optional(),
+} satisfies Record<Exclude<keyof TaskDefinition, "tasks">, z.ZodType>
+
+const { depends_on: _, ...defaultFields } = taskFields
+
+export const taskSchema: z.ZodType = strict({
+  ...taskFields,
+  get tasks() {
+    return z.record(z.string(), taskSchema).optional()
+  },
+})
+
+const schedule = either("a cron expression, a schedule object, or a list of them", [
+  text,
+  strict({
+    cron: text,
+    timezone: text.optional(),
+    catchup: z.enum(["none", "latest", "all"]).optional(),
+    overlap: z.enum(["allow", "skip", "queue", "cancel"]).optional(),
+    jitter: duration.optional(),
+    start: text.optional(),
+    end: text.optional(),
+    params: object.optional(),
+  }),
+])
+
+const notify = strict({
+  on: z.array(z.enum(["success", "failure", "cancel", "deadline"])).min(1),
+  webhook: text.optional(),
+  slack: text.optional(),
+})
+
+const hook = z.array(taskSchema).optional()
+
+export const workflowSchema = strict({
+  name: text,
+  description: text.optional(),
+  tags: z.array(text).optional(),
+  types: record(object).optional(),
+  params: object.optional(),
+  schedule: either("a cron expression, a schedule object, or a list of them", [
+    ...schedule.def.options,
+    z.array(schedule),
+  ]).optional(),
+  webhook: strict({ secret: text }).optional(),
+  notify: z.array(notify).optional(),
+  deadline: duration.optional(),
+  concurrency: count.optional(),
+  max_active_runs: count.optional(),
+  timeout: duration.optional(),
+  priority: priority.optional(),
+  env: env.optional(),
+  include: z.array(text).optional(),
+  defaults: strict(defaultFields).optional(),
+  on_success: hook,
+  on_failure: hook,
+  on_cancel: hook,
+  on_exit: hook,
+  tasks: record(taskSchema),
+} satisfies Record<keyof WorkflowDefinition, z.ZodType>)

@@ -1,0 +1,140 @@
+// The attempts that this engine has in flight: from a claim to its assignment, through the runner, to the change that ends it.
+// Each ends as one outcome, whatever ended it.
+
+import { Conclusions, nodeOf } from "./to-change.ts"
+import { type Inputs, isTaskFault } from "./assignment-builder.ts"
+import type { EngineOptions } from "../ports.ts"
+import { ProgressTeller } from "./progress.ts"
+import { messageOf, nothingFor, Runner, Stop } from "./runner.ts"
+import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
+import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
+import type { Assignment, LaunchContext, StopReason } from "../../executors/executor.ts"
+import type { CancelReason, Claim } from "../../store/contract/store.ts"
+
+class Live extends Stop {
+  readonly claim: Claim
+  readonly workflow: CompiledWorkflow
+  readonly node: Node
+  /** It lives elsewhere, and takes none of this machine's slots. */
+  readonly remote: boolean
+  cancelling: boolean
+  /** Left to whoever takes it over, as this engine stops. */
+  left = false
+
+  constructor(claim: Claim, { store, executors }: EngineOptions) {
+    super()
+    const { workflow, node } = nodeOf(store, claim)
+    this.claim = claim
+    this.workflow = workflow
+    this.node = node
+    this.remote = executors.get(node.executor)?.remote === true
+    this.cancelling = claim.run.cancelling !== null
+  }
+}
+
+export class Attempts {
+  readonly #options: EngineOptions
+  readonly #inputs: Inputs
+  readonly #emit: (change: Change) => void
+  readonly #live = new Map<string, Live>()
+  readonly #runner: Runner
+  readonly #conclusions: Conclusions
+  #remote = 0
+
+  constructor(options: EngineOptions, inputs: Inputs, emit: (change: Change) => void) {
+    this.#options = options
+    this.#inputs = inputs
+    this.#emit = emit
+    this.#conclusions = new Conclusions(options, inputs)
+    const { executors, clock } = options
+    this.#runner = new Runner({ executors, clock, readOutput: (key) => inputs.read(key) })
+  }
+
+  get size(): number {
+    return this.#live.size
+  }
+
+  /** Those of them that live elsewhere. */
+  get remote(): number {
+    return this.#remote
+  }
+
+  has(attemptId: string): boolean {
+    return this.#live.has(attemptId)
+  }
+
+  /** Runs a claim to its end. The claim is committed: the record comes before the effect. */
+  async launch(claim: Claim): Promise<void> {
+    const live = new Live(claim, this.#options)
+    this.#live.set(claim.attemptId, live)
+    if (live.remote) this.#remote += 1
+    if (claim.run.cancelling !== null) live.stop(stopOf(claim.run.cancelling))
+    const result = await this.#run(live)
+    const change = await this.#conclusions.conclude(claim, result, live.cancelling)
+    this.#live.delete(claim.attemptId)
+    if (live.remote) this.#remote -= 1
+    if (!(live.left && result.state === "lost")) this.#emit(change)
+  }
+
+  /** The run is being cancelled: what runs of it is stopped, nothing of it is tried again. */
+  cancelRun(runSeq: number, reason: CancelReason): void {
+    for (const live of this.#live.values()) {
+      if (live.claim.runSeq !== runSeq || live.cancelling) continue
+      live.cancelling = true
+      live.stop(stopOf(reason))
+    }
+  }
+
+  /** Its job was cancelled or deleted, or a group around it is overdue. */
+  cancel(attemptId: string): void {
+    const live = this.#live.get(attemptId)
+    if (live === undefined || live.cancelling) return
+    live.cancelling = true
+    live.stop("cancel")
+  }
+
+  /** Somebody else owns it now. */
+  lose(attemptId: string): void {
+    this.#live.get(attemptId)?.stop("lost")
+  }
+
+  stopAll(reason: StopReason): void {
+    for (const live of this.#live.values()) {
+      live.left = live.remote && reason === "shutdown"
+      live.stop(reason)
+    }
+  }
+
+  async #run(live: Live): Promise<AttemptResult> {
+    const { claim, workflow, node } = live
+    if (!this.#options.executors.has(node.executor)) {
+      return this.#runner.failed(nothingFor(node), false)
+    }
+    let assignment: Assignment
+    try {
+      assignment = await this.#inputs.assignment(claim, workflow, node)
+      Object.assign(assignment.env, this.#options.observer?.environment?.(claim))
+    } catch (error) {
+      if (isTaskFault(error)) return this.#runner.failed(error.message, false)
+      return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
+    }
+    const fence = fenceOf(claim)
+    let progress: ProgressTeller | undefined
+    const teller = (): ProgressTeller =>
+      (progress ??= new ProgressTeller(this.#options.clock, ({ fraction = null, details = null }) =>
+        this.#emit({ ...fence, kind: "progress", fraction, details }),
+      ))
+    const told: Pick<LaunchContext, "started" | "progress"> = {
+      started: ({ at, externalId }) =>
+        this.#emit({ ...fence, kind: "started", at, ...(externalId !== undefined && { externalId }) }),
+      progress: (update) => teller().say(update),
+    }
+    try {
+      return await this.#runner.run(assignment, live, told)
+    } finally {
+      progress?.stop()
+    }
+  }
+}
+
+const stopOf = (reason: CancelReason): StopReason => (reason === "timeout" ? "timeout" : "cancel")

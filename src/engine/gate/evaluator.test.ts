@@ -1,0 +1,63 @@
+import { afterEach, describe, expect, it } from "vitest"
+import type { Scope } from "../../core/expressions/expressions.ts"
+import { createEvaluator, inlineEvaluator } from "./evaluator.ts"
+import type { Evaluator } from "../ports.ts"
+
+const scope = (values: Partial<Scope> = {}): Scope => ({
+  params: { limit: 3, words: ["a", "b"] },
+  tasks: { list: { output: { rows: [1, 2, 3] }, status: "success" }, other: { output: "x".repeat(100), status: "success" } },
+  run: { id: "r", workflow: "w", logical_date: null, date: null, trigger: "manual" },
+  ...values,
+})
+
+describe("the evaluator", () => {
+  let evaluator: Evaluator | undefined
+  const setup = (timeoutMs?: number): Evaluator => (evaluator = createEvaluator(timeoutMs === undefined ? {} : { timeoutMs }))
+  afterEach(() => evaluator?.stop())
+
+  it("answers bounded expressions at once, without a promise", () => {
+    const { evaluate, render } = setup()
+    expect(evaluate("params.limit + 1", scope())).toBe(4)
+    expect(evaluate("tasks.list.output.rows[1]", scope())).toBe(2)
+    expect(render({ text: ["n=", { expr: "params.limit" }] }, scope())).toBe("n=3")
+    expect(() => evaluate("params.none", scope())).toThrow('params has no field "none" (it has limit, words)')
+  })
+
+  it("answers comprehensions through a thread, in the order asked", async () => {
+    const { evaluate } = setup(10_000)
+    const answers = await Promise.all([
+      evaluate("tasks.list.output.rows.map(r, r * 2)", scope()),
+      evaluate("params.words.exists(w, w == 'b')", scope()),
+    ])
+    expect(answers).toEqual([[2, 4, 6], true])
+  })
+
+  it("renders a template whose parts run in different places", async () => {
+    const template = {
+      map: { doubled: { expr: "params.words.map(w, w + w)" }, limit: { expr: "params.limit" }, fixed: { lit: 1 } },
+    }
+    const { render } = setup(10_000)
+    expect(await render(template, scope())).toEqual({ doubled: ["aa", "bb"], limit: 3, fixed: 1 })
+    expect(inlineEvaluator.render(template, scope())).toEqual({ doubled: ["aa", "bb"], limit: 3, fixed: 1 })
+  })
+
+  it("ends an evaluation that takes too long, and goes on with the next", async () => {
+    const { evaluate } = setup(500)
+    const many = scope({ item: Array.from({ length: 3000 }, (_, i) => i) })
+    const slow = evaluate("item.map(a, item.map(b, a * b)).size()", many)
+    await expect(slow).rejects.toThrow(/item\.map.*took longer than 500 ms/)
+    await expect(evaluate("[1, 2].map(x, x)", scope())).resolves.toEqual([1, 2])
+  })
+
+  it("tells errors of the thread like its own", async () => {
+    const { evaluate } = setup(10_000)
+    await expect(evaluate("params.words.map(w, w.none)", scope())).rejects.toThrow(/^\$\{\{ params\.words\.map/)
+  })
+
+  it("rejects what waits when it is stopped", async () => {
+    const { evaluate, stop } = setup()
+    const waiting = evaluate("[1].map(x, x)", scope())
+    await Promise.all([expect(waiting).rejects.toThrow("has stopped"), stop()])
+    await expect(evaluate("[1].map(x, x)", scope())).rejects.toThrow("has stopped")
+  })
+})

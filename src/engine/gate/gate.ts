@@ -1,0 +1,171 @@
+// Judges what the claim lane cannot: rules, `if`, fan-outs, groups, caches, keyed limits, and the end of containers. Taken from a lane
+// of its own, without a slot and without an attempt; every verdict is a change in the inbox.
+
+import { gather } from "./gather.ts"
+import { EXPAND_CHUNK } from "../loop/inbox.ts"
+import { type Inputs, isTaskFault } from "../attempts/assignment-builder.ts"
+import type { EngineOptions } from "../ports.ts"
+import type { Waiting } from "../waiting/waiting.ts"
+import { type Change, fenceOf } from "../../core/model/change.ts"
+import { type Scope, toText } from "../../core/expressions/expressions.ts"
+import { fanOut, ifPerInstance, instanceLane, judgeRule } from "../../core/rules/gate.ts"
+import type { Json } from "../../core/model/json.ts"
+import { type RunScope, workLane } from "../../core/routing/lanes.ts"
+import { isGroup, isInstance, shortName } from "../../core/model/task-path.ts"
+import { innerRows, keyLimit, limitsOf, taskPriority } from "../../core/rules/new-rows.ts"
+import { upstreamEnd, type SkipKind, taskEnded } from "../../core/model/status.ts"
+import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
+import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
+import type { Claim } from "../../store/contract/store.ts"
+
+type Verdict = Change extends infer C ? (C extends Change ? Omit<C, "row" | "attemptId"> : never) : never
+
+export class Gate {
+  readonly #options: EngineOptions
+  readonly #inputs: Inputs
+  readonly #waiting: Pick<Waiting, "begin">
+
+  constructor(options: EngineOptions, inputs: Inputs, waiting: Pick<Waiting, "begin">) {
+    this.#options = options
+    this.#inputs = inputs
+    this.#waiting = waiting
+  }
+
+  /** Never rejects for a fault of the task; a fault of ours (a store that is away) rejects, and the claim is given back. */
+  async judge(claim: Claim, emit: (change: Change) => void): Promise<void> {
+    const fence = fenceOf(claim)
+    const say = (verdict: Verdict): void => emit({ ...fence, ...verdict })
+    try {
+      await this.#judge(claim, say)
+    } catch (error) {
+      if (!isTaskFault(error)) throw error
+      say({ kind: "refuse", error: error.message })
+    }
+  }
+
+  async #judge(claim: Claim, say: (verdict: Verdict) => void): Promise<void> {
+    const workflow = this.#options.store.compiledNow(claim.versionId)
+    const node = workflow.nodes[claim.node]!
+    const isItem = isInstance(node, claim.kind)
+    if (claim.kind !== "task" && claim.expanded > 0 && claim.childrenLeft === 0) {
+      say(await gather(this.#options, claim, workflow))
+      return
+    }
+    const scope = await this.#inputs.scope(claim, workflow, node)
+    if (!isItem && claim.expanded === 0) {
+      const skip = judgeRule(node.rule, { total: node.upstream.length, ...claim.upstream })
+      if (skip !== null) {
+        say({ kind: "skip", skip, reason: ruleReason(claim, workflow, node, skip) })
+        return
+      }
+    }
+    if (node.if !== undefined && ifPerInstance(node) === isItem && claim.expanded === 0) {
+      if (!(await this.#truth(node.if, scope))) {
+        say({ kind: "skip", skip: "waived", reason: `if: ${node.if} is false` })
+        return
+      }
+    }
+    if (claim.kind === "fan") await this.#expand(claim, workflow, node, scope, say)
+    else if (claim.kind === "group") openGroup(claim, workflow, say)
+    else await this.#admit(claim, workflow, node, scope, say)
+  }
+
+  async #truth(source: string, scope: Scope): Promise<boolean> {
+    const value = await this.#options.evaluator.evaluate(source, scope)
+    return value !== false && value !== null && value !== 0 && value !== ""
+  }
+
+  async #expand(
+    claim: Claim,
+    workflow: CompiledWorkflow,
+    node: Node,
+    scope: Scope,
+    say: (verdict: Verdict) => void,
+  ): Promise<void> {
+    const { evaluator, maxFanout } = this.#options
+    const fan = node.fan!
+    const values: { foreach?: Json; parallel?: Json } = {}
+    if (fan.foreach !== undefined) values.foreach = await evaluator.render(fan.foreach, scope)
+    if (fan.parallel !== undefined) values.parallel = await evaluator.render(fan.parallel, scope)
+    const plan = fanOut({ ...values, reference: fan.reference }, maxFanout)
+    if ("problem" in plan) {
+      say({ kind: "refuse", error: plan.problem })
+      return
+    }
+    if (plan.total === 0) {
+      say({ kind: "gather", status: "success", output: { inline: [] } })
+      return
+    }
+    const run = scopeOf(claim)
+    const lane = instanceLane(run, node)
+    const limits = isGroup(node) || lane === workLane(run, node) ? limitsOf(workflow, claim.node, claim.runId) : []
+    const priority = taskPriority(node, claim.run.priority)
+    for (let offset = claim.expanded; offset < plan.total; offset += EXPAND_CHUNK) {
+      const length = Math.min(EXPAND_CHUNK, plan.total - offset)
+      const items = Array.from({ length }, (_, i) => plan.itemAt(offset + i))
+      say({ kind: "expand", total: plan.total, offset, items, lane, priority, limits })
+    }
+  }
+
+  async #admit(
+    claim: Claim,
+    workflow: CompiledWorkflow,
+    node: Node,
+    scope: Scope,
+    say: (verdict: Verdict) => void,
+  ): Promise<void> {
+    const { evaluator, store } = this.#options
+    if (node.cache !== undefined) {
+      const key = toText(await evaluator.evaluate(node.cache.key, scope))
+      const output = await store.getCached({ workflowId: claim.workflowId, task: node.name, key })
+      if (output !== null) {
+        say({ kind: "reuse", output })
+        return
+      }
+    }
+    if (isWaitingExecutor(node.executor)) {
+      say(await this.#waiting.begin(node, node.executor, scope))
+      return
+    }
+    const limits = limitsOf(workflow, claim.node, claim.runId)
+    if (node.concurrencyKey !== undefined) {
+      limits.push(keyLimit(node, claim.workflowId, toText(await evaluator.evaluate(node.concurrencyKey, scope))))
+    }
+    say({ kind: "admit", lane: workLane(scopeOf(claim), node), limits })
+  }
+}
+
+/** The rows inside a group. An opening that was cut off goes on where it stopped; a retry may go on with all that are there. */
+const openGroup = (claim: Claim, workflow: CompiledWorkflow, say: (verdict: Verdict) => void): void => {
+  const run = { ...scopeOf(claim), priority: claim.run.priority }
+  const limits = limitsOf(workflow, claim.node, claim.runId)
+  const chunks = innerRows(workflow, claim.node, run, EXPAND_CHUNK)
+  const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
+  if (claim.expanded === total) say({ kind: "open", total, offset: total, rows: [], limits })
+  let offset = 0
+  for (const rows of chunks) {
+    if (offset >= claim.expanded) say({ kind: "open", total, offset, rows, limits })
+    offset += rows.length
+  }
+}
+
+/** Whose lanes its rows wait in. */
+const scopeOf = ({ runId, run }: Claim): RunScope => ({ id: runId, private: run.private, scope: run.scope })
+
+/** Names the upstreams that kept the rule from being met. */
+const ruleReason = (claim: Claim, workflow: CompiledWorkflow, node: Node, skip: SkipKind): string => {
+  const ends = node.upstream.map((index) => ({
+    name: shortName(workflow.nodes[index]!),
+    status: claim.needs.get(index)?.status ?? "pending",
+  }))
+  const guilty = ends.filter(({ status }) =>
+    skip === "unmet" ? taskEnded(status) && upstreamEnd(status, "unmet") !== "success" : true,
+  )
+  const told = guilty
+    .slice(0, 3)
+    .map(({ name, status }) =>
+      `${name} ${status === "success" ? "succeeded" : `was ${status}`}`.replace("was failed", "failed"),
+    )
+  const more = guilty.length > 3 ? ` and ${guilty.length - 3} more` : ""
+  return `run_when ${node.rule} is not met: ${told.join(", ")}${more}`
+}

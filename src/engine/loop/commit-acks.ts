@@ -1,0 +1,68 @@
+// Answers to those who must know that a change of theirs is committed: a worker's report, an approval, a callback. A receipt
+// follows its change through the inbox, also when that is folded into a later one.
+
+import type { Change, Fence } from "../../core/model/change.ts"
+
+interface Receipt {
+  left: number
+  refused: Fence[]
+  resolve: (refused: Fence[]) => void
+  reject: (error: Error) => void
+}
+
+export class Receipts {
+  readonly #open = new Map<Change, Receipt[]>()
+  #closed = false
+
+  /** Resolves with the fences that no longer held, when all of these changes have been through a commit. */
+  wait(changes: readonly Change[]): Promise<Fence[]> {
+    if (this.#closed) return Promise.reject(stopped())
+    if (changes.length === 0) return Promise.resolve([])
+    return new Promise((resolve, reject) => {
+      const receipt: Receipt = { left: changes.length, refused: [], resolve, reject }
+      for (const change of changes) this.#add(change, receipt)
+    })
+  }
+
+  /** `next` was put in the place of `change`, and stands for it from now on. */
+  folded(change: Change, next: Change): void {
+    const receipts = this.#open.get(change)
+    if (receipts === undefined) return
+    this.#open.delete(change)
+    for (const receipt of receipts) this.#add(next, receipt)
+  }
+
+  /** A batch was committed. */
+  committed(changes: readonly Change[], refused: readonly Fence[]): void {
+    if (this.#open.size === 0) return
+    const lost = new Map(refused.map((fence) => [fence.attemptId, fence]))
+    for (const change of changes) {
+      const receipts = this.#open.get(change)
+      if (receipts === undefined) continue
+      this.#open.delete(change)
+      for (const receipt of receipts) settle(receipt, lost.get(change.attemptId))
+    }
+  }
+
+  /** Nothing more is committed here. */
+  close(): void {
+    this.#closed = true
+    const receipts = new Set([...this.#open.values()].flat())
+    this.#open.clear()
+    for (const receipt of receipts) receipt.reject(stopped())
+  }
+
+  #add(change: Change, receipt: Receipt): void {
+    const known = this.#open.get(change)
+    if (known === undefined) this.#open.set(change, [receipt])
+    else known.push(receipt)
+  }
+}
+
+const settle = (receipt: Receipt, lost: Fence | undefined): void => {
+  receipt.left -= 1
+  if (lost !== undefined && !receipt.refused.some(({ attemptId }) => attemptId === lost.attemptId)) receipt.refused.push(lost)
+  if (receipt.left === 0) receipt.resolve(receipt.refused)
+}
+
+const stopped = (): Error => new Error("the engine is stopping; ask again elsewhere")

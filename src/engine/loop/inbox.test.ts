@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest"
+import { EXPAND_CHUNK, Inbox, MAX_BATCH } from "./inbox.ts"
+import type { Change } from "../../core/model/change.ts"
+import type { AttemptId } from "../../core/model/ids.ts"
+
+const fence = (row: number) => ({ row, attemptId: `attempt-${row}` as AttemptId })
+const started = (row: number): Change => ({ ...fence(row), kind: "started", at: 1 })
+const ended = (row: number): Change => ({
+  ...fence(row),
+  kind: "end",
+  status: "success",
+  result: { state: "success", startedAt: 1, finishedAt: 2 },
+})
+const expand = (offset: number): Change => {
+  const items = Array.from({ length: EXPAND_CHUNK }, () => null)
+  return { ...fence(0), kind: "expand", total: 2000, offset, items, lane: "q:default", priority: 5, limits: [] }
+}
+
+const filled = (...changes: Change[]): Inbox => {
+  const inbox = new Inbox()
+  for (const change of changes) inbox.add(change)
+  return inbox
+}
+
+describe("Inbox", () => {
+  it("folds a start that still waits into its end", () => {
+    expect(filled(started(1), started(2), ended(1)).take()).toEqual([ended(1), started(2)])
+  })
+
+  it("does not hurry for starts alone", () => {
+    const inbox = filled(started(1))
+    expect(inbox.urgent).toBe(false)
+    inbox.add(ended(2))
+    expect(inbox.urgent).toBe(true)
+  })
+
+  it("gives batches of bounded size, oldest first", () => {
+    const inbox = filled(...Array.from({ length: MAX_BATCH + 1 }, (_, i) => ended(i)))
+    expect(inbox.take()).toHaveLength(MAX_BATCH)
+    expect(inbox.take()).toEqual([ended(MAX_BATCH)])
+    expect(inbox.size).toBe(0)
+  })
+
+  it("lets results pass between the chunks of an expansion", () => {
+    const inbox = filled(expand(0), expand(500), expand(1000), ended(7))
+    expect(inbox.take().map((change) => change.kind)).toEqual(["end", "expand"])
+    expect(inbox.take()).toEqual([expand(500)])
+  })
+
+  it("puts a batch that was not committed back before what came later, in order", () => {
+    const inbox = filled(started(1), expand(0), expand(500))
+    const batch = inbox.take()
+    inbox.add(ended(1))
+    inbox.add(ended(2))
+    inbox.putBack(batch)
+    expect(inbox.take()).toEqual([ended(1), ended(2), expand(0)])
+    expect(inbox.take()).toEqual([expand(500)])
+  })
+
+  it("keeps the latest that was said of how far an attempt is, after its start and before its end", () => {
+    const far = (fraction: number): Change => ({ ...fence(1), kind: "progress", fraction, details: null })
+    const inbox = filled(started(1), far(0.1), far(0.2))
+    expect(inbox.urgent).toBe(false)
+    inbox.add(ended(1))
+    expect(inbox.urgent).toBe(true)
+    expect(inbox.take()).toEqual([started(1), far(0.2), ended(1)])
+  })
+
+  it("does not fold a start into a wait, which says less", () => {
+    const wait: Change = { ...fence(1), kind: "wait", waits: { kind: "sleep", ms: 1 }, delayMs: 1 }
+    expect(filled(started(1), wait, ended(1)).take()).toEqual([started(1), wait, ended(1)])
+  })
+})

@@ -1,0 +1,63 @@
+import { describe, expect, it } from "vitest"
+import { Halves } from "./sharded-inbox.ts"
+import type { Change } from "../../core/model/change.ts"
+import type { AttemptId } from "../../core/model/ids.ts"
+
+let made = 0
+const of = (runSeq: number): Change => ({
+  row: ++made,
+  attemptId: `attempt-${made}` as AttemptId,
+  runSeq,
+  kind: "skip",
+  skip: "waived",
+  reason: "",
+})
+
+const filled = (turns: { atOnce: number; worth: number }, runs: readonly number[]): Halves => {
+  const halves = new Halves(turns, () => {})
+  for (const run of runs) halves.add(of(run))
+  return halves
+}
+
+const TWO = { atOnce: 2, worth: 2 }
+
+describe("what waits to be committed", () => {
+  it("goes as one turn when there is little of it", () => {
+    const halves = filled(TWO, [1, 2, 1])
+    expect(halves.take()).toMatchObject({ changes: { length: 3 }, rest: 0, alone: true })
+    expect(halves.open).toBe(false)
+  })
+
+  it("goes as two turns that share no run when there is enough for both", () => {
+    const halves = filled(TWO, [1, 2, 3, 4, 5, 6])
+    const [first, second] = [halves.take(), halves.take()]
+    expect(first.rest).toBe(3)
+    expect(first.changes.map(({ runSeq }) => runSeq! % 2)).toEqual([0, 0, 0])
+    expect(second.changes.map(({ runSeq }) => runSeq! % 2)).toEqual([1, 1, 1])
+    expect([first.alone, second.alone]).toEqual([false, false])
+  })
+
+  it("waits while a turn with changes of the same runs is under way", () => {
+    const halves = filled(TWO, [2, 4, 6, 8])
+    const first = halves.take()
+    for (const run of [2, 4, 6]) halves.add(of(run))
+    expect(halves.open).toBe(false)
+    halves.settle(first, { back: false })
+    expect(halves.take().changes).toHaveLength(3)
+  })
+
+  it("comes back before what was said later when its turn failed", () => {
+    const halves = filled({ atOnce: 1, worth: 0 }, [1, 2])
+    const first = halves.take()
+    halves.add(of(3))
+    halves.settle(first, { back: true })
+    expect(halves.take().changes.map(({ runSeq }) => runSeq)).toEqual([1, 2, 3])
+  })
+
+  it("lets a turn begin without any changes while nothing is under way", () => {
+    const halves = filled(TWO, [])
+    expect(halves.open).toBe(true)
+    expect(halves.take()).toMatchObject({ changes: [], rest: 0 })
+    expect(halves.still).toBe(false)
+  })
+})

@@ -1,0 +1,67 @@
+// Removes ended runs that are too old or too many, oldest first, a few rows at a time, so that no other writer waits long.
+// A run's objects go before its rows: what is cut off in between is found and finished by the next time.
+// Called by `ork gc`, and by a server once an hour.
+
+import { rm } from "node:fs/promises"
+import { runFolder, upstreamFolder } from "../attempts/assignment-builder.ts"
+import { bundleFolder, bundleHash, bundlePrefix, BUNDLES } from "../../objects/bundles.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import type { Catalog } from "../../store/contract/catalog.ts"
+import type { Store } from "../../store/contract/store.ts"
+
+const RUNS_AT_ONCE = 100
+const ROWS_AT_ONCE = 500
+
+export interface RetentionRule {
+  olderThanMs?: number
+  /** Those beyond the newest so many of each workflow go too. */
+  keep?: number
+}
+
+/** Gives the number of runs removed. */
+export const removeExpired = async (
+  { store, objects, dataDir }: { store: Store; objects: ObjectStore; dataDir: string },
+  rule: RetentionRule,
+  signal?: AbortSignal,
+): Promise<number> => {
+  let removed = 0
+  for (;;) {
+    const expired = await store.expiredRuns({ ...rule, limit: RUNS_AT_ONCE })
+    for (const runId of expired) {
+      if (signal?.aborted === true) return removed
+      await objects.deletePrefix(`runs/${runId}/`)
+      await removeRunFiles(dataDir, runId)
+      while (!(await store.removeRun(runId, ROWS_AT_ONCE))) continue
+      removed += 1
+    }
+    if (expired.length < RUNS_AT_ONCE) return removed
+  }
+}
+
+/** Removes bundles that no version names: a deploy was given up in the middle. Gives the number of them. */
+export const removeUnusedBundles = async (
+  { store, objects, dataDir }: { store: Pick<Catalog, "bundlesInUse">; objects: ObjectStore; dataDir: string },
+  signal?: AbortSignal,
+): Promise<number> => {
+  let removed = 0
+  for (let after = ""; ;) {
+    const keys = await objects.list(BUNDLES, { ...(after !== "" && { after }), limit: RUNS_AT_ONCE })
+    const hashes = keys.map(bundleHash).filter((hash) => hash !== null)
+    const used = new Set(await store.bundlesInUse(hashes))
+    for (const hash of hashes.filter((one) => !used.has(one))) {
+      if (signal?.aborted === true) return removed
+      await objects.deletePrefix(bundlePrefix(hash))
+      await rm(bundleFolder(dataDir, hash), { recursive: true, force: true })
+      removed += 1
+    }
+    if (keys.length < RUNS_AT_ONCE) return removed
+    after = keys.at(-1)!
+  }
+}
+
+/** Removes everything that a run left on this machine outside of the stores. */
+export const removeRunFiles = async (dataDir: string, runId: string): Promise<void> => {
+  for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
+    await rm(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,93 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import { once } from "node:events"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, expect, test } from "vitest"
+import type { Clock } from "../core/model/ports.ts"
+import { FakeEngine } from "./docker/testing/fake-engine.ts"
+import { survey, type Surroundings } from "./probes.ts"
+
+const undo: (() => unknown)[] = []
+afterEach(async () => {
+  for (const step of undo.splice(0)) await step()
+})
+
+/** Only as long as somebody has patience. */
+const patient: Clock = { now: () => 0, after: () => () => {} }
+const impatient: Clock = {
+  now: () => 0,
+  after: (_ms, fn) => {
+    const timer = setImmediate(fn)
+    return () => clearImmediate(timer)
+  },
+}
+
+/** A machine with these programs and no others. */
+const look = async (programs: { [name: string]: string }, more: Partial<Surroundings> = {}) => {
+  const folder = mkdtempSync(join(tmpdir(), "ork-survey-"))
+  undo.push(() => rmSync(folder, { recursive: true }))
+  for (const [name, script] of Object.entries(programs)) {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`)
+    chmodSync(join(folder, name), 0o755)
+  }
+  const env = { PATH: folder, HOME: folder, ...more.env }
+  const found = await survey({ kubeconfig: "", slurmCommand: "", clock: patient, ...more, env })
+  return Object.fromEntries(found.map(({ name, state, detail }) => [name, `${state}: ${detail}`]))
+}
+
+/** An address where nobody answers a request. */
+const silent = async (): Promise<string> => {
+  const server = createServer(() => {})
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  undo.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+test("what is not here is told, and is no fault", async () => {
+  expect(await look({}, { env: { XDG_RUNTIME_DIR: "/nowhere" } })).toEqual({
+    python: "none: no python3 in PATH, which `python` tasks need",
+    docker: expect.stringMatching(/^none: no socket of Docker or Podman/) as string,
+    kubernetes: "none: no cluster is known: KUBECONFIG is not set, and Ork does not run in one",
+    slurm: "none: no sbatch in PATH, which `slurm` tasks need",
+  })
+})
+
+test("what is here is told with its version", async () => {
+  const engine = new FakeEngine()
+  const host = await engine.start()
+  undo.push(() => engine.stop())
+  const programs = { python3: "echo Python 3.12.1", sbatch: "echo slurm-wlm 22.05.8", scontrol: "echo up" }
+  expect(await look(programs, { env: { DOCKER_HOST: host } })).toMatchObject({
+    python: "ok: Python 3.12.1",
+    docker: `ok: version 24.0.7 at ${host}`,
+    slurm: "ok: slurm-wlm 22.05.8, and its controller answers",
+  })
+})
+
+test("what is here and of no use is told with the reason", async () => {
+  const programs = { python3: "echo Python 3.8.2", sbatch: "echo slurm 22", scontrol: "echo 'controller is DOWN' >&2; exit 1" }
+  const found = await look(programs, { env: { DOCKER_HOST: "tcp://127.0.0.1:1" }, kubeconfig: "/nowhere/config" })
+  expect(found).toEqual({
+    python: "warn: Python 3.8.2: `python` tasks need 3.9 or newer",
+    docker: expect.stringMatching(/^warn: the container engine at tcp:\/\/127.0.0.1:1 cannot be reached/) as string,
+    kubernetes: expect.stringMatching(/^warn: .*\/nowhere\/config/) as string,
+    slurm: "warn: controller is DOWN",
+  })
+})
+
+test("a command in front of Slurm's that is missing is a fault of the settings", async () => {
+  expect(await look({}, { slurmCommand: "ssh login" })).toMatchObject({
+    slurm: expect.stringMatching(/^warn: ssh was not found/),
+  })
+})
+
+test("what does not answer is given up", async () => {
+  const found = await look({}, { clock: impatient, env: { DOCKER_HOST: `tcp://${await silent()}` } })
+  expect(found["docker"]).toBe("warn: no answer within 5 s")
+})

@@ -1,0 +1,52 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { objectStoreSuite } from "../conformance/suite.ts"
+import { FileObjectStore } from "./file.ts"
+
+const setup = async () => {
+  const root = await mkdtemp(join(tmpdir(), "ork-objects-"))
+  return { root, store: new FileObjectStore(join(root, "store")), cleanup: () => rm(root, { recursive: true, force: true }) }
+}
+
+objectStoreSuite("file", setup)
+
+test("deletePrefix removes folders that became empty, up to the root", async () => {
+  const { root, store, cleanup } = await setup()
+  await store.put("runs/1/task/attempt/log", "x")
+  await store.put("runs/2/task/attempt/log", "x")
+  await store.deletePrefix("runs/1/task/attempt/")
+  expect(await readdir(join(root, "store", "runs"))).toEqual(["2"])
+  await store.deletePrefix("runs/2/")
+  expect(await readdir(join(root, "store"))).toEqual([])
+  await cleanup()
+})
+
+test("an object lies where localPath says", async () => {
+  const { store, cleanup } = await setup()
+  await mkdir(store.localPath("a"), { recursive: true })
+  await writeFile(store.localPath("a/b"), "by hand")
+  expect(Buffer.from((await store.get("a/b"))!).toString()).toBe("by hand")
+  await cleanup()
+})
+
+test("check says where and why when the folder cannot be written", async () => {
+  const { root, cleanup } = await setup()
+  await writeFile(join(root, "file"), "")
+  await expect(new FileObjectStore(join(root, "file")).check()).rejects.toThrow(
+    /object store in .*file cannot be used: .*(ENOTDIR|EEXIST)/,
+  )
+  await cleanup()
+})
+
+test("a stream that fails leaves no file behind", async () => {
+  const { root, store, cleanup } = await setup()
+  async function* broken(): AsyncGenerator<Uint8Array> {
+    yield Buffer.from("half")
+    throw new Error("the source broke")
+  }
+  await expect(store.putStream("a/b", broken())).rejects.toThrow("the source broke")
+  expect(await readdir(join(root, "store", "a"))).toEqual([])
+  await cleanup()
+})

@@ -1,0 +1,175 @@
+// The object store in a local folder. An object is a file; it appears whole, by rename, and is on disk (file and folder) before
+// `put` returns, since a row in the database may name it. Logs are the exception: their writer appends to `localPath`.
+
+import { randomBytes } from "node:crypto"
+import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises"
+import type { FileHandle } from "node:fs/promises"
+import { dirname, join, resolve } from "node:path"
+import { ObjectStoreError } from "../errors.ts"
+import { checkDeletion, checkKey, checkPrefix } from "../keys.ts"
+import type { ObjectStore } from "../objects.ts"
+import { readRange } from "../read-range.ts"
+import { probe } from "../probe.ts"
+
+const TEMPORARY = ".tmp-"
+
+export class FileObjectStore implements ObjectStore {
+  readonly kind = "file"
+  readonly root: string
+
+  constructor(root: string) {
+    this.root = resolve(root)
+  }
+
+  localPath(key: string): string {
+    return join(this.root, checkKey(key))
+  }
+
+  async put(key: string, data: Uint8Array | string): Promise<void> {
+    await this.#write(key, (file) => file.writeFile(data))
+  }
+
+  async putStream(key: string, data: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
+    let bytes = 0
+    await this.#write(key, async (file) => {
+      for await (const chunk of data) {
+        await writeAll(file, chunk)
+        bytes += chunk.byteLength
+      }
+    })
+    return { bytes }
+  }
+
+  async get(key: string): Promise<Uint8Array | null> {
+    return orNull(readFile(this.localPath(key)))
+  }
+
+  getRange(key: string, start: number, end: number): Promise<Uint8Array | null> {
+    return readRange(this.localPath(key), start, end - start)
+  }
+
+  async size(key: string): Promise<number | null> {
+    const info = await orNull(stat(this.localPath(key)))
+    return info?.isFile() ? info.size : null
+  }
+
+  async list(prefix: string, options: { after?: string; limit?: number } = {}): Promise<string[]> {
+    const limit = options.limit ?? 1000
+    const keys: string[] = []
+    for await (const key of this.#walk(checkPrefix(prefix), options.after ?? "")) {
+      if (keys.length >= limit) break
+      keys.push(key)
+    }
+    return keys
+  }
+
+  async deletePrefix(prefix: string): Promise<void> {
+    const folder = join(this.root, checkDeletion(prefix).slice(0, -1))
+    await rm(folder, { recursive: true, force: true })
+    await this.#removeEmptyParents(dirname(folder))
+  }
+
+  async check(): Promise<void> {
+    try {
+      await probe(this)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new ObjectStoreError(`in ${this.root}`, reason, { cause: error })
+    }
+  }
+
+  /** Keys below `prefix` after `after`, in byte order of the whole key. */
+  async *#walk(prefix: string, after: string): AsyncGenerator<string> {
+    const entries = await orNull(readdir(join(this.root, prefix), { withFileTypes: true }))
+    if (entries === null) return
+    // A folder sorts as its name with the `/`, so that keys come in order: `a-b` before `a/c`.
+    const names = entries
+      .filter((entry) => !entry.name.startsWith(TEMPORARY))
+      .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
+      .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    for (const name of names) {
+      const key = prefix + name
+      if (!name.endsWith("/")) {
+        if (isAfter(key, after)) yield key
+      } else if (isAfter(key, after) || after.startsWith(key)) {
+        yield* this.#walk(key, after)
+      }
+    }
+  }
+
+  async #write(key: string, fill: (file: FileHandle) => Promise<void>): Promise<void> {
+    const path = this.localPath(key)
+    const folder = dirname(path)
+    const temporary = join(folder, TEMPORARY + randomBytes(8).toString("hex"))
+    const file = await this.#create(folder, temporary)
+    try {
+      try {
+        await fill(file)
+        await file.sync()
+      } finally {
+        await file.close()
+      }
+      await rename(temporary, path)
+    } catch (error) {
+      await rm(temporary, { force: true })
+      throw error
+    }
+    await syncFolder(folder)
+  }
+
+  /** Makes the folders on the way and puts their entries on disk too. A concurrent delete may remove them again: once more. */
+  async #create(folder: string, path: string): Promise<FileHandle> {
+    for (let tries = 0; ; tries++) {
+      const first = await mkdir(folder, { recursive: true })
+      if (first !== undefined) for (let at = folder; at.length >= first.length; at = dirname(at)) await syncFolder(dirname(at))
+      try {
+        return await open(path, "wx")
+      } catch (error) {
+        if (!isMissing(error) || tries >= 5) throw error
+      }
+    }
+  }
+
+  async #removeEmptyParents(folder: string): Promise<void> {
+    for (let at = folder; at.startsWith(this.root) && at !== this.root; at = dirname(at)) {
+      try {
+        await rmdir(at)
+      } catch (error) {
+        if (isMissing(error)) continue
+        return
+      }
+    }
+  }
+}
+
+const isAfter = (key: string, after: string): boolean => Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0
+
+const isMissing = (error: unknown): boolean => {
+  const code = error instanceof Error && "code" in error ? error.code : undefined
+  return code === "ENOENT" || code === "ENOTDIR"
+}
+
+const orNull = async <T>(promise: Promise<T>): Promise<T | null> => {
+  try {
+    return await promise
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
+  }
+}
+
+const writeAll = async (file: FileHandle, data: Uint8Array): Promise<void> => {
+  for (let done = 0; done < data.byteLength;) {
+    const { bytesWritten } = await file.write(data, done, data.byteLength - done)
+    done += bytesWritten
+  }
+}
+
+const syncFolder = async (folder: string): Promise<void> => {
+  const handle = await open(folder, "r")
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

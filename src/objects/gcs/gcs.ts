@@ -1,0 +1,165 @@
+// The object store in a bucket of Google Cloud Storage. Credentials are the application default ones; STORAGE_EMULATOR_HOST names another
+// server. Small objects go in one request, streams in a resumable upload: they appear whole, and memory is bounded by one chunk.
+
+import { ObjectStoreError } from "../errors.ts"
+import { type ClientOptions, GcsClient, GcsError } from "./client.ts"
+import { explainGcs, isBeyondEnd, isMissing } from "./errors.ts"
+import { CHUNK_BYTES, ResumableUpload } from "./resumable.ts"
+import { checkDeletion, checkKey, checkPrefix } from "../keys.ts"
+import type { ObjectStore } from "../objects.ts"
+import { probe } from "../probe.ts"
+import { Taker } from "../chunk-reader.ts"
+
+export interface GcsOptions extends ClientOptions {
+  bucket: string
+  /** Empty, or ends in `/`. */
+  prefix: string
+}
+
+const PAGE = 1000
+const DELETES_AT_ONCE = 32
+
+export class GcsObjectStore implements ObjectStore {
+  readonly kind = "gcs"
+  readonly #client: GcsClient
+  readonly #options: GcsOptions
+
+  constructor(options: GcsOptions) {
+    this.#options = options
+    this.#client = new GcsClient(options, (error) => this.#explained(error))
+  }
+
+  async put(key: string, data: Uint8Array | string): Promise<void> {
+    await this.#client.ask({
+      method: "POST",
+      path: `/upload/storage/v1/b/${this.#options.bucket}/o`,
+      query: { uploadType: "media", name: this.#name(key) },
+      headers: { "content-type": "application/octet-stream" },
+      body: typeof data === "string" ? Buffer.from(data) : data,
+    })
+  }
+
+  async putStream(key: string, data: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
+    const name = this.#name(key)
+    const source = data[Symbol.asyncIterator]()
+    const taker = new Taker(source)
+    try {
+      const first = await taker.take(CHUNK_BYTES)
+      if (taker.ended) await this.put(key, first)
+      else await this.#upload(name, first, taker)
+    } finally {
+      if (!taker.ended) await source.return?.()
+    }
+    return { bytes: taker.bytes }
+  }
+
+  async #upload(name: string, first: Uint8Array, taker: Taker): Promise<void> {
+    const upload = await ResumableUpload.begin(this.#client, this.#options.bucket, name)
+    try {
+      for (let chunk = first; ;) {
+        const next = await taker.take(CHUNK_BYTES)
+        await upload.send(chunk, next.byteLength === 0)
+        if (next.byteLength === 0) return
+        chunk = next
+      }
+    } catch (error) {
+      await upload.cancel()
+      throw error
+    }
+  }
+
+  async get(key: string): Promise<Uint8Array | null> {
+    const answer = await orNull(this.#client.ask({ method: "GET", path: this.#path(key), query: { alt: "media" } }))
+    return answer?.body ?? null
+  }
+
+  async getRange(key: string, start: number, end: number): Promise<Uint8Array | null> {
+    if (end <= start) return (await this.size(key)) === null ? null : new Uint8Array()
+    const headers = { range: `bytes=${start}-${end - 1}` }
+    try {
+      const asked = this.#client.ask({ method: "GET", path: this.#path(key), query: { alt: "media" }, headers })
+      return (await orNull(asked))?.body ?? null
+    } catch (error) {
+      if (isBeyondEnd(error)) return new Uint8Array()
+      throw error
+    }
+  }
+
+  async size(key: string): Promise<number | null> {
+    const answer = await orNull(this.#client.ask({ method: "GET", path: this.#path(key), query: { fields: "size" } }))
+    return answer === null ? null : Number((JSON.parse(answer.body.toString()) as { size: string }).size)
+  }
+
+  async list(prefix: string, options: { after?: string; limit?: number } = {}): Promise<string[]> {
+    const { bucket, prefix: own } = this.#options
+    const limit = options.limit ?? PAGE
+    const after = options.after === undefined || options.after === "" ? undefined : own + options.after
+    const keys: string[] = []
+    let pageToken: string | undefined
+    do {
+      const { body } = await this.#client.ask({
+        method: "GET",
+        path: `/storage/v1/b/${bucket}/o`,
+        query: {
+          prefix: own + checkPrefix(prefix),
+          fields: "items(name),nextPageToken",
+          // One more, as the offset itself is listed too.
+          maxResults: Math.min(PAGE, limit - keys.length + 1),
+          startOffset: after,
+          pageToken,
+        },
+      })
+      const page = JSON.parse(body.toString()) as { items?: { name: string }[]; nextPageToken?: string }
+      const names = (page.items ?? []).map(({ name }) => name).filter((name) => name !== after)
+      keys.push(...names.map((name) => name.slice(own.length)))
+      pageToken = page.nextPageToken
+    } while (pageToken !== undefined && keys.length < limit)
+    return keys.slice(0, limit)
+  }
+
+  async deletePrefix(prefix: string): Promise<void> {
+    checkDeletion(prefix)
+    for (;;) {
+      const keys = await this.list(prefix)
+      if (keys.length === 0) return
+      const left = keys[Symbol.iterator]()
+      const worker = async (): Promise<void> => {
+        for (const key of left) await orNull(this.#client.ask({ method: "DELETE", path: this.#path(key) }))
+      }
+      await Promise.all(Array.from({ length: Math.min(DELETES_AT_ONCE, keys.length) }, worker))
+    }
+  }
+
+  async check(): Promise<void> {
+    try {
+      await probe(this)
+    } catch (error) {
+      throw this.#explained(error)
+    }
+  }
+
+  /** What it throws is for people, but for what the callers here understand. */
+  #explained(error: unknown): unknown {
+    if (error instanceof ObjectStoreError || isBeyondEnd(error)) return error
+    if (error instanceof GcsError && isMissing(error)) return error
+    const { bucket, prefix } = this.#options
+    return new ObjectStoreError(`gs://${bucket}/${prefix}`, explainGcs(error, bucket), { cause: error })
+  }
+
+  #name(key: string): string {
+    return this.#options.prefix + checkKey(key)
+  }
+
+  #path(key: string): string {
+    return `/storage/v1/b/${this.#options.bucket}/o/${encodeURIComponent(this.#name(key))}`
+  }
+}
+
+const orNull = async <T>(promise: Promise<T>): Promise<T | null> => {
+  try {
+    return await promise
+  } catch (error) {
+    if (error instanceof GcsError && isMissing(error)) return null
+    throw error
+  }
+}

@@ -1,0 +1,99 @@
+// The index of an attempt's log, `log.idx`: one 24-byte little-endian record per written chunk (u64 offset in the raw log, u64 ms since
+// the epoch, u32 length, u32 stream). A record follows its bytes, so after a crash the index may lack its tail, never the log.
+
+import { type LogFiles, logFiles } from "./log-files.ts"
+import { RECORD_BYTES } from "./log-names.ts"
+import type { ObjectStore } from "../objects.ts"
+
+export type LogStream = "stdout" | "stderr"
+
+export interface Chunk {
+  offset: number
+  at: number
+  length: number
+  stream: LogStream
+}
+
+const RECORDS_PER_READ = 1024
+
+/** Number of the first record that reaches beyond `offset`. */
+export const findRecord = async (files: LogFiles, offset: number): Promise<number> => {
+  let low = 0
+  let high = offset === 0 ? 0 : Math.floor((await files.size("index")) / RECORD_BYTES)
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const [chunk] = await readChunks(files, middle, 1)
+    if (chunk !== undefined && chunk.offset + chunk.length <= offset) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+export const readChunks = async (files: LogFiles, from: number, count = RECORDS_PER_READ): Promise<Chunk[]> => {
+  const bytes = await files.range("index", from * RECORD_BYTES, (from + count) * RECORD_BYTES)
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return Array.from({ length: Math.floor(bytes.byteLength / RECORD_BYTES) }, (_, i) => ({
+    offset: Number(view.getBigUint64(i * RECORD_BYTES, true)),
+    at: Number(view.getBigUint64(i * RECORD_BYTES + 8, true)),
+    length: view.getUint32(i * RECORD_BYTES + 16, true),
+    stream: view.getUint32(i * RECORD_BYTES + 20, true) === 2 ? ("stderr" as const) : ("stdout" as const),
+  }))
+}
+
+/** Chunks that reach into bytes [start, end), neighbours of the same stream and time as one. */
+export const chunksWithin = async (files: LogFiles, start: number, end: number): Promise<Chunk[]> => {
+  const found: Chunk[] = []
+  for (let record = await findRecord(files, start); ;) {
+    const chunks = await readChunks(files, record)
+    for (const chunk of chunks) {
+      if (chunk.offset >= end) return found
+      const last = found.at(-1)
+      if (last?.stream === chunk.stream && last.at === chunk.at) last.length = chunk.offset + chunk.length - last.offset
+      else found.push(chunk)
+    }
+    if (chunks.length === 0) return found
+    record += chunks.length
+  }
+}
+
+export interface ChunkBytes {
+  chunk: Chunk
+  bytes: Uint8Array
+}
+
+/** The bytes of chunks from `position` on, many chunks per read. */
+export async function* chunkBytes(files: LogFiles, chunks: Chunk[], position: number): AsyncGenerator<ChunkBytes> {
+  let window: Uint8Array = new Uint8Array()
+  let start = 0
+  for (const chunk of chunks) {
+    const from = Math.max(chunk.offset, position)
+    const to = chunk.offset + chunk.length
+    if (to <= from) continue
+    if (from < start || to > start + window.byteLength) {
+      start = from
+      window = await files.range("log", from, Math.max(to, from + files.readBytes))
+    }
+    yield { chunk, bytes: window.subarray(from - start, to - start) }
+  }
+}
+
+/** `length` bytes of one stream, from an offset of the raw log on: a line whose pieces may lie apart, put together. */
+export async function* streamBytes(
+  objects: ObjectStore,
+  prefix: string,
+  wanted: { stream: LogStream; offset: number; length: number },
+): AsyncGenerator<Uint8Array> {
+  const files = logFiles(objects, prefix)
+  let left = wanted.length
+  for (let record = await findRecord(files, wanted.offset); left > 0;) {
+    const chunks = await readChunks(files, record)
+    if (chunks.length === 0) return
+    record += chunks.length
+    const ours = chunks.filter((chunk) => chunk.stream === wanted.stream)
+    for await (const { bytes } of chunkBytes(files, ours, wanted.offset)) {
+      if (left <= 0) return
+      yield bytes.subarray(0, left)
+      left -= bytes.byteLength
+    }
+  }
+}

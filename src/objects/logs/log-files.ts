@@ -1,0 +1,124 @@
+// The two files of a log (the raw bytes and their index, objects/logs/log-chunks.ts) as readers see them, whether they lie in the store as such
+// or still in the parts that objects/logs/log-parts.ts uploads. A range may come back short where a part ends, never in the middle of a chunk.
+
+import { indexKey, type LogPart, logKey, partOf, partsPrefix } from "./log-names.ts"
+import type { ObjectStore } from "../objects.ts"
+
+export type LogFile = "log" | "index"
+
+export interface LogFiles {
+  /** How much to ask for at a time: the way to a store elsewhere is long. */
+  readonly readBytes: number
+  /** 0 for a log that is not there. */
+  size(file: LogFile): Promise<number>
+  /** Bytes [start, end), fewer at its end: empty when there is nothing. */
+  range(file: LogFile, start: number, end: number): Promise<Uint8Array>
+}
+
+export const logFiles = (objects: ObjectStore, prefix: string): LogFiles =>
+  objects.localPath === undefined ? new PartFiles(objects, prefix) : new WholeFiles(objects, prefix)
+
+const NOTHING = new Uint8Array()
+const PAGE = 1000
+const LOCAL_READ_BYTES = 256 << 10
+const REMOTE_READ_BYTES = 2 << 20
+
+class WholeFiles implements LogFiles {
+  readonly readBytes = LOCAL_READ_BYTES
+  readonly #objects: ObjectStore
+  readonly #keys: Record<LogFile, string>
+
+  constructor(objects: ObjectStore, prefix: string) {
+    this.#objects = objects
+    this.#keys = { log: logKey(prefix), index: indexKey(prefix) }
+  }
+
+  async size(file: LogFile): Promise<number> {
+    return (await this.#objects.size(this.#keys[file])) ?? 0
+  }
+
+  async range(file: LogFile, start: number, end: number): Promise<Uint8Array> {
+    return (await this.#objects.getRange(this.#keys[file], start, end)) ?? NOTHING
+  }
+}
+
+/** A part and where it begins in both files. */
+interface Placed extends LogPart {
+  from: Record<LogFile, number>
+  to: Record<LogFile, number>
+}
+
+class PartFiles implements LogFiles {
+  readonly readBytes = REMOTE_READ_BYTES
+  readonly #objects: ObjectStore
+  readonly #prefix: string
+  readonly #whole: WholeFiles
+  /** All of it is in the whole files now. */
+  #joined = false
+  #parts: Placed[] = []
+
+  constructor(objects: ObjectStore, prefix: string) {
+    this.#objects = objects
+    this.#prefix = prefix
+    this.#whole = new WholeFiles(objects, prefix)
+  }
+
+  async size(file: LogFile): Promise<number> {
+    await this.#refresh()
+    return this.#joined ? this.#whole.size(file) : (this.#parts.at(-1)?.to[file] ?? 0)
+  }
+
+  async range(file: LogFile, start: number, end: number): Promise<Uint8Array> {
+    for (;;) {
+      if (this.#joined) return this.#whole.range(file, start, end)
+      const part = this.#find(file, start)
+      if (part === undefined) {
+        if (!(await this.#refresh())) return NOTHING
+        continue
+      }
+      // The index of a part lies behind its raw bytes.
+      const shift = (file === "log" ? 0 : part.bytes) - part.from[file]
+      const bytes = await this.#objects.getRange(part.key, start + shift, Math.min(end, part.to[file]) + shift)
+      if (bytes !== null) return bytes
+      // Joined in this very moment, or removed with its run.
+      if (!(await this.#refresh())) return NOTHING
+    }
+  }
+
+  #find(file: LogFile, at: number): Placed | undefined {
+    let [low, high] = [0, this.#parts.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#parts[middle]!.to[file] <= at) low = middle + 1
+      else high = middle
+    }
+    return this.#parts[low]
+  }
+
+  /** Whether there is more than before. */
+  async #refresh(): Promise<boolean> {
+    if (this.#joined) return false
+    if (this.#parts.length > 0 && (await this.#listParts())) return true
+    this.#joined = (await this.#objects.size(logKey(this.#prefix))) !== null
+    return this.#joined || (this.#parts.length === 0 && (await this.#listParts()))
+  }
+
+  async #listParts(): Promise<boolean> {
+    const before = this.#parts.length
+    for (;;) {
+      const after = this.#parts.at(-1)
+      const keys = await this.#objects.list(partsPrefix(this.#prefix), {
+        limit: PAGE,
+        ...(after !== undefined && { after: after.key }),
+      })
+      for (const key of keys) this.#place(partOf(key))
+      if (keys.length < PAGE) return this.#parts.length > before
+    }
+  }
+
+  #place(part: LogPart): void {
+    const from = this.#parts.at(-1)?.to ?? { log: 0, index: 0 }
+    const to = { log: from.log + part.bytes, index: from.index + part.indexBytes }
+    this.#parts.push({ ...part, from, to })
+  }
+}

@@ -1,0 +1,85 @@
+// Where an executor writes what its task says, in the format that objects/logs/logs.ts reads, with secrets taken out. The log can be
+// read while it is written: where the store lies on this machine the file grows, elsewhere parts are uploaded at most a second
+// apart (objects/logs/log-parts.ts).
+
+import { dirname, join } from "node:path"
+import { mkdirSync } from "node:fs"
+import { rm } from "node:fs/promises"
+import type { LogStream } from "./log-chunks.ts"
+import { logKey } from "./log-names.ts"
+import { LogUpload } from "./log-parts.ts"
+import { type LastLine, LogWriter } from "./log-writer.ts"
+import { createMask, type Mask } from "../mask.ts"
+import type { ObjectStore } from "../objects.ts"
+import { makeOwned } from "../owned-folder.ts"
+
+export interface LogSink {
+  /** Resolves when more may be written. `at`: when it was said, if that was not now. */
+  write(stream: LogStream, bytes: Uint8Array | string, at?: number): Promise<void>
+  /** All of it is stored. `last`: where the last line of stdout that is not blank lies, which may be the output. */
+  close(): Promise<{ last: LastLine; size: number }>
+}
+
+export interface LogSinkOptions {
+  secrets: readonly string[]
+}
+
+/** `prefix`: that of the attempt. */
+export const openLog = (objects: ObjectStore, prefix: string, { secrets }: LogSinkOptions): LogSink => {
+  if (objects.localPath !== undefined) return new LocalLog(objects.localPath(logKey(prefix)), secrets)
+  return new UploadedLog(objects, prefix, secrets)
+}
+
+class LocalLog implements LogSink {
+  readonly #writer: LogWriter
+  readonly #masks: Record<LogStream, Mask | null>
+
+  constructor(path: string, secrets: readonly string[]) {
+    mkdirSync(dirname(path), { recursive: true })
+    this.#writer = new LogWriter(path)
+    this.#masks = { stdout: createMask(secrets), stderr: createMask(secrets) }
+  }
+
+  write(stream: LogStream, bytes: Uint8Array | string, at?: number): Promise<void> {
+    const data = typeof bytes === "string" ? Buffer.from(bytes) : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#add(stream, this.#masks[stream]?.add(data) ?? data, at)
+    return Promise.resolve()
+  }
+
+  close(): Promise<{ last: LastLine; size: number }> {
+    for (const stream of ["stdout", "stderr"] as const) this.#add(stream, this.#masks[stream]?.end() ?? Buffer.alloc(0))
+    this.#writer.close()
+    return Promise.resolve({ last: this.#writer.last, size: this.#writer.size })
+  }
+
+  #add(stream: LogStream, bytes: Buffer, at?: number): void {
+    if (bytes.length > 0) this.#writer.add(stream === "stdout" ? 1 : 2, bytes, at)
+  }
+}
+
+/** Written to a file of its own first, so that a slow store holds no task up and takes no memory. */
+class UploadedLog implements LogSink {
+  readonly #folder = makeOwned("log")
+  readonly #local: LocalLog
+  readonly #upload: LogUpload
+
+  constructor(objects: ObjectStore, prefix: string, secrets: readonly string[]) {
+    const path = join(this.#folder, "log")
+    this.#local = new LocalLog(path, secrets)
+    this.#upload = new LogUpload(objects, prefix, path)
+  }
+
+  write(stream: LogStream, bytes: Uint8Array | string, at?: number): Promise<void> {
+    return this.#local.write(stream, bytes, at)
+  }
+
+  async close(): Promise<{ last: LastLine; size: number }> {
+    const end = await this.#local.close()
+    try {
+      await this.#upload.close()
+    } finally {
+      await rm(this.#folder, { recursive: true, force: true })
+    }
+    return end
+  }
+}

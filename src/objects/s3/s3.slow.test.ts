@@ -1,0 +1,127 @@
+import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { type AddressInfo, createServer } from "node:net"
+import { ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3"
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest"
+import { createBucket, type TestBucket } from "../../../test/support/s3.ts"
+import { objectStoreSuite } from "../conformance/suite.ts"
+import { S3ObjectStore, type S3Options } from "./s3.ts"
+
+const MIB = 1 << 20
+
+let own: TestBucket
+let client: S3Client
+
+beforeAll(async () => {
+  own = await createBucket()
+  client = new S3Client({ endpoint: own.endpoint, region: "us-east-1", forcePathStyle: true })
+}, 240_000)
+
+const open = (change: Partial<S3Options> = {}): S3ObjectStore =>
+  new S3ObjectStore({ bucket: own.bucket, endpoint: own.endpoint, region: null, pathStyle: true, prefix: fresh(), ...change })
+
+const fresh = (): string => `t/${randomBytes(6).toString("hex")}/`
+
+const openUploads = async (): Promise<number> =>
+  ((await client.send(new ListMultipartUploadsCommand({ Bucket: own.bucket }))).Uploads ?? []).length
+
+async function* pieces(count: number, size: number): AsyncGenerator<Uint8Array> {
+  for (let i = 0; i < count; i++) yield Buffer.alloc(size, i)
+}
+
+objectStoreSuite("s3 (radosgw)", async () => ({ store: open(), cleanup: async () => undefined }))
+
+describe("multipart", () => {
+  test("a large stream is stored in parts, byte for byte, and a broken one leaves no upload open", async () => {
+    const store = open()
+    expect(await store.putStream("big", pieces(100, 400_000))).toEqual({ bytes: 40_000_000 })
+    expect(await store.size("big")).toBe(40_000_000)
+    for (const at of [0, 8 * MIB - 1, 8 * MIB, 39_999_999]) {
+      expect((await store.getRange("big", at, at + 1))![0]).toBe(Math.floor(at / 400_000))
+    }
+    async function* broken(): AsyncGenerator<Uint8Array> {
+      yield* pieces(30, MIB)
+      throw new Error("the source broke")
+    }
+    await expect(store.putStream("big", broken())).rejects.toThrow("the source broke")
+    expect(await store.size("big")).toBe(40_000_000)
+    expect(await openUploads()).toBe(0)
+  })
+
+  test("a stream of exactly one part, and one a byte longer", async () => {
+    const store = open()
+    expect(await store.putStream("a", pieces(8, MIB))).toEqual({ bytes: 8 * MIB })
+    expect(await store.size("a")).toBe(8 * MIB)
+    async function* longer(): AsyncGenerator<Uint8Array> {
+      yield Buffer.alloc(8 * MIB + 1, 7)
+    }
+    expect(await store.putStream("b", longer())).toEqual({ bytes: 8 * MIB + 1 })
+    expect(await store.size("b")).toBe(8 * MIB + 1)
+  })
+
+  test("join makes one object of large and small pieces, in order", async () => {
+    const store = open()
+    const sizes = [6 * MIB, 3, 70_000, 8 * MIB, 8 * MIB, 1, 9 * MIB, 12]
+    const parts = sizes.map((size) => randomBytes(size))
+    await Promise.all(parts.map((part, i) => store.put(`p/ä ${i}`, part)))
+    const joined = sizes.map((size, i) => ({ key: `p/ä ${i}`, start: i === 3 ? 100 : 0, end: size }))
+    await store.join("joined", joined)
+    const expected = Buffer.concat(parts.map((part, i) => (i === 3 ? part.subarray(100) : part)))
+    expect(Buffer.compare((await store.get("joined"))!, expected)).toBe(0)
+    await store.join("small", joined.slice(1, 3))
+    expect(Buffer.compare((await store.get("small"))!, Buffer.concat([parts[1]!, parts[2]!]))).toBe(0)
+  })
+
+  test("join of a piece that is gone fails, and leaves nothing", async () => {
+    const store = open()
+    await store.put("there", Buffer.alloc(6 * MIB))
+    const lost = [
+      { key: "there", start: 0, end: 6 * MIB },
+      { key: "gone", start: 0, end: 6 * MIB },
+    ]
+    await expect(store.join("joined", lost)).rejects.toThrow()
+    expect(await store.size("joined")).toBeNull()
+    expect(await openUploads()).toBe(0)
+  })
+})
+
+test("more than a thousand objects are listed and removed", async () => {
+  const store = open()
+  await Promise.all(Array.from({ length: 1100 }, (_, i) => store.put(`many/${String(i).padStart(4, "0")}`, "x")))
+  expect((await store.list("many/")).length).toBe(1000)
+  expect((await store.list("many/", { limit: 5000 })).length).toBe(1100)
+  await store.deletePrefix("many/")
+  expect(await store.list("many/")).toEqual([])
+}, 60_000)
+
+describe("check says what is wrong and what to do", () => {
+  afterEach(() => vi.unstubAllEnvs())
+
+  test("no such bucket", async () => {
+    await expect(open({ bucket: "not-there" }).check()).rejects.toThrow(
+      /s3:\/\/not-there\/.* cannot be used: there is no bucket not-there: make it/,
+    )
+  })
+
+  test("an access key that nobody knows", async () => {
+    vi.stubEnv("AWS_ACCESS_KEY_ID", "NOBODY")
+    await expect(open().check()).rejects.toThrow(/the access key is not known there/)
+  })
+
+  test("a wrong secret", async () => {
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wrong")
+    await expect(open().check()).rejects.toThrow(/the secret does not fit the access key/)
+  })
+
+  test("a server that takes connections and says nothing", async () => {
+    const silent = createServer().listen(0, "127.0.0.1")
+    await once(silent, "listening")
+    const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+    await expect(open({ endpoint, requestMs: 100 }).check()).rejects.toThrow(/does not answer in time/)
+    silent.close()
+  })
+
+  test("nothing answers", async () => {
+    await expect(open({ endpoint: "http://127.0.0.1:9" }).check()).rejects.toThrow(/nothing answers at http:\/\/127.0.0.1:9/)
+  })
+})

@@ -1,0 +1,278 @@
+// Runs, tasks and attempts as the API and `--json` show them (snake_case), made from the rows of a store. A row fits the
+// `…Fields` here by its shape: the edges do not know the stores.
+
+import type { Output, Usage } from "../../core/model/change.ts"
+import { type TaskId, taskId } from "../../core/model/ids.ts"
+import type { JobStatus } from "../../core/rules/jobs.ts"
+import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { AttemptState, RunStatus, TaskStatus } from "../../core/model/status.ts"
+import { waitingOf, type Waiting, type Waits } from "../../core/model/waiting-on.ts"
+import type { Node } from "../../core/model/workflow.ts"
+
+export interface RunShape {
+  id: string
+  workflow: string
+  version: number
+  status: RunStatus
+  paused: boolean
+  trigger: string
+  params: JsonObject
+  priority: number
+  logical_date: string | null
+  created_at: string
+  started_at: string | null
+  finished_at: string | null
+  error: string | null
+  /** The task whose sub-workflow it is. */
+  parent: { run_id: string; task: string } | null
+  tasks: Record<TaskStatus, number>
+}
+
+export interface AttemptShape {
+  id: string
+  attempt: number
+  status: AttemptState | "dispatched" | "running"
+  worker: string | null
+  external_id: string | null
+  exit_code: number | null
+  error: string | null
+  usage: UsageShape | null
+  dispatched_at: string | null
+  started_at: string | null
+  finished_at: string | null
+}
+
+export interface UsageShape {
+  max_rss_bytes: number | null
+  cpu_user_ms: number | null
+  cpu_system_ms: number | null
+  signal: string | null
+}
+
+export interface TaskShape {
+  id: TaskId
+  run_id: string
+  name: string
+  index: number | null
+  path: string
+  status: TaskStatus
+  attempt: number
+  max_attempts: number
+  retries_left: number
+  queue: string
+  priority: number
+  input: Json
+  output: Json
+  /** Set in place of `output` when it is too large to be kept in the row. */
+  output_object: { key: string; bytes: number } | null
+  error: string | null
+  exit_code: number | null
+  worker: string | null
+  external_id: string | null
+  usage: UsageShape | null
+  available_at: string | null
+  /** What it waits for without a slot: a time, a person, a child run, work elsewhere. */
+  waiting: Waiting | null
+  progress: ProgressShape | null
+  dispatched_at: string | null
+  started_at: string | null
+  finished_at: string | null
+  attempts: AttemptShape[]
+}
+
+export interface ProgressShape {
+  /** 0 to 1. */
+  fraction: number | null
+  details: Json
+}
+
+export interface EventShape {
+  event: "run" | "task" | "job"
+  /** null for jobs. */
+  run_id: string | null
+  job_id?: string
+  task: string | null
+  index: number | null
+  path: string | null
+  attempt: number | null
+  status: RunStatus | TaskStatus | JobStatus
+  at: string
+  error?: string
+  available_at?: string
+  /** How many instances a fan-out has, when they were made. */
+  total?: number
+  waiting?: Waiting
+  progress?: ProgressShape
+}
+
+export interface RunFields {
+  id: string
+  workflow: string
+  version: number
+  status: RunStatus
+  paused: boolean
+  trigger: string
+  params: JsonObject
+  priority: number
+  logicalDate: string | null
+  createdAt: string
+  startedAt: string | null
+  finishedAt: string | null
+  error: string | null
+  parent: { runId: string; task: string } | null
+  tasks: Record<TaskStatus, number>
+}
+
+interface Times {
+  dispatchedAt: string | null
+  startedAt: string | null
+  finishedAt: string | null
+}
+
+interface Ending {
+  worker: string | null
+  externalId: string | null
+  exitCode: number | null
+  error: string | null
+  usage: Usage | null
+}
+
+export interface AttemptFields extends Times, Ending {
+  attempt: number
+  attemptId: string
+  state: AttemptState
+}
+
+export interface TaskFields extends Times, Ending {
+  row: number
+  runId: string
+  name: string
+  path: string
+  status: TaskStatus
+  attempt: number
+  failures: number
+  attemptId: string | null
+  priority: number
+  output: Output | null
+  outcome: AttemptState | null
+  availableAt: string | null
+  waits: Waits | null
+  wakeAt: string | null
+  progress: ProgressShape | null
+}
+
+/** Of a run, a task or a job: what is not theirs is not there. */
+export interface EventFields {
+  type: "run" | "task" | "job"
+  runId?: string | undefined
+  jobId?: string | undefined
+  task?: string | undefined
+  path?: string | undefined
+  attempt?: number | undefined
+  status: RunStatus | TaskStatus | JobStatus
+  at: string
+  error?: string | undefined
+  availableAt?: string | undefined
+  total?: number | undefined
+  waiting?: Waiting | undefined
+  progress?: ProgressShape | undefined
+}
+
+/** The last index of a path; null without fan-out. */
+export const indexOf = (path: string): number | null => (path === "" ? null : Number(path.slice(path.lastIndexOf(".") + 1)))
+
+export const runShape = (run: RunFields): RunShape => ({
+  id: run.id,
+  workflow: run.workflow,
+  version: run.version,
+  status: run.status,
+  paused: run.paused,
+  trigger: run.trigger,
+  params: run.params,
+  priority: run.priority,
+  logical_date: run.logicalDate,
+  created_at: run.createdAt,
+  started_at: run.startedAt,
+  finished_at: run.finishedAt,
+  error: run.error,
+  parent: run.parent === null ? null : { run_id: run.parent.runId, task: run.parent.task },
+  tasks: run.tasks,
+})
+
+const usageShape = (usage: Usage | null): UsageShape | null =>
+  usage === null
+    ? null
+    : {
+        max_rss_bytes: usage.maxRssBytes ?? null,
+        cpu_user_ms: usage.cpuUserMs ?? null,
+        cpu_system_ms: usage.cpuSystemMs ?? null,
+        signal: usage.signal ?? null,
+      }
+
+const ending = (from: Times & Ending) => ({
+  worker: from.worker,
+  external_id: from.externalId,
+  exit_code: from.exitCode,
+  error: from.error,
+  usage: usageShape(from.usage),
+  dispatched_at: from.dispatchedAt,
+  started_at: from.startedAt,
+  finished_at: from.finishedAt,
+})
+
+/** Past attempts and the task's latest one, oldest first. */
+export const attemptShapes = (task: TaskFields, past: readonly AttemptFields[]): AttemptShape[] => {
+  const attempts = past.map((each): AttemptShape => ({
+    id: each.attemptId,
+    attempt: each.attempt,
+    status: each.state,
+    ...ending(each),
+  }))
+  const told = past.some((each) => each.attempt === task.attempt)
+  const status = task.outcome ?? (task.status === "dispatched" || task.status === "running" ? task.status : null)
+  if (told || task.attempt === 0 || task.attemptId === null || status === null) return attempts
+  return [...attempts, { id: task.attemptId, attempt: task.attempt, status, ...ending(task) }]
+}
+
+export const taskShape = (
+  task: TaskFields,
+  node: Pick<Node, "retry" | "queue">,
+  more: { input: Json; attempts: AttemptShape[] },
+): TaskShape => ({
+  id: taskId(task.runId, task.row),
+  run_id: task.runId,
+  name: task.name,
+  index: indexOf(task.path),
+  path: task.path,
+  status: task.status,
+  attempt: task.attempt,
+  max_attempts: node.retry.maxAttempts,
+  retries_left: Math.max(0, node.retry.maxAttempts - Math.max(1, task.failures + (task.status === "pending" ? 0 : 1))),
+  queue: node.queue,
+  priority: task.priority,
+  input: more.input,
+  output: task.output !== null && "inline" in task.output ? task.output.inline : null,
+  output_object: task.output !== null && "key" in task.output ? { key: task.output.key, bytes: task.output.bytes } : null,
+  available_at: task.availableAt,
+  waiting: task.waits === null ? null : waitingOf(task.waits, task.wakeAt),
+  progress: task.progress,
+  ...ending(task),
+  attempts: more.attempts,
+})
+
+export const eventShape = (event: EventFields): EventShape => ({
+  event: event.type,
+  run_id: event.type === "job" ? null : (event.runId ?? null),
+  ...(event.jobId === undefined ? {} : { job_id: event.jobId }),
+  task: event.task ?? null,
+  index: event.path === undefined ? null : indexOf(event.path),
+  path: event.path ?? null,
+  attempt: event.attempt ?? null,
+  status: event.status,
+  at: event.at,
+  ...(event.error === undefined ? {} : { error: event.error }),
+  ...(event.availableAt === undefined ? {} : { available_at: event.availableAt }),
+  ...(event.total === undefined ? {} : { total: event.total }),
+  ...(event.waiting === undefined ? {} : { waiting: event.waiting }),
+  ...(event.progress === undefined ? {} : { progress: event.progress }),
+})

@@ -1,0 +1,345 @@
+// A typed client of the REST API: one method per route, in the API's own shapes. Used by the command line and the SDK. Every method
+// throws ClientError for what was refused or got no answer.
+
+import type { z } from "zod"
+import type * as common from "../api/common.ts"
+import type * as jobs from "../api/jobs.ts"
+import type * as runs from "../api/runs.ts"
+import type * as service from "../api/service.ts"
+import type * as workflows from "../api/workflows.ts"
+import {
+  type EventsRequest,
+  type FollowLogRequest,
+  followEvents,
+  followLog,
+  followLogLines,
+  instanceQuery,
+  type LogLine,
+  type StreamItem,
+  taskPath,
+  type TaskPlace,
+} from "./streams.ts"
+import type { ByteStream } from "./sse.ts"
+import { Transport, type TransportOptions } from "./transport.ts"
+
+export type { ByteStream } from "./sse.ts"
+export { ClientError, type ClientErrorCode } from "./errors.ts"
+export type { Event, EventsRequest, FollowLogRequest, LogEvent, LogLine, StreamItem, TaskPlace } from "./streams.ts"
+
+export type Run = z.output<typeof runs.run>
+export type Task = z.output<typeof runs.task>
+export type NewRun = z.input<typeof runs.newRun>
+export type RunQuery = z.input<typeof runs.runQuery>
+export type RetryPlan = z.output<typeof runs.retryPlan>
+export type Explanation = z.output<typeof runs.explanation>
+export type Workflow = z.output<typeof workflows.workflow>
+export type WorkflowSummary = z.output<typeof workflows.workflowSummary>
+export type WorkflowVersion = z.output<typeof workflows.version>
+export type Validation = z.output<typeof workflows.validation>
+export type Backfill = z.output<typeof workflows.backfill>
+export type Schedule = z.output<typeof workflows.schedule>
+export type Job = z.output<typeof jobs.job>
+export type NewJob = z.input<typeof jobs.newJob>
+export type JobQuery = z.input<typeof jobs.jobQuery>
+export type JobResult = z.output<typeof jobs.jobResult>
+export type Queue = z.output<typeof service.queue>
+export type QueueSettings = z.input<typeof service.queueSettings>
+export type Worker = z.output<typeof service.worker>
+export type Key = z.output<typeof service.key>
+export type CreatedKey = z.output<typeof service.createdKey>
+export type Scope = Key["scopes"][number]
+export type Stats = z.output<typeof service.stats>
+export type Problem = z.output<typeof common.problem>
+
+export interface Page<Item> {
+  items: Item[]
+  next_cursor: string | null
+  has_more: boolean
+}
+
+export interface DefinitionText {
+  text: string
+  format: "yaml" | "json"
+}
+
+export type ClientOptions = Omit<TransportOptions, "url" | "key"> & { url: string; key?: string | null }
+
+const textOf = ({ text, format }: DefinitionText) => ({ content: text, type: `application/${format}` })
+
+const segment = (text: string): string => encodeURIComponent(text)
+
+export class Client {
+  readonly #http: Transport
+
+  constructor({ url, key = null, ...rest }: ClientOptions) {
+    this.#http = new Transport({ ...rest, url: url.replace(/\/+$/, ""), key })
+  }
+
+  get url(): string {
+    return this.#http.url
+  }
+
+  // -- workflows -----------------------------------------------------------------------------------------------------------------
+
+  listWorkflows(
+    query: { search?: string; tag?: string; limit?: number; cursor?: string } = {},
+  ): Promise<Page<WorkflowSummary>> {
+    return this.#http.json({ path: "/workflows", query })
+  }
+
+  getWorkflow(name: string): Promise<Workflow> {
+    return this.#http.json({ path: `/workflows/${segment(name)}` })
+  }
+
+  listVersions(name: string, query: { limit?: number; cursor?: string } = {}): Promise<Page<WorkflowVersion>> {
+    return this.#http.json({ path: `/workflows/${segment(name)}/versions`, query })
+  }
+
+  /** `created`: there was none of that name. `ifNew` refuses one that is there. */
+  async deploy(
+    definition: DefinitionText,
+    options: { ifNew?: boolean; bundle?: string } = {},
+  ): Promise<{ workflow: Workflow; created: boolean }> {
+    const { status, body } = await this.#http.answer<Workflow>({
+      method: "POST",
+      path: "/workflows",
+      query: { bundle: options.bundle },
+      text: textOf(definition),
+      ...(options.ifNew === true && { headers: { "if-none-match": "*" } }),
+    })
+    return { workflow: body, created: status === 201 }
+  }
+
+  validate(definition: DefinitionText, options: { bundle?: string } = {}): Promise<Validation> {
+    const text = textOf(definition)
+    const query = { bundle: options.bundle }
+    return this.#http.json({ method: "POST", path: "/workflows/validate", query, text, repeatable: true })
+  }
+
+  /** The files of a definition, before the definition itself. */
+  async putBundle({ hash, bytes }: { hash: string; bytes: Uint8Array }): Promise<void> {
+    await this.#http.json({ method: "PUT", path: `/bundles/${segment(hash)}`, bytes, repeatable: true })
+  }
+
+  /** With an idempotency key it is tried again when no answer came. `created` is false for the run that the key had made before. */
+  async trigger(name: string, run: NewRun = {}): Promise<{ run: Run; created: boolean }> {
+    const { status, body } = await this.#http.answer<Run>({
+      method: "POST",
+      path: `/workflows/${segment(name)}/runs`,
+      body: run,
+      repeatable: run.idempotency_key != null,
+    })
+    return { run: body, created: status === 201 }
+  }
+
+  pauseWorkflow(name: string, paused: boolean): Promise<Workflow> {
+    return this.#http.json({ method: "POST", path: `/workflows/${segment(name)}/${paused ? "pause" : "resume"}` })
+  }
+
+  backfill(name: string, body: z.input<typeof workflows.backfillBody>): Promise<Backfill> {
+    return this.#http.json({ method: "POST", path: `/workflows/${segment(name)}/backfill`, body })
+  }
+
+  listSchedules(query: { workflow?: string; limit?: number; cursor?: string } = {}): Promise<Page<Schedule>> {
+    return this.#http.json({ path: "/schedules", query })
+  }
+
+  // -- runs ----------------------------------------------------------------------------------------------------------------------
+
+  listRuns(query: RunQuery = {}): Promise<Page<Run>> {
+    return this.#http.json({ path: "/runs", query })
+  }
+
+  getRun(id: string): Promise<Run> {
+    return this.#http.json({ path: `/runs/${id}` })
+  }
+
+  async deleteRun(id: string): Promise<void> {
+    await this.#http.json({ method: "DELETE", path: `/runs/${id}` })
+  }
+
+  cancelRun(id: string): Promise<Run> {
+    return this.#http.json({ method: "POST", path: `/runs/${id}/cancel` })
+  }
+
+  pauseRun(id: string, paused: boolean): Promise<Run> {
+    return this.#http.json({ method: "POST", path: `/runs/${id}/${paused ? "pause" : "resume"}` })
+  }
+
+  retryRun(id: string, from?: string): Promise<Run> {
+    return this.#http.json({ method: "POST", path: `/runs/${id}/retry`, body: from === undefined ? {} : { from } })
+  }
+
+  /** What a retry would run again. */
+  planRetry(id: string, from?: string): Promise<RetryPlan> {
+    const body = { plan: true, ...(from !== undefined && { from }) }
+    return this.#http.json({ method: "POST", path: `/runs/${id}/retry`, body, repeatable: true })
+  }
+
+  async explain(id: string, task?: string): Promise<Explanation[]> {
+    return (await this.#http.json<{ items: Explanation[] }>({ path: `/runs/${id}/explain`, query: { task } })).items
+  }
+
+  // -- tasks ---------------------------------------------------------------------------------------------------------------------
+
+  listTasks(runId: string, query: { name?: string; limit?: number; cursor?: string } = {}): Promise<Page<Task>> {
+    return this.#http.json({ path: `/runs/${runId}/tasks`, query })
+  }
+
+  getTask(place: TaskPlace): Promise<Task> {
+    return this.#http.json({ path: taskPath(place), query: instanceQuery(place) })
+  }
+
+  retryTask(place: TaskPlace): Promise<Run> {
+    return this.#http.json({ method: "POST", path: `${taskPath(place)}/retry`, query: instanceQuery(place) })
+  }
+
+  /** To a task that waits for approval. */
+  answerTask({ path, ...place }: TaskPlace, approved: boolean, comment?: string): Promise<Task> {
+    const verb = approved ? "approve" : "reject"
+    const body = { ...(comment !== undefined && { comment }), ...(path !== undefined && { path }) }
+    return this.#http.json({ method: "POST", path: `${taskPath(place)}/${verb}`, body })
+  }
+
+  /** What is there now, piece by piece. A negative offset counts from the end. */
+  async readLog(place: TaskPlace, options: { attempt?: number; offset?: number } = {}): Promise<ByteStream> {
+    const response = await this.#http.open({ path: `${taskPath(place)}/logs`, query: { ...instanceQuery(place), ...options } })
+    return response.body!
+  }
+
+  async *readLogLines(place: TaskPlace, options: { attempt?: number; offset?: number } = {}): AsyncGenerator<LogLine> {
+    const query = { ...instanceQuery(place), ...options }
+    const { body } = await this.#http.open({ path: `${taskPath(place)}/logs`, query, headers: { accept: NDJSON } })
+    yield* linesOf(body!)
+  }
+
+  followLog(request: FollowLogRequest): AsyncGenerator<Uint8Array> {
+    return followLog(this.#http, request)
+  }
+
+  followLogLines(request: FollowLogRequest): AsyncGenerator<LogLine> {
+    return followLogLines(this.#http, request)
+  }
+
+  // -- events --------------------------------------------------------------------------------------------------------------------
+
+  /** Connects again by itself, and goes on after the last event that arrived. */
+  events(request: EventsRequest = {}): AsyncGenerator<StreamItem> {
+    return followEvents(this.#http, request)
+  }
+
+  /** Where the events are now: what is started after this call is all after that id. */
+  async position(): Promise<string> {
+    for await (const item of this.events()) {
+      if (item.type === "position" || item.type === "event") return item.id
+    }
+    throw new Error("a stream of events without an end has ended")
+  }
+
+  // -- jobs and queues -----------------------------------------------------------------------------------------------------------
+
+  listJobs(query: JobQuery = {}): Promise<Page<Job>> {
+    return this.#http.json({ path: "/jobs", query })
+  }
+
+  getJob(id: string): Promise<Job> {
+    return this.#http.json({ path: `/jobs/${id}` })
+  }
+
+  submitJob(job: NewJob): Promise<Job> {
+    return this.#http.json({ method: "POST", path: "/jobs", body: job })
+  }
+
+  async submitJobs(list: NewJob[]): Promise<Job[]> {
+    return (await this.#http.json<{ items: Job[] }>({ method: "POST", path: "/jobs/batch", body: { jobs: list } })).items
+  }
+
+  cancelJob(id: string): Promise<Job> {
+    return this.#http.json({ method: "POST", path: `/jobs/${id}/cancel` })
+  }
+
+  async deleteJob(id: string): Promise<void> {
+    await this.#http.json({ method: "DELETE", path: `/jobs/${id}` })
+  }
+
+  jobResult(id: string): Promise<JobResult> {
+    return this.#http.json({ path: `/jobs/${id}/result` })
+  }
+
+  /** Followed, it goes on until the job ends. */
+  async jobLog(id: string, options: { offset?: number; follow?: boolean } = {}): Promise<ByteStream> {
+    return (await this.#http.open({ path: `/jobs/${id}/logs`, query: options })).body!
+  }
+
+  async *jobLogLines(id: string, options: { follow?: boolean } = {}): AsyncGenerator<LogLine> {
+    const { body } = await this.#http.open({ path: `/jobs/${id}/logs`, query: options, headers: { accept: NDJSON } })
+    yield* linesOf(body!)
+  }
+
+  async listQueues(): Promise<Queue[]> {
+    return (await this.#http.json<{ items: Queue[] }>({ path: "/queues" })).items
+  }
+
+  setQueue(name: string, settings: QueueSettings): Promise<Queue> {
+    return this.#http.json({ method: "PUT", path: `/queues/${segment(name)}`, body: settings, repeatable: true })
+  }
+
+  // -- the service ---------------------------------------------------------------------------------------------------------------
+
+  async listWorkers(): Promise<Worker[]> {
+    return (await this.#http.json<{ items: Worker[] }>({ path: "/workers" })).items
+  }
+
+  async listKeys(): Promise<Key[]> {
+    return (await this.#http.json<{ items: Key[] }>({ path: "/keys" })).items
+  }
+
+  createKey(name: string, scopes: Scope[]): Promise<CreatedKey> {
+    return this.#http.json({ method: "POST", path: "/keys", body: { name, scopes } })
+  }
+
+  async removeKey(id: string): Promise<void> {
+    await this.#http.json({ method: "DELETE", path: `/keys/${id}` })
+  }
+
+  health(): Promise<{ status: string; version: string }> {
+    return this.#http.json({ path: "/health" })
+  }
+
+  stats(): Promise<Stats> {
+    return this.#http.json({ path: "/stats" })
+  }
+}
+
+const NDJSON = "application/x-ndjson"
+
+async function* linesOf(body: ByteStream): AsyncGenerator<LogLine> {
+  const decoder = new TextDecoder()
+  let rest = ""
+  for await (const bytes of body) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n")
+    rest = lines.pop() ?? ""
+    for (const line of lines) yield JSON.parse(line) as LogLine
+  }
+}
+
+/** Every entry of a list, page by page; a page is asked for when it is needed. */
+export async function* everyItem<Item>(page: (cursor: string | undefined) => Promise<Page<Item>>): AsyncGenerator<Item> {
+  let cursor: string | undefined
+  for (;;) {
+    const { items, next_cursor } = await page(cursor)
+    yield* items
+    if (next_cursor === null) return
+    cursor = next_cursor
+  }
+}
+
+/** The first so many of them, or all. */
+export const take = async <Item>(items: AsyncIterable<Item>, limit = Infinity): Promise<Item[]> => {
+  const taken: Item[] = []
+  for await (const item of items) {
+    taken.push(item)
+    if (taken.length >= limit) break
+  }
+  return taken
+}

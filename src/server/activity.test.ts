@@ -1,0 +1,94 @@
+import { expect, test } from "vitest"
+import type { Clock } from "../core/model/ports.ts"
+import type { Node } from "../core/model/workflow.ts"
+import type { Claim } from "../store/contract/store.ts"
+import { MINUTES, Series } from "./activity.ts"
+
+const START = Date.parse("2026-11-15T06:00:00.000Z")
+
+const setup = () => {
+  let now = START
+  const timers: { at: number; run: () => void }[] = []
+  let asked = 0
+  const clock = {
+    now: () => now,
+    after: (ms: number, run: () => void) => {
+      const timer = { at: now + ms, run }
+      timers.push(timer)
+      return () => void timers.splice(timers.indexOf(timer), 1)
+    },
+  } as Clock
+  const stats = async () => {
+    asked += 1
+    return { runs: { pending: 0, running: 0 }, ready: [{ queue: "a", count: 3 }, { queue: "b", count: 4 }], running: 2, oldestReadyMs: null, databaseBytes: 0 } // prettier-ignore
+  }
+  const series = new Series({ stats }, clock)
+  const advance = async (ms: number): Promise<void> => {
+    now += ms
+    for (const timer of timers.splice(0)) {
+      if (timer.at <= now) timer.run()
+      else timers.push(timer)
+    }
+    await Promise.resolve()
+    await Promise.resolve()
+  }
+  const end = (state: "success" | "failed", { waitMs = 0, queue = "default" } = {}): void => {
+    const claim = { runId: "r", attempt: 1, path: "", run: { createdAt: new Date(now - waitMs).toISOString() } } as Claim
+    const node = { queue, upstream: [] as number[], hook: null } as unknown as Node
+    series.observer.ended!(claim, node, { state, startedAt: now, finishedAt: now })
+    series.observer.turn!({ changes: 1, claims: 0, ms: 1 })
+  }
+  return { series, advance, end, asked: () => asked, timers }
+}
+
+test("ends are counted by the minute, with the wait before the first tasks", async () => {
+  const { series, advance, end } = setup()
+  end("success", { waitMs: 10 })
+  end("success", { waitMs: 30 })
+  end("failed", { waitMs: 20 })
+  await advance(60_000)
+  end("success", { waitMs: 5 })
+  expect(series.columns()).toMatchObject({
+    from: START,
+    success: [2, 1],
+    failed: [1, 0],
+    dispatch_p50_ms: [20, 5],
+    dispatch_p95_ms: [30, 5],
+  })
+})
+
+test("queues are looked at once a minute, only when something happened, and a quiet minute is as the one before", async () => {
+  const { series, advance, end, asked, timers } = setup()
+  end("success")
+  end("success")
+  await advance(59_600)
+  expect([asked(), timers.length]).toEqual([1, 0])
+  await advance(180_000)
+  expect(asked()).toBe(1)
+  expect(series.columns()).toMatchObject({ ready: [7, 7, 7, 7], running: [2, 2, 2, 2] })
+})
+
+test("a batch without changes is nothing that happened", () => {
+  const { series, timers } = setup()
+  series.observer.turn!({ changes: 0, claims: 0, ms: 1 })
+  expect(timers).toEqual([])
+})
+
+test("the rate of a queue is of the last minute", async () => {
+  const { series, advance, end } = setup()
+  for (let i = 0; i < 10; i++) end("success", { queue: "mail" })
+  expect(series.endedPerMinute("mail")).toBe(10)
+  await advance(90_000)
+  expect([series.endedPerMinute("mail"), series.endedPerMinute("other")]).toEqual([5, 0])
+  await advance(60_000)
+  expect(series.endedPerMinute("mail")).toBe(0)
+})
+
+test("no more than a day is kept", async () => {
+  const { series, advance, end } = setup()
+  for (let i = 0; i < MINUTES + 30; i++) {
+    end("success")
+    await advance(60_000)
+  }
+  expect(series.columns().success).toHaveLength(MINUTES)
+})

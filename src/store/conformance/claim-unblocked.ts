@@ -1,0 +1,190 @@
+// What becomes ready while there is room is taken in the same turn, and in the order of claims: a store may do so in one write.
+
+import { describe, expect, it } from "vitest"
+import { planRetry } from "../../core/rules/retry-plan.ts"
+import { group, workflow } from "../../core/testing.ts"
+import type { Advanced, Claim } from "../contract/store.ts"
+import { statesOf } from "./property.ts"
+import { names, type Open, setup, type TurnInput, type World } from "./world.ts"
+
+const CHAIN = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
+
+/** Ends all of these, and takes what it can. */
+const next = (world: World, claims: readonly Claim[], input: TurnInput): Promise<Advanced> =>
+  world.turn({ changes: claims.map((claim) => world.ended(claim)), ...input })
+
+export const onwardTests = (open: Open): void => {
+  describe("a turn that makes rows ready", () => {
+    const shown = (claims: readonly Claim[]): string[] =>
+      claims.map(({ run, runSeq, node }) => `${run.workflow} ${runSeq} ${node}`)
+
+    it("goes on with a run before it begins a younger one", async () => {
+      const world = await setup(open)
+      await world.start(CHAIN)
+      await world.start(CHAIN)
+      let { claims } = await world.turn({ claim: 1 })
+      const seen = shown(claims)
+      for (let i = 0; i < 3; i++) {
+        ;({ claims } = await next(world, claims, { claim: 1 }))
+        seen.push(...shown(claims))
+      }
+      expect(seen).toEqual(["test 1 0", "test 1 1", "test 1 2", "test 2 0"])
+    })
+
+    it("fills what is left with what waited longer", async () => {
+      const world = await setup(open)
+      for (let i = 0; i < 4; i++) await world.start(CHAIN)
+      const { claims } = await world.turn({ claim: 1 })
+      const second = await next(world, claims, { claim: 3 })
+      expect(shown(second.claims)).toEqual(["test 1 1", "test 2 0", "test 3 0"])
+      expect(shown((await next(world, second.claims, { claim: 4 })).claims)).toEqual([
+        "test 1 2",
+        "test 2 1",
+        "test 3 1",
+        "test 4 0",
+      ])
+    })
+
+    it("takes no more than it was asked for, and leaves the rest", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] }, d: { after: ["a"] } }))
+      const { claims } = await world.turn({ claim: 1 })
+      const second = await next(world, claims, { claim: 2 })
+      expect(names(world, second.claims)).toEqual(["b", "c"])
+      expect(names(world, await world.claim(5))).toEqual(["d"])
+    })
+
+    it("compares what becomes ready at once by priority, whatever its place", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, low: { after: ["a"], priority: 1 }, high: { after: ["a"], priority: 9 } }))
+      const { claims } = await world.turn({ claim: 1 })
+      expect(names(world, (await next(world, claims, { claim: 1 })).claims)).toEqual(["high"])
+    })
+
+    it("compares runs of one batch by their priority and age, whatever the order of their ends", async () => {
+      const world = await setup(open)
+      const flow = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] } })
+      for (const priority of [5, 5, 9]) await world.start(flow, { priority })
+      const claims = await world.claim(3)
+      const second = await next(
+        world,
+        claims.toSorted((one, other) => other.runSeq - one.runSeq),
+        { claim: 3 },
+      )
+      expect(shown(second.claims)).toEqual(["test 3 1", "test 3 2", "test 1 1"])
+    })
+
+    it("shares what is free among the workflows of a batch", async () => {
+      const world = await setup(open)
+      const wide = { a: {}, ...Object.fromEntries(["b", "c", "d", "e"].map((name) => [name, { after: ["a"] }])) }
+      await world.start(workflow(wide))
+      await world.start({ ...workflow(wide), name: "other" })
+      const second = await next(world, await world.claim(2), { claim: 4 })
+      expect(Map.groupBy(second.claims, ({ run }) => run.workflow).size).toBe(2)
+      expect(second.claims).toHaveLength(4)
+    })
+
+    it("passes no row of the same run that waited before it", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, x: {}, b: { after: ["a"] } }))
+      const { claims } = await world.turn({ claim: 1 })
+      expect(names(world, (await next(world, claims, { claim: 1 })).claims)).toEqual(["x"])
+    })
+
+    it("lets another workflow of the same priority have its turn", async () => {
+      const world = await setup(open)
+      await world.start(CHAIN)
+      const { claims } = await world.turn({ claim: 1 })
+      await world.start({ ...workflow({ x: {} }), name: "other" })
+      expect(shown((await next(world, claims, { claim: 1 })).claims)).toEqual(["other 2 0"])
+    })
+
+    it.each([
+      [9, "other 2 0"],
+      [1, "test 1 1"],
+    ])("is held up by what is ready with priority %i as far as that comes first: %s", async (priority, first) => {
+      const world = await setup(open)
+      await world.start(CHAIN)
+      const { claims } = await world.turn({ claim: 1 })
+      await world.start({ ...workflow({ x: {} }), name: "other", priority })
+      const second = await next(world, claims, { claim: 1 })
+      expect(shown(second.claims)).toEqual([first])
+    })
+
+    it("keeps the place of a row that has to be counted first", async () => {
+      const world = await setup(open)
+      const high = { after: ["a"], priority: 9, concurrency: 5 }
+      await world.start(workflow({ a: {}, low: { after: ["a"], priority: 1 }, high }))
+      expect(names(world, (await next(world, await world.claim(1), { claim: 1 })).claims)).toEqual(["high"])
+    })
+
+    it("keeps the place of a row that was tried before", async () => {
+      const world = await setup(open)
+      const flow = workflow({ a: {}, low: { after: ["a"], priority: 1 }, high: { after: ["a"], priority: 9 } })
+      const { id } = await world.start(flow)
+      await world.turn({ changes: (await world.claim(1)).map((claim) => world.ended(claim)) })
+      const [high] = (await world.claim(1)) as [Claim]
+      await world.turn({ changes: [world.ended(high, "failed"), ...(await world.claim(1)).map((claim) => world.ended(claim))] })
+      const plan = planRetry(flow, await world.run(id), await statesOf(world, id), { from: "a" })
+      if (!("reset" in plan)) throw new Error("it cannot be retried")
+      await world.store.retryRun(id, plan.reset)
+      expect(names(world, (await next(world, await world.claim(1), { claim: 1 })).claims)).toEqual(["high"])
+    })
+
+    it("shares what is free among the workflows of a batch beside others that wait", async () => {
+      const world = await setup(open)
+      await world.start(CHAIN)
+      await world.start({ ...CHAIN, name: "other" })
+      const claims = await world.claim(2)
+      await world.start(CHAIN)
+      await world.start(CHAIN)
+      const second = await next(world, claims, { claim: 2 })
+      expect(second.claims.map(({ run }) => run.workflow).toSorted()).toEqual(["other", "test"])
+    })
+
+    it("starts nothing of a run that was paused meanwhile", async () => {
+      const world = await setup(open)
+      const { id } = await world.start(CHAIN)
+      const claims = await world.claim(1)
+      await world.store.setPaused(id, true)
+      expect((await next(world, claims, { claim: 5 })).claims).toEqual([])
+      await world.store.setPaused(id, false)
+      expect(names(world, await world.claim(5))).toEqual(["b"])
+    })
+
+    it("starts nothing of a run that was cancelled meanwhile", async () => {
+      const world = await setup(open)
+      const { id } = await world.start(CHAIN)
+      const claims = await world.claim(1)
+      await world.store.requestCancel(id, "cancel")
+      expect((await next(world, claims, { claim: 5 })).claims).toEqual([])
+      expect(await world.statuses(id)).toEqual({ a: "success", b: "cancelled", c: "cancelled" })
+    })
+
+    it("releases them when nobody may take anything", async () => {
+      const world = await setup(open)
+      await world.start(CHAIN)
+      await next(world, await world.claim(1), { claim: 0 })
+      expect(names(world, await world.claim(5))).toEqual(["b"])
+    })
+
+    it("gives a row that a failure has sent to the gate to the gate, in the same turn", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
+      const [a, b] = (await world.claim(2)) as [Claim, Claim]
+      await world.turn({ changes: [world.ended(a, "failed")] })
+      const { gates, claims } = await next(world, [b], { claim: 5, gate: 5 })
+      expect([names(world, gates), names(world, claims)]).toEqual([["c"], []])
+    })
+
+    it("takes rows of a run with groups, whose ids are in no order of nodes", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ g: group, "g.x": { group: 0 }, a: {}, b: { after: ["a"] } }))
+      const claims = await world.claim(5)
+      expect(names(world, claims)).toEqual(["a"])
+      const turn = await next(world, claims, { claim: 5 })
+      expect(names(world, turn.claims)).toEqual(["b"])
+      expect((await world.task(turn.claims[0]!.runId, "b")).status).toBe("dispatched")
+    })
+  })
+}

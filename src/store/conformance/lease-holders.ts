@@ -1,0 +1,193 @@
+// Who holds attempts, and what becomes of those of the dead.
+
+import { describe, expect, it } from "vitest"
+import { iso } from "../../core/model/ports.ts"
+import { workflow } from "../../core/testing.ts"
+import { BEGIN, fence, LEASE_MS, type Open, setup } from "./world.ts"
+
+export const holderTests = (open: Open): void => {
+  describe("a holder", () => {
+    it("is listed as it was registered", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }))
+      const id = "0198f000-0000-7000-8000-0000000000aa" as typeof world.holder
+      const holder = { id, kind: "run", name: "me", leaseMs: 5000, process: "12:34:boot", runId: run.id } as const
+      await world.store.registerHolder(holder)
+      const listed = { leaseUntil: iso(BEGIN + 5000), dead: false, serves: null, held: 0 }
+      expect(await world.store.listHolders()).toContainEqual({ ...holder, ...listed })
+    })
+
+    it("is listed with what it takes and how much it has", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: {}, c: { if: "true" } }))
+      const id = await world.employ("far")
+      await world.turn({ holder: id, claim: 2, gate: 1 })
+      expect((await world.store.listHolders()).find((holder) => holder.id === id)).toMatchObject({
+        kind: "worker",
+        serves: { queues: ["default"], labels: ["gpu"], handlers: [], capacity: 4, version: "1" },
+        held: 2,
+      })
+    })
+
+    it("renews its lease while it lives", async () => {
+      const world = await setup(open)
+      world.clock.pass(1000)
+      expect(await world.store.renewHolder(world.holder, LEASE_MS)).toBe(true)
+      expect((await world.store.listHolders())[0]!.leaseUntil).toBe(iso(BEGIN + 1000 + LEASE_MS))
+    })
+
+    it("knows what it holds, gate claims too", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: { if: "true" }, c: {} }))
+      const other = await world.join("other")
+      const { claims, gates } = await world.turn({ claim: 1, gate: 1 })
+      await world.turn({ holder: other, claim: 1 })
+      expect(await world.store.heldBy(world.holder)).toEqual(
+        [claims[0]!, gates[0]!].map((claim) => ({ ...fence(claim), stop: null })),
+      )
+      await world.turn({ changes: [world.ended(claims[0]!)] })
+      expect(await world.store.heldBy(world.holder)).toEqual([{ ...fence(gates[0]!), stop: null }])
+    })
+
+    it("is told which of its attempts must be stopped", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }))
+      await world.start(workflow({ b: {} }))
+      const claims = await world.claim()
+      await world.store.requestCancel(run.id, "cancel")
+      expect(await world.store.heldBy(world.holder)).toEqual(
+        claims.map((claim) => ({ ...fence(claim), stop: claim.runId === run.id ? "cancel" : null })),
+      )
+    })
+
+    it("that was removed is gone", async () => {
+      const world = await setup(open)
+      const other = await world.join("other")
+      await world.store.removeHolder(other)
+      expect((await world.store.listHolders()).map(({ id }) => id)).toEqual([world.holder])
+      expect(await world.store.renewHolder(other, LEASE_MS)).toBe(false)
+    })
+
+    it("that lives is not reaped", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {} }))
+      await world.claim()
+      expect(await world.store.reapHolders(10)).toEqual([])
+      expect(await world.store.heldBy(world.holder)).toHaveLength(1)
+    })
+  })
+
+  describe("a dead holder", () => {
+    it("leaves its attempts to be ended as lost, under the fence that it had", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {}, b: {} }))
+      const other = await world.join("other")
+      const { claims } = await world.turn({ holder: other, claim: 1 })
+      const [claim] = claims
+      await world.turn({ changes: [{ ...fence(claim!), kind: "started", at: BEGIN, externalId: "pid 5" }] })
+      await world.die(other)
+      const left = await world.store.reapHolders(10)
+      expect(left).toEqual([
+        {
+          ...fence(claim!),
+          job: null,
+          runSeq: run.seq,
+          runId: run.id,
+          versionId: run.versionId,
+          node: 0,
+          path: "",
+          kind: "task",
+          attempt: 1,
+          failures: 0,
+          losses: 0,
+          startedAt: iso(BEGIN),
+          externalId: "pid 5",
+          cancelling: null,
+        },
+      ])
+      const { claims: again } = await world.turn({ changes: [world.again(left[0]!, 0, "lost")], claim: 9 })
+      expect(again).toMatchObject([
+        { node: 0, attempt: 2, losses: 1 },
+        { node: 1, attempt: 1 },
+      ])
+      // What it had to say comes too late.
+      expect((await world.turn({ holder: other, changes: [world.ended(claim!)] })).refused).toEqual([fence(claim!)])
+    })
+
+    it("is told so, and takes nothing more", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: { if: "true" } }))
+      const other = await world.join("other")
+      await world.turn({ holder: other, claim: 1 })
+      await world.die(other)
+      await world.store.reapHolders(10)
+      expect(await world.store.renewHolder(other, LEASE_MS)).toBe(false)
+      expect(await world.turn({ holder: other, claim: 9, gate: 9 })).toMatchObject({ claims: [], gates: [] })
+    })
+
+    it("stays listed as dead until it holds nothing, and its attempts come as many at a time as asked for", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: {}, c: {} }))
+      const other = await world.join("other")
+      await world.turn({ holder: other, claim: 3 })
+      await world.die(other)
+      const first = await world.store.reapHolders(2)
+      expect(first).toHaveLength(2)
+      expect((await world.store.listHolders()).map(({ name, dead }) => [name, dead])).toEqual([
+        ["first", false],
+        ["other", true],
+      ])
+      await world.turn({ changes: first.map((attempt) => world.again(attempt, 0, "lost")) })
+      const rest = await world.store.reapHolders(2)
+      expect(rest).toHaveLength(1)
+      await world.turn({ changes: rest.map((attempt) => world.again(attempt, 0, "lost")) })
+      expect(await world.store.reapHolders(2)).toEqual([])
+      expect(await world.store.listHolders()).toHaveLength(1)
+    })
+
+    it("gives gate claims back on the spot", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: { if: "true" } }))
+      const other = await world.join("other")
+      const { gates } = await world.turn({ holder: other, gate: 1 })
+      await world.die(other)
+      expect(await world.store.reapHolders(10)).toEqual([])
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "pending", attemptId: null })
+      const skip = { ...fence(gates[0]!), kind: "skip", skip: "waived", reason: "" } as const
+      expect((await world.turn({ holder: other, changes: [skip] })).refused).toHaveLength(1)
+      expect(await world.gate()).toHaveLength(1)
+    })
+
+    it("gives the slots of limits back only with the end of its attempts", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: {} }, { concurrency: 1 }))
+      const other = await world.join("other")
+      await world.turn({ holder: other, claim: 1 })
+      await world.die(other)
+      const left = await world.store.reapHolders(10)
+      expect(await world.claim()).toEqual([])
+      expect((await world.turn({ changes: left.map((l) => world.again(l, 60_000, "lost")), claim: 9 })).claims).toHaveLength(1)
+    })
+
+    it("of a run that is being cancelled says so", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }))
+      const other = await world.join("other")
+      await world.turn({ holder: other, claim: 1 })
+      await world.store.requestCancel(run.id, "cancel")
+      await world.die(other)
+      const left = await world.store.reapHolders(10)
+      expect(left).toMatchObject([{ cancelling: "cancel" }])
+      expect((await world.turn({ changes: [world.ended(left[0]!, "cancelled")] })).closed).toHaveLength(1)
+    })
+
+    it("that went without a word, but holding attempts, is reaped as well", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {} }))
+      const other = await world.join("other")
+      await world.turn({ holder: other, claim: 1 })
+      await world.store.removeHolder(other)
+      expect(await world.store.reapHolders(10)).toHaveLength(1)
+    })
+  })
+}

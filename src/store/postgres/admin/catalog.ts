@@ -1,0 +1,120 @@
+// Deployed workflows and their versions as people see them. A list reads the workflows' own rows and, for each of its page, the
+// newest runs by their index: never the history.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { RunStatus } from "../../../core/model/status.ts"
+import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts"
+import type { Access } from "../connection/access.ts"
+import { anyOf } from "../connection/array-params.ts"
+import { NEWEST_OF } from "../runs/run-reads.ts"
+import { activeRunsOf, dueSchedules, fireTicks, listSchedules, nextTickMs } from "./schedules.ts"
+import { type Runner, statement } from "../connection/session.ts"
+import { bundlesInUse, removeWorkflow, setWorkflowPaused, type Workflows } from "./workflows.ts"
+
+export const catalog = ({ read, tell, instants, workflows }: Access): Catalog => ({
+  listWorkflows: async (query) => withCompiled(workflows, await read((session) => listWorkflows(session, query))),
+  getWorkflow: async (name) => {
+    const [found] = await read((session) => session.run<Columns>(GET, [name]))
+    return found === undefined ? null : { ...found, compiled: await workflows.compiled(found.versionId) }
+  },
+  listVersions: (query) => read((session) => listVersions(session, query)),
+  bundlesInUse: (hashes) => read((session) => bundlesInUse(session, hashes)),
+  removeWorkflow: (name) => tell((tx) => removeWorkflow(tx, instants.now(), name)),
+  setWorkflowPaused: (input) => tell((tx) => setWorkflowPaused(tx, input)),
+  listSchedules: (query) => read((session) => listSchedules(session, query)),
+  dueSchedules: (limit) => read((session) => dueSchedules(session, instants.now(), limit)),
+  nextTickMs: () => read((session) => nextTickMs(session, instants.now())),
+  fireTicks: async (ticks) => {
+    await workflows.load(ticks.flatMap(({ run }) => run?.versionId ?? []))
+    return tell((tx) => fireTicks(tx, instants, workflows, ticks))
+  },
+  activeRunsOf: (scheduleId) => read((session) => activeRunsOf(session, scheduleId)),
+})
+
+const COLUMNS = `
+SELECT w.id, w.name, v.version, v.id AS "versionId", v.hash, v.source, w.paused, w.created_at AS "createdAt",
+  w.updated_at AS "updatedAt"
+FROM workflows w JOIN versions v ON v.id = w.deployed_version`
+
+type Columns = Omit<WorkflowRow, "compiled">
+
+type Listed = Omit<Awaited<ReturnType<Catalog["listWorkflows"]>>[number], "workflow"> & { workflow: Columns }
+
+const withCompiled = async (workflows: Workflows, listed: readonly Listed[]): ReturnType<Catalog["listWorkflows"]> => {
+  const whole: Awaited<ReturnType<Catalog["listWorkflows"]>> = []
+  for (const { workflow, ...rest } of listed)
+    whole.push({ workflow: { ...workflow, compiled: await workflows.compiled(workflow.versionId) }, ...rest })
+  return whole
+}
+
+const LIST = statement(
+  "workflows_list",
+  `${COLUMNS}
+   WHERE w.name > $1 AND ($2::text IS NULL OR strpos(lower(w.name), lower($2)) > 0)
+     AND ($3::text IS NULL OR w.tags::jsonb ? $3)
+   ORDER BY w.name LIMIT $4::int`,
+)
+
+const LAST_RUNS = statement(
+  "workflows_last_runs",
+  `SELECT w.id AS workflow, r.id, r.status, r.created_at AS "createdAt", r.started_at AS "startedAt", r.finished_at AS "finishedAt"
+   FROM unnest($1::bigint[]) AS w (id) CROSS JOIN LATERAL (
+     SELECT * FROM runs r WHERE r.workflow_id = w.id ${NEWEST_OF} LIMIT $2::int
+   ) r ORDER BY r.created_at DESC, r.id DESC`,
+)
+
+const NEXT_AT = statement(
+  "workflows_next_at",
+  "SELECT workflow_id, min(next_at) AS next FROM schedules WHERE workflow_id = ANY ($1::bigint[]) AND active GROUP BY workflow_id",
+)
+
+interface LastRun {
+  workflow: number
+  id: RunId
+  status: RunStatus
+  createdAt: string
+  startedAt: string | null
+  finishedAt: string | null
+}
+
+const lastRunOf = ({ id, status, createdAt, startedAt, finishedAt }: LastRun): Omit<LastRun, "workflow"> => ({
+  id,
+  status,
+  createdAt,
+  startedAt,
+  finishedAt,
+})
+
+const listWorkflows = async (
+  session: Runner,
+  query: { search?: string; tag?: string; after?: string; limit: number; runs: number },
+): Promise<Listed[]> => {
+  const { after = "", search = null, tag = null, limit } = query
+  const rows = await session.run<Columns>(LIST, [after, search, tag, limit])
+  const ids = anyOf(rows.map(({ id }) => id))
+  const lastRuns = session.run<LastRun>(LAST_RUNS, [ids, query.runs])
+  const nextAt = session.run<{ workflow_id: number; next: string | null }>(NEXT_AT, [ids])
+  const runs = Map.groupBy(await lastRuns, ({ workflow }) => workflow)
+  const next = new Map((await nextAt).map((row) => [row.workflow_id, row.next]))
+  return rows.map((workflow) => ({
+    workflow,
+    lastRuns: runs.get(workflow.id)?.map(lastRunOf) ?? [],
+    nextAt: next.get(workflow.id) ?? null,
+  }))
+}
+
+const GET = statement("workflows_get", `${COLUMNS} WHERE w.name = $1`)
+
+const VERSIONS = statement(
+  "workflows_versions",
+  `SELECT v.version, v.id AS "versionId", v.hash, v.source, v.created_at AS "createdAt"
+   FROM workflows w JOIN versions v ON v.workflow_id = w.id
+   WHERE w.name = $1 AND v.version < $2::int ORDER BY v.version DESC LIMIT $3::int`,
+)
+
+const LATEST = 2_147_483_647
+
+const listVersions = (
+  session: Runner,
+  { name, before = LATEST, limit }: { name: string; before?: number; limit: number },
+): Promise<VersionRow[]> => session.run<VersionRow>(VERSIONS, [name, Math.min(before, LATEST), limit])

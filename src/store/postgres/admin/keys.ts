@@ -1,0 +1,81 @@
+// API keys, known by the hash of their secret, and the audit log.
+
+import type { AuditRow, KeyRow, KeyStore, Scope } from "../../contract/keys.ts"
+import type { Access } from "../connection/access.ts"
+import { anyText, clean, plain, texts } from "../connection/array-params.ts"
+import { type Runner, statement } from "../connection/session.ts"
+
+export const keyStore = ({ read, write, instants }: Access): KeyStore => ({
+  createKey: (input) => write((tx) => createKey(tx, instants.now(), input)),
+  findKey: (hash) => read((session) => findKey(session, hash)),
+  listKeys: () => read(listKeys),
+  removeKey: (id) => write(async (tx) => (await tx.run(REMOVE, [id])).length === 1),
+  touchKeys: (ids) => write(async (tx) => void (await tx.run(TOUCH, [instants.now(), anyText(ids)]))),
+  appendAudit: (entries) => write((tx) => appendAudit(tx, instants.now(), entries)),
+  listAudit: (query) => read((session) => listAudit(session, query)),
+})
+
+const COLUMNS = `id, name, scopes, created_at AS "createdAt", last_used_at AS "lastUsedAt"`
+
+const CREATE = statement(
+  "keys_create",
+  `INSERT INTO api_keys (id, name, scopes, hash, created_at) VALUES ($2, $3, $4, $5, COALESCE($1::timestamptz, now()))
+   RETURNING ${COLUMNS}`,
+)
+
+type Columns = Omit<KeyRow, "scopes"> & { scopes: string }
+
+const keyOf = (columns: Columns): KeyRow => ({ ...columns, scopes: JSON.parse(columns.scopes) as Scope[] })
+
+const createKey = async (
+  tx: Runner,
+  now: string | null,
+  { id, name, scopes, hash }: Parameters<KeyStore["createKey"]>[0],
+): Promise<KeyRow> => {
+  const [made] = await tx.run<Columns>(CREATE, [now, id, clean(name), JSON.stringify(scopes), hash])
+  return keyOf(made!)
+}
+
+const BY_HASH = statement("keys_by_hash", `SELECT ${COLUMNS} FROM api_keys WHERE hash = $1`)
+
+const findKey = async (session: Runner, hash: string): Promise<KeyRow | null> => {
+  const [found] = await session.run<Columns>(BY_HASH, [hash])
+  return found === undefined ? null : keyOf(found)
+}
+
+const LIST = statement("keys_list", `SELECT ${COLUMNS} FROM api_keys ORDER BY created_at, id`)
+
+const listKeys = async (session: Runner): Promise<KeyRow[]> => (await session.run<Columns>(LIST)).map(keyOf)
+
+const REMOVE = statement("keys_remove", "DELETE FROM api_keys WHERE id = $1 RETURNING id")
+
+const TOUCH = statement(
+  "keys_touch",
+  "UPDATE api_keys SET last_used_at = COALESCE($1::timestamptz, now()) WHERE id = ANY ($2::text[])",
+)
+
+const APPEND = statement(
+  "audit_append",
+  `INSERT INTO audit (at, key_id, action, target, details) SELECT COALESCE($1::timestamptz, now()), key_id, action, target, details
+   FROM unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::text[]) AS c (n, key_id, action, target, details) ORDER BY n`,
+)
+
+const appendAudit = async (tx: Runner, now: string | null, entries: readonly Omit<AuditRow, "seq" | "at">[]): Promise<void> => {
+  if (entries.length === 0) return
+  await tx.run(APPEND, [
+    now,
+    plain(entries.map((_, n) => n)),
+    texts(entries.map(({ keyId }) => keyId)),
+    texts(entries.map(({ action }) => action)),
+    texts(entries.map(({ target }) => target)),
+    texts(entries.map(({ details }) => details)),
+  ])
+}
+
+const AUDIT = statement(
+  "audit_list",
+  `SELECT seq, at, key_id AS "keyId", action, target, details FROM audit WHERE seq < $1::bigint ORDER BY seq DESC LIMIT $2::int`,
+)
+
+const listAudit = (session: Runner, { before, limit }: { before?: number; limit: number }): Promise<AuditRow[]> =>
+  session.run<AuditRow>(AUDIT, [before ?? Number.MAX_SAFE_INTEGER, limit])

@@ -1,0 +1,163 @@
+// Who holds attempts, by leases on the database's clock, and what is left by those that died.
+
+import type { HolderId } from "../../../core/model/ids.ts"
+import type { Serves } from "../../../core/routing/capabilities.ts"
+import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
+import type { HeldAttempt, HolderRow, LiveAttempt, NewHolder } from "../../contract/store.ts"
+import { jobsLeftBehind } from "../jobs/reads.ts"
+import { HELD, LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
+import { type Runner, statement } from "../connection/session.ts"
+
+const UNTIL = "COALESCE($1::timestamptz, now()) + $2::int * interval '1 millisecond'"
+
+const REGISTER = statement(
+  "holder_register",
+  `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, serves, token_hash)
+   VALUES ($3::uuid, $4, $5, $6, $7::uuid, $2, ${UNTIL}, $8, $9)
+   ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process,
+     run_id = excluded.run_id, lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, serves = excluded.serves,
+     token_hash = excluded.token_hash`,
+)
+
+export const registerHolder = async (tx: Runner, now: string | null, holder: NewHolder): Promise<void> => {
+  const { id, kind, name, process, runId, leaseMs, serves = null, tokenHash = null } = holder
+  const served = serves === null ? null : JSON.stringify(serves)
+  await tx.run(REGISTER, [now, leaseMs, id, kind, name, process, runId, served, tokenHash])
+}
+
+const RENEW = statement(
+  "holder_renew",
+  `UPDATE holders SET lease_ms = $2, lease_until = ${UNTIL} WHERE id = $3::uuid AND NOT dead RETURNING id`,
+)
+
+export const renewHolder = async (tx: Runner, now: string | null, id: HolderId, leaseMs: number): Promise<boolean> =>
+  (await tx.run(RENEW, [now, leaseMs, id])).length === 1
+
+/** Another server that is alive could have renewed them. */
+const FORGIVE = statement(
+  "workers_forgive",
+  `UPDATE holders w SET lease_until = COALESCE($1::timestamptz, now()) + w.lease_ms * interval '1 millisecond'
+   WHERE w.kind = 'worker' AND NOT w.dead AND w.lease_until < COALESCE($1::timestamptz, now()) AND NOT EXISTS (
+     SELECT 1 FROM holders s WHERE s.kind = 'server' AND NOT s.dead AND s.lease_until >= COALESCE($1::timestamptz, now()))`,
+)
+
+export const forgiveWorkers = async (tx: Runner, now: string | null): Promise<void> => {
+  await tx.run(FORGIVE, [now])
+}
+
+const TOKEN = statement(
+  "worker_token",
+  `SELECT token_hash AS "tokenHash" FROM holders WHERE id = $1::uuid AND kind = 'worker' AND NOT dead`,
+)
+
+export const workerToken = async (session: Runner, id: HolderId): Promise<string | null> =>
+  (await session.run<{ tokenHash: string | null }>(TOKEN, [id]))[0]?.tokenHash ?? null
+
+const BURY = statement("holder_bury", "UPDATE holders SET dead = true WHERE id = $1::uuid")
+
+const REMOVE_IDLE = statement(
+  "holders_remove_idle",
+  `DELETE FROM holders h WHERE h.dead
+   AND NOT EXISTS (SELECT 1 FROM ${HELD()} WHERE t.holder = h.id)`,
+)
+
+/** What it still holds is given up on, for the next `reapHolders`. */
+export const removeHolder = async (tx: Runner, id: HolderId): Promise<void> => {
+  await tx.run(BURY, [id])
+  await tx.run(REMOVE_IDLE)
+}
+
+const HOLDERS = statement(
+  "holders_list",
+  `SELECT h.id, h.kind, h.name, h.process, h.run_id AS "runId", h.lease_ms AS "leaseMs", h.lease_until AS "leaseUntil", h.dead,
+     h.serves, COALESCE(a.held, 0)::int AS held
+   FROM holders h LEFT JOIN (
+     SELECT t.holder, count(*) AS held FROM ${HELD()} WHERE t.status <> 'pending' GROUP BY t.holder
+   ) a ON a.holder = h.id ORDER BY h.seq`,
+)
+
+export const listHolders = async (session: Runner): Promise<HolderRow[]> => {
+  const rows = await session.run<Omit<HolderRow, "serves"> & { serves: string | null }>(HOLDERS)
+  return rows.map((row) => ({ ...row, serves: row.serves === null ? null : (JSON.parse(row.serves) as Serves) }))
+}
+
+const HELD_BY = statement(
+  "holder_held",
+  `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop
+   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
+   WHERE t.holder = $1::uuid ORDER BY t.id`,
+)
+
+export const heldBy = (session: Runner, id: HolderId): Promise<HeldAttempt[]> => session.run(HELD_BY, [id])
+
+const BURY_LATE = statement(
+  "holders_bury_late",
+  `UPDATE holders SET dead = true
+   WHERE NOT dead AND lease_until < COALESCE($1::timestamptz, now()) AND ($2::boolean OR kind <> 'worker')`,
+)
+
+/** A holder whose row is gone is dead too: it claimed while it was being removed. */
+const OF_DEAD = `t.holder IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.id = t.holder AND NOT h.dead)`
+
+/** Found first, and locked then: a lock on what comes from the list would be one on all that is held. */
+const LOCKED = (which: string): string => `ARRAY(
+       SELECT t.id FROM tasks t WHERE t.id = ANY (ARRAY(SELECT t.id FROM ${HELD()} WHERE ${OF_DEAD} AND ${which}))
+         AND ${OF_DEAD} AND ${which} FOR UPDATE SKIP LOCKED)`
+
+const RELEASE_GATES = statement(
+  "holders_release_gates",
+  `WITH back AS (
+     UPDATE tasks t SET attempt_id = NULL, holder = NULL WHERE t.id = ANY (${LOCKED("t.status = 'pending'")})
+     RETURNING ${READINESS("t")}
+   ), listed AS (
+     ${LIST("back")}
+   )
+   ${LET_GO("back")} RETURNING h.id`,
+)
+
+/** Rows that they had woken are due again. */
+const LET_SLEEP = statement(
+  "holders_let_go",
+  `WITH back AS (
+     UPDATE tasks SET holder = NULL, wake_at = COALESCE($1::timestamptz, now()) WHERE id = ANY (
+       ${LOCKED("t.status = 'running' AND t.waits IS NOT NULL")})
+     RETURNING run_seq, id
+   )
+   ${LET_GO("back")} RETURNING h.id`,
+)
+
+const TIDY = statement(
+  "holders_tidy",
+  `DELETE FROM held_rows x WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = x.id AND t.holder IS NOT NULL OFFSET 0)`,
+)
+
+const LEFT_BEHIND = statement(
+  "holders_left_behind",
+  `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node,
+     t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId",
+     CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS cancelling
+   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
+   WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT $1`,
+)
+
+/** `released`: gate claims that others may take now. */
+export const reapHolders = async (
+  tx: Runner,
+  now: string | null,
+  { limit, workers }: { limit: number; workers: boolean },
+): Promise<{ left: LiveAttempt[]; released: number }> => {
+  await tx.run(BURY_LATE, [now, workers])
+  const released = [...(await tx.run(RELEASE_GATES)), ...(await tx.run(LET_SLEEP, [now]))]
+  const found = await tx.run<Omit<LiveAttempt, "job">>(LEFT_BEHIND, [limit])
+  const jobOf = await jobsLeftBehind(
+    tx,
+    found.filter(({ runSeq }) => runSeq === JOBS).map(({ row }) => row),
+  )
+  const { runSeq, runId, versionId, node, path } = NO_RUN_FIELDS
+  const left = found.map((row) =>
+    row.runSeq === JOBS ? { ...row, runSeq, runId, versionId, node, path, job: jobOf(row.row) } : { ...row, job: null },
+  )
+  await tx.run(TIDY)
+  await tx.run(REMOVE_IDLE)
+  return { left, released: released.length }
+}

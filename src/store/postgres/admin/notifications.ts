@@ -1,0 +1,71 @@
+// Notices that are owed: each a row until it has arrived.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { NewNotice } from "../../../core/rules/notifications.ts"
+import type { NoticeRow, NoticeStore } from "../../contract/notifications.ts"
+import { plain, texts } from "../connection/array-params.ts"
+import type { Instants } from "../connection/store-clock.ts"
+import { type Runner, statement } from "../connection/session.ts"
+
+/** Notices of one run, due after so many milliseconds. */
+export interface Owed {
+  runId: RunId
+  notices: readonly NewNotice[]
+  afterMs?: number | undefined
+}
+
+const ADD = statement(
+  "notices_add",
+  `INSERT INTO notices (run_id, kind, target, due_at)
+   SELECT c.run_id, c.kind, c.target, COALESCE($1::timestamptz, now()) + c.after * interval '1 millisecond'
+   FROM unnest($2::uuid[], $3::text[], $4::int[], $5::bigint[]) AS c (run_id, kind, target, after)`,
+)
+
+export const addNotices = async (tx: Runner, now: string | null, owed: readonly Owed[]): Promise<void> => {
+  const rows = owed.flatMap(({ runId, notices, afterMs = 0 }) => notices.map((notice) => ({ runId, afterMs, ...notice })))
+  if (rows.length === 0) return
+  await tx.run(ADD, [
+    now,
+    plain(rows.map(({ runId }) => runId)),
+    texts(rows.map(({ kind }) => kind)),
+    plain(rows.map(({ target }) => target)),
+    plain(rows.map(({ afterMs }) => afterMs)),
+  ])
+}
+
+const TAKE = statement(
+  "notices_take",
+  `WITH due AS (
+     SELECT id FROM notices WHERE due_at <= COALESCE($1::timestamptz, now()) ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
+   )
+   UPDATE notices n SET due_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond', tries = n.tries + 1
+   FROM due WHERE n.id = due.id RETURNING n.id, n.run_id AS "runId", n.kind, n.target, n.tries`,
+)
+
+const PUT_OFF = statement(
+  "notices_put_off",
+  `UPDATE notices SET due_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond' WHERE id = $2`,
+)
+
+const REMOVE = statement("notices_remove", "DELETE FROM notices WHERE id = ANY ($1::bigint[])")
+
+const NEXT = statement(
+  "notices_next",
+  `SELECT GREATEST(0, ceil(extract(epoch FROM due_at - COALESCE($1::timestamptz, now())) * 1000))::float8 AS ms
+   FROM notices ORDER BY due_at LIMIT 1`,
+)
+
+export const noticeStore = (
+  read: <T>(work: (session: Runner) => Promise<T>) => Promise<T>,
+  write: <T>(work: (tx: Runner) => Promise<T>) => Promise<T>,
+  instants: Instants,
+): NoticeStore => ({
+  takeNotices: ({ limit, leaseMs }) =>
+    write(async (tx) => {
+      const taken = await tx.run<NoticeRow>(TAKE, [instants.now(), limit, leaseMs])
+      return taken.toSorted((a, b) => a.id - b.id)
+    }),
+  putOffNotice: (id, delayMs) => write(async (tx) => void (await tx.run(PUT_OFF, [instants.now(), id, delayMs]))),
+  removeNotices: (ids) => write(async (tx) => void (await tx.run(REMOVE, [plain(ids)]))),
+  nextNoticeMs: () => read(async (session) => (await session.run<{ ms: number }>(NEXT, [instants.now()]))[0]?.ms ?? null),
+})

@@ -1,0 +1,119 @@
+// Queues as people see and set them. A queue is known by its settings, or by work that it has.
+
+import { queueLimit, queueOf } from "../../../core/routing/lanes.ts"
+import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
+import type { Access } from "../connection/access.ts"
+import { alone } from "../claim/queue-limits.ts"
+import { oldestReady, type ReadyLane } from "./ready-age.ts"
+import { HELD } from "../claim/ready-queue.ts"
+import { later, type Runner, statement } from "../connection/session.ts"
+import type { Workflows } from "./workflows.ts"
+
+export const queueStore = ({ read, tell, instants, workflows }: Access): QueueStore => {
+  const list = (session: Runner): Promise<QueueRow[]> => listQueues(session, instants.now(), workflows)
+  const one = async (session: Runner, name: string): Promise<QueueRow | null> =>
+    (await list(session)).find((queue) => queue.name === name) ?? null
+  return {
+    getQueue: (name) => read((session) => one(session, name)),
+    listQueues: () => read(list),
+    putQueue: (name, settings) =>
+      tell(async (tx) => {
+        await putQueue(tx, instants.now(), name, settings)
+        const row = (await one(tx, name))!
+        await count(tx, row)
+        return row
+      }),
+  }
+}
+
+const SETTINGS = statement("queues_settings", "SELECT name, concurrency, rate_limit, rate_period_ms, paused FROM queues")
+
+interface Columns {
+  name: string
+  concurrency: number | null
+  rate_limit: number | null
+  rate_period_ms: number | null
+  paused: boolean
+}
+
+const settingsOf = ({ concurrency, rate_limit: limit, rate_period_ms: periodMs, paused }: Columns): QueueSettings => ({
+  concurrency,
+  rate: limit === null || periodMs === null ? null : { limit, periodMs },
+  paused,
+})
+
+const SHARED = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;' OR lane > 'f:' AND lane < 'f;')"
+
+const READY_BY_LANE = statement(
+  "queues_ready",
+  `SELECT lane, count(*)::int AS count, min(run_seq) FILTER (WHERE run_seq > 0) AS "runSeq",
+     min(id) FILTER (WHERE run_seq = 0) AS job, COALESCE($1::timestamptz, now())::timestamptz(3) AS now
+   FROM ready_rows WHERE ${SHARED} GROUP BY lane`,
+)
+
+const RUNNING_BY_LANE = statement(
+  "queues_running",
+  `SELECT t.lane, count(*)::int AS count FROM ${HELD()}
+   WHERE t.status IN ('dispatched', 'running') AND t.waits IS NULL AND ${SHARED} GROUP BY t.lane`,
+)
+
+const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }
+
+export const listQueues = async (session: Runner, now: string | null, workflows: Workflows): Promise<QueueRow[]> => {
+  const settings = session.run<Columns>(SETTINGS)
+  const ready = later(session.run<ReadyLane & { count: number; now: string }>(READY_BY_LANE, [now]))
+  const running = later(session.run<{ lane: string; count: number }>(RUNNING_BY_LANE))
+  const queues = new Map<string, QueueRow>()
+  const add = (name: string, given: QueueSettings): QueueRow => {
+    const row = { name, ...given, ready: 0, running: 0, oldestReadyMs: null }
+    queues.set(name, row)
+    return row
+  }
+  const of = (lane: string): QueueRow => queues.get(queueOf(lane)!) ?? add(queueOf(lane)!, NONE)
+  for (const columns of await settings) add(columns.name, settingsOf(columns))
+  for (const lane of await ready) {
+    const row = of(lane.lane)
+    row.ready += lane.count
+    const since = await oldestReady(session, workflows, lane)
+    if (since !== null) row.oldestReadyMs = Math.max(row.oldestReadyMs ?? 0, Date.parse(lane.now) - since)
+  }
+  for (const { lane, count: live } of await running) of(lane).running += live
+  return [...queues.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+const GET = statement(
+  "queue_get",
+  "SELECT name, concurrency, rate_limit, rate_period_ms, paused FROM queues WHERE name = $1 FOR UPDATE",
+)
+
+const PUT = statement(
+  "queue_put",
+  `INSERT INTO queues AS q (name, concurrency, rate_limit, rate_period_ms, paused, tokens, refilled_at)
+   VALUES ($2, $3::int, $4::int, $5::bigint, $6, COALESCE($4::int, 0), COALESCE($1::timestamptz, now()))
+   ON CONFLICT (name) DO UPDATE SET concurrency = excluded.concurrency, rate_limit = excluded.rate_limit,
+     rate_period_ms = excluded.rate_period_ms, paused = excluded.paused,
+     tokens = CASE WHEN (q.rate_limit, q.rate_period_ms) IS NOT DISTINCT FROM (excluded.rate_limit, excluded.rate_period_ms)
+       THEN q.tokens ELSE excluded.tokens END,
+     refilled_at = CASE WHEN (q.rate_limit, q.rate_period_ms) IS NOT DISTINCT FROM (excluded.rate_limit, excluded.rate_period_ms)
+       THEN q.refilled_at ELSE excluded.refilled_at END`,
+)
+
+const putQueue = async (tx: Runner, now: string | null, name: string, change: Partial<QueueSettings>): Promise<void> => {
+  await alone(tx)
+  const [before] = await tx.run<Columns>(GET, [name])
+  const { concurrency, rate, paused } = { ...(before === undefined ? NONE : settingsOf(before)), ...change }
+  await tx.run(PUT, [now, name, concurrency, rate?.limit ?? null, rate?.periodMs ?? null, paused])
+}
+
+const COUNT = statement(
+  "queue_count",
+  "INSERT INTO limits (key, cap, used) VALUES ($1, $2, $3) ON CONFLICT (key) DO UPDATE SET cap = $2, used = $3",
+)
+
+const FORGET = statement("queue_forget", "DELETE FROM limits WHERE key = $1")
+
+/** What runs already counts from the start: so the limit holds at once, and every end frees what was counted. */
+const count = async (tx: Runner, { name, concurrency, running }: QueueRow): Promise<void> => {
+  if (concurrency === null) await tx.run(FORGET, [queueLimit(name)])
+  else await tx.run(COUNT, [queueLimit(name), concurrency, running])
+}

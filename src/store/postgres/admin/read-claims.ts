@@ -1,0 +1,64 @@
+// Live attempts as claims once more: for a report that reaches a server which did not make the claim, and for work that goes on
+// after its holder died.
+
+import type { Fence } from "../../../core/model/change.ts"
+import type { HolderId } from "../../../core/model/ids.ts"
+import { JOBS } from "../../shared/job-rows.ts"
+import type { Claim } from "../../contract/store.ts"
+import { plain } from "../connection/array-params.ts"
+import { CLAIMED, type Taken } from "../claim/claimed-row.ts"
+import type { Memory } from "../cache/cache.ts"
+import { toClaims } from "../claim/to-claims.ts"
+import { type Runner, statement } from "../connection/session.ts"
+import type { Workflows } from "./workflows.ts"
+
+const LIVE = statement(
+  "claims_live",
+  `SELECT ${CLAIMED}, t.waits, (EXTRACT(epoch FROM COALESCE($3::timestamptz, now()) - t.started_at) * 1000)::float8 AS elapsed
+   FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
+   JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.kind = 'task'
+   CROSS JOIN LATERAL (
+     SELECT t.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
+       false AS paused, t.attempt_id AS new_id, NULL::bool AS fresh
+     FROM (SELECT) one LEFT JOIN runs r ON r.seq = t.run_seq
+   ) k ORDER BY t.id`,
+)
+
+export interface ClaimReader {
+  memory: Memory
+  workflows: Workflows
+  now: string | null
+}
+
+export const readClaims = async (
+  tx: Runner,
+  { memory, workflows, now }: ClaimReader,
+  fences: readonly Fence[],
+): Promise<Claim[]> => {
+  if (fences.length === 0) return []
+  const rows = await tx.run<Taken>(LIVE, [
+    plain(fences.map(({ row }) => row)),
+    plain(fences.map(({ attemptId }) => attemptId)),
+    now,
+  ])
+  await workflows.load(rows.flatMap((row) => (row.run_seq === JOBS ? [] : row.version_id)))
+  return toClaims(tx, memory, workflows, rows, new Map(), now)
+}
+
+const ADOPT = statement(
+  "claims_adopt",
+  `WITH taker AS (SELECT id, name FROM holders WHERE id = $3::uuid AND NOT dead), adopted AS (
+     UPDATE tasks t SET holder = taker.id, worker = taker.name FROM taker, unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
+       AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.id = t.holder AND NOT h.dead)
+     RETURNING t.id, t.attempt_id
+   ), stopped AS (
+     UPDATE stops s SET holder = $3::uuid FROM adopted a WHERE s.task_id = a.id
+   )
+   SELECT id AS row, attempt_id AS "attemptId" FROM adopted`,
+)
+
+export const adopt = async (tx: Runner, reader: ClaimReader, holder: HolderId, fences: readonly Fence[]): Promise<Claim[]> => {
+  const values = [plain(fences.map(({ row }) => row)), plain(fences.map(({ attemptId }) => attemptId)), holder]
+  return readClaims(tx, reader, await tx.run<Fence>(ADOPT, values))
+}

@@ -1,0 +1,147 @@
+// Jobs in a turn of the loop: what is true of their rows before the changes, what their ends do to others, what their claims
+// carry. Nothing here is sent for a batch without jobs.
+
+import { jobStatus, JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
+import type { Claim } from "../../contract/store.ts"
+import { anyOf, plain } from "../connection/array-params.ts"
+import type { Changed, Task } from "./changes.ts"
+import type { Taken } from "../claim/claimed-row.ts"
+import type { Last } from "./coalesce-changes.ts"
+import { forgetJobs, type Released, releaseDependents } from "../jobs/edges.ts"
+import { JOB_CLAIM, jobClaimOf, type JobClaimColumns } from "../jobs/reads.ts"
+import { enter } from "../claim/queue-limits.ts"
+import { later, type Runner, statement } from "../connection/session.ts"
+import { dropStops, withStop } from "./stop-requests.ts"
+
+const LOCK = statement("jobs_lock", "SELECT 1 FROM tasks WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE")
+
+/** Read after the lock: who cancels, deletes or moves a job has its row locked too. */
+const READ = statement(
+  "jobs_locked",
+  `SELECT t.id AS row, t.path, t.lane, t.limits, j.task_id IS NULL AS deleted, s.task_id IS NOT NULL AS stopped
+   FROM tasks t LEFT JOIN jobs j ON j.task_id = t.id LEFT JOIN stops s ON s.task_id = t.id WHERE t.id = ANY ($1::bigint[])`,
+)
+
+interface Locked {
+  row: number
+  path: string
+  lane: string
+  limits: number[] | null
+  deleted: boolean
+  stopped: boolean
+}
+
+const isJob = ({ held }: Task): boolean => held.runSeq === JOBS
+
+/** The tasks with what is true of their jobs now: others may have moved, cancelled or deleted them. */
+export const lockJobs = async (tx: Runner, tasks: Task[], now: number): Promise<Task[]> => {
+  if (!tasks.some(isJob)) return tasks
+  const rows = [anyOf(tasks.filter(isJob).map(({ held }) => held.row))]
+  const entered = enter(tx)
+  const locked = tx.run(LOCK, rows)
+  const read = tx.run<Locked>(READ, rows)
+  await entered
+  await locked
+  const found = new Map((await read).map((row) => [row.row, row]))
+  return tasks.map((task) => {
+    const row = isJob(task) ? found.get(task.held.row) : undefined
+    if (row === undefined) return task
+    const { path, lane, limits, deleted, stopped } = row
+    const { last } = task.step
+    const step = last === null ? task.step : { ...task.step, last: withStop(last, stopped, now) }
+    return { held: { ...task.held, path, lane, limits }, step, deleted }
+  })
+}
+
+const MOVE = statement(
+  "jobs_move",
+  `UPDATE jobs j SET status = c.status, updated_at = COALESCE($1::timestamptz, now())
+   FROM unnest($2::bigint[], $3::text[]) AS c (id, status) WHERE j.task_id = c.id`,
+)
+
+const isEnd = (last: Last | null): last is Extract<Last, { kind: "end" }> => last?.kind === "end"
+
+const NOTHING: Released = { ready: [], blocked: [] }
+
+/** What follows from the changes whose fence held. */
+export const settleJobs = async (
+  tx: Runner,
+  now: string | null,
+  tasks: readonly Task[],
+  { applied }: Pick<Changed, "applied">,
+): Promise<Released> => {
+  const moved = tasks.filter((task) => isJob(task) && task.step.last !== null && applied.has(task.step))
+  if (moved.length === 0) return NOTHING
+  const rows = moved.map(({ held }) => held.row)
+  const status = moved.map(({ step }) => jobStatus(isEnd(step.last) ? step.last.status : "pending"))
+  const told = tx.run(MOVE, [now, plain(rows), plain(status)])
+  const over = dropStops(tx, rows)
+  const ended = moved.filter(({ step }) => isEnd(step.last))
+  const rowsOf = (which: (task: Task) => boolean): number[] => ended.filter(which).map(({ held }) => held.row)
+  const released = later(
+    releaseDependents(tx, now, {
+      completed: rowsOf(({ step }) => isEnd(step.last) && step.last.status === "success"),
+      failed: rowsOf(({ step }) => isEnd(step.last) && step.last.status !== "success"),
+    }),
+  )
+  await told
+  await over
+  const result = await released
+  await forgetJobs(
+    tx,
+    rowsOf(({ deleted }) => deleted === true),
+  )
+  return result
+}
+
+const CLAIM = statement(
+  "jobs_claim",
+  `UPDATE jobs j SET status = 'RUNNING', updated_at = COALESCE($1::timestamptz, now())
+   FROM unnest($2::bigint[]) AS c (id) WHERE j.task_id = c.id RETURNING ${JOB_CLAIM}`,
+)
+
+/** Those of the taken rows that are jobs, as claims by row. Sends its statement at once. */
+export const claimJobs = async (tx: Runner, now: string | null, taken: readonly Taken[]): Promise<Map<number, Claim>> => {
+  const rows = taken.filter((row) => row.run_seq === JOBS)
+  if (rows.length === 0) return new Map()
+  const found = await tx.run<JobClaimColumns>(CLAIM, [now, plain(rows.map(({ id }) => id))])
+  const jobs = new Map(found.map((columns) => [columns.row, columns]))
+  return new Map(rows.map((row) => [row.id, toClaim(row, jobs.get(row.id)!)]))
+}
+
+const toClaim = (row: Taken, columns: JobClaimColumns): Claim => ({
+  row: row.id,
+  attemptId: row.new_id,
+  ...NO_RUN_FIELDS,
+  kind: "task",
+  attempt: row.attempt,
+  failures: row.failures ?? 0,
+  losses: row.losses ?? 0,
+  priority: row.priority,
+  item: null,
+  parentItem: null,
+  count: null,
+  expanded: 0,
+  childrenLeft: null,
+  childrenFailed: 0,
+  waits: null,
+  upstream: { failed: 0, unmet: 0, waived: 0 },
+  needs: new Map(),
+  run: {
+    workflow: "",
+    params: {},
+    trigger: "job",
+    priority: row.priority,
+    logicalDate: null,
+    createdAt: columns.created_at,
+    private: false,
+    scope: null,
+    depth: 0,
+    workingDir: null,
+    timezone: null,
+    cancelling: null,
+    status: "running",
+    error: null,
+  },
+  job: jobClaimOf(columns),
+})

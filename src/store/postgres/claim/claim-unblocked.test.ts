@@ -1,0 +1,456 @@
+// Rows that are taken by the statement that made them ready, in turns of one statement and of the usual kind; and that nobody can tell
+// them from others.
+
+import fc from "fast-check"
+import pg from "pg"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest"
+import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
+import { enforceRules } from "../../../../test/support/postgres-rules.ts"
+import type { Change } from "../../../core/model/change.ts"
+import type { RunId } from "../../../core/model/ids.ts"
+import { EVERY_QUEUE, EVERY_REMOTE } from "../../../core/routing/lanes.ts"
+import { iso } from "../../../core/model/ports.ts"
+import { planRetry } from "../../../core/rules/retry-plan.ts"
+import { type NodeInput, workflow } from "../../../core/testing.ts"
+import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
+import { Chaos, check, statesOf } from "../../conformance/property.ts"
+import { GATE, names, type Open, setup, type TurnInput, WORK, type World } from "../../conformance/world.ts"
+import { decodeEvents } from "../../shared/event-codec.ts"
+import type { ServerStore } from "../../contract/server-store.ts"
+import type { Advanced, Claim, StoreEvent } from "../../contract/store.ts"
+import { Exchange } from "../connection/pipeline.ts"
+import { openPostgres } from "../postgres.ts"
+
+let database: TestDatabase
+let schema = ""
+let schemas = 0
+
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterAll(() => database.drop())
+
+/** On the tables of the current test, past the store. */
+const query = <T extends Record<string, unknown>>(text: string): Promise<T[]> => {
+  const url = new URL(database.url)
+  url.searchParams.set("options", `-c search_path=${schema}`)
+  return ask(url.href, text)
+}
+
+const LISTENING = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'ork listen' AND query = $1 AND state = 'idle'"
+
+/** A store that hears others, as a server's does; how often a row was listed as ready is noted. */
+const open: Open<ServerStore> = async ({ clock, random }) => {
+  schema = `relay_${++schemas}`
+  const store = await openPostgres({ url: database.url, clock, random, schema })
+  await store.migrate()
+  await enforceRules(database.url, schema)
+  await query(`CREATE TABLE listings (id bigint);
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN INSERT INTO ${schema}.listings VALUES (NEW.id); RETURN NULL; END $$;
+    CREATE TRIGGER note AFTER INSERT ON ready_rows FOR EACH ROW EXECUTE FUNCTION note()`)
+  store.onWake(() => {})
+  while ((await ask(database.url, LISTENING, [`LISTEN "ork_${schema}"`])).length === 0);
+  return { store, close: () => store.close() }
+}
+
+/** A store that hears nobody: all of its turns are of the usual kind. */
+const deaf: Open<ServerStore> = async (options) => {
+  await (await open(options)).close()
+  const store = await openPostgres({ url: database.url, ...options, schema })
+  return { store, close: () => store.close() }
+}
+
+/** Another server on the same tables. */
+const another = async ({ clock, random }: World): Promise<ServerStore> => {
+  const store = await openPostgres({ url: database.url, clock, random, schema })
+  onTestFinished(() => store.close())
+  return store
+}
+
+const listings = async (): Promise<number> => (await query<{ n: number }>("SELECT count(*)::int AS n FROM listings"))[0]!.n
+
+/** How many rows were taken and never listed. */
+const unlisted = async (): Promise<number> => {
+  const NEVER = "SELECT count(*)::int AS n FROM tasks WHERE attempt > 0 AND id NOT IN (SELECT id FROM listings)"
+  return (await query<{ n: number }>(NEVER))[0]!.n
+}
+
+/** All that the log has. */
+const logged = async (): Promise<StoreEvent[]> => {
+  const batches = await query<{ at: Date; runs: string; events: string }>("SELECT at, runs, events FROM events ORDER BY batch")
+  return batches.flatMap(({ at, runs, events }) => decodeEvents(JSON.parse(runs) as RunId[], events, iso(at.getTime())))
+}
+
+/** What only turns tell. */
+const ofTurns = (events: readonly StoreEvent[]): StoreEvent[] =>
+  events.filter(({ type, status }) => type === "task" && status !== "pending")
+
+const CHAIN = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
+
+/** Ends all of these, and takes what it can. */
+const next = (world: World, claims: readonly Claim[], input: TurnInput = {}): Promise<Advanced> =>
+  world.turn({ changes: claims.map((claim) => world.ended(claim, "success", claim.node)), claim: 5, gate: 5, ...input })
+
+/** The first claims of a run, after which there is nothing else to see to. */
+const begin = async (world: World, flow: CompiledWorkflow, input: TurnInput = {}): Promise<Claim[]> => {
+  await world.start(flow)
+  return (await world.turn({ claim: 5, gate: 5, ...input })).claims
+}
+
+describe("what becomes ready where nothing else is", () => {
+  it("is taken at once, by the statement that made it so", async () => {
+    const world = await setup(open)
+    const events: StoreEvent[] = []
+    let claims = await begin(world, CHAIN)
+    for (const name of ["b", "c"]) {
+      const turn = await next(world, claims)
+      expect(names(world, turn.claims)).toEqual([name])
+      expect(turn).toMatchObject({ refused: [], gates: [], closed: [], more: false })
+      claims = turn.claims
+      events.push(...turn.events)
+    }
+    expect(await listings()).toBe(1)
+    expect(events.map(({ task, status }) => `${task} ${status}`)).toEqual([
+      "a running",
+      "a success",
+      "b dispatched",
+      "b running",
+      "b success",
+      "c dispatched",
+    ])
+    expect((await next(world, claims)).closed).toMatchObject([{ status: "success" }])
+    expect((await logged()).slice(2, 8)).toEqual(events)
+  })
+
+  it("is taken by who takes from every queue", async () => {
+    const world = await setup(open)
+    const lanes = [EVERY_QUEUE]
+    const claims = await begin(world, CHAIN, { lanes })
+    expect(names(world, (await next(world, claims, { lanes })).claims)).toEqual(["b"])
+    expect(await listings()).toBe(1)
+  })
+
+  it("is the same claim as any other", async () => {
+    const world = await setup(open)
+    const flow = workflow({ a: {}, b: { after: ["a"], needs: [0] }, c: { after: ["b"], needs: [0, 1] } })
+    const takenBy = async (take: (claims: Claim[]) => Promise<Claim[]>): Promise<unknown[]> => {
+      let claims = await begin(world, flow)
+      const { runId, runSeq } = claims[0]!
+      const seen: unknown[] = []
+      while (claims.length > 0) {
+        claims = await take(claims)
+        for (const { row, attemptId, runId: of, runSeq: seq, ...claim } of claims) {
+          expect({ of, seq, row: row > 0, id: attemptId.length }).toEqual({ of: runId, seq: runSeq, row: true, id: 36 })
+          const shown = await world.task(runId, names(world, claims)[0]!)
+          seen.push(claim, [shown.status, shown.attempt, shown.worker, shown.dispatchedAt, shown.startedAt])
+        }
+      }
+      return seen
+    }
+    const quick = await takenBy(async (claims) => (await next(world, claims)).claims)
+    const before = await listings()
+    const slow = await takenBy(async (claims) => {
+      await next(world, claims, { claim: 0 })
+      return world.claim(5)
+    })
+    expect(quick).toHaveLength(4)
+    expect(slow).toEqual(quick)
+    expect([before, await listings()]).toEqual([1, 4])
+  })
+
+  it("is taken again in a run that was retried, as the next attempt", async () => {
+    const world = await setup(open)
+    let claims = await begin(world, CHAIN)
+    const { runId } = claims[0]!
+    while (claims.length > 0) ({ claims } = await next(world, claims))
+    const plan = planRetry(CHAIN, await world.run(runId), await statesOf(world, runId), { from: "a" })
+    if ("reset" in plan) await world.store.retryRun(runId, plan.reset)
+    ;({ claims } = await world.turn({ claim: 5, gate: 5 }))
+    ;({ claims } = await next(world, claims))
+    expect(claims).toMatchObject([{ node: 1, attempt: 2 }])
+    expect((await logged()).at(-1)).toMatchObject({ task: "b", status: "dispatched", attempt: 2 })
+  })
+})
+
+/** What this turn and those that it asks for have taken. */
+const all = async (world: World, turn: Advanced): Promise<string[]> => {
+  const taken = names(world, [...turn.claims, ...turn.gates])
+  return turn.more ? [...taken, ...(await all(world, await world.turn({ claim: 5, gate: 5 })))] : taken
+}
+
+describe.each([
+  ["one statement", open],
+  ["the usual kind", deaf],
+])("in a turn of %s, what may not be taken at once", (_, opener) => {
+  it("waits behind what is ready before it, wherever that came from", async () => {
+    const world = await setup(opener)
+    const claims = await begin(world, CHAIN)
+    const other = await another(world)
+    const urgent = { ...workflow({ urgent: {} }), name: "urgent", priority: 9 }
+    const version = await other.putWorkflow({ compiled: urgent, hash: "urgent", source: "", deploy: true })
+    await other.createRuns([world.newRun(version)])
+    const order: string[] = []
+    for (let turn = await next(world, claims, { claim: 1 }); order.length < 2;) {
+      order.push(...turn.claims.map(({ run, node }) => `${run.workflow} ${node}`))
+      turn = await next(world, turn.claims, { claim: 1 })
+    }
+    expect(order).toEqual(["urgent 0", "test 1"])
+  })
+
+  it("is counted by its limits", async () => {
+    const world = await setup(opener)
+    const claims = await begin(world, workflow({ a: {}, b: { after: ["a"], concurrency: 1 }, c: { after: ["a"] } }))
+    expect(await all(world, await next(world, claims))).toEqual(["c", "b"])
+    expect(await query("SELECT used FROM limits")).toEqual([{ used: 1 }])
+  })
+
+  it("is counted by the limits of its queue", async () => {
+    const world = await setup(opener)
+    const claims = await begin(world, workflow({ a: {}, b: { after: ["a"], queue: "few" }, c: { after: ["a"], queue: "few" } }))
+    await (await another(world)).putQueue("few", { concurrency: 1 })
+    const lanes = [EVERY_QUEUE]
+    const turn = await next(world, claims, { lanes })
+    const then = turn.more ? (await world.turn({ claim: 5, lanes })).claims : []
+    expect(names(world, [...turn.claims, ...then])).toEqual(["b"])
+  })
+
+  it.each(["paused = true", "cancelling = 'cancel'"])("is left where the run has %s by now", async (state) => {
+    const world = await setup(opener)
+    const claims = await begin(world, CHAIN)
+    await query(`UPDATE runs SET ${state}`)
+    expect((await next(world, claims)).claims).toEqual([])
+    expect((await world.task(claims[0]!.runId, "a")).status).toBe("success")
+  })
+
+  it("is judged by the gate first", async () => {
+    const world = await setup(opener)
+    const claims = await begin(world, workflow({ a: {}, b: { after: ["a"], gated: true }, c: { after: ["a"] } }))
+    expect((await all(world, await next(world, claims))).toSorted()).toEqual(["b", "c"])
+  })
+
+  it("is nothing to a holder that was found dead", async () => {
+    const world = await setup(opener)
+    const claims = await begin(world, CHAIN)
+    await query("UPDATE holders SET dead = true")
+    expect((await next(world, claims)).claims).toEqual([])
+    expect(await world.statuses(claims[0]!.runId)).toMatchObject({ a: "success", b: "pending" })
+  })
+
+  it("hears of what was marked meanwhile", async () => {
+    const world = await setup(opener)
+    const [a, x] = (await begin(world, workflow({ a: {}, x: {}, c: { after: ["a", "x"], needs: [1] } }))) as [Claim, Claim]
+    await next(world, [x])
+    const other = await another(world)
+    const marked = { runId: a.runId, name: "x", path: "", reason: "by hand" } as const
+    await other.markTask({ ...marked, status: "failed" })
+    await other.markTask({ ...marked, status: "success" })
+    const turn = await next(world, [a])
+    const later = turn.more ? await world.turn({ claim: 5, gate: 5 }) : null
+    const [c] = [turn, later].flatMap((one) => (one === null ? [] : [...one.claims, ...one.gates]))
+    expect(c!.needs.get(1)).toEqual({ status: "success", output: { inline: 1 } })
+    expect(c!.run.status).toBe("running")
+  })
+})
+
+describe("a turn that takes more than one statement", () => {
+  it("refuses the attempt that is not held any more, and ends the others", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
+    const [lost] = claims as [Claim]
+    await query(`UPDATE tasks SET attempt_id = gen_random_uuid() WHERE id = ${lost.row}`)
+    const { refused, events, claims: taken } = await next(world, claims)
+    expect(refused).toEqual([{ row: lost.row, attemptId: lost.attemptId }])
+    expect(taken).toEqual([])
+    expect(events.map(({ task, status }) => `${task} ${status}`)).toEqual(["b running", "b success"])
+    expect(ofTurns(await logged()).slice(2)).toEqual(events)
+    expect((await world.task(lost.runId, "c")).upstreamLeft).toBe(1)
+  })
+
+  it("closes the run whose last open task has ended", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, workflow({ a: {}, b: { after: ["a"] } }))
+    await query("UPDATE tasks SET status = 'cancelled', finished_at = now() WHERE node = 1")
+    await query("UPDATE runs SET open = open - 1, tasks_cancelled = tasks_cancelled + 1")
+    expect((await next(world, claims)).closed).toMatchObject([{ status: "success" }])
+  })
+
+  it("gives the slots of a queue back", async () => {
+    const world = await setup(open)
+    const claims = await begin(world, CHAIN)
+    await (await another(world)).putQueue("default", { concurrency: 1 })
+    let turn = await next(world, claims)
+    const seen: string[] = []
+    for (; turn.claims.length > 0 || turn.more; turn = await next(world, turn.claims)) seen.push(...names(world, turn.claims))
+    expect(seen).toEqual(["b", "c"])
+    expect(await query("SELECT used FROM limits")).toEqual([{ used: 0 }])
+  })
+})
+
+describe("a turn of one statement", () => {
+  it("leaves nothing lying that was ready before, also when its own rows wait on", async () => {
+    const world = await setup(open)
+    await world.start(workflow({ a: {}, x: {}, c: { after: ["a", "x"] } }))
+    const { claims } = await world.turn({ claim: 1, gate: 5 })
+    await world.turn({ claim: 9, gate: 5, lanes: [EVERY_REMOTE] })
+    const turn = await next(world, claims, { claim: 1 })
+    const then = turn.more ? (await world.turn({ claim: 1, gate: 5 })).claims : []
+    expect(names(world, [...turn.claims, ...then])).toEqual(["x"])
+  })
+
+  it("works beside queues that have settings", async () => {
+    const world = await setup(open)
+    await world.store.putQueue("other", { paused: true })
+    const lanes = [EVERY_QUEUE]
+    let claims = await begin(world, CHAIN, { lanes })
+    for (const name of ["b", "c"]) {
+      ;({ claims } = await next(world, claims, { lanes }))
+      expect(names(world, claims)).toEqual([name])
+    }
+    expect(await listings()).toBe(1)
+  })
+
+  it("is not tried again and again where it fails", async () => {
+    const world = await setup(open)
+    await world.store.putQueue("default", { concurrency: 9 })
+    const wide = workflow({
+      ...Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, {}])),
+      last: { after: ["a", "b", "c", "d"] },
+    })
+    const claims = await begin(world, wide)
+    expect(claims).toHaveLength(4)
+    const lanes = ["q:mine"]
+    await world.turn({ claim: 5, gate: 5, lanes })
+    const add = vi.spyOn(Exchange.prototype, "add")
+    onTestFinished(() => add.mockRestore())
+    for (const claim of claims) expect((await next(world, [claim], { lanes })).refused).toEqual([])
+    expect(add.mock.calls.filter(([{ name }]) => name === "relay")).toHaveLength(1)
+  })
+
+  it("has the place in the log that it has among the turns of its run", async () => {
+    const world = await setup(open)
+    const other = await another(world)
+    const claims = await begin(world, workflow({ a: {}, x: {}, c: { after: ["a", "x"] } }))
+    const [a, x] = claims as [Claim, Claim]
+    const lock = new pg.Client({ connectionString: database.url })
+    await lock.connect()
+    onTestFinished(() => lock.end())
+    await lock.query(`BEGIN; SELECT 1 FROM ${schema}.runs FOR UPDATE`)
+    const holder = await world.join("second")
+    const wanted = { claim: { lanes: [WORK], limit: 0 }, gate: { lanes: [GATE], limit: 0 } }
+    const first = other.advance({ holder, changes: [world.ended(x)], ...wanted })
+    await waiting(1)
+    const second = next(world, [a])
+    await waiting(2)
+    await lock.query("COMMIT")
+    expect((await first).refused).toEqual([])
+    expect(names(world, (await second).claims)).toEqual(["c"])
+    const told = ofTurns(await logged()).map(({ task, status }) => `${task} ${status}`)
+    expect(told.slice(-5)).toEqual(["x running", "x success", "a running", "a success", "c dispatched"])
+  })
+})
+
+/** Resolves when so many turns wait for a lock. */
+const waiting = async (count: number): Promise<void> => {
+  const WAITING =
+    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'ork advance'"
+  while ((await query<{ n: number }>(WAITING))[0]!.n < count);
+}
+
+describe("a turn of the usual kind", () => {
+  it("lists none of what it takes at once", async () => {
+    const world = await setup(deaf)
+    for (let i = 0; i < 4; i++) await world.start(CHAIN)
+    let { claims } = await world.turn({ claim: 1 })
+    for (const limit of [3, 4]) ({ claims } = await next(world, claims, { claim: limit }))
+    expect(claims).toHaveLength(4)
+    expect(await listings()).toBe(4)
+  })
+
+  it.each([
+    ["nobody took", { a: {}, b: { after: ["a"] }, c: { after: ["a"] } }],
+    ["is not for it, though it takes others", { a: {}, x: {}, b: { after: ["a"], queue: "theirs" } }],
+  ])("wakes others for what %s", async (_, tasks) => {
+    const world = await setup(deaf)
+    const other = await another(world)
+    await world.start(workflow(tasks))
+    const { claims } = await world.turn({ claim: 1 })
+    const told = Promise.withResolvers<void>()
+    other.onWake(told.resolve)
+    while ((await ask(database.url, LISTENING, [`LISTEN "ork_${schema}"`])).length === 0);
+    expect((await next(world, claims, { claim: 1 })).claims).toHaveLength(1)
+    await told.promise
+  })
+})
+
+/** Most graphs are plain, most ends successes, most turns ask for enough. */
+class Calm extends Chaos {
+  override changes(all = false): Change[] {
+    const taken = this.held.filter(() => all || this.chance(3) > 0)
+    this.held = this.held.filter((held) => !taken.includes(held))
+    return taken.flatMap(({ claim, gate }) => {
+      if (gate) return this.judge(claim)
+      return this.chance(12) === 0 ? this.end(claim, all) : [this.world.ended(claim, "success", claim.row)]
+    })
+  }
+
+  override async step(kind: number): Promise<void> {
+    if (kind <= 5) return super.step(kind)
+    await this.turn(this.changes(), 1 + this.chance(12), 5, this.world.holder)
+  }
+}
+
+const plainFlow = (tasks: { after: number[]; gated: boolean; concurrency: number | null }[]): CompiledWorkflow =>
+  workflow(
+    Object.fromEntries(
+      tasks.map(({ after, gated, concurrency }, i): [string, NodeInput] => {
+        const input: NodeInput = { after: i === 0 ? [] : [...new Set(after.map((up) => `t${up % i}`))] }
+        if (gated) input.rule = "all_done"
+        if (concurrency !== null) input.concurrency = concurrency
+        return [`t${i}`, input]
+      }),
+    ),
+  )
+
+describe("random plain graphs", () => {
+  it("keep their counters, tell what they did, and every run ends", async () => {
+    let relayed = 0
+    const plan = fc.record({
+      seed: fc.nat(),
+      tasks: fc.array(
+        fc.record({
+          after: fc.array(fc.nat({ max: 9 }), { minLength: 1, maxLength: 2 }),
+          gated: fc.nat({ max: 9 }).map((n) => n === 0),
+          concurrency: fc.nat({ max: 9 }).map((n) => (n === 0 ? 1 : null)),
+        }),
+        { minLength: 3, maxLength: 10 },
+      ),
+      steps: fc.array(fc.nat({ max: 40 }), { minLength: 5, maxLength: 30 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(plan, async ({ seed, tasks, steps }) => {
+        const world = await setup(open, seed)
+        const told: StoreEvent[] = []
+        const turn: World["turn"] = async (input) => {
+          const advanced = await world.turn(input)
+          told.push(...advanced.events)
+          expect(advanced.claims.length).toBeLessThanOrEqual(input?.claim ?? 0)
+          return advanced
+        }
+        const calm = new Calm({ ...world, turn }, plainFlow(tasks), () => 0)
+        calm.runs.push((await world.start(calm.flow)).id, (await world.start(calm.flow)).id)
+        for (const step of steps) {
+          await calm.step(step)
+          await check(calm)
+        }
+        await calm.finish()
+        await check(calm)
+        relayed += await unlisted()
+        expect(ofTurns(await logged())).toEqual(ofTurns(told))
+        await world.close()
+      }),
+      { numRuns: 40, endOnFailure: false },
+    )
+    expect(relayed).toBeGreaterThan(20)
+  }, 120_000)
+})

@@ -1,0 +1,70 @@
+// A row that was taken, by whatever statement: what leaves of it.
+
+import type { AttemptId, RunId } from "../../../core/model/ids.ts"
+import type { RunStatus } from "../../../core/model/status.ts"
+import type { CancelReason, RowKind } from "../../contract/store.ts"
+
+/** 0 mostly: NULL then, so that nobody has to write and read it. */
+const COUNTS = ["failures", "losses", "up_failed", "up_unmet", "up_waived", "expanded", "children_failed"]
+const PLACE = ["id", "run_seq", "node", "path", "lane", "kind", "parent_id", "workflow_id"]
+const STATE = ["attempt", "priority", "item", "children_left", "children_total"]
+
+/** What leaves of a row `t`, and the names of that. */
+export const CLAIMED_ROW = [
+  ...[...PLACE, ...STATE].map((name) => `t.${name}`),
+  ...COUNTS.map((name) => `NULLIF(t.${name}, 0) AS ${name}`),
+].join(", ")
+export const CLAIMED_NAMES = [...PLACE, ...STATE, ...COUNTS].join(", ")
+
+/** With what was chosen with it as `k`. */
+export const CLAIMED = `${CLAIMED_ROW}, k.limits, k.run_id, k.version_id, k.round, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id, k.fresh`
+
+/** The id of the attempt with that place in its batch. */
+export const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32) || lpad(to_hex(${place}), 4, '0'))::uuid`
+
+/** In milliseconds. */
+export const MS = (instant: string): string => `(date_part('epoch', ${instant}::timestamptz(3)) * 1000)::bigint`
+
+/** Of a job (`run_seq` 0) all that is its run's is null. */
+export interface Taken {
+  id: number
+  run_seq: number
+  node: number
+  path: string
+  lane: string
+  kind: RowKind
+  parent_id: number | null
+  /** With this one, for rows that were taken for work. */
+  attempt: number
+  /** null, here and below: 0. */
+  failures: number | null
+  losses: number | null
+  priority: number
+  item: string | null
+  up_failed: number | null
+  up_unmet: number | null
+  up_waived: number | null
+  expanded: number | null
+  children_left: number | null
+  children_failed: number | null
+  limits: number[] | null
+  workflow_id: number
+  run_id: RunId
+  version_id: number
+  round: number
+  cancelling: CancelReason | null
+  run_status: RunStatus
+  run_error: string | null
+  paused: boolean
+  new_id: AttemptId
+  children_total: number | null
+  /** This transaction itself had listed it. */
+  fresh?: boolean | null
+  /** Of a woken row: what it waited for, and the milliseconds since its attempt began. */
+  waits?: string | null
+  elapsed?: number | null
+  stopping?: boolean
+}
+
+/** It waits for nothing but its turn. */
+export const isFree = (row: Taken): boolean => row.limits === null && !row.paused

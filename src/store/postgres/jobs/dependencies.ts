@@ -1,0 +1,153 @@
+// The edges between jobs, and their change while a job is PENDING. Whoever adds an edge holds the rows of the dependencies, so
+// that none of them ends unseen in between; the statuses are read after that.
+
+import { dependencyStatus, detectCycle, type JobStatus } from "../../../core/rules/jobs.ts"
+import type { JobRefusal, JobRow } from "../../contract/jobs.ts"
+import { blockedBy } from "../../shared/messages.ts"
+import type { StoreEvent } from "../../contract/store.ts"
+import { anyOf, plain } from "../connection/array-params.ts"
+import { jobEvent, releaseDependents, tellReleased } from "./edges.ts"
+import { enter } from "../claim/queue-limits.ts"
+import { LIST, READINESS } from "../claim/ready-queue.ts"
+import { later, type Runner, statement } from "../connection/session.ts"
+
+/** The weakest lock: ends and claims take `FOR UPDATE` and wait; who gives a parked row its slot back does not. */
+const HOLD = statement(
+  "job_deps_hold",
+  `SELECT 1 FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = ANY ($1::uuid[]) ORDER BY t.id FOR KEY SHARE OF t`,
+)
+
+const KNOWN = statement("job_deps_known", "SELECT id, task_id AS row, status FROM jobs WHERE id = ANY ($1::uuid[])")
+
+export type Known = Map<string, { row: number; status: JobStatus }>
+
+/** Those of these jobs that exist; their statuses stay as they are until the end of this transaction. */
+export const holdKnown = async (tx: Runner, ids: readonly string[]): Promise<Known> => {
+  if (ids.length === 0) return new Map()
+  const wanted = [anyOf(new Set(ids))]
+  const entered = enter(tx)
+  const held = tx.run(HOLD, wanted)
+  const known = tx.run<{ id: string; row: number; status: JobStatus }>(KNOWN, wanted)
+  await entered
+  await held
+  return new Map((await known).map(({ id, row, status }) => [id, { row, status }]))
+}
+
+const INSERT = statement(
+  "job_edges_insert",
+  `INSERT INTO job_edges (dependency, dependent, position)
+   SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[]) ON CONFLICT DO NOTHING`,
+)
+
+export const insertEdges = async (
+  tx: Runner,
+  jobs: readonly { row: number; dependencies: readonly number[] }[],
+): Promise<void> => {
+  const edges = jobs.flatMap(({ row, dependencies }) => dependencies.map((dependency, place) => ({ dependency, row, place })))
+  if (edges.length === 0) return
+  await tx.run(INSERT, [
+    plain(edges.map(({ dependency }) => dependency)),
+    plain(edges.map(({ row }) => row)),
+    plain(edges.map(({ place }) => place)),
+  ])
+}
+
+/** How many of them a job still waits for. */
+export const openOf = (dependencies: readonly string[], statuses: ReadonlyMap<string, JobStatus>): number =>
+  new Set(dependencies.filter((id) => statuses.get(id) !== "COMPLETED")).size
+
+const TURNS = statement(
+  "job_deps_turns",
+  "SELECT pg_advisory_xact_lock(hashtextextended('ork job edges ' || current_schema(), 0))",
+)
+
+/** Changes of edges follow each other: two that are fine alone may make a circle together. New jobs cannot close one. */
+export const takeTurns = (tx: Runner): Promise<unknown> => tx.run(TURNS)
+
+const same = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((id) => b.includes(id))
+
+/** A circle is told of whatever the job's status. Dependencies that stay as they are may be sent along at any time. */
+export const dependenciesRefused = async (
+  tx: Runner,
+  job: JobRow,
+  dependencies: readonly string[],
+  existing: Known,
+): Promise<JobRefusal | null> => {
+  const { has_cycle, cycle_path } = detectCycle(job.id, dependencies, await edgesAbove(tx, dependencies))
+  if (has_cycle) return { refused: "cycle", path: cycle_path }
+  const missing = dependencies.find((each) => !existing.has(each))
+  if (missing !== undefined) return { refused: "missing_dependency", id: job.id, dependency: missing }
+  return job.status === "PENDING" || same(dependencies, job.dependencies) ? null : { refused: "not_pending" }
+}
+
+const ABOVE = statement(
+  "job_deps_above",
+  `WITH RECURSIVE above (id) AS (
+     SELECT task_id FROM jobs WHERE id = ANY ($1::uuid[])
+     UNION SELECT e.dependency FROM above a JOIN job_edges e ON e.dependent = a.id)
+   SELECT f.id AS "from", d.id AS "to" FROM above a JOIN job_edges e ON e.dependent = a.id
+   JOIN jobs f ON f.task_id = e.dependent JOIN jobs d ON d.task_id = e.dependency`,
+)
+
+/** All that these jobs depend on, by job. */
+const edgesAbove = async (tx: Runner, ids: readonly string[]): Promise<Map<string, string[]>> => {
+  const edges = new Map<string, string[]>()
+  for (const { from, to } of await tx.run<{ from: string; to: string }>(ABOVE, [anyOf(new Set(ids))])) {
+    const list = edges.get(from)
+    if (list === undefined) edges.set(from, [to])
+    else list.push(to)
+  }
+  return edges
+}
+
+const REMOVE = statement("job_edges_remove", "DELETE FROM job_edges WHERE dependent = $1")
+
+export const removeEdges = (tx: Runner, row: number): Promise<unknown> => tx.run(REMOVE, [row])
+
+/** $3 the job's status, $4 the row's, $5 its error. */
+const SET = statement(
+  "job_deps_set",
+  `WITH row AS (
+     UPDATE tasks t SET upstream_left = $3, status = $4, error = COALESCE($5, t.error),
+       finished_at = CASE WHEN $5::text IS NOT NULL THEN COALESCE($1::timestamptz, now()) END
+     WHERE t.id = $2 RETURNING ${READINESS("t")}
+   ), listed AS (
+     ${LIST("row")}
+   )
+   UPDATE jobs SET status = $6 WHERE task_id = $2`,
+)
+
+const NEXT = {
+  SATISFIED: "READY",
+  WAITING: "PENDING",
+  BLOCKED: "BLOCKED",
+} as const satisfies Record<ReturnType<typeof dependencyStatus>, JobStatus>
+
+/** The status of a job that depends on these and has not been tried. */
+export const waitingStatus = (dependencies: readonly string[], statuses: ReadonlyMap<string, JobStatus>): JobStatus =>
+  NEXT[dependencyStatus({ dependencies }, statuses)]
+
+/** Of a PENDING job, or the same as before. Returns what there is to tell. */
+export const changeDependencies = async (
+  tx: Runner,
+  now: string | null,
+  at: string,
+  job: JobRow,
+  dependencies: readonly string[],
+  existing: Known,
+): Promise<StoreEvent[]> => {
+  const removed = later(removeEdges(tx, job.row))
+  await insertEdges(tx, [{ row: job.row, dependencies: dependencies.map((id) => existing.get(id)!.row) }])
+  await removed
+  if (job.status !== "PENDING") return []
+  const statuses = new Map([...existing].map(([id, { status }]) => [id, status]))
+  const status = waitingStatus(dependencies, statuses)
+  const guilty = dependencies.find((id) => waitingStatus([id], statuses) === "BLOCKED")
+  const error = guilty === undefined ? null : blockedBy(guilty)
+  const row = guilty === undefined ? "pending" : "skipped"
+  await tx.run(SET, [now, job.row, openOf(dependencies, statuses), row, error, status])
+  if (status === "PENDING") return []
+  if (status === "READY") return [jobEvent(job.id, status, at)]
+  const released = await releaseDependents(tx, now, { completed: [], failed: [job.row] })
+  return [jobEvent(job.id, status, at, { error }), ...tellReleased(released, at)]
+}

@@ -1,0 +1,128 @@
+// What the ends of jobs do to those that depend on them: the rules of core/rules/jobs.ts (`propagateCompletion`, `propagateFailure`) as
+// statements, held to them by the conformance suite. Rows below are locked in order of id first, so that two ends above the
+// same job cannot wait for each other.
+
+import type { JobStatus } from "../../../core/rules/jobs.ts"
+import { NO_RUN } from "../../shared/event-codec.ts"
+import { blockedBy } from "../../shared/messages.ts"
+import type { StoreEvent } from "../../contract/store.ts"
+import { anyOf } from "../connection/array-params.ts"
+import { ENTRY, LIST, READINESS, UNLIST } from "../claim/ready-queue.ts"
+import { STAND_IN } from "../runs/insert-rows.ts"
+import { later, type Runner, statement } from "../connection/session.ts"
+
+/** All that waits below the failed jobs $1, with the job on account of which each is blocked; in order, near ones first. */
+const BELOW = `below (id, by) AS (
+     SELECT e.dependent, e.dependency FROM unnest($1::bigint[]) AS f (id) JOIN job_edges e ON e.dependency = f.id
+     UNION
+     SELECT e.dependent, e.dependency FROM below b
+     JOIN tasks t ON t.id = b.id AND t.status = 'pending' AND t.upstream_left > 0
+     JOIN job_edges e ON e.dependency = b.id
+   )`
+
+const LOCK = statement(
+  "job_edges_lock",
+  `WITH RECURSIVE ${BELOW}
+   SELECT id FROM tasks WHERE id IN (
+     SELECT id FROM below UNION SELECT dependent FROM job_edges WHERE dependency = ANY ($2::bigint[])
+   ) ORDER BY id FOR UPDATE`,
+)
+
+const COMPLETE = statement(
+  "job_edges_complete",
+  `WITH counted AS (
+     UPDATE tasks t SET upstream_left = t.upstream_left - e.ended
+     FROM (SELECT dependent, count(*)::int AS ended FROM job_edges WHERE dependency = ANY ($2::bigint[]) GROUP BY dependent) e
+     WHERE t.id = e.dependent AND t.status = 'pending' AND t.upstream_left > 0
+     RETURNING ${READINESS("t")}, t.upstream_left
+   ), listed AS (
+     ${LIST("counted")}
+   )
+   UPDATE jobs j SET status = 'READY', updated_at = COALESCE($1::timestamptz, now())
+   FROM counted c WHERE c.upstream_left = 0 AND j.task_id = c.id RETURNING j.id`,
+)
+
+const BLOCK = statement(
+  "job_edges_block",
+  `WITH RECURSIVE ${BELOW}, doomed AS (
+     SELECT DISTINCT ON (id) id, by, n FROM (SELECT id, by, row_number() OVER () AS n FROM below) b ORDER BY id, n
+   ), blocked AS (
+     UPDATE tasks t SET status = 'skipped', error = replace($3, '${STAND_IN}', u.id::text), parked = NULL,
+       finished_at = COALESCE($2::timestamptz, now())
+     FROM doomed d JOIN jobs u ON u.task_id = d.by WHERE t.id = d.id AND t.status = 'pending' AND t.upstream_left > 0
+     RETURNING t.id, t.error, d.n
+   ), moved AS (
+     UPDATE jobs j SET status = 'BLOCKED', updated_at = COALESCE($2::timestamptz, now())
+     FROM blocked b WHERE j.task_id = b.id RETURNING j.id, b.error, b.n
+   )
+   SELECT id, error FROM moved ORDER BY n, id`,
+)
+
+export interface Released {
+  /** Jobs whose last dependency has completed. */
+  ready: string[]
+  blocked: { id: string; error: string }[]
+}
+
+const NOTHING: Released = { ready: [], blocked: [] }
+
+/** While a lock is waited for, jobs may be added below the failed: asked again until all that is there is held, and nobody can. */
+const lockBelow = async (tx: Runner, failed: readonly number[], completed: readonly number[]): Promise<void> => {
+  for (let held = ""; ;) {
+    const found = anyOf((await tx.run<{ id: number }>(LOCK, [anyOf(failed), anyOf(completed)])).map(({ id }) => id))
+    if (failed.length === 0 || found === held || found === NONE) return
+    held = found
+  }
+}
+
+const NONE = anyOf([])
+
+/** Rows of jobs that ended. Nobody sees a job wait for one that will never complete: all the way down, in this transaction. */
+export const releaseDependents = async (
+  tx: Runner,
+  now: string | null,
+  { completed, failed }: { completed: readonly number[]; failed: readonly number[] },
+): Promise<Released> => {
+  if (completed.length + failed.length === 0) return NOTHING
+  const locked = later(lockBelow(tx, failed, completed))
+  if (failed.length > 0) await locked
+  const freed = completed.length === 0 ? [] : tx.run<{ id: string }>(COMPLETE, [now, anyOf(completed)])
+  const doomed =
+    failed.length === 0 ? [] : tx.run<{ id: string; error: string }>(BLOCK, [anyOf(failed), now, blockedBy(STAND_IN)])
+  await locked
+  const ready = (await freed).map(({ id }) => id).toSorted()
+  return { ready, blocked: await doomed }
+}
+
+const FORGET = statement(
+  "jobs_forget",
+  `WITH past AS (DELETE FROM attempts WHERE task_id = ANY ($1::bigint[])), gone AS (
+     DELETE FROM tasks t WHERE t.id = ANY ($1::bigint[]) RETURNING ${ENTRY("t")}
+   )
+   ${UNLIST("gone")}`,
+)
+
+/** The rows of jobs that are deleted and, if they were live, dead. */
+export const forgetJobs = async (tx: Runner, rows: readonly number[]): Promise<void> => {
+  if (rows.length > 0) await tx.run(FORGET, [anyOf(rows)])
+}
+
+export const jobEvent = (
+  id: string,
+  status: JobStatus,
+  at: string,
+  told: { error?: string | null | undefined; availableAt?: string | null | undefined } = {},
+): StoreEvent => ({
+  type: "job",
+  runId: NO_RUN,
+  jobId: id,
+  status,
+  at,
+  ...(told.error !== undefined && told.error !== null && { error: told.error }),
+  ...(told.availableAt !== undefined && told.availableAt !== null && { availableAt: told.availableAt }),
+})
+
+export const tellReleased = ({ ready, blocked }: Released, at: string): StoreEvent[] => [
+  ...ready.map((id) => jobEvent(id, "READY", at)),
+  ...blocked.map(({ id, error }) => jobEvent(id, "BLOCKED", at, { error })),
+]

@@ -1,0 +1,206 @@
+// Jobs: made, changed, cancelled, deleted. Each verb locks the job's row, then reads and checks everything before it writes.
+
+import { isTerminalJob } from "../../../core/rules/jobs.ts"
+import { CANCELLED, jobLane, jobLimits } from "../../shared/job-rows.ts"
+import type { JobChange, JobRefusal, JobRow, JobStore } from "../../contract/jobs.ts"
+import type { StoreEvent } from "../../contract/store.ts"
+import type { Access } from "../connection/access.ts"
+import { anyOf, plain } from "../connection/array-params.ts"
+import { logEvents } from "../advance/event-log.ts"
+import { createJobs } from "./create.ts"
+import { changeDependencies, dependenciesRefused, holdKnown, removeEdges, takeTurns } from "./dependencies.ts"
+import { forgetJobs, jobEvent, releaseDependents, tellReleased } from "./edges.ts"
+import { getJob, readJobs } from "./reads.ts"
+import { searchJobs } from "./search.ts"
+import { ensureLimits, Freed, lockLimits } from "../claim/limits.ts"
+import { enter, queueLimits } from "../claim/queue-limits.ts"
+import { ENTRY, LIST, READINESS, UNLIST } from "../claim/ready-queue.ts"
+import { isDuplicate, type Runner, statement } from "../connection/session.ts"
+import { stopAttempt } from "../advance/stop-requests.ts"
+
+export const jobStore = ({ read, tell, instants }: Access): JobStore => ({
+  createJobs: (jobs) => {
+    const create = () => tell((tx) => createJobs(tx, instants.now(), jobs))
+    // Another one made a job of that id in between: the second time it is seen, and refused.
+    return create().catch((error: unknown) => {
+      if (isDuplicate(error)) return create()
+      throw error
+    })
+  },
+  getJob: (id) => read((session) => getJob(session, id)),
+  updateJob: (id, change) => tell((tx) => updateJob(tx, instants.now(), id, change)),
+  deleteJob: (id) => tell((tx) => deleteJob(tx, id)),
+  cancelJob: (id) => tell((tx) => cancelJob(tx, instants.now(), id)),
+  searchJobs: (query) => read((session) => searchJobs(session, query)),
+})
+
+const LOCK = statement(
+  "job_lock",
+  "SELECT 1 FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = $1::uuid FOR UPDATE OF t",
+)
+
+const ROW = statement(
+  "job_row",
+  `SELECT t.status, t.lane, t.limits, COALESCE($2::timestamptz, now())::timestamptz(3) AS now
+   FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = $1::uuid`,
+)
+
+interface Found {
+  job: JobRow
+  /** Dispatched or running. */
+  live: boolean
+  waits: boolean
+  lane: string
+  limits: number[] | null
+  /** The instant of the transaction. */
+  at: string
+}
+
+type Row = Pick<Found, "lane" | "limits"> & { status: string; now: string }
+
+/** The job as it is, until the end of this transaction. */
+const find = async (tx: Runner, now: string | null, id: string): Promise<Found | null> => {
+  const entered = enter(tx)
+  const locked = tx.run(LOCK, [id])
+  const read = tx.run<Row>(ROW, [id, now])
+  await entered
+  await locked
+  const [row] = await read
+  const job = row === undefined ? null : await getJob(tx, id)
+  if (row === undefined || job === null) return null
+  const live = row.status === "dispatched" || row.status === "running"
+  return { job, live, waits: row.status === "pending", lane: row.lane, limits: row.limits, at: row.now }
+}
+
+/** The job, or why it cannot be changed any more. */
+const findOpen = async (tx: Runner, now: string | null, id: string): Promise<Found | JobRefusal> => {
+  const found = await find(tx, now, id)
+  if (found === null) return { refused: "not_found" }
+  const { status } = found.job
+  return isTerminalJob(status) ? { refused: "terminal", status } : found
+}
+
+// -- change ----------------------------------------------------------------------------------------------------------------------
+
+/** A row that was locked here is passed over by who gives a slot back: if it waits for one, it has another look. */
+const WRITE = statement(
+  "job_write",
+  `WITH before AS MATERIALIZED (
+     SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = $2 AND (t.priority <> $6::smallint OR t.parked IS NOT NULL)
+   ), row AS (
+     UPDATE tasks t SET priority = $6::smallint, parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
+   ), unlisted AS (
+     ${UNLIST("before")}
+   ), listed AS (
+     ${LIST("row")}
+   )
+   UPDATE jobs SET name = $3, queue = $4, payload = $5, priority = $6::smallint, retry_policy = $7,
+     updated_at = COALESCE($1::timestamptz, now())
+   WHERE task_id = $2`,
+)
+
+const updateJob = async (tx: Runner, now: string | null, id: string, change: JobChange): Promise<JobRow | JobRefusal> => {
+  const { dependencies } = change
+  if (dependencies !== undefined) await takeTurns(tx)
+  const found = await findOpen(tx, now, id)
+  if ("refused" in found) return found
+  const { job: before, at } = found
+  const existing = await holdKnown(tx, dependencies ?? [])
+  const refused = dependencies === undefined ? null : await dependenciesRefused(tx, before, dependencies, existing)
+  if (refused !== null) return refused
+  const job = { ...before, ...change }
+  const policy = JSON.stringify(job.retryPolicy)
+  await tx.run(WRITE, [now, job.row, job.name, job.queue, JSON.stringify(job.payload), job.priority, policy])
+  if (job.queue !== before.queue) await changeQueue(tx, found, job)
+  if (dependencies !== undefined)
+    await logEvents(tx, now, await changeDependencies(tx, now, at, before, dependencies, existing))
+  return (await readJobs(tx, [job.row]))[0]!
+}
+
+const MOVE = statement(
+  "job_move",
+  `WITH before AS MATERIALIZED (SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = $1), row AS (
+     UPDATE tasks t SET lane = $2, limits = $3::bigint[], parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
+   ), unlisted AS (
+     ${UNLIST("before")}
+   )
+   ${LIST("row")}`,
+)
+
+const USE = statement("limits_use", "UPDATE limits SET used = used + 1 WHERE id = ANY ($1::bigint[])")
+
+/** A live attempt takes its slots along, whether or not there is room. */
+const changeQueue = async (tx: Runner, { live, lane, limits }: Found, job: JobRow): Promise<void> => {
+  const moved = jobLane(job)
+  const limitOf = await queueLimits(tx, [lane, moved])
+  const ids = [...(await ensureLimits(tx, jobLimits(job))).values()]
+  const freed = new Freed()
+  if (live) {
+    const used = [...ids, ...limitOf(moved)]
+    freed.slots([...(limits ?? []), ...limitOf(lane)])
+    await lockLimits(tx, [...(limits ?? []), ...limitOf(lane), ...used])
+    await tx.run(USE, [anyOf(used)])
+  } else freed.chances(limits)
+  await tx.run(MOVE, [job.row, moved, plain(ids)])
+  if (freed.any) await freed.apply(tx)
+}
+
+// -- end -------------------------------------------------------------------------------------------------------------------------
+
+const CANCEL = statement(
+  "job_cancel",
+  `WITH row AS (
+     UPDATE tasks t SET status = 'cancelled', error = $3, finished_at = COALESCE($1::timestamptz, now()), parked = NULL,
+       available_at = NULL
+     WHERE t.id = $2 RETURNING ${ENTRY("t")}
+   ), unlisted AS (
+     ${UNLIST("row")}
+   )
+   UPDATE jobs SET status = 'FAILED', updated_at = COALESCE($1::timestamptz, now()) WHERE task_id = $2`,
+)
+
+const cancelJob = async (tx: Runner, now: string | null, id: string): Promise<JobRow | JobRefusal> => {
+  const found = await findOpen(tx, now, id)
+  if ("refused" in found) return found
+  const { job, at, limits } = found
+  if (found.live) {
+    await stopAttempt(tx, job.row)
+    return job
+  }
+  await tx.run(CANCEL, [now, job.row, CANCELLED])
+  const released = await releaseDependents(tx, now, { completed: [], failed: [job.row] })
+  const events: StoreEvent[] = [jobEvent(id, "FAILED", at, { error: CANCELLED }), ...tellReleased(released, at)]
+  await logEvents(tx, now, events)
+  await giveWay(tx, limits)
+  return (await readJobs(tx, [job.row]))[0]!
+}
+
+/** A row went away without using its slots: the next one parked there has its turn. */
+const giveWay = async (tx: Runner, limits: readonly number[] | null): Promise<void> => {
+  const freed = new Freed()
+  freed.chances(limits)
+  if (freed.any) await freed.apply(tx)
+}
+
+const DEPENDENTS = statement("job_dependents", "SELECT 1 FROM job_edges WHERE dependency = $1 LIMIT 1")
+const DELETE = statement("job_delete", "DELETE FROM jobs WHERE task_id = $1")
+
+/** The row of a live attempt stays, under another name, until that has ended. */
+const ORPHAN = statement("job_orphan", "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = $1")
+
+const deleteJob = async (tx: Runner, id: string): Promise<JobRefusal | null> => {
+  const found = await find(tx, null, id)
+  if (found === null) return { refused: "not_found" }
+  const { row } = found.job
+  if ((await tx.run(DEPENDENTS, [row])).length > 0) return { refused: "has_dependents" }
+  await tx.run(DELETE, [row])
+  await removeEdges(tx, row)
+  if (found.live) {
+    await stopAttempt(tx, row)
+    await tx.run(ORPHAN, [row])
+    return null
+  }
+  await forgetJobs(tx, [row])
+  if (found.waits) await giveWay(tx, found.limits)
+  return null
+}

@@ -1,0 +1,44 @@
+// What a user asks of a run that has not ended: cancel, pause, resume.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { CancelReason } from "../../contract/store.ts"
+import { beginCancel } from "../advance/cancel-pending.ts"
+import { LIST, READINESS } from "../claim/ready-queue.ts"
+import { type Runner, statement } from "../connection/session.ts"
+import { wakeResumed } from "../advance/waiting.ts"
+import type { Workflows } from "../admin/workflows.ts"
+
+const ACTIVE = statement(
+  "control_active",
+  "SELECT seq, version_id FROM runs WHERE id = $1::uuid AND status IN ('pending', 'running') FOR UPDATE",
+)
+
+interface Active {
+  seq: number
+  version_id: number
+}
+
+export const requestCancel = async (tx: Runner, workflows: Workflows, runId: RunId, reason: CancelReason): Promise<boolean> => {
+  const [run] = await tx.run<Active>(ACTIVE, [runId])
+  if (run === undefined) return false
+  await beginCancel(tx, workflows, [run], reason)
+  return true
+}
+
+const PAUSE = statement("control_pause", "UPDATE runs SET paused = $2 WHERE seq = $1")
+
+const UNPARK = statement(
+  "control_unpark",
+  `WITH unparked AS (UPDATE tasks t SET parked = NULL WHERE t.parked = 0 AND t.run_seq = $1 RETURNING ${READINESS("t")})
+   ${LIST("unparked")}`,
+)
+
+export const setPaused = async (tx: Runner, now: string | null, runId: RunId, paused: boolean): Promise<boolean> => {
+  const [run] = await tx.run<Active>(ACTIVE, [runId])
+  if (run === undefined) return false
+  await tx.run(PAUSE, [run.seq, paused])
+  if (paused) return true
+  await wakeResumed(tx, now, run.seq)
+  await tx.run(UNPARK, [run.seq])
+  return true
+}

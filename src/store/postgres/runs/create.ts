@@ -1,0 +1,132 @@
+// New runs. Calls of one turn of the event loop share a transaction. A run starts at once, unless its workflow has
+// `max_active_runs` or it queues behind its schedule: then it is inserted pending, and the oldest pending ones that may start
+// do.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import { runPriority } from "../../../core/rules/new-rows.ts"
+import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
+import { plain, texts } from "../connection/array-params.ts"
+import { activate, lockWorkflows, plan } from "../advance/close-runs.ts"
+import { logEvents } from "../advance/event-log.ts"
+import type { Instants } from "../connection/store-clock.ts"
+import { addNotices } from "../admin/notifications.ts"
+import { insertRows } from "./insert-rows.ts"
+import { readRuns } from "./run-reads.ts"
+import { later, type Runner, statement } from "../connection/session.ts"
+import type { Workflows } from "../admin/workflows.ts"
+
+const INSERT = statement(
+  "create_runs",
+  `INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
+     working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open, tasks_total, parent_row, parent_run,
+     parent_task, scope, depth)
+   SELECT id, workflow_id, version_id, CASE WHEN waits THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
+     idempotency_key, private, working_dir, timezone, schedule_id, behind, COALESCE($1::timestamptz, now()),
+     CASE WHEN NOT waits THEN COALESCE($1::timestamptz, now()) END,
+     COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open, total, parent_row,
+     parent_run, parent_task, scope, depth
+   FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::smallint[], $9::text[],
+     $10::text[], $11::boolean[], $12::text[], $16::text[], $17::bigint[], $18::boolean[], $13::bigint[], $14::int[],
+     $15::int[], $19::bigint[], $20::uuid[], $21::text[], $22::uuid[], $23::int[]) WITH ORDINALITY
+   AS c (id, workflow_id, version_id, waits, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
+     timezone, schedule_id, behind, timeout, open, total, parent_row, parent_run, parent_task, scope, depth, n) ORDER BY n
+   ON CONFLICT DO NOTHING
+   RETURNING seq, id`,
+)
+
+const BY_KEY = statement(
+  "create_by_key",
+  `SELECT r.seq, c.id AS asked FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS c (id, workflow_id, key)
+   JOIN runs r ON r.workflow_id = c.workflow_id AND r.idempotency_key = c.key`,
+)
+
+export const createRuns = async (
+  tx: Runner,
+  instants: Instants,
+  workflows: Workflows,
+  runs: readonly NewRun[],
+): Promise<{ run: RunRow; created: boolean }[]> => {
+  const now = instants.now()
+  await workflows.load(runs.map((run) => run.versionId))
+  const planned = runs.map((run) => {
+    const compiled = workflows.now(run.versionId)
+    const priority = runPriority(compiled, run.priority)
+    const waits = compiled.maxActiveRuns !== undefined || run.waitForSchedule === true
+    return { run, priority, waits, ...plan(compiled, { priority, private: run.private }) }
+  })
+  const waiting = [...new Set(planned.filter(({ waits }) => waits).map(({ run }) => run.workflowId))]
+  if (waiting.length > 0) await lockWorkflows(tx, waiting)
+  const inserted = await insertRuns(tx, now, planned)
+  const seqs = new Map(inserted.map(({ seq, id }) => [id, seq]))
+
+  const begun = planned.filter(({ run, waits }) => !waits && seqs.has(run.id))
+  const shapes = Map.groupBy(begun, ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`)
+  const rows = [...shapes.values()].map((shape) => {
+    const members = shape.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id, scope: run.parent?.scope ?? null }))
+    return later(insertRows(tx, members, shape[0]!.run.workflowId, shape[0]!.rows, false))
+  })
+  const owed = begun.map(({ run, notices, deadlineMs }) => ({ runId: run.id, notices, afterMs: deadlineMs }))
+  rows.push(later(addNotices(tx, now, owed)))
+  await Promise.all(rows)
+  const activated = await activate(tx, now, workflows, waiting)
+
+  const known = runs.filter((run) => !seqs.has(run.id))
+  const first = new Map(known.length === 0 ? [] : await findByKey(tx, known))
+  const found = await readRuns(tx, [...seqs.values(), ...first.values()])
+  const made = runs.map((run) => {
+    const seq = seqs.get(run.id)
+    return { run: found.get(seq ?? first.get(run.id)!)!, created: seq !== undefined }
+  })
+  await logEvents(tx, now, tellCreated(made, activated.runs))
+  return made
+}
+
+/** What was made, and runs from before that were started with it. */
+const tellCreated = (made: readonly { run: RunRow; created: boolean }[], started: readonly { id: RunId }[]): StoreEvent[] => {
+  const fresh = made.filter(({ created }) => created).map(({ run }) => run)
+  const known = new Set(fresh.map(({ id }) => id))
+  const at = fresh[0]?.createdAt
+  const others = at === undefined ? [] : started.filter(({ id }) => !known.has(id))
+  return [
+    ...others.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at: at! })),
+    ...fresh.map(({ id, status, createdAt }): StoreEvent => ({ type: "run", runId: id, status, at: createdAt })),
+  ]
+}
+
+type Planned = { run: NewRun; priority: number; waits: boolean } & ReturnType<typeof plan>
+
+const insertRuns = (tx: Runner, now: string | null, planned: readonly Planned[]): Promise<{ seq: number; id: string }[]> =>
+  tx.run(INSERT, [
+    now,
+    plain(planned.map(({ run }) => run.id)),
+    plain(planned.map(({ run }) => run.workflowId)),
+    plain(planned.map(({ run }) => run.versionId)),
+    plain(planned.map(({ waits }) => waits)),
+    texts(planned.map(({ run }) => run.trigger)),
+    texts(planned.map(({ run }) => JSON.stringify(run.params))),
+    plain(planned.map(({ priority }) => priority)),
+    texts(planned.map(({ run }) => run.logicalDate)),
+    texts(planned.map(({ run }) => run.idempotencyKey)),
+    plain(planned.map(({ run }) => run.private)),
+    texts(planned.map(({ run }) => run.workingDir)),
+    plain(planned.map(({ waits, timeoutMs }) => (waits ? null : timeoutMs))),
+    plain(planned.map(({ waits, rows }) => (waits ? 0 : rows.length))),
+    plain(planned.map(({ waits, tasks }) => (waits ? 0 : tasks))),
+    texts(planned.map(({ run }) => run.timezone ?? null)),
+    plain(planned.map(({ run }) => run.scheduleId ?? null)),
+    plain(planned.map(({ run }) => run.waitForSchedule === true)),
+    plain(planned.map(({ run }) => run.parent?.row ?? null)),
+    plain(planned.map(({ run }) => run.parent?.runId ?? null)),
+    texts(planned.map(({ run }) => run.parent?.task ?? null)),
+    plain(planned.map(({ run }) => run.parent?.scope ?? null)),
+    plain(planned.map(({ run }) => run.parent?.depth ?? 0)),
+  ])
+
+const findByKey = async (tx: Runner, runs: readonly NewRun[]): Promise<[string, number][]> => {
+  const rows = await tx.run<{ seq: number; asked: string }>(BY_KEY, [
+    plain(runs.map(({ id }) => id)),
+    plain(runs.map(({ workflowId }) => workflowId)),
+    texts(runs.map(({ idempotencyKey }) => idempotencyKey)),
+  ])
+  return rows.map(({ seq, asked }) => [asked, seq])
+}

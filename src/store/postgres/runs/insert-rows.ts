@@ -1,0 +1,65 @@
+// New top-level rows: those that a run begins with, and the hooks of its end. Runs of one shape (version, priority, private)
+// share one template, so that a thousand runs are one statement; their ids take the place of a stand-in.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { NewRow } from "../../../core/rules/new-rows.ts"
+import { plain, texts } from "../connection/array-params.ts"
+import { LIST, READINESS } from "../claim/ready-queue.ts"
+import { type Runner, statement } from "../connection/session.ts"
+
+/** Stands for the run's id in lanes and keys of a template. */
+export const STAND_IN = "00000000-0000-0000-0000-000000000000" as RunId
+
+const LIMITS = statement(
+  "rows_limits",
+  `INSERT INTO limits (key, cap) SELECT replace(l.key, '${STAND_IN}', r.id), l.cap
+   FROM unnest($1::text[]) AS r (id) CROSS JOIN unnest($2::text[], $3::int[]) AS l (key, cap) ORDER BY 1
+   ON CONFLICT (key) DO NOTHING`,
+)
+
+const ROWS = statement(
+  "rows_insert",
+  `WITH made AS (
+     INSERT INTO tasks (run_seq, workflow_id, hook, path, node, kind, upstream_left, lane, priority, limits)
+     SELECT r.seq, $3::bigint, $4::boolean, '', t.node, t.kind, t.upstream_left, replace(t.lane, '${STAND_IN}', r.scope), t.priority,
+       CASE WHEN t.keys IS NOT NULL THEN ARRAY(
+         SELECT l.id FROM unnest(t.keys::text[]) WITH ORDINALITY AS k (key, n)
+         JOIN limits l ON l.key = replace(k.key, '${STAND_IN}', r.id) ORDER BY k.n) END
+     FROM unnest($1::bigint[], $2::text[], $11::text[]) AS r (seq, id, scope)
+     CROSS JOIN unnest($5::int[], $6::text[], $7::int[], $8::text[], $9::smallint[], $10::text[])
+       WITH ORDINALITY AS t (node, kind, upstream_left, lane, priority, keys, n)
+     ORDER BY r.seq, t.n RETURNING ${READINESS("tasks")}
+   )
+   ${LIST("made")}`,
+)
+
+/** Sends its statements at once. `rows` were planned for the run id STAND_IN. */
+export const insertRows = async (
+  tx: Runner,
+  runs: readonly { seq: number; id: string; scope?: string | null }[],
+  workflowId: number,
+  rows: readonly NewRow[],
+  hook: boolean,
+): Promise<void> => {
+  if (runs.length === 0 || rows.length === 0) return
+  const limits = new Map(rows.flatMap((row) => row.limits).map((limit) => [limit.key, limit]))
+  const ids = texts(runs.map((run) => run.id))
+  const caps = [...limits.values()]
+  const made =
+    caps.length === 0 ? null : tx.run(LIMITS, [ids, texts(caps.map(({ key }) => key)), plain(caps.map(({ cap }) => cap))])
+  const inserted = tx.run(ROWS, [
+    plain(runs.map((run) => run.seq)),
+    ids,
+    workflowId,
+    hook,
+    plain(rows.map((row) => row.node)),
+    plain(rows.map((row) => row.kind)),
+    plain(rows.map((row) => row.upstreamLeft)),
+    texts(rows.map((row) => row.lane)),
+    plain(rows.map((row) => row.priority)),
+    texts(rows.map((row) => (row.limits.length === 0 ? null : texts(row.limits.map(({ key }) => key))))),
+    texts(runs.map((run) => run.scope ?? run.id)),
+  ])
+  await made
+  await inserted
+}

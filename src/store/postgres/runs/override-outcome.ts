@@ -1,0 +1,227 @@
+// A task that somebody ends, or judges anew, by hand. A run that has nothing open any more is closed in the same transaction.
+
+import { edgesOf } from "../../../core/rules/effects.ts"
+import type { RunId } from "../../../core/model/ids.ts"
+import {
+  type RunStatus,
+  type SkipKind,
+  type TaskEnd,
+  taskEnded,
+  type TaskStatus,
+  upstreamEnd,
+} from "../../../core/model/status.ts"
+import type { Insight } from "../../contract/stats.ts"
+import { taskFailed } from "../../shared/messages.ts"
+import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
+import { plain, texts } from "../connection/array-params.ts"
+import { type Closed, closeRuns } from "../advance/close-runs.ts"
+import { logEvents } from "../advance/event-log.ts"
+import { tellClosed } from "../advance/events.ts"
+import { Freed } from "../claim/limits.ts"
+import { ENTRY, LET_GO, LIST, READINESS, UNLIST } from "../claim/ready-queue.ts"
+import { COUNT_CONTAINERS, COUNT_RUNS } from "../advance/count-down.ts"
+import { type Runner, statement } from "../connection/session.ts"
+import type { Workflows } from "../admin/workflows.ts"
+
+type Mark = Parameters<Insight["markTask"]>[0]
+
+interface Marked {
+  answer: Awaited<ReturnType<Insight["markTask"]>>
+  closed: Advanced["closed"]
+}
+
+const RUN = statement(
+  "mark_run",
+  `SELECT seq, id, version_id, private, scope, COALESCE($2::timestamptz, now())::timestamptz(3) AS now FROM runs
+   WHERE id = $1::uuid FOR UPDATE`,
+)
+
+interface Run {
+  seq: number
+  id: RunId
+  version_id: number
+  private: boolean
+  scope: RunId | null
+  now: string
+}
+
+const ROW = statement(
+  "mark_row",
+  `SELECT id, node, path, kind, hook, parent_id, status, skip, attempt, attempt_id, limits, expanded,
+     waits IS NOT NULL AS waits, parked IS NULL AND upstream_left = 0 AS was_ready
+   FROM tasks WHERE run_seq = $1 AND node = $2 AND path = $3 FOR UPDATE`,
+)
+
+interface Row {
+  id: number
+  node: number
+  path: string
+  kind: RowKind
+  hook: boolean
+  parent_id: number | null
+  status: TaskStatus
+  skip: SkipKind | null
+  attempt: number
+  attempt_id: string | null
+  limits: number[] | null
+  expanded: number
+  waits: boolean
+  was_ready: boolean
+}
+
+export const markTask = async (tx: Runner, now: string | null, workflows: Workflows, mark: Mark): Promise<Marked> => {
+  const [run] = await tx.run<Run>(RUN, [mark.runId, now])
+  if (run === undefined) return { answer: "not_found", closed: [] }
+  const compiled = await workflows.compiled(run.version_id)
+  const node = compiled.nodes.findIndex(({ name }) => name === mark.name)
+  const [row] = await tx.run<Row>(ROW, [run.seq, node, mark.path])
+  if (row === undefined) return { answer: "not_found", closed: [] }
+  const { status } = row
+  const ended = taskEnded(status)
+  if (!ended && !row.waits && (status !== "pending" || row.attempt_id !== null || row.expanded > 0))
+    return { answer: "live", closed: [] }
+
+  const edges = edgesOf(compiled, run, row, upstreamEnd(mark.status, null))
+  const done = ended ? false : row.waits ? await endWaiting(tx, now, row, mark) : await endPending(tx, now, row, mark)
+  if (ended) await judgeAnew(tx, run.seq, row, status, mark)
+  if (!row.hook) await reach(tx, run.seq, row, edges, ended ? upstreamEnd(status, row.skip) : null)
+  const closed = done ? await closeRuns(tx, now, workflows, [run.seq]) : NOTHING
+  const task: StoreEvent = {
+    type: "task",
+    runId: run.id,
+    task: mark.name,
+    path: row.path,
+    attempt: row.attempt,
+    status: mark.status,
+    at: run.now,
+    ...(mark.status === "failed" && { error: mark.reason }),
+  }
+  const events: StoreEvent[] = [task]
+  tellClosed({ workflows, at: run.now, events }, closed)
+  events.push(...(await closeAnew(tx, run, mark)))
+  await logEvents(tx, now, events)
+  return { answer: "done", closed: closed.runs.map(({ runSeq, runId, status: end }) => ({ runSeq, runId, status: end })) }
+}
+
+const NOTHING: Closed = { runs: [], started: [], rows: 0, woken: false }
+
+const errorOf = ({ status, reason }: Mark): string | null => (status === "failed" ? reason : null)
+
+const END = statement(
+  "mark_end",
+  `WITH ended AS (
+     UPDATE tasks t SET status = $2, error = $3, finished_at = COALESCE($4::timestamptz, now()), parked = NULL,
+       available_at = NULL, inner_run = NULL
+     WHERE t.id = $1 RETURNING ${ENTRY("t")}, t.parent_id, t.hook, t.kind, t.status
+   ), unlisted AS (
+     ${UNLIST("ended")}
+   ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
+   SELECT done FROM counted`,
+)
+
+/** Whether nothing of the run is open any more. */
+const endPending = async (tx: Runner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
+  const [counted] = await tx.run<{ done: boolean }>(END, [row.id, mark.status, errorOf(mark), now])
+  const freed = new Freed()
+  if (row.was_ready) freed.chances(row.limits)
+  if (freed.any) await freed.apply(tx)
+  return counted!.done
+}
+
+const END_WAITING = statement(
+  "mark_end_waiting",
+  `WITH ended AS (
+     UPDATE tasks t SET status = $2, outcome = $2, error = $3, finished_at = COALESCE($4::timestamptz, now()), holder = NULL,
+       waits = NULL, wake_at = NULL, stopping = false, parked = NULL
+     WHERE t.id = $1 RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status
+   ), let_go AS (
+     ${LET_GO("ended")}
+   ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
+   SELECT done FROM counted`,
+)
+
+/** Whoever has it woken just now finds its fence gone. */
+const endWaiting = async (tx: Runner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
+  const [counted] = await tx.run<{ done: boolean }>(END_WAITING, [row.id, mark.status, errorOf(mark), now])
+  return counted!.done
+}
+
+const CHANGE = statement("mark_change", "UPDATE tasks SET status = $2, skip = NULL, error = $3 WHERE id = $1")
+
+const COUNT_FAILED = statement("mark_count_failed", "UPDATE tasks SET children_failed = children_failed + $2 WHERE id = $1")
+
+/** What was remembered of the run's ends no longer holds: a new round. */
+const COUNT = statement(
+  "mark_count",
+  `UPDATE runs SET round = round + 1, failed = failed + $2, tasks_success = tasks_success + $3, tasks_failed = tasks_failed + $4,
+     tasks_skipped = tasks_skipped + $5, tasks_cancelled = tasks_cancelled + $6
+   WHERE seq = $1`,
+)
+
+const judgeAnew = async (tx: Runner, seq: number, row: Row, before: TaskEnd, mark: Mark): Promise<void> => {
+  const change = (...of: TaskEnd[]): number => Number(of.includes(mark.status)) - Number(of.includes(before))
+  const listed = row.kind === "task" && !row.hook
+  const counts = (["success", "failed", "skipped", "cancelled"] as const).map((status) => (listed ? change(status) : 0))
+  await tx.run(CHANGE, [row.id, mark.status, errorOf(mark)])
+  if (row.parent_id !== null) await tx.run(COUNT_FAILED, [row.parent_id, change("failed", "cancelled")])
+  const failed = row.parent_id === null && !row.hook ? change("failed") : 0
+  await tx.run(COUNT, [seq, failed, ...counts])
+}
+
+const REACH = statement(
+  "mark_reach",
+  `WITH before AS MATERIALIZED (
+     SELECT ${ENTRY("t")}, c.lane AS rerouted FROM unnest($7::int[], $8::text[]) AS c (node, lane)
+     JOIN tasks t ON t.run_seq = $1 AND t.node = c.node AND t.path = $2 AND t.status = 'pending' AND t.attempt_id IS NULL
+     FOR UPDATE OF t
+   ), reached AS (
+     UPDATE tasks t SET upstream_left = t.upstream_left - $3::int, up_failed = t.up_failed + $4::int, up_unmet = t.up_unmet + $5::int,
+       up_waived = t.up_waived + $6::int, lane = COALESCE(b.rerouted, t.lane)
+     FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
+   ), unlisted AS (
+     ${UNLIST("before")}
+   )
+   ${LIST("reached")}`,
+)
+
+/** What is below and still waits is released, or judged by the new end in place of the one `before`. */
+const reach = async (
+  tx: Runner,
+  seq: number,
+  row: Row,
+  edges: ReturnType<typeof edgesOf>,
+  before: ReturnType<typeof upstreamEnd> | null,
+): Promise<void> => {
+  if (edges.length === 0) return
+  const change = { success: 0, failed: 0, unmet: 0, waived: 0 }
+  if (before !== null) change[before] -= 1
+  change[edges[0]!.end] += 1
+  const counts = [change.failed, change.unmet, change.waived]
+  const columns = [plain(edges.map(({ node }) => node)), texts(edges.map(({ reroute }) => reroute))]
+  await tx.run(REACH, [seq, row.path, before === null ? 1 : 0, ...counts, ...columns])
+}
+
+const STATE = statement(
+  "mark_state",
+  `SELECT status, failed, EXISTS (
+     SELECT 1 FROM tasks t WHERE t.run_seq = r.seq AND t.status IN ('failed', 'cancelled') AND t.parent_id IS NULL AND NOT t.hook
+   ) AS bad FROM runs r WHERE seq = $1`,
+)
+
+const CLOSE = statement("mark_close", "UPDATE runs SET status = $2, error = $3 WHERE seq = $1")
+
+/** A run that has ended is failed or a success by what its tasks are now; a cancelled one stays so. Hooks do not run again. */
+const closeAnew = async (tx: Runner, run: Run, { name }: Mark): Promise<StoreEvent[]> => {
+  const [state] = await tx.run<{ status: RunStatus; failed: number; bad: boolean }>(STATE, [run.seq])
+  const { status, failed, bad } = state!
+  if (status === "success" && failed > 0) {
+    const error = taskFailed(name)
+    await tx.run(CLOSE, [run.seq, "failed", error])
+    return [{ type: "run", runId: run.id, status: "failed", at: run.now, error }]
+  }
+  if (status === "failed" && failed === 0 && !bad) {
+    await tx.run(CLOSE, [run.seq, "success", null])
+    return [{ type: "run", runId: run.id, status: "success", at: run.now }]
+  }
+  return []
+}

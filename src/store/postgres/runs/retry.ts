@@ -1,0 +1,201 @@
+// A user's retry of an ended run: rows of the plan start anew, the run is running again. What the run showed of those rows
+// becomes history; attempt numbers go on, budgets of retries are new.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { RetryReset } from "../../../core/rules/retry-plan.ts"
+import { HELD_BACK } from "../../shared/bounds.ts"
+import { anyOf, plain, texts } from "../connection/array-params.ts"
+import { startRuns } from "../advance/close-runs.ts"
+import { setDeadlines } from "../advance/group-deadlines.ts"
+import { logEvents } from "../advance/event-log.ts"
+import { INNER_RUN, LIST, READINESS } from "../claim/ready-queue.ts"
+import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
+import { type Runner, statement } from "../connection/session.ts"
+import type { Workflows } from "../admin/workflows.ts"
+
+const ENDED = statement(
+  "retry_ended",
+  `SELECT seq, id, workflow_id, version_id, priority, private, scope FROM runs
+   WHERE id = $1::uuid AND finished_at IS NOT NULL AND hooks_left = 0 AND finished_at = COALESCE($2::timestamptz, finished_at)
+   FOR UPDATE`,
+)
+
+const REOPEN = statement(
+  "retry_reopen",
+  `UPDATE runs SET status = CASE WHEN $4 THEN 'running' ELSE 'pending' END, cancelling = NULL, paused = false, finished_at = NULL,
+     error = NULL, open = 0, round = round + 1, timeout_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond'
+   WHERE seq = $2 RETURNING COALESCE($1::timestamptz, now())::timestamptz(3) AS now`,
+)
+
+const DROP_HOOKS = statement(
+  "retry_drop_hooks",
+  `WITH gone AS (DELETE FROM tasks WHERE run_seq = $1 AND node = ANY ($2::int[]) AND hook RETURNING id)
+   DELETE FROM attempts a USING gone g WHERE a.task_id = g.id`,
+)
+
+/** Cancelled before it had begun, a run has no rows. */
+const BEGUN = statement("retry_begun", "SELECT EXISTS (SELECT 1 FROM tasks WHERE run_seq = $1) AS begun")
+
+const RESET_INSTANCES = statement(
+  "retry_instances",
+  `WITH again AS (
+     SELECT t.*, w.lane AS new_lane
+     FROM unnest($2::int[], $3::text[], $4::text[], $5::text[]) AS w (node, path, instance, lane)
+     JOIN tasks c ON c.run_seq = $1 AND c.node = w.node AND c.path = w.path AND c.kind = 'fan' AND c.expanded > 0
+     JOIN tasks t ON t.parent_id = c.id
+     WHERE CASE WHEN w.instance IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.instance END
+   ), history AS (
+     ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
+   )
+   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, lane = a.new_lane FROM again a WHERE t.id = a.id`,
+)
+
+const RESET_ROWS = statement(
+  "retry_rows",
+  `WITH again AS (
+     SELECT t.*, w.left_, w.failed, w.unmet, w.waived, w.lane AS new_lane
+     FROM unnest($2::int[], $3::text[], $4::int[], $5::int[], $6::int[], $7::int[], $8::text[])
+       AS w (node, path, left_, failed, unmet, waived, lane)
+     JOIN tasks t ON t.run_seq = $1 AND t.node = w.node AND t.path = w.path
+   ), history AS (
+     ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
+   )
+   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_left = a.left_, up_failed = a.failed, up_unmet = a.unmet,
+     up_waived = a.waived, lane = a.new_lane
+   FROM again a WHERE t.id = a.id`,
+)
+
+/**
+ * Containers whose children go again ($5) wait for those; the others make theirs anew. Cut off in the middle of its expansion, a
+ * fan-out goes on with it. A group under limits goes on when the gate has found slots for it.
+ */
+const RESET_CONTAINERS = statement(
+  "retry_containers",
+  `WITH again AS MATERIALIZED (
+     SELECT c.id, CASE WHEN w.part AND c.expanded > 0 AND (c.kind = 'fan' OR c.expanded = c.children_total) THEN
+       c.children_total - c.expanded + (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0
+       END AS children, c.kind = 'group' AND c.limits IS NOT NULL AS queues
+     FROM unnest($3::int[], $4::text[], $5::boolean[]) AS w (node, path, part)
+     JOIN tasks c ON c.run_seq = $2 AND c.node = w.node AND c.path = w.path AND c.kind <> 'task'
+   )
+   UPDATE tasks t SET
+     status = CASE WHEN a.children > 0 AND NOT a.queues AND t.expanded = t.children_total THEN 'running' ELSE 'pending' END,
+     started_at = CASE WHEN a.children > 0 AND NOT a.queues THEN COALESCE($1::timestamptz, now()) END,
+     expanded = CASE WHEN a.children > 0 THEN t.expanded ELSE 0 END,
+     children_total = CASE WHEN a.children > 0 THEN t.children_total END,
+     children_left = CASE WHEN a.children > 0 THEN a.children END,
+     children_failed = CASE WHEN a.children > 0 THEN
+       (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
+   FROM again a WHERE t.id = a.id
+   RETURNING t.id AS row, t.node, a.children > 0 AND a.queues AS queued, t.kind = 'group' AND t.status = 'running' AS opened`,
+)
+
+/** What is below such a group is not ready before. */
+const HOLD_BACK = statement(
+  "retry_hold_back",
+  `WITH RECURSIVE below (id, open) AS (
+     SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ANY ($1::bigint[]) AND finished_at IS NULL
+     UNION ALL
+     SELECT t.id, t.kind <> 'task' FROM below b JOIN tasks t ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+   )
+   UPDATE tasks t SET parked = ${HELD_BACK} WHERE t.id IN (SELECT id FROM below) AND t.status = 'pending'`,
+)
+
+/** Of a run that had ended, so that none was. */
+const LIST_READY = statement("retry_list", LIST(`(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = $1) t`))
+
+const RECOUNT = statement(
+  "retry_recount",
+  `UPDATE runs r SET open = c.open, failed = c.failed, tasks_total = c.total, tasks_success = c.success,
+     tasks_failed = c.tasks_failed, tasks_skipped = c.skipped, tasks_cancelled = c.cancelled
+   FROM (
+     SELECT count(*) FILTER (WHERE parent_id IS NULL AND finished_at IS NULL) AS open,
+       count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed') AS failed,
+       count(*) FILTER (WHERE kind = 'task') AS total,
+       count(*) FILTER (WHERE kind = 'task' AND status = 'success') AS success,
+       count(*) FILTER (WHERE kind = 'task' AND status = 'failed') AS tasks_failed,
+       count(*) FILTER (WHERE kind = 'task' AND status = 'skipped') AS skipped,
+       count(*) FILTER (WHERE kind = 'task' AND status = 'cancelled') AS cancelled
+     FROM tasks WHERE run_seq = $1
+   ) c WHERE r.seq = $1`,
+)
+
+interface Container {
+  row: number
+  node: number
+  /** It waits for slots of its own. */
+  queued: boolean
+  opened: boolean
+}
+
+interface EndedRun {
+  seq: number
+  id: RunId
+  workflow_id: number
+  version_id: number
+  priority: number
+  private: boolean
+  scope: RunId | null
+}
+
+export const retryRun = async (
+  tx: Runner,
+  now: string | null,
+  workflows: Workflows,
+  runId: RunId,
+  reset: RetryReset,
+): Promise<boolean> => {
+  const [run] = await tx.run<EndedRun>(ENDED, [runId, reset.endedAt ?? null])
+  if (run === undefined) return false
+  const compiled = await workflows.compiled(run.version_id)
+  const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))
+  if (hooks.length > 0) await tx.run(DROP_HOOKS, [run.seq, plain(hooks)])
+  const [{ begun } = { begun: false }] = await tx.run<{ begun: boolean }>(BEGUN, [run.seq])
+  const [reopened] = await tx.run<{ now: string }>(REOPEN, [now, run.seq, compiled.timeoutMs ?? null, begun])
+  if (begun) await resetRows(tx, now, run, workflows, reset)
+  else await startRuns(tx, now, workflows, [run])
+  await logEvents(tx, now, [{ type: "run", runId: run.id, status: "running", at: reopened!.now }])
+  return true
+}
+
+/** Children before their containers, which count them. */
+const resetRows = async (
+  tx: Runner,
+  now: string | null,
+  { seq, version_id: versionId }: EndedRun,
+  workflows: Workflows,
+  { nodes }: RetryReset,
+): Promise<void> => {
+  const partly = nodes.filter(({ scope }) => scope !== "all" && scope !== "await")
+  if (partly.length > 0)
+    await tx.run(RESET_INSTANCES, [
+      seq,
+      plain(partly.map(({ node }) => node)),
+      texts(partly.map(({ path }) => path)),
+      texts(partly.map(({ scope }) => (typeof scope === "object" ? scope.path : null))),
+      texts(partly.map(({ instanceLane }) => instanceLane)),
+    ])
+  const places = [plain(nodes.map(({ node }) => node)), texts(nodes.map(({ path }) => path))]
+  await tx.run(RESET_ROWS, [
+    seq,
+    ...places,
+    plain(nodes.map(({ upstreamLeft }) => upstreamLeft)),
+    plain(nodes.map(({ upstream }) => upstream.failed)),
+    plain(nodes.map(({ upstream }) => upstream.unmet)),
+    plain(nodes.map(({ upstream }) => upstream.waived)),
+    texts(nodes.map(({ lane }) => lane)),
+  ])
+  const parts = plain(nodes.map(({ scope }) => scope !== "all"))
+  const containers = await tx.run<Container>(RESET_CONTAINERS, [now, seq, ...places, parts])
+  const queued = containers.flatMap(({ row, queued: waits }) => (waits ? row : []))
+  if (queued.length > 0) await tx.run(HOLD_BACK, [anyOf(queued)])
+  const opened = containers.filter((container) => container.opened)
+  await setDeadlines(
+    tx,
+    now,
+    workflows,
+    opened.map(({ row, node }) => ({ row, node, versionId })),
+  )
+  await tx.run(LIST_READY, [seq])
+  await tx.run(RECOUNT, [seq])
+}

@@ -1,0 +1,169 @@
+// Runs as they leave. Counts of ended instances are columns; live ones are counted from the list of held rows.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { JsonObject } from "../../../core/model/json.ts"
+import { RUN_STATUSES, type RunStatus } from "../../../core/model/status.ts"
+import { type CancelReason, type NewRun, type RunRow, type Store, TRIGGERS } from "../../contract/store.ts"
+import { anyOf, plain } from "../connection/array-params.ts"
+import { HELD } from "../claim/ready-queue.ts"
+import { type Runner, statement } from "../connection/session.ts"
+
+const COLUMNS = `
+SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r.trigger, r.params,
+  r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.working_dir, r.hooks_left,
+  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.scope, r.parent_run, r.parent_task,
+  live.dispatched, live.running + (
+    SELECT count(*) FROM tasks t
+    WHERE t.run_seq = r.seq AND t.waits IS NOT NULL AND t.holder IS NULL AND NOT t.hook)::int AS running
+FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r.version_id
+CROSS JOIN LATERAL (
+  SELECT (count(*) FILTER (WHERE t.status = 'dispatched'))::int AS dispatched,
+    (count(*) FILTER (WHERE t.status = 'running'))::int AS running
+  FROM ${HELD("WHERE run_seq = r.seq")} WHERE t.kind = 'task' AND NOT t.hook
+) live`
+
+interface Columns {
+  seq: number
+  id: RunId
+  name: string
+  workflow_id: number
+  version_id: number
+  version: number
+  status: RunStatus
+  paused: boolean
+  cancelling: CancelReason | null
+  trigger: string
+  params: string
+  priority: number
+  logical_date: string | null
+  created_at: string
+  started_at: string | null
+  finished_at: string | null
+  error: string | null
+  private: boolean
+  working_dir: string | null
+  hooks_left: number
+  tasks_total: number
+  tasks_success: number
+  tasks_failed: number
+  tasks_skipped: number
+  tasks_cancelled: number
+  scope: RunId | null
+  parent_run: RunId | null
+  parent_task: string | null
+  dispatched: number
+  running: number
+}
+
+const BY_SEQS = statement("runs_by_seq", `${COLUMNS} WHERE r.seq = ANY ($1::bigint[])`)
+
+export const readRuns = async (session: Runner, seqs: Iterable<number>): Promise<Map<number, RunRow>> => {
+  const rows = await session.run<Columns>(BY_SEQS, [anyOf(new Set(seqs))])
+  return new Map(rows.map((row) => [row.seq, runOf(row)]))
+}
+
+const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY ($1::uuid[])`)
+
+/** In the order of the ids; null: there is none of that id. */
+export const getRuns = async (session: Runner, ids: readonly RunId[]): Promise<(RunRow | null)[]> => {
+  const rows = await session.run<Columns>(BY_IDS, [anyOf(new Set(ids))])
+  const runs = new Map(rows.map((row) => [row.id, runOf(row)]))
+  return ids.map((id) => runs.get(id) ?? null)
+}
+
+const BELOW = "(r.created_at, r.id) < ($1::timestamptz, $2::uuid) AND r.created_at >= $3::timestamptz"
+const NEWEST = "ORDER BY r.created_at DESC, r.id DESC LIMIT $4::int"
+/** The order of the indexes by workflow and kind: only those have it, so that no plan reads all runs. */
+export const NEWEST_OF = "ORDER BY r.created_at DESC NULLS LAST, r.id DESC NULLS LAST"
+const OF_WORKFLOW = "r.workflow_id = (SELECT id FROM workflows WHERE name = $5)"
+
+const LIST = statement("runs_list", `${COLUMNS} WHERE ${BELOW} ${NEWEST}`)
+
+const LIST_OF_WORKFLOW = statement(
+  "runs_list_of_workflow",
+  `${COLUMNS} WHERE ${OF_WORKFLOW} AND ${BELOW} ${NEWEST_OF} LIMIT $4::int`,
+)
+
+/** A page of each kind of runs, of which the newest are taken. */
+const PAGES = (kinds: string, condition: string): string => `${COLUMNS} WHERE r.seq = ANY (ARRAY(
+  SELECT p.seq FROM ${kinds} AS k (trigger, status) CROSS JOIN LATERAL (
+    SELECT r.seq, r.created_at, r.id FROM runs r WHERE ${condition} r.trigger = k.trigger AND r.status = k.status AND ${BELOW}
+    ${NEWEST_OF} LIMIT $4::int
+  ) p ORDER BY p.created_at DESC, p.id DESC LIMIT $4::int
+)) ${NEWEST_OF}`
+
+const LIST_OF_KINDS = statement("runs_list_of_kinds", PAGES("unnest($5::text[], $6::text[])", ""))
+
+const LIST_OF_WORKFLOW_AND_KINDS = statement(
+  "runs_list_of_workflow_and_kinds",
+  PAGES("unnest($6::text[], $7::text[])", `${OF_WORKFLOW} AND`),
+)
+
+/** After every run. */
+const LATEST = { createdAt: "infinity", id: "ffffffff-ffff-ffff-ffff-ffffffffffff" }
+/** Before every run of its instant. */
+const FIRST_ID = "00000000-0000-0000-0000-000000000000"
+
+type RunQuery = Parameters<Store["listRuns"]>[0]
+
+/** By status or trigger, the kinds of runs that fit are read by the index of kinds: runs that do not fit cost nothing. */
+export const listRuns = async (session: Runner, query: RunQuery): Promise<RunRow[]> => {
+  const { status, trigger, workflow } = query
+  const { createdAt, id } = upperBound(query)
+  const page = [createdAt, id, query.createdAfter ?? "-infinity", query.limit]
+  const list = (): Promise<Columns[]> => {
+    if (status === undefined && trigger === undefined)
+      return workflow === undefined ? session.run(LIST, page) : session.run(LIST_OF_WORKFLOW, [...page, workflow])
+    const kinds = kindsOf(query)
+    const columns = [plain(kinds.map((kind) => kind.trigger)), plain(kinds.map((kind) => kind.status))]
+    return workflow === undefined
+      ? session.run(LIST_OF_KINDS, [...page, ...columns])
+      : session.run(LIST_OF_WORKFLOW_AND_KINDS, [...page, workflow, ...columns])
+  }
+  return (await list()).map(runOf)
+}
+
+/** Of the cursor and `createdBefore`, what comes first. */
+const upperBound = ({ before, createdBefore }: RunQuery): { createdAt: string; id: string } => {
+  if (createdBefore !== undefined && (before === undefined || createdBefore <= before.createdAt))
+    return { createdAt: createdBefore, id: FIRST_ID }
+  return before ?? LATEST
+}
+
+const kindsOf = ({ trigger, status }: RunQuery): { trigger: NewRun["trigger"]; status: RunStatus }[] => {
+  const statuses = status === undefined ? RUN_STATUSES : [status]
+  return (trigger === undefined ? TRIGGERS : [trigger]).flatMap((one) =>
+    statuses.map((each) => ({ trigger: one, status: each })),
+  )
+}
+
+const runOf = (c: Columns): RunRow => {
+  const { dispatched, running } = c
+  const ended = { success: c.tasks_success, failed: c.tasks_failed, skipped: c.tasks_skipped, cancelled: c.tasks_cancelled }
+  const pending = c.tasks_total - ended.success - ended.failed - ended.skipped - ended.cancelled - dispatched - running
+  return {
+    seq: c.seq,
+    id: c.id,
+    workflow: c.name,
+    workflowId: c.workflow_id,
+    versionId: c.version_id,
+    version: c.version,
+    status: c.status,
+    paused: c.paused,
+    cancelling: c.cancelling,
+    trigger: c.trigger,
+    params: JSON.parse(c.params) as JsonObject,
+    priority: c.priority,
+    logicalDate: c.logical_date,
+    createdAt: c.created_at,
+    startedAt: c.started_at,
+    finishedAt: c.finished_at,
+    error: c.error,
+    private: c.private,
+    workingDir: c.working_dir,
+    scope: c.scope,
+    parent: c.parent_run === null ? null : { runId: c.parent_run, task: c.parent_task! },
+    hooksLeft: c.hooks_left,
+    tasks: { pending, dispatched, running, ...ended },
+  }
+}

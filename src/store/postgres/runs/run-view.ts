@@ -1,0 +1,80 @@
+// What a picture of a run needs, by the index of places.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { TaskStatus } from "../../../core/model/status.ts"
+import type { Waits } from "../../../core/model/waiting-on.ts"
+import { hasPast, type InstanceRow, type PastAttempt, type Picture, type RowCount } from "../../contract/run-view.ts"
+import type { Access } from "../connection/access.ts"
+import { anyOf } from "../connection/array-params.ts"
+import { type Runner, statement } from "../connection/session.ts"
+
+export const picture = ({ read }: Pick<Access, "read">): Picture => ({
+  listInstances: (query) => read((session) => listInstances(session, query)),
+  countRows: (runId) => read((session) => countRows(session, runId)),
+})
+
+const INSTANCES = statement(
+  "instances_list",
+  `SELECT t.id, t.node, t.path, t.status, t.attempt, t.available_at, t.waits, t.dispatched_at, t.started_at, t.finished_at
+   FROM tasks t
+   WHERE t.run_seq = (SELECT seq FROM runs WHERE id = $1::uuid) AND (t.node, t.path) > ($2::int, $3::text) AND t.kind = 'task'
+   ORDER BY t.run_seq, t.node, t.path LIMIT $4::int`,
+)
+
+interface Columns {
+  id: number
+  node: number
+  path: string
+  status: TaskStatus
+  attempt: number
+  available_at: string | null
+  waits: string | null
+  dispatched_at: string | null
+  started_at: string | null
+  finished_at: string | null
+}
+
+const PAST = statement(
+  "past_attempts",
+  `SELECT task_id, attempt, state, dispatched_at AS "dispatchedAt", started_at AS "startedAt", finished_at AS "finishedAt"
+   FROM attempts WHERE task_id = ANY ($1::bigint[]) ORDER BY task_id, attempt`,
+)
+
+const NOTHING = { node: -1, path: "" }
+
+const listInstances = async (
+  session: Runner,
+  { runId, after = NOTHING, limit }: Parameters<Picture["listInstances"]>[0],
+): Promise<InstanceRow[]> => {
+  const rows = await session.run<Columns>(INSTANCES, [runId, after.node, after.path, limit])
+  const again = rows.filter(hasPast).map(({ id }) => id)
+  const past = again.length === 0 ? new Map<number, PastAttempt[]>() : await pastOf(session, again)
+  return rows.map((c) => ({
+    node: c.node,
+    path: c.path,
+    status: c.status,
+    attempt: c.attempt,
+    availableAt: c.available_at,
+    waits: c.waits === null ? null : (JSON.parse(c.waits) as Waits).kind,
+    dispatchedAt: c.dispatched_at,
+    startedAt: c.started_at,
+    finishedAt: c.finished_at,
+    past: past.get(c.id) ?? [],
+  }))
+}
+
+const pastOf = async (session: Runner, ids: readonly number[]): Promise<Map<number, PastAttempt[]>> => {
+  const rows = await session.run<PastAttempt & { task_id: number }>(PAST, [anyOf(ids)])
+  const attempts = rows.map(({ task_id, ...attempt }) => ({ task_id, attempt }))
+  return new Map(
+    [...Map.groupBy(attempts, ({ task_id }) => task_id)].map(([id, found]) => [id, found.map(({ attempt }) => attempt)]),
+  )
+}
+
+const COUNTS = statement(
+  "rows_count",
+  `SELECT t.node, t.kind, t.status, count(*)::int AS count, min(t.started_at) AS "startedAt", max(t.finished_at) AS "finishedAt"
+   FROM tasks t WHERE t.run_seq = (SELECT seq FROM runs WHERE id = $1::uuid) GROUP BY t.node, t.kind, t.status ORDER BY t.node`,
+)
+
+const countRows = (session: Runner, runId: RunId): Promise<RowCount[]> => session.run<RowCount>(COUNTS, [runId])

@@ -1,0 +1,277 @@
+// Tasks, their attempts and outputs as they leave.
+
+import type { Output, Usage } from "../../../core/model/change.ts"
+import type { AttemptId, RunId } from "../../../core/model/ids.ts"
+import { isGroup } from "../../../core/model/task-path.ts"
+import type { NodeState } from "../../../core/rules/retry-plan.ts"
+import type { AttemptState, SkipKind, TaskStatus } from "../../../core/model/status.ts"
+import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
+import { PAST_RUNS } from "../../shared/bounds.ts"
+import { fromJson, outputOf, parkedOf } from "../../shared/codec.ts"
+import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../../contract/store.ts"
+import { anyOf } from "../connection/array-params.ts"
+import { NEWEST_OF } from "./run-reads.ts"
+import { type Runner, statement } from "../connection/session.ts"
+import type { Workflows } from "../admin/workflows.ts"
+
+const COLUMNS = `
+SELECT t.id, t.node, t.path, t.kind, t.status, t.skip, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
+  t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome, t.available_at,
+  t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key AS limit_key, l.cap, l.used, t.upstream_left,
+  t.waits, t.wake_at, t.progress`
+
+interface Columns {
+  id: number
+  node: number
+  path: string
+  kind: RowKind
+  status: TaskStatus
+  skip: SkipKind | null
+  attempt: number
+  failures: number
+  losses: number
+  attempt_id: AttemptId | null
+  priority: number
+  item: string | null
+  output: string | null
+  output_key: string | null
+  output_bytes: number | null
+  error: string | null
+  exit_code: number | null
+  worker: string | null
+  external_id: string | null
+  usage: string | null
+  outcome: AttemptState | null
+  available_at: string | null
+  dispatched_at: string | null
+  started_at: string | null
+  finished_at: string | null
+  parked: number | null
+  limit_key: string | null
+  cap: number | null
+  used: number | null
+  upstream_left: number
+  waits: string | null
+  wake_at: string | null
+  progress: string | null
+}
+
+const RUN = statement("tasks_run", "SELECT seq, version_id FROM runs WHERE id = $1::uuid")
+
+const SHOWN = `${COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`
+
+/** Rows by number: top-level ones ($2) by the places that the definition gives them, the others by the index of what has a parent. */
+const LIST = statement(
+  "tasks_list",
+  `WITH inner_page AS (
+     SELECT t.id FROM tasks t
+     WHERE t.run_seq = $1 AND t.parent_id IS NOT NULL AND t.id > $3 AND t.kind = 'task' AND ($5::int IS NULL OR t.node = $5)
+     ORDER BY t.run_seq, t.id LIMIT $4
+   ), page AS (
+     SELECT t.id FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
+     WHERE t.kind = 'task' AND t.id > $3
+     UNION ALL SELECT id FROM inner_page ORDER BY id LIMIT $4
+   )
+   ${SHOWN}`,
+)
+
+/** A task that is in no group: itself, or its instances. */
+const LIST_OF_TASK = statement(
+  "tasks_list_of_task",
+  `WITH top AS (
+     SELECT id, kind FROM tasks WHERE run_seq = $1 AND node = $2::int AND path = ''
+   ), page AS (
+     SELECT id FROM top WHERE kind = 'task' AND id > $3
+     UNION ALL
+     SELECT i.id FROM top CROSS JOIN LATERAL (
+       SELECT t.id FROM tasks t WHERE t.parent_id = top.id AND t.id > $3 ORDER BY t.parent_id, t.id LIMIT $4
+     ) i WHERE top.kind = 'fan' ORDER BY id LIMIT $4
+   )
+   ${SHOWN}`,
+)
+
+const numbersOf = ({ nodes }: CompiledWorkflow, of: (node: Node) => boolean): string =>
+  anyOf(nodes.flatMap((node, i) => (of(node) ? [i] : [])))
+
+const isTop = ({ group }: Node): boolean => group === null
+
+type RunPlace = { seq: number; version_id: number }
+
+export const listTasks = async (
+  session: Runner,
+  workflows: Workflows,
+  { runId, name, after = 0, limit }: { runId: RunId; name?: string; after?: number; limit: number },
+): Promise<TaskRow[]> => {
+  const [run] = await session.run<RunPlace>(RUN, [runId])
+  if (run === undefined) return []
+  const compiled = await workflows.compiled(run.version_id)
+  const { nodes } = compiled
+  const only = name === undefined ? null : nodes.findIndex((node) => node.name === name)
+  const node = only === null ? undefined : nodes[only]
+  if (only !== null && (node === undefined || isGroup(node))) return []
+  const rows =
+    node !== undefined && isTop(node)
+      ? await session.run<Columns>(LIST_OF_TASK, [run.seq, only, after, limit])
+      : await session.run<Columns>(LIST, [run.seq, only === null ? numbersOf(compiled, isTop) : "{}", after, limit, only])
+  return rows.map((row) => taskOf(row, runId, nodes[row.node]!.name))
+}
+
+const GET = statement(
+  "task_get",
+  `${COLUMNS} FROM tasks t LEFT JOIN limits l ON l.id = t.parked WHERE t.run_seq = $1 AND t.node = $2 AND t.path = $3`,
+)
+
+export const getTask = async (
+  session: Runner,
+  workflows: Workflows,
+  { runId, name, path }: { runId: RunId; name: string; path: string },
+): Promise<TaskRow | null> => {
+  const [run] = await session.run<RunPlace>(RUN, [runId])
+  if (run === undefined) return null
+  const node = (await workflows.compiled(run.version_id)).nodes.findIndex((candidate) => candidate.name === name)
+  const [row] = await session.run<Columns>(GET, [run.seq, node, path])
+  return row === undefined ? null : taskOf(row, runId, name)
+}
+
+const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
+  row: c.id,
+  runId,
+  node: c.node,
+  name,
+  path: c.path,
+  kind: c.kind,
+  status: c.status,
+  skip: c.skip,
+  attempt: c.attempt,
+  failures: c.failures,
+  losses: c.losses,
+  attemptId: c.attempt_id,
+  priority: c.priority,
+  item: fromJson(c.item),
+  output: outputOf(c.output, c.output_key, c.output_bytes),
+  error: c.error,
+  exitCode: c.exit_code,
+  worker: c.worker,
+  externalId: c.external_id,
+  usage: usageOf(c.usage),
+  outcome: c.outcome,
+  availableAt: c.available_at,
+  dispatchedAt: c.dispatched_at,
+  startedAt: c.started_at,
+  finishedAt: c.finished_at,
+  parked: parkedOf(c.parked, c.limit_key, c.cap, c.used),
+  upstreamLeft: c.upstream_left,
+  waits: c.waits === null ? null : (JSON.parse(c.waits) as TaskRow["waits"]),
+  wakeAt: c.wake_at,
+  progress: c.progress === null ? null : (JSON.parse(c.progress) as TaskRow["progress"]),
+})
+
+const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
+
+const STATE = "t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.children_total AS total"
+
+const NODES = statement(
+  "nodes_list",
+  `SELECT ${STATE} FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
+   WHERE NOT t.hook AND t.parent_id IS NULL ORDER BY t.id`,
+)
+
+export const listNodes = async (session: Runner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
+  const [run] = await session.run<RunPlace>(RUN, [runId])
+  if (run === undefined) return []
+  return session.run<NodeState>(NODES, [run.seq, numbersOf(await workflows.compiled(run.version_id), isTop)])
+}
+
+/** $4: nodes whose tasks are no instances. */
+const INNER = statement(
+  "inner_list",
+  `SELECT t.id AS row, ${STATE} FROM tasks t
+   WHERE t.run_seq = $1 AND t.parent_id IS NOT NULL AND t.id > $2 AND (t.kind <> 'task' OR t.node = ANY ($4::int[]))
+   ORDER BY t.run_seq, t.id LIMIT $3`,
+)
+
+export const listInner = async (
+  session: Runner,
+  workflows: Workflows,
+  { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
+): Promise<(NodeState & { row: number })[]> => {
+  const [run] = await session.run<RunPlace>(RUN, [runId])
+  if (run === undefined) return []
+  const compiled = await workflows.compiled(run.version_id)
+  if (!compiled.nodes.some(isGroup)) return []
+  return session.run(INNER, [run.seq, after, limit, numbersOf(compiled, ({ fan }) => fan === undefined)])
+}
+
+const ATTEMPTS = statement(
+  "attempts_list",
+  `SELECT attempt, attempt_id AS "attemptId", state, worker, external_id AS "externalId", exit_code AS "exitCode", error, usage,
+     dispatched_at AS "dispatchedAt", started_at AS "startedAt", finished_at AS "finishedAt"
+   FROM attempts WHERE task_id = $1 ORDER BY attempt`,
+)
+
+export const listAttempts = async (session: Runner, row: number): Promise<AttemptRow[]> => {
+  const rows = await session.run<Omit<AttemptRow, "usage"> & { usage: string | null }>(ATTEMPTS, [row])
+  return rows.map((attempt) => ({ ...attempt, usage: usageOf(attempt.usage) }))
+}
+
+/** Rows of one container lie in the order of their indexes: they are made so, and reset in place. */
+const INSTANCES = statement(
+  "instance_outputs",
+  `SELECT id, node, status, output, output_key, output_bytes FROM tasks WHERE parent_id = $1 AND id > $2
+   ORDER BY parent_id, id LIMIT $3`,
+)
+
+type OutputRow = { output: string | null; output_key: string | null; output_bytes: number | null }
+
+export const instanceOutputs = async (
+  session: Runner,
+  { containerRow, after, limit }: { containerRow: number; after: number; limit: number },
+): Promise<ChildOutput[]> => {
+  type Row = OutputRow & { id: number; node: number; status: TaskStatus }
+  const rows = await session.run<Row>(INSTANCES, [containerRow, after, limit])
+  return rows.map(({ id, node, status, output, output_key, output_bytes }) => ({
+    row: id,
+    node,
+    status,
+    output: status === "success" ? outputOf(output, output_key, output_bytes) : null,
+  }))
+}
+
+const CACHED = statement(
+  "cache_get",
+  `SELECT output, output_key, output_bytes FROM cache WHERE workflow_id = $2 AND task = $3 AND key = $4
+     AND (expires_at IS NULL OR expires_at > COALESCE($1::timestamptz, now()))`,
+)
+
+export const getCached = async (
+  session: Runner,
+  now: string | null,
+  { workflowId, task, key }: { workflowId: number; task: string; key: string },
+): Promise<Output | null> => {
+  const [row] = await session.run<OutputRow>(CACHED, [now, workflowId, task, key])
+  return row === undefined ? null : outputOf(row.output, row.output_key, row.output_bytes)
+}
+
+const DURATIONS = statement(
+  "past_durations",
+  `WITH past AS (
+     SELECT r.seq, r.version_id FROM runs r WHERE r.workflow_id = (SELECT id FROM workflows WHERE name = $1)
+       AND r.status = 'success' ${NEWEST_OF} LIMIT ${PAST_RUNS}
+   )
+   SELECT past.version_id, t.node, sum(EXTRACT(epoch FROM t.finished_at - t.started_at))::float8 AS seconds,
+     count(*)::int AS count
+   FROM past JOIN tasks t ON t.run_seq = past.seq
+   WHERE t.kind = 'task' AND NOT t.hook AND t.status = 'success' AND t.started_at IS NOT NULL
+   GROUP BY past.version_id, t.node`,
+)
+
+export const pastDurations = async (session: Runner, workflows: Workflows, workflow: string): Promise<Map<string, number>> => {
+  const sums = new Map<string, { seconds: number; count: number }>()
+  type Sum = { version_id: number; node: number; seconds: number; count: number }
+  for (const { version_id, node, seconds, count } of await session.run<Sum>(DURATIONS, [workflow])) {
+    const { name } = (await workflows.compiled(version_id)).nodes[node]!
+    const sum = sums.get(name) ?? { seconds: 0, count: 0 }
+    sums.set(name, { seconds: sum.seconds + seconds, count: sum.count + count })
+  }
+  return new Map([...sums].map(([name, { seconds, count }]) => [name, Math.round((seconds / count) * 1000) / 1000]))
+}

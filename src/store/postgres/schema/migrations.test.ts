@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
+import { seededRandom } from "../../conformance/world.ts"
+import { SchemaTooNew } from "../../contract/errors.ts"
+import type { Store } from "../../contract/store.ts"
+import { MIGRATIONS } from "./migrations.ts"
+import { openPostgres } from "../postgres.ts"
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterAll(() => database.drop())
+
+const open = async (schema: string): Promise<Store> => {
+  const store = await openPostgres({ url: database.url, random: seededRandom(1), schema })
+  onTestFinished(() => store.close())
+  return store
+}
+
+const query = (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => ask(database.url, text, values)
+
+const SCHEMA = `
+SELECT c.relname AS name, format('%s %s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+  CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END || COALESCE(' DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), '')) AS line
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r'
+UNION ALL SELECT c.relname, 'CONSTRAINT ' || k.conname || ' ' || pg_get_constraintdef(k.oid, true)
+FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.connamespace = to_regnamespace($1) AND k.contype <> 'n'
+UNION ALL SELECT i.tablename, i.indexdef FROM pg_indexes i WHERE i.schemaname = $1
+UNION ALL SELECT c.relname, 'WITH (' || array_to_string(c.reloptions, ', ') || ')'
+FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND c.reloptions IS NOT NULL
+ORDER BY 1, 2`
+
+it("the migrations add up to the committed schema", async () => {
+  await (await open("snapshot")).migrate()
+  const lines = await query(SCHEMA, ["snapshot"])
+  const text = lines.map(({ name, line }) => `${String(name)}: ${String(line)}\n`).join("")
+  await expect(text).toMatchFileSnapshot("schema.txt")
+})
+
+it("stores that start together migrate once", async () => {
+  const stores = await Promise.all([1, 2, 3, 4].map(() => open("together")))
+  await Promise.all(stores.map((store) => store.migrate()))
+  expect(await query("SELECT version FROM together.schema_version")).toEqual([{ version: MIGRATIONS.length }])
+})
+
+it("a schema that a newer Ork made is refused", async () => {
+  const store = await open("newer")
+  await store.migrate()
+  await query("UPDATE newer.schema_version SET version = $1", [MIGRATIONS.length + 1])
+  await expect(store.migrate()).rejects.toThrow(SchemaTooNew)
+})
+
+it("two schemas of one database know nothing of each other", async () => {
+  const [one, two] = [await open("one"), await open("two")]
+  await one.migrate()
+  await two.migrate()
+  await one.registerHolder({ id: holder, kind: "server", name: "x", leaseMs: 1000, process: "", runId: null })
+  expect(await one.listHolders()).toHaveLength(1)
+  expect(await two.listHolders()).toEqual([])
+})
+
+const holder = "0198f000-0000-7000-8000-000000000001" as Parameters<Store["renewHolder"]>[0]

@@ -1,0 +1,174 @@
+// How Postgres goes about what is asked of it: also when it plans at a bad time, with the lists beside `tasks` known to be empty, and
+// when most of what there is has ended long ago.
+
+import pg from "pg"
+import { expect, it, onTestFinished, vi } from "vitest"
+import { createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
+import { newHolderId, newRunId } from "../../../core/model/ids.ts"
+import { workflow } from "../../../core/testing.ts"
+import { seededRandom, WORK } from "../../conformance/world.ts"
+import { Exchange } from "../connection/pipeline.ts"
+import { openPostgres } from "../postgres.ts"
+import { RELAY } from "../advance/relay.ts"
+import { SETTINGS } from "../connection/session.ts"
+import { SUCCEED, SUCCEED_ONWARD } from "../advance/finish-successes.ts"
+
+interface Plan {
+  "Node Type": string
+  "Relation Name"?: string
+  "Index Name"?: string
+  "Index Cond"?: string
+  "TID Cond"?: string
+  Plans?: Plan[]
+}
+
+const NOTHING = { lanes: [], limit: 0 }
+
+const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+/** A store that has sent all that a loop sends, and what servers ask every few seconds; its statements by name. */
+const statementsOf = async (database: TestDatabase): Promise<Map<string, string>> => {
+  const random = seededRandom(1)
+  const store = await openPostgres({ url: database.url, random, schema: "ork" })
+  onTestFinished(() => store.close())
+  await store.migrate()
+  const add = vi.spyOn(Exchange.prototype, "add")
+  onTestFinished(() => add.mockRestore())
+
+  const holder = newHolderId(Date.now(), random.hex128())
+  await store.registerHolder({ id: holder, kind: "server", name: "one", leaseMs: 60_000, process: "", runId: null })
+  const compiled = workflow({ a: {}, b: { after: ["a"] }, c: { concurrency: 1 }, d: { concurrency: 1 } })
+  const { workflowId, versionId } = await store.putWorkflow({ compiled, hash: "1", source: "", deploy: true })
+  const run = { workflowId, versionId, trigger: "manual", params: {}, priority: null, logicalDate: null } as const
+  const id = newRunId(Date.now(), random.hex128())
+  await store.createRuns([{ ...run, id, idempotencyKey: null, private: false, workingDir: null }])
+  const turn = (changes: Parameters<typeof store.advance>[0]["changes"]) =>
+    store.advance({ holder, changes, claim: { lanes: [WORK], limit: 10 }, gate: { lanes: ["g"], limit: 10 } })
+  const [first, second] = (await turn([])).claims
+  const result = { startedAt: 1, finishedAt: 2 }
+  await turn([
+    { ...first!, kind: "end", status: "success", result: { ...result, state: "success" } },
+    { ...second!, kind: "end", status: "failed", result: { ...result, state: "failed", error: "no" } },
+  ])
+  await store.requestCancel(id, "cancel")
+  await turn([])
+  await store.renewHolder(holder, 60_000)
+  await store.reapHolders(10)
+  await store.heldBy(holder)
+  await store.listHolders()
+  await store.removeHolder(holder)
+  await store.listQueues()
+  await store.limitHolders("q:default", 10)
+  await store.stats()
+  const sent = new Map<string, string>()
+  for (const statement of [RELAY, SUCCEED, SUCCEED_ONWARD, ...add.mock.calls.map(([one]) => one)])
+    if (!/^(BEGIN|COMMIT|ROLLBACK|DISCARD|LOCK)/.test(statement.text)) sent.set(statement.name, statement.text)
+  return sent
+}
+
+/** The scans of every statement's plan, as made now. */
+const scansOf = async (client: pg.Client, statements: ReadonlyMap<string, string>): Promise<(Plan & { of: string })[]> => {
+  await client.query(SETTINGS("ork"))
+  const scans: (Plan & { of: string })[] = []
+  for (const [name, text] of statements) {
+    const values = Array.from(
+      { length: Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n))) },
+      () => "NULL",
+    )
+    await client.query(`PREPARE one AS ${text}`)
+    const { rows } = await client.query<{ "QUERY PLAN": [{ Plan: Plan }] }>(
+      `EXPLAIN (FORMAT JSON) EXECUTE one${values.length === 0 ? "" : ` (${values.join()})`}`,
+    )
+    await client.query("DEALLOCATE one")
+    for (const node of nodesOf(rows[0]!["QUERY PLAN"][0].Plan))
+      if (node["Node Type"].endsWith("Scan")) scans.push({ ...node, of: name })
+  }
+  return scans
+}
+
+/** Not by a key, nor by the place of a row. */
+const isWhole = (node: Plan): boolean => node["Index Cond"] === undefined && node["TID Cond"] === undefined
+
+const shown = ({ of, ...node }: Plan & { of: string }): string => `${of}: ${node["Node Type"]} of ${node["Relation Name"]}`
+
+const connect = async (database: TestDatabase): Promise<pg.Client> => {
+  const client = new pg.Client({ connectionString: database.url })
+  await client.connect()
+  onTestFinished(() => client.end())
+  return client
+}
+
+it("claims, ends and cancels look their entries up, and never read a list as a whole", async () => {
+  const database = await createDatabase()
+  onTestFinished(() => database.drop())
+  const statements = await statementsOf(database)
+  expect([...statements.keys()]).toEqual(
+    expect.arrayContaining(["claim_simple", "claim_admitted", "end", "cancel", "limits_free"]),
+  )
+  const client = await connect(database)
+  for (const list of ["ready_rows", "held_rows"]) {
+    await client.query(`DELETE FROM ork.${list}`)
+    await client.query(`VACUUM ANALYZE ork.${list}`)
+  }
+  const loops = new Map([...statements].filter(([name]) => !/^(holders?|limit|queues?|stats)_/.test(name)))
+  const whole = (await scansOf(client, loops)).filter(
+    (node) => ["ready_rows", "held_rows"].includes(node["Relation Name"] ?? "") && isWhole(node),
+  )
+  expect(whole.map(shown)).toEqual([])
+})
+
+it("nothing that is asked again and again reads the history", async () => {
+  const database = await createDatabase()
+  onTestFinished(() => database.drop())
+  const statements = await statementsOf(database)
+  const client = await connect(database)
+  await client.query(`SET search_path TO ork;
+    INSERT INTO runs (id, workflow_id, version_id, status, tasks_total, tasks_success, trigger, params, priority, private, created_at)
+      SELECT gen_random_uuid(), 1, 1, 'success', 10, 10, 'manual', '{}', 5, false, now() FROM generate_series(1, 2000);
+    INSERT INTO tasks (run_seq, node, path, kind, status, upstream_left, lane, priority, workflow_id, attempt_id, attempt, outcome)
+      SELECT seq, n, '', 'task', 'success', 0, 'q:default', 5, 1, gen_random_uuid(), 1, 'success'
+      FROM runs, generate_series(0, 9) n WHERE status = 'success'`)
+  for (const table of ["tasks", "runs"]) await client.query(`VACUUM ANALYZE ork.${table}`)
+  const { rows } = await client.query<{ name: string }>(
+    "SELECT indexrelid::regclass::text AS name FROM pg_index WHERE indpred IS NOT NULL",
+  )
+  // What a partial index holds is not history.
+  const partial = new Set(rows.map(({ name }) => name.replace(/^.*\./, "")))
+  const whole = (await scansOf(client, statements)).filter(
+    (node) =>
+      ["tasks", "runs"].includes(node["Relation Name"] ?? "") && isWhole(node) && !partial.has(node["Index Name"] ?? ""),
+  )
+  expect(whole.map(shown)).toEqual([])
+})
+
+it("who looks for rows of the dead locks those alone", async () => {
+  const database = await createDatabase()
+  onTestFinished(() => database.drop())
+  const statements = await statementsOf(database)
+  const reaping = new Map([...statements].filter(([name]) => name === "holders_release_gates" || name === "holders_let_go"))
+  expect(reaping.size).toBe(2)
+  const scans = await scansOf(await connect(database), reaping)
+  const throughList = scans.filter(
+    (node) => node["Node Type"] === "Subquery Scan" && nodesOf(node).some((one) => one["Node Type"] === "LockRows"),
+  )
+  expect(throughList.map(shown)).toEqual([])
+})
+
+it("plans are made anew while a connection is young, and ever more rarely", async () => {
+  const database = await createDatabase()
+  const store = await openPostgres({ url: database.url, random: seededRandom(2) })
+  onTestFinished(async () => {
+    await store.close()
+    await database.drop()
+  })
+  await store.migrate()
+  const add = vi.spyOn(Exchange.prototype, "add")
+  onTestFinished(() => add.mockRestore())
+  const turns: number[] = []
+  for (let turn = 0; turn < 80; turn++) {
+    await store.advance({ holder: newHolderId(1, "0".repeat(32)), changes: [], claim: NOTHING, gate: NOTHING })
+    if (add.mock.calls.some(([statement]) => statement.name === "discard_plans")) turns.push(turn)
+    add.mockClear()
+  }
+  expect(turns).toEqual([15, 63])
+})

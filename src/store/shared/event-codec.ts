@@ -1,0 +1,166 @@
+// Events as one text per transaction, alike on both backends. Compact, since every change of every task's status is in it: lists
+// in place of objects, each run's id and each task's name once, instants as milliseconds since the first one.
+
+import type { RunId } from "../../core/model/ids.ts"
+import { JOB_STATUSES } from "../../core/rules/jobs.ts"
+import { iso } from "../../core/model/ports.ts"
+import { RUN_STATUSES, type RunStatus, TASK_STATUSES } from "../../core/model/status.ts"
+import type { StoreEvent } from "../contract/store.ts"
+
+export interface EncodedEvents {
+  /** The runs that it speaks of, each once; events name them by their place here. */
+  runs: RunId[]
+  text: string
+  /** Of each task that may be dispatched: the beginning of its event (see `withDispatched`). */
+  dispatches: string[]
+}
+
+const DISPATCHED = TASK_STATUSES.indexOf("dispatched")
+const KIND = { run: 0, task: 1, job: 2 } as const satisfies Record<StoreEvent["type"], number>
+
+/** Status by its place in the table of its kind; 0 stands for no error, -1 for no total. `at` null: the instant of the batch. */
+type Encoded =
+  | [kind: 0, run: number, status: number, at: number, error?: string | 0]
+  | [
+      kind: 1,
+      run: number,
+      status: number,
+      at: number | null,
+      task: number,
+      path: string,
+      attempt: number,
+      error?: string | 0,
+      availableAt?: number | null,
+      total?: number,
+      more?: Pick<StoreEvent, "waiting" | "progress">,
+    ]
+  | [kind: 2, job: string, status: number, at: number, error?: string | 0, availableAt?: number | null]
+
+interface Batch {
+  base: number
+  tasks: string[]
+  events: Encoded[]
+}
+
+const place = <T>(list: T[], places: Map<T, number>, value: T): number => {
+  let found = places.get(value)
+  if (found === undefined) {
+    found = list.length
+    places.set(value, found)
+    list.push(value)
+  }
+  return found
+}
+
+/** Events of one transaction mostly share their instant. */
+const parser = (): ((at: string) => number) => {
+  let last = ""
+  let ms = 0
+  return (at) => (at === last ? ms : (ms = Date.parse((last = at))))
+}
+
+/** `dispatches`: tasks that the statement which writes the batch may find that it dispatches. */
+export const encodeEvents = (
+  events: readonly StoreEvent[],
+  dispatches: readonly { runId: RunId; task: string; path: string }[] = [],
+): EncodedEvents => {
+  const runs: RunId[] = []
+  const tasks: string[] = []
+  const runPlaces = new Map<RunId, number>()
+  const taskPlaces = new Map<string, number>()
+  const parse = parser()
+  const base = parse(events[0]!.at)
+  const encode = (event: StoreEvent): Encoded => {
+    const at = parse(event.at) - base
+    const later = event.availableAt === undefined ? null : Date.parse(event.availableAt) - base
+    const error = event.error ?? 0
+    switch (event.type) {
+      case "run": {
+        const run = place(runs, runPlaces, event.runId)
+        const status = RUN_STATUSES.indexOf(event.status as RunStatus)
+        return error === 0 ? [KIND.run, run, status, at] : [KIND.run, run, status, at, error]
+      }
+      case "task": {
+        const run = place(runs, runPlaces, event.runId)
+        const task = place(tasks, taskPlaces, event.task!)
+        const status = TASK_STATUSES.indexOf(event.status)
+        const { total, waiting, progress } = event
+        const told: Encoded = [KIND.task, run, status, at, task, event.path!, event.attempt!]
+        const more = waiting !== undefined || progress !== undefined
+        if (more || error !== 0 || later !== null || total !== undefined) told.push(error, later, total ?? -1)
+        if (more) told.push({ ...(waiting && { waiting }), ...(progress && { progress }) })
+        return told
+      }
+      case "job":
+        return [KIND.job, event.jobId, JOB_STATUSES.indexOf(event.status), at, error, later]
+      default:
+        return event satisfies never
+    }
+  }
+  const encoded = events.map(encode)
+  const begun = dispatches.map(({ runId, task, path }) => {
+    const told = [KIND.task, place(runs, runPlaces, runId), DISPATCHED, null, place(tasks, taskPlaces, task), path]
+    return JSON.stringify(told).slice(0, -"]".length)
+  })
+  return { runs, text: JSON.stringify({ base, tasks, events: encoded } satisfies Batch), dispatches: begun }
+}
+
+/** In SQL: such a text, with those of `dispatches` that came true and the number of their attempts in `rows`, at the instant of the batch. */
+export const withDispatched = (text: string, rows: { begun: string; attempt: string }): string =>
+  `left(${text}, -2) || COALESCE(string_agg(',' || ${rows.begun} || ',' || ${rows.attempt} || ']', ''), '') || ']}'`
+
+/** `written`: the instant of the batch. */
+export const decodeEvents = (runs: readonly RunId[], text: string, written: string): StoreEvent[] => {
+  const { base, tasks, events } = JSON.parse(text) as Batch
+  return events.map((event) => {
+    const at = event[3] === null ? written : iso(base + event[3])
+    switch (event[0]) {
+      case KIND.run: {
+        const [, run, status, , error] = event
+        const told = { type: "run", runId: runs[run]!, status: RUN_STATUSES[status]!, at } as const
+        return error === undefined || error === 0 ? told : { ...told, error }
+      }
+      case KIND.task: {
+        const [, run, status, , task, path, attempt, error = 0, later = null, total = -1, more] = event
+        return {
+          type: "task",
+          runId: runs[run]!,
+          task: tasks[task]!,
+          path,
+          attempt,
+          status: TASK_STATUSES[status]!,
+          at,
+          ...(error !== 0 && { error }),
+          ...(later !== null && { availableAt: iso(base + later) }),
+          ...(total !== -1 && { total }),
+          ...more,
+        }
+      }
+      case KIND.job: {
+        const [, jobId, status, , error = 0, later = null] = event
+        return {
+          type: "job",
+          runId: NO_RUN,
+          jobId,
+          status: JOB_STATUSES[status]!,
+          at,
+          ...(error !== 0 && { error }),
+          ...(later !== null && { availableAt: iso(base + later) }),
+        }
+      }
+      default:
+        return event satisfies never
+    }
+  })
+}
+
+/** The run of a job's events and claims. */
+export const NO_RUN = "" as RunId
+
+/** `<batch>.<place>`; null: no such id. */
+export const parseEventId = (id: string): { batch: number; place: number } | null => {
+  const found = /^(\d{1,15})\.(\d{1,9})$/.exec(id)
+  return found === null ? null : { batch: Number(found[1]), place: Number(found[2]) }
+}
+
+export const eventId = (batch: number, place: number): string => `${batch}.${place}`

@@ -1,0 +1,139 @@
+// Who holds attempts: registration, leases, and what is left by those that died. A judge says whether the process of a server or
+// an `ork run` still lives, whose leases are kept for show; workers live by theirs.
+
+import type { AttemptId, HolderId, RunId } from "../../../core/model/ids.ts"
+import type { Serves } from "../../../core/routing/capabilities.ts"
+import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
+import type { CancelReason, HeldAttempt, HolderRow, LiveAttempt, NewHolder, RowKind } from "../../contract/store.ts"
+import { jobLeftBehind } from "../jobs/reads.ts"
+import type { Session, Tx } from "../connection/tx.ts"
+
+const REGISTER = `
+INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, serves, token_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process, run_id = excluded.run_id,
+  lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, serves = excluded.serves, token_hash = excluded.token_hash`
+
+export const registerHolder = (tx: Tx, holder: NewHolder): void => {
+  const { id, kind, name, process, runId, leaseMs, serves = null, tokenHash = null } = holder
+  const served = serves === null ? null : JSON.stringify(serves)
+  tx.db.run(REGISTER, id, kind, name, process, runId, leaseMs, tx.iso(tx.now + leaseMs), served, tokenHash)
+}
+
+const RENEW = "UPDATE holders SET lease_ms = ?, lease_until = ? WHERE id = ? AND dead = 0"
+
+export const renewHolder = (tx: Tx, id: HolderId, leaseMs: number): boolean =>
+  tx.db.run(RENEW, leaseMs, tx.iso(tx.now + leaseMs), id) === 1
+
+const FORGIVE = `
+UPDATE holders SET lease_until = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(?) + lease_ms / 86400000.0)
+WHERE kind = 'worker' AND dead = 0 AND lease_until < ?`
+
+export const forgiveWorkers = (tx: Tx): void => void tx.db.run(FORGIVE, tx.at, tx.at)
+
+const TOKEN = "SELECT token_hash FROM holders WHERE id = ? AND kind = 'worker' AND dead = 0"
+
+export const workerToken = (session: Session, id: HolderId): string | null =>
+  session.db.get<[string | null]>(TOKEN, id)?.[0] ?? null
+
+const BURY = "UPDATE holders SET dead = 1 WHERE id = ?"
+
+const REMOVE_IDLE = `
+DELETE FROM holders WHERE dead = 1 AND NOT EXISTS (
+  SELECT 1 FROM tasks INDEXED BY tasks_held WHERE tasks.holder IS NOT NULL AND tasks.holder = holders.seq)`
+
+/** What it still holds is given up on, for the next `reapHolders`. */
+export const removeHolder = (tx: Tx, id: HolderId): void => {
+  tx.db.run(BURY, id)
+  tx.db.run(REMOVE_IDLE)
+}
+
+const LIST = `
+SELECT id, kind, name, process, run_id, lease_ms, lease_until, dead, serves, coalesce(a.held, 0)
+FROM holders LEFT JOIN (
+  SELECT holder, count(*) AS held FROM tasks INDEXED BY tasks_held WHERE holder IS NOT NULL AND status <> 'pending' GROUP BY holder
+) a ON a.holder = holders.seq ORDER BY seq`
+
+type Columns = [HolderId, HolderRow["kind"], string, string, RunId | null, number, string, number, string | null, number]
+
+export const listHolders = (session: Session): HolderRow[] =>
+  session.db.all<Columns>(LIST).map(([id, kind, name, process, runId, leaseMs, leaseUntil, dead, serves, held]) => ({
+    id,
+    kind,
+    name,
+    process,
+    runId,
+    leaseMs,
+    leaseUntil,
+    dead: dead === 1,
+    serves: serves === null ? null : (JSON.parse(serves) as Serves),
+    held,
+  }))
+
+const STOP = "iif(EXISTS (SELECT 1 FROM stops s WHERE s.task_id = t.id), 'cancel', r.cancelling)"
+
+const HELD = `
+SELECT t.id, t.attempt_id, ${STOP} FROM tasks t INDEXED BY tasks_held
+JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
+WHERE t.holder IS NOT NULL AND h.id = ? ORDER BY t.id`
+
+export const heldBy = (session: Session, id: HolderId): HeldAttempt[] =>
+  session.db.all<[number, AttemptId, CancelReason | null]>(HELD, id).map(([row, attemptId, stop]) => ({ row, attemptId, stop }))
+
+const OF_DEAD = `
+FROM tasks t INDEXED BY tasks_held JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
+WHERE t.holder IS NOT NULL AND h.dead = 1`
+
+const RELEASE_GATES = `
+UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'pending')`
+
+/** Rows that it had woken are due again. */
+const LET_GO = `
+UPDATE tasks SET holder = NULL, wake_at = ? WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL)`
+
+const LEFT_BEHIND = `
+SELECT t.id, t.attempt_id, t.run_seq, r.id AS run_id, r.version_id, t.node, t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at,
+  t.external_id, ${STOP}
+${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT ? + 0`
+
+type LeftBehind = [
+  number,
+  AttemptId,
+  number,
+  LiveAttempt["runId"],
+  number,
+  number,
+  string,
+  RowKind,
+  number,
+  number,
+  number,
+  string | null,
+  string | null,
+  CancelReason | null,
+]
+
+export const reapHolders = (
+  tx: Tx,
+  { limit, workers }: { limit: number; workers: boolean },
+  isDead: (holder: HolderRow) => boolean,
+): LiveAttempt[] => {
+  const gone = (holder: HolderRow): boolean =>
+    holder.kind === "worker" ? workers && holder.leaseUntil < tx.at : isDead(holder)
+  for (const holder of listHolders(tx)) if (!holder.dead && gone(holder)) tx.db.run(BURY, holder.id)
+  if (tx.db.run(RELEASE_GATES) + tx.db.run(LET_GO, tx.at) > 0) tx.wakeOthers = true
+  const left = tx.db.all<LeftBehind>(LEFT_BEHIND, limit)
+  tx.db.run(REMOVE_IDLE)
+  return left.map((c) => ({
+    row: c[0],
+    attemptId: c[1],
+    ...(c[2] === JOBS ? NO_RUN_FIELDS : { runSeq: c[2], runId: c[3], versionId: c[4], node: c[5], path: c[6] }),
+    job: c[2] === JOBS ? jobLeftBehind(tx, c[0]) : null,
+    kind: c[7],
+    attempt: c[8],
+    failures: c[9],
+    losses: c[10],
+    startedAt: c[11],
+    externalId: c[12],
+    cancelling: c[13],
+  }))
+}

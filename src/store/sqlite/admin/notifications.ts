@@ -1,0 +1,40 @@
+// Notices that are owed: each a row until it has arrived.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { NewNotice, NoticeKind } from "../../../core/rules/notifications.ts"
+import { iso } from "../../../core/model/ports.ts"
+import type { NoticeRow, NoticeStore } from "../../contract/notifications.ts"
+import type { Access, Tx } from "../connection/tx.ts"
+
+const ADD = "INSERT INTO notices (run_id, kind, target, due_at) VALUES (?, ?, ?, ?)"
+
+export const addNotices = (tx: Tx, runId: RunId, notices: readonly NewNotice[], afterMs = 0): void => {
+  for (const { kind, target } of notices) tx.db.run(ADD, runId, kind, target, tx.iso(tx.now + afterMs))
+}
+
+const DUE = "SELECT id FROM notices INDEXED BY notices_due WHERE due_at <= ? ORDER BY due_at, id LIMIT ? + 0"
+
+const TAKE = "UPDATE notices SET due_at = ?, tries = tries + 1 WHERE id = ? RETURNING run_id, kind, target, tries"
+
+const take = (tx: Tx, { limit, leaseMs }: { limit: number; leaseMs: number }): NoticeRow[] =>
+  tx.db.all<[number]>(DUE, tx.at, limit).map(([id]) => {
+    const [runId, kind, target, tries] = tx.db.get<[RunId, NoticeKind, number, number]>(TAKE, tx.iso(tx.now + leaseMs), id)!
+    return { id, runId, kind, target, tries }
+  })
+
+const PUT_OFF = "UPDATE notices SET due_at = ? WHERE id = ?"
+
+const REMOVE = "DELETE FROM notices WHERE id = ?"
+
+const NEXT = "SELECT due_at FROM notices INDEXED BY notices_due ORDER BY due_at LIMIT 1"
+
+export const noticeStore = ({ read, write }: Access): NoticeStore => ({
+  takeNotices: (query) => write((tx) => take(tx, query)),
+  putOffNotice: (id, delayMs) => write((tx) => void tx.db.run(PUT_OFF, iso(tx.now + delayMs), id)),
+  removeNotices: (ids) => write((tx) => ids.forEach((id) => tx.db.run(REMOVE, id))),
+  nextNoticeMs: () =>
+    read(({ db, clock }) => {
+      const next = db.get<[string]>(NEXT)
+      return next === undefined ? null : Math.max(0, Date.parse(next[0]) - clock.now())
+    }),
+})

@@ -1,0 +1,41 @@
+// Since when the oldest ready row of a lane has been ready: told from what came before it, since rows do not keep it. The oldest
+// run's first ready row stands for all of its lane.
+
+import { ANY_PRIORITY, READY } from "../claim/ready-queue.ts"
+import type { Session } from "../connection/tx.ts"
+
+const FIRST_ROW = `
+SELECT t.id, t.node, t.path, t.attempt, t.parent_id, r.version_id, r.started_at
+FROM runs r CROSS JOIN tasks t INDEXED BY tasks_ready ON t.workflow_id = r.workflow_id AND t.run_seq = r.seq
+WHERE r.seq = ?1 AND t.lane = ?2 AND t.${ANY_PRIORITY} AND ${READY.replaceAll(/\b(status|attempt_id|upstream_left|parked|available_at)\b/g, "t.$1")}
+ORDER BY t.id LIMIT 1`
+
+type Row = [number, number, string, number, number | null, number, string | null]
+
+const JOB = "SELECT updated_at FROM jobs WHERE task_id = ?"
+
+/** Epoch milliseconds, for the lane's oldest run and its first job. */
+export const oldestReady = (session: Session, lane: string, runSeq: number | null, job: number | null): number | null => {
+  const times: string[] = []
+  if (job !== null) times.push(session.db.get<[string]>(JOB, job)![0])
+  const row = runSeq === null ? undefined : session.db.get<Row>(FIRST_ROW, runSeq, lane)
+  if (row !== undefined) times.push(readySince(session, runSeq!, row))
+  const known = times.filter((time) => time !== "")
+  return known.length === 0 ? null : Math.min(...known.map((time) => Date.parse(time)))
+}
+
+const LAST_ATTEMPT = "SELECT finished_at FROM attempts WHERE task_id = ? AND attempt = ?"
+const CONTAINER = "SELECT started_at FROM tasks WHERE id = ?"
+const UPSTREAM = "SELECT finished_at FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+
+/** Its last attempt's end, its container's start or its upstreams' end, whichever came last, but not before the run. */
+const readySince = (session: Session, runSeq: number, [id, node, path, attempt, parent, versionId, began]: Row): string => {
+  const ends: (string | null | undefined)[] = [began]
+  if (attempt > 0) ends.push(session.db.get<[string | null]>(LAST_ATTEMPT, id, attempt)?.[0])
+  if (parent !== null) ends.push(session.db.get<[string | null]>(CONTAINER, parent)?.[0])
+  else {
+    const { upstream } = session.versions.get(versionId).nodes[node]!
+    for (const up of upstream) ends.push(session.db.get<[string | null]>(UPSTREAM, runSeq, up, path)?.[0])
+  }
+  return ends.reduce<string>((last, end) => (end !== null && end !== undefined && end > last ? end : last), "")
+}

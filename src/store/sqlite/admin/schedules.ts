@@ -1,0 +1,129 @@
+// Schedules of deployed workflows and the ticks that they fired. A schedule keeps its row, and so its id, by its place in the
+// definition; a tick's key is kept for ever, so no tick makes a second run whatever is deployed, removed or restarted.
+
+import { iso } from "../../../core/model/ports.ts"
+import type { ScheduleSpec } from "../../../core/model/workflow.ts"
+import type { ScheduleRow, Tick } from "../../contract/catalog.ts"
+import { scheduleText, sameTimes } from "../../shared/schedule-text.ts"
+import type { RunRow } from "../../contract/store.ts"
+import { createRuns } from "../runs/create.ts"
+import { readRun } from "../runs/run-reads.ts"
+import type { Session, Tx } from "../connection/tx.ts"
+
+interface Deployed {
+  workflowId: number
+  versionId: number
+  active: boolean
+  specs: readonly ScheduleSpec[]
+  nextAt: readonly (string | null)[]
+}
+
+const SPECS = "SELECT position, spec FROM schedules WHERE workflow_id = ?"
+
+const PUT = `
+INSERT INTO schedules (workflow_id, version_id, position, spec, active, next_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (workflow_id, position) DO UPDATE SET version_id = excluded.version_id, spec = excluded.spec, active = excluded.active,
+  next_at = iif(?7, next_at, excluded.next_at), last_tick_at = iif(?7, last_tick_at, NULL)`
+
+const REMOVE_FROM = "DELETE FROM schedules WHERE workflow_id = ? AND position >= ?"
+
+/** One whose times are as before goes on where it stands: ticks that it missed meanwhile are still due. */
+export const putSchedules = (tx: Tx, { workflowId, versionId, active, specs, nextAt }: Deployed): void => {
+  const before = new Map(tx.db.all<[number, string]>(SPECS, workflowId))
+  for (const [position, spec] of specs.entries()) {
+    const old = before.get(position)
+    const same = old !== undefined && sameTimes(JSON.parse(old) as ScheduleSpec, spec)
+    const next = nextAt[position] ?? null
+    tx.db.run(PUT, workflowId, versionId, position, JSON.stringify(spec), active ? 1 : 0, next, same ? 1 : 0)
+  }
+  if (before.size > specs.length) tx.db.run(REMOVE_FROM, workflowId, specs.length)
+}
+
+export const removeSchedules = (tx: Tx, workflowId: number): void => {
+  tx.db.run(REMOVE_FROM, workflowId, 0)
+}
+
+const REST = "UPDATE schedules SET active = 0 WHERE workflow_id = ?"
+
+export const restSchedules = (tx: Tx, workflowId: number): void => {
+  tx.db.run(REST, workflowId)
+}
+
+const RESUME = "UPDATE schedules SET active = 1, next_at = ? WHERE workflow_id = ? AND position = ? AND active = 0"
+
+/** What it missed while it rested is not made up for. */
+export const resumeSchedules = (tx: Tx, workflowId: number, nextAt: readonly (string | null)[]): void => {
+  for (const [position, next] of nextAt.entries()) tx.db.run(RESUME, next, workflowId, position)
+}
+
+const COLUMNS = `
+SELECT s.id, s.workflow_id, w.name, s.version_id, s.position, s.spec, s.active, s.next_at, s.last_tick_at
+FROM schedules s JOIN workflows w ON w.id = s.workflow_id`
+
+const LIST = `${COLUMNS} WHERE s.id > ? ORDER BY s.id LIMIT ? + 0`
+const LIST_OF_WORKFLOW = `${COLUMNS} WHERE s.id > ? AND w.name = ? ORDER BY s.id LIMIT ? + 0`
+
+const DUE = `
+${COLUMNS.replace("schedules s", "schedules s INDEXED BY schedules_due")}
+WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.next_at <= ? ORDER BY s.next_at, s.id LIMIT ? + 0`
+
+type Columns = [number, number, string, number, number, string, number, string | null, string | null]
+
+const scheduleOf = (c: Columns): ScheduleRow => ({
+  id: c[0],
+  workflowId: c[1],
+  workflow: c[2],
+  versionId: c[3],
+  position: c[4],
+  spec: JSON.parse(c[5]) as ScheduleSpec,
+  paused: c[6] === 0,
+  nextAt: c[7],
+  lastTickAt: c[8],
+})
+
+export const listSchedules = (
+  session: Session,
+  { workflow, after, limit }: { workflow?: string; after?: number; limit: number },
+): ScheduleRow[] =>
+  (workflow === undefined
+    ? session.db.all<Columns>(LIST, after ?? 0, limit)
+    : session.db.all<Columns>(LIST_OF_WORKFLOW, after ?? 0, workflow, limit)
+  ).map(scheduleOf)
+
+export const dueSchedules = (session: Session, limit: number): ScheduleRow[] =>
+  session.db.all<Columns>(DUE, iso(session.clock.now()), limit).map(scheduleOf)
+
+const NEXT = `
+SELECT next_at FROM schedules INDEXED BY schedules_due WHERE active = 1 AND next_at IS NOT NULL ORDER BY next_at LIMIT 1`
+
+export const nextTickMs = (session: Session): number | null => {
+  const next = session.db.get<[string]>(NEXT)
+  return next === undefined ? null : Math.max(0, Date.parse(next[0]) - session.clock.now())
+}
+
+const TAKE = `
+UPDATE schedules SET next_at = ?, last_tick_at = ? WHERE id = ? AND active = 1 AND next_at = ?
+RETURNING workflow_id, position, spec`
+
+const KEEP = "INSERT INTO ticks (workflow_id, schedule, tick_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+export const fireTicks = (tx: Tx, ticks: readonly Tick[]): { fired: boolean; run: RunRow | null }[] => {
+  const fired = ticks.map((tick) => take(tx, tick))
+  const runs = ticks.flatMap(({ run }, i) => (fired[i] && run !== null ? [run] : []))
+  const made = createRuns(tx, runs)
+  return ticks.map(({ run }, i) => ({ fired: fired[i]!, run: fired[i] && run !== null ? made.shift()!.run : null }))
+}
+
+const take = (tx: Tx, { scheduleId, expected, tick, nextAt, run }: Tick): boolean => {
+  const taken = tx.db.get<[number, number, string]>(TAKE, nextAt, tick, scheduleId, expected)
+  if (taken === undefined) return false
+  const [workflowId, position, spec] = taken
+  const key = scheduleText(position, JSON.parse(spec) as ScheduleSpec)
+  return tx.db.run(KEEP, workflowId, key, tick, run === null ? null : run.id) === 1
+}
+
+const ACTIVE_RUNS = `
+SELECT seq FROM runs INDEXED BY runs_of_schedule WHERE schedule_id = ? AND finished_at IS NULL ORDER BY seq`
+
+export const activeRunsOf = (session: Session, scheduleId: number): RunRow[] =>
+  session.db.all<[number]>(ACTIVE_RUNS, scheduleId).map(([seq]) => readRun(session, seq)!)

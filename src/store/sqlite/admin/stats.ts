@@ -1,0 +1,69 @@
+// How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
+
+import { queueLimit } from "../../../core/routing/lanes.ts"
+import { placeName } from "../../../core/model/task-path.ts"
+import { taskOfLimit } from "../../../core/rules/new-rows.ts"
+import type { RunStatus } from "../../../core/model/status.ts"
+import type { Insight, Stats } from "../../contract/stats.ts"
+import { JOBS } from "../../shared/job-rows.ts"
+import { markTask } from "../runs/override-outcome.ts"
+import { listQueues } from "./queues.ts"
+import type { Access, Session } from "../connection/tx.ts"
+
+export const insight = ({ read, write }: Access): Insight => ({
+  markTask: (input) => write((tx) => markTask(tx, input)),
+  limitHolders: (key, limit) => read((s) => limitHolders(s, key, limit)),
+  stats: () => read(stats),
+})
+
+const LIVE =
+  "FROM tasks t INDEXED BY tasks_held WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waits IS NULL"
+
+const HOLDERS = `
+SELECT t.run_seq, t.node, t.path, t.id ${LIVE}
+  AND EXISTS (SELECT 1 FROM json_each(t.limits) slot JOIN limits l ON l.id = slot.value WHERE l.key = ?1)
+ORDER BY t.id LIMIT ?2 + 0`
+
+const QUEUE_HOLDERS = `
+SELECT t.run_seq, t.node, t.path, t.id ${LIVE} AND (t.lane = ?1 OR t.lane GLOB ?1 || '|*' OR t.lane IN ('h' || substr(?1, 2), 's' || substr(?1, 2)) OR t.lane GLOB 'f' || substr(?1, 2) || '|*')
+ORDER BY t.id LIMIT ?2 + 0`
+
+/** A group holds slots of its own limit while it is open. */
+const OPEN_GROUPS = `
+SELECT t.run_seq, t.node, t.path, t.id FROM runs r CROSS JOIN tasks t ON t.run_seq = r.seq AND t.node = ?2
+WHERE r.id = ?1 AND t.kind = 'group' AND t.started_at IS NOT NULL AND t.finished_at IS NULL
+ORDER BY t.id LIMIT ?3 + 0`
+
+const JOB_NAME = "SELECT name FROM jobs WHERE task_id = ?"
+
+type Holder = [runSeq: number, node: number, path: string, row: number]
+
+const limitHolders = (session: Session, key: string, limit: number): string[] => {
+  const { db } = session
+  const task = taskOfLimit(key)
+  const live = db.all<Holder>(key.startsWith(queueLimit("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
+  const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
+  return [...live, ...groups].map(([runSeq, node, path, row]) => {
+    if (runSeq === JOBS) return db.get<[string]>(JOB_NAME, row)![0]
+    return placeName(session.versions.get(session.facts.get(runSeq).versionId).nodes[node]!.name, path)
+  })
+}
+
+const RUNS = "SELECT status, count(*) FROM runs INDEXED BY runs_active WHERE finished_at IS NULL GROUP BY status"
+
+const RUNNING = `SELECT count(*) ${LIVE} AND t.kind = 'task'`
+
+const BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+
+const stats = (session: Session): Stats => {
+  const runs = new Map(session.db.all<[RunStatus, number]>(RUNS))
+  const ready = listQueues(session).filter((queue) => queue.ready > 0)
+  const ages = ready.flatMap(({ oldestReadyMs }) => (oldestReadyMs === null ? [] : [oldestReadyMs]))
+  return {
+    runs: { pending: runs.get("pending") ?? 0, running: runs.get("running") ?? 0 },
+    ready: ready.map(({ name, ready: count }) => ({ queue: name, count })),
+    running: session.db.get<[number]>(RUNNING)![0],
+    oldestReadyMs: ages.length === 0 ? null : Math.max(...ages),
+    databaseBytes: session.db.get<[number]>(BYTES)![0],
+  }
+}

@@ -1,0 +1,62 @@
+// What an expansion and the opening of a group share: children are made in chunks under the container's fence; with the last
+// chunk it waits for them.
+
+import type { Change } from "../../../core/model/change.ts"
+import { gateLane } from "../../../core/routing/lanes.ts"
+import type { TaskStatus } from "../../../core/model/status.ts"
+import { setDeadline } from "./group-deadlines.ts"
+import { tellTask } from "./events.ts"
+import type { Effects } from "./unblock.ts"
+import type { LoadedRow } from "../runs/insert-rows.ts"
+import type { Tx } from "../connection/tx.ts"
+
+type Chunk = Pick<Extract<Change, { kind: "expand" | "open" }>, "total" | "offset" | "attemptId">
+
+/** Whether this chunk is the next one. */
+export const makesChildren = (row: LoadedRow, { total, offset }: Chunk, length: number): boolean =>
+  row.expanded === offset && length > 0 && offset + length <= total && (offset === 0 || row.childrenTotal === total)
+
+const FIRST_CHUNK =
+  "UPDATE tasks SET children_total = ?1, children_left = ?1, children_failed = 0, started_at = ?2 WHERE id = ?3"
+
+const CHUNK = "UPDATE tasks SET expanded = ? WHERE id = ? AND attempt_id = ?"
+
+const LAST_CHUNK = `
+UPDATE tasks SET expanded = ?1, status = iif(children_left = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
+WHERE id = ?3 AND attempt_id = ?4`
+
+/** Counts a chunk that was made; true with the last one. */
+export const childrenMade = (tx: Tx, row: LoadedRow, { total, offset, attemptId }: Chunk, length: number): boolean => {
+  if (offset === 0) tx.db.run(FIRST_CHUNK, total, tx.at, row.id)
+  row.childrenTotal = total
+  row.expanded = offset + length
+  if (row.expanded < total) {
+    tx.db.run(CHUNK, row.expanded, row.id, attemptId)
+    return false
+  }
+  tx.db.run(LAST_CHUNK, row.expanded, gateLane(tx.facts.get(row.runSeq)), row.id, attemptId)
+  begun(tx, row, total)
+  return true
+}
+
+/** It waits for its children now. */
+export const begun = (tx: Tx, row: LoadedRow, total: number): void => {
+  row.status = "running"
+  row.attemptId = null
+  setDeadline(tx, row)
+  tellTask(tx, row, { status: "running", at: tx.at, attempt: row.attempt, ...(row.kind === "fan" && { total }) })
+}
+
+export type StatusCount = [status: TaskStatus, count: number]
+
+const COUNTED = { success: "success", failed: "taskFailed", skipped: "skipped", cancelled: "cancelled" } as const
+
+/** Takes listed rows out of the run's counts; returns how many there are. */
+export const uncount = (effects: Effects, row: LoadedRow, counts: readonly StatusCount[]): number => {
+  let all = 0
+  for (const [status, n] of counts) {
+    all += n
+    if (!row.hook && status in COUNTED) effects.run(row.runSeq)[COUNTED[status as keyof typeof COUNTED]] -= n
+  }
+  return all
+}

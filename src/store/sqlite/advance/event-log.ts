@@ -1,0 +1,70 @@
+// The log of events: written as part of each operation that has some, read by streams, trimmed by age.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import { iso } from "../../../core/model/ports.ts"
+import { MAX_BATCHES } from "../../shared/bounds.ts"
+import { decodeEvents, encodeEvents, eventId, parseEventId } from "../../shared/event-codec.ts"
+import type { EventLog, LoggedEvent } from "../../contract/event-log.ts"
+import type { Access, Session, Tx } from "../connection/tx.ts"
+
+export const eventLog = ({ read, write }: Access): EventLog => ({
+  readEvents: (query) => read((s) => readEvents(s, query)),
+  trimEvents: (query) => write((tx) => trimEvents(tx, query)),
+})
+
+const APPEND = "INSERT INTO events (at, size, runs, events) VALUES (?, ?, ?, ?)"
+
+/** At the end of an operation. */
+export const logEvents = (tx: Tx): void => {
+  if (tx.events.length === 0) return
+  const { runs, text } = encodeEvents(tx.events)
+  tx.db.run(APPEND, tx.at, tx.events.length, JSON.stringify(runs), text)
+}
+
+const NEWEST = "SELECT batch, size FROM events ORDER BY batch DESC LIMIT 1"
+const OLDEST = "SELECT batch FROM events ORDER BY batch LIMIT 1"
+
+const PAGE = "SELECT batch, size, at, runs, events FROM events WHERE batch >= ?1 ORDER BY batch LIMIT ?2 + 0"
+
+/** Looks at `MAX_BATCHES` at most; the cursor then stands behind what was looked at, found or not. */
+const readEvents = (
+  session: Session,
+  { after, runId, limit }: { after: string | null; runId?: RunId; limit: number },
+): Awaited<ReturnType<EventLog["readEvents"]>> => {
+  const from = after === null ? null : parseEventId(after)
+  if (from === null) {
+    const newest = session.db.get<[number, number]>(NEWEST)
+    return { events: [], cursor: newest === undefined ? eventId(0, 0) : eventId(newest[0], newest[1] - 1), gap: after !== null }
+  }
+  const oldest = session.db.get<[number]>(OLDEST)?.[0] ?? 0
+  const gap = from.batch > 0 && from.batch < oldest
+  const events: LoggedEvent[] = []
+  let cursor = after!
+  type Row = [batch: number, size: number, at: string, runs: string, events: string]
+  for (const [batch, size, at, runs, text] of session.db.all<Row>(PAGE, from.batch, MAX_BATCHES)) {
+    const first = batch === from.batch ? from.place + 1 : 0
+    if (first < size && (runId === undefined || runs.includes(runId))) {
+      const told = decodeEvents(JSON.parse(runs) as RunId[], text, at)
+      for (let place = first; place < size; place++) {
+        const event = told[place]!
+        if (runId !== undefined && event.runId !== runId) continue
+        events.push({ ...event, id: eventId(batch, place) })
+        if (events.length === limit) return { events, cursor: eventId(batch, place), gap }
+      }
+    }
+    if (first < size) cursor = eventId(batch, size - 1)
+  }
+  return { events, cursor, gap }
+}
+
+const OLD = "SELECT batch, at FROM events WHERE batch < (SELECT max(batch) FROM events) ORDER BY batch LIMIT ? + 0"
+
+const TRIM = "DELETE FROM events WHERE batch <= ?"
+
+const trimEvents = (tx: Tx, { olderThanMs, limit }: { olderThanMs: number; limit: number }): number => {
+  const before = iso(tx.now - olderThanMs)
+  const kept = tx.db.all<[number, string]>(OLD, limit)
+  const young = kept.findIndex(([, at]) => at >= before)
+  const last = (young === -1 ? kept : kept.slice(0, young)).at(-1)
+  return last === undefined ? 0 : tx.db.run(TRIM, last[0])
+}

@@ -1,0 +1,98 @@
+// The tasks of a group, made in chunks under the group's fence, at its path. The group takes its slots with the first chunk; one
+// that finds no slot is parked, out of the index that the gate reads, until one is free.
+//
+// An earlier opening (before a user's retry) left its rows: they are reset in place. An open change without rows is about a group
+// that a retry goes on with: its rows are there, and are held back until it has its slots again.
+
+import type { Change } from "../../../core/model/change.ts"
+import { gateLane } from "../../../core/routing/lanes.ts"
+import { HELD_BACK } from "../../shared/bounds.ts"
+import { begun, childrenMade, makesChildren, type StatusCount, uncount } from "./container.ts"
+import { limitText } from "../claim/limits.ts"
+import type { Effects } from "./unblock.ts"
+import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "../runs/reset.ts"
+import type { LoadedRow } from "../runs/insert-rows.ts"
+import type { Tx } from "../connection/tx.ts"
+
+type Open = Extract<Change, { kind: "open" }>
+
+const INSERT = `
+INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, status, node, kind, upstream_left, lane, priority, limits)
+SELECT ?1, ?2, 0, ?3, ?4, 'pending', value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+FROM json_each(?5) WHERE true ORDER BY key
+ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
+  upstream_left = excluded.upstream_left, up_failed = 0, up_unmet = 0, up_waived = 0, lane = excluded.lane,
+  priority = excluded.priority, limits = excluded.limits`
+
+export const openGroup = (tx: Tx, effects: Effects, row: LoadedRow, change: Open): boolean => {
+  const { offset, rows } = change
+  if (row.kind === "group" && rows.length === 0) return goOn(tx, row, change)
+  if (row.kind !== "group" || !makesChildren(row, change, rows.length)) return false
+  if (offset === 0 && !takeSlots(tx, row, change)) return true
+  const values = rows.map((each) => [
+    each.node,
+    each.kind,
+    each.upstreamLeft,
+    each.lane,
+    each.priority,
+    limitText(each.limits.length === 0 ? [] : tx.limits.ensure(each.limits)),
+  ])
+  const reset = supersede(tx, effects, row, rows)
+  tx.db.run(INSERT, row.runSeq, row.workflowId, row.id, row.path, JSON.stringify(values))
+  effects.run(row.runSeq).total += rows.filter(({ kind }) => kind === "task").length - reset
+  childrenMade(tx, row, change, rows.length)
+  return true
+}
+
+/** Below a container, down to what has ended and to groups that wait for slots of their own. */
+const RELEASE = `
+WITH RECURSIVE below(id, open) AS (
+  SELECT id, kind <> 'task' AND started_at IS NOT NULL FROM tasks WHERE parent_id = ?1 AND finished_at IS NULL
+  UNION ALL
+  SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL
+  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+)
+UPDATE tasks SET parked = NULL WHERE id IN (SELECT id FROM below) AND parked = ${HELD_BACK}`
+
+const GO_ON = `
+UPDATE tasks SET started_at = ?1, status = iif(children_left = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
+WHERE id = ?3 AND attempt_id = ?4`
+
+const goOn = (tx: Tx, row: LoadedRow, change: Open): boolean => {
+  if (row.started || row.expanded === 0 || row.expanded !== change.total || row.childrenTotal !== change.total) return false
+  if (!takeSlots(tx, row, change)) return true
+  tx.db.run(GO_ON, tx.at, gateLane(tx.facts.get(row.runSeq)), row.id, change.attemptId)
+  tx.db.run(RELEASE, row.id)
+  begun(tx, row, change.total)
+  return true
+}
+
+const PARK = "UPDATE tasks SET parked = ?, attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = ?"
+
+/** False: there is none, and the group waits for it. */
+const takeSlots = (tx: Tx, row: LoadedRow, { limits, attemptId }: Open): boolean => {
+  const ids = tx.limits.ensure(limits)
+  const full = ids.find((id) => tx.limits.state(id).used >= tx.limits.state(id).cap)
+  if (full === undefined) {
+    for (const id of ids) tx.limits.use(id, 1)
+    return true
+  }
+  tx.db.run(PARK, full, row.id, attemptId)
+  row.attemptId = null
+  return false
+}
+
+const EXISTS = "SELECT 1 FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+
+const OLD = "run_seq = ?1 AND path = ?2 AND node IN (SELECT value FROM json_each(?3))"
+
+const SUPERSEDE_OLD = `${SUPERSEDE_WHERE} ${OLD}`
+
+const COUNT_OLD = `SELECT status, count(*) FROM tasks WHERE ${OLD} AND kind = 'task' GROUP BY status`
+
+const supersede = (tx: Tx, effects: Effects, row: LoadedRow, rows: Open["rows"]): number => {
+  if (tx.db.get(EXISTS, row.runSeq, rows[0]!.node, row.path) === undefined) return 0
+  const place = [row.runSeq, row.path, JSON.stringify(rows.map(({ node }) => node))] as const
+  tx.db.run(SUPERSEDE_OLD, ...place)
+  return uncount(effects, row, tx.db.all<StatusCount>(COUNT_OLD, ...place))
+}

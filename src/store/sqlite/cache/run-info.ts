@@ -1,0 +1,104 @@
+// What never changes about a run, kept in memory: most transactions are about runs that the last one was about too.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { JsonObject } from "../../../core/model/json.ts"
+import { NotFound } from "../../contract/errors.ts"
+import type { Database } from "../connection/database.ts"
+
+const KEPT = 4096
+
+export interface RunFact {
+  seq: number
+  id: RunId
+  workflow: string
+  workflowId: number
+  versionId: number
+  trigger: string
+  params: JsonObject
+  priority: number
+  logicalDate: string | null
+  createdAt: string
+  private: boolean
+  workingDir: string | null
+  timezone: string | null
+  scope: RunId | null
+  depth: number
+}
+
+const READ = `
+SELECT r.id, w.name, r.workflow_id, r.version_id, r."trigger", r.params, r.priority, r.logical_date, r.created_at, r.private,
+  r.working_dir, r.timezone, r.scope, r.depth
+FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ?`
+
+type Columns = [
+  RunId,
+  string,
+  number,
+  number,
+  string,
+  string,
+  number,
+  string | null,
+  string,
+  number,
+  string | null,
+  string | null,
+  RunId | null,
+  number,
+]
+
+export class RunFacts {
+  readonly #db: Database
+  readonly #cache = new Map<number, RunFact>()
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  get(seq: number): RunFact {
+    const known = this.#cache.get(seq)
+    if (known !== undefined) return known
+    const found = this.#db.get<Columns>(READ, seq)
+    if (found === undefined) throw new NotFound(`there is no run ${seq} in ${this.#db.where}`)
+    const [
+      id,
+      workflow,
+      workflowId,
+      versionId,
+      trigger,
+      params,
+      priority,
+      logicalDate,
+      createdAt,
+      isPrivate,
+      workingDir,
+      timezone,
+      scope,
+      depth,
+    ] = found
+    const fact: RunFact = {
+      seq,
+      id,
+      workflow,
+      workflowId,
+      versionId,
+      trigger,
+      params: JSON.parse(params) as JsonObject,
+      priority,
+      logicalDate,
+      createdAt,
+      private: isPrivate === 1,
+      workingDir,
+      timezone,
+      scope,
+      depth,
+    }
+    if (this.#cache.size >= KEPT) this.#cache.delete(this.#cache.keys().next().value!)
+    this.#cache.set(seq, fact)
+    return fact
+  }
+
+  clear(): void {
+    this.#cache.clear()
+  }
+}

@@ -1,0 +1,33 @@
+// Compiled workflows in memory, by version. They never change, so the only bound is their number.
+
+import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
+import { NotFound } from "../../contract/errors.ts"
+import type { Database } from "../connection/database.ts"
+
+const KEPT = 256
+
+const READ = "SELECT compiled FROM versions WHERE id = ?"
+
+export class Versions {
+  readonly #db: Database
+  readonly #cache = new Map<number, CompiledWorkflow>()
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  get(versionId: number): CompiledWorkflow {
+    const known = this.#cache.get(versionId)
+    if (known !== undefined) return known
+    const found = this.#db.get<[string]>(READ, versionId)
+    if (found === undefined) throw new NotFound(`there is no workflow version ${versionId} in ${this.#db.where}`)
+    const compiled = JSON.parse(found[0]) as CompiledWorkflow
+    if (this.#cache.size >= KEPT) this.#cache.delete(this.#cache.keys().next().value!)
+    this.#cache.set(versionId, compiled)
+    return compiled
+  }
+
+  clear(): void {
+    this.#cache.clear()
+  }
+}

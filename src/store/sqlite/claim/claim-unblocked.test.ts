@@ -1,0 +1,46 @@
+// What only SQLite does: a row that goes on is found by a guess of its id.
+
+import { describe, expect, it, onTestFinished, vi } from "vitest"
+import { EVERY_QUEUE, everyCallOf } from "../../../core/routing/lanes.ts"
+import { workflow } from "../../../core/testing.ts"
+import { names, type Open, setup, type World } from "../../conformance/world.ts"
+import type { Claim } from "../../contract/store.ts"
+import { Database } from "../connection/database.ts"
+import { openSqlite } from "../sqlite.ts"
+
+const open: Open = async ({ clock, random }) => {
+  const store = await openSqlite({ path: ":memory:", clock, random })
+  await store.migrate()
+  return { store, close: () => store.close() }
+}
+
+const CHAIN = Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`t${i}`, { after: i === 0 ? [] : [`t${i - 1}`] }]))
+
+const next = async (world: World, claims: readonly Claim[], lanes: string[]): Promise<Claim[]> =>
+  (await world.turn({ changes: claims.map((claim) => world.ended(claim)), claim: 1, lanes })).claims
+
+describe("a row that goes on at once", () => {
+  it("is written once for its release and its claim", async () => {
+    const world = await setup(open)
+    await world.start(workflow(CHAIN))
+    let claims = await world.claim(1)
+    const run = vi.spyOn(Database.prototype, "run")
+    onTestFinished(() => run.mockRestore())
+    for (let i = 0; i < 5; i++) claims = await next(world, claims, [EVERY_QUEUE])
+    const written: unknown[] = []
+    for (const [i, [sql]] of run.mock.calls.entries())
+      if (sql.includes("upstream_left = 0, status")) written.push(run.mock.results[i]!.value)
+    expect(written).toEqual([1, 1, 1, 1, 1])
+  })
+
+  it("does not keep calls of functions waiting", async () => {
+    const world = await setup(open)
+    const lanes = [EVERY_QUEUE, everyCallOf("fn")]
+    await world.start(workflow(CHAIN))
+    let claims = await world.turn({ claim: 1, lanes }).then((turn) => turn.claims)
+    await world.start({ ...workflow({ call: { executor: "function", function: "fn" } }), name: "calls" })
+    const seen: string[] = []
+    for (let i = 0; i < 3; i++) seen.push(...names(world, (claims = await next(world, claims, lanes))))
+    expect(seen).toContain("call")
+  })
+})

@@ -1,0 +1,174 @@
+// Claims as they leave: the row, its run, and what the nodes that it needs have come to, read once per node and run.
+
+import type { AttemptId } from "../../../core/model/ids.ts"
+import type { Json } from "../../../core/model/json.ts"
+import type { TaskStatus } from "../../../core/model/status.ts"
+import { pathAt, scopeDepths } from "../../../core/model/task-path.ts"
+import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
+import { fromJson, outputOf, placeOf } from "../../shared/codec.ts"
+import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
+import type { Claim } from "../../contract/store.ts"
+import type { Candidate } from "./candidates.ts"
+import { readJobClaim } from "../jobs/reads.ts"
+import type { Result } from "../advance/results.ts"
+import type { Tx } from "../connection/tx.ts"
+
+export interface Taken extends Candidate {
+  attemptId: AttemptId
+}
+
+const CHILDREN = "SELECT children_total FROM tasks WHERE id = ?"
+
+const NEED = "SELECT status, output, output_key, output_bytes FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+
+const ITEM = "SELECT item FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+
+export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
+  const runs = new Map<number, Claim["run"]>()
+  const totals = new Map<number, number | null>()
+
+  const runOf = (row: Taken): Claim["run"] => {
+    let run = runs.get(row.runSeq)
+    if (run === undefined) {
+      const fact = tx.facts.get(row.runSeq)
+      const { workflow, params, trigger, priority, logicalDate, createdAt, workingDir, timezone } = fact
+      const { status, cancelling, error } = row.run
+      run = {
+        workflow,
+        params,
+        trigger,
+        priority,
+        logicalDate,
+        createdAt,
+        private: fact.private,
+        scope: fact.scope,
+        depth: fact.depth,
+        workingDir,
+        timezone,
+        status,
+        cancelling,
+        error,
+      }
+      runs.set(row.runSeq, run)
+    }
+    return run
+  }
+
+  const siblings = (parent: number): number | null => {
+    if (!totals.has(parent)) totals.set(parent, tx.db.get<[number | null]>(CHILDREN, parent)?.[0] ?? null)
+    return totals.get(parent)!
+  }
+
+  const countOf = ({ kind, node, parent, childrenTotal }: Taken, workflow: CompiledWorkflow): number | null => {
+    if (kind !== "task") return childrenTotal
+    return parent === null || workflow.nodes[node]!.fan === undefined ? null : siblings(parent)
+  }
+
+  const needOf = (runSeq: number, node: number, path: string): Result | null => {
+    const known = tx.results.get(runSeq, node, path)
+    if (known !== undefined) return known
+    const found = tx.db.get<[TaskStatus, string | null, string | null, number | null]>(NEED, runSeq, node, path)
+    if (found === undefined) return null
+    const need = { status: found[0], output: outputOf(found[1], found[2], found[3]) }
+    tx.results.set(runSeq, node, path, need)
+    return need
+  }
+
+  /** Rows beside it share its path, but for the index of an instance; those further out have a beginning of it. */
+  const needsOf = (row: Taken, workflow: CompiledWorkflow): Claim["needs"] => {
+    const found: Claim["needs"] = new Map()
+    const { needs } = workflow.nodes[row.node]!
+    if (needs.length === 0) return found
+    const depths = scopeDepths(workflow)
+    for (const node of needs) {
+      const need = needOf(row.runSeq, node, pathAt(row.path, depths[node]!))
+      if (need !== null) found.set(node, need)
+    }
+    return found
+  }
+
+  const items = new Map<string, Json>()
+
+  const parentItemOf = ({ runSeq, path, node }: Taken, workflow: CompiledWorkflow): Json => {
+    const { parent } = workflow.nodes[node]!
+    if (parent === undefined) return null
+    const at = pathAt(path, scopeDepths(workflow)[node]!)
+    const place = placeOf(runSeq, parent, at)
+    let item = items.get(place)
+    if (item === undefined)
+      items.set(place, (item = fromJson(tx.db.get<[string | null]>(ITEM, runSeq, parent, at)?.[0] ?? null)))
+    return item
+  }
+
+  return taken.map((row) => {
+    if (row.runSeq === JOBS) return toJobClaim(tx, row)
+    const fact = tx.facts.get(row.runSeq)
+    const workflow = tx.versions.get(fact.versionId)
+    return {
+      row: row.row,
+      attemptId: row.attemptId,
+      runSeq: row.runSeq,
+      runId: fact.id,
+      workflowId: fact.workflowId,
+      versionId: fact.versionId,
+      node: row.node,
+      path: row.path,
+      kind: row.kind,
+      attempt: row.attempt,
+      failures: row.failures,
+      losses: row.losses,
+      priority: row.priority,
+      item: fromJson(row.item),
+      parentItem: parentItemOf(row, workflow),
+      count: countOf(row, workflow),
+      expanded: row.expanded,
+      childrenLeft: row.childrenLeft,
+      childrenFailed: row.childrenFailed,
+      waits: row.waits,
+      upstream: row.upstream,
+      needs: needsOf(row, workflow),
+      run: runOf(row),
+      job: null,
+    }
+  })
+}
+
+const toJobClaim = (tx: Tx, row: Taken): Claim => {
+  const { job, createdAt } = readJobClaim(tx, row.row)!
+  return {
+    row: row.row,
+    attemptId: row.attemptId,
+    ...NO_RUN_FIELDS,
+    kind: "task",
+    attempt: row.attempt,
+    failures: row.failures,
+    losses: row.losses,
+    priority: row.priority,
+    item: null,
+    parentItem: null,
+    count: null,
+    expanded: 0,
+    childrenLeft: null,
+    childrenFailed: 0,
+    waits: null,
+    upstream: row.upstream,
+    needs: new Map(),
+    run: {
+      workflow: "",
+      params: {},
+      trigger: "job",
+      priority: row.priority,
+      logicalDate: null,
+      createdAt,
+      private: false,
+      scope: null,
+      depth: 0,
+      workingDir: null,
+      timezone: null,
+      cancelling: null,
+      status: "running",
+      error: null,
+    },
+    job,
+  }
+}

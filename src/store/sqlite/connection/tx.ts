@@ -1,0 +1,72 @@
+// What every verb gets: the connection inside a transaction, the instant it stands for, and what was read before.
+
+import { type Clock, iso, type Random } from "../../../core/model/ports.ts"
+import type { StoreEvent } from "../../contract/store.ts"
+import type { Database } from "./database.ts"
+import type { HeldRows } from "../cache/in-flight.ts"
+import { LimitBook } from "../claim/limits.ts"
+import { QueueBook } from "../claim/queue-budget.ts"
+import { Results } from "../advance/results.ts"
+import type { RunFacts } from "../cache/run-info.ts"
+import type { Versions } from "../cache/versions.ts"
+
+/** What lives as long as the store. */
+export interface Session {
+  db: Database
+  clock: Clock
+  random: Random
+  versions: Versions
+  facts: RunFacts
+  held: HeldRows
+}
+
+/** How verbs are called: each write is one operation, acknowledged after its commit. */
+export interface Access {
+  read<T>(work: (session: Session) => T): Promise<T>
+  write<T>(work: (tx: Tx) => T): Promise<T>
+}
+
+/** What lives as long as one operation. */
+export interface Tx extends Session {
+  /** Epoch milliseconds, and the same as text: the time of everything that this transaction writes. */
+  now: number
+  at: string
+  /** An instant as text; results of one batch mostly share theirs. */
+  iso: (ms: number) => string
+  limits: LimitBook
+  queues: QueueBook
+  /** What rows came to in this transaction, by place: most of it is needed by the claims at its end. */
+  results: Results
+  events: StoreEvent[]
+  /** Other processes on this file may have something to do after the commit. */
+  wakeOthers: boolean
+}
+
+export const newTx = (session: Session): Tx => {
+  const now = session.clock.now()
+  const text = isoMemo()
+  const limits = new LimitBook(session.db)
+  return {
+    ...session,
+    now,
+    at: text(now),
+    iso: text,
+    limits,
+    queues: new QueueBook(session.db, limits, now),
+    results: new Results(),
+    events: [],
+    wakeOthers: false,
+  }
+}
+
+const isoMemo = (): ((ms: number) => string) => {
+  let last = Number.NaN
+  let text = ""
+  return (ms) => {
+    if (ms !== last) {
+      last = ms
+      text = iso(ms)
+    }
+    return text
+  }
+}

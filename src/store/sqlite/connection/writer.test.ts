@@ -1,0 +1,152 @@
+import { describe, expect, it, onTestFinished } from "vitest"
+import { StoreUnavailable } from "../../contract/errors.ts"
+import { Database } from "./database.ts"
+import { otherProcess, tempFile } from "../testing.ts"
+import { Writer } from "./writer.ts"
+
+const setup = (path = ":memory:") => {
+  const db = new Database(path)
+  db.configure()
+  db.exec("CREATE TABLE IF NOT EXISTS t (x TEXT UNIQUE)")
+  const log: string[] = []
+  const writer = new Writer(db, {
+    committed: () => void log.push("commit"),
+    rolledBack: () => void log.push("undo"),
+    schedule: setImmediate,
+  })
+  onTestFinished(async () => {
+    await writer.close()
+    db.close()
+  })
+  const put = (x: string): Promise<number> => writer.write(() => db.run("INSERT INTO t VALUES (?)", x))
+  const all = (): string[] => db.all<[string]>("SELECT x FROM t ORDER BY x").map(([x]) => x)
+  return { db, writer, log, put, all }
+}
+
+describe("group commit", () => {
+  it("folds the writes of one turn into one transaction, answered after its commit", async () => {
+    const { writer, log, put, all } = setup()
+    const answers = ["a", "b", "c"].map((x) => put(x).then(() => log.push(x)))
+    expect(all()).toEqual([])
+    await Promise.all(answers)
+    expect(log).toEqual(["commit", "a", "b", "c"])
+    expect(writer.commits).toBe(1)
+    expect(all()).toEqual(["a", "b", "c"])
+  })
+
+  it("does not wait for the end of the turn when it is asked to write now, and takes along what was called before", async () => {
+    const { db, writer, put, all } = setup()
+    const before = put("a")
+    const now = writer.writeNow(() => db.run("INSERT INTO t VALUES ('b')"))
+    let turned = false
+    setImmediate(() => (turned = true))
+    await Promise.all([before, now])
+    expect(turned).toBe(false)
+    expect(writer.commits).toBe(1)
+    expect(all()).toEqual(["a", "b"])
+  })
+
+  it("undoes a write that fails alone", async () => {
+    const { writer, put, all } = setup()
+    const answers = await Promise.allSettled([put("a"), put("a"), put("b")])
+    expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"])
+    expect(all()).toEqual(["a", "b"])
+    expect(writer.commits).toBe(1)
+  })
+
+  it("undoes all that a failed write had done", async () => {
+    const { db, writer, log, put, all } = setup()
+    const half = writer.write(() => {
+      db.run("INSERT INTO t VALUES ('half')")
+      throw new Error("in the middle")
+    })
+    await expect(half).rejects.toThrow("in the middle")
+    const shared = writer.write(() => {
+      db.run("INSERT INTO t VALUES ('half')")
+      throw new Error("in the middle")
+    })
+    await Promise.allSettled([shared, put("whole")])
+    expect(all()).toEqual(["whole"])
+    expect(log).toEqual(["undo", "undo", "commit"])
+  })
+
+  it("finishes what was called before it is closed, and refuses what comes after", async () => {
+    const { writer, put, all } = setup()
+    const last = put("a")
+    await writer.close()
+    await last
+    expect(all()).toEqual(["a"])
+    await expect(put("b")).rejects.toThrow(StoreUnavailable)
+  })
+})
+
+describe("a full disk", () => {
+  it("is told as StoreUnavailable with its reason, leaves nothing half-written, and is survived", async () => {
+    const { db, writer, put, all } = setup(tempFile())
+    await put("before")
+    const pages = db.get<[number]>("PRAGMA page_count")![0]
+    db.exec(`PRAGMA max_page_count = ${pages + 2}`)
+    const big = writer.write(() => {
+      for (let i = 0; i < 100; i++) db.run("INSERT INTO t VALUES (?)", `${i}`.padStart(4000, "x"))
+    })
+    const beside = put("beside")
+    await expect(big).rejects.toThrow(/is not available: database or disk is full/)
+    await expect(big).rejects.toThrow(StoreUnavailable)
+    // Whether the write beside it stood or fell, it was told the truth.
+    const stood = await beside.then(
+      () => true,
+      () => false,
+    )
+    expect(all()).toEqual(stood ? ["before", "beside"] : ["before"])
+    db.exec("PRAGMA max_page_count = 100000")
+    await put("after")
+    expect(all()).toContain("after")
+  })
+})
+
+describe("another process that writes to the same file", () => {
+  it("is waited for, without an error and without blocking this one", async () => {
+    const path = tempFile()
+    const { writer, put, all } = setup(path)
+    const other = otherProcess(
+      path,
+      `const db = new DatabaseSync(path)
+       db.exec("BEGIN IMMEDIATE")
+       say("locked")
+       process.on("SIGTERM", () => { db.exec("COMMIT"); process.exit() })
+       setInterval(() => {}, 1000)`,
+    )
+    await other.lines.next()
+    let answered = false
+    const answers = ["a", "b", "c"].map((x) => put(x).then(() => (answered = true)))
+    // The event loop turns while the lock is held elsewhere; later writes join the same transaction.
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
+    answers.push(put("d").then(() => true))
+    expect(answered).toBe(false)
+    other.process.kill("SIGTERM")
+    await Promise.all(answers)
+    expect(all()).toEqual(["a", "b", "c", "d"])
+    expect(writer.commits).toBe(1)
+  })
+
+  it("can hammer as it likes: every write comes through", async () => {
+    const path = tempFile()
+    const { put, all } = setup(path)
+    const other = otherProcess(
+      path,
+      `const db = new DatabaseSync(path, { timeout: 60000 })
+       say("ready")
+       for (let i = 0; ; i++) {
+         db.exec("BEGIN IMMEDIATE")
+         for (let k = 0; k < 20; k++) db.prepare("INSERT INTO t VALUES (?)").run("other " + i + "." + k)
+         db.exec("COMMIT")
+         if (i === 100) { say("done"); break }
+       }`,
+    )
+    await other.lines.next()
+    for (let i = 0; i < 100; i++) await put(`mine ${i}`)
+    await other.lines.next()
+    expect(all().filter((x) => x.startsWith("mine"))).toHaveLength(100)
+    expect(all().filter((x) => x.startsWith("other"))).toHaveLength(101 * 20)
+  })
+})

@@ -1,0 +1,140 @@
+// Jobs: made, changed, cancelled, deleted. Each verb checks everything before it writes anything.
+
+import { type JobStatus, isTerminalJob } from "../../../core/rules/jobs.ts"
+import { CANCELLED, jobLane, jobLimits } from "../../shared/job-rows.ts"
+import type { JobChange, JobRefusal, JobRow, JobStore } from "../../contract/jobs.ts"
+import { createJobs } from "./create.ts"
+import { changeDependencies, dependenciesRefused } from "./dependencies.ts"
+import { forget } from "./edges.ts"
+import { getJob, readJob } from "./reads.ts"
+import { searchJobs } from "./search.ts"
+import { moveJob } from "./status.ts"
+import { limitText } from "../claim/limits.ts"
+import { Effects } from "../advance/unblock.ts"
+import { type LoadedRow, loadRows } from "../runs/insert-rows.ts"
+import { stopAttempt } from "../advance/stop-requests.ts"
+import type { Access, Tx } from "../connection/tx.ts"
+
+export const jobStore = ({ read, write }: Access): JobStore => ({
+  createJobs: (jobs) => write((tx) => createJobs(tx, jobs)),
+  getJob: (id) => read((s) => getJob(s, id)),
+  updateJob: (id, change) => write((tx) => updateJob(tx, id, change)),
+  deleteJob: (id) => write((tx) => deleteJob(tx, id)),
+  cancelJob: (id) => write((tx) => cancelJob(tx, id)),
+  searchJobs: (query) => read((s) => searchJobs(s, query)),
+})
+
+const FIND = "SELECT task_id, status FROM jobs WHERE id = ?"
+
+interface Found {
+  row: LoadedRow
+  status: JobStatus
+}
+
+const find = (tx: Tx, id: string): Found | null => {
+  const found = tx.db.get<[number, JobStatus]>(FIND, id)
+  return found === undefined ? null : { row: loadRows(tx, [found[0]]).get(found[0])!, status: found[1] }
+}
+
+/** The job, or why it cannot be changed any more. */
+const findOpen = (tx: Tx, id: string): Found | JobRefusal => {
+  const found = find(tx, id)
+  if (found === null) return { refused: "not_found" }
+  return isTerminalJob(found.status) ? { refused: "terminal", status: found.status } : found
+}
+
+// -- change ----------------------------------------------------------------------------------------------------------------------
+
+const WRITE =
+  "UPDATE jobs SET name = ?, queue = ?, payload = ?, priority = ?, retry_policy = ?, updated_at = ? WHERE task_id = ?"
+
+const SET_PRIORITY = "UPDATE tasks SET priority = ? WHERE id = ?"
+
+const updateJob = (tx: Tx, id: string, change: JobChange): JobRow | JobRefusal => {
+  const found = findOpen(tx, id)
+  if ("refused" in found) return found
+  const { row, status } = found
+  const refused = change.dependencies === undefined ? null : dependenciesRefused(tx, row, status, change.dependencies)
+  if (refused !== null) return refused
+  const before = readJob(tx, row.id)
+  const job = { ...before, ...change }
+  tx.db.run(
+    WRITE,
+    job.name,
+    job.queue,
+    JSON.stringify(job.payload),
+    job.priority,
+    JSON.stringify(job.retryPolicy),
+    tx.at,
+    row.id,
+  )
+  if (job.priority !== before.priority) tx.db.run(SET_PRIORITY, job.priority, row.id)
+  if (job.queue !== before.queue) changeQueue(tx, row, job)
+  if (change.dependencies !== undefined) changeDependencies(tx, row, change.dependencies)
+  tx.wakeOthers = true
+  return readJob(tx, row.id)
+}
+
+const MOVE = "UPDATE tasks SET lane = ?, limits = ?, parked = NULL WHERE id = ?"
+
+/** A live attempt takes its slots along, whether or not there is room. */
+const changeQueue = (tx: Tx, row: LoadedRow, job: JobRow): void => {
+  const effects = new Effects(tx)
+  const lane = jobLane(job)
+  const limits = tx.limits.ensure(jobLimits(job))
+  if (row.status === "pending") effects.passedOn(row.limits)
+  else {
+    effects.freed(row)
+    for (const slot of [...limits, tx.queues.limitOf(lane)]) if (slot !== null) tx.limits.use(slot, 1)
+  }
+  tx.db.run(MOVE, lane, limitText(limits), row.id)
+  effects.unpark()
+}
+
+// -- end -------------------------------------------------------------------------------------------------------------------------
+
+const CANCEL = `
+UPDATE tasks SET status = 'cancelled', error = ?, finished_at = ?, parked = NULL, available_at = NULL WHERE id = ? AND status = 'pending'`
+
+const cancelJob = (tx: Tx, id: string): JobRow | JobRefusal => {
+  const found = findOpen(tx, id)
+  if ("refused" in found) return found
+  const { row } = found
+  if (row.status !== "pending") stopAttempt(tx, row.id)
+  else {
+    const effects = new Effects(tx)
+    tx.db.run(CANCEL, CANCELLED, tx.at, row.id)
+    moveJob(tx, id, "FAILED", { error: CANCELLED })
+    effects.passedOn(row.limits)
+    effects.ended(row, "cancelled", null, true)
+    effects.apply()
+    effects.unpark()
+  }
+  return readJob(tx, row.id)
+}
+
+const DEPENDENTS = "SELECT 1 FROM job_edges WHERE dependency = ? LIMIT 1"
+const DELETE = "DELETE FROM jobs WHERE task_id = ?"
+const DELETE_EDGES = "DELETE FROM job_edges WHERE dependent = ?"
+
+/** The row of a live attempt stays, under another name, until that has ended. */
+const ORPHAN = "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = ?"
+
+const deleteJob = (tx: Tx, id: string): JobRefusal | null => {
+  const found = find(tx, id)
+  if (found === null) return { refused: "not_found" }
+  const { row } = found
+  if (tx.db.get(DEPENDENTS, row.id) !== undefined) return { refused: "has_dependents" }
+  tx.db.run(DELETE, row.id)
+  tx.db.run(DELETE_EDGES, row.id)
+  if (row.status === "dispatched" || row.status === "running") {
+    stopAttempt(tx, row.id)
+    tx.db.run(ORPHAN, row.id)
+    return null
+  }
+  forget(tx, row.id)
+  const effects = new Effects(tx)
+  if (row.status === "pending") effects.passedOn(row.limits)
+  effects.unpark()
+  return null
+}

@@ -1,0 +1,54 @@
+// Search over jobs: newest first, then by id. For each priority that fits, a page by the index of the other filters; of those
+// pages the newest are taken. So a page costs the same whatever the number of jobs, and whatever fits.
+
+import { JOB_LIMITS } from "../../../core/rules/jobs.ts"
+import type { JobFilter, JobRow, JobStore } from "../../contract/jobs.ts"
+import type { Value } from "../connection/database.ts"
+import { readJob } from "./reads.ts"
+import type { Session } from "../connection/tx.ts"
+
+type Query = Parameters<JobStore["searchJobs"]>[0]
+type Place = [row: number, createdAt: string, id: string]
+
+/** By which index, and what comes before the priority in it. */
+const indexOf = ({ queue, status }: JobFilter): { index: string; where: string; values: string[] } => {
+  if (queue === undefined && status === undefined) return { index: "jobs_created", where: "", values: [] }
+  if (status === undefined) return { index: "jobs_of_queue", where: "queue = ? AND", values: [queue!] }
+  if (queue === undefined) return { index: "jobs_by_status", where: "status = ? AND", values: [status] }
+  return { index: "jobs_of_queue_by_status", where: "queue = ? AND status = ? AND", values: [queue, status] }
+}
+
+export const searchJobs = (session: Session, query: Query): JobRow[] => {
+  const { filter, limit, after } = query
+  const { index, where, values } = indexOf(filter)
+  const jobs = `SELECT task_id, created_at, id FROM jobs INDEXED BY ${index} WHERE ${where} priority = ?`
+  const same = `${jobs} AND created_at = ? AND created_at >= ? AND id > ? ORDER BY id LIMIT ? + 0`
+  const before = `${jobs} AND created_at < ? AND created_at >= ? ORDER BY created_at DESC, id LIMIT ? + 0`
+
+  const cut = filter.createdBefore !== undefined && (after === undefined || filter.createdBefore <= after.createdAt)
+  const upper = cut ? filter.createdBefore! : (after?.createdAt ?? LATEST)
+  const lower = filter.createdAfter ?? ""
+  const page = (priority: number): Place[] => {
+    const those: Value[] = [...values, priority]
+    const ties = cut || after === undefined ? [] : session.db.all<Place>(same, ...those, upper, lower, after.id, limit)
+    return [...ties, ...session.db.all<Place>(before, ...those, upper, lower, limit - ties.length)]
+  }
+  return prioritiesOf(filter)
+    .flatMap(page)
+    .toSorted(compare)
+    .slice(0, limit)
+    .map(([row]) => readJob(session, row))
+}
+
+/** Sorts after every instant. */
+const LATEST = "~"
+
+const prioritiesOf = ({ priorityMin, priorityMax }: JobFilter): number[] => {
+  const { min, max } = JOB_LIMITS.priority
+  const from = Math.max(min, priorityMin ?? min)
+  const to = Math.min(max, priorityMax ?? max)
+  return Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i)
+}
+
+const compare = ([, atA, a]: Place, [, atB, b]: Place): number =>
+  atA !== atB ? (atA > atB ? -1 : 1) : a < b ? -1 : a > b ? 1 : 0

@@ -1,0 +1,36 @@
+// What a user asks of a run that has not ended: cancel, pause, resume.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { CancelReason } from "../../contract/store.ts"
+import { beginCancel } from "../advance/cancel-pending.ts"
+import { ANY_PRIORITY } from "../claim/ready-queue.ts"
+import type { Tx } from "../connection/tx.ts"
+import { wakeResumed } from "../advance/waiting.ts"
+
+const ACTIVE = "SELECT seq FROM runs WHERE id = ? AND status IN ('pending', 'running')"
+
+export const requestCancel = (tx: Tx, runId: RunId, reason: CancelReason): boolean => {
+  const run = tx.db.get<[number]>(ACTIVE, runId)
+  if (run === undefined) return false
+  beginCancel(tx, run[0], reason)
+  tx.wakeOthers = true
+  return true
+}
+
+const PAUSE = "UPDATE runs SET paused = ? WHERE seq = ?"
+
+const UNPARK = `
+UPDATE tasks INDEXED BY tasks_parked SET parked = NULL
+WHERE parked = 0 AND ${ANY_PRIORITY} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL`
+
+export const setPaused = (tx: Tx, runId: RunId, paused: boolean): boolean => {
+  const run = tx.db.get<[number]>(ACTIVE, runId)
+  if (run === undefined) return false
+  tx.db.run(PAUSE, paused ? 1 : 0, run[0])
+  if (!paused) {
+    tx.db.run(UNPARK, run[0])
+    wakeResumed(tx, run[0])
+  }
+  tx.wakeOthers = true
+  return true
+}

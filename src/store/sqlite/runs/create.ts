@@ -1,0 +1,64 @@
+// New runs. Each is inserted pending and started at once, unless its workflow has `max_active_runs` of them already or it waits
+// for an earlier run of its schedule.
+
+import { runPriority } from "../../../core/rules/new-rows.ts"
+import type { NewRun, RunRow } from "../../contract/store.ts"
+import { activate, startRun } from "../advance/close-runs.ts"
+import { tellRun } from "../advance/events.ts"
+import { readRun } from "./run-reads.ts"
+import type { Tx } from "../connection/tx.ts"
+
+const INSERT = `
+INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,
+  working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, scope, depth)
+VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING
+RETURNING seq`
+
+const BY_KEY = "SELECT seq FROM runs WHERE workflow_id = ? AND idempotency_key = ?"
+
+export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; created: boolean }[] => {
+  const made = runs.map((run) => insertRun(tx, run))
+  const waiting = new Set<number>()
+  for (const [i, { seq, created }] of made.entries()) {
+    const { versionId, workflowId, waitForSchedule } = runs[i]!
+    if (!created) continue
+    if (tx.versions.get(versionId).maxActiveRuns === undefined && waitForSchedule !== true) startRun(tx, seq)
+    else waiting.add(workflowId)
+  }
+  for (const workflowId of waiting) activate(tx, workflowId)
+  tx.wakeOthers = true
+  return made.map(({ seq, created }) => {
+    const run = readRun(tx, seq)!
+    if (created && run.status === "pending") tellRun(tx, run.id, "pending", null)
+    return { run, created }
+  })
+}
+
+const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
+  const { id, workflowId, versionId, trigger, params, logicalDate, idempotencyKey } = run
+  const inserted = tx.db.get<[number]>(
+    INSERT,
+    id,
+    workflowId,
+    versionId,
+    trigger,
+    JSON.stringify(params),
+    runPriority(tx.versions.get(versionId), run.priority),
+    logicalDate,
+    idempotencyKey,
+    run.private ? 1 : 0,
+    run.workingDir,
+    tx.at,
+    run.scheduleId ?? null,
+    run.waitForSchedule === true ? 1 : 0,
+    run.timezone ?? null,
+    run.parent?.row ?? null,
+    run.parent?.runId ?? null,
+    run.parent?.task ?? null,
+    run.parent?.scope ?? null,
+    run.parent?.depth ?? 0,
+  )
+  if (inserted !== undefined) return { seq: inserted[0], created: true }
+  return { seq: tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)![0], created: false }
+}

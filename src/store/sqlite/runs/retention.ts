@@ -1,0 +1,48 @@
+// Removal of ended runs, in small transactions.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import { iso } from "../../../core/model/ports.ts"
+import { Conflict } from "../../contract/errors.ts"
+import type { Session, Tx } from "../connection/tx.ts"
+
+const EXPIRED = `
+SELECT id FROM (
+  SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS place
+  FROM runs WHERE finished_at IS NOT NULL AND hooks_left = 0)
+WHERE finished_at < ?1 OR place > ?2 ORDER BY finished_at, id LIMIT ?3 + 0`
+
+const OLDER = `
+SELECT id FROM runs WHERE finished_at IS NOT NULL AND hooks_left = 0 AND finished_at < ? ORDER BY finished_at, id LIMIT ? + 0`
+
+export const expiredRuns = (session: Session, query: { olderThanMs?: number; keep?: number; limit: number }): RunId[] => {
+  const before = query.olderThanMs === undefined ? "" : iso(session.clock.now() - query.olderThanMs)
+  const found =
+    query.keep === undefined
+      ? session.db.all<[RunId]>(OLDER, before, query.limit)
+      : session.db.all<[RunId]>(EXPIRED, before, query.keep, query.limit)
+  return found.map(([id]) => id)
+}
+
+const RUN = "SELECT seq, finished_at IS NOT NULL AND hooks_left = 0 FROM runs WHERE id = ?"
+
+const SOME = "SELECT id FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ?1 ORDER BY id LIMIT ?2 + 0"
+
+const REMOVE_ATTEMPTS = `DELETE FROM attempts WHERE task_id IN (${SOME})`
+
+const REMOVE_TASKS = `DELETE FROM tasks WHERE id IN (${SOME})`
+
+const REMOVE_LIMITS = "DELETE FROM limits WHERE key = 'r:' || ?1 OR key GLOB 't:' || ?1 || ':*'"
+
+const REMOVE_RUN = "DELETE FROM runs WHERE seq = ?"
+
+export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
+  const run = tx.db.get<[number, number]>(RUN, runId)
+  if (run === undefined) return true
+  const [seq, ended] = run
+  if (ended === 0) throw new Conflict(`run ${runId} has not ended: cancel it and wait for it and its hooks before removing it`)
+  tx.db.run(REMOVE_ATTEMPTS, seq, maxRows)
+  if (tx.db.run(REMOVE_TASKS, seq, maxRows) === maxRows) return false
+  tx.db.run(REMOVE_LIMITS, runId)
+  tx.db.run(REMOVE_RUN, seq)
+  return true
+}

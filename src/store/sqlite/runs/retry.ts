@@ -1,0 +1,140 @@
+// A user's retry of an ended run: rows of the plan start anew, the run is running again. What the run showed of those rows
+// becomes history; attempt numbers go on, budgets of retries are new.
+
+import type { RunId } from "../../../core/model/ids.ts"
+import type { RetryReset } from "../../../core/rules/retry-plan.ts"
+import { HELD_BACK } from "../../shared/bounds.ts"
+import type { RowKind } from "../../contract/store.ts"
+import { startRun } from "../advance/close-runs.ts"
+import { setDeadline } from "../advance/group-deadlines.ts"
+import { tellRun } from "../advance/events.ts"
+import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
+import type { Tx } from "../connection/tx.ts"
+
+const ENDED = `
+SELECT seq, version_id FROM runs WHERE id = ?1 AND finished_at IS NOT NULL AND hooks_left = 0 AND finished_at = coalesce(?2, finished_at)`
+
+const ROWS = "SELECT 1 FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND hook = 0 LIMIT 1"
+
+const REOPEN = `
+UPDATE runs SET status = 'running', cancelling = NULL, paused = 0, finished_at = NULL, error = NULL, open = 0, timeout_at = ?
+WHERE seq = ?`
+
+export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
+  const run = tx.db.get<[number, number]>(ENDED, runId, plan.endedAt ?? null)
+  if (run === undefined) return false
+  const [seq, versionId] = run
+  dropHooks(tx, seq)
+  const { timeoutMs } = tx.versions.get(versionId)
+  tx.db.run(REOPEN, timeoutMs === undefined ? null : tx.iso(tx.now + timeoutMs), seq)
+  tx.wakeOthers = true
+  // Cancelled before it had begun: there is nothing to reset.
+  if (tx.db.get(ROWS, seq) === undefined) {
+    startRun(tx, seq)
+    return true
+  }
+  resetNodes(tx, seq, plan.nodes)
+  tx.db.run(RECOUNT, seq)
+  tellRun(tx, tx.facts.get(seq).id, "running", null)
+  return true
+}
+
+const HOOKS = "run_seq = ? AND hook = 1"
+
+const DROP_HOOK_ATTEMPTS = `DELETE FROM attempts WHERE task_id IN (SELECT id FROM tasks WHERE ${HOOKS})`
+
+const DROP_HOOKS = `DELETE FROM tasks WHERE ${HOOKS}`
+
+const dropHooks = (tx: Tx, seq: number): void => {
+  tx.db.run(DROP_HOOK_ATTEMPTS, seq)
+  tx.db.run(DROP_HOOKS, seq)
+}
+
+type Reset = RetryReset["nodes"][number]
+
+const NODE =
+  "SELECT id, kind, expanded, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+
+/** Children before their containers, which count them. */
+const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
+  const kept: { id: number; node: number; kind: RowKind; queues: boolean }[] = []
+  for (const reset of nodes) {
+    const found = tx.db.get<[number, RowKind, number, number | null, number]>(NODE, seq, reset.node, reset.path)
+    if (found === undefined) continue
+    const [id, kind, expanded, total, limited] = found
+    const cut = expanded !== total
+    const whole = kind === "task" || reset.scope === "all" || expanded === 0 || (kind === "group" && cut)
+    if (!whole && reset.scope !== "await") resetInstances(tx, id, reset)
+    resetRow(tx, id, reset)
+    if (whole) tx.db.run(FORGET_CHILDREN, id)
+    else kept.push({ id, node: reset.node, kind, queues: kind === "group" && limited === 1 })
+  }
+  const queued = kept.filter(({ id, node, kind, queues }) => {
+    const goesOn = (queues ? tx.db.run(AWAIT_SLOT, id) : tx.db.run(AWAIT_CHILDREN, id, tx.at)) > 0
+    if (!goesOn) tx.db.run(FORGET_CHILDREN, id)
+    else if (!queues) setDeadline(tx, { id, runSeq: seq, node, kind })
+    return goesOn && queues
+  })
+  for (const { id } of queued) tx.db.run(HOLD_BACK, id)
+}
+
+const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
+
+const RESET = `
+UPDATE tasks SET ${FRESH}, parked = NULL, upstream_left = ?1, up_failed = ?2, up_unmet = ?3, up_waived = ?4, lane = ?5
+WHERE id = ?6`
+
+const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
+
+const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.finished_at IS NULL"
+
+const CHILDREN = `children_left = children_total - expanded + (${OPEN_CHILDREN}), children_failed = (
+  SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.status IN ('failed', 'cancelled'))
+WHERE id = ?1 AND (expanded < children_total OR (${OPEN_CHILDREN}) > 0)`
+
+/** Cut off in the middle of its expansion, a fan-out goes on with it. */
+const AWAIT_CHILDREN = `
+UPDATE tasks SET status = iif(expanded < children_total, 'pending', 'running'), started_at = ?2, ${CHILDREN}`
+
+/** A group under limits goes on when the gate has found slots for it. */
+const AWAIT_SLOT = `UPDATE tasks SET ${CHILDREN}`
+
+/** What is below such a group is not ready before. */
+const HOLD_BACK = `
+WITH RECURSIVE below(id, open) AS (
+  SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ?1 AND finished_at IS NULL
+  UNION ALL
+  SELECT t.id, t.kind <> 'task'
+  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+)
+UPDATE tasks SET parked = ${HELD_BACK} WHERE id IN (SELECT id FROM below) AND status = 'pending'`
+
+const resetRow = (tx: Tx, id: number, { upstreamLeft, upstream, lane }: Reset): void => {
+  tx.db.run(SUPERSEDE_ROW, id)
+  tx.db.run(RESET, upstreamLeft, upstream.failed, upstream.unmet, upstream.waived, lane, id)
+}
+
+const AGAIN = "parent_id = ?1 AND CASE WHEN ?2 IS NULL THEN status IN ('failed', 'skipped', 'cancelled') ELSE path = ?2 END"
+
+const SUPERSEDE_INSTANCES = `${SUPERSEDE_WHERE} ${AGAIN}`
+
+const RESET_INSTANCES = `UPDATE tasks SET ${FRESH}, parked = NULL, lane = ?3 WHERE ${AGAIN}`
+
+const resetInstances = (tx: Tx, container: number, { scope, instanceLane }: Reset): void => {
+  const path = typeof scope === "object" ? scope.path : null
+  tx.db.run(SUPERSEDE_INSTANCES, container, path)
+  tx.db.run(RESET_INSTANCES, container, path, instanceLane)
+}
+
+const RECOUNT = `
+UPDATE runs SET (open, failed, tasks_total, tasks_success, tasks_failed, tasks_skipped, tasks_cancelled) = (
+  SELECT
+    count(*) FILTER (WHERE parent_id IS NULL AND finished_at IS NULL),
+    count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed'),
+    count(*) FILTER (WHERE kind = 'task'),
+    count(*) FILTER (WHERE kind = 'task' AND status = 'success'),
+    count(*) FILTER (WHERE kind = 'task' AND status = 'failed'),
+    count(*) FILTER (WHERE kind = 'task' AND status = 'skipped'),
+    count(*) FILTER (WHERE kind = 'task' AND status = 'cancelled')
+  FROM tasks WHERE run_seq = ?1)
+WHERE seq = ?1`

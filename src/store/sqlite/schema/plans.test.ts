@@ -1,0 +1,91 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { JOB_STATUSES } from "../../../core/rules/jobs.ts"
+import { systemClock as clock, systemRandom as random } from "../../../engine/system.ts"
+import type { JobFilter } from "../../contract/jobs.ts"
+import type { Store } from "../../contract/store.ts"
+import { Database, type Value } from "../connection/database.ts"
+import { HeldRows } from "../cache/in-flight.ts"
+import { searchJobs } from "../jobs/search.ts"
+import { migrate } from "./migrations.ts"
+import { RunFacts } from "../cache/run-info.ts"
+import { listRuns } from "../runs/run-reads.ts"
+import { dueSchedules, nextTickMs } from "../admin/schedules.ts"
+import type { Session } from "../connection/tx.ts"
+import { Versions } from "../cache/versions.ts"
+
+/** Collects the plan of every statement that is read. */
+class Explained extends Database {
+  readonly plans: string[] = []
+
+  override all<T extends readonly unknown[]>(sql: string, ...values: Value[]): T[] {
+    const steps = super.all<[number, number, number, string]>(`EXPLAIN QUERY PLAN ${sql}`, ...values)
+    this.plans.push(...steps.map((step) => step[3]))
+    return super.all<T>(sql, ...values)
+  }
+
+  override get<T extends readonly unknown[]>(sql: string, ...values: Value[]): T | undefined {
+    return this.all<T>(sql, ...values)[0]
+  }
+}
+
+const setup = () => {
+  const db = new Explained(":memory:")
+  onTestFinished(() => db.close())
+  migrate(db)
+  db.exec(`INSERT INTO workflows (name, created_at) VALUES ('test', '')`)
+  const session: Session = { db, clock, random, versions: new Versions(db), facts: new RunFacts(db), held: new HeldRows() }
+  return { session, plans: db.plans }
+}
+
+const seeks = (plans: readonly string[]): void => {
+  expect(plans.length).toBeGreaterThan(0)
+  for (const step of plans) expect(step).toMatch(/^SEARCH /)
+}
+
+const some = <T>(values: readonly T[]): (T | undefined)[] => [undefined, ...values]
+
+describe("a page costs the same whatever the history", () => {
+  it("of runs, by any filter", () => {
+    const before = { createdAt: "2026", id: "x" }
+    for (const workflow of some(["test"]))
+      for (const status of some(["failed"] as const))
+        for (const trigger of some(["manual"] as const))
+          for (const createdAfter of some(["2025"])) {
+            const { session, plans } = setup()
+            const query = { workflow, status, trigger, createdAfter, before, limit: 20 }
+            const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined))
+            listRuns(session, given as unknown as Parameters<Store["listRuns"]>[0])
+            seeks(plans.filter((step) => !step.includes("workflows")))
+          }
+  })
+
+  it("of jobs, by any filter", () => {
+    for (const queue of some(["a"]))
+      for (const status of some(JOB_STATUSES.slice(0, 1)))
+        for (const priorityMin of some([3]))
+          for (const after of some([{ createdAt: "2026", id: "x" }])) {
+            const { session, plans } = setup()
+            const filter = { queue, status, priorityMin, createdAfter: "2025" }
+            const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)) as JobFilter
+            searchJobs(session, { filter: given, limit: 20, ...(after !== undefined && { after }) })
+            seeks(plans)
+          }
+  })
+
+  it("of schedules that are due", () => {
+    const { session, plans } = setup()
+    dueSchedules(session, 9)
+    seeks(plans)
+    nextTickMs(session)
+    expect(plans.at(-1)).toContain("schedules_due")
+  })
+})
+
+it("no statement has a bare `LIMIT ?`, which would be compiled anew at each call", () => {
+  const folder = join(import.meta.dirname, "..")
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
+  for (const file of files.filter((name) => name.endsWith(".ts") && !name.endsWith("plans.test.ts")))
+    expect(readFileSync(join(folder, file), "utf8"), file).not.toMatch(/LIMIT \?\d*(?! \+ 0)(?!\d)/)
+})

@@ -1,0 +1,183 @@
+// `ork exec`: runs one attempt that is described in the object store, inside of whatever was started for it (a container, a cluster's job).
+// Reads spec.json, runs the task with an executor of its own, and writes status.json, output.json and the log beside it. The engine's side is
+// src/executors/exec/. It speaks to nothing but the object store.
+
+import { createWriteStream } from "node:fs"
+import { mkdir } from "node:fs/promises"
+import { join, posix, resolve } from "node:path"
+import { Readable } from "node:stream"
+import { pipeline } from "node:stream/promises"
+import { persistently, StatusWriter } from "./exec-status.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
+import type { Json } from "../../core/model/json.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import type { Node } from "../../core/model/workflow.ts"
+import { Runner, Stop } from "../../engine/attempts/runner.ts"
+import type { Assignment, Executor } from "../../executors/executor.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import { type ExecSpec, execSpec, OUTPUT_FILE, SECRET_VARIABLE, STATUS_FILE } from "../../protocol/wire/exec-files.ts"
+
+export interface ExecOptions {
+  objects: ObjectStore
+  /** Of the spec. */
+  key: string
+  executors: ReadonlyMap<string, Executor>
+  clock: Clock
+  env: { [name: string]: string | undefined }
+  cwd: string
+  /** For files of its own; the caller's to remove. */
+  folder: string
+  /** Whoever started this wants it to end. */
+  stopped: AbortSignal
+  warn(message: string): void
+}
+
+/** There is nothing to run here; nothing was written. */
+export class ExecProblem extends Error {
+  override readonly name = "ExecProblem"
+}
+
+const DOWNLOAD_BYTES = 4 << 20
+
+export const runExec = async (options: ExecOptions): Promise<AttemptResult> => {
+  const { objects, key, clock } = options
+  const prefix = key.slice(0, key.lastIndexOf("/") + 1)
+  const spec = await readSpec(objects, key)
+  if ((await objects.size(prefix + STATUS_FILE)) !== null) {
+    throw new ExecProblem(`the attempt of ${key} has begun before: ${prefix + STATUS_FILE} is there; it is not run twice`)
+  }
+  const status = new StatusWriter(objects, prefix, clock, (message) => options.warn(message))
+  await status.begin()
+  const result = await runSpec(options, spec, prefix, status)
+  const outputBytes = result.state === "success" ? await storeOutput(options, prefix, result) : null
+  await status.end(result, outputBytes)
+  return result
+}
+
+const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> => {
+  const bytes = await objects.get(key)
+  if (bytes === null)
+    throw new ExecProblem(`there is no spec at ${key} in the object store: check TASK_SPEC_PATH and ORK_OBJECT_STORE`)
+  try {
+    return execSpec.parse(JSON.parse(Buffer.from(bytes).toString("utf8")))
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ExecProblem(`the spec at ${key} cannot be understood: ${reason}; is this Ork older than the server?`)
+  }
+}
+
+const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, status: StatusWriter): Promise<AttemptResult> => {
+  const { executors, clock } = options
+  const runner = new Runner({
+    executors,
+    clock,
+    // The engine checks outputs, once it has them.
+    readOutput: () => Promise.reject(new Error("outputs are not read here")),
+  })
+  const executor = executors.get(spec.executor)
+  const stop = new Stop()
+  const onStopped = (): void => stop.stop("shutdown")
+  options.stopped.addEventListener("abort", onStopped)
+  try {
+    const assignment = await assignmentOf(options, spec, prefix)
+    await executor?.start?.()
+    if (options.stopped.aborted) onStopped()
+    const result = await runner.run(assignment, stop, {
+      started: (info) => status.started(info),
+      progress: ({ fraction, details }) => status.progress(fraction ?? null, details ?? null),
+    })
+    const told = result.state === "lost" && options.stopped.aborted
+    return told ? { ...result, error: "stopped by a signal: what ran it was told to end" } : result
+  } catch (error) {
+    return runner.failed(`could not prepare the task: ${error instanceof Error ? error.message : String(error)}`, true)
+  } finally {
+    options.stopped.removeEventListener("abort", onStopped)
+    await executor?.stop?.()
+  }
+}
+
+const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string): Promise<Assignment> => {
+  const secrets: { [name: string]: string } = {}
+  for (const name of spec.secret_env) {
+    const value = options.env[SECRET_VARIABLE + name]
+    if (value === undefined) throw new Error(`${SECRET_VARIABLE}${name} is not set: the secret ${name} did not come along`)
+    secrets[name] = value
+  }
+  return {
+    runId: spec.run_id,
+    taskId: spec.task_id,
+    attemptId: spec.attempt_id,
+    attempt: spec.attempt,
+    workflow: spec.workflow_name,
+    task: spec.task_name,
+    path: spec.path,
+    parallelIndex: spec.parallel_index,
+    parallelCount: spec.parallel_count,
+    logicalDate: spec.logical_date,
+    node: nodeOf(spec),
+    input: spec.input as Json,
+    fields: {},
+    command: spec.command,
+    env: { ...spec.env, ...secrets },
+    workingDir: resolve(options.cwd, spec.working_dir ?? "."),
+    upstreamDir: await fetchUpstream(options, spec, prefix),
+    prefix,
+    maxOutputBytes: spec.max_output_bytes,
+    graceMs: spec.grace_ms,
+    secrets: Object.values(secrets),
+  }
+}
+
+/** All that an executor looks at; the rest is the engine's. */
+const nodeOf = (spec: ExecSpec): Node => ({
+  name: spec.task_name,
+  group: null,
+  hook: null,
+  executor: spec.executor,
+  upstream: [],
+  downstream: [],
+  needs: [],
+  rule: "all_success",
+  gated: false,
+  ...(spec.file !== null && { file: spec.file }),
+  ...(spec.function !== null && { function: spec.function }),
+  fields: {},
+  env: {},
+  ...(spec.script_dir !== null && { scriptDir: spec.script_dir }),
+  retry: { maxAttempts: 1, backoff: "fixed", baseDelayMs: 0, maxDelayMs: 0, jitter: false },
+  lostRetries: 0,
+  timeoutMs: spec.timeout_ms,
+  startTimeoutMs: null,
+  queue: "",
+  labels: [],
+  priority: null,
+})
+
+const fetchUpstream = async ({ objects, folder }: ExecOptions, spec: ExecSpec, prefix: string): Promise<string | null> => {
+  const entries = Object.entries(spec.upstream)
+  if (entries.length === 0) return null
+  const target = join(folder, "upstream")
+  await mkdir(target)
+  for (const [name, relative] of entries) {
+    const key = posix.join(prefix, relative)
+    await pipeline(Readable.from(wholeObject(objects, key)), createWriteStream(join(target, `${name}.json`)))
+  }
+  return target
+}
+
+async function* wholeObject(objects: ObjectStore, key: string): AsyncGenerator<Uint8Array> {
+  for (let at = 0; ; at += DOWNLOAD_BYTES) {
+    const bytes = await objects.getRange(key, at, at + DOWNLOAD_BYTES)
+    if (bytes === null) throw new Error(`the output ${key} is gone from the object store`)
+    yield bytes
+    if (bytes.byteLength < DOWNLOAD_BYTES) return
+  }
+}
+
+/** Gives the size of output.json. A large one was put there by the executor. */
+const storeOutput = async ({ objects, clock }: ExecOptions, prefix: string, { output }: AttemptResult): Promise<number> => {
+  if (output !== undefined && "key" in output) return output.bytes
+  const bytes = Buffer.from(JSON.stringify(output?.inline ?? null))
+  await persistently(clock, () => objects.put(prefix + OUTPUT_FILE, bytes))
+  return bytes.length
+}
