@@ -12,7 +12,7 @@ export const node = (name: string, input: Partial<Node> = {}): Node => ({
   executor: "process",
   upstream: [],
   downstream: [],
-  needs: [],
+  reads: [],
   rule: "all_success",
   gated: false,
   fields: {},
@@ -46,7 +46,7 @@ export const workflow = (
     const upstream = after.map((up) => names.indexOf(up)).toSorted((a, b) => a - b)
     const hook = HOOK_EVENTS.find((event: HookEvent) => name.startsWith(`${event}.`)) ?? null
     const around = hook === null && name.includes(".") ? names.indexOf(name.slice(0, name.lastIndexOf("."))) : null
-    const made = node(name, { hook, group: around, upstream, needs: upstream, ...input })
+    const made = node(name, { hook, group: around, upstream, reads: upstream, ...input })
     return { ...made, gated: input.gated ?? gated(made) }
   })
   nodes.forEach((below, i) => {

@@ -57,7 +57,7 @@ describe("a good definition", () => {
     ])
     const parsed = parseValue({ name: "large", tasks: Object.fromEntries(tasks) })
     expect(problems(parsed)).toEqual([])
-    expect(parsed.ok && parsed.workflow.nodes[9999]!.needs).toEqual([0, 9998])
+    expect(parsed.ok && parsed.workflow.nodes[9999]!.reads).toEqual([0, 9998])
   })
 })
 

@@ -18,7 +18,7 @@ import { Waiting } from "./waiting/waiting.ts"
 import { type Change, type Fence, fenceOf } from "../core/model/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/model/ids.ts"
 import { planRetry, type RetryPlan, type RetryRequest } from "../core/rules/retry-plan.ts"
-import { soundChange } from "../core/rules/clamp-change.ts"
+import { clampChange } from "../core/rules/clamp-change.ts"
 import { runEnded } from "../core/model/status.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
 import type { Advanced, Batch, Claim, NewRun, RunRow } from "../store/contract/store.ts"
@@ -64,7 +64,7 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options
-    this.#inbox = new Halves(options.store.turns, (change, into) => this.#receipts.folded(change, into))
+    this.#inbox = new Halves(options.store.advanceConcurrency, (change, into) => this.#receipts.folded(change, into))
     const emit = (change: Change): void => this.#receive(change)
     this.#events = new Events(options.store)
     this.#inputs = new Inputs(options)
@@ -170,7 +170,7 @@ export class Engine {
 
   /** Changes that somebody else made: resolves after their commit, with the fences that no longer held. */
   report(changes: readonly Change[]): Promise<Fence[]> {
-    const sound = changes.map(soundChange)
+    const sound = changes.map(clampChange)
     const receipt = this.#receipts.wait(sound)
     if (this.#state !== "stopped") for (const change of sound) this.#receive(change)
     return receipt
@@ -206,7 +206,7 @@ export class Engine {
   // -- the loop ------------------------------------------------------------------------------------------------------------------
 
   #receive(change: Change): void {
-    this.#inbox.add(soundChange(change))
+    this.#inbox.add(clampChange(change))
     if (this.#inbox.urgent) this.#wake()
     else this.#cancelSoon ??= this.#options.clock.after(START_DELAY_MS, () => this.#wake())
   }
@@ -264,7 +264,7 @@ export class Engine {
       this.#failures = 0
       this.#claiming -= limit
       observer?.turn?.({ changes: changes.length, claims: advanced.claims.length, ms: clock.now() - begun })
-      this.#receipts.committed(changes, advanced.refused)
+      this.#receipts.committed(changes, advanced.rejected)
       this.#apply(advanced)
       this.#wakeIn(advanced.nextDueMs, load.alone)
       if (limit > 0 && advanced.claims.length === limit && this.#wish(0).limit > 0) {
@@ -297,7 +297,7 @@ export class Engine {
   }
 
   #apply(advanced: Advanced): void {
-    for (const { attemptId } of advanced.refused) this.#attempts.lose(attemptId)
+    for (const { attemptId } of advanced.rejected) this.#attempts.lose(attemptId)
     this.#tell(advanced)
     for (const claim of advanced.claims) {
       // Taken in the very moment that the engine was told to stop.
@@ -306,7 +306,7 @@ export class Engine {
     }
     for (const claim of advanced.gates) void this.#judge(claim)
     for (const { runSeq, reason } of advanced.cancelling) this.#attempts.cancelRun(runSeq, reason)
-    for (const attemptId of advanced.stopped) this.#attempts.cancel(attemptId)
+    for (const attemptId of advanced.cancelRequested) this.#attempts.cancel(attemptId)
   }
 
   /** A turn beside another may not know of what that one has put off: then what was planned stays planned. */
@@ -344,14 +344,14 @@ export class Engine {
     this.#judging.add(claim.attemptId)
     try {
       const emit = (change: Change): void => this.#receive(change)
-      await (claim.waits === null ? this.#gate.judge(claim, emit) : this.#waiting.woken(claim, emit))
+      await (claim.waitingOn === null ? this.#gate.judge(claim, emit) : this.#waiting.woken(claim, emit))
     } catch (error) {
       this.#options.log.warn({ run: claim.runId, error: String(error) }, "could not judge a task; giving it back")
       this.#options.clock.after(RETRY_MIN_MS, () => this.#receive({ ...fenceOf(claim), kind: "release" }))
     } finally {
       this.#judging.delete(claim.attemptId)
       // It may have made a run, whatever became of the answer.
-      if (claim.waits !== null) this.#wake()
+      if (claim.waitingOn !== null) this.#wake()
     }
   }
 
@@ -375,7 +375,7 @@ export class Engine {
       return
     }
     try {
-      const held = await this.#options.store.heldBy(this.#holder.id)
+      const held = await this.#options.store.listInFlight(this.#holder.id)
       for (const fence of held) {
         const known =
           this.#attempts.has(fence.attemptId) || this.#judging.has(fence.attemptId) || this.#inbox.has(fence.attemptId)

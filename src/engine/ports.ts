@@ -6,7 +6,7 @@ import type { RunId } from "../core/model/ids.ts"
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Node, Template } from "../core/model/workflow.ts"
 import type { Scope } from "../core/expressions/expressions.ts"
-import type { Serves } from "../core/routing/capabilities.ts"
+import type { WorkerCapabilities } from "../core/routing/capabilities.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { Claim, Store } from "../store/contract/store.ts"
@@ -43,7 +43,7 @@ export interface EngineOptions {
   clock: Clock
   random: Random
   log: Logger
-  holder: { kind: "server" | "run"; name: string; process: string; serves?: Serves }
+  holder: { kind: "server" | "run"; name: string; process: string; capabilities?: WorkerCapabilities }
   /** Set: takes the tasks of this private run and no others. null: takes shared work from `lanes`. */
   privateRun: RunId | null
   lanes: string[]

@@ -3,7 +3,7 @@
 
 import type { Clock } from "../core/model/ports.ts"
 import type { Observer } from "../engine/ports.ts"
-import type { Insight } from "../store/contract/stats.ts"
+import type { StatsStore } from "../store/contract/stats.ts"
 
 const MINUTE_MS = 60_000
 export const MINUTES = 1440
@@ -34,12 +34,12 @@ export interface SeriesColumns {
 const newMinute = (): Minute => ({ success: 0, failed: 0, waits: [], ready: null, running: null, ended: new Map() })
 
 export class Series {
-  readonly #store: Pick<Insight, "stats">
+  readonly #store: Pick<StatsStore, "stats">
   readonly #clock: Clock
   readonly #minutes = new Map<number, Minute>()
   #cancelLook: (() => void) | null = null
 
-  constructor(store: Pick<Insight, "stats">, clock: Clock) {
+  constructor(store: Pick<StatsStore, "stats">, clock: Clock) {
     this.#store = store
     this.#clock = clock
   }

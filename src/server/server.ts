@@ -16,7 +16,7 @@ import { startTracing } from "./tracing.ts"
 import { buildServer, close, listen } from "../api/http/server.ts"
 import { type Config, withoutPassword } from "../config.ts"
 import type { Clock, Fetch, Random } from "../core/model/ports.ts"
-import { lanesOf, type Serves } from "../core/routing/capabilities.ts"
+import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
 import { backfill } from "../engine/services/backfill.ts"
 import { Engine } from "../engine/engine.ts"
 import { explain, holderLives } from "../engine/services/explain.ts"
@@ -78,7 +78,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   const tracing = await startTracing(parts.env, { store, log, version: parts.version })
   const dataDir = resolve(config.dataDir)
   const { queues } = parts
-  const serves: Serves = {
+  const serves: WorkerCapabilities = {
     queues,
     labels: queues === "all" ? "all" : [],
     handlers: parts.handlers ?? [],
@@ -110,7 +110,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     clock,
     random,
     log: log.child({ part: "engine" }),
-    holder: { kind: "server", name: `${hostname()}:${process.pid}`, process: identity, serves },
+    holder: { kind: "server", name: `${hostname()}:${process.pid}`, process: identity, capabilities: serves },
     privateRun: null,
     lanes: lanesOf(serves),
     concurrency: config.concurrency,

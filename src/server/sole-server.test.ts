@@ -1,9 +1,9 @@
 import { expect, test } from "vitest"
 import { refuseSecond } from "./sole-server.ts"
 import type { HolderId } from "../core/model/ids.ts"
-import type { HolderRow } from "../store/contract/store.ts"
+import type { LeaseHolderRow } from "../store/contract/store.ts"
 
-const holder = (process: string, rest: Partial<HolderRow> = {}): HolderRow => ({
+const holder = (process: string, rest: Partial<LeaseHolderRow> = {}): LeaseHolderRow => ({
   id: process as HolderId,
   kind: "server",
   name: `host:${process}`,
@@ -12,12 +12,15 @@ const holder = (process: string, rest: Partial<HolderRow> = {}): HolderRow => ({
   process,
   runId: null,
   dead: false,
-  serves: null,
-  held: 0,
+  capabilities: null,
+  inFlight: 0,
   ...rest,
 })
 
-const refuse = (holders: HolderRow[], { kind = "sqlite", dead = [] }: { kind?: "sqlite" | "postgres"; dead?: string[] } = {}) =>
+const refuse = (
+  holders: LeaseHolderRow[],
+  { kind = "sqlite", dead = [] }: { kind?: "sqlite" | "postgres"; dead?: string[] } = {},
+) =>
   refuseSecond({
     store: { kind, listHolders: async () => holders },
     identity: "me",

@@ -2,7 +2,7 @@
 // which one they talk to. On Postgres any number share the work.
 
 import { Conflict } from "../store/contract/errors.ts"
-import type { HolderRow, Store } from "../store/contract/store.ts"
+import type { LeaseHolderRow, Store } from "../store/contract/store.ts"
 
 export interface SoleServerOptions {
   store: Pick<Store, "kind" | "listHolders">
@@ -25,10 +25,10 @@ export const refuseSecond = async ({ store, identity, where, alive }: SoleServer
 
 /** Holders come in the order that they registered: of two that start together the first stays. */
 const firstOther = (
-  holders: readonly HolderRow[],
+  holders: readonly LeaseHolderRow[],
   identity: string,
   alive: (identity: string) => boolean,
-): HolderRow | null => {
+): LeaseHolderRow | null => {
   for (const holder of holders) {
     if (holder.kind !== "server" || holder.dead) continue
     if (holder.process === identity) return null

@@ -106,7 +106,7 @@ describe("explain", () => {
         leaseMs: 15_000,
         process: "",
         runId: null,
-        serves: { queues: ["default"], labels, handlers: [], capacity: 1, version: "1" },
+        capabilities: { queues: ["default"], labels, handlers: [], capacity: 1, version: "1" },
       })
     await employ("small", ["gpu"])
     expect(await world.why(runId)).toEqual({ a: nobody })

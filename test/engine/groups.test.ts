@@ -110,9 +110,9 @@ tasks:
 `)
     expect((await world.ended(runId)).tasks).toMatchObject({ failed: 1, skipped: 0, success: 1 })
     expect(await world.statuses(runId)).toEqual({ a: "failed", "i.x.1": "success" })
-    expect(await world.task(runId, "g")).toMatchObject({ status: "skipped", skip: "unmet" })
-    expect(await world.task(runId, "h")).toMatchObject({ status: "skipped", skip: "waived" })
-    expect(await world.task(runId, "i", "0")).toMatchObject({ status: "skipped", skip: "waived" })
+    expect(await world.task(runId, "g")).toMatchObject({ status: "skipped", skipReason: "unmet" })
+    expect(await world.task(runId, "h")).toMatchObject({ status: "skipped", skipReason: "waived" })
+    expect(await world.task(runId, "i", "0")).toMatchObject({ status: "skipped", skipReason: "waived" })
   })
 
   it("judges rules inside of it by what stands beside, item by item", async () => {

@@ -99,7 +99,7 @@ describe("a notice", () => {
   it("whose server died while it was sent is taken up by another", async () => {
     const world = await setup({})
     await world.ended(await world.trigger(telling("success")))
-    await world.store.takeNotices({ limit: 10, leaseMs: 60_000 })
+    await world.store.claimNotifications({ limit: 10, leaseMs: 60_000 })
     world.start()
     await world.pass(59_000)
     expect(world.sent).toEqual([])

@@ -104,7 +104,7 @@ tasks: { a: { command: x } }
     const world = await setup({ a: () => fail("no disk"), "on_failure.0": () => fail() })
     const runId = await world.trigger(text)
     const run = await world.ended(runId)
-    expect(run).toMatchObject({ status: "failed", hooksLeft: 0, tasks: { failed: 1 } })
+    expect(run).toMatchObject({ status: "failed", hooksPending: 0, tasks: { failed: 1 } })
     expect(hooks(world.launched)).toEqual(["on_exit.0", "on_exit.1", "on_failure.0"])
     const page = world.launched.find((each) => each.task === "on_failure.0")!
     expect(page.env["WHY"]).toBe(run.error)

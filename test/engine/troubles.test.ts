@@ -69,7 +69,7 @@ describe("an engine that is told to stop", () => {
     const told: [object, string][] = []
     const log = { info: () => {}, warn: () => {}, error: (fields: object, text: string) => void told.push([fields, text]) }
     const world = await setup({ a: (_, { untilStopped }) => untilStopped() }, { log })
-    const real = { advance: world.store.advance, removeHolder: world.store.removeHolder }
+    const real = { advance: world.store.advance, removeHolder: world.store.deregisterHolder }
     const runId = await world.trigger(ONE)
     await world.pass(1000)
     Object.assign(world.store, { advance: refuse, removeHolder: refuse })
@@ -86,7 +86,7 @@ describe("an engine that is told to stop", () => {
 
   it("comes to its end though the store does not even answer", async () => {
     const world = await setup({ a: (_, { untilStopped }) => untilStopped() })
-    const real = { advance: world.store.advance, removeHolder: world.store.removeHolder }
+    const real = { advance: world.store.advance, removeHolder: world.store.deregisterHolder }
     await world.trigger(ONE)
     await world.pass(1000)
     const silent = (): Promise<never> => new Promise(() => {})

@@ -93,8 +93,8 @@ describe("a task that waits for approval", () => {
     await world.pass(1000)
     expect(await world.task(runId, "ask")).toMatchObject({
       status: "running",
-      waits: { kind: "approval", message: "Ship ask?" },
-      wakeAt: null,
+      waitingOn: { kind: "approval", message: "Ship ask?" },
+      resumeAt: null,
     })
     expect(world.events.at(-1)).toMatchObject({
       task: "ask",

@@ -92,7 +92,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
       kind: "server",
       name: "test",
       process: "",
-      serves: { queues: ["default"], labels: [], handlers: [], capacity: 16, version: "1" },
+      capabilities: { queues: ["default"], labels: [], handlers: [], capacity: 16, version: "1" },
     },
     privateRun: null,
     lanes: ["q:default"],

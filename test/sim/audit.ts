@@ -16,7 +16,7 @@ export const audit = (world: World): void => {
   for (const run of runs) {
     const own = byRun.get(run.seq) ?? []
     if (run.status === "pending") continue
-    if (run.status !== "running" && run.hooks_left === 0) continue
+    if (run.status !== "running" && run.hooks_pending === 0) continue
     checkCounts(world, run, own)
     const label = world.labelOf(run.id)
     if (run.cancelling === null && run.status === "running") checkEdges(world, run.workflow, label, own)
@@ -37,7 +37,7 @@ const checkEdges = (world: World, workflow: string, label: string, rows: OpenTas
     const ends = above.filter(hasEnded).map(endOf)
     const count = (end: string): number => ends.filter((one) => one === end).length
     const wanted = [above.length - ends.length, count("failed"), count("unmet"), count("waived")]
-    const found = [row.upstream_left, row.up_failed, row.up_unmet, row.up_waived]
+    const found = [row.upstream_pending, row.upstream_failed, row.upstream_unmet, row.upstream_waived]
     if (wanted.join() === found.join()) continue
     throw new Violation(
       "edges are counted once",
@@ -55,11 +55,12 @@ const checkChildren = (label: string, rows: OpenTask[], cancelling: (row: OpenTa
   for (const row of rows) {
     if (row.kind === "task" || row.children_total === null || hasEnded(row)) continue
     const own = (children.get(row.id) ?? []).filter((child) => row.kind === "group" || lastIndex(child.path) < row.expanded)
-    const isCut = row.expanded < row.children_total && (row.status === "running" || row.children_left === 0) && cancelling(row)
+    const isCut =
+      row.expanded < row.children_total && (row.status === "running" || row.children_pending === 0) && cancelling(row)
     const left = (isCut ? row.expanded : row.children_total) - own.filter(hasEnded).length
     const failed = own.filter((child) => child.status === "failed" || child.status === "cancelled").length
-    if (left === row.children_left && failed === row.children_failed) continue
-    const told = `node ${row.node} [${row.path}] of ${label} has ${row.children_left} left, ${row.children_failed} failed`
+    if (left === row.children_pending && failed === row.children_failed) continue
+    const told = `node ${row.node} [${row.path}] of ${label} has ${row.children_pending} left, ${row.children_failed} failed`
     throw new Violation("instances are counted once", `${told}; recounted ${left}, ${failed}`)
   }
 }
@@ -69,7 +70,7 @@ const idsOf = (row: OpenTask): number[] => (row.limits === null ? [] : (JSON.par
 const isReady = (row: OpenTask): boolean =>
   row.status === "pending" &&
   row.attempt_id === null &&
-  row.upstream_left === 0 &&
+  row.upstream_pending === 0 &&
   row.parked === null &&
   row.available_at === null
 

@@ -2,7 +2,7 @@
 
 import { DatabaseSync, type StatementSync } from "node:sqlite"
 import type { Json } from "../../src/core/model/json.ts"
-import type { RunStatus, SkipKind, TaskStatus } from "../../src/core/model/status.ts"
+import type { RunStatus, SkipReason, TaskStatus } from "../../src/core/model/status.ts"
 
 export interface BookRun {
   seq: number
@@ -11,7 +11,7 @@ export interface BookRun {
   status: RunStatus
   open: number
   failed: number
-  hooks_left: number
+  hooks_pending: number
   tasks_total: number
   tasks_success: number
   tasks_failed: number
@@ -35,11 +35,11 @@ export interface BookTask {
   kind: "task" | "fan" | "group"
   hook: number
   status: TaskStatus
-  skip: SkipKind | null
-  upstream_left: number
-  up_failed: number
-  up_unmet: number
-  up_waived: number
+  skip: SkipReason | null
+  upstream_pending: number
+  upstream_failed: number
+  upstream_unmet: number
+  upstream_waived: number
   lane: string
   priority: number
   parked: number | null
@@ -58,7 +58,7 @@ export interface BookTask {
   outcome: string | null
   finished_at: string | null
   children_total: number | null
-  children_left: number | null
+  children_pending: number | null
   children_failed: number
   expanded: number
   waits: string | null
@@ -96,15 +96,15 @@ export type OpenTask = Omit<
 export type ReadyTask = Pick<BookTask, "id" | "lane" | "attempt"> & { private: number; run_id: string }
 
 const OPEN_TASKS = `
-SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip, t.upstream_left, t.up_failed, t.up_unmet, t.up_waived,
-  t.parked, t.limits, t.attempt_id, t.holder, t.available_at, t.parent_id, t.children_total, t.children_left, t.children_failed,
+SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip, t.upstream_pending, t.upstream_failed, t.upstream_unmet, t.upstream_waived,
+  t.parked, t.limits, t.attempt_id, t.holder, t.available_at, t.parent_id, t.children_total, t.children_pending, t.children_failed,
   t.expanded, t.waits, t.started_at
 FROM tasks t JOIN runs r ON r.seq = t.run_seq
-WHERE r.status IN ('pending', 'running') OR r.hooks_left > 0`
+WHERE r.status IN ('pending', 'running') OR r.hooks_pending > 0`
 
 const RUN = "SELECT r.*, w.name AS workflow FROM runs r JOIN workflows w ON w.id = r.workflow_id"
 const READY =
-  "t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_left = 0 AND t.parked IS NULL AND t.available_at IS NULL"
+  "t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_pending = 0 AND t.parked IS NULL AND t.available_at IS NULL"
 
 export class Books {
   readonly #db: DatabaseSync
@@ -150,7 +150,7 @@ export class Books {
 
   /** Runs that have not ended, or whose hooks have not. */
   unfinished(): number {
-    const sql = "SELECT count(*) AS n FROM runs WHERE status IN ('pending', 'running') OR hooks_left > 0"
+    const sql = "SELECT count(*) AS n FROM runs WHERE status IN ('pending', 'running') OR hooks_pending > 0"
     return this.#all<{ n: number }>(sql)[0]!.n
   }
 

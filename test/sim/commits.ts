@@ -83,7 +83,7 @@ export class Commits {
   // -- advance -------------------------------------------------------------------------------------------------------------------
 
   #advanced(life: Life, batch: Batch, advanced: Advanced): void {
-    const refused = new Set<string>(advanced.refused.map((fence) => fence.attemptId))
+    const refused = new Set<string>(advanced.rejected.map((fence) => fence.attemptId))
     if (this.#sent.has(batch.changes)) this.#checkAgain(batch, refused)
     this.#sent.add(batch.changes)
     for (const change of batch.changes) {
@@ -93,7 +93,7 @@ export class Commits {
     }
     for (const change of batch.changes) {
       if (change.kind !== "wait" || refused.has(change.attemptId)) continue
-      const { kind } = change.waits
+      const { kind } = change.waitingOn
       if (kind === "approval" || kind === "callback") this.#world.asks(change.row, change.attemptId, kind)
     }
     for (const { runId } of advanced.closed) this.paused.delete(runId)

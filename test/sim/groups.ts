@@ -33,7 +33,7 @@ const makeGroup = (rng: Rng, workflow: SimWorkflow, sim: SimNode, depth: number)
   const first = inside[0]!.index
   for (const { index, node: own } of inside) {
     for (const up of own.upstream) workflow.nodes[up]!.node.downstream.push(index)
-    own.needs = own.upstream
+    own.reads = own.upstream
   }
   for (const each of inside) {
     if (depth < MAX_DEPTH && rng.chance(0.35) && workflow.nodes.length < MOST_NODES) makeGroup(rng, workflow, each, depth + 1)

@@ -22,7 +22,7 @@ export interface RetrySnapshot {
 /** The run as it ended is checked here: afterwards it is another one. null: the retry must be refused. */
 export const checkRetryPlan = (world: World, runId: string, plan: RetryReset): RetrySnapshot | null => {
   const run = world.books.run(runId)
-  if (run === undefined || run.finished_at === null || run.hooks_left > 0 || run.finished_at !== plan.endedAt) return null
+  if (run === undefined || run.finished_at === null || run.hooks_pending > 0 || run.finished_at !== plan.endedAt) return null
   checkRun(world, run)
   const before = world.books.tasksOf(run.seq)
   if (before.every((row) => row.hook === 1)) return { run, before, fates: new Map() }

@@ -122,7 +122,7 @@ export class Users {
       () => {
         life.awaited.set(runId, true)
         const run = this.#world.books.run(runId)!
-        if ((run.finished_at === null || run.hooks_left > 0) && this.#world.retries(runId) === retries) {
+        if ((run.finished_at === null || run.hooks_pending > 0) && this.#world.retries(runId) === retries) {
           this.#world.fail(new Violation("the end is told at the end", `${this.#world.labelOf(runId)} is ${run.status}`))
         }
       },

@@ -97,7 +97,7 @@ export const checkCounts = (
     tasks_cancelled: count("cancelled"),
     open: open.filter((row) => !hasEnded(row)).length,
     failed: open.filter((row) => row.status === "failed").length,
-    hooks_left: rows.filter((row) => row.hook === 1 && !hasEnded(row)).length,
+    hooks_pending: rows.filter((row) => row.hook === 1 && !hasEnded(row)).length,
   }
   for (const [name, value] of Object.entries(wanted)) {
     const found = run[name as keyof BookRun]

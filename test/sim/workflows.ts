@@ -62,7 +62,7 @@ export const bareNode = (name: string): Node => ({
   executor: "fake",
   upstream: [],
   downstream: [],
-  needs: [],
+  reads: [],
   rule: "all_success",
   gated: false,
   fields: {},
@@ -234,7 +234,7 @@ export const makeWorkflow = (rng: Rng, name: string, huge: boolean): SimWorkflow
     const sim = simNode(i, bareNode(`t${i}`))
     const { node } = sim
     node.upstream = ascending(upstreamsOf(rng, shape, i, count))
-    node.needs = node.upstream
+    node.reads = node.upstream
     const plain = node.upstream.filter((up) => nodes[up]!.items === null).map((up) => nodes[up]!.node.name)
     const fans = node.upstream.filter((up) => nodes[up]!.items !== null).map((up) => nodes[up]!.node.name)
     const plainUp = plain.length > 0 ? rng.pick(plain) : null

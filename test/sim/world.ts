@@ -7,7 +7,7 @@ import type { AttemptResult } from "../../src/core/model/change.ts"
 import type { Json } from "../../src/core/model/json.ts"
 import type { RetryRequest } from "../../src/core/rules/retry-plan.ts"
 import type { Assignment, StopReason } from "../../src/executors/executor.ts"
-import type { HolderRow } from "../../src/store/contract/store.ts"
+import type { LeaseHolderRow } from "../../src/store/contract/store.ts"
 import { type BookRun, Books } from "./books.ts"
 import { VirtualClock } from "./clock.ts"
 import { Commits } from "./commits.ts"
@@ -162,7 +162,7 @@ export class World {
   }
 
   /** The judge of holders, asked by the store when it looks for the dead. */
-  isDead(holder: HolderRow): boolean {
+  isDead(holder: LeaseHolderRow): boolean {
     const dead = this.scenario.leases
       ? Date.parse(holder.leaseUntil) < this.clock.now()
       : !this.lives.some((life) => life.name === holder.process && life.alive)

@@ -5,14 +5,14 @@ import { READY } from "../../src/store/postgres/claim/ready-queue.ts"
 import { ask } from "./postgres.ts"
 
 const RUNS = `status IN ('pending', 'running', 'success', 'failed', 'cancelled')
-  AND (cancelling IS NULL OR cancelling IN ('cancel', 'timeout')) AND open >= 0 AND hooks_left >= 0
+  AND (cancelling IS NULL OR cancelling IN ('cancel', 'timeout')) AND open >= 0 AND hooks_pending >= 0
   AND (finished_at IS NOT NULL) = (status IN ('success', 'failed', 'cancelled'))`
 
-const TASKS = `upstream_left >= 0 AND (waits IS NULL OR status = 'running') AND CASE status
+const TASKS = `upstream_pending >= 0 AND (waits IS NULL OR status = 'running') AND CASE status
   WHEN 'pending' THEN (attempt_id IS NULL) = (holder IS NULL)
   WHEN 'dispatched' THEN holder IS NOT NULL AND attempt_id IS NOT NULL AND parked IS NULL AND available_at IS NULL
-  WHEN 'running' THEN available_at IS NULL AND CASE WHEN waits IS NULL THEN (holder IS NULL) = (kind <> 'task') AND parked IS NULL AND wake_at IS NULL
-    ELSE attempt_id IS NOT NULL AND wake_lane IS NOT NULL END
+  WHEN 'running' THEN available_at IS NULL AND CASE WHEN waits IS NULL THEN (holder IS NULL) = (kind <> 'task') AND parked IS NULL AND resume_at IS NULL
+    ELSE attempt_id IS NOT NULL AND resume_lane IS NOT NULL END
   ELSE status IN ('success', 'failed', 'skipped', 'cancelled') AND holder IS NULL AND parked IS NULL AND available_at IS NULL
     AND finished_at IS NOT NULL
 END`
@@ -27,17 +27,17 @@ BEGIN
   SELECT ${READY("t")}, t.holder IS NOT NULL INTO ready, held FROM tasks t WHERE t.id = NEW.id;
   ready := COALESCE(ready, false);
   held := COALESCE(held, false);
-  IF ready <> EXISTS (SELECT 1 FROM ready_rows q JOIN tasks t USING (id, lane, priority, workflow_id, run_seq) WHERE q.id = NEW.id)
-    OR NOT ready AND EXISTS (SELECT 1 FROM ready_rows q WHERE q.id = NEW.id)
+  IF ready <> EXISTS (SELECT 1 FROM ready_queue q JOIN tasks t USING (id, lane, priority, workflow_id, run_seq) WHERE q.id = NEW.id)
+    OR NOT ready AND EXISTS (SELECT 1 FROM ready_queue q WHERE q.id = NEW.id)
   THEN RAISE 'row % is % ready, and the list of ready rows says otherwise', NEW.id, CASE WHEN ready THEN 'now' ELSE 'not' END;
   END IF;
-  IF held <> EXISTS (SELECT 1 FROM held_rows x WHERE x.id = NEW.id AND x.run_seq = NEW.run_seq)
+  IF held <> EXISTS (SELECT 1 FROM in_flight x WHERE x.id = NEW.id AND x.run_seq = NEW.run_seq)
   THEN RAISE 'row % is % held, and the list of held rows says otherwise', NEW.id, CASE WHEN held THEN 'now' ELSE 'not' END;
   END IF;
   RETURN NULL;
 END $$;
-CREATE INDEX IF NOT EXISTS ready_rows_id ON ready_rows (id);
-CREATE INDEX IF NOT EXISTS held_rows_id ON held_rows (id);
+CREATE INDEX IF NOT EXISTS ready_rows_id ON ready_queue (id);
+CREATE INDEX IF NOT EXISTS held_rows_id ON in_flight (id);
 DROP TRIGGER IF EXISTS lists_hold ON tasks;
 CREATE CONSTRAINT TRIGGER lists_hold AFTER INSERT OR UPDATE ON tasks DEFERRABLE INITIALLY DEFERRED
   FOR EACH ROW EXECUTE FUNCTION lists_hold()`

@@ -28,7 +28,7 @@ export const workflowOf = (sketch: { [name: string]: Sketch }, concurrency?: num
       executor: "process",
       upstream: upstream(name),
       downstream: names.flatMap((other, i) => (upstream(other).includes(index) ? [i] : [])),
-      needs: upstream(name),
+      reads: upstream(name),
       rule: "all_success",
       ...(foreach === true ? { fan: { foreach: { lit: [] }, reference: "[]" } } : {}),
       ...(width === undefined ? {} : { concurrency: width }),

@@ -60,7 +60,7 @@ export const pictureRoutes = [
           status: row.status,
           attempt: row.attempt,
           available_at: row.availableAt,
-          waiting: row.waits,
+          waiting: row.waitingOn,
           dispatched_at: row.dispatchedAt,
           started_at: row.startedAt,
           finished_at: row.finishedAt,

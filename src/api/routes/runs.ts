@@ -68,7 +68,7 @@ export const runRoutes = [
     audit: "run.remove",
     async handle({ params, api }) {
       const found = await findRun(api, params.id)
-      if (!runEnded(found.status) || found.hooksLeft > 0) {
+      if (!runEnded(found.status) || found.hooksPending > 0) {
         throw conflict(`run ${found.id} has not ended; cancel it first`)
       }
       // Objects first: a run without its logs can be removed again, logs without their run would stay for ever.

@@ -122,11 +122,11 @@ export const taskRoutes = [
     audit: "task.mark",
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
-      const { name, path, waits } = await findTask(api, found, params.name, query)
-      const outcome = await api.store.markTask({ runId: found.id, name, path, ...body })
+      const { name, path, waitingOn } = await findTask(api, found, params.name, query)
+      const outcome = await api.store.overrideOutcome({ runId: found.id, name, path, ...body })
       if (outcome === "live") throw conflict(`task ${name} is running; cancel the run, or wait for the task's end`)
       if (outcome === "not_found") throw notFound(`task ${name} of run ${found.id} is no more`)
-      if (waits?.kind === "workflow") await api.store.requestCancel(waits.runId as RunId, "cancel")
+      if (waitingOn?.kind === "workflow") await api.store.requestCancel(waitingOn.runId as RunId, "cancel")
       api.wake()
       const marked = await findTask(api, found, params.name, query)
       return { status: 200, body: await shownTask(api, found, marked), details: `${body.status}: ${body.reason}` }

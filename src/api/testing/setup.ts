@@ -175,6 +175,6 @@ export const setup = async (
 export const waitsFor = async (api: Pick<TestServer, "store">, runId: string, count: number): Promise<void> => {
   await vi.waitUntil(async () => {
     const tasks = await api.store.listTasks({ runId: runId as RunId, limit: 100 })
-    return tasks.filter(({ waits }) => waits !== null).length === count
+    return tasks.filter(({ waitingOn }) => waitingOn !== null).length === count
   })
 }

@@ -14,7 +14,7 @@ import type { JobRow } from "../../store/contract/jobs.ts"
 import type { AuditRow, KeyRow } from "../../store/contract/keys.ts"
 import type { QueueRow } from "../../store/contract/queues.ts"
 import type { Figures } from "../http/ports.ts"
-import type { HolderRow } from "../../store/contract/store.ts"
+import type { LeaseHolderRow } from "../../store/contract/store.ts"
 
 const specShape = (spec: ScheduleSpec): z.output<typeof workflows.scheduleSpec> => ({
   cron: spec.cron,
@@ -156,7 +156,7 @@ export const queueShape = (row: QueueRow, figures?: Figures): z.output<typeof se
 })
 
 /** Where holders are judged by their processes, those that are not workers renew nothing: they are seen now. */
-export const workerShape = (row: HolderRow, now: number, leases: boolean): z.output<typeof service.worker> => ({
+export const workerShape = (row: LeaseHolderRow, now: number, leases: boolean): z.output<typeof service.worker> => ({
   id: row.id,
   kind: row.kind,
   name: row.name,
@@ -164,12 +164,12 @@ export const workerShape = (row: HolderRow, now: number, leases: boolean): z.out
   alive: !row.dead && (row.kind !== "worker" || Date.parse(row.leaseUntil) >= now),
   lease_until: row.leaseUntil,
   last_seen_at: iso(leases || row.kind === "worker" ? Date.parse(row.leaseUntil) - row.leaseMs : now),
-  queues: row.serves === null ? null : row.serves.queues === "all" ? ["*"] : [...row.serves.queues],
-  labels: row.serves === null ? null : row.serves.labels === "all" ? ["*"] : [...row.serves.labels],
-  functions: row.serves === null ? null : [...(row.serves.functions ?? [])],
-  capacity: row.serves?.capacity ?? null,
-  running: row.held,
-  version: row.serves?.version ?? null,
+  queues: row.capabilities === null ? null : row.capabilities.queues === "all" ? ["*"] : [...row.capabilities.queues],
+  labels: row.capabilities === null ? null : row.capabilities.labels === "all" ? ["*"] : [...row.capabilities.labels],
+  functions: row.capabilities === null ? null : [...(row.capabilities.functions ?? [])],
+  capacity: row.capabilities?.capacity ?? null,
+  running: row.inFlight,
+  version: row.capabilities?.version ?? null,
 })
 
 export const keyShape = (row: KeyRow): z.output<typeof service.key> => ({

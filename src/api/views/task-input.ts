@@ -28,7 +28,7 @@ export const taskInput = async (api: Api, run: RunRow, task: TaskRow, workflow: 
 const upstreamTasks = async (api: Api, task: TaskRow, node: Node, workflow: CompiledWorkflow): Promise<Scope["tasks"]> => {
   const depths = scopeDepths(workflow)
   const found = await Promise.all(
-    [...new Set([...node.upstream, ...node.needs])].map(async (index) => {
+    [...new Set([...node.upstream, ...node.reads])].map(async (index) => {
       const above = workflow.nodes[index]!
       const path = pathAt(task.path, depths[index]!)
       const row = await api.store.getTask({ runId: task.runId, name: above.name, path })

@@ -4,7 +4,7 @@
 
 import { membersOf } from "../../core/model/task-path.ts"
 import { type RunStatus, runEnded, TASK_STATUSES, type TaskEnd, taskEnded, type TaskStatus } from "../../core/model/status.ts"
-import type { Waiting } from "../../core/model/waiting-on.ts"
+import type { WaitingView } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Progress, StoreEvent } from "../../store/contract/store.ts"
 
@@ -21,7 +21,7 @@ export interface LiveInstance {
   since: number
   retryAt: number | null
   /** What it waits for without a slot, and how far it said that it is. */
-  waiting: Waiting | null
+  waiting: WaitingView | null
   progress: Progress | null
 }
 

@@ -15,7 +15,7 @@ const row = (number: number, name: string, path: string, given: Partial<TaskRow>
   path,
   kind: "task",
   status: "pending",
-  skip: null,
+  skipReason: null,
   attempt: 1,
   failures: 0,
   losses: 0,
@@ -34,9 +34,9 @@ const row = (number: number, name: string, path: string, given: Partial<TaskRow>
   startedAt: null,
   finishedAt: null,
   parked: null,
-  upstreamLeft: 0,
-  waits: null,
-  wakeAt: null,
+  upstreamPending: 0,
+  waitingOn: null,
+  resumeAt: null,
   progress: null,
   ...given,
 })
@@ -58,9 +58,9 @@ const setup = () => {
     row(4, "c", "", { status: "skipped", finishedAt: iso(3), attempt: 0 }),
   ]
   const nodes: NodeState[] = [
-    { node: 0, path: "", kind: "task", status: "success", skip: null, expanded: 0, total: null },
-    { node: 1, path: "", kind: "fan", status: "failed", skip: null, expanded: 2, total: 2 },
-    { node: 2, path: "", kind: "task", status: "skipped", skip: "unmet", expanded: 0, total: null },
+    { node: 0, path: "", kind: "task", status: "success", skipReason: null, childrenCreated: 0, total: null },
+    { node: 1, path: "", kind: "fan", status: "failed", skipReason: null, childrenCreated: 2, total: 2 },
+    { node: 2, path: "", kind: "task", status: "skipped", skipReason: "unmet", childrenCreated: 0, total: null },
   ]
   const store = {
     listTasks: ({ after = 0, limit }: { after?: number; limit: number }) =>
@@ -93,7 +93,7 @@ test("an attempt that was under way when its process died counts as not begun", 
 test("a retry sets back what it runs again and keeps successes of a fan-out", async () => {
   const { store, run, workflow } = setup()
   const view = await seedView(store, run, workflow)
-  const common = { upstreamLeft: 0, upstream: { failed: 0, unmet: 0, waived: 0 }, lane: "", instanceLane: "" }
+  const common = { upstreamPending: 0, upstream: { failed: 0, unmet: 0, waived: 0 }, lane: "", instanceLane: "" }
   const nodes: ResetNode[] = [
     { node: 1, path: "", scope: "failed", ...common },
     { node: 2, path: "", scope: "all", ...common },

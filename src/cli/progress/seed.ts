@@ -49,9 +49,9 @@ async function* pages<Row extends { row: number }>(read: (after: number) => Prom
   }
 }
 
-const takeContainer = (view: RunView, { node, path, kind, status, expanded }: NodeState, kept: boolean): void => {
+const takeContainer = (view: RunView, { node, path, kind, status, childrenCreated }: NodeState, kept: boolean): void => {
   const task = view.tasks[node]!
-  if (kind === "fan" && path === "" && expanded > 0) task.total = expanded
+  if (kind === "fan" && path === "" && childrenCreated > 0) task.total = childrenCreated
   if (kind === "group" && task.fans > 0 && path !== "") {
     const isItem = view.workflow.nodes[node]!.fan !== undefined
     if (!isItem || task.fans > 1) task.total = (task.total ?? 0) + 1

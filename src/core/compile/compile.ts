@@ -52,7 +52,7 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
   const reads = checkReferences(context, workflow, builder.scopes, root)
   for (const [i, node] of workflow.nodes.entries()) {
     const read = reads.get(i)
-    node.needs = read === undefined ? [...node.upstream] : [...new Set([...node.upstream, ...read])].sort((a, b) => a - b)
+    node.reads = read === undefined ? [...node.upstream] : [...new Set([...node.upstream, ...read])].sort((a, b) => a - b)
   }
   for (const { refs, place } of context.uses) {
     if (place.node !== null && refs.some(({ root: name }) => name === "parent")) readParent(workflow, place.node)

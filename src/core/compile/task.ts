@@ -82,7 +82,7 @@ export const compileTask = (context: Context, source: TaskSource): Node => {
     executor,
     upstream: [],
     downstream: [],
-    needs: [],
+    reads: [],
     rule: ownRule,
     ...(condition !== null && { if: condition }),
     ...(fan !== null && { fan }),

@@ -4,8 +4,8 @@
 import type { AttemptId } from "./ids.ts"
 import type { Json } from "./json.ts"
 import type { NewRow } from "../rules/new-rows.ts"
-import type { AttemptState, SkipKind } from "./status.ts"
-import type { Waits } from "./waiting-on.ts"
+import type { AttemptState, SkipReason } from "./status.ts"
+import type { WaitingOn } from "./waiting-on.ts"
 
 /** An output: inline up to 64 KiB, else an object's key. */
 export type Output = { inline: Json } | { key: string; bytes: number }
@@ -54,7 +54,7 @@ export type Change =
    * It goes on without a slot: → running, nobody's, woken after the delay (null: by an event alone). From the gate, where that
    * begins its attempt; from a live attempt, whose slots are given back; or again from a woken row.
    */
-  | (Fence & { kind: "wait"; waits: Waits; delayMs: number | null; startedAt?: number })
+  | (Fence & { kind: "wait"; waitingOn: WaitingOn; delayMs: number | null; startedAt?: number })
   /** Success, failure or cancel of an attempt, for good. */
   | (Fence & {
       kind: "end"
@@ -66,7 +66,7 @@ export type Change =
   /** A failed or lost attempt that is tried again: → pending, available after the delay. */
   | (Fence & { kind: "retry"; delayMs: number; lost: boolean; result: AttemptResult })
   /** The gate says no: → skipped. */
-  | (Fence & { kind: "skip"; skip: SkipKind; reason: string })
+  | (Fence & { kind: "skip"; skipReason: SkipReason; reason: string })
   /** The gate could not judge (bad expression, bad reference): → failed without an attempt. */
   | (Fence & { kind: "refuse"; error: string })
   /** The gate says go: the row moves to the lane where work is claimed, under these limits. */

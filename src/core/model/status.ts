@@ -39,9 +39,9 @@ export const runEnded = (status: RunStatus): boolean => RUN_ENDED[status]
  */
 export type UpstreamEnd = "success" | "failed" | "unmet" | "waived"
 
-export type SkipKind = Extract<UpstreamEnd, "unmet" | "waived">
+export type SkipReason = Extract<UpstreamEnd, "unmet" | "waived">
 
-export const upstreamEnd = (status: TaskEnd, skip: SkipKind | null): UpstreamEnd => {
+export const upstreamEnd = (status: TaskEnd, skip: SkipReason | null): UpstreamEnd => {
   switch (status) {
     case "success":
       return "success"

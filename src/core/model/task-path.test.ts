@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { isInstance, lastIndex, membersOf, pathAt, placeName, scopeDepths, shortName } from "./task-path.ts"
+import { isInstance, lastIndex, membersOf, pathAt, taskDisplayName, scopeDepths, shortName } from "./task-path.ts"
 import { innerRows } from "../rules/new-rows.ts"
 import { group, type NodeInput, workflow } from "../testing.ts"
 
@@ -43,7 +43,7 @@ describe("places", () => {
     const [, g, b] = flow.nodes
     expect([isInstance(g!, "fan"), isInstance(g!, "group"), isInstance(b!, "task")]).toEqual([false, true, false])
     expect([shortName(g!), shortName(b!), lastIndex("1.20"), lastIndex("7")]).toEqual(["g", "b", 20, 7])
-    expect([placeName("g.b", "1"), placeName("a", "")]).toEqual(["g.b[1]", "a"])
+    expect([taskDisplayName("g.b", "1"), taskDisplayName("a", "")]).toEqual(["g.b[1]", "a"])
   })
 })
 

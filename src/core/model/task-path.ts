@@ -68,4 +68,4 @@ export const shortName = (node: Pick<Node, "name" | "group">): string =>
   node.group === null ? node.name : node.name.slice(node.name.lastIndexOf(".") + 1)
 
 /** `each`, `region.load[1.2]`: how a row is called in messages. */
-export const placeName = (name: string, path: string): string => (path === "" ? name : `${name}[${path}]`)
+export const taskDisplayName = (name: string, path: string): string => (path === "" ? name : `${name}[${path}]`)

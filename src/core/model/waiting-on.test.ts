@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { isDeferral, readDeferral } from "../rules/defer.ts"
-import { isWaitingExecutor, waitingOf, waitingText, type Waits } from "./waiting-on.ts"
+import { isWaitingExecutor, waitingView, waitingText, type WaitingOn } from "./waiting-on.ts"
 
 const POLL = { url: "https://x.test/7", every: "10s", done_when: "response.body.done" }
 const UNTIL = "2026-01-31T10:00:00.000Z"
@@ -8,7 +8,7 @@ const UNTIL = "2026-01-31T10:00:00.000Z"
 describe("what a task waits for", () => {
   const poll = (readDeferral({ ork_defer: { poll: { ...POLL, headers: { token: "s3cret" } } } }) as { poll: never }).poll
 
-  it.each<[Waits, string | null, string]>([
+  it.each<[WaitingOn, string | null, string]>([
     [{ kind: "sleep", ms: 1000 }, UNTIL, `sleeps until ${UNTIL}`],
     [{ kind: "approval", message: "go?", default: "reject" }, null, "waits for approval: go?"],
     [{ kind: "approval" }, UNTIL, "waits for approval"],
@@ -17,11 +17,11 @@ describe("what a task waits for", () => {
     [{ kind: "poll", poll, since: 0, errors: 2 }, UNTIL, "polls https://x.test/7"],
     [{ kind: "callback", since: 0 }, null, "waits for a callback"],
   ])("is told in a line: %j", (waits, until, text) => {
-    expect(waitingText(waitingOf(waits, until))).toBe(text)
+    expect(waitingText(waitingView(waits, until))).toBe(text)
   })
 
   it("keeps headers and bodies to itself", () => {
-    expect(JSON.stringify(waitingOf({ kind: "poll", poll, since: 0, errors: 0 }, null))).not.toContain("s3cret")
+    expect(JSON.stringify(waitingView({ kind: "poll", poll, since: 0, errors: 0 }, null))).not.toContain("s3cret")
   })
 
   it("is the work of some executors", () => {

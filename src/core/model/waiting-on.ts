@@ -28,7 +28,7 @@ export interface Poll {
   timeoutMs?: number
 }
 
-export type Waits =
+export type WaitingOn =
   | { kind: "sleep"; ms: number }
   | { kind: "approval"; message?: string; default?: "approve" | "reject" }
   /** `runId`: the child's, `made` once there is one. */
@@ -37,10 +37,10 @@ export type Waits =
   | { kind: "poll"; poll: Poll; since: number; errors: number }
   | { kind: "callback"; since: number; timeoutMs?: number }
 
-export type WaitKind = Waits["kind"]
+export type WaitKind = WaitingOn["kind"]
 
 /** What others may see of it: no headers, no bodies. */
-export interface Waiting {
+export interface WaitingView {
   kind: WaitKind
   message?: string | undefined
   default?: "approve" | "reject" | undefined
@@ -51,7 +51,7 @@ export interface Waiting {
   until: string | null
 }
 
-export const waitingOf = (waits: Waits, until: string | null): Waiting => {
+export const waitingView = (waits: WaitingOn, until: string | null): WaitingView => {
   switch (waits.kind) {
     case "sleep":
     case "callback":
@@ -70,10 +70,10 @@ export const waitingOf = (waits: Waits, until: string | null): Waiting => {
 }
 
 /** Whether a row that waits on for it has something new to tell: of a sub-workflow the run. The rest would be told at every poll. */
-export const isNews = ({ kind }: Waits): boolean => kind === "workflow"
+export const isNews = ({ kind }: WaitingOn): boolean => kind === "workflow"
 
 /** One line for people. */
-export const waitingText = (waiting: Waiting): string => {
+export const waitingText = (waiting: WaitingView): string => {
   const until = waiting.until === null ? "" : ` until ${waiting.until}`
   switch (waiting.kind) {
     case "sleep":

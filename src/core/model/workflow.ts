@@ -102,7 +102,7 @@ export interface Node {
   upstream: number[]
   downstream: number[]
   /** Nodes whose output or status its input and expressions read: direct upstream and what expressions name. */
-  needs: number[]
+  reads: number[]
   /** The nearest fanned group around it, when its expressions read `parent`. */
   parent?: number
   rule: RunWhen

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
-import { canTake, lanesOf, type Serves, servesProblem } from "./capabilities.ts"
+import { accepts, lanesOf, type WorkerCapabilities, capabilitiesProblem } from "./capabilities.ts"
 
-const gpu: Serves = { queues: ["a", "b"], labels: ["gpu", "eu"], handlers: ["mail"], capacity: 1, version: "1" }
+const gpu: WorkerCapabilities = { queues: ["a", "b"], labels: ["gpu", "eu"], handlers: ["mail"], capacity: 1, version: "1" }
 
 test("the lanes of a worker are its queues with every set of its labels, and its handlers' queues", () => {
   expect(lanesOf(gpu)).toEqual(["q:a", "q:a|gpu", "q:a|eu", "q:a|eu,gpu", "q:b", "q:b|gpu", "q:b|eu", "q:b|eu,gpu", "h:mail"])
@@ -9,22 +9,22 @@ test("the lanes of a worker are its queues with every set of its labels, and its
 })
 
 test("a task goes to those who serve its queue and have all of its labels", () => {
-  expect(canTake(gpu, { queue: "a", labels: [] })).toBe(true)
-  expect(canTake(gpu, { queue: "b", labels: ["eu", "gpu"] })).toBe(true)
-  expect(canTake(gpu, { queue: "c", labels: [] })).toBe(false)
-  expect(canTake(gpu, { queue: "a", labels: ["gpu", "big"] })).toBe(false)
-  expect(canTake({ ...gpu, queues: "all", labels: "all" }, { queue: "c", labels: ["big"] })).toBe(true)
+  expect(accepts(gpu, { queue: "a", labels: [] })).toBe(true)
+  expect(accepts(gpu, { queue: "b", labels: ["eu", "gpu"] })).toBe(true)
+  expect(accepts(gpu, { queue: "c", labels: [] })).toBe(false)
+  expect(accepts(gpu, { queue: "a", labels: ["gpu", "big"] })).toBe(false)
+  expect(accepts({ ...gpu, queues: "all", labels: "all" }, { queue: "c", labels: ["big"] })).toBe(true)
 })
 
 const call = { queue: "a", labels: [], executor: "function", function: "resize" }
 
 test("calls of a function go to those who have it, beside their queue and labels", () => {
   const has = { ...gpu, functions: ["resize"] }
-  expect(canTake(gpu, call)).toBe(false)
-  expect(canTake({ ...gpu, queues: "all", labels: "all" }, call)).toBe(false)
-  expect(canTake(has, call)).toBe(true)
-  expect(canTake(has, { ...call, queue: "c" })).toBe(false)
-  expect(canTake(has, { ...call, labels: ["big"] })).toBe(false)
+  expect(accepts(gpu, call)).toBe(false)
+  expect(accepts({ ...gpu, queues: "all", labels: "all" }, call)).toBe(false)
+  expect(accepts(has, call)).toBe(true)
+  expect(accepts(has, { ...call, queue: "c" })).toBe(false)
+  expect(accepts(has, { ...call, labels: ["big"] })).toBe(false)
   expect(lanesOf({ ...has, queues: ["a"], labels: ["gpu"] })).toEqual([
     "q:a",
     "q:a|gpu",
@@ -37,16 +37,16 @@ test("calls of a function go to those who have it, beside their queue and labels
 
 test("who runs functions only takes no other tasks", () => {
   const only = { ...gpu, functions: ["resize"], functionsOnly: true }
-  expect(canTake(only, call)).toBe(true)
-  expect(canTake(only, { queue: "a", labels: [], executor: "process" })).toBe(false)
+  expect(accepts(only, call)).toBe(true)
+  expect(accepts(only, { queue: "a", labels: [], executor: "process" })).toBe(false)
   expect(lanesOf({ ...only, queues: ["a"], labels: [] })).toEqual(["f:a|resize", "h:mail"])
 })
 
 test("more than a claim can look into is refused", () => {
   const functions = Array.from({ length: 100 }, (_, i) => `f${i}`)
-  expect(servesProblem({ queues: ["a", "b"], labels: ["x", "y"], functions })).toBeNull()
-  expect(servesProblem({ queues: ["a", "b"], labels: ["u", "v", "w", "x", "y"], functions })).toMatch(
+  expect(capabilitiesProblem({ queues: ["a", "b"], labels: ["x", "y"], functions })).toBeNull()
+  expect(capabilitiesProblem({ queues: ["a", "b"], labels: ["u", "v", "w", "x", "y"], functions })).toMatch(
     /^100 functions in 2 queues with 5 labels are too much/,
   )
-  expect(servesProblem({ queues: "all", labels: "all", functions })).toBeNull()
+  expect(capabilitiesProblem({ queues: "all", labels: "all", functions })).toBeNull()
 })

@@ -5,7 +5,7 @@ import { FUNCTION_EXECUTOR } from "../model/function.ts"
 import { EVERY_QUEUE, everyCallOf, functionLane, handlerLane, queueLane } from "./lanes.ts"
 import type { Node } from "../model/workflow.ts"
 
-export interface Serves {
+export interface WorkerCapabilities {
   queues: "all" | readonly string[]
   labels: "all" | readonly string[]
   /** Queues whose jobs its handlers run. */
@@ -24,11 +24,11 @@ export const MAX_LABELS = 6
 const MAX_WORKER_LANES = 4096
 
 /** What is wrong with it, or null. */
-export const servesProblem = ({
+export const capabilitiesProblem = ({
   queues,
   labels,
   functions = [],
-}: Pick<Serves, "queues" | "labels" | "functions">): string | null => {
+}: Pick<WorkerCapabilities, "queues" | "labels" | "functions">): string | null => {
   if (queues === "all" || labels === "all") return null
   const lanes = functions.length * queues.length * 2 ** labels.length
   if (lanes <= MAX_WORKER_LANES) return null
@@ -36,19 +36,19 @@ export const servesProblem = ({
   return `${what} are too much for one worker: give it fewer labels or queues, or divide the functions`
 }
 
-export const canTake = (
-  serves: Pick<Serves, "queues" | "labels" | "functions" | "functionsOnly">,
+export const accepts = (
+  serves: Pick<WorkerCapabilities, "queues" | "labels" | "functions" | "functionsOnly">,
   task: Pick<Node, "queue" | "labels"> & Partial<Node>,
 ): boolean =>
   (serves.queues === "all" || serves.queues.includes(task.queue)) &&
   task.labels.every((label) => serves.labels === "all" || serves.labels.includes(label)) &&
   (task.executor === FUNCTION_EXECUTOR ? hasFunction(serves, task.function) : serves.functionsOnly !== true)
 
-export const hasFunction = ({ functions = [] }: Pick<Serves, "functions">, name: string | undefined): boolean =>
+export const hasFunction = ({ functions = [] }: Pick<WorkerCapabilities, "functions">, name: string | undefined): boolean =>
   name !== undefined && functions.includes(name)
 
 /** The lanes that it claims from. */
-export const lanesOf = (serves: Omit<Serves, "capacity" | "version">): string[] => {
+export const lanesOf = (serves: Omit<WorkerCapabilities, "capacity" | "version">): string[] => {
   const { queues, labels, handlers, functions = [] } = serves
   const sets = subsets(labels === "all" ? [] : labels)
   const each = (lane: (queue: string, set: string[]) => string): string[] =>

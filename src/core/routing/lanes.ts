@@ -9,28 +9,28 @@
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
 import { type Node, REMOTE_EXECUTORS } from "../model/workflow.ts"
 
-export interface RunScope {
+export interface RunLaneKey {
   id: string
   private: boolean
   /** The run whose lanes a private sub-workflow uses; null: its own. */
-  scope?: string | null
+  rootRunId?: string | null
 }
 
-export const gateLane = (run: RunScope): string => (run.private ? `p:${run.scope ?? run.id}:g` : "g")
+export const gateLane = (run: RunLaneKey): string => (run.private ? `p:${run.rootRunId ?? run.id}:g` : "g")
 
-export const workLane = (run: RunScope, node: Pick<Node, "queue" | "labels" | "executor" | "function">): string =>
+export const workLane = (run: RunLaneKey, node: Pick<Node, "queue" | "labels" | "executor" | "function">): string =>
   REMOTE_EXECUTORS.includes(node.executor) ? remoteLane(run, node) : localLane(run, node)
 
 /** Work that runs on the machine of who takes it. */
-export const localLane = (run: RunScope, node: Pick<Node, "queue" | "labels"> & Partial<Node>): string => {
-  if (run.private) return `p:${run.scope ?? run.id}:w`
+export const localLane = (run: RunLaneKey, node: Pick<Node, "queue" | "labels"> & Partial<Node>): string => {
+  if (run.private) return `p:${run.rootRunId ?? run.id}:w`
   return node.executor === FUNCTION_EXECUTOR
     ? functionLane(node.queue, node.function ?? "", node.labels)
     : queueLane(node.queue, node.labels)
 }
 
-export const remoteLane = (run: RunScope, node: Pick<Node, "queue">): string =>
-  run.private ? `p:${run.scope ?? run.id}:s` : `s:${node.queue}`
+export const remoteLane = (run: RunLaneKey, node: Pick<Node, "queue">): string =>
+  run.private ? `p:${run.rootRunId ?? run.id}:s` : `s:${node.queue}`
 
 export const queueLane = (queue: string, labels: readonly string[]): string =>
   labels.length === 0 ? `q:${queue}` : `q:${queue}|${[...labels].sort().join(",")}`

@@ -6,15 +6,15 @@ const rows = (...limits: number[][]) => limits.map((of, i) => ({ row: i + 1, lim
 
 describe("admit", () => {
   it("takes candidates in order until a limit is full and parks the rest under it", () => {
-    const { take, park, used } = admit(rows([7], [7], [7]), new Map([[7, { cap: 3, used: 1 }]]))
-    expect(take).toEqual([1, 2])
+    const { claim, park, used } = admit(rows([7], [7], [7]), new Map([[7, { cap: 3, used: 1 }]]))
+    expect(claim).toEqual([1, 2])
     expect(park).toEqual([{ row: 3, limit: 7 }])
     expect(used).toEqual(new Map([[7, 2]]))
   })
 
   it("parks rows of a paused run as paused", () => {
-    const { take, park } = admit([{ row: 1, limits: [], paused: true }], new Map())
-    expect({ take, park }).toEqual({ take: [], park: [{ row: 1, limit: PAUSED }] })
+    const { claim, park } = admit([{ row: 1, limits: [], paused: true }], new Map())
+    expect({ claim, park }).toEqual({ claim: [], park: [{ row: 1, limit: PAUSED }] })
   })
 
   it("offers the room of one limit to the next when a row is parked under another", () => {
@@ -26,7 +26,7 @@ describe("admit", () => {
   })
 
   it("leaves a candidate whose limit is held elsewhere where it is", () => {
-    expect(admit(rows([9]), new Map())).toEqual({ take: [], park: [], used: new Map(), unpark: new Map() })
+    expect(admit(rows([9]), new Map())).toEqual({ claim: [], park: [], used: new Map(), unpark: new Map() })
   })
 
   it("never exceeds a limit, and parks only under a full one", () => {
@@ -46,7 +46,7 @@ describe("admit", () => {
             const { cap, used } = limits.get(limit)!
             expect(used + (result.used.get(limit) ?? 0)).toBeGreaterThanOrEqual(cap)
           }
-          expect(result.take.length + result.park.length).toBe(of.length)
+          expect(result.claim.length + result.park.length).toBe(of.length)
         },
       ),
     )

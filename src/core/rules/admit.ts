@@ -12,7 +12,7 @@ export interface LimitState {
 }
 
 export interface Admission {
-  take: number[]
+  claim: number[]
   /** Rows to take out of the claim index: 0 stands for a paused run, else the number of the full limit. */
   park: { row: number; limit: number }[]
   /** How many more slots of each limit are used now. */
@@ -28,7 +28,7 @@ export const PAUSED = 0
  * just now is left where it is, ready: that transaction's end wakes the next turn.
  */
 export const admit = (candidates: readonly Candidate[], limits: ReadonlyMap<number, LimitState>): Admission => {
-  const admission: Admission = { take: [], park: [], used: new Map(), unpark: new Map() }
+  const admission: Admission = { claim: [], park: [], used: new Map(), unpark: new Map() }
   const free = (id: number): boolean => {
     const limit = limits.get(id)!
     return limit.used + (admission.used.get(id) ?? 0) < limit.cap
@@ -37,7 +37,7 @@ export const admit = (candidates: readonly Candidate[], limits: ReadonlyMap<numb
     if (!candidate.paused && candidate.limits.some((id) => !limits.has(id))) continue
     const full = candidate.paused ? PAUSED : candidate.limits.find((id) => !free(id))
     if (full === undefined) {
-      admission.take.push(candidate.row)
+      admission.claim.push(candidate.row)
       for (const id of candidate.limits) admission.used.set(id, (admission.used.get(id) ?? 0) + 1)
       continue
     }

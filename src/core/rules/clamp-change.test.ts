@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { AttemptResult, Change } from "../model/change.ts"
 import type { AttemptId } from "../model/ids.ts"
-import { soundChange } from "./clamp-change.ts"
+import { clampChange } from "./clamp-change.ts"
 
 const FENCE = { row: 1, attemptId: "attempt" as AttemptId }
 const RESULT: AttemptResult = { state: "failed", startedAt: 1, finishedAt: 2, error: "no" }
@@ -18,16 +18,16 @@ const retry = (delayMs: number, result: Partial<AttemptResult> = {}): Change => 
 describe("a change", () => {
   it("that is sound stays the very same", () => {
     const change = retry(1000, { exitCode: 3 })
-    expect(soundChange(change)).toBe(change)
+    expect(clampChange(change)).toBe(change)
   })
 
   it("to try again after a time that no clock knows is tried again after the longest there is", () => {
-    expect(soundChange(retry(1e303))).toMatchObject({ delayMs: 100 * 365 * 86_400_000 })
-    expect(soundChange(retry(Number.NaN))).toMatchObject({ delayMs: 0 })
+    expect(clampChange(retry(1e303))).toMatchObject({ delayMs: 100 * 365 * 86_400_000 })
+    expect(clampChange(retry(Number.NaN))).toMatchObject({ delayMs: 0 })
   })
 
   it("with an exit code that fits no column has none, and a long error is cut", () => {
-    const { result } = soundChange(retry(0, { exitCode: 2 ** 40, error: "x".repeat(100_000) })) as Extract<
+    const { result } = clampChange(retry(0, { exitCode: 2 ** 40, error: "x".repeat(100_000) })) as Extract<
       Change,
       { kind: "retry" }
     >
@@ -39,8 +39,8 @@ describe("a change", () => {
     const number = fc.oneof(fc.double(), fc.constantFrom(Infinity, -Infinity, Number.NaN, 1e303, -1))
     fc.assert(
       fc.property(number, number, number, (at, finishedAt, delayMs) => {
-        const started = soundChange({ ...FENCE, kind: "started", at }) as Extract<Change, { kind: "started" }>
-        const again = soundChange(retry(delayMs, { startedAt: at, finishedAt })) as Extract<Change, { kind: "retry" }>
+        const started = clampChange({ ...FENCE, kind: "started", at }) as Extract<Change, { kind: "started" }>
+        const again = clampChange(retry(delayMs, { startedAt: at, finishedAt })) as Extract<Change, { kind: "retry" }>
         for (const ms of [started.at, again.result.startedAt!, again.result.finishedAt, 1.8e12 + again.delayMs])
           expect(() => new Date(ms).toISOString()).not.toThrow()
       }),

@@ -33,7 +33,7 @@ const soundResult = (result: AttemptResult): AttemptResult => {
   }
 }
 
-export const soundChange = (change: Change): Change => {
+export const clampChange = (change: Change): Change => {
   switch (change.kind) {
     case "started":
       return isInstant(change.at) ? change : { ...change, at: instant(change.at) }

@@ -57,8 +57,8 @@ describe("rows of a run", () => {
 
   it("begin with the top-level tasks: work in its lane, what must be judged in the gate's", () => {
     expect(initialRows(flow, run)).toEqual([
-      { node: 0, kind: "task", upstreamLeft: 0, lane: "q:default", priority: 9, limits: [{ key: "r:r", cap: 20 }] },
-      { node: 1, kind: "fan", upstreamLeft: 1, lane: "g", priority: 5, limits: [] },
+      { node: 0, kind: "task", upstreamPending: 0, lane: "q:default", priority: 9, limits: [{ key: "r:r", cap: 20 }] },
+      { node: 1, kind: "fan", upstreamPending: 1, lane: "g", priority: 5, limits: [] },
     ])
   })
 

@@ -1,7 +1,7 @@
 // What the end of a row does to others: the edges to count down, and how a run ends. Pure; the stores apply it to the rows
 // whose fence held.
 
-import { gateLane, type RunScope } from "../routing/lanes.ts"
+import { gateLane, type RunLaneKey } from "../routing/lanes.ts"
 import type { RunStatus, UpstreamEnd } from "../model/status.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 
@@ -22,7 +22,7 @@ const fails = (end: UpstreamEnd): boolean => end === "failed" || end === "unmet"
  */
 export const edgesOf = (
   workflow: CompiledWorkflow,
-  run: RunScope,
+  run: RunLaneKey,
   row: { node: number; path: string; kind: "task" | "fan" | "group" },
   end: UpstreamEnd,
 ): Edge[] => {

@@ -19,14 +19,14 @@ const load = (rest: Partial<ExplainedTask> = {}): ExplainedTask => ({
   name: "load",
   path: "",
   status: "pending",
-  skip: null,
+  skipReason: null,
   attempt: 0,
   error: null,
   outcome: null,
   worker: null,
   availableAt: null,
   startedAt: null,
-  upstreamLeft: 0,
+  upstreamPending: 0,
   parked: null,
   ...rest,
 })
@@ -35,7 +35,7 @@ const sentence = (task: Partial<ExplainedTask>, rest: Partial<Surroundings> = {}
 
 describe("explainTask", () => {
   it.each<[Partial<ExplainedTask>, Partial<Surroundings>, string]>([
-    [{ upstreamLeft: 1 }, {}, "load waits for extract (running)."],
+    [{ upstreamPending: 1 }, {}, "load waits for extract (running)."],
     [
       { availableAt: "2026-01-01T00:00:10.000Z", attempt: 1, error: "exit code 1" },
       {},

@@ -2,9 +2,9 @@
 // rule. Pure: the caller reads the rows.
 
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
-import { pathAt, placeName, scopeDepths } from "../model/task-path.ts"
-import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "../model/status.ts"
-import { waitingOf, waitingText, type Waits } from "../model/waiting-on.ts"
+import { pathAt, taskDisplayName, scopeDepths } from "../model/task-path.ts"
+import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../model/status.ts"
+import { waitingView, waitingText, type WaitingOn } from "../model/waiting-on.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../model/workflow.ts"
 
 export interface ExplainedTask {
@@ -14,16 +14,16 @@ export interface ExplainedTask {
   /** A container stands for its instances, or for the tasks in it. */
   kind?: "task" | "fan" | "group"
   status: TaskStatus
-  skip: SkipKind | null
+  skipReason: SkipReason | null
   attempt: number
   error: string | null
   outcome: AttemptState | null
   worker: string | null
   availableAt: string | null
   startedAt: string | null
-  upstreamLeft: number
+  upstreamPending: number
   /** What it waits for without a slot, and until when. */
-  waits?: Waits | null
+  waits?: WaitingOn | null
   wakeAt?: string | null
   parked: "paused" | "group" | { limit: string; cap: number; used: number } | null
 }
@@ -112,7 +112,7 @@ const reason = (task: ExplainedTask, node: Node, around: Surroundings): string =
     case "running":
       if (task.waits) {
         const paused = task.parked === "paused" ? "; what comes next waits because the run is paused" : ""
-        return `${waitingText(waitingOf(task.waits, task.wakeAt ?? null))}${paused}`
+        return `${waitingText(waitingView(task.waits, task.wakeAt ?? null))}${paused}`
       }
       return `runs on ${task.worker ?? "a worker"} since ${task.startedAt ?? "just now"} (attempt ${task.attempt})`
     case "dispatched":
@@ -135,7 +135,7 @@ const cancelledWith = ({ group }: Node, { workflow, run }: Surroundings): string
 }
 
 const waits = (task: ExplainedTask, node: Node, around: Surroundings): string => {
-  if (task.upstreamLeft > 0) {
+  if (task.upstreamPending > 0) {
     const statusOf = (up: number): TaskStatus => around.inner?.get(`${up}/${task.path}`) ?? around.nodes.get(up) ?? "success"
     const open = node.upstream.filter((up) => ["pending", "dispatched", "running"].includes(statusOf(up)))
     const names = open.map((up) => `${around.workflow.nodes[up]!.name} (${statusOf(up)})`)
@@ -158,7 +158,9 @@ const waits = (task: ExplainedTask, node: Node, around: Surroundings): string =>
 
 /** The group around it. */
 const groupOf = (task: ExplainedTask, { group }: Node, { workflow }: Surroundings): string =>
-  group === null ? "its group" : placeName(workflow.nodes[group]!.name, pathAt(task.path, scopeDepths(workflow)[task.node]!))
+  group === null
+    ? "its group"
+    : taskDisplayName(workflow.nodes[group]!.name, pathAt(task.path, scopeDepths(workflow)[task.node]!))
 
 const nobody = ({ queue, labels, executor, function: name }: Node, registered: boolean): string => {
   if (REMOTE_EXECUTORS.includes(executor)) return `no server is alive to start it (${executor})`

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { fanOut, ifPerInstance, instanceLane, judgeRule } from "./gate.ts"
+import { fanOut, ifPerInstance, instanceLane, evaluateRule } from "./gate.ts"
 import { node } from "../testing.ts"
 import { RUN_WHEN, type RunWhen } from "../model/workflow.ts"
 
@@ -34,7 +34,7 @@ describe("judgeRule", () => {
   }
 
   it.each(RUN_WHEN)("%s follows its row of the table", (rule) => {
-    expect(ends.map((end) => judgeRule(rule, counts(end)))).toEqual(table[rule])
+    expect(ends.map((end) => evaluateRule(rule, counts(end)))).toEqual(table[rule])
   })
 })
 

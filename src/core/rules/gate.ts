@@ -2,8 +2,8 @@
 // makes. Expressions are evaluated by the caller (engine/gate/gate.ts); everything here is a table or arithmetic.
 
 import type { Json } from "../model/json.ts"
-import type { SkipKind } from "../model/status.ts"
-import { gateLane, type RunScope, workLane } from "../routing/lanes.ts"
+import type { SkipReason } from "../model/status.ts"
+import { gateLane, type RunLaneKey, workLane } from "../routing/lanes.ts"
 import { isGroup } from "../model/task-path.ts"
 import { isWaitingExecutor } from "../model/waiting-on.ts"
 import type { Node, RunWhen } from "../model/workflow.ts"
@@ -29,7 +29,7 @@ const RULES = {
 } as const satisfies Record<RunWhen, (up: UpstreamCounts) => boolean>
 
 /** null: the rule is met. Else what the skip means to the tasks below: failure passes on, its absence does not. */
-export const judgeRule = (rule: RunWhen, up: UpstreamCounts): SkipKind | null =>
+export const evaluateRule = (rule: RunWhen, up: UpstreamCounts): SkipReason | null =>
   RULES[rule](up) ? null : notMet(up) > 0 ? "unmet" : "waived"
 
 export type FanOut = { total: number; itemAt: (index: number) => Json } | { problem: string }
@@ -68,7 +68,7 @@ export const ifPerInstance = (node: Pick<Node, "if" | "fan">): boolean =>
   node.fan !== undefined && node.if !== undefined && /(?<!\bparent\.)\b(item|index)\b/.test(node.if)
 
 /** Instances go through the gate themselves only for what differs between them; groups are opened there. */
-export const instanceLane = (run: RunScope, node: Node): string =>
+export const instanceLane = (run: RunLaneKey, node: Node): string =>
   isGroup(node) ||
   isWaitingExecutor(node.executor) ||
   node.cache !== undefined ||

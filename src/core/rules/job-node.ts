@@ -27,7 +27,7 @@ const HANDLED: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
   executor: HANDLER_EXECUTOR,
   upstream: [],
   downstream: [],
-  needs: [],
+  reads: [],
   rule: "all_success",
   gated: false,
   fields: {},

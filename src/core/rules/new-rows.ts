@@ -1,6 +1,6 @@
 // Which rows a run begins with, which hooks its end adds, and the limits that rows are under. Called by the stores.
 
-import { gateLane, type RunScope, workLane } from "../routing/lanes.ts"
+import { gateLane, type RunLaneKey, workLane } from "../routing/lanes.ts"
 import { isGroup, membersOf } from "../model/task-path.ts"
 import type { RunStatus } from "../model/status.ts"
 import { type CompiledWorkflow, DEFAULT_PRIORITY, type HookEvent, type Node, rootNodes } from "../model/workflow.ts"
@@ -13,13 +13,13 @@ export interface Limit {
 export interface NewRow {
   node: number
   kind: "task" | "fan" | "group"
-  upstreamLeft: number
+  upstreamPending: number
   lane: string
   priority: number
   limits: Limit[]
 }
 
-export interface PlannedRun extends RunScope {
+export interface PlannedRun extends RunLaneKey {
   priority: number
 }
 
@@ -58,7 +58,7 @@ const newRow = (workflow: CompiledWorkflow, index: number, run: PlannedRun): New
   return {
     node: index,
     kind,
-    upstreamLeft: node.upstream.length,
+    upstreamPending: node.upstream.length,
     lane: node.gated ? gateLane(run) : workLane(run, node),
     priority: taskPriority(node, run.priority),
     limits: kind === "fan" ? [] : limitsOf(workflow, index, run.id),

@@ -16,7 +16,15 @@ const states = (...statuses: TaskStatus[]): NodeState[] =>
   statuses.map((status, node) => {
     const isFan = flow.nodes[node]!.fan !== undefined
     const skip = status === "skipped" ? "unmet" : null
-    return { node, path: "", kind: isFan ? "fan" : "task", status, skip, expanded: isFan ? 2 : 0, total: isFan ? 2 : null }
+    return {
+      node,
+      path: "",
+      kind: isFan ? "fan" : "task",
+      status,
+      skipReason: skip,
+      childrenCreated: isFan ? 2 : 0,
+      total: isFan ? 2 : null,
+    }
   })
 
 const plan = (ends: NodeState[], request = {}) => {
@@ -25,7 +33,12 @@ const plan = (ends: NodeState[], request = {}) => {
   return {
     again: made.again,
     kept: made.kept,
-    nodes: made.reset.nodes.map(({ node, scope, upstreamLeft, lane }) => [flow.nodes[node]!.name, scope, upstreamLeft, lane]),
+    nodes: made.reset.nodes.map(({ node, scope, upstreamPending, lane }) => [
+      flow.nodes[node]!.name,
+      scope,
+      upstreamPending,
+      lane,
+    ]),
   }
 }
 
@@ -83,7 +96,7 @@ describe("planRetry", () => {
 
   it("counts what failed above and is kept, so that the gate judges the task anew", () => {
     const made = planRetry(flow, run, states("success", "failed", "success", "skipped"), { from: "report" })
-    expect(made).toMatchObject({ reset: { nodes: [{ upstreamLeft: 0, upstream: { failed: 1 }, lane: "g" }] } })
+    expect(made).toMatchObject({ reset: { nodes: [{ upstreamPending: 0, upstream: { failed: 1 }, lane: "g" }] } })
   })
 
   it.each([
@@ -114,8 +127,8 @@ describe("planRetry of groups", () => {
     path,
     kind,
     status,
-    skip: status === "skipped" ? "unmet" : null,
-    expanded,
+    skipReason: status === "skipped" ? "unmet" : null,
+    childrenCreated: expanded,
     total,
   })
   /** Item 1 failed in its first task; item 2 was never opened. */
@@ -133,7 +146,12 @@ describe("planRetry of groups", () => {
   const planned = (request: Parameters<typeof planRetry>[3]) => {
     const made = planRetry(nested, run, ended, request)
     if ("problem" in made) return made.problem
-    return made.reset.nodes.map(({ node, path, scope, upstreamLeft }) => [nested.nodes[node]!.name, path, scope, upstreamLeft])
+    return made.reset.nodes.map(({ node, path, scope, upstreamPending }) => [
+      nested.nodes[node]!.name,
+      path,
+      scope,
+      upstreamPending,
+    ])
   }
 
   it("goes into failed items and leaves the others, one that never began begins", () => {

@@ -5,9 +5,9 @@
 // their children anew, and all below them go again.
 
 import { instanceLane } from "./gate.ts"
-import { gateLane, type RunScope, workLane } from "../routing/lanes.ts"
-import { isGroup, membersOf, pathAt, placeName, scopeDepths } from "../model/task-path.ts"
-import { type SkipKind, type TaskStatus, taskEnded, upstreamEnd } from "../model/status.ts"
+import { gateLane, type RunLaneKey, workLane } from "../routing/lanes.ts"
+import { isGroup, membersOf, pathAt, taskDisplayName, scopeDepths } from "../model/task-path.ts"
+import { type SkipReason, type TaskStatus, taskEnded, upstreamEnd } from "../model/status.ts"
 import { type CompiledWorkflow, rootNodes } from "../model/workflow.ts"
 
 /** A row that is no instance of a plain fan-out: those are as many as there are items. */
@@ -16,9 +16,9 @@ export interface NodeState {
   path: string
   kind: "task" | "fan" | "group"
   status: TaskStatus
-  skip: SkipKind | null
+  skipReason: SkipReason | null
   /** Containers: instances, or inner tasks, that were made, and how many there are to be. */
-  expanded: number
+  childrenCreated: number
   total: number | null
 }
 
@@ -31,7 +31,7 @@ export interface ResetNode {
    * makes the rest of its instances too.
    */
   scope: "all" | "failed" | "await" | { path: string }
-  upstreamLeft: number
+  upstreamPending: number
   upstream: { failed: number; unmet: number; waived: number }
   lane: string
   /** Lane of the instances that go again, for fan-outs. */
@@ -54,7 +54,7 @@ const MOST_NAMED = 1000
 /** `states`: of the top level, of what is inside groups, and of the instances of groups. */
 export const planRetry = (
   workflow: CompiledWorkflow,
-  run: RunScope & { finishedAt?: string | null },
+  run: RunLaneKey & { finishedAt?: string | null },
   states: readonly NodeState[],
   request: RetryRequest,
 ): RetryPlan => {
@@ -93,7 +93,7 @@ const placeOf = (node: number, path: string): string => `${node}/${path}`
 
 class Planner {
   readonly #workflow: CompiledWorkflow
-  readonly #run: RunScope
+  readonly #run: RunLaneKey
   readonly #states = new Map<string, NodeState>()
   /** Instances of groups, by the place of their fan-out. */
   readonly #instances = new Map<string, NodeState[]>()
@@ -101,7 +101,7 @@ class Planner {
   /** Scopes in which something goes again, by group and path. */
   readonly #touched = new Map<string, { group: number | null; path: string }>()
 
-  constructor(workflow: CompiledWorkflow, run: RunScope, states: readonly NodeState[]) {
+  constructor(workflow: CompiledWorkflow, run: RunLaneKey, states: readonly NodeState[]) {
     this.#workflow = workflow
     this.#run = run
     for (const state of states) this.#states.set(placeOf(state.node, state.path), state)
@@ -140,7 +140,7 @@ class Planner {
       return group === null ? [node] : [...chain(group), node]
     }
     const told = named
-      .map(({ node, path }) => ({ name: placeName(this.#workflow.nodes[node]!.name, path), path, chain: chain(node) }))
+      .map(({ node, path }) => ({ name: taskDisplayName(this.#workflow.nodes[node]!.name, path), path, chain: chain(node) }))
       .toSorted((a, b) => a.chain[0]! - b.chain[0]! || comparePaths(a.path, b.path) || compareLists(a.chain, b.chain))
       .map(({ name }) => name)
     return told.length <= MOST_NAMED ? told : [...told.slice(0, MOST_NAMED), `and ${told.length - MOST_NAMED} more`]
@@ -163,7 +163,7 @@ class Planner {
   }
 
   #failedPart(state: NodeState): ResetNode["scope"] {
-    if (state.kind === "task" || state.expanded === 0) return "all"
+    if (state.kind === "task" || state.childrenCreated === 0) return "all"
     if (state.kind === "group") {
       return this.#wholly(state.node, state.path) && this.failed(state.node, state.path) ? "await" : "all"
     }
@@ -172,7 +172,7 @@ class Planner {
     const again = items.filter(({ status }) => status !== "success")
     for (const item of again) this.#add(item, this.#failedPart(item), NOBODY)
     if (again.length > 0) return "await"
-    return state.expanded === state.total ? "all" : "failed"
+    return state.childrenCreated === state.total ? "all" : "failed"
   }
 
   /** A task and all below it, in every scope that it stands in. */
@@ -195,8 +195,8 @@ class Planner {
     const container = this.#states.get(placeOf(node, scope))
     if (container === undefined) return `the run has no task ${name}${node === -1 ? "" : ` at ${path}`}`
     if (container.kind !== "fan") return `task ${name} has no instances; retry from it instead`
-    const whole = container.expanded === 0 || isGroup(this.#workflow.nodes[node]!)
-    if (whole && container.expanded > 0) return `task ${name} has no instance ${path}`
+    const whole = container.childrenCreated === 0 || isGroup(this.#workflow.nodes[node]!)
+    if (whole && container.childrenCreated > 0) return `task ${name} has no instance ${path}`
     this.#start(container, whole ? "all" : { path })
     return null
   }
@@ -208,7 +208,7 @@ class Planner {
       return null
     }
     const fan = this.#states.get(placeOf(state.node, this.#scopePath(state)))!
-    if (fan.expanded === 0) return `task ${name} has no instance ${state.path}`
+    if (fan.childrenCreated === 0) return `task ${name} has no instance ${state.path}`
     this.#add(state, "all", NOBODY)
     this.#start(fan, "await")
     return null
@@ -246,7 +246,7 @@ class Planner {
         const above = this.#states.get(placeOf(up, path))
         if (again.has(up)) upstreamLeft += 1
         else if (above !== undefined && taskEnded(above.status)) {
-          const end = upstreamEnd(above.status, above.skip)
+          const end = upstreamEnd(above.status, above.skipReason)
           if (end !== "success") upstream[end] += 1
         }
       }
@@ -255,13 +255,13 @@ class Planner {
     const place = placeOf(index, path)
     const known = this.#resets.get(place)
     // What another start reaches from above goes as a whole.
-    if (known !== undefined && known.scope === "all" && known.upstreamLeft >= upstreamLeft) return
+    if (known !== undefined && known.scope === "all" && known.upstreamPending >= upstreamLeft) return
     const judged = node.gated || upstream.failed + upstream.unmet > 0
     this.#resets.set(place, {
       node: index,
       path,
       scope,
-      upstreamLeft,
+      upstreamPending: upstreamLeft,
       upstream,
       lane: judged ? gateLane(this.#run) : workLane(this.#run, node),
       instanceLane: instanceLane(this.#run, node),
@@ -290,10 +290,10 @@ class Planner {
     const { group } = this.#workflow.nodes[node]!
     if (group === null) return true
     const around = this.#states.get(placeOf(group, path))
-    if (around === undefined || around.expanded === 0 || !this.#wholly(group, path)) return false
+    if (around === undefined || around.childrenCreated === 0 || !this.#wholly(group, path)) return false
     if (!this.#isItem(around)) return this.#isOpen(group, path)
     const fan = this.#states.get(placeOf(group, this.#scopePath(around)))
-    return fan !== undefined && fan.expanded > 0 && this.#isOpen(group, fan.path)
+    return fan !== undefined && fan.childrenCreated > 0 && this.#isOpen(group, fan.path)
   }
 }
 

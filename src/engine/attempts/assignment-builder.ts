@@ -69,7 +69,7 @@ export class Inputs {
   async scope(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<Scope> {
     const reads = tasksRead(node)
     const tasks: Scope["tasks"] = {}
-    for (const [index, need] of claim.needs) {
+    for (const [index, need] of claim.reads) {
       const name = shortName(workflow.nodes[index]!)
       if (reads !== "all" && !reads.has(name)) continue
       tasks[name] = { status: need.status, output: await this.value(handedDown(workflow.nodes[index]!, need)) }
@@ -157,7 +157,7 @@ export class Inputs {
     const input: JsonObject = {}
     if (node.fan !== undefined || node.input !== undefined) return this.#inputLater(claim, workflow, node, render, folders)
     for (const index of node.upstream) {
-      const need = claim.needs.get(index)
+      const need = claim.reads.get(index)
       const value = need === undefined ? null : this.value(handedDown(workflow.nodes[index]!, need))
       if (value instanceof Promise) return this.#inputLater(claim, workflow, node, render, folders)
       input[shortName(workflow.nodes[index]!)] = value
@@ -178,7 +178,7 @@ export class Inputs {
     if (node.fan?.foreach !== undefined) input["item"] = claim.item
     for (const index of node.upstream) {
       const name = shortName(workflow.nodes[index]!)
-      const need = claim.needs.get(index)
+      const need = claim.reads.get(index)
       const output = need === undefined ? null : handedDown(workflow.nodes[index]!, need)
       if (node.fan !== undefined && output !== null && isLarge(output)) {
         upstreamDir = await folders.upstream(claim, name, output)

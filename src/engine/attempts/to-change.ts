@@ -44,7 +44,7 @@ export class Conclusions {
 
   /** The work goes on elsewhere: the attempt waits for it, or fails when it cannot be told how. */
   #deferred(claim: Claim, result: AttemptResult, cancelling: boolean): Change | AttemptResult | null {
-    if (claim.waits !== null || result.state !== "success" || result.output === undefined) return null
+    if (claim.waitingOn !== null || result.state !== "success" || result.output === undefined) return null
     const given = "inline" in result.output ? result.output.inline : null
     if (!isDeferral(given)) return null
     const { output: _, ...rest } = result
@@ -58,13 +58,13 @@ export class Conclusions {
     const since = result.startedAt === null ? 0 : Math.max(0, result.finishedAt - result.startedAt)
     if ("poll" in deferral) {
       const { poll } = deferral
-      return { ...fence, kind: "wait", waits: { kind: "poll", poll, since, errors: 0 }, delayMs: poll.everyMs, ...started }
+      return { ...fence, kind: "wait", waitingOn: { kind: "poll", poll, since, errors: 0 }, delayMs: poll.everyMs, ...started }
     }
     const { timeoutMs } = deferral.callback
     const { deferTimeoutMs } = nodeOf(this.#options.store, claim).node
     const left = [timeoutMs, deferTimeoutMs === undefined ? undefined : deferTimeoutMs - since].filter((ms) => ms !== undefined)
     const delayMs = left.length === 0 ? null : Math.min(...left)
-    return { ...fence, kind: "wait", waits: { kind: "callback", since, ...deferral.callback }, delayMs, ...started }
+    return { ...fence, kind: "wait", waitingOn: { kind: "callback", since, ...deferral.callback }, delayMs, ...started }
   }
 
   /** A success stays one when its key cannot be told: it is just not kept for others. */

@@ -8,12 +8,12 @@ import type { EngineOptions } from "../ports.ts"
 import type { Waiting } from "../waiting/waiting.ts"
 import { type Change, fenceOf } from "../../core/model/change.ts"
 import { type Scope, toText } from "../../core/expressions/expressions.ts"
-import { fanOut, ifPerInstance, instanceLane, judgeRule } from "../../core/rules/gate.ts"
+import { fanOut, ifPerInstance, instanceLane, evaluateRule } from "../../core/rules/gate.ts"
 import type { Json } from "../../core/model/json.ts"
-import { type RunScope, workLane } from "../../core/routing/lanes.ts"
+import { type RunLaneKey, workLane } from "../../core/routing/lanes.ts"
 import { isGroup, isInstance, shortName } from "../../core/model/task-path.ts"
 import { innerRows, keyLimit, limitsOf, taskPriority } from "../../core/rules/new-rows.ts"
-import { upstreamEnd, type SkipKind, taskEnded } from "../../core/model/status.ts"
+import { upstreamEnd, type SkipReason, taskEnded } from "../../core/model/status.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Claim } from "../../store/contract/store.ts"
@@ -47,21 +47,21 @@ export class Gate {
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const node = workflow.nodes[claim.node]!
     const isItem = isInstance(node, claim.kind)
-    if (claim.kind !== "task" && claim.expanded > 0 && claim.childrenLeft === 0) {
+    if (claim.kind !== "task" && claim.childrenCreated > 0 && claim.childrenPending === 0) {
       say(await gather(this.#options, claim, workflow))
       return
     }
     const scope = await this.#inputs.scope(claim, workflow, node)
-    if (!isItem && claim.expanded === 0) {
-      const skip = judgeRule(node.rule, { total: node.upstream.length, ...claim.upstream })
+    if (!isItem && claim.childrenCreated === 0) {
+      const skip = evaluateRule(node.rule, { total: node.upstream.length, ...claim.upstream })
       if (skip !== null) {
-        say({ kind: "skip", skip, reason: ruleReason(claim, workflow, node, skip) })
+        say({ kind: "skip", skipReason: skip, reason: ruleReason(claim, workflow, node, skip) })
         return
       }
     }
-    if (node.if !== undefined && ifPerInstance(node) === isItem && claim.expanded === 0) {
+    if (node.if !== undefined && ifPerInstance(node) === isItem && claim.childrenCreated === 0) {
       if (!(await this.#truth(node.if, scope))) {
-        say({ kind: "skip", skip: "waived", reason: `if: ${node.if} is false` })
+        say({ kind: "skip", skipReason: "waived", reason: `if: ${node.if} is false` })
         return
       }
     }
@@ -100,7 +100,7 @@ export class Gate {
     const lane = instanceLane(run, node)
     const limits = isGroup(node) || lane === workLane(run, node) ? limitsOf(workflow, claim.node, claim.runId) : []
     const priority = taskPriority(node, claim.run.priority)
-    for (let offset = claim.expanded; offset < plan.total; offset += EXPAND_CHUNK) {
+    for (let offset = claim.childrenCreated; offset < plan.total; offset += EXPAND_CHUNK) {
       const length = Math.min(EXPAND_CHUNK, plan.total - offset)
       const items = Array.from({ length }, (_, i) => plan.itemAt(offset + i))
       say({ kind: "expand", total: plan.total, offset, items, lane, priority, limits })
@@ -141,22 +141,22 @@ const openGroup = (claim: Claim, workflow: CompiledWorkflow, say: (verdict: Verd
   const limits = limitsOf(workflow, claim.node, claim.runId)
   const chunks = innerRows(workflow, claim.node, run, EXPAND_CHUNK)
   const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
-  if (claim.expanded === total) say({ kind: "open", total, offset: total, rows: [], limits })
+  if (claim.childrenCreated === total) say({ kind: "open", total, offset: total, rows: [], limits })
   let offset = 0
   for (const rows of chunks) {
-    if (offset >= claim.expanded) say({ kind: "open", total, offset, rows, limits })
+    if (offset >= claim.childrenCreated) say({ kind: "open", total, offset, rows, limits })
     offset += rows.length
   }
 }
 
 /** Whose lanes its rows wait in. */
-const scopeOf = ({ runId, run }: Claim): RunScope => ({ id: runId, private: run.private, scope: run.scope })
+const scopeOf = ({ runId, run }: Claim): RunLaneKey => ({ id: runId, private: run.private, rootRunId: run.rootRunId })
 
 /** Names the upstreams that kept the rule from being met. */
-const ruleReason = (claim: Claim, workflow: CompiledWorkflow, node: Node, skip: SkipKind): string => {
+const ruleReason = (claim: Claim, workflow: CompiledWorkflow, node: Node, skip: SkipReason): string => {
   const ends = node.upstream.map((index) => ({
     name: shortName(workflow.nodes[index]!),
-    status: claim.needs.get(index)?.status ?? "pending",
+    status: claim.reads.get(index)?.status ?? "pending",
   }))
   const guilty = ends.filter(({ status }) =>
     skip === "unmet" ? taskEnded(status) && upstreamEnd(status, "unmet") !== "success" : true,

@@ -19,7 +19,7 @@ type Gathered = Omit<Extract<Change, { kind: "gather" }>, "row" | "attemptId">
 
 export const gather = async (options: EngineOptions, claim: Claim, workflow: CompiledWorkflow): Promise<Gathered> => {
   const failed = claim.childrenFailed
-  const whole = claim.expanded === claim.count
+  const whole = claim.childrenCreated === claim.count
   const status = failed === 0 && whole ? "success" : claim.run.cancelling === null ? "failed" : "cancelled"
   const error = status === "failed" ? { error: await blame(options, claim, workflow) } : {}
   if (claim.run.depth === 0 && !isNeeded(workflow, claim.node))
@@ -35,7 +35,7 @@ export const gather = async (options: EngineOptions, claim: Claim, workflow: Com
 const isNeeded = (workflow: CompiledWorkflow, index: number): boolean => {
   for (let node: number | null = index; node !== null; node = workflow.nodes[node]!.group) {
     const read = node
-    if (workflow.nodes.some(({ needs }) => needs.includes(read))) return true
+    if (workflow.nodes.some(({ reads }) => reads.includes(read))) return true
   }
   return false
 }

@@ -89,7 +89,7 @@ export class Events {
     const run = await this.#store.getRun(runId)
     if (run === null) throw new Error(`there is no run ${runId}`)
     if (!runEnded(run.status)) return null
-    if (run.hooksLeft === 0) return run
+    if (run.hooksPending === 0) return run
     if (!this.#waiting.has(runId) || this.#closing.has(runId)) return null
     // Its hooks may have ended between the read and now, unseen: events of the run are looked at from here on.
     this.#closing.add(runId)

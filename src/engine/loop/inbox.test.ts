@@ -67,7 +67,7 @@ describe("Inbox", () => {
   })
 
   it("does not fold a start into a wait, which says less", () => {
-    const wait: Change = { ...fence(1), kind: "wait", waits: { kind: "sleep", ms: 1 }, delayMs: 1 }
+    const wait: Change = { ...fence(1), kind: "wait", waitingOn: { kind: "sleep", ms: 1 }, delayMs: 1 }
     expect(filled(started(1), wait, ended(1)).take()).toEqual([started(1), wait, ended(1)])
   })
 })

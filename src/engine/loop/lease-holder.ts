@@ -45,7 +45,7 @@ export class Holder {
   }
 
   async start(): Promise<void> {
-    if (this.#options.holder.kind === "server") await this.#options.store.forgiveWorkers()
+    if (this.#options.holder.kind === "server") await this.#options.store.extendWorkerLeases()
     await this.#register()
     await this.reap()
     if (this.#options.store.leases) this.#renewLater()
@@ -55,7 +55,7 @@ export class Holder {
     this.#cancel?.()
     this.#cancel = null
     const { store, clock, log } = this.#options
-    const gone = store.removeHolder(this.#id).catch((error: unknown) => {
+    const gone = store.deregisterHolder(this.#id).catch((error: unknown) => {
       log.error({ error: String(error) }, "could not say goodbye to the store; others find out by themselves")
     })
     await inTime(clock, GOODBYE_MS, gone)
@@ -111,7 +111,7 @@ export class Holder {
   async #renew(): Promise<void> {
     const { store, log } = this.#options
     try {
-      if (!(await store.renewHolder(this.#id, LEASE_MS))) {
+      if (!(await store.renewLease(this.#id, LEASE_MS))) {
         log.warn({ holder: this.#id }, "the lease was lost; starting under a new id")
         this.#deposed()
         this.#id = this.#newId()

@@ -9,17 +9,17 @@ const of = (runSeq: number): Change => ({
   attemptId: `attempt-${made}` as AttemptId,
   runSeq,
   kind: "skip",
-  skip: "waived",
+  skipReason: "waived",
   reason: "",
 })
 
-const filled = (turns: { atOnce: number; worth: number }, runs: readonly number[]): Halves => {
+const filled = (turns: { maxConcurrent: number; minBatch: number }, runs: readonly number[]): Halves => {
   const halves = new Halves(turns, () => {})
   for (const run of runs) halves.add(of(run))
   return halves
 }
 
-const TWO = { atOnce: 2, worth: 2 }
+const TWO = { maxConcurrent: 2, minBatch: 2 }
 
 describe("what waits to be committed", () => {
   it("goes as one turn when there is little of it", () => {
@@ -47,7 +47,7 @@ describe("what waits to be committed", () => {
   })
 
   it("comes back before what was said later when its turn failed", () => {
-    const halves = filled({ atOnce: 1, worth: 0 }, [1, 2])
+    const halves = filled({ maxConcurrent: 1, minBatch: 0 }, [1, 2])
     const first = halves.take()
     halves.add(of(3))
     halves.settle(first, { back: true })

@@ -18,12 +18,12 @@ export interface Load {
 
 export class Halves {
   readonly #parts: Inbox[]
-  readonly #worth: number
+  readonly #minBatch: number
   readonly #busy = new Map<Inbox, Load>()
 
-  constructor({ atOnce, worth }: Store["turns"], folded: (change: Change, into: Change) => void) {
-    this.#parts = Array.from({ length: atOnce }, () => new Inbox(folded))
-    this.#worth = worth
+  constructor({ maxConcurrent, minBatch }: Store["advanceConcurrency"], folded: (change: Change, into: Change) => void) {
+    this.#parts = Array.from({ length: maxConcurrent }, () => new Inbox(folded))
+    this.#minBatch = minBatch
   }
 
   add(change: Change): void {
@@ -54,11 +54,11 @@ export class Halves {
 
   /** A turn may begin: the first, whatever there is, or one beside others that is worth its commit. */
   get open(): boolean {
-    return this.still || this.#largest().size >= Math.max(1, this.#worth)
+    return this.still || this.#largest().size >= Math.max(1, this.#minBatch)
   }
 
   take(): Load {
-    const all = this.still && this.size < 2 * this.#worth
+    const all = this.still && this.size < 2 * this.#minBatch
     const parts = all ? this.#parts : [this.#largest()]
     const changes: Change[] = []
     for (const part of parts) changes.push(...part.take({ expansions: changes.length < MAX_BATCH / 2 }))

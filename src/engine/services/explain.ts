@@ -6,13 +6,13 @@ import type { RunId } from "../../core/model/ids.ts"
 import { isGroup } from "../../core/model/task-path.ts"
 import type { NodeState } from "../../core/rules/retry-plan.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
-import { canTake, hasFunction } from "../../core/routing/capabilities.ts"
+import { accepts, hasFunction } from "../../core/routing/capabilities.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../../core/model/workflow.ts"
 import { NotFound } from "../../store/contract/errors.ts"
-import type { Insight } from "../../store/contract/stats.ts"
+import type { StatsStore } from "../../store/contract/stats.ts"
 import { timedOut } from "../../store/shared/messages.ts"
 import type { QueueStore } from "../../store/contract/queues.ts"
-import type { HolderRow, RunRow, Store, TaskRow } from "../../store/contract/store.ts"
+import type { LeaseHolderRow, RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 const MOST_TOLD = 200
 const PAGE = 500
@@ -23,15 +23,15 @@ const MOST_HOLDERS = 5
 export interface ExplainParts {
   store: Pick<Store, "getRun" | "compiled" | "listTasks" | "listNodes" | "listInner" | "getTask" | "listRuns" | "listHolders"> &
     Pick<QueueStore, "listQueues"> &
-    Pick<Insight, "limitHolders">
+    Pick<StatsStore, "limitHolders">
   /** Whether a holder that was not given up on yet lives; see `holderLives`. */
-  lives(holder: HolderRow): boolean
+  lives(holder: LeaseHolderRow): boolean
 }
 
 /** By its lease, or by its process where the store goes by those. */
 export const holderLives =
   (store: Pick<Store, "leases">, now: () => number, processAlive: (identity: string) => boolean) =>
-  ({ kind, leaseUntil, process }: HolderRow): boolean =>
+  ({ kind, leaseUntil, process }: LeaseHolderRow): boolean =>
     store.leases || kind === "worker" ? Date.parse(leaseUntil) >= now() : processAlive(process)
 
 /** With `task` about that one alone, whatever its state. */
@@ -91,10 +91,10 @@ const containers = async (
   workflow: CompiledWorkflow,
   task: string | undefined,
 ): Promise<ExplainedTask[]> => {
-  const isTold = ({ node, kind, status, expanded }: NodeState): boolean =>
+  const isTold = ({ node, kind, status, childrenCreated }: NodeState): boolean =>
     kind !== "task" &&
     (task === undefined
-      ? (expanded === 0 && status !== "success") || status === "pending"
+      ? (childrenCreated === 0 && status !== "success") || status === "pending"
       : workflow.nodes[node]!.name === task)
   const found = (await store.listNodes(run.id)).filter(isTold)
   const hasGroups = workflow.nodes.some(isGroup)
@@ -118,9 +118,9 @@ const besides = async (
   tasks: readonly ExplainedTask[],
 ): Promise<Map<string, TaskStatus>> => {
   const places = new Map<string, { name: string; path: string }>()
-  for (const { node, path, upstreamLeft } of tasks) {
+  for (const { node, path, upstreamPending } of tasks) {
     const { group, upstream } = workflow.nodes[node]!
-    if (group === null || upstreamLeft === 0) continue
+    if (group === null || upstreamPending === 0) continue
     for (const up of upstream) places.set(`${up}/${path}`, { name: workflow.nodes[up]!.name, path })
   }
   const found = await Promise.all(
@@ -147,8 +147,8 @@ const surroundings = async (
   const known = new Map(queues.map((queue) => [queue.name, queue]))
   const live = holders.filter((holder) => !holder.dead && holder.kind !== "run" && parts.lives(holder))
   const takes = (node: Node): boolean =>
-    live.some(({ kind, serves }) =>
-      REMOTE_EXECUTORS.includes(node.executor) ? kind === "server" : serves !== null && canTake(serves, node),
+    live.some(({ kind, capabilities }) =>
+      REMOTE_EXECUTORS.includes(node.executor) ? kind === "server" : capabilities !== null && accepts(capabilities, node),
     )
   return {
     workflow,
@@ -162,7 +162,7 @@ const surroundings = async (
       const queue = known.get(node.queue)
       return {
         served: takes(node),
-        registered: live.some(({ serves }) => serves !== null && hasFunction(serves, node.function)),
+        registered: live.some(({ capabilities }) => capabilities !== null && hasFunction(capabilities, node.function)),
         paused: queue?.paused ?? false,
         full: queue?.concurrency != null && queue.running >= queue.concurrency,
         rate: queue?.rate ?? null,

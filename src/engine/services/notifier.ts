@@ -3,12 +3,12 @@
 // a receiver. After the last try it is given up on, and the log says so. Sleeps until one is due.
 
 import type { Logger } from "../ports.ts"
-import type { NewNotice } from "../../core/rules/notifications.ts"
+import type { NewNotification } from "../../core/rules/notifications.ts"
 import type { Clock, Fetch, SecretSource } from "../../core/model/ports.ts"
 import { runEnded } from "../../core/model/status.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import { SIGNATURE_HEADER, signatureOf, TIMESTAMP_HEADER } from "../../protocol/wire/signature.ts"
-import type { NoticeRow, NoticeStore } from "../../store/contract/notifications.ts"
+import type { NotificationRow, NotificationStore } from "../../store/contract/notifications.ts"
 import type { RunRow, Store } from "../../store/contract/store.ts"
 
 const AT_ONCE = 16
@@ -27,7 +27,7 @@ const OTHERS_MS = 1000
 const NOTIFY_SECRET = "NOTIFY"
 
 export interface NotifierOptions {
-  store: Pick<Store, "getRun" | "compiled" | "onWake"> & NoticeStore
+  store: Pick<Store, "getRun" | "compiled" | "onWake"> & NotificationStore
   clock: Clock
   log: Logger
   secret: SecretSource
@@ -79,12 +79,12 @@ export class Notifier {
     try {
       do {
         this.#again = false
-        sleep = await store.nextNoticeMs()
+        sleep = await store.nextNotificationMs()
         while (sleep === 0 && !this.#stopped.signal.aborted) {
           await Promise.all(
-            (await store.takeNotices({ limit: AT_ONCE, leaseMs: LEASE_MS })).map((notice) => this.#send(notice)),
+            (await store.claimNotifications({ limit: AT_ONCE, leaseMs: LEASE_MS })).map((notice) => this.#send(notice)),
           )
-          sleep = await store.nextNoticeMs()
+          sleep = await store.nextNotificationMs()
         }
       } while (this.#again && !this.#stopped.signal.aborted)
     } catch (error) {
@@ -95,34 +95,34 @@ export class Notifier {
       sleep === null || this.#stopped.signal.aborted ? null : clock.after(Math.max(sleep, MIN_SLEEP_MS), () => this.look())
   }
 
-  async #send(notice: NoticeRow): Promise<void> {
+  async #send(notice: NotificationRow): Promise<void> {
     const { store, log } = this.#options
     const { id, runId, kind, target, tries } = notice
     const run = await store.getRun(runId)
     // Removed meanwhile, or done before its deadline.
-    if (run === null || (kind === "deadline" && runEnded(run.status))) return await store.removeNotices([id])
+    if (run === null || (kind === "deadline" && runEnded(run.status))) return await store.removeNotifications([id])
     const workflow = await store.compiled(run.versionId)
     if (kind === "deadline" && tries === 1) {
       log.warn({ run: runId, workflow: run.workflow, deadlineMs: workflow.deadlineMs }, "a run is past its deadline")
     }
     const spec = workflow.notify[target]
-    if (spec === undefined) return await store.removeNotices([id])
+    if (spec === undefined) return await store.removeNotifications([id])
     const problems = [
       ...(spec.webhook === undefined ? [] : [await this.#post(spec.webhook, webhookBody(notice, run), notice)]),
       ...(spec.slack === undefined ? [] : [await this.#post(spec.slack, slackBody(notice, run), null)]),
     ].filter((problem) => problem !== null)
-    if (problems.length === 0) return await store.removeNotices([id])
+    if (problems.length === 0) return await store.removeNotifications([id])
     const fields = { run: runId, workflow: run.workflow, notice: kind, tries, problem: problems.join("; ") }
     if (tries >= MOST_TRIES) {
       log.error(fields, "a notice could not be delivered; given up on")
-      return await store.removeNotices([id])
+      return await store.removeNotifications([id])
     }
     log.warn(fields, "a notice could not be delivered; trying again")
-    await store.putOffNotice(id, Math.min(FIRST_DELAY_MS * 2 ** (tries - 1), MAX_DELAY_MS))
+    await store.postponeNotification(id, Math.min(FIRST_DELAY_MS * 2 ** (tries - 1), MAX_DELAY_MS))
   }
 
   /** What went wrong, or null. `signed`: the notice whose headers go with it. */
-  async #post(address: string, body: string, signed: NoticeRow | null): Promise<string | null> {
+  async #post(address: string, body: string, signed: NotificationRow | null): Promise<string | null> {
     const { fetch, clock } = this.#options
     if (!/^https?:\/\//.test(address)) return "the address is neither http nor https"
     const timestamp = String(Math.floor(clock.now() / 1000))
@@ -141,7 +141,7 @@ export class Notifier {
     }
   }
 
-  async #signature(notice: NoticeRow, timestamp: string, body: string): Promise<{ [header: string]: string }> {
+  async #signature(notice: NotificationRow, timestamp: string, body: string): Promise<{ [header: string]: string }> {
     const secret = await this.#options.secret(NOTIFY_SECRET)
     return {
       "x-ork-delivery": `${notice.runId}:${notice.kind}:${notice.id}`,
@@ -151,16 +151,16 @@ export class Notifier {
   }
 }
 
-const webhookBody = ({ kind }: NewNotice, run: RunRow): string => JSON.stringify({ event: kind, run: runShape(run) })
+const webhookBody = ({ kind }: NewNotification, run: RunRow): string => JSON.stringify({ event: kind, run: runShape(run) })
 
 const SAID = {
   success: "succeeded",
   failure: "failed",
   cancel: "was cancelled",
   deadline: "is past its deadline",
-} as const satisfies Record<NewNotice["kind"], string>
+} as const satisfies Record<NewNotification["kind"], string>
 
-const slackBody = ({ kind }: NewNotice, run: RunRow): string =>
+const slackBody = ({ kind }: NewNotification, run: RunRow): string =>
   JSON.stringify({ text: `${run.workflow} ${SAID[kind]}${run.error === null ? "" : `: ${run.error}`} (run ${run.id})` })
 
 const hostOf = (address: string): string => (URL.canParse(address) ? new URL(address).host : "the address")

@@ -9,11 +9,11 @@ import { newRunId, type RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { bindParams } from "../../core/rules/params.ts"
 import { runEnded } from "../../core/model/status.ts"
-import { MAX_DEPTH, type Waits } from "../../core/model/waiting-on.ts"
+import { MAX_DEPTH, type WaitingOn } from "../../core/model/waiting-on.ts"
 import { type Node, rootNodes } from "../../core/model/workflow.ts"
 import type { Claim, RunRow } from "../../store/contract/store.ts"
 
-type WorkflowWait = Extract<Waits, { kind: "workflow" }>
+type WorkflowWait = Extract<WaitingOn, { kind: "workflow" }>
 
 export class Children {
   readonly #options: EngineOptions
@@ -35,9 +35,9 @@ export class Children {
     if (child === null) {
       if (waits.made) return { result: { state: "failed", error: `run ${waits.runId} of ${waits.workflow} is gone` } }
       await this.#make(claim, node, waits)
-      return { waits: { ...waits, made: true }, delayMs: null }
+      return { waitingOn: { ...waits, made: true }, delayMs: null }
     }
-    if (!runEnded(child.status)) return { waits: { ...waits, made: true }, delayMs: null }
+    if (!runEnded(child.status)) return { waitingOn: { ...waits, made: true }, delayMs: null }
     const what = `run ${child.id} of workflow ${waits.workflow}`
     switch (child.status) {
       case "success":
@@ -86,7 +86,7 @@ export class Children {
           row: claim.row,
           runId: claim.runId,
           task: node.name,
-          scope: claim.run.private ? (claim.run.scope ?? claim.runId) : null,
+          rootRunId: claim.run.private ? (claim.run.rootRunId ?? claim.runId) : null,
           depth: claim.run.depth + 1,
         },
       },

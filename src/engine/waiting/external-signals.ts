@@ -66,7 +66,8 @@ export class Answers {
     if (fence === null) throw new NotFound("there is no such callback")
     const [claim] = await store.readClaims([fence])
     if (claim === undefined) throw new Conflict("the attempt of this callback has ended already")
-    if (claim.waits?.for.kind !== "callback") throw new Conflict("the attempt of this callback is not waiting yet; try again")
+    if (claim.waitingOn?.for.kind !== "callback")
+      throw new Conflict("the attempt of this callback is not waiting yet; try again")
     const ended: Ended =
       answer.status === "success"
         ? { state: "success", output: answer.output ?? null }
@@ -75,9 +76,9 @@ export class Answers {
   }
 
   async #claim(task: TaskRow, kind: WaitKind): Promise<Claim | null> {
-    if (task.attemptId === null || task.waits?.kind !== kind) return null
+    if (task.attemptId === null || task.waitingOn?.kind !== kind) return null
     const [claim] = await this.#options.store.readClaims([{ row: task.row, attemptId: task.attemptId }])
-    return claim?.waits?.for.kind === kind ? claim : null
+    return claim?.waitingOn?.for.kind === kind ? claim : null
   }
 
   /** False: it was over meanwhile. */

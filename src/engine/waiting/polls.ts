@@ -9,10 +9,10 @@ import type { Next } from "./waiting.ts"
 import type { Scope } from "../../core/expressions/expressions.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { type Fetch, REFUSED_REQUEST } from "../../core/model/ports.ts"
-import type { Waits } from "../../core/model/waiting-on.ts"
+import type { WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Claim } from "../../store/contract/store.ts"
 
-type PollWait = Extract<Waits, { kind: "poll" }>
+type PollWait = Extract<WaitingOn, { kind: "poll" }>
 
 /** At once; the rest of what is due is put off a little, so that slow services do not hold up what else the gate has to do. */
 const AT_ONCE = 64
@@ -37,7 +37,7 @@ export class Polls {
   async ask(waits: PollWait, claim: Claim): Promise<Next> {
     const { fetch } = this.#options
     if (fetch === undefined) throw new TaskFailure("nothing here can send the requests of a poll")
-    if (this.#asking >= AT_ONCE) return { waits, delayMs: PUT_OFF_MS * (1 + this.#options.random.next()) }
+    if (this.#asking >= AT_ONCE) return { waitingOn: waits, delayMs: PUT_OFF_MS * (1 + this.#options.random.next()) }
     this.#asking += 1
     let response: JsonObject
     try {
@@ -119,7 +119,7 @@ const NO_RUN = { id: "", workflow: "", logical_date: null, date: null, trigger: 
 
 const again = (waits: PollWait, errors: number): Next => {
   const slower = Math.min(waits.poll.everyMs * 2 ** Math.min(errors, 20), Math.max(MAX_BACKOFF_MS, waits.poll.everyMs))
-  return { waits: { ...waits, errors }, delayMs: slower }
+  return { waitingOn: { ...waits, errors }, delayMs: slower }
 }
 
 const textOf = async (body: ReadableStream<Uint8Array> | null): Promise<string> => {

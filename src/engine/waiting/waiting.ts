@@ -17,12 +17,12 @@ import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
 import { checkSchema } from "../../core/model/json-schema.ts"
-import type { WaitingExecutor, Waits } from "../../core/model/waiting-on.ts"
+import type { WaitingExecutor, WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import type { Claim } from "../../store/contract/store.ts"
 
 /** What becomes of a woken row: it waits on, or its attempt has this result. */
-export type Next = { waits: Waits; delayMs: number | null } | { result: Ended }
+export type Next = { waitingOn: WaitingOn; delayMs: number | null } | { result: Ended }
 
 /** A result as far as it is decided here. */
 export type Ended = Pick<AttemptResult, "state"> & Partial<Pick<AttemptResult, "error" | "retryable">> & { output?: Json }
@@ -55,20 +55,20 @@ export class Waiting {
     switch (executor) {
       case "sleep": {
         const ms = this.#sleepMs(await field("duration"), await field("until"))
-        return { kind: "wait", waits: { kind: "sleep", ms }, delayMs: soonest(ms, node.timeoutMs) }
+        return { kind: "wait", waitingOn: { kind: "sleep", ms }, delayMs: soonest(ms, node.timeoutMs) }
       }
       case "approval": {
         const message = await field("message")
         const fallback = await field("default")
-        const waits: Waits = {
+        const waits: WaitingOn = {
           kind: "approval",
           ...(message !== undefined && { message: toText(message) }),
           ...((fallback === "approve" || fallback === "reject") && { default: fallback }),
         }
-        return { kind: "wait", waits, delayMs: node.timeoutMs }
+        return { kind: "wait", waitingOn: waits, delayMs: node.timeoutMs }
       }
       case "workflow":
-        return { kind: "wait", waits: this.#children.begin(toText((await field("workflow")) ?? null)), delayMs: 0 }
+        return { kind: "wait", waitingOn: this.#children.begin(toText((await field("workflow")) ?? null)), delayMs: 0 }
       default:
         return executor satisfies never
     }
@@ -92,12 +92,12 @@ export class Waiting {
     const { node } = nodeOf(this.#options.store, claim)
     const fence = fenceOf(claim)
     const next = await this.#next(claim, node)
-    if ("waits" in next) emit({ ...fence, kind: "wait", ...next })
+    if ("waitingOn" in next) emit({ ...fence, kind: "wait", ...next })
     else emit(await this.conclude(claim, node, next.result))
   }
 
   async #next(claim: Claim, node: Node): Promise<Next> {
-    const { for: waits, elapsedMs } = claim.waits!
+    const { for: waits, elapsedMs } = claim.waitingOn!
     try {
       if (isStopping(claim)) return await this.#cancel(waits)
       const limitMs = limitOf(node, waits)
@@ -108,10 +108,10 @@ export class Waiting {
       const left = limitMs === null ? null : limitMs - elapsedMs
       switch (waits.kind) {
         case "sleep":
-          return { waits, delayMs: soonest(waits.ms - elapsedMs, left) }
+          return { waitingOn: waits, delayMs: soonest(waits.ms - elapsedMs, left) }
         case "approval":
         case "callback":
-          return { waits, delayMs: left }
+          return { waitingOn: waits, delayMs: left }
         case "workflow":
           return bounded(await this.#children.look(claim, node, waits), left)
         case "poll":
@@ -126,12 +126,12 @@ export class Waiting {
   }
 
   /** Cancel goes down: a child run is cancelled first, and its end wakes this row again. */
-  async #cancel(waits: Waits): Promise<Next> {
-    if (waits.kind === "workflow" && !(await this.#children.over(waits))) return { waits, delayMs: null }
+  async #cancel(waits: WaitingOn): Promise<Next> {
+    if (waits.kind === "workflow" && !(await this.#children.over(waits))) return { waitingOn: waits, delayMs: null }
     return { result: { state: "cancelled" } }
   }
 
-  async #overdue(waits: Waits, limitMs: number): Promise<Next> {
+  async #overdue(waits: WaitingOn, limitMs: number): Promise<Next> {
     if (waits.kind === "approval" && waits.default !== undefined) {
       const approved = waits.default === "approve"
       const at = iso(this.#options.clock.now())
@@ -160,10 +160,10 @@ export class Waiting {
 }
 
 /** With its run, or with a group around it that is overdue. */
-const isStopping = ({ run, waits }: Claim): boolean => run.cancelling !== null || waits?.stopping === true
+const isStopping = ({ run, waitingOn }: Claim): boolean => run.cancelling !== null || waitingOn?.stopping === true
 
 /** How long the attempt may take in all; null: for ever. A default of a launched attempt's time does not bind what it defers. */
-const limitOf = (node: Node, waits: Waits): number | null => {
+const limitOf = (node: Node, waits: WaitingOn): number | null => {
   const own = waits.kind === "poll" || waits.kind === "callback" ? (node.deferTimeoutMs ?? null) : node.timeoutMs
   const asked = waits.kind === "poll" ? waits.poll.timeoutMs : waits.kind === "callback" ? waits.timeoutMs : undefined
   const since = waits.kind === "poll" || waits.kind === "callback" ? waits.since : 0
@@ -171,7 +171,7 @@ const limitOf = (node: Node, waits: Waits): number | null => {
 }
 
 const bounded = (next: Next, left: number | null): Next =>
-  "waits" in next ? { ...next, delayMs: soonest(next.delayMs, left) } : next
+  "waitingOn" in next ? { ...next, delayMs: soonest(next.delayMs, left) } : next
 
 export function soonest(a: number, b: number | null): number
 export function soonest(a: number | null, b: number | null): number | null

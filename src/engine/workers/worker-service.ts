@@ -15,7 +15,7 @@ import type { EngineOptions } from "../ports.ts"
 import { messageOf } from "../attempts/runner.ts"
 import type { Fence } from "../../core/model/change.ts"
 import { type AttemptId, type HolderId, newHolderId, type RunId } from "../../core/model/ids.ts"
-import { lanesOf, type Serves } from "../../core/routing/capabilities.ts"
+import { lanesOf, type WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import { runEnded } from "../../core/model/status.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { Frame } from "../../protocol/wire/log-frames.ts"
@@ -90,9 +90,9 @@ export class WorkerDesk {
     const id = newHolderId(clock.now(), random.hex128())
     const { token, stored } = newWorkerSecrets(id, random)
     const calls = { functions, ...(functionsOnly && { functionsOnly }) }
-    const serves: Serves = { queues, labels: [...new Set(labels)], handlers, ...calls, capacity, version }
+    const serves: WorkerCapabilities = { queues, labels: [...new Set(labels)], handlers, ...calls, capacity, version }
     const holder = { id, kind: "worker", name, process: "", runId: null, leaseMs: this.#leaseMs } as const
-    await store.registerHolder({ ...holder, serves, tokenHash: stored })
+    await store.registerHolder({ ...holder, capabilities: serves, tokenHash: stored })
     this.#expect(id)
     log.info({ worker: name, id, queues, labels, capacity }, "a worker has come")
     return { id, token, lease_ms: this.#leaseMs, heartbeat_ms: Math.ceil(this.#leaseMs / 5) }
@@ -107,9 +107,9 @@ export class WorkerDesk {
 
   async heartbeat(id: HolderId): Promise<z.output<typeof wire.heartbeat>> {
     const { store } = this.#parts
-    if (!(await store.renewHolder(id, this.#leaseMs))) throw gone(id)
+    if (!(await store.renewLease(id, this.#leaseMs))) throw gone(id)
     this.#expect(id)
-    const held = await store.heldBy(id)
+    const held = await store.listInFlight(id)
     return { stop: stopsAmong(held, () => true) }
   }
 
@@ -150,7 +150,7 @@ export class WorkerDesk {
   async upstream(id: HolderId, fence: FencedToken, task: string): Promise<AsyncIterable<Uint8Array> | null> {
     const place = await this.#proven(id, fence)
     if (place === null) return null
-    for (const [index, { output }] of place.claim.needs) {
+    for (const [index, { output }] of place.claim.reads) {
       if (place.workflow.nodes[index]!.name !== task || output === null) continue
       return "inline" in output ? once(JSON.stringify(output.inline)) : this.#pieces(output.key)
     }
@@ -163,7 +163,7 @@ export class WorkerDesk {
     this.#expiries.get(id)?.()
     this.#expiries.delete(id)
     this.#known.delete(id)
-    await store.removeHolder(id)
+    await store.deregisterHolder(id)
     log.info({ id }, "a worker has left")
     await this.#engine.reap()
   }
@@ -190,7 +190,7 @@ export class WorkerDesk {
     const { over } = ended
     if (body.known === undefined) return over.length > 0 ? { ...NOTHING, ...ended } : null
     const known = new Set<string>(body.known)
-    const held = await store.heldBy(worker.id)
+    const held = await store.listInFlight(worker.id)
     const unknown = held.filter(({ attemptId }) => !known.has(attemptId))
     if (unknown.length > 0) await this.#release(unknown)
     const holds = new Set<string>(held.map(({ attemptId }) => attemptId))
@@ -207,7 +207,7 @@ export class WorkerDesk {
     for (const runId of runs) {
       const run = await this.#parts.store.getRun(runId as RunId)
       if (run === null) gone.push(runId)
-      if (run === null || (runEnded(run.status) && run.hooksLeft === 0)) over.push(runId)
+      if (run === null || (runEnded(run.status) && run.hooksPending === 0)) over.push(runId)
     }
     return { over, ...(gone.length > 0 && { gone }) }
   }
@@ -216,9 +216,9 @@ export class WorkerDesk {
   async #serve(poll: Poll): ReturnType<Serve> {
     const { worker, free } = poll
     const advanced = await this.#engine.claimFor(worker.id, { lanes: worker.lanes, limit: free })
-    const { claims, cancelling, stopped, more, nextDueMs } = advanced
-    const told = cancelling.length + stopped.length > 0
-    const stop = told ? stopsAmong(await this.#parts.store.heldBy(worker.id), (id) => !poll.stopping.has(id)) : []
+    const { claims, cancelling, cancelRequested, more, nextDueMs } = advanced
+    const told = cancelling.length + cancelRequested.length > 0
+    const stop = told ? stopsAmong(await this.#parts.store.listInFlight(worker.id), (id) => !poll.stopping.has(id)) : []
     if (claims.length + stop.length > 0) {
       this.#answer(poll, claims, stop).catch(async (error: unknown) => {
         poll.refuse(error instanceof Error ? error : new Error(String(error)))
@@ -265,8 +265,8 @@ export class WorkerDesk {
     const { store } = this.#parts
     const stored = await store.workerToken(id)
     const row = stored === null ? undefined : (await store.listHolders()).find((holder) => holder.id === id)
-    if (stored === null || row === undefined || row.serves === null) throw gone(id)
-    const worker = { id, name: row.name, lanes: lanesOf(row.serves), stored }
+    if (stored === null || row === undefined || row.capabilities === null) throw gone(id)
+    const worker = { id, name: row.name, lanes: lanesOf(row.capabilities), stored }
     this.#known.set(id, worker)
     if (this.#known.size > REMEMBERED) this.#known.delete(this.#known.keys().next().value!)
     return worker
@@ -298,7 +298,7 @@ const fenceOf = ({ row, attempt_id }: { row: number; attempt_id: string }): Fenc
 })
 
 const stopsAmong = (
-  held: Awaited<ReturnType<EngineOptions["store"]["heldBy"]>>,
+  held: Awaited<ReturnType<EngineOptions["store"]["listInFlight"]>>,
   wanted: (attemptId: string) => boolean,
 ): Claimed["stop"] =>
   held.flatMap(({ attemptId, stop }) => (stop !== null && wanted(attemptId) ? [{ attempt_id: attemptId, reason: stop }] : []))

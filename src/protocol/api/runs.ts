@@ -2,7 +2,7 @@
 
 import { z } from "zod"
 import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
-import type { Waiting } from "../../core/model/waiting-on.ts"
+import type { WaitingView } from "../../core/model/waiting-on.ts"
 import type { AttemptShape, RunShape, TaskShape, UsageShape } from "./shapes.ts"
 import {
   at,
@@ -139,7 +139,7 @@ run satisfies z.ZodType<Omit<RunShape, "params">>
 attempt satisfies z.ZodType<AttemptShape>
 usage satisfies z.ZodType<UsageShape>
 task satisfies z.ZodType<Omit<TaskShape, "id" | "input" | "output" | "progress">>
-waiting satisfies z.ZodType<Waiting>
+waiting satisfies z.ZodType<WaitingView>
 
 export const runList = list(run)
 export const taskList = list(task)

@@ -6,7 +6,7 @@ import { type TaskId, taskId } from "../../core/model/ids.ts"
 import type { JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import type { AttemptState, RunStatus, TaskStatus } from "../../core/model/status.ts"
-import { waitingOf, type Waiting, type Waits } from "../../core/model/waiting-on.ts"
+import { waitingView, type WaitingView, type WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
 
 export interface RunShape {
@@ -72,7 +72,7 @@ export interface TaskShape {
   usage: UsageShape | null
   available_at: string | null
   /** What it waits for without a slot: a time, a person, a child run, work elsewhere. */
-  waiting: Waiting | null
+  waiting: WaitingView | null
   progress: ProgressShape | null
   dispatched_at: string | null
   started_at: string | null
@@ -101,7 +101,7 @@ export interface EventShape {
   available_at?: string
   /** How many instances a fan-out has, when they were made. */
   total?: number
-  waiting?: Waiting
+  waiting?: WaitingView
   progress?: ProgressShape
 }
 
@@ -156,8 +156,8 @@ export interface TaskFields extends Times, Ending {
   output: Output | null
   outcome: AttemptState | null
   availableAt: string | null
-  waits: Waits | null
-  wakeAt: string | null
+  waitingOn: WaitingOn | null
+  resumeAt: string | null
   progress: ProgressShape | null
 }
 
@@ -174,7 +174,7 @@ export interface EventFields {
   error?: string | undefined
   availableAt?: string | undefined
   total?: number | undefined
-  waiting?: Waiting | undefined
+  waiting?: WaitingView | undefined
   progress?: ProgressShape | undefined
 }
 
@@ -254,7 +254,7 @@ export const taskShape = (
   output: task.output !== null && "inline" in task.output ? task.output.inline : null,
   output_object: task.output !== null && "key" in task.output ? { key: task.output.key, bytes: task.output.bytes } : null,
   available_at: task.availableAt,
-  waiting: task.waits === null ? null : waitingOf(task.waits, task.wakeAt),
+  waiting: task.waitingOn === null ? null : waitingView(task.waitingOn, task.resumeAt),
   progress: task.progress,
   ...ending(task),
   attempts: more.attempts,

@@ -5,7 +5,7 @@ import { z } from "zod"
 import { object, strict, text, uuid } from "./common.ts"
 import { queueName } from "./jobs.ts"
 import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
-import { MAX_LABELS, servesProblem } from "../../core/routing/capabilities.ts"
+import { MAX_LABELS, capabilitiesProblem } from "../../core/routing/capabilities.ts"
 import { ATTEMPT_STATES } from "../../core/model/status.ts"
 
 /** Entries of one report, and attempts that a worker may have. */
@@ -35,7 +35,7 @@ const worker = strict({
 })
 
 export const newWorker = worker.superRefine((value, context) => {
-  const problem = servesProblem(value)
+  const problem = capabilitiesProblem(value)
   if (problem !== null) context.addIssue({ code: "custom", path: ["functions"], message: problem })
 })
 

@@ -43,9 +43,9 @@ export const attemptTests = (open: Open): void => {
       const [claim] = await world.claim()
       const started = (at: number): Change => ({ ...fence(claim!), kind: "started", at })
       await world.turn({ changes: [started(BEGIN + 1)] })
-      expect(await world.turn({ changes: [started(BEGIN + 2)] })).toMatchObject({ refused: [], events: [] })
+      expect(await world.turn({ changes: [started(BEGIN + 2)] })).toMatchObject({ rejected: [], events: [] })
       expect(await world.task(run.id, "a")).toMatchObject({ status: "running", startedAt: iso(BEGIN + 1) })
-      expect((await world.turn({ changes: [started(BEGIN + 3), world.ended(claim!)] })).refused).toEqual([])
+      expect((await world.turn({ changes: [started(BEGIN + 3), world.ended(claim!)] })).rejected).toEqual([])
     })
 
     it("is told once, also in the batch that ends it", async () => {
@@ -88,7 +88,7 @@ export const attemptTests = (open: Open): void => {
         worker: "first",
         finishedAt: iso(BEGIN + 9),
       })
-      expect(await world.store.heldBy(world.holder)).toEqual([])
+      expect(await world.store.listInFlight(world.holder)).toEqual([])
     })
 
     it("is applied once", async () => {
@@ -96,9 +96,9 @@ export const attemptTests = (open: Open): void => {
       const run = await world.start(pair)
       const [a] = await world.claim()
       const first = await world.turn({ changes: [world.ended(a!), world.ended(a!)] })
-      expect(first.refused).toEqual([fence(a!)])
+      expect(first.rejected).toEqual([fence(a!)])
       const second = await world.turn({ changes: [world.ended(a!, "failed")] })
-      expect(second).toMatchObject({ refused: [fence(a!)], events: [], closed: [] })
+      expect(second).toMatchObject({ rejected: [fence(a!)], events: [], closed: [] })
       expect(await world.statuses(run.id)).toEqual({ a: "success", b: "pending" })
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 1, success: 1, failed: 0 })
     })
@@ -120,17 +120,17 @@ export const attemptTests = (open: Open): void => {
           { ...fence(old!), kind: "release" },
         ],
       })
-      expect(answer).toMatchObject({ refused: [fence(old!)], events: [], closed: [] })
+      expect(answer).toMatchObject({ rejected: [fence(old!)], events: [], closed: [] })
       expect(await world.run(run.id)).toEqual(before)
       expect(await world.task(run.id, "a")).toMatchObject({ status: "dispatched", attemptId: live!.attemptId, losses: 1 })
-      expect(await world.task(run.id, "b")).toMatchObject({ status: "pending", upstreamLeft: 1 })
-      expect((await world.turn({ changes: [world.ended(live!)] })).refused).toEqual([])
+      expect(await world.task(run.id, "b")).toMatchObject({ status: "pending", upstreamPending: 1 })
+      expect((await world.turn({ changes: [world.ended(live!)] })).rejected).toEqual([])
     })
 
     it("of a row that never was is refused", async () => {
       const world = await setup(open)
       const nobody = { row: 987_654, attemptId: "0198f000-0000-7000-8000-000000000000" as AttemptId }
-      expect((await world.turn({ changes: [world.ended(nobody)] })).refused).toEqual([nobody])
+      expect((await world.turn({ changes: [world.ended(nobody)] })).rejected).toEqual([nobody])
     })
 
     it("takes the later changes under its fence down with it", async () => {
@@ -140,7 +140,7 @@ export const attemptTests = (open: Open): void => {
       await world.turn({ changes: [{ ...fence(claim!), kind: "started", at: BEGIN }] })
       // What runs cannot be given back.
       const changes: Change[] = [{ ...fence(claim!), kind: "release" }, world.ended(claim!)]
-      expect((await world.turn({ changes })).refused).toEqual([fence(claim!)])
+      expect((await world.turn({ changes })).rejected).toEqual([fence(claim!)])
       expect(await world.task(run.id, "a")).toMatchObject({ status: "running" })
     })
 
@@ -149,7 +149,7 @@ export const attemptTests = (open: Open): void => {
       const run = await world.start(workflow({ a: {}, b: {} }))
       const [a, b] = await world.claim()
       await world.turn({ changes: [world.ended(a!)] })
-      expect((await world.turn({ changes: [world.ended(a!), world.ended(b!)] })).refused).toEqual([fence(a!)])
+      expect((await world.turn({ changes: [world.ended(a!), world.ended(b!)] })).rejected).toEqual([fence(a!)])
       expect(await world.run(run.id)).toMatchObject({ status: "success" })
     })
 
@@ -160,10 +160,10 @@ export const attemptTests = (open: Open): void => {
       await world.turn({ changes: [{ ...fence(old!), kind: "release" }] })
       const [live] = await world.gate()
       const stale: Change[] = [
-        { ...fence(old!), kind: "skip", skip: "waived", reason: "" },
+        { ...fence(old!), kind: "skip", skipReason: "waived", reason: "" },
         { ...fence(old!), kind: "admit", lane: "q:default", limits: [] },
       ]
-      for (const change of stale) expect((await world.turn({ changes: [change] })).refused).toEqual([fence(old!)])
+      for (const change of stale) expect((await world.turn({ changes: [change] })).rejected).toEqual([fence(old!)])
       const admitted: Change = { ...fence(live!), kind: "admit", lane: "q:default", limits: [] }
       expect((await world.turn({ changes: [admitted], claim: 1 })).claims).toHaveLength(1)
     })
@@ -178,7 +178,7 @@ export const attemptTests = (open: Open): void => {
         world.ended(gates[0]!),
         { ...fence(gates[0]!), kind: "started", at: BEGIN } as const,
       ]
-      for (const change of wrong) expect((await world.turn({ changes: [change] })).refused).toEqual([fence(change)])
+      for (const change of wrong) expect((await world.turn({ changes: [change] })).rejected).toEqual([fence(change)])
     })
   })
 
@@ -280,7 +280,7 @@ export const attemptTests = (open: Open): void => {
       await world.start(one)
       const [claim] = await world.claim()
       await world.turn({ changes: [{ ...fence(claim!), kind: "started", at: BEGIN }] })
-      expect((await world.turn({ changes: [{ ...fence(claim!), kind: "release" }] })).refused).toEqual([fence(claim!)])
+      expect((await world.turn({ changes: [{ ...fence(claim!), kind: "release" }] })).rejected).toEqual([fence(claim!)])
     })
 
     it("of the gate lets it be judged again", async () => {

@@ -95,7 +95,7 @@ export const cancelTests = (open: Open): void => {
       expect(await world.statuses(run.id)).toEqual({ "each[0]": "dispatched", "each[1]": "cancelled", "each[2]": "cancelled" })
       expect(await world.task(run.id, "late")).toMatchObject({ status: "cancelled" })
       const { gates } = await world.turn({ changes: [world.ended(claims[0]!, "cancelled")], gate: 9 })
-      expect(gates[0]).toMatchObject({ kind: "fan", expanded: 3, childrenFailed: 3, run: { cancelling: "cancel" } })
+      expect(gates[0]).toMatchObject({ kind: "fan", childrenCreated: 3, childrenFailed: 3, run: { cancelling: "cancel" } })
       const gather: Change = {
         ...fence(gates[0]!),
         kind: "gather",
@@ -112,8 +112,8 @@ export const cancelTests = (open: Open): void => {
       await world.store.requestCancel(run.id, "cancel")
       expect(await world.turn({ claim: 9, gate: 9 })).toMatchObject({ closed: [], gates: [] })
       const admit: Change = { ...fence(a!), kind: "admit", lane: "q:default", limits: [] }
-      const { refused, claims } = await world.turn({ changes: [admit, expandAll(each!, [1, 2])], claim: 9 })
-      expect({ refused, claims }).toEqual({ refused: [], claims: [] })
+      const { rejected, claims } = await world.turn({ changes: [admit, expandAll(each!, [1, 2])], claim: 9 })
+      expect({ rejected, claims }).toEqual({ rejected: [], claims: [] })
       expect(await world.statuses(run.id)).toEqual({ a: "cancelled", "each[0]": "cancelled", "each[1]": "cancelled" })
       const { gates } = await world.turn({ gate: 9 })
       const gather: Change = { ...fence(gates[0]!), kind: "gather", status: "cancelled", output: { inline: [null, null] } }
@@ -143,7 +143,7 @@ export const cancelTests = (open: Open): void => {
       await world.store.reapHolders(10)
       await world.turn({ claim: 9, gate: 9 })
       const { gates } = await world.turn({ changes: [world.ended(claims[0]!, "cancelled")], gate: 9 })
-      expect(gates[0]).toMatchObject({ expanded: 2, count: 4, childrenLeft: 0, childrenFailed: 2 })
+      expect(gates[0]).toMatchObject({ childrenCreated: 2, count: 4, childrenPending: 0, childrenFailed: 2 })
       const gather: Change = { ...fence(gates[0]!), kind: "gather", status: "cancelled", output: { inline: [null, null] } }
       expect((await world.turn({ changes: [gather] })).closed).toHaveLength(1)
       expect((await world.run(run.id)).tasks).toMatchObject({ cancelled: 2, pending: 0 })

@@ -66,7 +66,7 @@ export const claimTests = (open: Open): void => {
         logicalDate: input.logicalDate,
         createdAt: iso(BEGIN),
         private: false,
-        scope: null,
+        rootRunId: null,
         depth: 0,
         workingDir: "here",
         timezone: null,
@@ -78,16 +78,16 @@ export const claimTests = (open: Open): void => {
 
     it("carries the state and output of what the task needs, and nothing else", async () => {
       const world = await setup(open)
-      const flow = workflow({ a: {}, b: {}, c: { after: ["a"] }, d: { after: ["c"], needs: [0, 2] } })
+      const flow = workflow({ a: {}, b: {}, c: { after: ["a"] }, d: { after: ["c"], reads: [0, 2] } })
       await world.start(flow)
       const [a, b] = await world.claim()
       const [c] = (await world.turn({ changes: [world.ended(a!, "success", { rows: [1, 2] }), world.ended(b!)], claim: 9 }))
         .claims
-      expect(c!.needs).toEqual(new Map([[0, { status: "success", output: { inline: { rows: [1, 2] } } }]]))
+      expect(c!.reads).toEqual(new Map([[0, { status: "success", output: { inline: { rows: [1, 2] } } }]]))
       const output = { key: "runs/x/output.json", bytes: 70_000 }
       const result = { state: "success", startedAt: BEGIN, finishedAt: BEGIN, output } as const
       const [d] = (await world.turn({ changes: [{ ...fence(c!), kind: "end", status: "success", result }], claim: 9 })).claims
-      expect(d!.needs).toEqual(
+      expect(d!.reads).toEqual(
         new Map([
           [0, { status: "success", output: { inline: { rows: [1, 2] } } }],
           [2, { status: "success", output }],
@@ -100,7 +100,7 @@ export const claimTests = (open: Open): void => {
       await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
       const [a, b] = await world.claim()
       const [c] = (await world.turn({ changes: [world.ended(a!, "success", null), world.ended(b!)], claim: 9 })).claims
-      expect([...c!.needs.values()].map(({ output }) => output)).toEqual([{ inline: null }, null])
+      expect([...c!.reads.values()].map(({ output }) => output)).toEqual([{ inline: null }, null])
     })
 
     it("is refused to a holder that nobody registered", async () => {
@@ -115,11 +115,11 @@ export const claimTests = (open: Open): void => {
   it("answers an empty turn with nothing", async () => {
     const world = await setup(open)
     expect(await world.turn({ claim: 9, gate: 9 })).toEqual({
-      refused: [],
+      rejected: [],
       claims: [],
       gates: [],
       cancelling: [],
-      stopped: [],
+      cancelRequested: [],
       closed: [],
       events: [],
       more: false,

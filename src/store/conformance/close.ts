@@ -31,11 +31,11 @@ export const closeTests = (open: Open): void => {
       expect(names(world, claims)).toEqual(hooks)
       expect(claims[0]!.run).toMatchObject({ status, error: status === "failed" ? "task b failed" : null, cancelling: null })
       const ended = await world.run(run.id)
-      expect(ended).toMatchObject({ status, finishedAt: iso(BEGIN + 10), hooksLeft: hooks.length })
+      expect(ended).toMatchObject({ status, finishedAt: iso(BEGIN + 10), hooksPending: hooks.length })
       world.clock.pass(10)
       const after = await world.turn({ changes: claims.map((claim) => world.ended(claim, "failed")), claim: 9 })
       expect(after).toMatchObject({ closed: [], claims: [] })
-      expect(await world.run(run.id)).toEqual({ ...ended, hooksLeft: 0 })
+      expect(await world.run(run.id)).toEqual({ ...ended, hooksPending: 0 })
     })
 
     it("by cancel runs the hooks of that", async () => {

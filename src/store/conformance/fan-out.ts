@@ -38,7 +38,13 @@ export const fanOutTests = (open: Open): void => {
       const run = await world.start(flow)
       expect(await world.store.listTasks({ runId: run.id, limit: 9 })).toHaveLength(1)
       expect((await world.run(run.id)).tasks.pending).toBe(1)
-      expect(await container(world)).toMatchObject({ kind: "fan", path: "", count: null, expanded: 0, childrenFailed: 0 })
+      expect(await container(world)).toMatchObject({
+        kind: "fan",
+        path: "",
+        count: null,
+        childrenCreated: 0,
+        childrenFailed: 0,
+      })
     })
 
     it("makes its instances with their items, in order, and waits for them", async () => {
@@ -67,10 +73,10 @@ export const fanOutTests = (open: Open): void => {
       expect([...most.gates, ...most.claims]).toEqual([])
       const last = await world.turn({ changes: [world.ended(claims[0]!, "failed")], gate: 9, claim: 9 })
       expect(last.claims).toEqual([])
-      expect(last.gates[0]).toMatchObject({ kind: "fan", count: 3, expanded: 3, childrenFailed: 1 })
+      expect(last.gates[0]).toMatchObject({ kind: "fan", count: 3, childrenCreated: 3, childrenFailed: 1 })
       const end = await world.turn({ changes: [gather(last.gates[0]!, "success", [null, 2, 3])], claim: 9 })
       expect(end.events[0]).toMatchObject({ task: "each", path: "", status: "success", at: iso(BEGIN) })
-      expect(end.claims[0]!.needs.get(0)).toEqual({ status: "success", output: { inline: [null, 2, 3] } })
+      expect(end.claims[0]!.reads.get(0)).toEqual({ status: "success", output: { inline: [null, 2, 3] } })
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 2, failed: 1, dispatched: 1, pending: 0 })
     })
 
@@ -123,7 +129,7 @@ export const fanOutTests = (open: Open): void => {
     it("that is skipped makes no instances", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
-      await world.turn({ changes: [{ ...fence(await container(world)), kind: "skip", skip: "waived", reason: "" }] })
+      await world.turn({ changes: [{ ...fence(await container(world)), kind: "skip", skipReason: "waived", reason: "" }] })
       expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { skipped: 0, pending: 0 } })
       expect(await world.task(run.id, "each")).toMatchObject({ status: "skipped" })
     })
@@ -143,9 +149,9 @@ export const fanOutTests = (open: Open): void => {
       await world.start(workflow({ list: {}, each: { fan, after: ["list"] } }))
       const [list] = await world.claim()
       const { gates } = await world.turn({ changes: [world.ended(list!, "success", [1, 2])], gate: 9 })
-      expect(gates[0]!.needs.get(0)).toMatchObject({ output: { inline: [1, 2] } })
+      expect(gates[0]!.reads.get(0)).toMatchObject({ output: { inline: [1, 2] } })
       const { claims } = await world.turn({ changes: [expandAll(gates[0]!, [1, 2])], claim: 9 })
-      for (const claim of claims) expect(claim.needs.get(0)).toEqual({ status: "success", output: { inline: [1, 2] } })
+      for (const claim of claims) expect(claim.reads.get(0)).toEqual({ status: "success", output: { inline: [1, 2] } })
     })
   })
 
@@ -164,7 +170,7 @@ export const fanOutTests = (open: Open): void => {
       const rest = await world.turn({ changes: [chunk(gate, 5, 2, [2, 3]), chunk(gate, 5, 4, [4])], claim: 9, gate: 9 })
       expect(names(world, rest.claims)).toEqual(["each[2]", "each[3]", "each[4]"])
       const done = await world.turn({ changes: rest.claims.map((claim) => world.ended(claim)), gate: 9 })
-      expect(done.gates[0]).toMatchObject({ expanded: 5, count: 5, childrenFailed: 0 })
+      expect(done.gates[0]).toMatchObject({ childrenCreated: 5, count: 5, childrenFailed: 0 })
     })
 
     it("applies each chunk once and in order", async () => {
@@ -172,10 +178,10 @@ export const fanOutTests = (open: Open): void => {
       const run = await world.start(flow)
       const gate = await container(world)
       await world.turn({ changes: [chunk(gate, 4, 0, [0, 1])] })
-      expect((await world.turn({ changes: [chunk(gate, 4, 0, [0, 1])] })).refused).toEqual([fence(gate)])
-      expect((await world.turn({ changes: [chunk(gate, 4, 3, [3])] })).refused).toEqual([fence(gate)])
+      expect((await world.turn({ changes: [chunk(gate, 4, 0, [0, 1])] })).rejected).toEqual([fence(gate)])
+      expect((await world.turn({ changes: [chunk(gate, 4, 3, [3])] })).rejected).toEqual([fence(gate)])
       expect((await world.run(run.id)).tasks.pending).toBe(3)
-      expect((await world.turn({ changes: [chunk(gate, 4, 2, [2, 3])] })).refused).toEqual([])
+      expect((await world.turn({ changes: [chunk(gate, 4, 2, [2, 3])] })).rejected).toEqual([])
       expect((await world.run(run.id)).tasks.pending).toBe(5)
     })
 
@@ -188,8 +194,8 @@ export const fanOutTests = (open: Open): void => {
       await world.die(other)
       expect(await world.store.reapHolders(10)).toEqual([])
       const [gate] = await world.gate()
-      expect(gate).toMatchObject({ row: old!.row, expanded: 2, count: 4 })
-      expect((await world.turn({ changes: [chunk(old!, 4, 2, [2, 3])] })).refused).toEqual([fence(old!)])
+      expect(gate).toMatchObject({ row: old!.row, childrenCreated: 2, count: 4 })
+      expect((await world.turn({ changes: [chunk(old!, 4, 2, [2, 3])] })).rejected).toEqual([fence(old!)])
       await world.turn({ changes: [chunk(gate!, 4, 2, [2, 3])] })
       expect(names(world, await world.claim())).toEqual(["each[0]", "each[1]", "each[2]", "each[3]"])
       expect((await world.run(run.id)).tasks).toMatchObject({ dispatched: 4, pending: 1 })

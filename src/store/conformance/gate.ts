@@ -22,8 +22,8 @@ export const gateTests = (open: Open): void => {
       await world.start(workflow({ a: { if: "true" } }))
       const [gate] = await world.gate()
       const admit: Change = { ...fence(gate!), kind: "admit", lane: "q:gpu", limits: [] }
-      const { claims, refused } = await world.turn({ changes: [admit], claim: 9, lanes: ["q:gpu"] })
-      expect(refused).toEqual([])
+      const { claims, rejected } = await world.turn({ changes: [admit], claim: 9, lanes: ["q:gpu"] })
+      expect(rejected).toEqual([])
       expect(claims[0]).toMatchObject({ row: gate!.row, attempt: 1 })
       expect(claims[0]!.attemptId).not.toBe(gate!.attemptId)
     })
@@ -32,13 +32,13 @@ export const gateTests = (open: Open): void => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "false" } }))
       const [gate] = await world.gate()
-      const skip: Change = { ...fence(gate!), kind: "skip", skip: "waived", reason: "`if` is false" }
+      const skip: Change = { ...fence(gate!), kind: "skip", skipReason: "waived", reason: "`if` is false" }
       const { closed, events } = await world.turn({ changes: [skip] })
       expect(closed).toEqual([{ runSeq: run.seq, runId: run.id, status: "success" }])
       expect(events[0]).toMatchObject({ task: "a", status: "skipped", attempt: 0, at: iso(BEGIN) })
       expect(await world.task(run.id, "a")).toMatchObject({
         status: "skipped",
-        skip: "waived",
+        skipReason: "waived",
         error: "`if` is false",
         attemptId: null,
         outcome: null,
@@ -67,7 +67,7 @@ export const gateTests = (open: Open): void => {
       const [gate] = await world.gate()
       const reuse: Change = { ...fence(gate!), kind: "reuse", output: { inline: [7] } }
       const { claims } = await world.turn({ changes: [reuse], claim: 9 })
-      expect(claims[0]!.needs.get(0)).toEqual({ status: "success", output: { inline: [7] } })
+      expect(claims[0]!.reads.get(0)).toEqual({ status: "success", output: { inline: [7] } })
       expect(await world.task(run.id, "a")).toMatchObject({ status: "success", attempt: 0, attemptId: null, outcome: null })
     })
   })
@@ -95,8 +95,8 @@ export const gateTests = (open: Open): void => {
       const second = await world.start(flow)
       const claims = await world.claim()
       await world.turn({ changes: [world.ended(claims.find((claim) => claim.runId === first.id)!)] })
-      expect((await world.task(first.id, "b")).upstreamLeft).toBe(0)
-      expect((await world.task(second.id, "b")).upstreamLeft).toBe(1)
+      expect((await world.task(first.id, "b")).upstreamPending).toBe(0)
+      expect((await world.task(second.id, "b")).upstreamPending).toBe(1)
     })
 
     it("send a plain task below a failure to the gate, with what its upstreams came to", async () => {
@@ -107,11 +107,11 @@ export const gateTests = (open: Open): void => {
       const { claims, gates } = await world.turn({ changes: [world.ended(b!)], claim: 9, gate: 9 })
       expect(claims).toEqual([])
       expect(gates[0]).toMatchObject({ node: 2, upstream: { failed: 1, unmet: 0, waived: 0 } })
-      const skip: Change = { ...fence(gates[0]!), kind: "skip", skip: "unmet", reason: "upstream failed" }
+      const skip: Change = { ...fence(gates[0]!), kind: "skip", skipReason: "unmet", reason: "upstream failed" }
       const next = await world.turn({ changes: [skip], claim: 9, gate: 9 })
       expect(next.claims).toEqual([])
       expect(next.gates[0]).toMatchObject({ node: 3, upstream: { failed: 0, unmet: 1, waived: 0 } })
-      await world.turn({ changes: [{ ...fence(next.gates[0]!), kind: "skip", skip: "unmet", reason: "" }] })
+      await world.turn({ changes: [{ ...fence(next.gates[0]!), kind: "skip", skipReason: "unmet", reason: "" }] })
       expect(await world.run(run.id)).toMatchObject({
         status: "failed",
         tasks: { pending: 0, dispatched: 0, running: 0, success: 1, failed: 1, skipped: 2, cancelled: 0 },
@@ -122,10 +122,10 @@ export const gateTests = (open: Open): void => {
       const world = await setup(open)
       await world.start(workflow({ a: { if: "false" }, b: { after: ["a"] } }))
       const [a] = await world.gate()
-      const skip: Change = { ...fence(a!), kind: "skip", skip: "waived", reason: "" }
+      const skip: Change = { ...fence(a!), kind: "skip", skipReason: "waived", reason: "" }
       const { claims } = await world.turn({ changes: [skip], claim: 9, gate: 9 })
       expect(claims[0]).toMatchObject({ node: 1, upstream: { failed: 0, unmet: 0, waived: 1 } })
-      expect(claims[0]!.needs).toEqual(new Map([[0, { status: "skipped", output: null }]]))
+      expect(claims[0]!.reads).toEqual(new Map([[0, { status: "skipped", output: null }]]))
     })
 
     it("count a cancelled upstream as failed", async () => {

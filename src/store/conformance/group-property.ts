@@ -2,7 +2,7 @@
 
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { judgeRule } from "../../core/rules/gate.ts"
+import { evaluateRule } from "../../core/rules/gate.ts"
 import { membersOf } from "../../core/model/task-path.ts"
 import type { NodeState } from "../../core/rules/retry-plan.ts"
 import { taskEnded, upstreamEnd } from "../../core/model/status.ts"
@@ -101,12 +101,12 @@ class Verdict {
     const state = this.#states.get(`${index}/${path}`)!
     const up = { total: node.upstream.length, failed: 0, unmet: 0, waived: 0 }
     for (const above of node.upstream) {
-      const { status, skip } = this.#states.get(`${above}/${path}`)!
-      const end = taskEnded(status) ? upstreamEnd(status, skip) : "success"
+      const { status, skipReason } = this.#states.get(`${above}/${path}`)!
+      const end = taskEnded(status) ? upstreamEnd(status, skipReason) : "success"
       if (end !== "success") up[end]++
     }
-    const verdict = judgeRule(node.rule, up)
-    expect({ node: node.name, path, skipped: state.status === "skipped", skip: state.skip }).toEqual({
+    const verdict = evaluateRule(node.rule, up)
+    expect({ node: node.name, path, skipped: state.status === "skipped", skip: state.skipReason }).toEqual({
       node: node.name,
       path,
       skipped: verdict !== null,

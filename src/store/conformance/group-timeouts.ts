@@ -48,15 +48,15 @@ export const groupTimeoutTests = (open: Open): void => {
       const world = await setup(open)
       const { run, claims } = await begin(world, plain)
       world.clock.pass(MINUTE - 1)
-      expect(await world.turn()).toMatchObject({ stopped: [], nextDueMs: 1 })
+      expect(await world.turn()).toMatchObject({ cancelRequested: [], nextDueMs: 1 })
       world.clock.pass(1)
       const over = await world.turn({ claim: 9, gate: 9 })
-      expect(over).toMatchObject({ claims: [], gates: [], stopped: [claims[0]!.attemptId], nextDueMs: null })
+      expect(over).toMatchObject({ claims: [], gates: [], cancelRequested: [claims[0]!.attemptId], nextDueMs: null })
       expect(over.events).toMatchObject([{ task: "g.b", status: "cancelled" }])
-      expect(await world.store.heldBy(world.holder)).toMatchObject([{ attemptId: claims[0]!.attemptId, stop: "cancel" }])
+      expect(await world.store.listInFlight(world.holder)).toMatchObject([{ attemptId: claims[0]!.attemptId, stop: "cancel" }])
       expect((await world.task(run.id, "g")).status).toBe("running")
       const dead = await world.turn({ changes: [cancelled(world, claims[0]!)], gate: 9 })
-      expect(dead).toMatchObject({ stopped: [], gates: [{ kind: "group", childrenFailed: 2 }] })
+      expect(dead).toMatchObject({ cancelRequested: [], gates: [{ kind: "group", childrenFailed: 2 }] })
       const ended = await world.turn({ changes: [{ ...gathered(dead.gates[0]!), error: "task a failed" } as Change] })
       expect(ended.events).toMatchObject([{ task: "g", status: "failed", error: "timed out after 1m" }])
       expect(await world.task(run.id, "g")).toMatchObject({ status: "failed", error: "timed out after 1m" })
@@ -79,14 +79,17 @@ export const groupTimeoutTests = (open: Open): void => {
       ["would be tried again", (world, claim) => world.again(claim, 5000)],
       ["was lost", (world, claim) => world.again(claim, 0, "lost")],
       ["is given back", (_, claim) => ({ ...fence(claim), kind: "release" })],
-      ["would wait", (_, claim) => ({ ...fence(claim), kind: "wait", waits: { kind: "callback", since: 0 }, delayMs: null })],
+      [
+        "would wait",
+        (_, claim) => ({ ...fence(claim), kind: "wait", waitingOn: { kind: "callback", since: 0 }, delayMs: null }),
+      ],
     ])("that is overdue ends an attempt in it for good that %s", async (_, change) => {
       const world = await setup(open)
       const { run, claims } = await begin(world, plain)
       world.clock.pass(MINUTE)
       await world.turn()
-      const { refused, stopped } = await world.turn({ changes: [change(world, claims[0]!)] })
-      expect({ refused, stopped }).toEqual({ refused: [], stopped: [] })
+      const { rejected, cancelRequested } = await world.turn({ changes: [change(world, claims[0]!)] })
+      expect({ rejected, cancelRequested }).toEqual({ rejected: [], cancelRequested: [] })
       expect(await world.task(run.id, "g.a")).toMatchObject({ status: "cancelled", attempt: 1 })
       expect((await world.gate()).map(({ kind }) => kind)).toEqual(["group"])
     })
@@ -99,13 +102,13 @@ export const groupTimeoutTests = (open: Open): void => {
       await world.turn({ changes: openChunks(flow, gate!) })
       const [a, each, h] = await world.gate()
       world.clock.pass(MINUTE)
-      expect(await world.turn({ claim: 9 })).toMatchObject({ claims: [], stopped: [] })
+      expect(await world.turn({ claim: 9 })).toMatchObject({ claims: [], cancelRequested: [] })
       const changes: Change[] = [
         { ...fence(a!), kind: "admit", lane: "q:default", limits: [] },
         expandAll(each!, [1, 2]),
         ...openChunks(flow, h!),
       ]
-      expect(await world.turn({ changes, claim: 9 })).toMatchObject({ refused: [], claims: [] })
+      expect(await world.turn({ changes, claim: 9 })).toMatchObject({ rejected: [], claims: [] })
       await judgeAll(world, flow)
       expect(await world.statuses(run.id)).toEqual({
         "g.a": "cancelled",
@@ -126,13 +129,13 @@ export const groupTimeoutTests = (open: Open): void => {
       await world.turn({ changes: openChunks(flow, gate!) })
       const [nap] = await world.gate()
       await world.turn({
-        changes: [{ ...fence(nap!), kind: "wait", waits: { kind: "sleep", ms: 3_600_000 }, delayMs: 3_600_000 }],
+        changes: [{ ...fence(nap!), kind: "wait", waitingOn: { kind: "sleep", ms: 3_600_000 }, delayMs: 3_600_000 }],
       })
       await world.store.setPaused(run.id, true)
       world.clock.pass(MINUTE)
       await world.turn()
       const [woken] = await world.gate()
-      expect(woken).toMatchObject({ attemptId: nap!.attemptId, waits: { for: { kind: "sleep" }, stopping: true } })
+      expect(woken).toMatchObject({ attemptId: nap!.attemptId, waitingOn: { for: { kind: "sleep" }, stopping: true } })
       await world.turn({ changes: [cancelled(world, woken!)] })
       expect((await world.task(run.id, "g.nap")).status).toBe("cancelled")
     })
@@ -147,7 +150,7 @@ export const groupTimeoutTests = (open: Open): void => {
       await world.turn({ changes: [world.ended(b!)] })
       await judgeAll(world, flow)
       world.clock.pass(MINUTE)
-      expect((await world.turn()).stopped).toEqual([byName.get("o.g.a[1]")!.attemptId])
+      expect((await world.turn()).cancelRequested).toEqual([byName.get("o.g.a[1]")!.attemptId])
       await world.turn({ changes: [cancelled(world, byName.get("o.g.a[1]")!)] })
       await judgeAll(world, flow)
       expect(await world.statuses(run.id)).toMatchObject({
@@ -183,9 +186,9 @@ export const groupTimeoutTests = (open: Open): void => {
       const other = await world.join("other")
       const { claims } = await world.turn({ holder: other, claim: 9 })
       world.clock.pass(MINUTE)
-      await world.store.renewHolder(world.holder, 10_000)
+      await world.store.renewLease(world.holder, 10_000)
       await world.turn()
-      expect(await world.store.heldBy(other)).toMatchObject([{ attemptId: claims[0]!.attemptId, stop: "cancel" }])
+      expect(await world.store.listInFlight(other)).toMatchObject([{ attemptId: claims[0]!.attemptId, stop: "cancel" }])
       await world.die(other)
       expect(await world.store.reapHolders(9)).toMatchObject([{ attemptId: claims[0]!.attemptId, cancelling: "cancel" }])
     })
@@ -213,7 +216,7 @@ export const groupTimeoutTests = (open: Open): void => {
       const { run, claims } = await begin(world, plain)
       await world.store.requestCancel(run.id, "cancel")
       world.clock.pass(MINUTE)
-      expect(await world.turn()).toMatchObject({ stopped: [], nextDueMs: null, cancelling: [{ reason: "cancel" }] })
+      expect(await world.turn()).toMatchObject({ cancelRequested: [], nextDueMs: null, cancelling: [{ reason: "cancel" }] })
       await world.turn({ changes: [cancelled(world, claims[0]!)] })
       const [gather] = await world.gate()
       await world.turn({ changes: [{ ...gathered(gather!), status: "cancelled" } as Change] })

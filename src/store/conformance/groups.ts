@@ -22,7 +22,7 @@ export const openChunks = (flow: CompiledWorkflow, claim: Claim, size = 500): Ch
 /** A group that a retry goes on with, or a fan-out that was cut off. */
 const goesOn = (flow: CompiledWorkflow, claim: Claim): Change => {
   const limits = limitsOf(flow, claim.node, claim.runId)
-  return { ...fence(claim), kind: "open", total: claim.expanded, offset: claim.expanded, rows: [], limits }
+  return { ...fence(claim), kind: "open", total: claim.childrenCreated, offset: claim.childrenCreated, rows: [], limits }
 }
 
 export const gathered = (claim: Claim): Change => ({
@@ -36,8 +36,8 @@ export const gathered = (claim: Claim): Change => ({
 export const judgeAll = async (world: World, flow: CompiledWorkflow): Promise<void> => {
   for (let claims = await world.gate(); claims.length > 0; claims = await world.gate()) {
     const changes = claims.flatMap((claim) => {
-      if (claim.expanded > 0 && claim.childrenLeft === 0) return [gathered(claim)]
-      if (claim.expanded > 0) return [goesOn(flow, claim)]
+      if (claim.childrenCreated > 0 && claim.childrenPending === 0) return [gathered(claim)]
+      if (claim.childrenCreated > 0) return [goesOn(flow, claim)]
       if (claim.kind === "group") return openChunks(flow, claim)
       return [
         {
@@ -60,7 +60,7 @@ export const groupTests = (open: Open): void => {
       const run = await world.start(flow)
       expect(run.tasks.pending).toBe(1)
       const [gate] = await world.gate()
-      expect(gate).toMatchObject({ kind: "group", count: null, expanded: 0 })
+      expect(gate).toMatchObject({ kind: "group", count: null, childrenCreated: 0 })
       const { events } = await world.turn({ changes: openChunks(flow, gate!) })
       expect(events).toMatchObject([{ task: "g", status: "running" }])
       expect(events[0]!.total).toBeUndefined()
@@ -69,11 +69,11 @@ export const groupTests = (open: Open): void => {
       expect(names(world, [a!])).toEqual(["g.a"])
       await world.turn({ changes: [world.ended(a!, "success", 1)] })
       const [b] = await world.claim()
-      expect(b!.needs).toEqual(new Map([[1, { status: "success", output: { inline: 1 } }]]))
+      expect(b!.reads).toEqual(new Map([[1, { status: "success", output: { inline: 1 } }]]))
       await world.turn({ changes: [world.ended(b!)] })
       expect(await world.claim()).toEqual([])
       const [gather] = await world.gate()
-      expect(gather).toMatchObject({ kind: "group", count: 2, expanded: 2, childrenFailed: 0 })
+      expect(gather).toMatchObject({ kind: "group", count: 2, childrenCreated: 2, childrenFailed: 0 })
       await world.turn({ changes: [gathered(gather!)] })
       expect(names(world, await world.claim())).toEqual(["after"])
     })
@@ -102,7 +102,7 @@ export const groupTests = (open: Open): void => {
         g: { ...group, fan, after: ["top"] },
         "g.near": {},
         "g.h": { ...group, fan, after: ["g.near"] },
-        "g.h.leaf": { fan, needs: [0, 2] },
+        "g.h.leaf": { fan, reads: [0, 2] },
       })
       await world.start(flow)
       const [top] = await world.claim()
@@ -115,7 +115,7 @@ export const groupTests = (open: Open): void => {
       expect(leaves.map(({ path, count }) => [path, count])).toHaveLength(8)
       const last = leaves.find(({ path }) => path === "1.0.1")!
       expect(last).toMatchObject({ count: 2, item: "b" })
-      expect([...last.needs.values()].map(({ output }) => output)).toEqual([{ inline: "outside" }, { inline: "near 1" }])
+      expect([...last.reads.values()].map(({ output }) => output)).toEqual([{ inline: "outside" }, { inline: "near 1" }])
     })
 
     it("opened in chunks goes on where it stopped, and no end is lost in between", async () => {
@@ -127,16 +127,16 @@ export const groupTests = (open: Open): void => {
       await world.turn({ changes: [chunks[0]!, { ...fence(gate!), kind: "release" }] })
       for (const early of await world.claim()) await world.turn({ changes: [world.ended(early)] })
       const [again] = await world.gate()
-      expect(again).toMatchObject({ expanded: 2, count: 4 })
-      const { refused } = await world.turn({ changes: [{ ...chunks[0]!, ...fence(again!) }] })
-      expect(refused).toHaveLength(1)
+      expect(again).toMatchObject({ childrenCreated: 2, count: 4 })
+      const { rejected } = await world.turn({ changes: [{ ...chunks[0]!, ...fence(again!) }] })
+      expect(rejected).toHaveLength(1)
       await world.turn({ changes: [{ ...fence(again!), kind: "release" }] })
       const [third] = await world.gate()
       await world.turn({ changes: [{ ...chunks[1]!, ...fence(third!) }] })
       for (let claims = await world.claim(); claims.length > 0; claims = await world.claim())
         await world.turn({ changes: claims.map((claim) => world.ended(claim)) })
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 4, pending: 0 })
-      expect(await world.gate()).toMatchObject([{ kind: "group", expanded: 4, count: 4 }])
+      expect(await world.gate()).toMatchObject([{ kind: "group", childrenCreated: 4, count: 4 }])
     })
 
     it("takes a slot of its limit when it is opened and gives it back when it ends", async () => {
@@ -146,7 +146,7 @@ export const groupTests = (open: Open): void => {
       await judgeAll(world, flow)
       expect(names(world, await world.claim())).toEqual(["g.a[0]"])
       expect((await world.task(run.id, "g", "1")).parked).toMatchObject({ cap: 1, used: 1 })
-      const [held] = (await world.store.heldBy(world.holder)).filter(Boolean)
+      const [held] = (await world.store.listInFlight(world.holder)).filter(Boolean)
       await world.turn({ changes: [world.ended(held!)] })
       expect(await world.claim()).toEqual([])
       await judgeAll(world, flow)
@@ -185,7 +185,7 @@ export const groupTests = (open: Open): void => {
       // Cancelled while it waits for its slot, it keeps what it had.
       await world.store.requestCancel(run.id, "cancel")
       for (let turns = 0; turns < 3; turns++) {
-        const live = await world.store.heldBy(world.holder)
+        const live = await world.store.listInFlight(world.holder)
         await world.turn({ changes: live.map((each) => world.ended(each, "cancelled")) })
         await judgeAll(world, flow)
       }
@@ -204,7 +204,7 @@ export const groupTests = (open: Open): void => {
       await world.turn({ changes: [{ ...expandAll(top!, [1, 2, 3], limitsOf(flow, 0, top!.runId)), lane: "g" } as Change] })
       const [first] = await world.gate()
       expect(first!.path).toBe("0")
-      await world.turn({ changes: [{ ...fence(first!), kind: "skip", skip: "waived", reason: "if" }] })
+      await world.turn({ changes: [{ ...fence(first!), kind: "skip", skipReason: "waived", reason: "if" }] })
       expect((await world.gate()).map(({ path }) => path)).toEqual(["1"])
     })
 

@@ -76,7 +76,7 @@ export const jobPropertyTests = (open: Open<Store & JobStore>): void => {
           for (const ready of propagateCompletion(id, model)) move(ready, "READY")
           return world.ended(claim)
         })
-        expect((await world.turn({ changes })).refused).toEqual([])
+        expect((await world.turn({ changes })).rejected).toEqual([])
         await check()
       }
     })

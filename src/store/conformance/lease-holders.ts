@@ -13,7 +13,7 @@ export const holderTests = (open: Open): void => {
       const id = "0198f000-0000-7000-8000-0000000000aa" as typeof world.holder
       const holder = { id, kind: "run", name: "me", leaseMs: 5000, process: "12:34:boot", runId: run.id } as const
       await world.store.registerHolder(holder)
-      const listed = { leaseUntil: iso(BEGIN + 5000), dead: false, serves: null, held: 0 }
+      const listed = { leaseUntil: iso(BEGIN + 5000), dead: false, capabilities: null, inFlight: 0 }
       expect(await world.store.listHolders()).toContainEqual({ ...holder, ...listed })
     })
 
@@ -24,15 +24,15 @@ export const holderTests = (open: Open): void => {
       await world.turn({ holder: id, claim: 2, gate: 1 })
       expect((await world.store.listHolders()).find((holder) => holder.id === id)).toMatchObject({
         kind: "worker",
-        serves: { queues: ["default"], labels: ["gpu"], handlers: [], capacity: 4, version: "1" },
-        held: 2,
+        capabilities: { queues: ["default"], labels: ["gpu"], handlers: [], capacity: 4, version: "1" },
+        inFlight: 2,
       })
     })
 
     it("renews its lease while it lives", async () => {
       const world = await setup(open)
       world.clock.pass(1000)
-      expect(await world.store.renewHolder(world.holder, LEASE_MS)).toBe(true)
+      expect(await world.store.renewLease(world.holder, LEASE_MS)).toBe(true)
       expect((await world.store.listHolders())[0]!.leaseUntil).toBe(iso(BEGIN + 1000 + LEASE_MS))
     })
 
@@ -42,11 +42,11 @@ export const holderTests = (open: Open): void => {
       const other = await world.join("other")
       const { claims, gates } = await world.turn({ claim: 1, gate: 1 })
       await world.turn({ holder: other, claim: 1 })
-      expect(await world.store.heldBy(world.holder)).toEqual(
+      expect(await world.store.listInFlight(world.holder)).toEqual(
         [claims[0]!, gates[0]!].map((claim) => ({ ...fence(claim), stop: null })),
       )
       await world.turn({ changes: [world.ended(claims[0]!)] })
-      expect(await world.store.heldBy(world.holder)).toEqual([{ ...fence(gates[0]!), stop: null }])
+      expect(await world.store.listInFlight(world.holder)).toEqual([{ ...fence(gates[0]!), stop: null }])
     })
 
     it("is told which of its attempts must be stopped", async () => {
@@ -55,7 +55,7 @@ export const holderTests = (open: Open): void => {
       await world.start(workflow({ b: {} }))
       const claims = await world.claim()
       await world.store.requestCancel(run.id, "cancel")
-      expect(await world.store.heldBy(world.holder)).toEqual(
+      expect(await world.store.listInFlight(world.holder)).toEqual(
         claims.map((claim) => ({ ...fence(claim), stop: claim.runId === run.id ? "cancel" : null })),
       )
     })
@@ -63,9 +63,9 @@ export const holderTests = (open: Open): void => {
     it("that was removed is gone", async () => {
       const world = await setup(open)
       const other = await world.join("other")
-      await world.store.removeHolder(other)
+      await world.store.deregisterHolder(other)
       expect((await world.store.listHolders()).map(({ id }) => id)).toEqual([world.holder])
-      expect(await world.store.renewHolder(other, LEASE_MS)).toBe(false)
+      expect(await world.store.renewLease(other, LEASE_MS)).toBe(false)
     })
 
     it("that lives is not reaped", async () => {
@@ -73,7 +73,7 @@ export const holderTests = (open: Open): void => {
       await world.start(workflow({ a: {} }))
       await world.claim()
       expect(await world.store.reapHolders(10)).toEqual([])
-      expect(await world.store.heldBy(world.holder)).toHaveLength(1)
+      expect(await world.store.listInFlight(world.holder)).toHaveLength(1)
     })
   })
 
@@ -111,7 +111,7 @@ export const holderTests = (open: Open): void => {
         { node: 1, attempt: 1 },
       ])
       // What it had to say comes too late.
-      expect((await world.turn({ holder: other, changes: [world.ended(claim!)] })).refused).toEqual([fence(claim!)])
+      expect((await world.turn({ holder: other, changes: [world.ended(claim!)] })).rejected).toEqual([fence(claim!)])
     })
 
     it("is told so, and takes nothing more", async () => {
@@ -121,7 +121,7 @@ export const holderTests = (open: Open): void => {
       await world.turn({ holder: other, claim: 1 })
       await world.die(other)
       await world.store.reapHolders(10)
-      expect(await world.store.renewHolder(other, LEASE_MS)).toBe(false)
+      expect(await world.store.renewLease(other, LEASE_MS)).toBe(false)
       expect(await world.turn({ holder: other, claim: 9, gate: 9 })).toMatchObject({ claims: [], gates: [] })
     })
 
@@ -153,8 +153,8 @@ export const holderTests = (open: Open): void => {
       await world.die(other)
       expect(await world.store.reapHolders(10)).toEqual([])
       expect(await world.task(run.id, "a")).toMatchObject({ status: "pending", attemptId: null })
-      const skip = { ...fence(gates[0]!), kind: "skip", skip: "waived", reason: "" } as const
-      expect((await world.turn({ holder: other, changes: [skip] })).refused).toHaveLength(1)
+      const skip = { ...fence(gates[0]!), kind: "skip", skipReason: "waived", reason: "" } as const
+      expect((await world.turn({ holder: other, changes: [skip] })).rejected).toHaveLength(1)
       expect(await world.gate()).toHaveLength(1)
     })
 
@@ -186,7 +186,7 @@ export const holderTests = (open: Open): void => {
       await world.start(workflow({ a: {} }))
       const other = await world.join("other")
       await world.turn({ holder: other, claim: 1 })
-      await world.store.removeHolder(other)
+      await world.store.deregisterHolder(other)
       expect(await world.store.reapHolders(10)).toHaveLength(1)
     })
   })

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import type { NoticeStore } from "../contract/notifications.ts"
+import type { NotificationStore } from "../contract/notifications.ts"
 import type { Store } from "../contract/store.ts"
 import { type Open, setup } from "./world.ts"
 
@@ -18,7 +18,7 @@ const telling: CompiledWorkflow = {
   ],
 }
 
-export const noticeTests = (open: Open<Store & NoticeStore>): void => {
+export const noticeTests = (open: Open<Store & NotificationStore>): void => {
   describe("notices", () => {
     it.each([
       ["success", [["success", 0]]],
@@ -32,11 +32,11 @@ export const noticeTests = (open: Open<Store & NoticeStore>): void => {
     ] as const)("of a run that ended as %s are owed to those who asked for them", async (status, owed) => {
       const world = await setup(open)
       const run = await world.start(telling)
-      expect(await world.store.nextNoticeMs()).toBeNull()
+      expect(await world.store.nextNotificationMs()).toBeNull()
       const [a] = await world.claim()
       await world.turn({ changes: [world.ended(a!, status)] })
-      expect(await world.store.nextNoticeMs()).toBe(0)
-      const taken = await world.store.takeNotices(LEASE)
+      expect(await world.store.nextNotificationMs()).toBe(0)
+      const taken = await world.store.claimNotifications(LEASE)
       expect(taken.map(({ kind, target }) => [kind, target])).toEqual(owed)
       expect(taken.every(({ runId, tries }) => runId === run.id && tries === 1)).toBe(true)
     })
@@ -48,7 +48,7 @@ export const noticeTests = (open: Open<Store & NoticeStore>): void => {
       const waiting = await world.start(one)
       await world.store.requestCancel(waiting.id, "cancel")
       await world.turn()
-      expect(await world.store.takeNotices(LEASE)).toMatchObject([{ runId: waiting.id, kind: "cancel", target: 2 }])
+      expect(await world.store.claimNotifications(LEASE)).toMatchObject([{ runId: waiting.id, kind: "cancel", target: 2 }])
     })
 
     it("are owed by no private run", async () => {
@@ -56,44 +56,44 @@ export const noticeTests = (open: Open<Store & NoticeStore>): void => {
       const run = await world.start({ ...telling, deadlineMs: 1000 }, { private: true })
       const { claims } = await world.turn({ claim: 1, lanes: [`p:${run.id}:w`] })
       await world.turn({ changes: [world.ended(claims[0]!)] })
-      expect(await world.store.nextNoticeMs()).toBeNull()
+      expect(await world.store.nextNotificationMs()).toBeNull()
     })
 
     it("of a deadline are due that long after the run's start", async () => {
       const world = await setup(open)
       await world.start({ ...telling, deadlineMs: 60_000 })
-      expect(await world.store.nextNoticeMs()).toBe(60_000)
-      expect(await world.store.takeNotices(LEASE)).toEqual([])
+      expect(await world.store.nextNotificationMs()).toBe(60_000)
+      expect(await world.store.claimNotifications(LEASE)).toEqual([])
       world.clock.pass(60_000)
-      expect(await world.store.takeNotices(LEASE)).toMatchObject([{ kind: "deadline", target: 1 }])
+      expect(await world.store.claimNotifications(LEASE)).toMatchObject([{ kind: "deadline", target: 1 }])
     })
 
     it("of a deadline that nobody asked to be told of are for the log", async () => {
       const world = await setup(open)
       await world.start({ ...workflow({ a: {} }), deadlineMs: 1000 })
       world.clock.pass(1000)
-      expect(await world.store.takeNotices(LEASE)).toMatchObject([{ kind: "deadline", target: -1 }])
+      expect(await world.store.claimNotifications(LEASE)).toMatchObject([{ kind: "deadline", target: -1 }])
     })
 
     it("that were taken are taken by nobody else until their lease is over, or they are put off", async () => {
       const world = await setup(open)
       await world.start({ ...workflow({ a: {} }), deadlineMs: 1000 })
       world.clock.pass(1000)
-      const [notice] = await world.store.takeNotices(LEASE)
-      expect(await world.store.takeNotices(LEASE)).toEqual([])
+      const [notice] = await world.store.claimNotifications(LEASE)
+      expect(await world.store.claimNotifications(LEASE)).toEqual([])
       world.clock.pass(5000)
-      expect(await world.store.takeNotices(LEASE)).toEqual([{ ...notice, tries: 2 }])
-      await world.store.putOffNotice(notice!.id, 60_000)
-      expect(await world.store.nextNoticeMs()).toBe(60_000)
+      expect(await world.store.claimNotifications(LEASE)).toEqual([{ ...notice, tries: 2 }])
+      await world.store.postponeNotification(notice!.id, 60_000)
+      expect(await world.store.nextNotificationMs()).toBe(60_000)
     })
 
     it("that arrived are gone", async () => {
       const world = await setup(open)
       await world.start({ ...workflow({ a: {} }), deadlineMs: 1000 })
       world.clock.pass(1000)
-      const taken = await world.store.takeNotices(LEASE)
-      await world.store.removeNotices(taken.map(({ id }) => id))
-      expect(await world.store.nextNoticeMs()).toBeNull()
+      const taken = await world.store.claimNotifications(LEASE)
+      await world.store.removeNotifications(taken.map(({ id }) => id))
+      expect(await world.store.nextNotificationMs()).toBeNull()
     })
   })
 }

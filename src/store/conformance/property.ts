@@ -4,7 +4,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
-import { instanceLane, judgeRule } from "../../core/rules/gate.ts"
+import { instanceLane, evaluateRule } from "../../core/rules/gate.ts"
 import type { HolderId, RunId } from "../../core/model/ids.ts"
 import { isInstance } from "../../core/model/task-path.ts"
 import { type NodeState, planRetry, type RetryRequest } from "../../core/rules/retry-plan.ts"
@@ -159,14 +159,15 @@ export class Chaos {
   judge(claim: Claim): Change[] {
     const node = this.flow.nodes[claim.node]!
     const total = this.totalOf(claim.node)
-    const gather = claim.kind !== "task" && claim.expanded > 0 && claim.childrenLeft === 0
-    if (gather || (claim.kind === "fan" && claim.expanded === 0 && claim.run.cancelling !== null && total === 0)) {
+    const gather = claim.kind !== "task" && claim.childrenCreated > 0 && claim.childrenPending === 0
+    if (gather || (claim.kind === "fan" && claim.childrenCreated === 0 && claim.run.cancelling !== null && total === 0)) {
       const status = claim.run.cancelling !== null ? "cancelled" : claim.childrenFailed > 0 ? "failed" : "success"
       return [{ ...fence(claim), kind: "gather", status, output: { inline: [] } }]
     }
     const item = isInstance(node, claim.kind)
-    const verdict = item ? null : judgeRule(node.rule, { total: node.upstream.length, ...claim.upstream })
-    if (verdict !== null && claim.expanded === 0) return [{ ...fence(claim), kind: "skip", skip: verdict, reason: node.rule }]
+    const verdict = item ? null : evaluateRule(node.rule, { total: node.upstream.length, ...claim.upstream })
+    if (verdict !== null && claim.childrenCreated === 0)
+      return [{ ...fence(claim), kind: "skip", skipReason: verdict, reason: node.rule }]
     const limits = limitsOf(this.flow, claim.node, claim.runId)
     if (claim.kind === "task") return [{ ...fence(claim), kind: "admit", lane: WORK, limits }]
     if (claim.kind === "group") return this.open(claim, limits)
@@ -176,10 +177,10 @@ export class Chaos {
 
   /** One instance a chunk; sometimes it stops in the middle, as if it had died. */
   expand(claim: Claim, total: number, limits: { key: string; cap: number }[]): Change[] {
-    const upTo = this.chance(4) === 0 ? claim.expanded + this.chance(total - claim.expanded) : total
+    const upTo = this.chance(4) === 0 ? claim.childrenCreated + this.chance(total - claim.childrenCreated) : total
     const lane = instanceLane({ id: claim.runId, private: false }, this.flow.nodes[claim.node]!)
     const chunks: Change[] = []
-    for (let offset = claim.expanded; offset < upTo; offset++)
+    for (let offset = claim.childrenCreated; offset < upTo; offset++)
       chunks.push({ ...fence(claim), kind: "expand", total, offset, items: [offset], lane, priority: 5, limits })
     return upTo === total ? chunks : [...chunks, { ...fence(claim), kind: "release" }]
   }
@@ -188,11 +189,11 @@ export class Chaos {
   open(claim: Claim, limits: { key: string; cap: number }[]): Change[] {
     const chunks = innerRows(this.flow, claim.node, { id: claim.runId, private: false, priority: 5 }, 2)
     const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
-    if (claim.expanded === total) return [{ ...fence(claim), kind: "open", total, offset: total, rows: [], limits }]
+    if (claim.childrenCreated === total) return [{ ...fence(claim), kind: "open", total, offset: total, rows: [], limits }]
     const changes: Change[] = []
     let offset = 0
     for (const rows of chunks) {
-      if (offset >= claim.expanded) changes.push({ ...fence(claim), kind: "open", total, offset, rows, limits })
+      if (offset >= claim.childrenCreated) changes.push({ ...fence(claim), kind: "open", total, offset, rows, limits })
       offset += rows.length
     }
     return changes.length > 1 && this.chance(4) === 0 ? [changes[0]!, { ...fence(claim), kind: "release" }] : changes
@@ -218,7 +219,7 @@ export class Chaos {
     this.others.push(await this.world.join("other"))
     if (dead === undefined) return
     await this.world.die(dead)
-    for (const other of this.others) await this.world.store.renewHolder(other, 10_000)
+    for (const other of this.others) await this.world.store.renewLease(other, 10_000)
     const left = await this.world.store.reapHolders(100)
     this.held = this.held.filter(({ holder }) => holder !== dead)
     await this.turn(
@@ -232,7 +233,7 @@ export class Chaos {
   /** A change that fell with a stale one before it left its row held. */
   async giveBack(): Promise<void> {
     for (const holder of [this.world.holder, ...this.others]) {
-      const fences = await this.world.store.heldBy(holder)
+      const fences = await this.world.store.listInFlight(holder)
       await this.turn(
         fences.map((held): Change => ({ ...held, kind: "release" })),
         0,
@@ -256,10 +257,10 @@ export class Chaos {
       const busy = await this.turn(this.changes(true), 100, 100, this.world.holder)
       if (busy || this.held.length > 0) continue
       const runs = await Promise.all(this.runs.map((id) => this.world.run(id)))
-      if (runs.every(({ status, hooksLeft }) => runEnded(status) && hooksLeft === 0)) return
+      if (runs.every(({ status, hooksPending }) => runEnded(status) && hooksPending === 0)) return
       await this.giveBack()
       this.world.clock.pass(1000)
-      for (const holder of [this.world.holder, ...this.others]) await this.world.store.renewHolder(holder, 10_000)
+      for (const holder of [this.world.holder, ...this.others]) await this.world.store.renewLease(holder, 10_000)
     }
   }
 }
@@ -285,7 +286,7 @@ const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
   }
   for (const { status } of instances) counts[status]!++
   expect(run.tasks).toEqual(counts)
-  expect(run.hooksLeft).toBe(tasks.filter(({ name, status }) => name.startsWith("on_") && !taskEnded(status)).length)
+  expect(run.hooksPending).toBe(tasks.filter(({ name, status }) => name.startsWith("on_") && !taskEnded(status)).length)
   const nodes = await store.listNodes(run.id)
   if (run.status === "running") expect(nodes.some(({ status }) => !taskEnded(status))).toBe(true)
   if (runEnded(run.status)) expect(nodes.every(({ status }) => taskEnded(status))).toBe(true)
@@ -301,7 +302,7 @@ const checkUpstream = (flow: CompiledWorkflow, states: ReadonlyMap<string, NodeS
   const { upstream } = flow.nodes[task.node]!
   // Of a group that is being opened, some rows are not there yet.
   const open = upstream.filter((up) => !taskEnded(states.get(`${up}/${task.path}`)?.status ?? "pending"))
-  expect(task.upstreamLeft).toBe(open.length)
+  expect(task.upstreamPending).toBe(open.length)
 }
 
 /** `used` shows on parked rows; live rows under a limit never exceed its cap. */

@@ -30,7 +30,7 @@ const finish = async (world: World, failing: string[] = []): Promise<string[]> =
     done.push(...labels)
     changes = [
       ...claims.map((claim, i) => world.ended(claim, failing.includes(labels[i]!) ? "failed" : "success", i)),
-      ...gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skip: "unmet", reason: "upstream failed" })),
+      ...gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skipReason: "unmet", reason: "upstream failed" })),
     ]
   }
 }
@@ -77,7 +77,7 @@ export const retryRunTests = (open: Open): void => {
         finishedAt: null,
         error: null,
         cancelling: null,
-        hooksLeft: 0,
+        hooksPending: 0,
         tasks: { pending: 2, success: 2, failed: 0, skipped: 0 },
       })
       // The hooks of the first end are gone.
@@ -158,10 +158,10 @@ export const retryRunTests = (open: Open): void => {
       const claims = await world.claim()
       await world.turn({ changes: claims.map((claim) => world.ended(claim, "failed")) })
       const { gates } = await world.turn({ gate: 9 })
-      const skips = gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skip: "unmet", reason: "" }))
+      const skips = gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skipReason: "unmet", reason: "" }))
       const next = await world.turn({ changes: skips, gate: 9 })
       const { claims: hooks, closed } = await world.turn({
-        changes: next.gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skip: "unmet", reason: "" })),
+        changes: next.gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skipReason: "unmet", reason: "" })),
         claim: 9,
       })
       expect(closed).toHaveLength(1)
@@ -222,7 +222,7 @@ export const retryRunTests = (open: Open): void => {
       const [again] = await world.claim()
       expect(names(world, [again!])).toEqual(["each[1]"])
       const [rest] = await world.gate()
-      expect(rest).toMatchObject({ kind: "fan", expanded: 2, count: 4, childrenLeft: 3 })
+      expect(rest).toMatchObject({ kind: "fan", childrenCreated: 2, count: 4, childrenPending: 3 })
       await world.turn({ changes: [{ ...part, ...fence(rest!), items: ["c", "d"], offset: 2 } as Change] })
       const left = await world.claim()
       expect(left.map(({ path, item, count }) => [path, item, count])).toEqual([
@@ -230,7 +230,7 @@ export const retryRunTests = (open: Open): void => {
         ["3", "d", 4],
       ])
       const ends = [again!, ...left].map((claim) => world.ended(claim))
-      expect((await world.turn({ changes: ends, gate: 9 })).gates).toMatchObject([{ childrenLeft: 0, childrenFailed: 0 }])
+      expect((await world.turn({ changes: ends, gate: 9 })).gates).toMatchObject([{ childrenPending: 0, childrenFailed: 0 }])
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 4, pending: 0, cancelled: 0 })
     })
 
@@ -254,7 +254,7 @@ export const retryRunTests = (open: Open): void => {
       const [claim] = await world.claim()
       expect(claim).toMatchObject({ path: "0", attempt: 2 })
       const { gates } = await world.turn({ changes: [world.ended(claim!)], claim: 9, gate: 9 })
-      expect(gates[0]).toMatchObject({ kind: "fan", count: 4, expanded: 4, childrenFailed: 1 })
+      expect(gates[0]).toMatchObject({ kind: "fan", count: 4, childrenCreated: 4, childrenFailed: 1 })
     })
 
     it("from it on expands anew: instances go on with their numbers, and those beyond the new list are gone", async () => {
@@ -262,7 +262,7 @@ export const retryRunTests = (open: Open): void => {
       const run = await fanned(world, 5, [])
       expect(await retry(world, run, { from: "each" })).toBe(true)
       const [gate] = await world.gate()
-      expect(gate).toMatchObject({ expanded: 0, count: null })
+      expect(gate).toMatchObject({ childrenCreated: 0, count: null })
       await world.turn({ changes: [expandAll(gate!, ["new 0", "new 1", "new 2"])] })
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 4, success: 0 })
       const listed = await world.store.listTasks({ runId: run.id, name: "each", limit: 99 })
@@ -306,15 +306,15 @@ export const retryRunTests = (open: Open): void => {
       const [gate] = await world.gate()
       await world.turn({ changes: [{ ...fence(gate!), kind: "refuse", error: "no list" }] })
       expect(await retry(world, run)).toBe(true)
-      expect(await world.gate()).toMatchObject([{ kind: "fan", expanded: 0 }])
+      expect(await world.gate()).toMatchObject([{ kind: "fan", childrenCreated: 0 }])
     })
 
     it("of scope failed without any instance to run again begins with the gate", async () => {
       const world = await setup(open)
       const run = await fanned(world, 2, [])
-      const lanes = { lane: "g", instanceLane: WORK, upstreamLeft: 0, upstream: { failed: 0, unmet: 0, waived: 0 } }
+      const lanes = { lane: "g", instanceLane: WORK, upstreamPending: 0, upstream: { failed: 0, unmet: 0, waived: 0 } }
       expect(await world.store.retryRun(run.id, { nodes: [{ node: 0, path: "", scope: "failed", ...lanes }] })).toBe(true)
-      expect(await world.gate()).toMatchObject([{ kind: "fan", expanded: 0, count: null }])
+      expect(await world.gate()).toMatchObject([{ kind: "fan", childrenCreated: 0, count: null }])
     })
   })
 }

@@ -2,13 +2,13 @@
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
-import type { Picture } from "../contract/run-view.ts"
+import type { RunViewStore } from "../contract/run-view.ts"
 import type { Store } from "../contract/store.ts"
 import { expandAll, fence, type Open, setup } from "./world.ts"
 
 const fan = { foreach: { lit: [] }, reference: "items" }
 
-export const pictureTests = (open: Open<Store & Picture>): void => {
+export const pictureTests = (open: Open<Store & RunViewStore>): void => {
   describe("a picture of a run", () => {
     it("has every instance once, by node and path, a page at a time, and no containers", async () => {
       const world = await setup(open)

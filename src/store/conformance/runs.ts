@@ -30,12 +30,12 @@ export const runTests = (open: Open): void => {
         error: null,
         private: false,
         workingDir: null,
-        hooksLeft: 0,
+        hooksPending: 0,
         tasks: { pending: 2, dispatched: 0, running: 0, success: 0, failed: 0, skipped: 0, cancelled: 0 },
       })
       expect(await world.run(run.id)).toEqual(run)
       expect(await world.store.listNodes(run.id)).toMatchObject([
-        { node: 0, kind: "task", status: "pending", skip: null, expanded: 0 },
+        { node: 0, kind: "task", status: "pending", skipReason: null, childrenCreated: 0 },
         { node: 1, kind: "task" },
         { node: 2, kind: "fan" },
       ])
@@ -135,8 +135,8 @@ export const runTests = (open: Open): void => {
       const [a] = await world.claim()
       expect(await world.store.setPaused(run.id, true)).toBe(true)
       expect((await world.run(run.id)).paused).toBe(true)
-      const { claims, gates, refused } = await world.turn({ changes: [world.ended(a!)], claim: 9, gate: 9 })
-      expect({ claims, gates, refused }).toEqual({ claims: [], gates: [], refused: [] })
+      const { claims, gates, rejected } = await world.turn({ changes: [world.ended(a!)], claim: 9, gate: 9 })
+      expect({ claims, gates, rejected }).toEqual({ claims: [], gates: [], rejected: [] })
       expect((await world.task(run.id, "c")).parked).toBe("paused")
       expect(await world.store.setPaused(run.id, false)).toBe(true)
       const resumed = await world.turn({ claim: 9, gate: 9 })

@@ -5,17 +5,17 @@ import type { Change } from "../../core/model/change.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { innerRows, limitsOf } from "../../core/rules/new-rows.ts"
 import { group, workflow } from "../../core/testing.ts"
-import type { Insight } from "../contract/stats.ts"
+import type { StatsStore } from "../contract/stats.ts"
 import type { Store } from "../contract/store.ts"
 import { expandAll, fence, names, type Open, setup, type World } from "./world.ts"
 
 const fan = { foreach: { lit: [] }, reference: "items" }
 
-type Seen = World<Store & Insight>
+type Seen = World<Store & StatsStore>
 
-export const insightTests = (open: Open<Store & Insight>): void => {
+export const insightTests = (open: Open<Store & StatsStore>): void => {
   const mark = (world: Seen, runId: RunId, name: string, status: "success" | "failed", path = "") =>
-    world.store.markTask({ runId, name, path, status, reason: "by hand" })
+    world.store.overrideOutcome({ runId, name, path, status, reason: "by hand" })
 
   describe("a mark", () => {
     it("ends a pending task and lets what is below go", async () => {
@@ -35,7 +35,7 @@ export const insightTests = (open: Open<Store & Insight>): void => {
       const { gates } = await world.turn({ gate: 9 })
       expect(names(world, gates)).toEqual(["b"])
       const { closed } = await world.turn({
-        changes: [{ ...fence(gates[0]!), kind: "skip", skip: "unmet", reason: "a failed" }],
+        changes: [{ ...fence(gates[0]!), kind: "skip", skipReason: "unmet", reason: "a failed" }],
       })
       expect(closed).toMatchObject([{ status: "failed" }])
       expect(await world.run(run.id)).toMatchObject({ error: "task a failed", tasks: { failed: 1, skipped: 1 } })
@@ -57,10 +57,10 @@ export const insightTests = (open: Open<Store & Insight>): void => {
       expect(await mark(world, run.id, "nobody", "success")).toBe("not_found")
       expect(await mark(world, run.id, "a", "success", "7")).toBe("not_found")
       expect(await mark(world, world.newRun(await world.deploy(workflow({ a: {} }))).id, "a", "success")).toBe("not_found")
-      const { refused } = await world.turn({
+      const { rejected } = await world.turn({
         changes: [world.ended(a!), ...gates.map((gate) => ({ ...fence(gate), kind: "release" }) as const)],
       })
-      expect(refused).toEqual([])
+      expect(rejected).toEqual([])
     })
 
     it("of an ended task sets its run's counts and what the run ended as", async () => {

@@ -4,17 +4,17 @@ import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
 import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
-import type { Waits } from "../../core/model/waiting-on.ts"
+import type { WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Claim } from "../contract/store.ts"
 import { BEGIN, fence, names, type Open, setup, WORK, type World } from "./world.ts"
 
-const APPROVAL: Waits = { kind: "approval", message: "go?" }
-const SLEEP: Waits = { kind: "sleep", ms: 1000 }
+const APPROVAL: WaitingOn = { kind: "approval", message: "go?" }
+const SLEEP: WaitingOn = { kind: "sleep", ms: 1000 }
 
-const waits = (claim: Pick<Claim, "row" | "attemptId">, delayMs: number | null, what: Waits = APPROVAL): Change => ({
+const waits = (claim: Pick<Claim, "row" | "attemptId">, delayMs: number | null, what: WaitingOn = APPROVAL): Change => ({
   ...fence(claim),
   kind: "wait",
-  waits: what,
+  waitingOn: what,
   delayMs,
 })
 
@@ -32,8 +32,8 @@ export const waitingTests = (open: Open): void => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }))
       const [gate] = await world.gate()
-      const { refused, events } = await world.turn({ changes: [waits(gate!, null)] })
-      expect(refused).toEqual([])
+      const { rejected, events } = await world.turn({ changes: [waits(gate!, null)] })
+      expect(rejected).toEqual([])
       const waiting = { kind: "approval", message: "go?", until: null }
       expect(events).toEqual([
         { type: "task", runId: run.id, task: "a", path: "", attempt: 1, status: "running", at: iso(BEGIN), waiting },
@@ -42,12 +42,12 @@ export const waitingTests = (open: Open): void => {
         status: "running",
         attempt: 1,
         attemptId: gate!.attemptId,
-        waits: APPROVAL,
-        wakeAt: null,
+        waitingOn: APPROVAL,
+        resumeAt: null,
         dispatchedAt: iso(BEGIN),
         startedAt: iso(BEGIN),
       })
-      expect(await world.store.heldBy(world.holder)).toEqual([])
+      expect(await world.store.listInFlight(world.holder)).toEqual([])
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 0, running: 1 })
     })
 
@@ -63,10 +63,10 @@ export const waitingTests = (open: Open): void => {
         status: "running",
         attempt: 1,
         externalId: "pid 7",
-        waits: APPROVAL,
+        waitingOn: APPROVAL,
       })
-      const { refused } = await world.turn({ changes: [world.ended(a!), world.ended(claims[0]!)] })
-      expect(refused).toEqual([])
+      const { rejected } = await world.turn({ changes: [world.ended(a!), world.ended(claims[0]!)] })
+      expect(rejected).toEqual([])
       expect((await world.run(run.id)).status).toBe("success")
     })
 
@@ -87,11 +87,11 @@ export const waitingTests = (open: Open): void => {
       world.clock.pass(1000)
       const { gates, events } = await world.turn({ gate: 9 })
       expect(gates).toMatchObject([
-        { row: gate.row, attemptId: gate.attemptId, attempt: 1, waits: { for: APPROVAL, elapsedMs: 1000 } },
+        { row: gate.row, attemptId: gate.attemptId, attempt: 1, waitingOn: { for: APPROVAL, elapsedMs: 1000 } },
       ])
       expect(events).toEqual([])
       expect(await world.gate()).toEqual([])
-      expect(await world.store.heldBy(world.holder)).toMatchObject([fence(gate)])
+      expect(await world.store.listInFlight(world.holder)).toMatchObject([fence(gate)])
     })
 
     it("is not due to those who take nothing", async () => {
@@ -116,11 +116,11 @@ export const waitingTests = (open: Open): void => {
       const { run } = await waiting(world, 0)
       const [woken] = await world.gate()
       world.clock.pass(10)
-      const { refused, events } = await world.turn({ changes: [waits(woken!, 500, SLEEP)] })
-      expect({ refused, events }).toEqual({ refused: [], events: [] })
-      expect(await world.task(run.id, "a")).toMatchObject({ attempt: 1, waits: SLEEP, wakeAt: iso(BEGIN + 510) })
+      const { rejected, events } = await world.turn({ changes: [waits(woken!, 500, SLEEP)] })
+      expect({ rejected, events }).toEqual({ rejected: [], events: [] })
+      expect(await world.task(run.id, "a")).toMatchObject({ attempt: 1, waitingOn: SLEEP, resumeAt: iso(BEGIN + 510) })
       world.clock.pass(500)
-      expect(await world.gate()).toMatchObject([{ attempt: 1, waits: { for: SLEEP, elapsedMs: 510 } }])
+      expect(await world.gate()).toMatchObject([{ attempt: 1, waitingOn: { for: SLEEP, elapsedMs: 510 } }])
     })
 
     it("ends, and what is below it goes on", async () => {
@@ -128,8 +128,13 @@ export const waitingTests = (open: Open): void => {
       const { run, gate } = await waiting(world, null)
       const { claims } = await world.turn({ changes: [world.ended(gate, "success", "yes")], claim: 9 })
       expect(names(world, claims)).toEqual(["b"])
-      expect(claims[0]!.needs.get(0)).toEqual({ status: "success", output: { inline: "yes" } })
-      expect(await world.task(run.id, "a")).toMatchObject({ status: "success", waits: null, wakeAt: null, outcome: "success" })
+      expect(claims[0]!.reads.get(0)).toEqual({ status: "success", output: { inline: "yes" } })
+      expect(await world.task(run.id, "a")).toMatchObject({
+        status: "success",
+        waitingOn: null,
+        resumeAt: null,
+        outcome: "success",
+      })
     })
 
     it("is tried again as a new attempt", async () => {
@@ -137,7 +142,7 @@ export const waitingTests = (open: Open): void => {
       const { run, gate } = await waiting(world, 0)
       const [woken] = await world.gate()
       await world.turn({ changes: [world.again(woken!, 0)] })
-      expect(await world.task(run.id, "a")).toMatchObject({ status: "pending", attempt: 1, failures: 1, waits: null })
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "pending", attempt: 1, failures: 1, waitingOn: null })
       const [again] = await world.gate()
       expect(again!.attemptId).not.toBe(gate.attemptId)
       await world.turn({ changes: [waits(again!, null)] })
@@ -151,7 +156,7 @@ export const waitingTests = (open: Open): void => {
       const { gate } = await waiting(world, null)
       world.clock.pass(7)
       expect(await world.store.readClaims([fence(gate)])).toMatchObject([
-        { ...fence(gate), attempt: 1, waits: { for: APPROVAL, elapsedMs: 7 } },
+        { ...fence(gate), attempt: 1, waitingOn: { for: APPROVAL, elapsedMs: 7 } },
       ])
     })
 
@@ -160,9 +165,9 @@ export const waitingTests = (open: Open): void => {
       const { run, gate } = await waiting(world, null)
       const stranger = { ...gate, attemptId: "0198f000-0000-7000-8000-00000000dead" as Claim["attemptId"] }
       const changes = [waits(stranger, null), world.ended(stranger)]
-      expect((await world.turn({ changes })).refused).toEqual([fence(stranger)])
+      expect((await world.turn({ changes })).rejected).toEqual([fence(stranger)])
       await world.turn({ changes: [world.ended(gate)] })
-      expect((await world.turn({ changes: [waits(gate, null)] })).refused).toEqual([fence(gate)])
+      expect((await world.turn({ changes: [waits(gate, null)] })).rejected).toEqual([fence(gate)])
       expect((await world.task(run.id, "a")).status).toBe("success")
     })
 
@@ -181,8 +186,8 @@ export const waitingTests = (open: Open): void => {
       const world = await setup(open)
       const { run } = await waiting(world, 0)
       const [woken] = await world.gate()
-      const { refused } = await world.turn({ changes: [{ ...fence(woken!), kind: "release" }] })
-      expect(refused).toEqual([])
+      const { rejected } = await world.turn({ changes: [{ ...fence(woken!), kind: "release" }] })
+      expect(rejected).toEqual([])
       expect(await world.task(run.id, "a")).toMatchObject({ status: "running", attempt: 1, attemptId: woken!.attemptId })
       expect(await world.gate()).toMatchObject([{ attemptId: woken!.attemptId }])
     })
@@ -274,7 +279,7 @@ export const waitingTests = (open: Open): void => {
       })
       const child = await world.start(workflow({ x: {} }, { name: "child" }), {
         trigger: "workflow",
-        parent: { row: gate!.row, runId: parent.id, task: "a", scope: null, depth: 1 },
+        parent: { row: gate!.row, runId: parent.id, task: "a", rootRunId: null, depth: 1 },
       })
       return { parent, gate: gate!, child }
     }
@@ -284,7 +289,7 @@ export const waitingTests = (open: Open): void => {
       const { parent, child } = await family(world)
       expect(await world.run(child.id)).toMatchObject({ trigger: "workflow", parent: { runId: parent.id, task: "a" } })
       expect((await world.run(parent.id)).parent).toBeNull()
-      expect((await world.claim())[0]!.run).toMatchObject({ depth: 1, scope: null })
+      expect((await world.claim())[0]!.run).toMatchObject({ depth: 1, rootRunId: null })
     })
 
     it("wakes the task that waits for it with its end", async () => {
@@ -294,7 +299,7 @@ export const waitingTests = (open: Open): void => {
       const [x] = await world.claim()
       const { gates } = await world.turn({ changes: [world.ended(x!)], gate: 9 })
       const woken = gates.length > 0 ? gates : await world.gate()
-      expect(woken).toMatchObject([{ row: gate.row, waits: { for: { kind: "workflow" } } }])
+      expect(woken).toMatchObject([{ row: gate.row, waitingOn: { for: { kind: "workflow" } } }])
     })
 
     it("that ends while its parent is held wakes it again", async () => {
@@ -316,7 +321,7 @@ export const waitingTests = (open: Open): void => {
       const [gate] = (await world.turn({ gate: 9, ...lanes })).gates
       const child = await world.start(workflow({ x: {}, y: { if: "true" }, z: { after: ["x"] } }, { name: "child" }), {
         private: true,
-        parent: { row: gate!.row, runId: parent.id, task: "a", scope: parent.id, depth: 1 },
+        parent: { row: gate!.row, runId: parent.id, task: "a", rootRunId: parent.id, depth: 1 },
       })
       const { claims, gates } = await world.turn({ claim: 9, gate: 9, ...lanes })
       expect([...claims, ...gates].map(({ runId }) => runId)).toEqual([child.id, child.id])
@@ -340,12 +345,12 @@ export const waitingTests = (open: Open): void => {
       const run = await world.start(workflow({ a: {} }))
       const [a] = await world.claim()
       const far = (fraction: number): Change => ({ ...fence(a!), kind: "progress", fraction, details: { step: 2 } })
-      const { refused, events } = await world.turn({ changes: [far(0.4)] })
-      expect(refused).toEqual([])
+      const { rejected, events } = await world.turn({ changes: [far(0.4)] })
+      expect(rejected).toEqual([])
       expect(events).toMatchObject([{ task: "a", status: "dispatched", progress: { fraction: 0.4, details: { step: 2 } } }])
       expect((await world.task(run.id, "a")).progress).toEqual({ fraction: 0.4, details: { step: 2 } })
       await world.turn({ changes: [world.ended(a!)] })
-      expect((await world.turn({ changes: [far(0.5)] })).refused).toEqual([fence(a!)])
+      expect((await world.turn({ changes: [far(0.5)] })).rejected).toEqual([fence(a!)])
     })
   })
 }

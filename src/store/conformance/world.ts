@@ -133,7 +133,7 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
         leaseMs: WORKER_LEASE_MS,
         process: "",
         runId: null,
-        serves: { queues: ["default"], labels: ["gpu"], handlers: [], capacity: 4, version: "1" },
+        capabilities: { queues: ["default"], labels: ["gpu"], handlers: [], capacity: 4, version: "1" },
         tokenHash: `hash of ${name}`,
       })
       return id
@@ -143,7 +143,7 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
     die: async (id: HolderId): Promise<void> => {
       if (kill !== undefined) return kill(id)
       clock.pass(LEASE_MS + 1)
-      await store.renewHolder(holder, LEASE_MS)
+      await store.renewLease(holder, LEASE_MS)
     },
 
     start: async (compiled: CompiledWorkflow, input: Partial<NewRun> = {}): Promise<RunRow> => {

@@ -2,21 +2,21 @@
 // removed when they have arrived. So none is lost, and one may arrive twice.
 
 import type { RunId } from "../../core/model/ids.ts"
-import type { NewNotice } from "../../core/rules/notifications.ts"
+import type { NewNotification } from "../../core/rules/notifications.ts"
 
-export interface NoticeRow extends NewNotice {
+export interface NotificationRow extends NewNotification {
   id: number
   runId: RunId
   /** Times that it was taken, this one counted. */
   tries: number
 }
 
-export interface NoticeStore {
+export interface NotificationStore {
   /** Notices that are due, earliest first. Each is out of everybody's reach for `leaseMs`, then due again. */
-  takeNotices(query: { limit: number; leaseMs: number }): Promise<NoticeRow[]>
+  claimNotifications(query: { limit: number; leaseMs: number }): Promise<NotificationRow[]>
   /** Due again after that. */
-  putOffNotice(id: number, delayMs: number): Promise<void>
-  removeNotices(ids: readonly number[]): Promise<void>
+  postponeNotification(id: number, delayMs: number): Promise<void>
+  removeNotifications(ids: readonly number[]): Promise<void>
   /** Milliseconds until the next one is due, or null. Reads one index entry. */
-  nextNoticeMs(): Promise<number | null>
+  nextNotificationMs(): Promise<number | null>
 }

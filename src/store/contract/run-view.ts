@@ -3,17 +3,17 @@
 
 import type { RunId } from "../../core/model/ids.ts"
 import type { AttemptState, TaskStatus } from "../../core/model/status.ts"
-import type { Waits } from "../../core/model/waiting-on.ts"
+import type { WaitingOn } from "../../core/model/waiting-on.ts"
 import type { RowKind } from "./store.ts"
 
-export interface Picture {
+export interface RunViewStore {
   /** Instances only (no containers), by node, then by path as text; `after` is the place of the last one seen. */
-  listInstances(query: { runId: RunId; after?: InstancePlace; limit: number }): Promise<InstanceRow[]>
+  listInstances(query: { runId: RunId; after?: InstanceKey; limit: number }): Promise<InstanceRow[]>
   /** How many rows each node has of each kind and status, with their first start and last end. */
   countRows(runId: RunId): Promise<RowCount[]>
 }
 
-export interface InstancePlace {
+export interface InstanceKey {
   node: number
   path: string
 }
@@ -29,12 +29,12 @@ export interface PastAttempt extends AttemptTimes {
   state: AttemptState
 }
 
-export interface InstanceRow extends InstancePlace, AttemptTimes {
+export interface InstanceRow extends InstanceKey, AttemptTimes {
   status: TaskStatus
   attempt: number
   availableAt: string | null
   /** What it waits for without a slot. */
-  waits: Waits["kind"] | null
+  waitingOn: WaitingOn["kind"] | null
   /** Attempts before the one in the row, oldest first. */
   past: PastAttempt[]
 }

@@ -2,12 +2,20 @@
 
 import type { Catalog } from "./catalog.ts"
 import type { EventLog } from "./event-log.ts"
-import type { Insight } from "./stats.ts"
+import type { StatsStore } from "./stats.ts"
 import type { JobStore } from "./jobs.ts"
 import type { KeyStore } from "./keys.ts"
-import type { NoticeStore } from "./notifications.ts"
-import type { Picture } from "./run-view.ts"
+import type { NotificationStore } from "./notifications.ts"
+import type { RunViewStore } from "./run-view.ts"
 import type { QueueStore } from "./queues.ts"
 import type { Store } from "./store.ts"
 
-export type ServerStore = Store & Catalog & EventLog & Insight & JobStore & KeyStore & NoticeStore & Picture & QueueStore
+export type ServerStore = Store &
+  Catalog &
+  EventLog &
+  StatsStore &
+  JobStore &
+  KeyStore &
+  NotificationStore &
+  RunViewStore &
+  QueueStore

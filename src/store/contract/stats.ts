@@ -2,12 +2,12 @@
 
 import type { RunId } from "../../core/model/ids.ts"
 
-export interface Insight {
+export interface StatsStore {
   /**
    * Ends a task by hand. A pending one ends as marked and releases what is below; one that has ended changes its status, and
    * with it what its run counts, and a run that has ended what it ended as. `live`: it runs, or is being judged just now.
    */
-  markTask(input: {
+  overrideOutcome(input: {
     runId: RunId
     name: string
     path: string

@@ -5,7 +5,7 @@ import type { RunId } from "../../core/model/ids.ts"
 import type { JobStatus } from "../../core/rules/jobs.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { RunStatus, TaskStatus } from "../../core/model/status.ts"
-import type { Waiting } from "../../core/model/waiting-on.ts"
+import type { WaitingView } from "../../core/model/waiting-on.ts"
 
 export type StoreEvent = EventFields &
   ({ type: "run" | "task"; jobId?: string; status: RunStatus | TaskStatus } | { type: "job"; jobId: string; status: JobStatus })
@@ -24,7 +24,7 @@ interface EventFields {
   /** Set for a fan whose instances were made: how many there are in all. The path is the fan's own. */
   total?: number
   /** Set for a task that goes on without a slot. */
-  waiting?: Waiting
+  waiting?: WaitingView
   progress?: Progress
 }
 

@@ -16,9 +16,9 @@ import type { Change, Fence, Output, Usage } from "../../core/model/change.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import type { NodeState, RetryReset } from "../../core/rules/retry-plan.ts"
-import type { Serves } from "../../core/routing/capabilities.ts"
-import type { AttemptState, RunStatus, SkipKind, TaskStatus } from "../../core/model/status.ts"
-import type { Waits } from "../../core/model/waiting-on.ts"
+import type { WorkerCapabilities } from "../../core/routing/capabilities.ts"
+import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../../core/model/status.ts"
+import type { WaitingOn } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { NewJob } from "./jobs.ts"
 import type { Progress, StoreEvent } from "./store-event.ts"
@@ -33,7 +33,7 @@ export interface Store {
    */
   readonly leases: boolean
   /** Calls of `advance` that may be under way at once if they speak of different runs; a second is worth its commit from so many changes on. */
-  readonly turns: { atOnce: number; worth: number }
+  readonly advanceConcurrency: { maxConcurrent: number; minBatch: number }
 
   /** Applies missing migrations under a lock. Refuses a schema newer than the code (`SchemaTooNew`). */
   migrate(): Promise<void>
@@ -65,15 +65,15 @@ export interface Store {
   retryRun(runId: RunId, plan: RetryReset): Promise<boolean>
 
   // -- holders ---------------------------------------------------------------------------------------------------------------
-  registerHolder(holder: NewHolder): Promise<void>
+  registerHolder(holder: NewLeaseHolder): Promise<void>
   /** Extends the lease. False: the holder was given up on; it must stop and start under a new id. */
-  renewHolder(id: HolderId, leaseMs: number): Promise<boolean>
-  removeHolder(id: HolderId): Promise<void>
+  renewLease(id: HolderId, leaseMs: number): Promise<boolean>
+  deregisterHolder(id: HolderId): Promise<void>
   /** Workers that nobody could renew, as no server was alive: each gets a whole lease from now. Called by a server that starts. */
-  forgiveWorkers(): Promise<void>
+  extendWorkerLeases(): Promise<void>
   /** What a holder has, gate claims too: after a call whose answer was lost, it gives back what it never got. */
-  heldBy(id: HolderId): Promise<HeldAttempt[]>
-  listHolders(): Promise<HolderRow[]>
+  listInFlight(id: HolderId): Promise<InFlightAttempt[]>
+  listHolders(): Promise<LeaseHolderRow[]>
   /** The hash of the token that this worker shows; null: there is no such worker, or it was given up on. */
   workerToken(id: HolderId): Promise<string | null>
   /**
@@ -171,7 +171,7 @@ export interface ParentTask {
   runId: RunId
   task: string
   /** Whose lanes a private run uses: those of the run that was started first. */
-  scope: RunId | null
+  rootRunId: RunId | null
   /** How many runs are above it. */
   depth: number
 }
@@ -190,7 +190,7 @@ export interface Batch {
 
 export interface Advanced {
   /** Fences of changes that no longer held. */
-  refused: Fence[]
+  rejected: Fence[]
   claims: Claim[]
   /**
    * Taken for the gate: status pending, held under the attempt id, not counted as an attempt. And rows that waited and are due
@@ -200,7 +200,7 @@ export interface Advanced {
   /** Runs that are being cancelled and have live attempts (of this holder): stop them. */
   cancelling: { runSeq: number; reason: CancelReason }[]
   /** Live attempts of this holder whose job was cancelled or deleted: stop them. Told again until they have ended. */
-  stopped: AttemptId[]
+  cancelRequested: AttemptId[]
   /** Runs that ended in this transaction; their hooks are already rows. */
   closed: { runSeq: number; runId: RunId; status: RunStatus }[]
   events: StoreEvent[]
@@ -234,14 +234,14 @@ export interface Claim {
   /** For an instance: how many siblings there are; for a container: its total (null before its first children are made). */
   count: number | null
   /** Containers: children made so far, those that have not ended (null before the first), and how many of the ended ones failed. */
-  expanded: number
-  childrenLeft: number | null
+  childrenCreated: number
+  childrenPending: number | null
   childrenFailed: number
   /** Set for a woken row: what it waited for, how long its attempt has been running by the store's clock, and whether it must end. */
-  waits: { for: Waits; elapsedMs: number; stopping?: true } | null
+  waitingOn: { for: WaitingOn; elapsedMs: number; stopping?: true } | null
   upstream: { failed: number; unmet: number; waived: number }
   /** The state of each of `node.needs`, by node. Containers stand for their instances. */
-  needs: Map<number, { status: TaskStatus; output: Output | null }>
+  reads: Map<number, { status: TaskStatus; output: Output | null }>
   run: {
     workflow: string
     params: JsonObject
@@ -251,7 +251,7 @@ export interface Claim {
     createdAt: string
     private: boolean
     /** See `ParentTask`. */
-    scope: RunId | null
+    rootRunId: RunId | null
     depth: number
     workingDir: string | null
     /** The zone that its days are counted in; null: UTC. */
@@ -299,10 +299,10 @@ export interface RunRow {
   private: boolean
   workingDir: string | null
   /** See `ParentTask`. */
-  scope: RunId | null
+  rootRunId: RunId | null
   parent: Pick<ParentTask, "runId" | "task"> | null
   /** Hook tasks that have not ended. */
-  hooksLeft: number
+  hooksPending: number
   /** Instances by status, hooks not counted. */
   tasks: Record<TaskStatus, number>
 }
@@ -315,7 +315,7 @@ export interface TaskRow {
   path: string
   kind: RowKind
   status: TaskStatus
-  skip: SkipKind | null
+  skipReason: SkipReason | null
   attempt: number
   failures: number
   losses: number
@@ -336,10 +336,10 @@ export interface TaskRow {
   finishedAt: string | null
   /** Why it is out of the claim index: the run is paused, its group has no slot yet, or this limit is full. */
   parked: "paused" | "group" | { limit: string; cap: number; used: number } | null
-  upstreamLeft: number
+  upstreamPending: number
   /** What it waits for without a slot, and when it is woken for that; null: by an event alone. */
-  waits: Waits | null
-  wakeAt: string | null
+  waitingOn: WaitingOn | null
+  resumeAt: string | null
   progress: Progress | null
 }
 
@@ -364,7 +364,7 @@ export interface AttemptRow {
   finishedAt: string | null
 }
 
-export interface NewHolder {
+export interface NewLeaseHolder {
   id: HolderId
   kind: "server" | "worker" | "run"
   name: string
@@ -374,18 +374,18 @@ export interface NewHolder {
   /** The private run that it takes, for `ork run`. */
   runId: RunId | null
   /** What it takes; null: only its private run. */
-  serves?: Serves | null
+  capabilities?: WorkerCapabilities | null
   /** Of a worker: the hash of the token that it shows. */
   tokenHash?: string | null
 }
 
-export interface HolderRow extends Omit<NewHolder, "serves" | "tokenHash"> {
-  serves: Serves | null
+export interface LeaseHolderRow extends Omit<NewLeaseHolder, "capabilities" | "tokenHash"> {
+  capabilities: WorkerCapabilities | null
   leaseUntil: string
   dead: boolean
   /** Live attempts that it has. */
-  held: number
+  inFlight: number
 }
 
 /** `stop`: it must be stopped, as its run or its job was cancelled. */
-export type HeldAttempt = Fence & { stop: CancelReason | null }
+export type InFlightAttempt = Fence & { stop: CancelReason | null }

@@ -134,7 +134,7 @@ describe("several stores on one database", () => {
       servers.map(async (server) => {
         for (const batch of work) {
           const turn = await server.turn(batch.map(ended), 1)
-          expect(turn.refused).toEqual([])
+          expect(turn.rejected).toEqual([])
           closed.push(...turn.claims)
         }
       }),
@@ -191,7 +191,7 @@ describe("several stores on one database", () => {
     const [one, two] = [await world.join(), await world.join()]
     await start(one, workflow({ a: {} }), 1)
     const [claim] = (await one.turn([], 1)).claims
-    await one.store.renewHolder(one.holder, -1)
+    await one.store.renewLease(one.holder, -1)
     const [lost] = await two.store.reapHolders(10)
     expect(lost).toMatchObject({ row: claim!.row, attemptId: claim!.attemptId })
     const result = { state: "lost", startedAt: null, finishedAt: Date.now() } as const
@@ -199,8 +199,8 @@ describe("several stores on one database", () => {
     const [second] = (await two.turn([again], 1)).claims
     expect(second).toMatchObject({ row: claim!.row, attempt: 2, losses: 1 })
     const late = await one.turn([ended(claim!)], 1)
-    expect(late).toMatchObject({ refused: [{ row: claim!.row }], claims: [], events: [] })
-    expect(await one.store.renewHolder(one.holder, 60_000)).toBe(false)
+    expect(late).toMatchObject({ rejected: [{ row: claim!.row }], claims: [], events: [] })
+    expect(await one.store.renewLease(one.holder, 60_000)).toBe(false)
   })
 
   it("tell the old attempt of a row from the new one, in one batch too", async () => {
@@ -211,8 +211,8 @@ describe("several stores on one database", () => {
     const result = { state: "lost", startedAt: null, finishedAt: Date.now() } as const
     await two.turn([{ kind: "retry", row: old!.row, attemptId: old!.attemptId, delayMs: 0, lost: true, result }])
     const [fresh] = (await one.turn([], 1)).claims
-    const { refused, events } = await one.turn([ended(old!), ended(fresh!)])
-    expect(refused).toEqual([{ row: old!.row, attemptId: old!.attemptId }])
+    const { rejected, events } = await one.turn([ended(old!), ended(fresh!)])
+    expect(rejected).toEqual([{ row: old!.row, attemptId: old!.attemptId }])
     expect(events.map(({ type, status }) => `${type} ${status}`)).toEqual(["task running", "task success", "run success"])
   })
 })
@@ -237,7 +237,7 @@ describe("the list of ready rows", () => {
     const [{ id } = { id: 0 }] = await query<{ id: number }>(`SELECT id FROM "${schema}".tasks`)
     for (const priority of [9, 5, 5, 5])
       await query(
-        `INSERT INTO "${schema}".ready_rows SELECT lane, $2, workflow_id, run_seq, id FROM "${schema}".tasks WHERE id = $1`,
+        `INSERT INTO "${schema}".ready_queue SELECT lane, $2, workflow_id, run_seq, id FROM "${schema}".tasks WHERE id = $1`,
         [id, priority],
       )
     await start(server, workflow({ x: {} }), 3)
@@ -249,7 +249,7 @@ describe("the list of ready rows", () => {
     }
     expect(taken).toHaveLength(2)
     expect(taken).not.toContain(id)
-    const [{ left } = { left: -1 }] = await query<{ left: number }>(`SELECT count(*)::int AS left FROM "${schema}".ready_rows`)
+    const [{ left } = { left: -1 }] = await query<{ left: number }>(`SELECT count(*)::int AS left FROM "${schema}".ready_queue`)
     expect(left).toBe(1)
   })
 })
@@ -274,7 +274,7 @@ describe("a lost connection", () => {
     const run = (await server.store.listRuns({ limit: 1 }))[0]!
     expect(run.tasks).toMatchObject({ dispatched: 1, pending: 1, success: 0 })
     const again = await server.turn(claims.map(ended), 1)
-    expect(again).toMatchObject({ refused: [], claims: [{ node: 1 }] })
+    expect(again).toMatchObject({ rejected: [], claims: [{ node: 1 }] })
   })
 
   it("of idle connections is not noticed by callers", async () => {
@@ -310,9 +310,9 @@ describe("a lost connection", () => {
     await road.close()
     await expect(server.turn(claims.map(ended), 1)).rejects.toThrow(StoreUnavailable)
     await expect(server.store.listRuns({ limit: 1 })).rejects.toThrow(/127\.0\.0\.1:\d+\/\w+ is not available: /)
-    await expect(server.store.renewHolder(server.holder, 1000)).rejects.toThrow(StoreUnavailable)
+    await expect(server.store.renewLease(server.holder, 1000)).rejects.toThrow(StoreUnavailable)
     await road.open()
-    expect(await server.turn(claims.map(ended), 1)).toMatchObject({ refused: [], claims: [{ node: 1 }] })
+    expect(await server.turn(claims.map(ended), 1)).toMatchObject({ rejected: [], claims: [{ node: 1 }] })
     await woken.promise
   })
 })

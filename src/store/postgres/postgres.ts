@@ -26,7 +26,7 @@ import { insight } from "./admin/stats.ts"
 import { Instants } from "./connection/store-clock.ts"
 import { jobStore } from "./jobs/jobs.ts"
 import { keyStore } from "./admin/keys.ts"
-import { Loops, TURNS } from "./advance/loops.ts"
+import { Loops, ADVANCE_CONCURRENCY } from "./advance/loops.ts"
 import { Memory } from "./cache/cache.ts"
 import { migrate } from "./schema/migrations.ts"
 import { noticeStore } from "./admin/notifications.ts"
@@ -120,7 +120,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     ...queueStore(access),
     kind: "postgres",
     leases: true,
-    turns: TURNS,
+    advanceConcurrency: ADVANCE_CONCURRENCY,
     migrate: () => migrate(shared, target),
     close: async () => {
       await Promise.all([listener.close(), loops.close(), shared.close(), versions.close()])
@@ -136,10 +136,10 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     setPaused: (runId, paused) => tell((tx) => setPaused(tx, instants.now(), runId, paused)),
     retryRun: (runId, plan) => tell((tx) => retryRun(tx, instants.now(), workflows, runId, plan)),
     registerHolder: (holder) => write((tx) => registerHolder(tx, instants.now(), holder)),
-    renewHolder: (id, leaseMs) => write((tx) => renewHolder(tx, instants.now(), id, leaseMs)),
-    removeHolder: (id) => tell((tx) => removeHolder(tx, id)),
-    forgiveWorkers: () => write((tx) => forgiveWorkers(tx, instants.now())),
-    heldBy: (id) => read((session) => heldBy(session, id)),
+    renewLease: (id, leaseMs) => write((tx) => renewHolder(tx, instants.now(), id, leaseMs)),
+    deregisterHolder: (id) => tell((tx) => removeHolder(tx, id)),
+    extendWorkerLeases: () => write((tx) => forgiveWorkers(tx, instants.now())),
+    listInFlight: (id) => read((session) => heldBy(session, id)),
     listHolders: () => read(listHolders),
     workerToken: (id) => read((session) => workerToken(session, id)),
     reapHolders: async (limit, { workers } = { workers: true }) => {

@@ -44,8 +44,8 @@ const WORKER = `
     const made = store.createRuns([{ id: newRunId(clock.now(), random.hex128()), workflowId, versionId, trigger: "manual", params: {},
       priority: null, logicalDate: null, idempotencyKey: null, private: false, workingDir: null }])
     const batch = { holder, changes, claim: { lanes: ["q:default"], limit: 10 }, gate: { lanes: ["g"], limit: 0 } }
-    const { claims, refused } = await store.advance(batch)
-    if (refused.length > 0) throw new Error("refused")
+    const { claims, rejected } = await store.advance(batch)
+    if (rejected.length > 0) throw new Error("rejected")
     say("run " + (await made)[0].run.id)
     for (const { row } of changes) say("ended " + row)
     changes = claims.map(({ row, attemptId }) => ({ kind: "end", row, attemptId, status: "success",
@@ -91,7 +91,7 @@ describe("the SQLite store", () => {
     expect(acknowledged.filter((line) => !known.has(line))).toEqual([])
     for (const run of runs) {
       const [a, b] = tasks.filter(({ runId }) => runId === run.id)
-      expect(b!.upstreamLeft).toBe(a!.status === "success" ? 0 : 1)
+      expect(b!.upstreamPending).toBe(a!.status === "success" ? 0 : 1)
       expect(run.status).toBe(b!.status === "success" ? "success" : "running")
     }
     const db = new Database(path)
@@ -156,7 +156,7 @@ describe("an attempt that this store gave out", () => {
     const { store, other, turn, started, end, statusesOf } = await setup()
     expect(statusesOf(await turn(other, [started]))).toEqual(["running"])
     const ended = await turn(store, [end])
-    expect(ended.refused).toEqual([])
+    expect(ended.rejected).toEqual([])
     expect(statusesOf(ended)).toEqual(["success"])
   })
 
@@ -164,7 +164,7 @@ describe("an attempt that this store gave out", () => {
     const { store, other, turn, fence, end } = await setup()
     await turn(other, [end])
     const late = await turn(store, [end], 9)
-    expect(late.refused).toMatchObject([{ row: fence.row, attemptId: fence.attemptId }])
+    expect(late.rejected).toMatchObject([{ row: fence.row, attemptId: fence.attemptId }])
     expect(late.events.map(({ task, status }) => `${task} ${status}`)).toEqual(["b dispatched"])
   })
 

@@ -4,7 +4,7 @@
 import { iso } from "../../core/model/ports.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { ServerStore } from "../contract/server-store.ts"
-import type { HolderRow } from "../contract/store.ts"
+import type { LeaseHolderRow } from "../contract/store.ts"
 import { advance, type Turns } from "./advance/advance.ts"
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
@@ -59,7 +59,7 @@ export interface SqliteOptions {
   clock: Clock
   random: Random
   /** Whether a holder's process is gone for sure; never, when not given. */
-  isDead?: (holder: HolderRow) => boolean
+  isDead?: (holder: LeaseHolderRow) => boolean
   /** Runs a flush of the write queue later; `setImmediate` when not given, so that calls of one turn share a commit. */
   schedule?: (flush: () => void) => void
 }
@@ -115,7 +115,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     ...queueStore(access),
     kind: "sqlite",
     leases: false,
-    turns: { atOnce: 1, worth: 0 },
+    advanceConcurrency: { maxConcurrent: 1, minBatch: 0 },
     get commits() {
       return writer.commits
     },
@@ -136,10 +136,10 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     setPaused: (runId, paused) => write((tx) => setPaused(tx, runId, paused)),
     retryRun: (runId, plan) => write((tx) => retryRun(tx, runId, plan)),
     registerHolder: (holder) => write((tx) => registerHolder(tx, holder)),
-    renewHolder: (id, leaseMs) => write((tx) => renewHolder(tx, id, leaseMs)),
-    removeHolder: (id) => write((tx) => removeHolder(tx, id)),
-    forgiveWorkers: () => write(forgiveWorkers),
-    heldBy: (id) => read((s) => heldBy(s, id)),
+    renewLease: (id, leaseMs) => write((tx) => renewHolder(tx, id, leaseMs)),
+    deregisterHolder: (id) => write((tx) => removeHolder(tx, id)),
+    extendWorkerLeases: () => write(forgiveWorkers),
+    listInFlight: (id) => read((s) => heldBy(s, id)),
     listHolders: () => read(listHolders),
     workerToken: (id) => read((s) => workerToken(s, id)),
     reapHolders: (limit, { workers } = { workers: true }) => write((tx) => reapHolders(tx, { limit, workers }, isDead)),

@@ -136,7 +136,7 @@ const nodeOf = (spec: ExecSpec): Node => ({
   executor: spec.executor,
   upstream: [],
   downstream: [],
-  needs: [],
+  reads: [],
   rule: "all_success",
   gated: false,
   ...(spec.file !== null && { file: spec.file }),

@@ -15,7 +15,7 @@ const nodeOf = (name: string, timeoutMs: number | null): Node => ({
   executor: "process",
   upstream: [],
   downstream: [],
-  needs: [],
+  reads: [],
   rule: "all_success",
   gated: false,
   fields: {},

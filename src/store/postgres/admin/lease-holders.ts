@@ -1,9 +1,9 @@
 // Who holds attempts, by leases on the database's clock, and what is left by those that died.
 
 import type { HolderId } from "../../../core/model/ids.ts"
-import type { Serves } from "../../../core/routing/capabilities.ts"
+import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
-import type { HeldAttempt, HolderRow, LiveAttempt, NewHolder } from "../../contract/store.ts"
+import type { InFlightAttempt, LeaseHolderRow, LiveAttempt, NewLeaseHolder } from "../../contract/store.ts"
 import { jobsLeftBehind } from "../jobs/reads.ts"
 import { HELD, LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
 import { type Runner, statement } from "../connection/session.ts"
@@ -12,16 +12,16 @@ const UNTIL = "COALESCE($1::timestamptz, now()) + $2::int * interval '1 millisec
 
 const REGISTER = statement(
   "holder_register",
-  `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, serves, token_hash)
+  `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash)
    VALUES ($3::uuid, $4, $5, $6, $7::uuid, $2, ${UNTIL}, $8, $9)
    ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process,
-     run_id = excluded.run_id, lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, serves = excluded.serves,
+     run_id = excluded.run_id, lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, capabilities = excluded.capabilities,
      token_hash = excluded.token_hash`,
 )
 
-export const registerHolder = async (tx: Runner, now: string | null, holder: NewHolder): Promise<void> => {
-  const { id, kind, name, process, runId, leaseMs, serves = null, tokenHash = null } = holder
-  const served = serves === null ? null : JSON.stringify(serves)
+export const registerHolder = async (tx: Runner, now: string | null, holder: NewLeaseHolder): Promise<void> => {
+  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null } = holder
+  const served = capabilities === null ? null : JSON.stringify(capabilities)
   await tx.run(REGISTER, [now, leaseMs, id, kind, name, process, runId, served, tokenHash])
 }
 
@@ -70,15 +70,17 @@ export const removeHolder = async (tx: Runner, id: HolderId): Promise<void> => {
 const HOLDERS = statement(
   "holders_list",
   `SELECT h.id, h.kind, h.name, h.process, h.run_id AS "runId", h.lease_ms AS "leaseMs", h.lease_until AS "leaseUntil", h.dead,
-     h.serves, COALESCE(a.held, 0)::int AS held
+     h.capabilities, COALESCE(a.in_flight, 0)::int AS "inFlight"
    FROM holders h LEFT JOIN (
-     SELECT t.holder, count(*) AS held FROM ${HELD()} WHERE t.status <> 'pending' GROUP BY t.holder
+     SELECT t.holder, count(*) AS in_flight FROM ${HELD()} WHERE t.status <> 'pending' GROUP BY t.holder
    ) a ON a.holder = h.id ORDER BY h.seq`,
 )
 
-export const listHolders = async (session: Runner): Promise<HolderRow[]> => {
-  const rows = await session.run<Omit<HolderRow, "serves"> & { serves: string | null }>(HOLDERS)
-  return rows.map((row) => ({ ...row, serves: row.serves === null ? null : (JSON.parse(row.serves) as Serves) }))
+export const listHolders = async (session: Runner): Promise<LeaseHolderRow[]> => {
+  const rows = await session.run<Omit<LeaseHolderRow, "capabilities"> & { capabilities: string | null }>(HOLDERS)
+  const parse = (text: string | null): WorkerCapabilities | null =>
+    text === null ? null : (JSON.parse(text) as WorkerCapabilities)
+  return rows.map((row) => ({ ...row, capabilities: parse(row.capabilities) }))
 }
 
 const HELD_BY = statement(
@@ -88,7 +90,7 @@ const HELD_BY = statement(
    WHERE t.holder = $1::uuid ORDER BY t.id`,
 )
 
-export const heldBy = (session: Runner, id: HolderId): Promise<HeldAttempt[]> => session.run(HELD_BY, [id])
+export const heldBy = (session: Runner, id: HolderId): Promise<InFlightAttempt[]> => session.run(HELD_BY, [id])
 
 const BURY_LATE = statement(
   "holders_bury_late",
@@ -119,7 +121,7 @@ const RELEASE_GATES = statement(
 const LET_SLEEP = statement(
   "holders_let_go",
   `WITH back AS (
-     UPDATE tasks SET holder = NULL, wake_at = COALESCE($1::timestamptz, now()) WHERE id = ANY (
+     UPDATE tasks SET holder = NULL, resume_at = COALESCE($1::timestamptz, now()) WHERE id = ANY (
        ${LOCKED("t.status = 'running' AND t.waits IS NOT NULL")})
      RETURNING run_seq, id
    )
@@ -128,7 +130,7 @@ const LET_SLEEP = statement(
 
 const TIDY = statement(
   "holders_tidy",
-  `DELETE FROM held_rows x WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = x.id AND t.holder IS NOT NULL OFFSET 0)`,
+  `DELETE FROM in_flight x WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = x.id AND t.holder IS NOT NULL OFFSET 0)`,
 )
 
 const LEFT_BEHIND = statement(

@@ -1,8 +1,8 @@
 // Notices that are owed: each a row until it has arrived.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import type { NewNotice } from "../../../core/rules/notifications.ts"
-import type { NoticeRow, NoticeStore } from "../../contract/notifications.ts"
+import type { NewNotification } from "../../../core/rules/notifications.ts"
+import type { NotificationRow, NotificationStore } from "../../contract/notifications.ts"
 import { plain, texts } from "../connection/array-params.ts"
 import type { Instants } from "../connection/store-clock.ts"
 import { type Runner, statement } from "../connection/session.ts"
@@ -10,7 +10,7 @@ import { type Runner, statement } from "../connection/session.ts"
 /** Notices of one run, due after so many milliseconds. */
 export interface Owed {
   runId: RunId
-  notices: readonly NewNotice[]
+  notices: readonly NewNotification[]
   afterMs?: number | undefined
 }
 
@@ -59,13 +59,13 @@ export const noticeStore = (
   read: <T>(work: (session: Runner) => Promise<T>) => Promise<T>,
   write: <T>(work: (tx: Runner) => Promise<T>) => Promise<T>,
   instants: Instants,
-): NoticeStore => ({
-  takeNotices: ({ limit, leaseMs }) =>
+): NotificationStore => ({
+  claimNotifications: ({ limit, leaseMs }) =>
     write(async (tx) => {
-      const taken = await tx.run<NoticeRow>(TAKE, [instants.now(), limit, leaseMs])
+      const taken = await tx.run<NotificationRow>(TAKE, [instants.now(), limit, leaseMs])
       return taken.toSorted((a, b) => a.id - b.id)
     }),
-  putOffNotice: (id, delayMs) => write(async (tx) => void (await tx.run(PUT_OFF, [instants.now(), id, delayMs]))),
-  removeNotices: (ids) => write(async (tx) => void (await tx.run(REMOVE, [plain(ids)]))),
-  nextNoticeMs: () => read(async (session) => (await session.run<{ ms: number }>(NEXT, [instants.now()]))[0]?.ms ?? null),
+  postponeNotification: (id, delayMs) => write(async (tx) => void (await tx.run(PUT_OFF, [instants.now(), id, delayMs]))),
+  removeNotifications: (ids) => write(async (tx) => void (await tx.run(REMOVE, [plain(ids)]))),
+  nextNotificationMs: () => read(async (session) => (await session.run<{ ms: number }>(NEXT, [instants.now()]))[0]?.ms ?? null),
 })

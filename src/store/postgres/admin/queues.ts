@@ -48,7 +48,7 @@ const READY_BY_LANE = statement(
   "queues_ready",
   `SELECT lane, count(*)::int AS count, min(run_seq) FILTER (WHERE run_seq > 0) AS "runSeq",
      min(id) FILTER (WHERE run_seq = 0) AS job, COALESCE($1::timestamptz, now())::timestamptz(3) AS now
-   FROM ready_rows WHERE ${SHARED} GROUP BY lane`,
+   FROM ready_queue WHERE ${SHARED} GROUP BY lane`,
 )
 
 const RUNNING_BY_LANE = statement(

@@ -15,7 +15,7 @@ export interface ReadyLane {
 const FIRST_ROW = statement(
   "ready_first",
   `SELECT t.id, t.node, t.parent_id, r.version_id
-   FROM (SELECT id FROM ready_rows WHERE lane = $1 AND run_seq = $2::bigint ORDER BY id LIMIT 1) q
+   FROM (SELECT id FROM ready_queue WHERE lane = $1 AND run_seq = $2::bigint ORDER BY id LIMIT 1) q
    JOIN tasks t ON t.id = q.id JOIN runs r ON r.seq = t.run_seq`,
 )
 

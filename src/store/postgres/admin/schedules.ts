@@ -60,7 +60,7 @@ export const removeSchedules = async (tx: Runner, workflowId: number): Promise<v
 
 const REST = statement("schedules_rest", "UPDATE schedules SET active = false WHERE workflow_id = $1")
 
-export const restSchedules = async (tx: Runner, workflowId: number): Promise<void> => {
+export const pauseSchedules = async (tx: Runner, workflowId: number): Promise<void> => {
   await tx.run(REST, [workflowId])
 }
 

@@ -1,10 +1,10 @@
 // How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
 
 import { queueLimit } from "../../../core/routing/lanes.ts"
-import { placeName } from "../../../core/model/task-path.ts"
+import { taskDisplayName } from "../../../core/model/task-path.ts"
 import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
-import type { Insight, Stats } from "../../contract/stats.ts"
+import type { StatsStore, Stats } from "../../contract/stats.ts"
 import type { Advanced } from "../../contract/store.ts"
 import type { Access } from "../connection/access.ts"
 import { markTask } from "../runs/override-outcome.ts"
@@ -14,8 +14,11 @@ import { type Runner, statement } from "../connection/session.ts"
 import type { Workflows } from "./workflows.ts"
 
 /** `closed` hears of runs that a mark ended. */
-export const insight = ({ read, tell, instants, workflows }: Access, closed: (runs: Advanced["closed"]) => void): Insight => ({
-  markTask: async (mark) => {
+export const insight = (
+  { read, tell, instants, workflows }: Access,
+  closed: (runs: Advanced["closed"]) => void,
+): StatsStore => ({
+  overrideOutcome: async (mark) => {
     const marked = await tell((tx) => markTask(tx, instants.now(), workflows, mark))
     closed(marked.closed)
     return marked.answer
@@ -68,7 +71,7 @@ const limitHolders = async (session: Runner, key: string, limit: number): Promis
 
 const nameOf = (workflows: Workflows, { node, path, version_id, job }: Holder): string => {
   if (version_id === null) return job ?? path
-  return placeName(workflows.now(version_id).nodes[node]!.name, path)
+  return taskDisplayName(workflows.now(version_id).nodes[node]!.name, path)
 }
 
 const RUNS = statement(

@@ -6,7 +6,7 @@ import type { NewVersion, StoredVersion } from "../../contract/store.ts"
 import { anyText, clean } from "../connection/array-params.ts"
 import type { Instants } from "../connection/store-clock.ts"
 import { Recent } from "../cache/cache.ts"
-import { putSchedules, removeSchedules, restSchedules, resumeSchedules } from "./schedules.ts"
+import { putSchedules, removeSchedules, pauseSchedules, resumeSchedules } from "./schedules.ts"
 import { type Runner, statement } from "../connection/session.ts"
 import type { Sessions } from "../connection/transaction.ts"
 
@@ -136,7 +136,7 @@ export const setWorkflowPaused = async (
 ): Promise<boolean> => {
   const [found] = await tx.run<{ id: number }>(PAUSE, [name, paused])
   if (found === undefined) return false
-  if (paused) await restSchedules(tx, found.id)
+  if (paused) await pauseSchedules(tx, found.id)
   else await resumeSchedules(tx, found.id, nextAt)
   return true
 }

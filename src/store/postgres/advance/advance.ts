@@ -129,11 +129,11 @@ export class Loop {
       gated: gates,
       due: null,
       advanced: {
-        refused: [],
+        rejected: [],
         gates: [],
         claims,
         cancelling: [],
-        stopped: [],
+        cancelRequested: [],
         closed: [],
         events,
         more: more || (gates && batch.gate.limit > 0),
@@ -279,10 +279,10 @@ export class Loop {
       gated: seen.gates || taking.gates.length > 0 || (this.#gated && batch.gate.limit <= 0),
       due: seen.due,
       advanced: {
-        refused: once([...refused, ...lost, ...changed.refused]),
+        rejected: once([...refused, ...lost, ...changed.refused]),
         ...taken,
         cancelling: open.filter(({ held }) => held).map(({ runSeq, reason }) => ({ runSeq, reason })),
-        stopped: seen.stopped.filter((attemptId) => !settled.has(attemptId)),
+        cancelRequested: seen.stopped.filter((attemptId) => !settled.has(attemptId)),
         closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
         events,
         more: taking.more || isDue || (cancelled?.full ?? false) || (expired?.full ?? false),
@@ -319,7 +319,7 @@ export class Loop {
         runSeq: claim.runSeq,
         runId: claim.runId,
         private: claim.run.private,
-        scope: claim.run.scope,
+        rootRunId: claim.run.rootRunId,
         workflowId: claim.workflowId,
         versionId: claim.versionId,
         node: claim.node,
@@ -331,7 +331,7 @@ export class Loop {
         round: rows.get(claim.row)!.round,
         priority: claim.run.priority,
         gate,
-        started: claim.waits !== null,
+        started: claim.waitingOn !== null,
       })
     for (const claim of advanced.gates) remember(claim, true)
     for (const claim of advanced.claims) remember(claim, false)

@@ -19,7 +19,7 @@ export const END_DOOMED = `ended AS (
        finished_at = COALESCE($1::timestamptz, now())
      FROM doomed d WHERE t.id = d.id
      RETURNING ${ENTRY("t")}, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, t.attempt, t.limits,
-       d.parked IS NULL AND t.upstream_left = 0 AS was_ready
+       d.parked IS NULL AND t.upstream_pending = 0 AS was_ready
    ), unlisted AS (
      ${UNLIST("ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
@@ -27,12 +27,12 @@ export const END_DOOMED = `ended AS (
 
 /** A container whose gate died in the middle of making its children. It is ready, or parked. */
 export const HALF_MADE = `t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.started_at IS NOT NULL
-  AND t.expanded < t.children_total AND t.children_left > 0`
+  AND t.expanded < t.children_total AND t.children_pending > 0`
 
 /** The end of a statement with a set (id) of such containers: what was made so far is all that they wait for. */
 export const CUT_OFF = (containers: string): string => `off AS (
-     UPDATE tasks t SET children_left = t.children_left - (t.children_total - t.expanded),
-       status = CASE WHEN t.children_left = t.children_total - t.expanded THEN 'pending' ELSE 'running' END, parked = NULL
+     UPDATE tasks t SET children_pending = t.children_pending - (t.children_total - t.expanded),
+       status = CASE WHEN t.children_pending = t.children_total - t.expanded THEN 'pending' ELSE 'running' END, parked = NULL
      FROM ${containers} c WHERE t.id = c.id AND ${HALF_MADE}
      RETURNING ${READINESS("t")}
    ), unlisted AS (

@@ -276,7 +276,7 @@ export class Changes {
       }
       const availableAt = due.get(attemptId) ?? null
       const wait = waits.get(attemptId)
-      const times = wait === undefined ? {} : { wait: { startedAt: wait.started_at, wakeAt: wait.wake_at } }
+      const times = wait === undefined ? {} : { wait: { startedAt: wait.started_at, wakeAt: wait.resume_at } }
       changed.applied.set(step, { availableAt, ...times })
       if (last === null) continue
       if (!row.gate) {

@@ -2,7 +2,7 @@
 
 import { closeStatus } from "../../../core/rules/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
-import { deadlineNotices, endNotices, type NewNotice } from "../../../core/rules/notifications.ts"
+import { deadlineNotifications, endNotifications, type NewNotification } from "../../../core/rules/notifications.ts"
 import { hookRows, initialRows } from "../../../core/rules/new-rows.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { taskFailed } from "../../shared/messages.ts"
@@ -17,7 +17,7 @@ import type { Workflows } from "../admin/workflows.ts"
 /** Over: nothing open; or cancelled before it started. A run that another transaction works on is left to it. */
 const OVER = statement(
   "close_over",
-  `SELECT seq, id, workflow_id, version_id, priority, private, scope, parent_row, schedule_id, cancelling, failed, error FROM runs
+  `SELECT seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId", parent_row, schedule_id, cancelling, failed, error FROM runs
    WHERE seq = ANY ($1::bigint[]) AND (status = 'running' AND open = 0 OR status = 'pending' AND cancelling IS NOT NULL)
    ORDER BY seq FOR UPDATE SKIP LOCKED`,
 )
@@ -32,7 +32,7 @@ const FIRST_FAILED = statement(
 
 const CLOSE = statement(
   "close",
-  `UPDATE runs r SET status = c.status, finished_at = COALESCE($1::timestamptz, now()), error = c.error, hooks_left = c.hooks,
+  `UPDATE runs r SET status = c.status, finished_at = COALESCE($1::timestamptz, now()), error = c.error, hooks_pending = c.hooks,
      cancelling = NULL, paused = false, timeout_at = NULL
    FROM unnest($2::bigint[], $3::text[], $4::text[], $5::int[]) AS c (seq, status, error, hooks) WHERE r.seq = c.seq`,
 )
@@ -50,7 +50,7 @@ interface OverRow {
   version_id: number
   priority: number
   private: boolean
-  scope: RunId | null
+  rootRunId: RunId | null
   parent_row: number | null
   schedule_id: number | null
   cancelling: CancelReason | null
@@ -99,7 +99,7 @@ export const closeRuns = async (
   const inserted: Promise<unknown>[] = hooked.map(({ run, hooks }) =>
     later(insertRows(tx, [run], run.workflow_id, hooks, true)),
   )
-  const owed = ends.map(({ run, compiled, status }) => ({ runId: run.id, notices: endNotices(compiled, run, status) }))
+  const owed = ends.map(({ run, compiled, status }) => ({ runId: run.id, notices: endNotifications(compiled, run, status) }))
   inserted.push(later(addNotices(tx, now, owed)))
   // One that is being created waits for the count of those that run: the end of this one must not pass it unseen.
   const awaited = ends.filter(({ run, compiled }) => compiled.maxActiveRuns !== undefined || run.schedule_id !== null)
@@ -146,7 +146,7 @@ const RUNNING = statement(
 const OLDEST = statement(
   "activate_oldest",
   `SELECT r.* FROM unnest($1::bigint[]) AS w (id) CROSS JOIN LATERAL (
-     SELECT seq, id, workflow_id, version_id, priority, private, scope FROM runs p
+     SELECT seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId" FROM runs p
      WHERE workflow_id = w.id AND status = 'pending' AND cancelling IS NULL AND (NOT queue_behind OR NOT EXISTS (
        SELECT 1 FROM runs e WHERE e.schedule_id = p.schedule_id AND e.schedule_id IS NOT NULL
          AND e.status IN ('pending', 'running') AND e.seq < p.seq))
@@ -169,7 +169,7 @@ interface PendingRun {
   version_id: number
   priority: number
   private: boolean
-  scope: RunId | null
+  rootRunId: RunId | null
 }
 
 /** Sent at once; in order, so that transactions cannot wait for each other. */
@@ -236,7 +236,7 @@ interface Plan {
   tasks: number
   timeoutMs: number | null
   deadlineMs: number | undefined
-  notices: NewNotice[]
+  notices: NewNotification[]
 }
 
 /** What a run begins with. */
@@ -247,6 +247,6 @@ export const plan = (compiled: CompiledWorkflow, run: { priority: number; privat
     tasks: rows.filter((row) => row.kind === "task").length,
     timeoutMs: compiled.timeoutMs ?? null,
     deadlineMs: compiled.deadlineMs,
-    notices: deadlineNotices(compiled, run),
+    notices: deadlineNotifications(compiled, run),
   }
 }

@@ -6,10 +6,10 @@ import { LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
 /** $1 now, $2 row, $3 attempt, $4 total, $5 offset, $6 how many children this chunk makes. */
 export const MADE = (kind: "fan" | "group", lane: string): string => `
      UPDATE tasks t SET expanded = $5::int + $6::int, children_total = $4::int,
-       children_left = CASE WHEN $5 = 0 THEN $4 ELSE t.children_left END,
+       children_pending = CASE WHEN $5 = 0 THEN $4 ELSE t.children_pending END,
        children_failed = CASE WHEN $5 = 0 THEN 0 ELSE t.children_failed END,
        started_at = CASE WHEN $5 = 0 THEN COALESCE($1::timestamptz, now()) ELSE t.started_at END,
-       status = CASE WHEN $5 + $6 = $4 AND ($5 = 0 OR t.children_left > 0) THEN 'running' ELSE 'pending' END,
+       status = CASE WHEN $5 + $6 = $4 AND ($5 = 0 OR t.children_pending > 0) THEN 'running' ELSE 'pending' END,
        lane = CASE WHEN $5 + $6 = $4 THEN ${lane} ELSE t.lane END,
        attempt_id = CASE WHEN $5 + $6 = $4 THEN NULL ELSE t.attempt_id END,
        holder = CASE WHEN $5 + $6 = $4 THEN NULL ELSE t.holder END

@@ -5,18 +5,18 @@ import { ENTRY, LIST, READY } from "../claim/ready-queue.ts"
 
 /** The last child makes its container ready again, for the gate to gather. One that is being made may be ready all the while. */
 export const COUNT_CONTAINERS = `containers AS (
-     UPDATE tasks t SET children_left = t.children_left - e.ended, children_failed = t.children_failed + e.failed,
-       status = CASE WHEN t.status = 'running' AND t.children_left = e.ended THEN 'pending' ELSE t.status END
+     UPDATE tasks t SET children_pending = t.children_pending - e.ended, children_failed = t.children_failed + e.failed,
+       status = CASE WHEN t.status = 'running' AND t.children_pending = e.ended THEN 'pending' ELSE t.status END
      FROM (SELECT parent_id, count(*)::int AS ended, (count(*) FILTER (WHERE status IN ('failed', 'cancelled')))::int AS failed
            FROM ended WHERE parent_id IS NOT NULL GROUP BY parent_id) e
      WHERE t.id = e.parent_id
-     RETURNING ${ENTRY("t")}, t.children_left = 0 AND ${READY("t")} AS ready
+     RETURNING ${ENTRY("t")}, t.children_pending = 0 AND ${READY("t")} AS ready
    ), gathered AS (
      ${LIST("containers")}
    )`
 
 export const COUNT_RUNS = `counted AS (
-     UPDATE runs r SET open = r.open - e.open, failed = r.failed + e.failed, hooks_left = r.hooks_left - e.hooks,
+     UPDATE runs r SET open = r.open - e.open, failed = r.failed + e.failed, hooks_pending = r.hooks_pending - e.hooks,
        tasks_success = r.tasks_success + e.tasks_success, tasks_failed = r.tasks_failed + e.tasks_failed,
        tasks_skipped = r.tasks_skipped + e.tasks_skipped, tasks_cancelled = r.tasks_cancelled + e.tasks_cancelled
      FROM (SELECT run_seq,

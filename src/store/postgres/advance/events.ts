@@ -3,7 +3,7 @@
 import { iso } from "../../../core/model/ports.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import { jobStatus, JOBS } from "../../shared/job-rows.ts"
-import { isNews, waitingOf } from "../../../core/model/waiting-on.ts"
+import { isNews, waitingView } from "../../../core/model/waiting-on.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { CancelledRow } from "./cancel-pending.ts"
 import type { Changed, Task } from "./changes.ts"
@@ -87,8 +87,8 @@ export const tellSteps = (
         const { startedAt, wakeAt } = outcome.wait!
         const at = held.started ? told.at : startedAt
         const begins = held.gate && !held.started
-        if (held.gate && held.started && !isNews(last.waits)) break
-        tell({ status: "running", at, waiting: waitingOf(last.waits, wakeAt) }, begins ? attempt + 1 : attempt)
+        if (held.gate && held.started && !isNews(last.waitingOn)) break
+        tell({ status: "running", at, waiting: waitingView(last.waitingOn, wakeAt) }, begins ? attempt + 1 : attempt)
         break
       }
       case "end":

@@ -26,7 +26,7 @@ const EXPAND = statement(
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${SHOWS_ATTEMPT}
    ), made AS (
-     INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_left, lane, priority, limits, item, parked,
+     INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_pending, lane, priority, limits, item, parked,
        inner_run)
      SELECT c.run_seq, c.workflow_id, c.hook, c.node, $15::text, c.id, $7 || ($5 + i.place - 1), 0, $9::text, $10::smallint,
        $11::bigint[], i.item, CASE WHEN i.place > $12::int THEN $13::bigint END, c.run_seq
@@ -96,7 +96,7 @@ export const expandRow = async (
     limits.length === 0 ? null : plain(limits),
     room,
     under,
-    gateLane({ id: held.runId, private: held.private, scope: held.scope }),
+    gateLane({ id: held.runId, private: held.private, rootRunId: held.rootRunId }),
     kind,
   ])
   return made.length > 0

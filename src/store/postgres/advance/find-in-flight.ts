@@ -12,7 +12,7 @@ import { type Runner, statement } from "../connection/session.ts"
 const HELD = statement(
   "held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", COALESCE(r.id::text, '') AS "runId",
-     COALESCE(r.private, false) AS private, r.scope, t.waits IS NOT NULL AS waits, t.workflow_id AS "workflowId", COALESCE(r.version_id, 0) AS "versionId", t.node, t.path,
+     COALESCE(r.private, false) AS private, r.root_run_id AS "rootRunId", t.waits IS NOT NULL AS waits, t.workflow_id AS "workflowId", COALESCE(r.version_id, 0) AS "versionId", t.node, t.path,
      t.kind, t.lane, t.attempt, t.limits, t.status, COALESCE(r.round, 0) AS round, COALESCE(r.priority, 0) AS priority
    FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id LEFT JOIN runs r ON r.seq = t.run_seq`,

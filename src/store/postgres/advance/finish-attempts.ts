@@ -40,8 +40,8 @@ const END = statement(
        c.targets, c.lanes
    ), ${COUNT_CONTAINERS},
    released AS (
-     UPDATE tasks t SET upstream_left = t.upstream_left - e.ended, up_failed = t.up_failed + e.failed,
-       up_unmet = t.up_unmet + e.unmet, up_waived = t.up_waived + e.waived, lane = COALESCE(e.lane, t.lane)
+     UPDATE tasks t SET upstream_pending = t.upstream_pending - e.ended, upstream_failed = t.upstream_failed + e.failed,
+       upstream_unmet = t.upstream_unmet + e.unmet, upstream_waived = t.upstream_waived + e.waived, lane = COALESCE(e.lane, t.lane)
      FROM (SELECT d.run_seq, x.node, d.path, max(x.lane) AS lane, count(*)::int AS ended,
              (count(*) FILTER (WHERE d.upstream_end = 'failed'))::int AS failed,
              (count(*) FILTER (WHERE d.upstream_end = 'unmet'))::int AS unmet,
@@ -49,7 +49,7 @@ const END = statement(
            FROM ended d CROSS JOIN LATERAL unnest(d.targets::int[], d.lanes::text[]) AS x (node, lane)
            WHERE d.targets IS NOT NULL GROUP BY d.run_seq, x.node, d.path) e
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
-     RETURNING ${READINESS("t")}, t.upstream_left = 0 AND t.lane = ANY ($21::text[]) AS gate
+     RETURNING ${READINESS("t")}, t.upstream_pending = 0 AND t.lane = ANY ($21::text[]) AS gate
    ), let_go AS (
      ${LET_GO("ended")}
    ), listed AS (
@@ -76,7 +76,7 @@ interface Answer {
 export const edgesOfEnds = (ends: readonly End[], compiled: (versionId: number) => CompiledWorkflow): Edge[][] =>
   ends.map(({ held, status, skip }) => {
     if (held.runSeq === JOBS) return []
-    const scope = { id: held.runId, private: held.private, scope: held.scope }
+    const scope = { id: held.runId, private: held.private, rootRunId: held.rootRunId }
     return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
   })
 
@@ -154,7 +154,7 @@ export const endOf = (held: Held, step: Step, change: Last): End | null => {
       }
     }
     case "skip":
-      return { ...gate, ...untimed, status: "skipped", skip: change.skip, output: NOTHING, error: change.reason }
+      return { ...gate, ...untimed, status: "skipped", skip: change.skipReason, output: NOTHING, error: change.reason }
     case "refuse":
       return { ...gate, ...untimed, status: "failed", output: NOTHING, error: change.error }
     case "reuse":

@@ -43,7 +43,7 @@ const RUNS = `(
 export const SUCCEEDED = `locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY ($12::bigint[]) ORDER BY seq FOR UPDATE
    ), counted AS (
-     UPDATE runs r SET open = GREATEST(r.open - e.tasks, 0), hooks_left = GREATEST(r.hooks_left - e.hooks, 0),
+     UPDATE runs r SET open = GREATEST(r.open - e.tasks, 0), hooks_pending = GREATEST(r.hooks_pending - e.hooks, 0),
        tasks_success = r.tasks_success + e.tasks
      FROM ${RUNS} e WHERE r.seq = e.seq AND (SELECT count(*) FROM locked) >= 0
      RETURNING r.seq, r.open = 0 AND r.status = 'running' AS done,
@@ -81,7 +81,7 @@ const ANSWER = `answer AS (
 export const SUCCEED = statement(
   "succeed",
   `WITH ${SUCCEEDED}, released AS (
-     UPDATE tasks t SET upstream_left = GREATEST(t.upstream_left - e.ended, 0) FROM ${BELOW()} e
+     UPDATE tasks t SET upstream_pending = GREATEST(t.upstream_pending - e.ended, 0) FROM ${BELOW()} e
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending' AND (SELECT count(*) FROM counted) >= 0
      RETURNING ${READINESS("t")}
    ), listed AS (

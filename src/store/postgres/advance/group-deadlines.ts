@@ -166,7 +166,7 @@ const CUT = statement("deadlines_cut", `WITH RECURSIVE ${BELOW("$1")}, ${CUT_OFF
 const WAKE = statement(
   "deadlines_wake",
   `WITH RECURSIVE ${BELOW("$2")}
-   UPDATE tasks t SET wake_at = ${NOW}, stopping = true, parked = NULL FROM below b WHERE t.id = b.id AND ${SLEEPS}`,
+   UPDATE tasks t SET resume_at = ${NOW}, stopping = true, parked = NULL FROM below b WHERE t.id = b.id AND ${SLEEPS}`,
 )
 
 const STOP = statement(

@@ -7,14 +7,14 @@ import type { Target } from "../connection/session.ts"
 import { Sessions } from "../connection/transaction.ts"
 
 /** Two keep Postgres busy while answers are read; a commit of its own is worth it from so many changes on. */
-export const TURNS = { atOnce: 2, worth: 64 } as const
+export const ADVANCE_CONCURRENCY = { maxConcurrent: 2, minBatch: 64 } as const
 
 export class Loops {
   readonly #sessions: Sessions[]
   readonly #loops: Loop[]
 
   constructor(target: Target, deps: Omit<LoopDeps, "sessions">) {
-    this.#sessions = Array.from({ length: TURNS.atOnce }, () => new Sessions(target, "ork advance", 1))
+    this.#sessions = Array.from({ length: ADVANCE_CONCURRENCY.maxConcurrent }, () => new Sessions(target, "ork advance", 1))
     this.#loops = this.#sessions.map((sessions) => new Loop({ ...deps, sessions }))
   }
 

@@ -28,14 +28,14 @@ const OPEN = statement(
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${SHOWS_ATTEMPT}
    ), made AS (
-     INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, node, kind, upstream_left, lane, priority, limits,
+     INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, node, kind, upstream_pending, lane, priority, limits,
        inner_run)
-     SELECT c.run_seq, c.workflow_id, c.hook, c.id, c.path, i.node, i.kind, i.upstream_left, i.lane, i.priority, i.limits::bigint[],
+     SELECT c.run_seq, c.workflow_id, c.hook, c.id, c.path, i.node, i.kind, i.upstream_pending, i.lane, i.priority, i.limits::bigint[],
        c.run_seq
      FROM container c CROSS JOIN unnest($8::int[], $9::text[], $10::int[], $11::text[], $12::smallint[], $13::text[])
-       WITH ORDINALITY AS i (node, kind, upstream_left, lane, priority, limits, place) ORDER BY i.place
+       WITH ORDINALITY AS i (node, kind, upstream_pending, lane, priority, limits, place) ORDER BY i.place
      ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
-       upstream_left = excluded.upstream_left, up_failed = 0, up_unmet = 0, up_waived = 0, lane = excluded.lane,
+       upstream_pending = excluded.upstream_pending, upstream_failed = 0, upstream_unmet = 0, upstream_waived = 0, lane = excluded.lane,
        priority = excluded.priority, limits = excluded.limits, inner_run = excluded.inner_run
      RETURNING ${READINESS("tasks")}
    ), made_ready AS (
@@ -64,7 +64,7 @@ const GO_ON = statement(
   "group_go_on",
   `WITH RECURSIVE container AS (
      UPDATE tasks t SET started_at = COALESCE($1::timestamptz, now()), attempt_id = NULL, holder = NULL, lane = $5::text,
-       status = CASE WHEN t.children_left = 0 THEN 'pending' ELSE 'running' END
+       status = CASE WHEN t.children_pending = 0 THEN 'pending' ELSE 'running' END
      WHERE t.id = $2::bigint AND t.attempt_id = $3::uuid AND t.status = 'pending' AND t.kind = 'group' AND t.started_at IS NULL
        AND t.expanded = $4::int AND t.children_total = $4
      RETURNING ${READINESS("t")}
@@ -100,7 +100,7 @@ export const openGroup = async (
   if (!goesOn && (rows.length === 0 || offset + rows.length > total)) return "refused"
   const full = offset > 0 && !goesOn ? undefined : takeSlots(idsOf(change.limits), states)
   if (full !== undefined) return (await tx.run(PARK, [row, attemptId, full])).length > 0 ? "parked" : "refused"
-  const lane = gateLane({ id: held.runId, private: held.private, scope: held.scope })
+  const lane = gateLane({ id: held.runId, private: held.private, rootRunId: held.rootRunId })
   if (goesOn) return (await tx.run(GO_ON, [now, row, attemptId, total, lane])).length > 0 ? "made" : "refused"
   const limitsOf = (limits: readonly Limit[]): string | null => (limits.length === 0 ? null : plain(idsOf(limits)))
   const made = await tx.run(OPEN, [
@@ -113,7 +113,7 @@ export const openGroup = async (
     lane,
     plain(rows.map(({ node }) => node)),
     plain(rows.map(({ kind }) => kind)),
-    plain(rows.map(({ upstreamLeft }) => upstreamLeft)),
+    plain(rows.map(({ upstreamPending }) => upstreamPending)),
     texts(rows.map(({ lane }) => lane)),
     plain(rows.map(({ priority }) => priority)),
     texts(rows.map(({ limits }) => limitsOf(limits))),

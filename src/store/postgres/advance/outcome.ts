@@ -1,7 +1,7 @@
 // The end of a row: what is known of it, what it makes of the row, and what came of the ends of a batch.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
-import type { AttemptState, SkipKind, TaskEnd } from "../../../core/model/status.ts"
+import type { AttemptState, SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import type { OutputColumns } from "../../shared/codec.ts"
 import type { Taken } from "../claim/claimed-row.ts"
 import type { Held } from "../cache/cache.ts"
@@ -13,7 +13,7 @@ export interface End {
   /** gate, container: pending under the gate's claim. live: dispatched or running. */
   from: "gate" | "container" | "live"
   status: TaskEnd
-  skip: SkipKind | null
+  skip: SkipReason | null
   outcome: AttemptState | null
   output: OutputColumns
   error: string | null
@@ -46,7 +46,7 @@ export const OUTCOME = `output = c.output, output_key = c.output_key, output_byt
        usage = c.usage, external_id = COALESCE(c.external_id, t.external_id),
        started_at = COALESCE(to_timestamp(c.started_at / 1000.0::float8), t.started_at),
        finished_at = COALESCE(to_timestamp(c.finished_at / 1000.0::float8), $1::timestamptz, now()), holder = NULL, waits = NULL,
-       wake_at = NULL, stopping = false, parked = NULL, inner_run = NULL`
+       resume_at = NULL, stopping = false, parked = NULL, inner_run = NULL`
 
 /** The limits of the queues `keys`, of which slots are free now. */
 export const QUEUES = (keys: string): string =>

@@ -50,13 +50,13 @@ const LOOK = statement(
        (SELECT min(available_at) FROM tasks WHERE available_at IS NOT NULL),
        (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL),
        (SELECT min(at) FROM deadlines WHERE at IS NOT NULL),
-       (SELECT min(w.wake_at) FROM unnest($4::text[]) AS l (lane) CROSS JOIN LATERAL (
-         SELECT t.wake_at FROM tasks t WHERE t.wake_at IS NOT NULL AND t.holder IS NULL AND t.wake_lane = l.lane
-         ORDER BY t.wake_lane, t.wake_at LIMIT 1) w WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = $2::uuid AND NOT h.dead))
+       (SELECT min(w.resume_at) FROM unnest($4::text[]) AS l (lane) CROSS JOIN LATERAL (
+         SELECT t.resume_at FROM tasks t WHERE t.resume_at IS NOT NULL AND t.holder IS NULL AND t.resume_lane = l.lane
+         ORDER BY t.resume_lane, t.resume_at LIMIT 1) w WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = $2::uuid AND NOT h.dead))
      ) - COALESCE($1::timestamptz, now())) * 1000)::float8 AS due,
      COALESCE($1::timestamptz, now())::timestamptz(3) AS now,
      EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) CROSS JOIN LATERAL (
-       SELECT 1 FROM ready_rows q WHERE q.lane = l.lane LIMIT 1) g) AS gates,
+       SELECT 1 FROM ready_queue q WHERE q.lane = l.lane LIMIT 1) g) AS gates,
      (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling, 'held', EXISTS (
         SELECT 1 FROM ${HELD("WHERE run_seq = r.seq")}
         WHERE t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))

@@ -22,7 +22,7 @@ const WAIT = statement(
   "wait",
   `WITH waiting AS (
      UPDATE tasks t SET status = 'running', attempt = t.attempt + CASE WHEN t.status = 'pending' THEN 1 ELSE 0 END, waits = c.waits,
-       wake_at = LEAST(t.wake_at, ${NOW("$1")} + c.delay * interval '1 millisecond'), wake_lane = c.lane, holder = NULL,
+       resume_at = LEAST(t.resume_at, ${NOW("$1")} + c.delay * interval '1 millisecond'), resume_lane = c.lane, holder = NULL,
        dispatched_at = COALESCE(t.dispatched_at, ${NOW("$1")}),
        started_at = COALESCE(c.started_at, CASE WHEN t.status = 'running' THEN t.started_at END, ${NOW("$1")}),
        progress = NULL, outcome = NULL, error = NULL, exit_code = NULL, inner_run = NULL
@@ -30,16 +30,16 @@ const WAIT = statement(
        AS c (id, attempt_id, waits, delay, lane, started_at)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.kind = 'task' AND t.run_seq <> 0
        AND t.status IN ('pending', 'dispatched', 'running')
-     RETURNING c.attempt_id, t.wake_at, t.started_at, t.run_seq, t.id
+     RETURNING c.attempt_id, t.resume_at, t.started_at, t.run_seq, t.id
    ), let_go AS (
      ${LET_GO("waiting")}
    )
-   SELECT attempt_id, wake_at, started_at FROM waiting`,
+   SELECT attempt_id, resume_at, started_at FROM waiting`,
 )
 
 export interface WaitingRow {
   attempt_id: AttemptId
-  wake_at: string | null
+  resume_at: string | null
   started_at: string
 }
 
@@ -52,9 +52,9 @@ export const waitRows = (
     now,
     plain(changes.map(({ change }) => change.row)),
     plain(changes.map(({ change }) => change.attemptId)),
-    texts(changes.map(({ change }) => JSON.stringify(change.waits))),
+    texts(changes.map(({ change }) => JSON.stringify(change.waitingOn))),
     plain(changes.map(({ change }) => (change.delayMs === null ? null : Math.max(0, Math.ceil(change.delayMs))))),
-    texts(changes.map(({ held }) => gateLane({ id: held.runId, private: held.private, scope: held.scope }))),
+    texts(changes.map(({ held }) => gateLane({ id: held.runId, private: held.private, rootRunId: held.rootRunId }))),
     plain(changes.map(({ step, change }) => instant(change.startedAt ?? step.start?.at))),
   ])
 
@@ -66,17 +66,17 @@ const WAKE = statement(
   `WITH due AS MATERIALIZED (
      SELECT d.* FROM unnest($1::text[]) AS l (lane) CROSS JOIN LATERAL (
        SELECT t.id, t.run_seq, t.limits, t.attempt_id, t.stopping FROM tasks t
-       WHERE t.wake_at IS NOT NULL AND t.holder IS NULL AND t.wake_lane = l.lane AND t.wake_at <= ${NOW("$6")}
-       ORDER BY t.wake_lane, t.wake_at LIMIT $2::int FOR UPDATE SKIP LOCKED
+       WHERE t.resume_at IS NOT NULL AND t.holder IS NULL AND t.resume_lane = l.lane AND t.resume_at <= ${NOW("$6")}
+       ORDER BY t.resume_lane, t.resume_at LIMIT $2::int FOR UPDATE SKIP LOCKED
      ) d WHERE ${LIVE_HOLDER} AND $3::int IS NULL AND $4::int IS NULL LIMIT $2::int
    ), k AS MATERIALIZED (
      SELECT d.id, d.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
        r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.stopping AS paused, d.attempt_id AS new_id, NULL::bool AS fresh
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (
-     UPDATE tasks t SET parked = 0, wake_at = NULL FROM k WHERE t.id = k.id AND k.paused
+     UPDATE tasks t SET parked = 0, resume_at = NULL FROM k WHERE t.id = k.id AND k.paused
    ), woken AS (
-     UPDATE tasks t SET holder = $5::uuid, wake_at = NULL FROM k WHERE t.id = k.id AND NOT k.paused
+     UPDATE tasks t SET holder = $5::uuid, resume_at = NULL FROM k WHERE t.id = k.id AND NOT k.paused
      RETURNING ${CLAIMED}, t.waits, t.stopping, (EXTRACT(epoch FROM ${NOW("$6")} - t.started_at) * 1000)::float8 AS elapsed
    ), held AS (
      ${HOLD("woken")}
@@ -89,7 +89,7 @@ export const claimWoken = async (tx: Runner, { holder, lanes, limit }: Wish, now
 
 const WAKE_PARENTS = statement(
   "wake_parents",
-  `UPDATE tasks t SET wake_at = ${NOW("$1")} FROM (
+  `UPDATE tasks t SET resume_at = ${NOW("$1")} FROM (
      SELECT id FROM tasks WHERE id = ANY ($2::bigint[]) AND waits IS NOT NULL AND parked IS NULL ORDER BY id FOR UPDATE
    ) p WHERE t.id = p.id
    RETURNING t.id`,
@@ -101,7 +101,7 @@ export const wakeParents = (tx: Runner, now: string | null, rows: readonly numbe
 
 const WAKE_CANCELLED = statement(
   "wake_cancelled",
-  `UPDATE tasks t SET wake_at = ${NOW("$1")}, stopping = true, parked = NULL FROM (
+  `UPDATE tasks t SET resume_at = ${NOW("$1")}, stopping = true, parked = NULL FROM (
      SELECT w.id FROM unnest($2::bigint[]) AS r (seq) CROSS JOIN LATERAL (
        SELECT id FROM tasks WHERE run_seq = r.seq AND waits IS NOT NULL AND NOT stopping
        ORDER BY run_seq, id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
@@ -116,7 +116,7 @@ export const wakeCancelled = async (tx: Runner, now: string | null, seqs: readon
 
 const WAKE_RESUMED = statement(
   "wake_resumed",
-  `UPDATE tasks SET wake_at = ${NOW("$1")}, parked = NULL WHERE run_seq = $2 AND waits IS NOT NULL AND parked = 0`,
+  `UPDATE tasks SET resume_at = ${NOW("$1")}, parked = NULL WHERE run_seq = $2 AND waits IS NOT NULL AND parked = 0`,
 )
 
 export const wakeResumed = (tx: Runner, now: string | null, seq: number): Promise<unknown> => tx.run(WAKE_RESUMED, [now, seq])

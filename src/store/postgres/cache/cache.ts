@@ -15,7 +15,7 @@ export interface Held {
   runSeq: number
   runId: RunId
   private: boolean
-  scope: RunId | null
+  rootRunId: RunId | null
   workflowId: number
   versionId: number
   node: number
@@ -53,7 +53,7 @@ export interface RunFacts {
   private: boolean
   workingDir: string | null
   timezone: string | null
-  scope: RunId | null
+  rootRunId: RunId | null
   depth: number
 }
 

@@ -48,7 +48,7 @@ const open: Open<ServerStore> = async ({ clock, random }) => {
   await query(`CREATE TABLE listings (id bigint);
     CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN INSERT INTO ${schema}.listings VALUES (NEW.id); RETURN NULL; END $$;
-    CREATE TRIGGER note AFTER INSERT ON ready_rows FOR EACH ROW EXECUTE FUNCTION note()`)
+    CREATE TRIGGER note AFTER INSERT ON ready_queue FOR EACH ROW EXECUTE FUNCTION note()`)
   store.onWake(() => {})
   while ((await ask(database.url, LISTENING, [`LISTEN "ork_${schema}"`])).length === 0);
   return { store, close: () => store.close() }
@@ -106,7 +106,7 @@ describe("what becomes ready where nothing else is", () => {
     for (const name of ["b", "c"]) {
       const turn = await next(world, claims)
       expect(names(world, turn.claims)).toEqual([name])
-      expect(turn).toMatchObject({ refused: [], gates: [], closed: [], more: false })
+      expect(turn).toMatchObject({ rejected: [], gates: [], closed: [], more: false })
       claims = turn.claims
       events.push(...turn.events)
     }
@@ -133,7 +133,7 @@ describe("what becomes ready where nothing else is", () => {
 
   it("is the same claim as any other", async () => {
     const world = await setup(open)
-    const flow = workflow({ a: {}, b: { after: ["a"], needs: [0] }, c: { after: ["b"], needs: [0, 1] } })
+    const flow = workflow({ a: {}, b: { after: ["a"], reads: [0] }, c: { after: ["b"], reads: [0, 1] } })
     const takenBy = async (take: (claims: Claim[]) => Promise<Claim[]>): Promise<unknown[]> => {
       let claims = await begin(world, flow)
       const { runId, runSeq } = claims[0]!
@@ -239,16 +239,16 @@ describe.each([
 
   it("hears of what was marked meanwhile", async () => {
     const world = await setup(opener)
-    const [a, x] = (await begin(world, workflow({ a: {}, x: {}, c: { after: ["a", "x"], needs: [1] } }))) as [Claim, Claim]
+    const [a, x] = (await begin(world, workflow({ a: {}, x: {}, c: { after: ["a", "x"], reads: [1] } }))) as [Claim, Claim]
     await next(world, [x])
     const other = await another(world)
     const marked = { runId: a.runId, name: "x", path: "", reason: "by hand" } as const
-    await other.markTask({ ...marked, status: "failed" })
-    await other.markTask({ ...marked, status: "success" })
+    await other.overrideOutcome({ ...marked, status: "failed" })
+    await other.overrideOutcome({ ...marked, status: "success" })
     const turn = await next(world, [a])
     const later = turn.more ? await world.turn({ claim: 5, gate: 5 }) : null
     const [c] = [turn, later].flatMap((one) => (one === null ? [] : [...one.claims, ...one.gates]))
-    expect(c!.needs.get(1)).toEqual({ status: "success", output: { inline: 1 } })
+    expect(c!.reads.get(1)).toEqual({ status: "success", output: { inline: 1 } })
     expect(c!.run.status).toBe("running")
   })
 })
@@ -259,12 +259,12 @@ describe("a turn that takes more than one statement", () => {
     const claims = await begin(world, workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
     const [lost] = claims as [Claim]
     await query(`UPDATE tasks SET attempt_id = gen_random_uuid() WHERE id = ${lost.row}`)
-    const { refused, events, claims: taken } = await next(world, claims)
-    expect(refused).toEqual([{ row: lost.row, attemptId: lost.attemptId }])
+    const { rejected, events, claims: taken } = await next(world, claims)
+    expect(rejected).toEqual([{ row: lost.row, attemptId: lost.attemptId }])
     expect(taken).toEqual([])
     expect(events.map(({ task, status }) => `${task} ${status}`)).toEqual(["b running", "b success"])
     expect(ofTurns(await logged()).slice(2)).toEqual(events)
-    expect((await world.task(lost.runId, "c")).upstreamLeft).toBe(1)
+    expect((await world.task(lost.runId, "c")).upstreamPending).toBe(1)
   })
 
   it("closes the run whose last open task has ended", async () => {
@@ -323,7 +323,7 @@ describe("a turn of one statement", () => {
     await world.turn({ claim: 5, gate: 5, lanes })
     const add = vi.spyOn(Exchange.prototype, "add")
     onTestFinished(() => add.mockRestore())
-    for (const claim of claims) expect((await next(world, [claim], { lanes })).refused).toEqual([])
+    for (const claim of claims) expect((await next(world, [claim], { lanes })).rejected).toEqual([])
     expect(add.mock.calls.filter(([{ name }]) => name === "relay")).toHaveLength(1)
   })
 
@@ -343,7 +343,7 @@ describe("a turn of one statement", () => {
     const second = next(world, [a])
     await waiting(2)
     await lock.query("COMMIT")
-    expect((await first).refused).toEqual([])
+    expect((await first).rejected).toEqual([])
     expect(names(world, (await second).claims)).toEqual(["c"])
     const told = ofTurns(await logged()).map(({ task, status }) => `${task} ${status}`)
     expect(told.slice(-5)).toEqual(["x running", "x success", "a running", "a success", "c dispatched"])

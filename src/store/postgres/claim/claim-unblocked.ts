@@ -38,8 +38,8 @@ export interface First {
 /** For when the list was empty a moment ago. */
 export const NOTHING_LISTED: First = {
   head: `head AS MATERIALIZED (
-     SELECT NOT EXISTS (SELECT 1 FROM ready_rows q WHERE q.lane = ANY ($23::text[]))
-       AND NOT EXISTS (SELECT 1 FROM ready_rows q WHERE q.lane > $24::text AND q.lane < $25::text) AS none
+     SELECT NOT EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane = ANY ($23::text[]))
+       AND NOT EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane > $24::text AND q.lane < $25::text) AS none
    )`,
   holds: "k.none",
 }
@@ -50,15 +50,15 @@ const IN_ORDER = "ORDER BY q.lane, q.priority DESC, q.workflow_id, q.run_seq, q.
 export const NONE_BEFORE_IT: First = {
   head: `heads AS MATERIALIZED (
      SELECT f.* FROM unnest($23::text[]) AS l (lane) CROSS JOIN LATERAL (
-       SELECT q.lane, q.priority, q.workflow_id, q.run_seq, q.id FROM ready_rows q WHERE q.lane = l.lane ${IN_ORDER}
+       SELECT q.lane, q.priority, q.workflow_id, q.run_seq, q.id FROM ready_queue q WHERE q.lane = l.lane ${IN_ORDER}
      ) f
      UNION ALL
-     (SELECT q.lane, q.priority, q.workflow_id, q.run_seq, q.id FROM ready_rows q WHERE q.lane > $24::text AND q.lane < $25::text ${IN_ORDER})
+     (SELECT q.lane, q.priority, q.workflow_id, q.run_seq, q.id FROM ready_queue q WHERE q.lane > $24::text AND q.lane < $25::text ${IN_ORDER})
    ), head AS MATERIALIZED (
      SELECT count(*) = 0 AS none, min(h.lane) AS of_lane, min(h.priority) AS of_priority, min(h.workflow_id) AS of_workflow,
        min(h.run_seq) AS of_run, min(h.id) AS of_id, count(*) > 1 OR bool_or(EXISTS (
-         SELECT 1 FROM ready_rows q WHERE q.lane = h.lane AND q.priority = h.priority AND q.workflow_id > h.workflow_id
-       ) OR EXISTS (SELECT 1 FROM ready_rows q WHERE q.lane > h.lane AND q.lane < $25::text)) AS several
+         SELECT 1 FROM ready_queue q WHERE q.lane = h.lane AND q.priority = h.priority AND q.workflow_id > h.workflow_id
+       ) OR EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane > h.lane AND q.lane < $25::text)) AS several
      FROM heads h
    )`,
   holds: `(k.none OR NOT k.several AND t.lane = k.of_lane AND (t.priority > k.of_priority
@@ -67,7 +67,7 @@ export const NONE_BEFORE_IT: First = {
 
 /** A row that waited for others was never dispatched, or was set back (`FRESH`): nothing of an attempt is left in it. */
 const GOES = ({ holds }: First): string =>
-  `k.may AND t.upstream_left = k.ended AND t.kind = 'task' AND t.limits IS NULL AND t.parked IS NULL AND t.available_at IS NULL
+  `k.may AND t.upstream_pending = k.ended AND t.kind = 'task' AND t.limits IS NULL AND t.parked IS NULL AND t.available_at IS NULL
     AND t.attempt_id IS NULL AND ${IS_WANTED("t.lane")} AND ${holds}`
 
 const ONWARD_VALUES = {
@@ -85,7 +85,7 @@ const ONWARD_VALUES = {
  */
 export const ONWARD = (first: First, below: string, also: readonly string[] = []): string => `
    ${ME(NO_SETTINGS, "$21")}, ${first.head}, released AS (
-     UPDATE tasks t SET upstream_left = GREATEST(t.upstream_left - k.ended, 0),
+     UPDATE tasks t SET upstream_pending = GREATEST(t.upstream_pending - k.ended, 0),
        ${Object.entries(ONWARD_VALUES)
          .map(([column, value]) => `${column} = CASE WHEN ${GOES(first)} THEN ${value} ELSE t.${column} END`)
          .join(", ")}

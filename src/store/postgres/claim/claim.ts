@@ -17,10 +17,10 @@ import { CLAIMED, isFree, MS, NEW_ID, type Taken } from "./claimed-row.ts"
 export const TAKEN = "ork.taken"
 
 export const PRIORITY = (lane: string, direction: "ASC" | "DESC"): string =>
-  `(SELECT q.priority FROM ready_rows q WHERE q.lane = ${lane} ORDER BY q.priority ${direction} LIMIT 1)`
+  `(SELECT q.priority FROM ready_queue q WHERE q.lane = ${lane} ORDER BY q.priority ${direction} LIMIT 1)`
 
 const WORKFLOW = (lane: string, after: string): string =>
-  `SELECT q.workflow_id FROM ready_rows q WHERE q.lane = ${lane} AND q.priority = (SELECT priority FROM top) ${after}
+  `SELECT q.workflow_id FROM ready_queue q WHERE q.lane = ${lane} AND q.priority = (SELECT priority FROM top) ${after}
    ORDER BY q.lane, q.priority DESC, q.workflow_id LIMIT 1`
 
 /** Who claims, if it lives; `free`: no queue of these lanes has settings. */
@@ -34,8 +34,8 @@ export const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uui
  * and CHOSEN. An entry whose row is not ready any more is `idle`.
  */
 export const CHOICE = `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded,
-    t.children_left, NOT (${READY("t")}) AS idle, q.xmin = pg_current_xact_id_if_assigned()::xid AS fresh
-  FROM ready_rows q JOIN tasks t ON t.id = q.id WHERE`
+    t.children_pending, NOT (${READY("t")}) AS idle, q.xmin = pg_current_xact_id_if_assigned()::xid AS fresh
+  FROM ready_queue q JOIN tasks t ON t.id = q.id WHERE`
 
 export const CHOSEN = (limit: string): string =>
   `ORDER BY q.lane, q.priority DESC, q.workflow_id, q.run_seq, q.id LIMIT ${limit} FOR UPDATE OF t SKIP LOCKED`
@@ -59,7 +59,7 @@ const SIMPLY = (rules: Rules, { before, lanes, free, limit }: Lanes): string => 
     ) k WHERE me.free AND $3::bigint IS NOT NULL
   ), rest AS MATERIALIZED (
     SELECT NOT (a.n = 0 OR a.alone AND NOT a.idle AND (a.n < ${limit} OR NOT EXISTS (
-      SELECT 1 FROM ready_rows q WHERE q.lane = a.lane AND q.priority = a.priority AND q.workflow_id > a.workflow_id
+      SELECT 1 FROM ready_queue q WHERE q.lane = a.lane AND q.priority = a.priority AND q.workflow_id > a.workflow_id
     ))) AS rest
     FROM (
       SELECT count(*) AS n, min(lane) AS lane, min(priority) AS priority, min(workflow_id) AS workflow_id,
@@ -122,7 +122,7 @@ const NAMED: Lanes = {
 }
 
 const NEXT_LANE = (after: string, to: string): string =>
-  `SELECT q.lane FROM ready_rows q WHERE q.lane > ${after} AND q.lane < '${to}' ORDER BY q.lane LIMIT 1`
+  `SELECT q.lane FROM ready_queue q WHERE q.lane > ${after} AND q.lane < '${to}' ORDER BY q.lane LIMIT 1`
 
 /** $1 and every lane of a kind that has ready rows: two of them say whether there is one alone. */
 const EVERY = ({ from, to }: LaneRange): Lanes => ({
@@ -149,7 +149,7 @@ const FREE = "k.limits IS NULL AND NOT k.paused"
  * runs only the ids come back, for `lockedRows`. One row at least, for `rest`.
  */
 export const TAKE = (set: string): string => `, unlisted AS (
-    DELETE FROM ready_rows q WHERE q.ctid = ANY (ARRAY(SELECT k.entry FROM chosen k WHERE k.idle OR ${FREE})) RETURNING q.id
+    DELETE FROM ready_queue q WHERE q.ctid = ANY (ARRAY(SELECT k.entry FROM chosen k WHERE k.idle OR ${FREE})) RETURNING q.id
   ), taken AS (
     UPDATE tasks t SET attempt_id = k.new_id, ${set}
     FROM chosen k WHERE t.id = k.id AND NOT k.idle AND ${FREE} AND k.id = ANY (ARRAY(SELECT id FROM unlisted))
@@ -181,7 +181,7 @@ export const WORK: Rules = { takeable: "(r.cancelling IS NULL OR k.hook)", limit
 
 /** In a run that is being cancelled, the gate takes containers whose instances have ended, and nothing else. It uses no slots. */
 const GATES: Rules = {
-  takeable: "(r.cancelling IS NULL OR k.hook OR k.expanded > 0 AND k.children_left = 0)",
+  takeable: "(r.cancelling IS NULL OR k.hook OR k.expanded > 0 AND k.children_pending = 0)",
   limits: "NULL::bigint[]",
 }
 
@@ -321,11 +321,11 @@ export const admitRows = async (
     bound.flatMap((row) => row.limits ?? []),
   )
   const candidates = bound.map((row) => ({ row: row.id, limits: row.limits ?? [], paused: row.paused }))
-  const { take, park, used, unpark } = admit(candidates, limits)
+  const { claim, park, used, unpark } = admit(candidates, limits)
   const ids = new Map(bound.map((row) => [row.id, row.new_id]))
   await tx.run(ADMITTED, [
-    plain(take),
-    plain(take.map((row) => ids.get(row)!)),
+    plain(claim),
+    plain(claim.map((row) => ids.get(row)!)),
     plain(park.map(({ row }) => row)),
     plain(park.map(({ limit }) => limit)),
     holder,
@@ -335,11 +335,11 @@ export const admitRows = async (
     plain([...unpark.keys()]),
     plain([...unpark.values()]),
   ])
-  const admitted = new Set(take)
+  const admitted = new Set(claim)
   const taken = rows.flatMap((row) =>
     isFree(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
   )
-  return { taken, left: take.length + park.length < bound.length, unparked: unpark.size > 0 }
+  return { taken, left: claim.length + park.length < bound.length, unparked: unpark.size > 0 }
 }
 
 /** The rows of an answer, in order: the ids of one batch differ in their places only. */

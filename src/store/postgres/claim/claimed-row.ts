@@ -5,9 +5,9 @@ import type { RunStatus } from "../../../core/model/status.ts"
 import type { CancelReason, RowKind } from "../../contract/store.ts"
 
 /** 0 mostly: NULL then, so that nobody has to write and read it. */
-const COUNTS = ["failures", "losses", "up_failed", "up_unmet", "up_waived", "expanded", "children_failed"]
+const COUNTS = ["failures", "losses", "upstream_failed", "upstream_unmet", "upstream_waived", "expanded", "children_failed"]
 const PLACE = ["id", "run_seq", "node", "path", "lane", "kind", "parent_id", "workflow_id"]
-const STATE = ["attempt", "priority", "item", "children_left", "children_total"]
+const STATE = ["attempt", "priority", "item", "children_pending", "children_total"]
 
 /** What leaves of a row `t`, and the names of that. */
 export const CLAIMED_ROW = [
@@ -41,11 +41,11 @@ export interface Taken {
   losses: number | null
   priority: number
   item: string | null
-  up_failed: number | null
-  up_unmet: number | null
-  up_waived: number | null
+  upstream_failed: number | null
+  upstream_unmet: number | null
+  upstream_waived: number | null
   expanded: number | null
-  children_left: number | null
+  children_pending: number | null
   children_failed: number | null
   limits: number[] | null
   workflow_id: number

@@ -10,7 +10,7 @@ import { tryLockLimits } from "./limits.ts"
 import { type Runner, statement } from "../connection/session.ts"
 
 const NEXT = (after: string, bound: string): string =>
-  `SELECT q.lane FROM ready_rows q WHERE q.lane > ${after} AND ${bound} ORDER BY q.lane LIMIT 1`
+  `SELECT q.lane FROM ready_queue q WHERE q.lane > ${after} AND ${bound} ORDER BY q.lane LIMIT 1`
 
 const RING = (name: string, from: string, bound: string): string => `${name} AS (
      (${NEXT(from, bound)}) UNION ALL SELECT n.lane FROM ${name} r CROSS JOIN LATERAL (${NEXT("r.lane", bound)}) n

@@ -26,7 +26,7 @@ import { enter } from "./queue-limits.ts"
 import { type Runner, statement } from "../connection/session.ts"
 
 const WORKFLOW = (group: string, after: string): string =>
-  `SELECT q.workflow_id FROM ready_rows q WHERE q.lane = ${group}.lane AND q.priority = ${group}.top ${after}
+  `SELECT q.workflow_id FROM ready_queue q WHERE q.lane = ${group}.lane AND q.priority = ${group}.top ${after}
    ORDER BY q.lane, q.priority DESC, q.workflow_id LIMIT 1`
 
 /**
@@ -72,7 +72,7 @@ const CLAIM = statement("claim_in_turn", IN_TURN + TAKE(WORKED))
 const WAITING = statement(
   "queues_waiting",
   `SELECT l.lane FROM unnest($1::text[]) AS l (lane)
-   WHERE EXISTS (SELECT 1 FROM ready_rows q WHERE q.lane = l.lane)`,
+   WHERE EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane = l.lane)`,
 )
 
 export interface QueuedClaim {

@@ -5,7 +5,7 @@ import type { Output } from "../../../core/model/change.ts"
 import type { Json, JsonObject } from "../../../core/model/json.ts"
 import { pathAt, scopeDepths } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
-import type { Waits } from "../../../core/model/waiting-on.ts"
+import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { fromJson, outputOf } from "../../shared/codec.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
@@ -26,7 +26,7 @@ const NEEDS = statement(
 const RUNS = statement(
   "run_facts",
   `SELECT r.seq, r.id, w.name, r.version_id, r.params, r.trigger, r.priority, r.logical_date, r.created_at, r.private, r.working_dir, r.timezone,
-     r.scope, r.depth
+     r.root_run_id, r.depth
    FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ANY ($1::bigint[])`,
 )
 
@@ -43,7 +43,7 @@ interface RunRow {
   private: boolean
   working_dir: string | null
   timezone: string | null
-  scope: RunFacts["scope"]
+  root_run_id: RunFacts["rootRunId"]
   depth: number
 }
 
@@ -69,7 +69,7 @@ export const loadRuns = async (tx: Runner, memory: Memory, seqs: Iterable<number
       private: row.private,
       workingDir: row.working_dir,
       timezone: row.timezone,
-      scope: row.scope,
+      rootRunId: row.root_run_id,
       depth: row.depth,
     }
     found.set(row.seq, facts)
@@ -102,7 +102,7 @@ export const toClaims = async (
   const needsOf = taken.map((row) => {
     const workflow = workflows.now(row.version_id)
     // Rows beside it share its path, but for the index of an instance; those further out have a beginning of it.
-    return workflow.nodes[row.node]!.needs.map((node): [number, number | State] => {
+    return workflow.nodes[row.node]!.reads.map((node): [number, number | State] => {
       const path = pathAt(row.path, scopeDepths(workflow)[node]!)
       const place = placeKey(row.run_seq, row.round, node, path)
       const ended = fresh.get(place) ?? memory.ended.get(place)
@@ -213,12 +213,12 @@ const toClaim = (row: Taken, run: Claim["run"], needs: Map<number, State>, paren
   item: fromJson(row.item),
   parentItem,
   count,
-  expanded: row.expanded ?? 0,
-  childrenLeft: row.kind === "task" ? null : row.children_left,
+  childrenCreated: row.expanded ?? 0,
+  childrenPending: row.kind === "task" ? null : row.children_pending,
   childrenFailed: row.children_failed ?? 0,
-  waits: row.waits ? waitsOf(row.waits, row) : null,
-  upstream: { failed: row.up_failed ?? 0, unmet: row.up_unmet ?? 0, waived: row.up_waived ?? 0 },
-  needs,
+  waitingOn: row.waits ? waitsOf(row.waits, row) : null,
+  upstream: { failed: row.upstream_failed ?? 0, unmet: row.upstream_unmet ?? 0, waived: row.upstream_waived ?? 0 },
+  reads: needs,
   run,
   job: null,
 })
@@ -231,7 +231,7 @@ const runOf = (row: Taken, run: RunFacts): Claim["run"] => ({
   logicalDate: run.logicalDate,
   createdAt: run.createdAt,
   private: run.private,
-  scope: run.scope,
+  rootRunId: run.rootRunId,
   depth: run.depth,
   workingDir: run.workingDir,
   timezone: run.timezone,
@@ -240,8 +240,8 @@ const runOf = (row: Taken, run: RunFacts): Claim["run"] => ({
   error: row.run_error,
 })
 
-const waitsOf = (waits: string, { elapsed, stopping }: Taken): Claim["waits"] => ({
-  for: JSON.parse(waits) as Waits,
+const waitsOf = (waits: string, { elapsed, stopping }: Taken): Claim["waitingOn"] => ({
+  for: JSON.parse(waits) as WaitingOn,
   elapsedMs: Math.max(0, elapsed ?? 0),
   ...(stopping === true && { stopping }),
 })

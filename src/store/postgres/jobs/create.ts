@@ -66,11 +66,11 @@ const INSERT = statement(
   `WITH new AS MATERIALIZED (
      SELECT * FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::text[], $8::text[], $9::int[],
        $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[]) WITH ORDINALITY
-     AS c (id, name, queue, lane, priority, status, task_status, upstream_left, limits, error, concurrency_key, retry_policy,
+     AS c (id, name, queue, lane, priority, status, task_status, upstream_pending, limits, error, concurrency_key, retry_policy,
        task, payload, n)
    ), row AS (
-     INSERT INTO tasks (run_seq, workflow_id, node, path, kind, status, upstream_left, lane, priority, limits, error, finished_at)
-     SELECT 0, 0, 0, id::text, 'task', task_status, upstream_left, lane, priority, limits::bigint[], error,
+     INSERT INTO tasks (run_seq, workflow_id, node, path, kind, status, upstream_pending, lane, priority, limits, error, finished_at)
+     SELECT 0, 0, 0, id::text, 'task', task_status, upstream_pending, lane, priority, limits::bigint[], error,
        CASE WHEN task_status = 'skipped' THEN COALESCE($1::timestamptz, now()) END
      FROM new ORDER BY n
      RETURNING ${READINESS("tasks")}, path

@@ -108,7 +108,7 @@ export const removeEdges = (tx: Runner, row: number): Promise<unknown> => tx.run
 const SET = statement(
   "job_deps_set",
   `WITH row AS (
-     UPDATE tasks t SET upstream_left = $3, status = $4, error = COALESCE($5, t.error),
+     UPDATE tasks t SET upstream_pending = $3, status = $4, error = COALESCE($5, t.error),
        finished_at = CASE WHEN $5::text IS NOT NULL THEN COALESCE($1::timestamptz, now()) END
      WHERE t.id = $2 RETURNING ${READINESS("t")}
    ), listed AS (

@@ -16,7 +16,7 @@ const BELOW = `below (id, by) AS (
      SELECT e.dependent, e.dependency FROM unnest($1::bigint[]) AS f (id) JOIN job_edges e ON e.dependency = f.id
      UNION
      SELECT e.dependent, e.dependency FROM below b
-     JOIN tasks t ON t.id = b.id AND t.status = 'pending' AND t.upstream_left > 0
+     JOIN tasks t ON t.id = b.id AND t.status = 'pending' AND t.upstream_pending > 0
      JOIN job_edges e ON e.dependency = b.id
    )`
 
@@ -31,15 +31,15 @@ const LOCK = statement(
 const COMPLETE = statement(
   "job_edges_complete",
   `WITH counted AS (
-     UPDATE tasks t SET upstream_left = t.upstream_left - e.ended
+     UPDATE tasks t SET upstream_pending = t.upstream_pending - e.ended
      FROM (SELECT dependent, count(*)::int AS ended FROM job_edges WHERE dependency = ANY ($2::bigint[]) GROUP BY dependent) e
-     WHERE t.id = e.dependent AND t.status = 'pending' AND t.upstream_left > 0
-     RETURNING ${READINESS("t")}, t.upstream_left
+     WHERE t.id = e.dependent AND t.status = 'pending' AND t.upstream_pending > 0
+     RETURNING ${READINESS("t")}, t.upstream_pending
    ), listed AS (
      ${LIST("counted")}
    )
    UPDATE jobs j SET status = 'READY', updated_at = COALESCE($1::timestamptz, now())
-   FROM counted c WHERE c.upstream_left = 0 AND j.task_id = c.id RETURNING j.id`,
+   FROM counted c WHERE c.upstream_pending = 0 AND j.task_id = c.id RETURNING j.id`,
 )
 
 const BLOCK = statement(
@@ -49,7 +49,7 @@ const BLOCK = statement(
    ), blocked AS (
      UPDATE tasks t SET status = 'skipped', error = replace($3, '${STAND_IN}', u.id::text), parked = NULL,
        finished_at = COALESCE($2::timestamptz, now())
-     FROM doomed d JOIN jobs u ON u.task_id = d.by WHERE t.id = d.id AND t.status = 'pending' AND t.upstream_left > 0
+     FROM doomed d JOIN jobs u ON u.task_id = d.by WHERE t.id = d.id AND t.status = 'pending' AND t.upstream_pending > 0
      RETURNING t.id, t.error, d.n
    ), moved AS (
      UPDATE jobs j SET status = 'BLOCKED', updated_at = COALESCE($2::timestamptz, now())

@@ -100,7 +100,7 @@ describe("jobs with two servers", () => {
         const { claims, more } = await turn([], 3)
         idle = last && claims.length === 0 && !more ? idle + 1 : 0
         const changes = claims.map((claim) => ended(claim, pick(chance, 8) === 0 ? "failed" : "success"))
-        if (changes.length > 0) expect((await turn(changes, 0)).refused).toEqual([])
+        if (changes.length > 0) expect((await turn(changes, 0)).rejected).toEqual([])
       }
     }
     const working = servers.map((server, i) => work(server, seededRandom(seed + i)))

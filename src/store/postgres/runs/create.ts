@@ -19,17 +19,17 @@ const INSERT = statement(
   "create_runs",
   `INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
      working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open, tasks_total, parent_row, parent_run,
-     parent_task, scope, depth)
+     parent_task, root_run_id, depth)
    SELECT id, workflow_id, version_id, CASE WHEN waits THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
      idempotency_key, private, working_dir, timezone, schedule_id, behind, COALESCE($1::timestamptz, now()),
      CASE WHEN NOT waits THEN COALESCE($1::timestamptz, now()) END,
      COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open, total, parent_row,
-     parent_run, parent_task, scope, depth
+     parent_run, parent_task, root_run_id, depth
    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::smallint[], $9::text[],
      $10::text[], $11::boolean[], $12::text[], $16::text[], $17::bigint[], $18::boolean[], $13::bigint[], $14::int[],
      $15::int[], $19::bigint[], $20::uuid[], $21::text[], $22::uuid[], $23::int[]) WITH ORDINALITY
    AS c (id, workflow_id, version_id, waits, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
-     timezone, schedule_id, behind, timeout, open, total, parent_row, parent_run, parent_task, scope, depth, n) ORDER BY n
+     timezone, schedule_id, behind, timeout, open, total, parent_row, parent_run, parent_task, root_run_id, depth, n) ORDER BY n
    ON CONFLICT DO NOTHING
    RETURNING seq, id`,
 )
@@ -62,7 +62,7 @@ export const createRuns = async (
   const begun = planned.filter(({ run, waits }) => !waits && seqs.has(run.id))
   const shapes = Map.groupBy(begun, ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`)
   const rows = [...shapes.values()].map((shape) => {
-    const members = shape.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id, scope: run.parent?.scope ?? null }))
+    const members = shape.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id, rootRunId: run.parent?.rootRunId ?? null }))
     return later(insertRows(tx, members, shape[0]!.run.workflowId, shape[0]!.rows, false))
   })
   const owed = begun.map(({ run, notices, deadlineMs }) => ({ runId: run.id, notices, afterMs: deadlineMs }))
@@ -118,7 +118,7 @@ const insertRuns = (tx: Runner, now: string | null, planned: readonly Planned[])
     plain(planned.map(({ run }) => run.parent?.row ?? null)),
     plain(planned.map(({ run }) => run.parent?.runId ?? null)),
     texts(planned.map(({ run }) => run.parent?.task ?? null)),
-    plain(planned.map(({ run }) => run.parent?.scope ?? null)),
+    plain(planned.map(({ run }) => run.parent?.rootRunId ?? null)),
     plain(planned.map(({ run }) => run.parent?.depth ?? 0)),
   ])
 

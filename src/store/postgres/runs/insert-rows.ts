@@ -20,14 +20,14 @@ const LIMITS = statement(
 const ROWS = statement(
   "rows_insert",
   `WITH made AS (
-     INSERT INTO tasks (run_seq, workflow_id, hook, path, node, kind, upstream_left, lane, priority, limits)
-     SELECT r.seq, $3::bigint, $4::boolean, '', t.node, t.kind, t.upstream_left, replace(t.lane, '${STAND_IN}', r.scope), t.priority,
+     INSERT INTO tasks (run_seq, workflow_id, hook, path, node, kind, upstream_pending, lane, priority, limits)
+     SELECT r.seq, $3::bigint, $4::boolean, '', t.node, t.kind, t.upstream_pending, replace(t.lane, '${STAND_IN}', r.root_run_id), t.priority,
        CASE WHEN t.keys IS NOT NULL THEN ARRAY(
          SELECT l.id FROM unnest(t.keys::text[]) WITH ORDINALITY AS k (key, n)
          JOIN limits l ON l.key = replace(k.key, '${STAND_IN}', r.id) ORDER BY k.n) END
-     FROM unnest($1::bigint[], $2::text[], $11::text[]) AS r (seq, id, scope)
+     FROM unnest($1::bigint[], $2::text[], $11::text[]) AS r (seq, id, root_run_id)
      CROSS JOIN unnest($5::int[], $6::text[], $7::int[], $8::text[], $9::smallint[], $10::text[])
-       WITH ORDINALITY AS t (node, kind, upstream_left, lane, priority, keys, n)
+       WITH ORDINALITY AS t (node, kind, upstream_pending, lane, priority, keys, n)
      ORDER BY r.seq, t.n RETURNING ${READINESS("tasks")}
    )
    ${LIST("made")}`,
@@ -36,7 +36,7 @@ const ROWS = statement(
 /** Sends its statements at once. `rows` were planned for the run id STAND_IN. */
 export const insertRows = async (
   tx: Runner,
-  runs: readonly { seq: number; id: string; scope?: string | null }[],
+  runs: readonly { seq: number; id: string; rootRunId: string | null }[],
   workflowId: number,
   rows: readonly NewRow[],
   hook: boolean,
@@ -54,11 +54,11 @@ export const insertRows = async (
     hook,
     plain(rows.map((row) => row.node)),
     plain(rows.map((row) => row.kind)),
-    plain(rows.map((row) => row.upstreamLeft)),
+    plain(rows.map((row) => row.upstreamPending)),
     texts(rows.map((row) => row.lane)),
     plain(rows.map((row) => row.priority)),
     texts(rows.map((row) => (row.limits.length === 0 ? null : texts(row.limits.map(({ key }) => key))))),
-    texts(runs.map((run) => run.scope ?? run.id)),
+    texts(runs.map((run) => run.rootRunId ?? run.id)),
   ])
   await made
   await inserted

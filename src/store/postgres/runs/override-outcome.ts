@@ -4,13 +4,13 @@ import { edgesOf } from "../../../core/rules/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import {
   type RunStatus,
-  type SkipKind,
+  type SkipReason,
   type TaskEnd,
   taskEnded,
   type TaskStatus,
   upstreamEnd,
 } from "../../../core/model/status.ts"
-import type { Insight } from "../../contract/stats.ts"
+import type { StatsStore } from "../../contract/stats.ts"
 import { taskFailed } from "../../shared/messages.ts"
 import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
 import { plain, texts } from "../connection/array-params.ts"
@@ -23,16 +23,16 @@ import { COUNT_CONTAINERS, COUNT_RUNS } from "../advance/count-down.ts"
 import { type Runner, statement } from "../connection/session.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
-type Mark = Parameters<Insight["markTask"]>[0]
+type Mark = Parameters<StatsStore["overrideOutcome"]>[0]
 
 interface Marked {
-  answer: Awaited<ReturnType<Insight["markTask"]>>
+  answer: Awaited<ReturnType<StatsStore["overrideOutcome"]>>
   closed: Advanced["closed"]
 }
 
 const RUN = statement(
   "mark_run",
-  `SELECT seq, id, version_id, private, scope, COALESCE($2::timestamptz, now())::timestamptz(3) AS now FROM runs
+  `SELECT seq, id, version_id, private, root_run_id AS "rootRunId", COALESCE($2::timestamptz, now())::timestamptz(3) AS now FROM runs
    WHERE id = $1::uuid FOR UPDATE`,
 )
 
@@ -41,14 +41,14 @@ interface Run {
   id: RunId
   version_id: number
   private: boolean
-  scope: RunId | null
+  rootRunId: RunId | null
   now: string
 }
 
 const ROW = statement(
   "mark_row",
   `SELECT id, node, path, kind, hook, parent_id, status, skip, attempt, attempt_id, limits, expanded,
-     waits IS NOT NULL AS waits, parked IS NULL AND upstream_left = 0 AS was_ready
+     waits IS NOT NULL AS waits, parked IS NULL AND upstream_pending = 0 AS was_ready
    FROM tasks WHERE run_seq = $1 AND node = $2 AND path = $3 FOR UPDATE`,
 )
 
@@ -60,7 +60,7 @@ interface Row {
   hook: boolean
   parent_id: number | null
   status: TaskStatus
-  skip: SkipKind | null
+  skip: SkipReason | null
   attempt: number
   attempt_id: string | null
   limits: number[] | null
@@ -132,7 +132,7 @@ const END_WAITING = statement(
   "mark_end_waiting",
   `WITH ended AS (
      UPDATE tasks t SET status = $2, outcome = $2, error = $3, finished_at = COALESCE($4::timestamptz, now()), holder = NULL,
-       waits = NULL, wake_at = NULL, stopping = false, parked = NULL
+       waits = NULL, resume_at = NULL, stopping = false, parked = NULL
      WHERE t.id = $1 RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status
    ), let_go AS (
      ${LET_GO("ended")}
@@ -175,8 +175,8 @@ const REACH = statement(
      JOIN tasks t ON t.run_seq = $1 AND t.node = c.node AND t.path = $2 AND t.status = 'pending' AND t.attempt_id IS NULL
      FOR UPDATE OF t
    ), reached AS (
-     UPDATE tasks t SET upstream_left = t.upstream_left - $3::int, up_failed = t.up_failed + $4::int, up_unmet = t.up_unmet + $5::int,
-       up_waived = t.up_waived + $6::int, lane = COALESCE(b.rerouted, t.lane)
+     UPDATE tasks t SET upstream_pending = t.upstream_pending - $3::int, upstream_failed = t.upstream_failed + $4::int, upstream_unmet = t.upstream_unmet + $5::int,
+       upstream_waived = t.upstream_waived + $6::int, lane = COALESCE(b.rerouted, t.lane)
      FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), unlisted AS (
      ${UNLIST("before")}

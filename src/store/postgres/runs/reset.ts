@@ -7,7 +7,7 @@ export const FRESH = `status = 'pending', skip = NULL, attempt_id = NULL, holder
   output_key = NULL, output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, outcome = NULL, progress = NULL`
 
 /** Of a container: before the first of its children was made. */
-export const CHILDLESS = "expanded = 0, children_total = NULL, children_left = NULL, children_failed = 0"
+export const CHILDLESS = "expanded = 0, children_total = NULL, children_pending = NULL, children_failed = 0"
 
 /** Follow with a set of task rows and its alias `t`. */
 export const SUPERSEDE_FROM = `INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error,

@@ -8,7 +8,7 @@ const EXPIRED = statement(
   "runs_expired",
   `SELECT id FROM (
      SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS place
-     FROM runs WHERE finished_at IS NOT NULL AND hooks_left = 0
+     FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0
    ) r
    WHERE finished_at < COALESCE($1::timestamptz, now()) - $2::bigint * interval '1 millisecond' OR place > $3::bigint
    ORDER BY finished_at, id LIMIT $4`,
@@ -17,7 +17,7 @@ const EXPIRED = statement(
 const OLDER = statement(
   "runs_older",
   `SELECT id FROM runs WHERE finished_at < COALESCE($1::timestamptz, now()) - $2::bigint * interval '1 millisecond'
-     AND hooks_left = 0
+     AND hooks_pending = 0
    ORDER BY finished_at, id LIMIT $3`,
 )
 
@@ -36,7 +36,7 @@ export const expiredRuns = async (
 
 const RUN = statement(
   "remove_find",
-  "SELECT seq, finished_at IS NOT NULL AND hooks_left = 0 AS ended FROM runs WHERE id = $1::uuid FOR UPDATE",
+  "SELECT seq, finished_at IS NOT NULL AND hooks_pending = 0 AS ended FROM runs WHERE id = $1::uuid FOR UPDATE",
 )
 
 const REMOVE_TASKS = statement(

@@ -15,8 +15,8 @@ import type { Workflows } from "../admin/workflows.ts"
 
 const ENDED = statement(
   "retry_ended",
-  `SELECT seq, id, workflow_id, version_id, priority, private, scope FROM runs
-   WHERE id = $1::uuid AND finished_at IS NOT NULL AND hooks_left = 0 AND finished_at = COALESCE($2::timestamptz, finished_at)
+  `SELECT seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId" FROM runs
+   WHERE id = $1::uuid AND finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at = COALESCE($2::timestamptz, finished_at)
    FOR UPDATE`,
 )
 
@@ -60,8 +60,8 @@ const RESET_ROWS = statement(
    ), history AS (
      ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
    )
-   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_left = a.left_, up_failed = a.failed, up_unmet = a.unmet,
-     up_waived = a.waived, lane = a.new_lane
+   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = a.left_, upstream_failed = a.failed, upstream_unmet = a.unmet,
+     upstream_waived = a.waived, lane = a.new_lane
    FROM again a WHERE t.id = a.id`,
 )
 
@@ -83,7 +83,7 @@ const RESET_CONTAINERS = statement(
      started_at = CASE WHEN a.children > 0 AND NOT a.queues THEN COALESCE($1::timestamptz, now()) END,
      expanded = CASE WHEN a.children > 0 THEN t.expanded ELSE 0 END,
      children_total = CASE WHEN a.children > 0 THEN t.children_total END,
-     children_left = CASE WHEN a.children > 0 THEN a.children END,
+     children_pending = CASE WHEN a.children > 0 THEN a.children END,
      children_failed = CASE WHEN a.children > 0 THEN
        (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
    FROM again a WHERE t.id = a.id
@@ -135,7 +135,7 @@ interface EndedRun {
   version_id: number
   priority: number
   private: boolean
-  scope: RunId | null
+  rootRunId: RunId | null
 }
 
 export const retryRun = async (
@@ -179,7 +179,7 @@ const resetRows = async (
   await tx.run(RESET_ROWS, [
     seq,
     ...places,
-    plain(nodes.map(({ upstreamLeft }) => upstreamLeft)),
+    plain(nodes.map(({ upstreamPending }) => upstreamPending)),
     plain(nodes.map(({ upstream }) => upstream.failed)),
     plain(nodes.map(({ upstream }) => upstream.unmet)),
     plain(nodes.map(({ upstream }) => upstream.waived)),

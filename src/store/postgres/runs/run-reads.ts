@@ -10,8 +10,8 @@ import { type Runner, statement } from "../connection/session.ts"
 
 const COLUMNS = `
 SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r.trigger, r.params,
-  r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.working_dir, r.hooks_left,
-  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.scope, r.parent_run, r.parent_task,
+  r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.working_dir, r.hooks_pending,
+  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.root_run_id, r.parent_run, r.parent_task,
   live.dispatched, live.running + (
     SELECT count(*) FROM tasks t
     WHERE t.run_seq = r.seq AND t.waits IS NOT NULL AND t.holder IS NULL AND NOT t.hook)::int AS running
@@ -42,13 +42,13 @@ interface Columns {
   error: string | null
   private: boolean
   working_dir: string | null
-  hooks_left: number
+  hooks_pending: number
   tasks_total: number
   tasks_success: number
   tasks_failed: number
   tasks_skipped: number
   tasks_cancelled: number
-  scope: RunId | null
+  root_run_id: RunId | null
   parent_run: RunId | null
   parent_task: string | null
   dispatched: number
@@ -161,9 +161,9 @@ const runOf = (c: Columns): RunRow => {
     error: c.error,
     private: c.private,
     workingDir: c.working_dir,
-    scope: c.scope,
+    rootRunId: c.root_run_id,
     parent: c.parent_run === null ? null : { runId: c.parent_run, task: c.parent_task! },
-    hooksLeft: c.hooks_left,
+    hooksPending: c.hooks_pending,
     tasks: { pending, dispatched, running, ...ended },
   }
 }

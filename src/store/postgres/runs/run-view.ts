@@ -2,13 +2,13 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
-import type { Waits } from "../../../core/model/waiting-on.ts"
-import { hasPast, type InstanceRow, type PastAttempt, type Picture, type RowCount } from "../../contract/run-view.ts"
+import type { WaitingOn } from "../../../core/model/waiting-on.ts"
+import { hasPast, type InstanceRow, type PastAttempt, type RunViewStore, type RowCount } from "../../contract/run-view.ts"
 import type { Access } from "../connection/access.ts"
 import { anyOf } from "../connection/array-params.ts"
 import { type Runner, statement } from "../connection/session.ts"
 
-export const picture = ({ read }: Pick<Access, "read">): Picture => ({
+export const picture = ({ read }: Pick<Access, "read">): RunViewStore => ({
   listInstances: (query) => read((session) => listInstances(session, query)),
   countRows: (runId) => read((session) => countRows(session, runId)),
 })
@@ -44,7 +44,7 @@ const NOTHING = { node: -1, path: "" }
 
 const listInstances = async (
   session: Runner,
-  { runId, after = NOTHING, limit }: Parameters<Picture["listInstances"]>[0],
+  { runId, after = NOTHING, limit }: Parameters<RunViewStore["listInstances"]>[0],
 ): Promise<InstanceRow[]> => {
   const rows = await session.run<Columns>(INSTANCES, [runId, after.node, after.path, limit])
   const again = rows.filter(hasPast).map(({ id }) => id)
@@ -55,7 +55,7 @@ const listInstances = async (
     status: c.status,
     attempt: c.attempt,
     availableAt: c.available_at,
-    waits: c.waits === null ? null : (JSON.parse(c.waits) as Waits).kind,
+    waitingOn: c.waits === null ? null : (JSON.parse(c.waits) as WaitingOn).kind,
     dispatchedAt: c.dispatched_at,
     startedAt: c.started_at,
     finishedAt: c.finished_at,

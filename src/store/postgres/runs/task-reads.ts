@@ -4,7 +4,7 @@ import type { Output, Usage } from "../../../core/model/change.ts"
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
 import type { NodeState } from "../../../core/rules/retry-plan.ts"
-import type { AttemptState, SkipKind, TaskStatus } from "../../../core/model/status.ts"
+import type { AttemptState, SkipReason, TaskStatus } from "../../../core/model/status.ts"
 import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
 import { fromJson, outputOf, parkedOf } from "../../shared/codec.ts"
@@ -17,8 +17,8 @@ import type { Workflows } from "../admin/workflows.ts"
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
   t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome, t.available_at,
-  t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key AS limit_key, l.cap, l.used, t.upstream_left,
-  t.waits, t.wake_at, t.progress`
+  t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key AS limit_key, l.cap, l.used, t.upstream_pending,
+  t.waits, t.resume_at, t.progress`
 
 interface Columns {
   id: number
@@ -26,7 +26,7 @@ interface Columns {
   path: string
   kind: RowKind
   status: TaskStatus
-  skip: SkipKind | null
+  skip: SkipReason | null
   attempt: number
   failures: number
   losses: number
@@ -50,9 +50,9 @@ interface Columns {
   limit_key: string | null
   cap: number | null
   used: number | null
-  upstream_left: number
+  upstream_pending: number
   waits: string | null
-  wake_at: string | null
+  resume_at: string | null
   progress: string | null
 }
 
@@ -141,7 +141,7 @@ const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
   path: c.path,
   kind: c.kind,
   status: c.status,
-  skip: c.skip,
+  skipReason: c.skip,
   attempt: c.attempt,
   failures: c.failures,
   losses: c.losses,
@@ -160,15 +160,15 @@ const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
   startedAt: c.started_at,
   finishedAt: c.finished_at,
   parked: parkedOf(c.parked, c.limit_key, c.cap, c.used),
-  upstreamLeft: c.upstream_left,
-  waits: c.waits === null ? null : (JSON.parse(c.waits) as TaskRow["waits"]),
-  wakeAt: c.wake_at,
+  upstreamPending: c.upstream_pending,
+  waitingOn: c.waits === null ? null : (JSON.parse(c.waits) as TaskRow["waitingOn"]),
+  resumeAt: c.resume_at,
   progress: c.progress === null ? null : (JSON.parse(c.progress) as TaskRow["progress"]),
 })
 
 const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
 
-const STATE = "t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.children_total AS total"
+const STATE = `t.node, t.path, t.kind, t.status, t.skip AS "skipReason", t.expanded AS "childrenCreated", t.children_total AS total`
 
 const NODES = statement(
   "nodes_list",

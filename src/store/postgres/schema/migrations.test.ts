@@ -61,4 +61,4 @@ it("two schemas of one database know nothing of each other", async () => {
   expect(await two.listHolders()).toEqual([])
 })
 
-const holder = "0198f000-0000-7000-8000-000000000001" as Parameters<Store["renewHolder"]>[0]
+const holder = "0198f000-0000-7000-8000-000000000001" as Parameters<Store["renewLease"]>[0]

@@ -3,7 +3,7 @@
 // they add up to (held by a test).
 //
 // Indexes that the loop reads (timers, parked, waiting) are partial: finished rows are in none of them. No index of `tasks` names a
-// column that a plain claim or end changes (status, attempt_id, holder, upstream_left): so those write to no index at all.
+// column that a plain claim or end changes (status, attempt_id, holder, upstream_pending): so those write to no index at all.
 
 import { SchemaTooNew } from "../../contract/errors.ts"
 import { placeOf, type Session, statement } from "../connection/session.ts"
@@ -56,7 +56,7 @@ CREATE TABLE runs (
   error text,
   open integer NOT NULL DEFAULT 0,
   failed integer NOT NULL DEFAULT 0,
-  hooks_left integer NOT NULL DEFAULT 0,
+  hooks_pending integer NOT NULL DEFAULT 0,
   round integer NOT NULL DEFAULT 1,
   tasks_total integer NOT NULL DEFAULT 0,
   tasks_success integer NOT NULL DEFAULT 0,
@@ -67,7 +67,7 @@ CREATE TABLE runs (
   parent_row bigint,
   parent_run uuid,
   parent_task text,
-  scope uuid
+  root_run_id uuid
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX runs_created ON runs (created_at DESC, id DESC);
@@ -80,17 +80,17 @@ CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND 
 -- Columns of a fixed width come first: those behind them are found in one step. No CHECK here and in runs: Postgres parses them
 -- again for every statement that writes; the tests enforce what they would say. inner_run: the run of a row in a fan-out or group
 -- that was not dispatched yet, for the cancel of large runs. waits: what a running row without a slot waits
--- for; it is given out among the gates of wake_lane when wake_at has come. stopping: its run is being cancelled, and it was
+-- for; it is given out among the gates of resume_lane when resume_at has come. stopping: its run is being cancelled, and it was
 -- woken for that.
 CREATE TABLE tasks (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_seq bigint NOT NULL,
   workflow_id bigint NOT NULL,
   node integer NOT NULL,
-  upstream_left integer NOT NULL,
-  up_failed integer NOT NULL DEFAULT 0,
-  up_unmet integer NOT NULL DEFAULT 0,
-  up_waived integer NOT NULL DEFAULT 0,
+  upstream_pending integer NOT NULL,
+  upstream_failed integer NOT NULL DEFAULT 0,
+  upstream_unmet integer NOT NULL DEFAULT 0,
+  upstream_waived integer NOT NULL DEFAULT 0,
   attempt integer NOT NULL DEFAULT 0,
   failures integer NOT NULL DEFAULT 0,
   losses integer NOT NULL DEFAULT 0,
@@ -124,37 +124,37 @@ CREATE TABLE tasks (
   usage text,
   outcome text,
   children_total integer,
-  children_left integer,
+  children_pending integer,
   waits text,
-  wake_at timestamptz(3),
-  wake_lane text COLLATE "C",
+  resume_at timestamptz(3),
+  resume_lane text COLLATE "C",
   progress text,
   inner_run bigint
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-CREATE UNIQUE INDEX tasks_place ON tasks (run_seq, node, path);
+CREATE UNIQUE INDEX tasks_key ON tasks (run_seq, node, path);
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq, id) WHERE parked IS NOT NULL;
 CREATE INDEX tasks_waiting ON tasks (run_seq, id) WHERE waits IS NOT NULL;
-CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX tasks_resume ON tasks (resume_lane, resume_at) WHERE resume_at IS NOT NULL;
 CREATE INDEX tasks_children ON tasks (parent_id, id) WHERE parent_id IS NOT NULL;
 CREATE INDEX tasks_inner ON tasks (run_seq, id) WHERE parent_id IS NOT NULL;
 CREATE INDEX tasks_waiting_inside ON tasks (inner_run, id) WHERE inner_run IS NOT NULL;
 
 -- Lists beside tasks, kept by the statements that write there (ready.ts): what may be taken, and what somebody holds.
-CREATE TABLE ready_rows (
+CREATE TABLE ready_queue (
   lane text NOT NULL COLLATE "C",
   priority smallint NOT NULL,
   workflow_id bigint NOT NULL,
   run_seq bigint NOT NULL,
   id bigint NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX ready_rows_order ON ready_rows (lane, priority DESC, workflow_id, run_seq, id);
+CREATE INDEX ready_queue_order ON ready_queue (lane, priority DESC, workflow_id, run_seq, id);
 
-CREATE TABLE held_rows (
+CREATE TABLE in_flight (
   run_seq bigint NOT NULL,
   id bigint NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX held_rows_of_run ON held_rows (run_seq, id);
+CREATE INDEX in_flight_of_run ON in_flight (run_seq, id);
 
 CREATE TABLE attempts (
   task_id bigint NOT NULL,
@@ -189,7 +189,7 @@ CREATE TABLE holders (
   lease_ms integer NOT NULL,
   lease_until timestamptz(3) NOT NULL,
   dead boolean NOT NULL DEFAULT false,
-  serves text,
+  capabilities text,
   token_hash text
 ) WITH (fillfactor = 50);
 

@@ -52,11 +52,11 @@ const statementsOf = async (database: TestDatabase): Promise<Map<string, string>
   ])
   await store.requestCancel(id, "cancel")
   await turn([])
-  await store.renewHolder(holder, 60_000)
+  await store.renewLease(holder, 60_000)
   await store.reapHolders(10)
-  await store.heldBy(holder)
+  await store.listInFlight(holder)
   await store.listHolders()
-  await store.removeHolder(holder)
+  await store.deregisterHolder(holder)
   await store.listQueues()
   await store.limitHolders("q:default", 10)
   await store.stats()
@@ -106,13 +106,13 @@ it("claims, ends and cancels look their entries up, and never read a list as a w
     expect.arrayContaining(["claim_simple", "claim_admitted", "end", "cancel", "limits_free"]),
   )
   const client = await connect(database)
-  for (const list of ["ready_rows", "held_rows"]) {
+  for (const list of ["ready_queue", "in_flight"]) {
     await client.query(`DELETE FROM ork.${list}`)
     await client.query(`VACUUM ANALYZE ork.${list}`)
   }
   const loops = new Map([...statements].filter(([name]) => !/^(holders?|limit|queues?|stats)_/.test(name)))
   const whole = (await scansOf(client, loops)).filter(
-    (node) => ["ready_rows", "held_rows"].includes(node["Relation Name"] ?? "") && isWhole(node),
+    (node) => ["ready_queue", "in_flight"].includes(node["Relation Name"] ?? "") && isWhole(node),
   )
   expect(whole.map(shown)).toEqual([])
 })
@@ -125,7 +125,7 @@ it("nothing that is asked again and again reads the history", async () => {
   await client.query(`SET search_path TO ork;
     INSERT INTO runs (id, workflow_id, version_id, status, tasks_total, tasks_success, trigger, params, priority, private, created_at)
       SELECT gen_random_uuid(), 1, 1, 'success', 10, 10, 'manual', '{}', 5, false, now() FROM generate_series(1, 2000);
-    INSERT INTO tasks (run_seq, node, path, kind, status, upstream_left, lane, priority, workflow_id, attempt_id, attempt, outcome)
+    INSERT INTO tasks (run_seq, node, path, kind, status, upstream_pending, lane, priority, workflow_id, attempt_id, attempt, outcome)
       SELECT seq, n, '', 'task', 'success', 0, 'q:default', 5, 1, gen_random_uuid(), 1, 'success'
       FROM runs, generate_series(0, 9) n WHERE status = 'success'`)
   for (const table of ["tasks", "runs"]) await client.query(`VACUUM ANALYZE ork.${table}`)

@@ -2,21 +2,28 @@
 // an `ork run` still lives, whose leases are kept for show; workers live by theirs.
 
 import type { AttemptId, HolderId, RunId } from "../../../core/model/ids.ts"
-import type { Serves } from "../../../core/routing/capabilities.ts"
+import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
-import type { CancelReason, HeldAttempt, HolderRow, LiveAttempt, NewHolder, RowKind } from "../../contract/store.ts"
+import type {
+  CancelReason,
+  InFlightAttempt,
+  LeaseHolderRow,
+  LiveAttempt,
+  NewLeaseHolder,
+  RowKind,
+} from "../../contract/store.ts"
 import { jobLeftBehind } from "../jobs/reads.ts"
 import type { Session, Tx } from "../connection/tx.ts"
 
 const REGISTER = `
-INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, serves, token_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process, run_id = excluded.run_id,
-  lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, serves = excluded.serves, token_hash = excluded.token_hash`
+  lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, capabilities = excluded.capabilities, token_hash = excluded.token_hash`
 
-export const registerHolder = (tx: Tx, holder: NewHolder): void => {
-  const { id, kind, name, process, runId, leaseMs, serves = null, tokenHash = null } = holder
-  const served = serves === null ? null : JSON.stringify(serves)
-  tx.db.run(REGISTER, id, kind, name, process, runId, leaseMs, tx.iso(tx.now + leaseMs), served, tokenHash)
+export const registerHolder = (tx: Tx, holder: NewLeaseHolder): void => {
+  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null } = holder
+  const capabilitiesText = capabilities === null ? null : JSON.stringify(capabilities)
+  tx.db.run(REGISTER, id, kind, name, process, runId, leaseMs, tx.iso(tx.now + leaseMs), capabilitiesText, tokenHash)
 }
 
 const RENEW = "UPDATE holders SET lease_ms = ?, lease_until = ? WHERE id = ? AND dead = 0"
@@ -39,7 +46,7 @@ const BURY = "UPDATE holders SET dead = 1 WHERE id = ?"
 
 const REMOVE_IDLE = `
 DELETE FROM holders WHERE dead = 1 AND NOT EXISTS (
-  SELECT 1 FROM tasks INDEXED BY tasks_held WHERE tasks.holder IS NOT NULL AND tasks.holder = holders.seq)`
+  SELECT 1 FROM tasks INDEXED BY tasks_in_flight WHERE tasks.holder IS NOT NULL AND tasks.holder = holders.seq)`
 
 /** What it still holds is given up on, for the next `reapHolders`. */
 export const removeHolder = (tx: Tx, id: HolderId): void => {
@@ -48,15 +55,15 @@ export const removeHolder = (tx: Tx, id: HolderId): void => {
 }
 
 const LIST = `
-SELECT id, kind, name, process, run_id, lease_ms, lease_until, dead, serves, coalesce(a.held, 0)
+SELECT id, kind, name, process, run_id, lease_ms, lease_until, dead, capabilities, coalesce(a.in_flight, 0)
 FROM holders LEFT JOIN (
-  SELECT holder, count(*) AS held FROM tasks INDEXED BY tasks_held WHERE holder IS NOT NULL AND status <> 'pending' GROUP BY holder
+  SELECT holder, count(*) AS in_flight FROM tasks INDEXED BY tasks_in_flight WHERE holder IS NOT NULL AND status <> 'pending' GROUP BY holder
 ) a ON a.holder = holders.seq ORDER BY seq`
 
-type Columns = [HolderId, HolderRow["kind"], string, string, RunId | null, number, string, number, string | null, number]
+type Columns = [HolderId, LeaseHolderRow["kind"], string, string, RunId | null, number, string, number, string | null, number]
 
-export const listHolders = (session: Session): HolderRow[] =>
-  session.db.all<Columns>(LIST).map(([id, kind, name, process, runId, leaseMs, leaseUntil, dead, serves, held]) => ({
+export const listHolders = (session: Session): LeaseHolderRow[] =>
+  session.db.all<Columns>(LIST).map(([id, kind, name, process, runId, leaseMs, leaseUntil, dead, capabilities, inFlight]) => ({
     id,
     kind,
     name,
@@ -65,22 +72,22 @@ export const listHolders = (session: Session): HolderRow[] =>
     leaseMs,
     leaseUntil,
     dead: dead === 1,
-    serves: serves === null ? null : (JSON.parse(serves) as Serves),
-    held,
+    capabilities: capabilities === null ? null : (JSON.parse(capabilities) as WorkerCapabilities),
+    inFlight,
   }))
 
 const STOP = "iif(EXISTS (SELECT 1 FROM stops s WHERE s.task_id = t.id), 'cancel', r.cancelling)"
 
 const HELD = `
-SELECT t.id, t.attempt_id, ${STOP} FROM tasks t INDEXED BY tasks_held
+SELECT t.id, t.attempt_id, ${STOP} FROM tasks t INDEXED BY tasks_in_flight
 JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
 WHERE t.holder IS NOT NULL AND h.id = ? ORDER BY t.id`
 
-export const heldBy = (session: Session, id: HolderId): HeldAttempt[] =>
+export const heldBy = (session: Session, id: HolderId): InFlightAttempt[] =>
   session.db.all<[number, AttemptId, CancelReason | null]>(HELD, id).map(([row, attemptId, stop]) => ({ row, attemptId, stop }))
 
 const OF_DEAD = `
-FROM tasks t INDEXED BY tasks_held JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
+FROM tasks t INDEXED BY tasks_in_flight JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
 WHERE t.holder IS NOT NULL AND h.dead = 1`
 
 const RELEASE_GATES = `
@@ -88,7 +95,7 @@ UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id IN (SELECT t.id ${OF_
 
 /** Rows that it had woken are due again. */
 const LET_GO = `
-UPDATE tasks SET holder = NULL, wake_at = ? WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL)`
+UPDATE tasks SET holder = NULL, resume_at = ? WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL)`
 
 const LEFT_BEHIND = `
 SELECT t.id, t.attempt_id, t.run_seq, r.id AS run_id, r.version_id, t.node, t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at,
@@ -115,9 +122,9 @@ type LeftBehind = [
 export const reapHolders = (
   tx: Tx,
   { limit, workers }: { limit: number; workers: boolean },
-  isDead: (holder: HolderRow) => boolean,
+  isDead: (holder: LeaseHolderRow) => boolean,
 ): LiveAttempt[] => {
-  const gone = (holder: HolderRow): boolean =>
+  const gone = (holder: LeaseHolderRow): boolean =>
     holder.kind === "worker" ? workers && holder.leaseUntil < tx.at : isDead(holder)
   for (const holder of listHolders(tx)) if (!holder.dead && gone(holder)) tx.db.run(BURY, holder.id)
   if (tx.db.run(RELEASE_GATES) + tx.db.run(LET_GO, tx.at) > 0) tx.wakeOthers = true

@@ -1,14 +1,14 @@
 // Notices that are owed: each a row until it has arrived.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import type { NewNotice, NoticeKind } from "../../../core/rules/notifications.ts"
+import type { NewNotification, NotificationKind } from "../../../core/rules/notifications.ts"
 import { iso } from "../../../core/model/ports.ts"
-import type { NoticeRow, NoticeStore } from "../../contract/notifications.ts"
+import type { NotificationRow, NotificationStore } from "../../contract/notifications.ts"
 import type { Access, Tx } from "../connection/tx.ts"
 
 const ADD = "INSERT INTO notices (run_id, kind, target, due_at) VALUES (?, ?, ?, ?)"
 
-export const addNotices = (tx: Tx, runId: RunId, notices: readonly NewNotice[], afterMs = 0): void => {
+export const addNotices = (tx: Tx, runId: RunId, notices: readonly NewNotification[], afterMs = 0): void => {
   for (const { kind, target } of notices) tx.db.run(ADD, runId, kind, target, tx.iso(tx.now + afterMs))
 }
 
@@ -16,9 +16,13 @@ const DUE = "SELECT id FROM notices INDEXED BY notices_due WHERE due_at <= ? ORD
 
 const TAKE = "UPDATE notices SET due_at = ?, tries = tries + 1 WHERE id = ? RETURNING run_id, kind, target, tries"
 
-const take = (tx: Tx, { limit, leaseMs }: { limit: number; leaseMs: number }): NoticeRow[] =>
+const take = (tx: Tx, { limit, leaseMs }: { limit: number; leaseMs: number }): NotificationRow[] =>
   tx.db.all<[number]>(DUE, tx.at, limit).map(([id]) => {
-    const [runId, kind, target, tries] = tx.db.get<[RunId, NoticeKind, number, number]>(TAKE, tx.iso(tx.now + leaseMs), id)!
+    const [runId, kind, target, tries] = tx.db.get<[RunId, NotificationKind, number, number]>(
+      TAKE,
+      tx.iso(tx.now + leaseMs),
+      id,
+    )!
     return { id, runId, kind, target, tries }
   })
 
@@ -28,11 +32,11 @@ const REMOVE = "DELETE FROM notices WHERE id = ?"
 
 const NEXT = "SELECT due_at FROM notices INDEXED BY notices_due ORDER BY due_at LIMIT 1"
 
-export const noticeStore = ({ read, write }: Access): NoticeStore => ({
-  takeNotices: (query) => write((tx) => take(tx, query)),
-  putOffNotice: (id, delayMs) => write((tx) => void tx.db.run(PUT_OFF, iso(tx.now + delayMs), id)),
-  removeNotices: (ids) => write((tx) => ids.forEach((id) => tx.db.run(REMOVE, id))),
-  nextNoticeMs: () =>
+export const noticeStore = ({ read, write }: Access): NotificationStore => ({
+  claimNotifications: (query) => write((tx) => take(tx, query)),
+  postponeNotification: (id, delayMs) => write((tx) => void tx.db.run(PUT_OFF, iso(tx.now + delayMs), id)),
+  removeNotifications: (ids) => write((tx) => ids.forEach((id) => tx.db.run(REMOVE, id))),
+  nextNotificationMs: () =>
     read(({ db, clock }) => {
       const next = db.get<[string]>(NEXT)
       return next === undefined ? null : Math.max(0, Date.parse(next[0]) - clock.now())

@@ -29,7 +29,7 @@ SELECT lane, count(*), min(iif(run_seq > 0, run_seq, NULL)), min(iif(run_seq = 0
 FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND ${SHARED} GROUP BY lane`
 
 const RUNNING_BY_LANE = `
-SELECT lane, count(*) FROM tasks INDEXED BY tasks_held
+SELECT lane, count(*) FROM tasks INDEXED BY tasks_in_flight
 WHERE holder IS NOT NULL AND status IN ('dispatched', 'running') AND waits IS NULL AND ${SHARED} GROUP BY lane`
 
 const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }

@@ -7,7 +7,7 @@ import type { Session } from "../connection/tx.ts"
 const FIRST_ROW = `
 SELECT t.id, t.node, t.path, t.attempt, t.parent_id, r.version_id, r.started_at
 FROM runs r CROSS JOIN tasks t INDEXED BY tasks_ready ON t.workflow_id = r.workflow_id AND t.run_seq = r.seq
-WHERE r.seq = ?1 AND t.lane = ?2 AND t.${ANY_PRIORITY} AND ${READY.replaceAll(/\b(status|attempt_id|upstream_left|parked|available_at)\b/g, "t.$1")}
+WHERE r.seq = ?1 AND t.lane = ?2 AND t.${ANY_PRIORITY} AND ${READY.replaceAll(/\b(status|attempt_id|upstream_pending|parked|available_at)\b/g, "t.$1")}
 ORDER BY t.id LIMIT 1`
 
 type Row = [number, number, string, number, number | null, number, string | null]

@@ -45,7 +45,7 @@ export const removeSchedules = (tx: Tx, workflowId: number): void => {
 
 const REST = "UPDATE schedules SET active = 0 WHERE workflow_id = ?"
 
-export const restSchedules = (tx: Tx, workflowId: number): void => {
+export const pauseSchedules = (tx: Tx, workflowId: number): void => {
   tx.db.run(REST, workflowId)
 }
 

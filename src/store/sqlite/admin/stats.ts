@@ -1,23 +1,23 @@
 // How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
 
 import { queueLimit } from "../../../core/routing/lanes.ts"
-import { placeName } from "../../../core/model/task-path.ts"
+import { taskDisplayName } from "../../../core/model/task-path.ts"
 import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
-import type { Insight, Stats } from "../../contract/stats.ts"
+import type { StatsStore, Stats } from "../../contract/stats.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import { markTask } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
 import type { Access, Session } from "../connection/tx.ts"
 
-export const insight = ({ read, write }: Access): Insight => ({
-  markTask: (input) => write((tx) => markTask(tx, input)),
+export const insight = ({ read, write }: Access): StatsStore => ({
+  overrideOutcome: (input) => write((tx) => markTask(tx, input)),
   limitHolders: (key, limit) => read((s) => limitHolders(s, key, limit)),
   stats: () => read(stats),
 })
 
 const LIVE =
-  "FROM tasks t INDEXED BY tasks_held WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waits IS NULL"
+  "FROM tasks t INDEXED BY tasks_in_flight WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waits IS NULL"
 
 const HOLDERS = `
 SELECT t.run_seq, t.node, t.path, t.id ${LIVE}
@@ -45,7 +45,7 @@ const limitHolders = (session: Session, key: string, limit: number): string[] =>
   const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
   return [...live, ...groups].map(([runSeq, node, path, row]) => {
     if (runSeq === JOBS) return db.get<[string]>(JOB_NAME, row)![0]
-    return placeName(session.versions.get(session.facts.get(runSeq).versionId).nodes[node]!.name, path)
+    return taskDisplayName(session.versions.get(session.facts.get(runSeq).versionId).nodes[node]!.name, path)
   })
 }
 

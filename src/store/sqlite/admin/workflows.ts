@@ -1,7 +1,7 @@
 // Workflows and their versions. A version is known by the hash of what was compiled; the same again changes nothing.
 
 import type { NewVersion, StoredVersion } from "../../contract/store.ts"
-import { putSchedules, removeSchedules, restSchedules, resumeSchedules } from "./schedules.ts"
+import { putSchedules, removeSchedules, pauseSchedules, resumeSchedules } from "./schedules.ts"
 import type { Database } from "../connection/database.ts"
 import type { Tx } from "../connection/tx.ts"
 
@@ -67,7 +67,7 @@ export const setWorkflowPaused = (
   const found = deployedOf(tx, name)
   if (found === null) return false
   tx.db.run(PAUSE, paused ? 1 : 0, found)
-  if (paused) restSchedules(tx, found)
+  if (paused) pauseSchedules(tx, found)
   else resumeSchedules(tx, found, nextAt)
   tx.wakeOthers = true
   return true

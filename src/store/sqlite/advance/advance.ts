@@ -24,7 +24,7 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
   const effects = new Effects(tx, { onward: true })
   effects.expire(overdue(tx))
   const moreDue = fireTimers(tx)
-  const refused = settle(tx, effects, batch.changes)
+  const rejected = settle(tx, effects, batch.changes)
   effects.apply()
   const cancelling = cancellingRuns(tx)
   const moreToCancel = cancelPending(tx, effects, cancelling)
@@ -45,11 +45,11 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
   const work = claimWork(tx, taker, { ...claim, limit: claim.limit - onward.length }, turns.work)
   tx.limits.save()
   return {
-    refused,
+    rejected,
     claims: onward.length === 0 ? work.claims : [...toClaims(tx, onward), ...work.claims],
     gates: [...woken.claims, ...gates.claims],
     cancelling: heldOf(tx, batch.holder, cancelling, closed),
-    stopped: stoppedOf(tx, taker),
+    cancelRequested: stoppedOf(tx, taker),
     closed,
     events: tx.events,
     more: moreDue || moreToCancel || moreToExpire || woken.more || gates.more || work.more,

@@ -44,11 +44,11 @@ export const DOOMED =
 
 /** Of rows `t`: those that wait, but for containers that are to be gathered. */
 export const CANCELLABLE = `
-t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL AND t.children_left = 0)`
+t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL AND t.children_pending = 0)`
 
 /** Top-level rows are as few as the workflow has nodes; what is inside of others has an index of what waits. */
 const ROWS = `
-SELECT ${DOOMED} FROM json_each(?2) AS top CROSS JOIN tasks t INDEXED BY tasks_place ON t.run_seq = ?1 AND t.node = top.value AND t.path = ''
+SELECT ${DOOMED} FROM json_each(?2) AS top CROSS JOIN tasks t INDEXED BY tasks_key ON t.run_seq = ?1 AND t.node = top.value AND t.path = ''
 WHERE ${CANCELLABLE}
 UNION ALL
 SELECT ${DOOMED} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ?1 AND t.parent_id IS NOT NULL AND ${CANCELLABLE}
@@ -62,8 +62,8 @@ WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
 
 /** The gate died in the middle of an expansion: what was made so far is all that is waited for, unless a retry goes on with it. */
 const CUT = `
-UPDATE tasks SET children_left = children_left - (children_total - expanded),
-  status = iif(children_left = children_total - expanded, 'pending', 'running'), parked = NULL
+UPDATE tasks SET children_pending = children_pending - (children_total - expanded),
+  status = iif(children_pending = children_total - expanded, 'pending', 'running'), parked = NULL
 WHERE id = ?`
 
 /** Returns whether rows are left for the next transaction. */
@@ -102,7 +102,7 @@ export const cancelRow = (
 }
 
 const HOLDS = `
-SELECT 1 FROM tasks INDEXED BY tasks_held JOIN holders h ON h.seq = tasks.holder
+SELECT 1 FROM tasks INDEXED BY tasks_in_flight JOIN holders h ON h.seq = tasks.holder
 WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') AND h.id = ? LIMIT 1`
 
 /** Which of these runs this holder has live attempts of. Those that were closed have hooks at most. */

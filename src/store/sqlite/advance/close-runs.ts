@@ -1,7 +1,7 @@
 // The end of a run: its status, its hooks in the same transaction, and the start of runs that waited for its place.
 
 import { closeStatus } from "../../../core/rules/effects.ts"
-import { deadlineNotices, endNotices } from "../../../core/rules/notifications.ts"
+import { deadlineNotifications, endNotifications } from "../../../core/rules/notifications.ts"
 import { initialRows, hookRows } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import { taskFailed } from "../../shared/messages.ts"
@@ -22,7 +22,7 @@ SELECT node FROM tasks INDEXED BY tasks_of_run
 WHERE run_seq = ? AND status = 'failed' AND parent_id IS NULL AND hook = 0 ORDER BY finished_at, id LIMIT 1`
 
 const CLOSE = `
-UPDATE runs SET status = ?, finished_at = ?, error = ?, hooks_left = ?, cancelling = NULL, paused = 0, timeout_at = NULL WHERE seq = ?`
+UPDATE runs SET status = ?, finished_at = ?, error = ?, hooks_pending = ?, cancelling = NULL, paused = 0, timeout_at = NULL WHERE seq = ?`
 
 export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advanced["closed"] => {
   const done = tx.db.all<[number]>(DONE).map(([seq]) => seq)
@@ -47,7 +47,7 @@ const close = (tx: Tx, seq: number): Advanced["closed"][number] => {
   tx.db.run(CLOSE, status, tx.at, error, hooks.length, seq)
   insertRows(tx, fact, hooks, true)
   if (parent !== null) wakeParent(tx, parent)
-  addNotices(tx, fact.id, endNotices(compiled, fact, status))
+  addNotices(tx, fact.id, endNotifications(compiled, fact, status))
   tellRun(tx, fact.id, status, error)
   return { runSeq: seq, runId: fact.id, status: status satisfies RunStatus }
 }
@@ -91,6 +91,6 @@ export const startRun = (tx: Tx, seq: number): void => {
   const tasks = rows.reduce((n, row) => (row.kind === "task" ? n + 1 : n), 0)
   tx.db.run(START, tx.at, timeoutAt, rows.length, tasks, seq)
   insertRows(tx, fact, rows, false)
-  addNotices(tx, fact.id, deadlineNotices(compiled, fact), compiled.deadlineMs)
+  addNotices(tx, fact.id, deadlineNotifications(compiled, fact), compiled.deadlineMs)
   tellRun(tx, fact.id, "running", null)
 }

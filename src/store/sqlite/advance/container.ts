@@ -17,12 +17,12 @@ export const makesChildren = (row: LoadedRow, { total, offset }: Chunk, length: 
   row.expanded === offset && length > 0 && offset + length <= total && (offset === 0 || row.childrenTotal === total)
 
 const FIRST_CHUNK =
-  "UPDATE tasks SET children_total = ?1, children_left = ?1, children_failed = 0, started_at = ?2 WHERE id = ?3"
+  "UPDATE tasks SET children_total = ?1, children_pending = ?1, children_failed = 0, started_at = ?2 WHERE id = ?3"
 
 const CHUNK = "UPDATE tasks SET expanded = ? WHERE id = ? AND attempt_id = ?"
 
 const LAST_CHUNK = `
-UPDATE tasks SET expanded = ?1, status = iif(children_left = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
+UPDATE tasks SET expanded = ?1, status = iif(children_pending = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
 WHERE id = ?3 AND attempt_id = ?4`
 
 /** Counts a chunk that was made; true with the last one. */

@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RunStatus, TaskStatus } from "../../../core/model/status.ts"
-import type { Waiting } from "../../../core/model/waiting-on.ts"
+import type { WaitingView } from "../../../core/model/waiting-on.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import type { Progress, StoreEvent } from "../../contract/store.ts"
 import { followRow } from "../jobs/status.ts"
@@ -15,7 +15,7 @@ export interface TaskEvent {
   error?: string | undefined
   availableAt?: string | undefined
   total?: number
-  waiting?: Waiting
+  waiting?: WaitingView
   progress?: Progress
 }
 

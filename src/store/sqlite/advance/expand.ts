@@ -16,7 +16,7 @@ import type { Tx } from "../connection/tx.ts"
 type Expand = Extract<Change, { kind: "expand" }>
 
 const INSERT = `
-INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, lane, priority, limits, status, upstream_left, path, item, parked)
+INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, lane, priority, limits, status, upstream_pending, path, item, parked)
 SELECT ?1, ?2, ?3, ?4, ?14, ?5, ?6, ?7, ?8, 'pending', 0, ?9 || (CAST(?10 AS INTEGER) + key), value, iif(key < ?11, NULL, ?12)
 FROM json_each(?13) WHERE true ORDER BY key
 ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,

@@ -84,7 +84,7 @@ const apply = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): boolea
     case "retry":
       return retry(tx, effects, row, change)
     case "skip":
-      return judge(tx, effects, row, { status: "skipped", skip: change.skip, error: change.reason })
+      return judge(tx, effects, row, { status: "skipped", skip: change.skipReason, error: change.reason })
     case "refuse":
       return judge(tx, effects, row, { status: "failed", error: change.error })
     case "reuse":
@@ -141,7 +141,7 @@ WHERE id = ? AND attempt_id = ? AND status = ? AND waits IS ${waits}`
 
 const END = ENDED("", "NULL")
 /** Apart: every column that is named costs a look at its indexes. */
-const END_WAITING = ENDED(", waits = NULL, wake_at = NULL, stopping = 0, parked = NULL", "NOT NULL")
+const END_WAITING = ENDED(", waits = NULL, resume_at = NULL, stopping = 0, parked = NULL", "NOT NULL")
 
 /** For results with nothing but an output: each value that is bound costs as much as a column that is written. */
 const SUCCEED = `
@@ -209,7 +209,7 @@ FROM tasks WHERE id = ?`
 const RETRY = `
 UPDATE tasks SET status = 'pending', attempt_id = NULL, holder = NULL, available_at = ?, failures = failures + ?, losses = losses + ?,
   outcome = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL,
-  waits = NULL, wake_at = NULL, stopping = 0, parked = NULL, progress = NULL
+  waits = NULL, resume_at = NULL, stopping = 0, parked = NULL, progress = NULL
 WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
 
 const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): boolean => {

@@ -17,11 +17,11 @@ import type { Tx } from "../connection/tx.ts"
 type Open = Extract<Change, { kind: "open" }>
 
 const INSERT = `
-INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, status, node, kind, upstream_left, lane, priority, limits)
+INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, status, node, kind, upstream_pending, lane, priority, limits)
 SELECT ?1, ?2, 0, ?3, ?4, 'pending', value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
 FROM json_each(?5) WHERE true ORDER BY key
 ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
-  upstream_left = excluded.upstream_left, up_failed = 0, up_unmet = 0, up_waived = 0, lane = excluded.lane,
+  upstream_pending = excluded.upstream_pending, upstream_failed = 0, upstream_unmet = 0, upstream_waived = 0, lane = excluded.lane,
   priority = excluded.priority, limits = excluded.limits`
 
 export const openGroup = (tx: Tx, effects: Effects, row: LoadedRow, change: Open): boolean => {
@@ -32,7 +32,7 @@ export const openGroup = (tx: Tx, effects: Effects, row: LoadedRow, change: Open
   const values = rows.map((each) => [
     each.node,
     each.kind,
-    each.upstreamLeft,
+    each.upstreamPending,
     each.lane,
     each.priority,
     limitText(each.limits.length === 0 ? [] : tx.limits.ensure(each.limits)),
@@ -55,7 +55,7 @@ WITH RECURSIVE below(id, open) AS (
 UPDATE tasks SET parked = NULL WHERE id IN (SELECT id FROM below) AND parked = ${HELD_BACK}`
 
 const GO_ON = `
-UPDATE tasks SET started_at = ?1, status = iif(children_left = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
+UPDATE tasks SET started_at = ?1, status = iif(children_pending = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
 WHERE id = ?3 AND attempt_id = ?4`
 
 const goOn = (tx: Tx, row: LoadedRow, change: Open): boolean => {

@@ -3,7 +3,7 @@
 
 import { edgesOf } from "../../../core/rules/effects.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import { type SkipKind, type TaskEnd, upstreamEnd } from "../../../core/model/status.ts"
+import { type SkipReason, type TaskEnd, upstreamEnd } from "../../../core/model/status.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import { type EndedJob, releaseDependents } from "../jobs/edges.ts"
 import { placeIn } from "./results.ts"
@@ -65,7 +65,7 @@ export class Effects {
   }
 
   /** A row has ended. `follow`: count down what is below it (a cancelled run has nothing below that would go on). */
-  ended(row: Ended, status: TaskEnd, skip: SkipKind | null, follow: boolean): void {
+  ended(row: Ended, status: TaskEnd, skip: SkipReason | null, follow: boolean): void {
     if (row.runSeq === JOBS) {
       this.#jobs.push({ row: row.id, id: row.path, completed: status === "success" })
       return
@@ -170,7 +170,7 @@ export class Effects {
     this.#chances.clear()
   }
 
-  #follow(row: Ended, status: TaskEnd, skip: SkipKind | null): void {
+  #follow(row: Ended, status: TaskEnd, skip: SkipReason | null): void {
     const fact = this.#tx.facts.get(row.runSeq)
     const edges = edgesOf(this.#tx.versions.get(fact.versionId), fact, row, upstreamEnd(status, skip))
     if (edges.length === 0) return
@@ -199,10 +199,10 @@ export const COUNTER = {
 } as const satisfies Record<TaskEnd, keyof RunDelta>
 
 const RELEASE_SUCCESS = `
-UPDATE tasks SET upstream_left = upstream_left - ? WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
+UPDATE tasks SET upstream_pending = upstream_pending - ? WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
 
 const RELEASE = `
-UPDATE tasks SET upstream_left = upstream_left - ?, up_failed = up_failed + ?, up_unmet = up_unmet + ?, up_waived = up_waived + ?,
+UPDATE tasks SET upstream_pending = upstream_pending - ?, upstream_failed = upstream_failed + ?, upstream_unmet = upstream_unmet + ?, upstream_waived = upstream_waived + ?,
   lane = coalesce(?, lane)
 WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
 
@@ -216,12 +216,12 @@ export const release = (tx: Tx, { runSeq, node, ended }: Success): void => tx.db
 
 /** The last child makes its container ready again, for the gate to gather. */
 const COUNT_CHILDREN = `
-UPDATE tasks SET children_left = children_left - ?1, children_failed = children_failed + ?2,
-  status = CASE WHEN status = 'running' AND children_left = ?1 THEN 'pending' ELSE status END
+UPDATE tasks SET children_pending = children_pending - ?1, children_failed = children_failed + ?2,
+  status = CASE WHEN status = 'running' AND children_pending = ?1 THEN 'pending' ELSE status END
 WHERE id = ?3`
 
 const COUNT_RUN = `
-UPDATE runs SET open = open + ?, failed = failed + ?, hooks_left = hooks_left + ?, tasks_total = tasks_total + ?,
+UPDATE runs SET open = open + ?, failed = failed + ?, hooks_pending = hooks_pending + ?, tasks_total = tasks_total + ?,
   tasks_success = tasks_success + ?, tasks_failed = tasks_failed + ?, tasks_skipped = tasks_skipped + ?,
   tasks_cancelled = tasks_cancelled + ?
 WHERE seq = ?`

@@ -3,7 +3,7 @@
 
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import { isNews, waitingOf, type Waits } from "../../../core/model/waiting-on.ts"
+import { isNews, waitingView, type WaitingOn } from "../../../core/model/waiting-on.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
 import { CANDIDATE, type Columns as CandidateColumns, candidateOf, runStates } from "../claim/candidates.ts"
@@ -16,44 +16,49 @@ import type { Tx } from "../connection/tx.ts"
 
 /** What woke a row while it was held stays: it is due again at once. */
 const WAIT = `
-UPDATE tasks SET status = 'running', attempt = attempt + ?1, waits = ?2, wake_at = min(coalesce(wake_at, ?3), ?3), wake_lane = ?4,
+UPDATE tasks SET status = 'running', attempt = attempt + ?1, waits = ?2, resume_at = min(coalesce(resume_at, ?3), ?3), resume_lane = ?4,
   holder = NULL, dispatched_at = coalesce(dispatched_at, ?5), started_at = coalesce(?6, started_at), progress = NULL,
   outcome = NULL, error = NULL, exit_code = NULL
 WHERE id = ?7 AND attempt_id = ?8`
 
-const WAIT_FOR_EVENT = WAIT.replace("min(coalesce(wake_at, ?3), ?3)", "coalesce(wake_at, ?3)")
+const WAIT_FOR_EVENT = WAIT.replace("min(coalesce(resume_at, ?3), ?3)", "coalesce(resume_at, ?3)")
 
 export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<Change, { kind: "wait" }>): boolean => {
   if (row.kind !== "task" || row.runSeq === JOBS) return false
-  const { waits, delayMs } = change
+  const { waitingOn, delayMs } = change
   const begins = row.status === "pending"
   const wakeAt = delayMs === null ? null : tx.iso(tx.now + Math.max(0, Math.ceil(delayMs)))
   const startedAt =
     change.startedAt !== undefined ? tx.iso(change.startedAt) : begins || row.status === "dispatched" ? tx.at : null
   const lane = gateLane(tx.facts.get(row.runSeq))
-  const values = [begins ? 1 : 0, JSON.stringify(waits), wakeAt, lane, tx.at, startedAt, row.id, change.attemptId] as const
+  const values = [begins ? 1 : 0, JSON.stringify(waitingOn), wakeAt, lane, tx.at, startedAt, row.id, change.attemptId] as const
   tx.db.run(wakeAt === null ? WAIT_FOR_EVENT : WAIT, ...values)
   if (!begins && !row.waits) effects.freed(row)
-  const told = !row.waits || isNews(waits)
+  const told = !row.waits || isNews(waitingOn)
   if (begins) row.attempt++
   row.status = "running"
   row.waits = true
   if (!told) return true
-  tellTask(tx, row, { status: "running", at: startedAt ?? tx.at, attempt: row.attempt, waiting: waitingOf(waits, wakeAt) })
+  tellTask(tx, row, {
+    status: "running",
+    at: startedAt ?? tx.at,
+    attempt: row.attempt,
+    waiting: waitingView(waitingOn, wakeAt),
+  })
   return true
 }
 
 const DUE = `
-SELECT ${CANDIDATE}, attempt_id, waits, started_at, lane, stopping FROM tasks INDEXED BY tasks_wake
-WHERE wake_at IS NOT NULL AND holder IS NULL AND wake_lane = ? AND wake_at <= ? ORDER BY wake_at, id LIMIT ? + 0`
+SELECT ${CANDIDATE}, attempt_id, waits, started_at, lane, stopping FROM tasks INDEXED BY tasks_resume
+WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? AND resume_at <= ? ORDER BY resume_at, id LIMIT ? + 0`
 
 type Woken = [attemptId: Taken["attemptId"], waits: string, startedAt: string, lane: string, stopping: number]
 type Columns = [...CandidateColumns, ...Woken]
 
-const HOLD = "UPDATE tasks SET holder = ?, wake_at = NULL WHERE id = ?"
+const HOLD = "UPDATE tasks SET holder = ?, resume_at = NULL WHERE id = ?"
 
 /** Until the run goes on. */
-const PARK = "UPDATE tasks SET parked = 0, wake_at = NULL WHERE id = ?"
+const PARK = "UPDATE tasks SET parked = 0, resume_at = NULL WHERE id = ?"
 
 /** Waiting rows that are due; those of a paused run wait for its resumption. */
 export const claimWoken = (tx: Tx, taker: Taker, wanted: Wanted): ClaimResult => {
@@ -77,18 +82,18 @@ export const claimWoken = (tx: Tx, taker: Taker, wanted: Wanted): ClaimResult =>
   return { claims: toClaims(tx, taken), more: seen === wanted.limit }
 }
 
-export const waitsOf = (tx: Tx, waits: string | null, startedAt: string | null, stopping = false): Claim["waits"] => {
+export const waitsOf = (tx: Tx, waits: string | null, startedAt: string | null, stopping = false): Claim["waitingOn"] => {
   if (waits === null || startedAt === null) return null
   return {
-    for: JSON.parse(waits) as Waits,
+    for: JSON.parse(waits) as WaitingOn,
     elapsedMs: Math.max(0, tx.now - Date.parse(startedAt)),
     ...(stopping && { stopping }),
   }
 }
 
 const NEXT = `
-SELECT wake_at FROM tasks INDEXED BY tasks_wake
-WHERE wake_at IS NOT NULL AND holder IS NULL AND wake_lane = ? ORDER BY wake_at LIMIT 1`
+SELECT resume_at FROM tasks INDEXED BY tasks_resume
+WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? ORDER BY resume_at LIMIT 1`
 
 /** Milliseconds until the next row of these lanes is due, or null. */
 export const nextWakeMs = (tx: Tx, lanes: readonly string[]): number | null => {
@@ -96,7 +101,7 @@ export const nextWakeMs = (tx: Tx, lanes: readonly string[]): number | null => {
   return due.length === 0 ? null : Math.max(0, Math.min(...due.map((at) => Date.parse(at))) - tx.now)
 }
 
-const WAKE = "UPDATE tasks SET wake_at = ? WHERE id = ? AND waits IS NOT NULL AND parked IS NULL"
+const WAKE = "UPDATE tasks SET resume_at = ? WHERE id = ? AND waits IS NOT NULL AND parked IS NULL"
 
 /** Its child run has ended. */
 export const wakeParent = (tx: Tx, row: number): void => {
@@ -104,10 +109,10 @@ export const wakeParent = (tx: Tx, row: number): void => {
 }
 
 const WAKE_CANCELLED = `
-UPDATE tasks SET wake_at = ?1, stopping = 1, parked = NULL WHERE id IN (
+UPDATE tasks SET resume_at = ?1, stopping = 1, parked = NULL WHERE id IN (
   SELECT id FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ?2 AND waits IS NOT NULL AND stopping = 0 ORDER BY id LIMIT ?3 + 0)`
 
-const WAKE_STOPPED = "UPDATE tasks SET wake_at = ?, stopping = 1, parked = NULL WHERE id = ? AND waits IS NOT NULL"
+const WAKE_STOPPED = "UPDATE tasks SET resume_at = ?, stopping = 1, parked = NULL WHERE id = ? AND waits IS NOT NULL"
 
 /** It lies in a group that is overdue. */
 export const wakeStopped = (tx: Tx, row: number): void => {
@@ -118,13 +123,13 @@ export const wakeStopped = (tx: Tx, row: number): void => {
 export const wakeCancelled = (tx: Tx, runSeq: number, limit: number): number => tx.db.run(WAKE_CANCELLED, tx.at, runSeq, limit)
 
 const WAKE_RESUMED = `
-UPDATE tasks INDEXED BY tasks_waiting SET wake_at = ?, parked = NULL WHERE run_seq = ? AND waits IS NOT NULL AND parked = 0`
+UPDATE tasks INDEXED BY tasks_waiting SET resume_at = ?, parked = NULL WHERE run_seq = ? AND waits IS NOT NULL AND parked = 0`
 
 export const wakeResumed = (tx: Tx, runSeq: number): void => {
   tx.db.run(WAKE_RESUMED, tx.at, runSeq)
 }
 
-const LET_GO = "UPDATE tasks SET holder = NULL, wake_at = ? WHERE id = ? AND waits IS NOT NULL"
+const LET_GO = "UPDATE tasks SET holder = NULL, resume_at = ? WHERE id = ? AND waits IS NOT NULL"
 
 /** Whoever had it woken gave it back. */
 export const letGo = (tx: Tx, row: number): void => {

@@ -21,13 +21,13 @@ export interface RunFact {
   private: boolean
   workingDir: string | null
   timezone: string | null
-  scope: RunId | null
+  rootRunId: RunId | null
   depth: number
 }
 
 const READ = `
 SELECT r.id, w.name, r.workflow_id, r.version_id, r."trigger", r.params, r.priority, r.logical_date, r.created_at, r.private,
-  r.working_dir, r.timezone, r.scope, r.depth
+  r.working_dir, r.timezone, r.root_run_id, r.depth
 FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ?`
 
 type Columns = [
@@ -90,7 +90,7 @@ export class RunFacts {
       private: isPrivate === 1,
       workingDir,
       timezone,
-      scope,
+      rootRunId: scope,
       depth,
     }
     if (this.#cache.size >= KEPT) this.#cache.delete(this.#cache.keys().next().value!)

@@ -34,7 +34,7 @@ export interface Candidate {
   run: RunState
   /** Minted when it is taken. */
   attemptId: AttemptId | null
-  waits: Claim["waits"]
+  waits: Claim["waitingOn"]
 }
 
 export interface RunState {
@@ -51,7 +51,7 @@ SELECT workflow_id FROM tasks INDEXED BY tasks_ready
 WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id > ? ORDER BY workflow_id LIMIT 1`
 
 export const CANDIDATE = `id, run_seq, node, path, kind, parent_id, attempt, failures, losses, priority, item, limits,
-  expanded, children_total, children_left, children_failed, up_failed, up_unmet, up_waived`
+  expanded, children_total, children_pending, children_failed, upstream_failed, upstream_unmet, upstream_waived`
 
 const ROWS = `
 SELECT ${CANDIDATE}

@@ -29,7 +29,7 @@ describe("a row that goes on at once", () => {
     for (let i = 0; i < 5; i++) claims = await next(world, claims, [EVERY_QUEUE])
     const written: unknown[] = []
     for (const [i, [sql]] of run.mock.calls.entries())
-      if (sql.includes("upstream_left = 0, status")) written.push(run.mock.results[i]!.value)
+      if (sql.includes("upstream_pending = 0, status")) written.push(run.mock.results[i]!.value)
     expect(written).toEqual([1, 1, 1, 1, 1])
   })
 

@@ -104,11 +104,11 @@ const hasNoSettings = (tx: Tx, lane: string): boolean => tx.queues.room(lane) ==
 
 /** What it was made with is asked for too, and that it was never tried: so nothing of it has to be read. */
 const GO_ON = `
-UPDATE tasks SET upstream_left = 0, status = 'dispatched', attempt = 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?,
+UPDATE tasks SET upstream_pending = 0, status = 'dispatched', attempt = 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?,
   room = ${ROOM.dispatched}
-WHERE id = ? AND run_seq = ? AND node = ? AND path = '' AND status = 'pending' AND upstream_left = ? AND lane = ? AND priority = ?
+WHERE id = ? AND run_seq = ? AND node = ? AND path = '' AND status = 'pending' AND upstream_pending = ? AND lane = ? AND priority = ?
   AND kind = 'task' AND parent_id IS NULL AND attempt = 0 AND attempt_id IS NULL AND limits IS NULL AND parked IS NULL AND available_at IS NULL
-  AND up_failed = 0 AND up_unmet = 0 AND up_waived = 0`
+  AND upstream_failed = 0 AND upstream_unmet = 0 AND upstream_waived = 0`
 
 const goOn = (tx: Tx, taker: NonNullable<Taker>, { success, lane, priority }: Below, run: RunState): Taken | null => {
   const { row, runSeq, node, ended } = success

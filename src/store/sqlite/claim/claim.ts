@@ -77,7 +77,7 @@ const admitted = (tx: Tx, candidates: Candidate[], work: boolean): Candidate[] =
   for (const { row, limit } of admission.park) tx.db.run(PARK, limit, row)
   for (const [id, slots] of admission.used) tx.limits.use(id, slots)
   for (const [id, rows] of admission.unpark) tx.limits.unpark(id, rows)
-  const take = new Set(admission.take)
+  const take = new Set(admission.claim)
   return candidates.filter((candidate) => take.has(candidate.row))
 }
 

@@ -41,7 +41,7 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
         logicalDate,
         createdAt,
         private: fact.private,
-        scope: fact.scope,
+        rootRunId: fact.rootRunId,
         depth: fact.depth,
         workingDir,
         timezone,
@@ -75,12 +75,12 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
   }
 
   /** Rows beside it share its path, but for the index of an instance; those further out have a beginning of it. */
-  const needsOf = (row: Taken, workflow: CompiledWorkflow): Claim["needs"] => {
-    const found: Claim["needs"] = new Map()
-    const { needs } = workflow.nodes[row.node]!
-    if (needs.length === 0) return found
+  const needsOf = (row: Taken, workflow: CompiledWorkflow): Claim["reads"] => {
+    const found: Claim["reads"] = new Map()
+    const { reads } = workflow.nodes[row.node]!
+    if (reads.length === 0) return found
     const depths = scopeDepths(workflow)
-    for (const node of needs) {
+    for (const node of reads) {
       const need = needOf(row.runSeq, node, pathAt(row.path, depths[node]!))
       if (need !== null) found.set(node, need)
     }
@@ -121,12 +121,12 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
       item: fromJson(row.item),
       parentItem: parentItemOf(row, workflow),
       count: countOf(row, workflow),
-      expanded: row.expanded,
-      childrenLeft: row.childrenLeft,
+      childrenCreated: row.expanded,
+      childrenPending: row.childrenLeft,
       childrenFailed: row.childrenFailed,
-      waits: row.waits,
+      waitingOn: row.waits,
       upstream: row.upstream,
-      needs: needsOf(row, workflow),
+      reads: needsOf(row, workflow),
       run: runOf(row),
       job: null,
     }
@@ -147,12 +147,12 @@ const toJobClaim = (tx: Tx, row: Taken): Claim => {
     item: null,
     parentItem: null,
     count: null,
-    expanded: 0,
-    childrenLeft: null,
+    childrenCreated: 0,
+    childrenPending: null,
     childrenFailed: 0,
-    waits: null,
+    waitingOn: null,
     upstream: row.upstream,
-    needs: new Map(),
+    reads: new Map(),
     run: {
       workflow: "",
       params: {},
@@ -161,7 +161,7 @@ const toJobClaim = (tx: Tx, row: Taken): Claim => {
       logicalDate: null,
       createdAt,
       private: false,
-      scope: null,
+      rootRunId: null,
       depth: 0,
       workingDir: null,
       timezone: null,

@@ -68,7 +68,7 @@ const statusesOf = (jobs: readonly NewJob[], existing: Known): Map<string, JobSt
 }
 
 const INSERT = `
-INSERT INTO tasks (run_seq, node, path, kind, workflow_id, status, upstream_left, lane, priority, limits, error, finished_at)
+INSERT INTO tasks (run_seq, node, path, kind, workflow_id, status, upstream_pending, lane, priority, limits, error, finished_at)
 VALUES (0, 0, ?, 'task', 0, ?, ?, ?, ?, ?, ?, ?) RETURNING id`
 
 const INSERT_JOB = `

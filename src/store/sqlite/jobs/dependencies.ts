@@ -61,7 +61,7 @@ const edgesAbove = (tx: Tx, ids: readonly string[]): Map<string, string[]> => {
 }
 
 const REMOVE = "DELETE FROM job_edges WHERE dependent = ?"
-const SET_LEFT = "UPDATE tasks SET upstream_left = ? WHERE id = ?"
+const SET_LEFT = "UPDATE tasks SET upstream_pending = ? WHERE id = ?"
 const BLOCK = "UPDATE tasks SET status = 'skipped', error = ?, finished_at = ? WHERE id = ?"
 
 /** Of a PENDING job, or the same as before. */

@@ -18,9 +18,9 @@ export const releaseDependents = (tx: Tx, job: EndedJob): void => {
 }
 
 const COMPLETE = `
-UPDATE tasks SET upstream_left = upstream_left - 1
-WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_left > 0
-RETURNING path, upstream_left`
+UPDATE tasks SET upstream_pending = upstream_pending - 1
+WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_pending > 0
+RETURNING path, upstream_pending`
 
 const completeDependents = (tx: Tx, job: EndedJob): void => {
   const counted = tx.db.all<[string, number]>(COMPLETE, job.row)
@@ -32,7 +32,7 @@ const byId = ([a]: readonly [string, ...unknown[]], [b]: readonly [string, ...un
 
 const BLOCK = `
 UPDATE tasks SET status = 'skipped', error = ?, finished_at = ?
-WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_left > 0
+WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_pending > 0
 RETURNING path, id`
 
 /** All the way down, in this transaction: nobody sees a job wait for one that will never complete. */

@@ -10,7 +10,7 @@ import type { Tx } from "../connection/tx.ts"
 
 const INSERT = `
 INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,
-  working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, scope, depth)
+  working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, root_run_id, depth)
 VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 RETURNING seq`
@@ -56,7 +56,7 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
     run.parent?.row ?? null,
     run.parent?.runId ?? null,
     run.parent?.task ?? null,
-    run.parent?.scope ?? null,
+    run.parent?.rootRunId ?? null,
     run.parent?.depth ?? 0,
   )
   if (inserted !== undefined) return { seq: inserted[0], created: true }

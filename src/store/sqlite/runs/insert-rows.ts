@@ -87,7 +87,7 @@ export const loadRows = (tx: Tx, ids: readonly number[]): Map<number, LoadedRow>
 
 /** The list holds scalars: of anything else, each `->>` would read its text anew. */
 const INSERT = `
-INSERT INTO tasks (run_seq, workflow_id, hook, path, status, kind, lane, priority, limits, node, upstream_left, room)
+INSERT INTO tasks (run_seq, workflow_id, hook, path, status, kind, lane, priority, limits, node, upstream_pending, room)
 SELECT ?1, ?2, ?3, '', 'pending', ?4, ?5, ?6, ?7, ?8 + key, value, ${ROOM.pending} FROM json_each(?9)`
 
 /** Rows that follow each other and differ in nothing but their node and what they wait for are made by one statement. */
@@ -97,7 +97,7 @@ export const insertRows = (tx: Tx, run: { seq: number; workflowId: number }, row
     let next = first + 1
     while (next < rows.length && alike(rows[first]!, rows[next]!, next - first)) next++
     const text = limitText(limits.length === 0 ? [] : tx.limits.ensure(limits))
-    const left = JSON.stringify(rows.slice(first, next).map((row) => row.upstreamLeft))
+    const left = JSON.stringify(rows.slice(first, next).map((row) => row.upstreamPending))
     tx.db.run(INSERT, run.seq, run.workflowId, hook ? 1 : 0, kind, lane, priority, text, node, left)
     first = next
   }

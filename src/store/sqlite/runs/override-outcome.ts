@@ -2,22 +2,22 @@
 
 import { edgesOf } from "../../../core/rules/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
-import { type RunStatus, type SkipKind, type TaskEnd, taskEnded, upstreamEnd } from "../../../core/model/status.ts"
-import type { Insight } from "../../contract/stats.ts"
+import { type RunStatus, type SkipReason, type TaskEnd, taskEnded, upstreamEnd } from "../../../core/model/status.ts"
+import type { StatsStore } from "../../contract/stats.ts"
 import { taskFailed } from "../../shared/messages.ts"
 import { tellRun, tellTask } from "../advance/events.ts"
 import { COUNTER, Effects } from "../advance/unblock.ts"
 import { type LoadedRow, loadRows, ROOM } from "./insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
-type Mark = Parameters<Insight["markTask"]>[0]
+type Mark = Parameters<StatsStore["overrideOutcome"]>[0]
 
 const FIND = `
 SELECT t.id FROM runs r JOIN tasks t ON t.run_seq = r.seq AND t.node = ?2 AND t.path = ?3 WHERE r.id = ?1`
 
 const VERSION = "SELECT version_id FROM runs WHERE id = ?"
 
-export const markTask = (tx: Tx, mark: Mark): Awaited<ReturnType<Insight["markTask"]>> => {
+export const markTask = (tx: Tx, mark: Mark): Awaited<ReturnType<StatsStore["overrideOutcome"]>> => {
   const row = findRow(tx, mark)
   if (row === null) return "not_found"
   const effects = new Effects(tx)
@@ -46,7 +46,7 @@ WHERE id = ? AND status = 'pending'`
 
 const errorOf = ({ status, reason }: Mark): string | null => (status === "failed" ? reason : null)
 
-const WAS_READY = "SELECT parked IS NULL AND upstream_left = 0 FROM tasks WHERE id = ?"
+const WAS_READY = "SELECT parked IS NULL AND upstream_pending = 0 FROM tasks WHERE id = ?"
 
 const endPending = (tx: Tx, effects: Effects, row: LoadedRow, mark: Mark): void => {
   const [wasReady] = tx.db.get<[number]>(WAS_READY, row.id)!
@@ -57,7 +57,7 @@ const endPending = (tx: Tx, effects: Effects, row: LoadedRow, mark: Mark): void 
 }
 
 const END_WAITING = `
-UPDATE tasks SET status = ?, outcome = ?, error = ?, finished_at = ?, holder = NULL, waits = NULL, wake_at = NULL, stopping = 0,
+UPDATE tasks SET status = ?, outcome = ?, error = ?, finished_at = ?, holder = NULL, waits = NULL, resume_at = NULL, stopping = 0,
   parked = NULL
 WHERE id = ? AND waits IS NOT NULL`
 
@@ -75,7 +75,7 @@ const CHANGE = "UPDATE tasks SET status = ?, skip = NULL, error = ? WHERE id = ?
 const COUNT_FAILED = "UPDATE tasks SET children_failed = children_failed + ? WHERE id = ?"
 
 const judgeAnew = (tx: Tx, effects: Effects, row: LoadedRow, before: TaskEnd, mark: Mark): void => {
-  const [skip] = tx.db.get<[SkipKind | null]>(SKIP, row.id)!
+  const [skip] = tx.db.get<[SkipReason | null]>(SKIP, row.id)!
   tx.db.run(CHANGE, mark.status, errorOf(mark), row.id)
   const run = effects.run(row.runSeq)
   if (row.kind === "task" && !row.hook) {
@@ -92,11 +92,11 @@ const judgeAnew = (tx: Tx, effects: Effects, row: LoadedRow, before: TaskEnd, ma
 }
 
 const RECOUNT = `
-UPDATE tasks SET up_failed = up_failed + ?, up_unmet = up_unmet + ?, up_waived = up_waived + ?, lane = coalesce(?, lane)
+UPDATE tasks SET upstream_failed = upstream_failed + ?, upstream_unmet = upstream_unmet + ?, upstream_waived = upstream_waived + ?, lane = coalesce(?, lane)
 WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending' AND attempt_id IS NULL`
 
 /** What is below and still waits is judged by the new end. */
-const recount = (tx: Tx, row: LoadedRow, before: TaskEnd, skip: SkipKind | null, after: TaskEnd): void => {
+const recount = (tx: Tx, row: LoadedRow, before: TaskEnd, skip: SkipReason | null, after: TaskEnd): void => {
   const fact = tx.facts.get(row.runSeq)
   const old = upstreamEnd(before, skip)
   for (const { node, path, end, reroute } of edgesOf(tx.versions.get(fact.versionId), fact, row, upstreamEnd(after, null))) {

@@ -8,7 +8,7 @@ export const FRESH = `
   output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, outcome = NULL, progress = NULL`
 
 /** Of a container: before the first of its children was made. */
-export const CHILDLESS = "expanded = 0, children_total = NULL, children_left = NULL, children_failed = 0"
+export const CHILDLESS = "expanded = 0, children_total = NULL, children_pending = NULL, children_failed = 0"
 
 /** Follow with a condition on tasks. */
 export const SUPERSEDE_WHERE = `

@@ -8,11 +8,11 @@ import type { Session, Tx } from "../connection/tx.ts"
 const EXPIRED = `
 SELECT id FROM (
   SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS place
-  FROM runs WHERE finished_at IS NOT NULL AND hooks_left = 0)
+  FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0)
 WHERE finished_at < ?1 OR place > ?2 ORDER BY finished_at, id LIMIT ?3 + 0`
 
 const OLDER = `
-SELECT id FROM runs WHERE finished_at IS NOT NULL AND hooks_left = 0 AND finished_at < ? ORDER BY finished_at, id LIMIT ? + 0`
+SELECT id FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at < ? ORDER BY finished_at, id LIMIT ? + 0`
 
 export const expiredRuns = (session: Session, query: { olderThanMs?: number; keep?: number; limit: number }): RunId[] => {
   const before = query.olderThanMs === undefined ? "" : iso(session.clock.now() - query.olderThanMs)
@@ -23,7 +23,7 @@ export const expiredRuns = (session: Session, query: { olderThanMs?: number; kee
   return found.map(([id]) => id)
 }
 
-const RUN = "SELECT seq, finished_at IS NOT NULL AND hooks_left = 0 FROM runs WHERE id = ?"
+const RUN = "SELECT seq, finished_at IS NOT NULL AND hooks_pending = 0 FROM runs WHERE id = ?"
 
 const SOME = "SELECT id FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ?1 ORDER BY id LIMIT ?2 + 0"
 

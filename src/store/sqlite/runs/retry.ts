@@ -12,7 +12,7 @@ import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "../connection/tx.ts"
 
 const ENDED = `
-SELECT seq, version_id FROM runs WHERE id = ?1 AND finished_at IS NOT NULL AND hooks_left = 0 AND finished_at = coalesce(?2, finished_at)`
+SELECT seq, version_id FROM runs WHERE id = ?1 AND finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at = coalesce(?2, finished_at)`
 
 const ROWS = "SELECT 1 FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND hook = 0 LIMIT 1"
 
@@ -81,14 +81,14 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
 const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
 
 const RESET = `
-UPDATE tasks SET ${FRESH}, parked = NULL, upstream_left = ?1, up_failed = ?2, up_unmet = ?3, up_waived = ?4, lane = ?5
+UPDATE tasks SET ${FRESH}, parked = NULL, upstream_pending = ?1, upstream_failed = ?2, upstream_unmet = ?3, upstream_waived = ?4, lane = ?5
 WHERE id = ?6`
 
 const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
 
 const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.finished_at IS NULL"
 
-const CHILDREN = `children_left = children_total - expanded + (${OPEN_CHILDREN}), children_failed = (
+const CHILDREN = `children_pending = children_total - expanded + (${OPEN_CHILDREN}), children_failed = (
   SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.status IN ('failed', 'cancelled'))
 WHERE id = ?1 AND (expanded < children_total OR (${OPEN_CHILDREN}) > 0)`
 
@@ -109,9 +109,9 @@ WITH RECURSIVE below(id, open) AS (
 )
 UPDATE tasks SET parked = ${HELD_BACK} WHERE id IN (SELECT id FROM below) AND status = 'pending'`
 
-const resetRow = (tx: Tx, id: number, { upstreamLeft, upstream, lane }: Reset): void => {
+const resetRow = (tx: Tx, id: number, { upstreamPending, upstream, lane }: Reset): void => {
   tx.db.run(SUPERSEDE_ROW, id)
-  tx.db.run(RESET, upstreamLeft, upstream.failed, upstream.unmet, upstream.waived, lane, id)
+  tx.db.run(RESET, upstreamPending, upstream.failed, upstream.unmet, upstream.waived, lane, id)
 }
 
 const AGAIN = "parent_id = ?1 AND CASE WHEN ?2 IS NULL THEN status IN ('failed', 'skipped', 'cancelled') ELSE path = ?2 END"

@@ -8,9 +8,9 @@ import type { Session } from "../connection/tx.ts"
 
 const COLUMNS = `
 SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r."trigger", r.params,
-  r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.hooks_left,
+  r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.hooks_pending,
   r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.working_dir,
-  r.parent_run, r.parent_task, r.scope
+  r.parent_run, r.parent_task, r.root_run_id
 FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r.version_id`
 
 type Columns = [
@@ -117,7 +117,7 @@ const newest = (places: Place[], limit: number): Place[] =>
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 const LIVE = `
-SELECT status, count(*) FROM tasks INDEXED BY tasks_held
+SELECT status, count(*) FROM tasks INDEXED BY tasks_in_flight
 WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') GROUP BY status`
 
 const WAITING = "SELECT count(*) FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ? AND waits IS NOT NULL AND holder IS NULL"
@@ -151,9 +151,9 @@ const runOf = (session: Session, c: Columns | undefined): RunRow | null => {
     error: c[16],
     private: c[17] === 1,
     workingDir: c[24],
-    scope: c[27],
+    rootRunId: c[27],
     parent: c[25] === null ? null : { runId: c[25], task: c[26]! },
-    hooksLeft: c[18],
+    hooksPending: c[18],
     tasks,
   }
 }

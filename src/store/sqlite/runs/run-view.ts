@@ -2,19 +2,19 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { AttemptState, TaskStatus } from "../../../core/model/status.ts"
-import type { Waits } from "../../../core/model/waiting-on.ts"
-import { hasPast, type InstanceRow, type PastAttempt, type Picture, type RowCount } from "../../contract/run-view.ts"
+import type { WaitingOn } from "../../../core/model/waiting-on.ts"
+import { hasPast, type InstanceRow, type PastAttempt, type RunViewStore, type RowCount } from "../../contract/run-view.ts"
 import type { RowKind } from "../../contract/store.ts"
 import type { Access, Session } from "../connection/tx.ts"
 
-export const picture = ({ read }: Access): Picture => ({
+export const picture = ({ read }: Access): RunViewStore => ({
   listInstances: (query) => read((s) => listInstances(s, query)),
   countRows: (runId) => read((s) => countRows(s, runId)),
 })
 
 const INSTANCES = `
 SELECT id, node, path, status, attempt, available_at, waits, dispatched_at, started_at, finished_at
-FROM tasks INDEXED BY tasks_place
+FROM tasks INDEXED BY tasks_key
 WHERE run_seq = (SELECT seq FROM runs WHERE id = ?1) AND (node, path) > (?2, ?3) AND kind = 'task'
 ORDER BY node, path LIMIT ?4 + 0`
 
@@ -41,7 +41,7 @@ const NOTHING = { node: -1, path: "" }
 
 export const listInstances = (
   session: Session,
-  { runId, after = NOTHING, limit }: Parameters<Picture["listInstances"]>[0],
+  { runId, after = NOTHING, limit }: Parameters<RunViewStore["listInstances"]>[0],
 ): InstanceRow[] => {
   const rows = session.db.all<Columns>(INSTANCES, runId, after.node, after.path, limit)
   const again = rows.filter((row) => hasPast({ attempt: row[4], status: row[3] })).map((row) => row[0])
@@ -52,7 +52,7 @@ export const listInstances = (
     status: c[3],
     attempt: c[4],
     availableAt: c[5],
-    waits: c[6] === null ? null : (JSON.parse(c[6]) as Waits).kind,
+    waitingOn: c[6] === null ? null : (JSON.parse(c[6]) as WaitingOn).kind,
     dispatchedAt: c[7],
     startedAt: c[8],
     finishedAt: c[9],
@@ -69,7 +69,7 @@ const pastOf = (session: Session, ids: readonly number[]): Map<number, PastAttem
   )
 
 const COUNTS = `
-SELECT node, kind, status, count(*), min(started_at), max(finished_at) FROM tasks INDEXED BY tasks_place
+SELECT node, kind, status, count(*), min(started_at), max(finished_at) FROM tasks INDEXED BY tasks_key
 WHERE run_seq = (SELECT seq FROM runs WHERE id = ?) GROUP BY node, kind, status`
 
 export const countRows = (session: Session, runId: RunId): RowCount[] =>

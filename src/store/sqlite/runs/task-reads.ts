@@ -2,7 +2,7 @@
 
 import type { Output, Usage } from "../../../core/model/change.ts"
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
-import type { AttemptState, SkipKind, TaskStatus } from "../../../core/model/status.ts"
+import type { AttemptState, SkipReason, TaskStatus } from "../../../core/model/status.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
 import { fromJson, outputOf, parkedOf } from "../../shared/codec.ts"
 import type { NodeState } from "../../../core/rules/retry-plan.ts"
@@ -12,8 +12,8 @@ import type { Session } from "../connection/tx.ts"
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
   t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome,
-  t.available_at, t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key, l.cap, l.used, t.upstream_left,
-  t.waits, t.wake_at, t.progress
+  t.available_at, t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key, l.cap, l.used, t.upstream_pending,
+  t.waits, t.resume_at, t.progress
 FROM tasks t LEFT JOIN limits l ON l.id = t.parked`
 
 type Columns = [
@@ -22,7 +22,7 @@ type Columns = [
   string,
   RowKind,
   TaskStatus,
-  SkipKind | null,
+  SkipReason | null,
   number,
   number,
   number,
@@ -100,7 +100,7 @@ const taskOf = (session: Session, runId: RunId, versionId: number, c: Columns): 
   path: c[2],
   kind: c[3],
   status: c[4],
-  skip: c[5],
+  skipReason: c[5],
   attempt: c[6],
   failures: c[7],
   losses: c[8],
@@ -119,9 +119,9 @@ const taskOf = (session: Session, runId: RunId, versionId: number, c: Columns): 
   startedAt: c[23],
   finishedAt: c[24],
   parked: parkedOf(c[25], c[26], c[27], c[28]),
-  upstreamLeft: c[29],
-  waits: c[30] === null ? null : (JSON.parse(c[30]) as TaskRow["waits"]),
-  wakeAt: c[31],
+  upstreamPending: c[29],
+  waitingOn: c[30] === null ? null : (JSON.parse(c[30]) as TaskRow["waitingOn"]),
+  resumeAt: c[31],
   progress: c[32] === null ? null : (JSON.parse(c[32]) as TaskRow["progress"]),
 })
 
@@ -131,15 +131,15 @@ const NODES = `
 SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.children_total, t.id FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.id = ? AND t.parent_id IS NULL AND t.hook = 0 ORDER BY t.id`
 
-type NodeColumns = [number, string, RowKind, TaskStatus, SkipKind | null, number, number | null, number]
+type NodeColumns = [number, string, RowKind, TaskStatus, SkipReason | null, number, number | null, number]
 
 const stateOf = ([node, path, kind, status, skip, expanded, total]: NodeColumns): NodeState => ({
   node,
   path,
   kind,
   status,
-  skip,
-  expanded,
+  skipReason: skip,
+  childrenCreated: expanded,
   total,
 })
 

@@ -39,7 +39,7 @@ CREATE TABLE runs (
   status TEXT NOT NULL CHECK (status = 'pending' OR status = 'running' OR status = 'success' OR status = 'failed' OR status = 'cancelled'),
   open INTEGER NOT NULL DEFAULT 0 CHECK (open >= 0),
   failed INTEGER NOT NULL DEFAULT 0,
-  hooks_left INTEGER NOT NULL DEFAULT 0 CHECK (hooks_left >= 0),
+  hooks_pending INTEGER NOT NULL DEFAULT 0 CHECK (hooks_pending >= 0),
   tasks_total INTEGER NOT NULL DEFAULT 0,
   tasks_success INTEGER NOT NULL DEFAULT 0,
   tasks_failed INTEGER NOT NULL DEFAULT 0,
@@ -62,7 +62,7 @@ CREATE TABLE runs (
   parent_row INTEGER,
   parent_run TEXT,
   parent_task TEXT,
-  scope TEXT,
+  root_run_id TEXT,
   depth INTEGER NOT NULL DEFAULT 0,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
@@ -77,7 +77,7 @@ CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND 
 
 -- limits: JSON list of limit ids, NULL for none. parked: 0 for a paused run, else the id of the full limit.
 -- holder: holders.seq of who runs it, or of whose gate judges it. waits: what a running row without a slot waits for; it is given
--- out among the gates of wake_lane when wake_at has come. stopping: its run is being cancelled, and it was woken for that.
+-- out among the gates of resume_lane when resume_at has come. stopping: its run is being cancelled, and it was woken for that.
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,
   run_seq INTEGER NOT NULL,
@@ -86,7 +86,7 @@ CREATE TABLE tasks (
   kind TEXT NOT NULL CHECK (kind = 'task' OR kind = 'fan' OR kind = 'group'),
   hook INTEGER NOT NULL DEFAULT 0,
   status TEXT NOT NULL CHECK (status = 'pending' OR status = 'dispatched' OR status = 'running' OR status = 'success' OR status = 'failed' OR status = 'skipped' OR status = 'cancelled'),
-  upstream_left INTEGER NOT NULL CHECK (upstream_left >= 0),
+  upstream_pending INTEGER NOT NULL CHECK (upstream_pending >= 0),
   lane TEXT NOT NULL,
   priority INTEGER NOT NULL,
   workflow_id INTEGER NOT NULL,
@@ -99,9 +99,9 @@ CREATE TABLE tasks (
   limits TEXT,
   failures INTEGER NOT NULL DEFAULT 0,
   losses INTEGER NOT NULL DEFAULT 0,
-  up_failed INTEGER NOT NULL DEFAULT 0,
-  up_unmet INTEGER NOT NULL DEFAULT 0,
-  up_waived INTEGER NOT NULL DEFAULT 0,
+  upstream_failed INTEGER NOT NULL DEFAULT 0,
+  upstream_unmet INTEGER NOT NULL DEFAULT 0,
+  upstream_waived INTEGER NOT NULL DEFAULT 0,
   skip TEXT CHECK (skip IN ('unmet', 'waived')),
   worker TEXT,
   external_id TEXT,
@@ -117,33 +117,33 @@ CREATE TABLE tasks (
   usage TEXT,
   outcome TEXT CHECK (outcome = 'success' OR outcome = 'failed' OR outcome = 'timeout' OR outcome = 'lost' OR outcome = 'cancelled'),
   children_total INTEGER,
-  children_left INTEGER CHECK (children_left >= 0),
+  children_pending INTEGER CHECK (children_pending >= 0),
   children_failed INTEGER NOT NULL DEFAULT 0,
   expanded INTEGER NOT NULL DEFAULT 0,
   waits TEXT,
-  wake_at TEXT,
-  wake_lane TEXT,
+  resume_at TEXT,
+  resume_lane TEXT,
   stopping INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
   room BLOB,
   CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waits IS NOT NULL))),
-  CHECK (waits IS NULL OR (status = 'running' AND wake_lane IS NOT NULL)),
-  CHECK (wake_at IS NULL OR waits IS NOT NULL),
+  CHECK (waits IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
+  CHECK (resume_at IS NULL OR waits IS NOT NULL),
   CHECK (holder IS NULL OR status = 'pending' OR status = 'dispatched' OR status = 'running'),
   CHECK (parked IS NULL OR status = 'pending' OR waits IS NOT NULL),
   CHECK (available_at IS NULL OR status = 'pending')
 ) STRICT;
-CREATE UNIQUE INDEX tasks_place ON tasks (run_seq, node, path);
+CREATE UNIQUE INDEX tasks_key ON tasks (run_seq, node, path);
 CREATE INDEX tasks_of_run ON tasks (run_seq);
 CREATE INDEX tasks_children ON tasks (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq)
-  WHERE status = 'pending' AND attempt_id IS NULL AND upstream_left = 0 AND parked IS NULL AND available_at IS NULL;
+  WHERE status = 'pending' AND attempt_id IS NULL AND upstream_pending = 0 AND parked IS NULL AND available_at IS NULL;
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq) WHERE parked IS NOT NULL;
 CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL AND parent_id IS NOT NULL;
-CREATE INDEX tasks_held ON tasks (run_seq) WHERE holder IS NOT NULL;
+CREATE INDEX tasks_in_flight ON tasks (run_seq) WHERE holder IS NOT NULL;
 CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waits IS NOT NULL;
-CREATE INDEX tasks_wake ON tasks (wake_lane, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX tasks_resume ON tasks (resume_lane, resume_at) WHERE resume_at IS NOT NULL;
 
 CREATE TABLE attempts (
   task_id INTEGER NOT NULL,
@@ -178,7 +178,7 @@ CREATE TABLE holders (
   lease_ms INTEGER NOT NULL,
   lease_until TEXT NOT NULL,
   dead INTEGER NOT NULL DEFAULT 0,
-  serves TEXT,
+  capabilities TEXT,
   token_hash TEXT
 ) STRICT;
 
