@@ -69,10 +69,10 @@ describe("an engine that is told to stop", () => {
     const told: [object, string][] = []
     const log = { info: () => {}, warn: () => {}, error: (fields: object, text: string) => void told.push([fields, text]) }
     const world = await setup({ a: (_, { untilStopped }) => untilStopped() }, { log })
-    const real = { advance: world.store.advance, removeHolder: world.store.deregisterHolder }
+    const real = { advance: world.store.advance, deregisterHolder: world.store.deregisterHolder }
     const runId = await world.trigger(ONE)
     await world.pass(1000)
-    Object.assign(world.store, { advance: refuse, removeHolder: refuse })
+    Object.assign(world.store, { advance: refuse, deregisterHolder: refuse })
     const begun = world.clock.now()
     await world.until(world.engine.stop({ patienceMs: 5000 }))
     expect(world.clock.now() - begun).toBeLessThan(20_000)
@@ -86,11 +86,11 @@ describe("an engine that is told to stop", () => {
 
   it("comes to its end though the store does not even answer", async () => {
     const world = await setup({ a: (_, { untilStopped }) => untilStopped() })
-    const real = { advance: world.store.advance, removeHolder: world.store.deregisterHolder }
+    const real = { advance: world.store.advance, deregisterHolder: world.store.deregisterHolder }
     await world.trigger(ONE)
     await world.pass(1000)
     const silent = (): Promise<never> => new Promise(() => {})
-    Object.assign(world.store, { advance: silent, removeHolder: silent })
+    Object.assign(world.store, { advance: silent, deregisterHolder: silent })
     const begun = world.clock.now()
     await world.until(world.engine.stop())
     expect(world.clock.now() - begun).toBeLessThan(20_000)

@@ -67,7 +67,7 @@ export class Commits {
       case "retryRun":
         if (answer === true) this.#retried(args[0] as string)
         break
-      case "removeHolder":
+      case "deregisterHolder":
         // What it leaves behind counts as lost.
         this.#world.deadHolders.add(args[0] as string)
         break

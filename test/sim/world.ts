@@ -338,7 +338,7 @@ const summary = (answer: unknown): string => {
   if (answer === undefined || answer === null || typeof answer !== "object") return String(answer)
   if (Array.isArray(answer)) return `gives ${answer.length}`
   const parts: string[] = []
-  for (const name of ["refused", "claims", "gates", "closed", "cancelling"] as const) {
+  for (const name of ["rejected", "claims", "gates", "closed", "cancelling"] as const) {
     const list = (answer as Record<string, unknown>)[name]
     if (Array.isArray(list) && list.length > 0) parts.push(`${name} ${list.length}`)
   }
