@@ -17,7 +17,8 @@ export const openDoor = (world: World, life: Life, store: Store): Store => {
   return new Proxy(store, {
     get: (target, name: string) => {
       if (name === "leases") return world.scenario.leases
-      if (name === "advanceConcurrency") return world.scenario.leases ? { maxConcurrent: 2, minBatch: 1 } : target.advanceConcurrency
+      if (name === "advanceConcurrency")
+        return world.scenario.leases ? { maxConcurrent: 2, minBatch: 1 } : target.advanceConcurrency
       if (name === "onWake") return (wake: () => void) => void (life.wake = wake)
       const member: unknown = Reflect.get(target, name)
       if (DIRECT.has(name)) return typeof member === "function" ? (member as Call).bind(target) : member
