@@ -54,10 +54,12 @@ const checkChildren = (label: string, rows: OpenTask[], cancelling: (row: OpenTa
   )
   for (const row of rows) {
     if (row.kind === "task" || row.children_total === null || hasEnded(row)) continue
-    const own = (children.get(row.id) ?? []).filter((child) => row.kind === "group" || lastIndex(child.path) < row.expanded)
+    const own = (children.get(row.id) ?? []).filter(
+      (child) => row.kind === "group" || lastIndex(child.path) < row.children_created,
+    )
     const isCut =
-      row.expanded < row.children_total && (row.status === "running" || row.children_pending === 0) && cancelling(row)
-    const left = (isCut ? row.expanded : row.children_total) - own.filter(hasEnded).length
+      row.children_created < row.children_total && (row.status === "running" || row.children_pending === 0) && cancelling(row)
+    const left = (isCut ? row.children_created : row.children_total) - own.filter(hasEnded).length
     const failed = own.filter((child) => child.status === "failed" || child.status === "cancelled").length
     if (left === row.children_pending && failed === row.children_failed) continue
     const told = `node ${row.node} [${row.path}] of ${label} has ${row.children_pending} left, ${row.children_failed} failed`
@@ -80,7 +82,7 @@ const checkLimits = (world: World, runs: BookRun[], rows: OpenTask[]): void => {
   const promised = new Set<number>()
   for (const row of rows) {
     const isOpen = row.kind === "group" && row.started_at !== null && !hasEnded(row)
-    if ((isLive(row) && row.kind === "task" && row.waits === null) || isOpen)
+    if ((isLive(row) && row.kind === "task" && row.waiting_on === null) || isOpen)
       for (const id of idsOf(row)) used.set(id, (used.get(id) ?? 0) + 1)
     const isJudged = row.kind === "group" && row.status === "pending" && row.attempt_id !== null && row.started_at === null
     if (isReady(row) || isJudged) for (const id of idsOf(row)) promised.add(id)

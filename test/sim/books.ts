@@ -9,7 +9,7 @@ export interface BookRun {
   id: string
   workflow: string
   status: RunStatus
-  open: number
+  open_tasks: number
   failed: number
   hooks_pending: number
   tasks_total: number
@@ -35,7 +35,7 @@ export interface BookTask {
   kind: "task" | "fan" | "group"
   hook: number
   status: TaskStatus
-  skip: SkipReason | null
+  skip_reason: SkipReason | null
   upstream_pending: number
   upstream_failed: number
   upstream_unmet: number
@@ -60,8 +60,8 @@ export interface BookTask {
   children_total: number | null
   children_pending: number | null
   children_failed: number
-  expanded: number
-  waits: string | null
+  children_created: number
+  waiting_on: string | null
   started_at: string | null
 }
 
@@ -96,9 +96,9 @@ export type OpenTask = Omit<
 export type ReadyTask = Pick<BookTask, "id" | "lane" | "attempt"> & { private: number; run_id: string }
 
 const OPEN_TASKS = `
-SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip, t.upstream_pending, t.upstream_failed, t.upstream_unmet, t.upstream_waived,
+SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip_reason, t.upstream_pending, t.upstream_failed, t.upstream_unmet, t.upstream_waived,
   t.parked, t.limits, t.attempt_id, t.holder, t.available_at, t.parent_id, t.children_total, t.children_pending, t.children_failed,
-  t.expanded, t.waits, t.started_at
+  t.children_created, t.waiting_on, t.started_at
 FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.status IN ('pending', 'running') OR r.hooks_pending > 0`
 

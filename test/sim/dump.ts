@@ -16,7 +16,7 @@ export const dump = (world: World): string[] => {
   for (const run of world.books.runs()) {
     const flags = [run.paused ? "paused" : "", run.cancelling ?? "", run.private ? "private" : ""].filter((flag) => flag !== "")
     lines.push(
-      `run ${world.labelOf(run.id)} (${run.workflow}) ${run.status} ${flags.join(" ")} open ${run.open} hooks ${run.hooks_pending}`,
+      `run ${world.labelOf(run.id)} (${run.workflow}) ${run.status} ${flags.join(" ")} open ${run.open_tasks} hooks ${run.hooks_pending}`,
     )
     const open = world.books.tasksOf(run.seq).filter((row) => !hasEnded(row))
     for (const row of open.slice(0, ROWS)) {

@@ -12,9 +12,9 @@ const ENDED = ["success", "failed", "skipped", "cancelled"]
 export const hasEnded = (task: { status: string }): boolean => ENDED.includes(task.status)
 export const isLive = (task: { status: string }): boolean => task.status === "dispatched" || task.status === "running"
 
-export const endOf = (task: Pick<BookTask, "status" | "skip">): End => {
+export const endOf = (task: Pick<BookTask, "status" | "skip_reason">): End => {
   if (task.status === "success") return "success"
-  if (task.status === "skipped") return task.skip ?? "waived"
+  if (task.status === "skipped") return task.skip_reason ?? "waived"
   return "failed"
 }
 
@@ -87,7 +87,7 @@ export class Model {
   #handedDown(task: BookTask): Json {
     if (task.status === "skipped" || (task.kind === "task" && task.status !== "success")) return null
     if (task.kind === "task") return this.output(task)
-    if (task.status !== "success" && task.expanded === 0) return null
+    if (task.status !== "success" && task.children_created === 0) return null
     const given = (child: BookTask): Json => (child.status === "success" ? this.handedDown(child) : null)
     const children = this.#books.instances(task.id)
     if (task.kind === "fan") return children.toSorted((a, b) => lastIndex(a.path) - lastIndex(b.path)).map(given)

@@ -88,12 +88,12 @@ class Reading {
     const around = row.parent_id === null ? undefined : this.#byId.get(row.parent_id)
     if (around === undefined) return true
     if (around.kind === "group") return this.#isWhole(around) && this.#isThere(around)
-    return lastIndex(row.path) < around.expanded && this.#isThere(around)
+    return lastIndex(row.path) < around.children_created && this.#isThere(around)
   }
 
   #isWhole(group: BookTask): boolean {
     const wanted = this.#workflow.nodes.filter(({ node }) => node.group === group.node).length
-    return group.expanded > 0 && this.#children(group).length === wanted
+    return group.children_created > 0 && this.#children(group).length === wanted
   }
 
   #children({ id }: BookTask): BookTask[] {
@@ -124,7 +124,7 @@ class Reading {
 
   #part(row: BookTask): void {
     const children = this.#children(row).filter((child) => this.#isThere(child))
-    if (row.kind === "task" || row.expanded === 0) return this.#again(row)
+    if (row.kind === "task" || row.children_created === 0) return this.#again(row)
     if (row.kind === "group") {
       if (!this.#isWhole(row) || !this.#failed(children)) return this.#again(row)
       this.fates.set(row.id, "waits")
@@ -132,7 +132,7 @@ class Reading {
     }
     const bad = children.filter((child) => child.status !== "success")
     // A plan tells a plain fan-out as one that waits, also when none of its instances goes again.
-    if (bad.length === 0 && row.expanded === row.children_total && children.some(({ kind }) => kind === "group"))
+    if (bad.length === 0 && row.children_created === row.children_total && children.some(({ kind }) => kind === "group"))
       return this.#again(row)
     this.fates.set(row.id, "waits")
     for (const child of bad) this.#part(child)
@@ -146,7 +146,7 @@ class Reading {
       this.#again(found)
       return this.#start(this.#byId.get(found.parent_id!)!, "waits")
     }
-    const fan = rows.find((row) => row.kind === "fan" && row.expanded === 0 && row.path === this.#scope(row, path))
+    const fan = rows.find((row) => row.kind === "fan" && row.children_created === 0 && row.path === this.#scope(row, path))
     if (fan !== undefined) this.#start(fan, "again")
   }
 

@@ -203,7 +203,7 @@ export class Users {
   #answer(row: number, attemptId: string, kind: "approval" | "callback"): void {
     const { books, answers, tokens } = this.#world
     const task = books.taskByRow(row)
-    if (task === undefined || task.attempt_id !== attemptId || task.waits === null) return
+    if (task === undefined || task.attempt_id !== attemptId || task.waiting_on === null) return
     const run = books.runBySeq(task.run_seq)
     const { node } = this.#world.simOf(run.workflow, task.node)
     const answer = { good: this.#rng.chance(0.7), output: { said: this.#rng.int(0, 9) } }

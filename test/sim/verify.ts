@@ -123,7 +123,7 @@ const checkNode = (ended: Ended, row: BookTask): void => {
   if (row.status === "cancelled") return stopped ? undefined : fail(ended, row, "nobody stopped the run")
   const verdict = ruleVerdict(sim.node.rule, world.model.upstream(workflow, run, sim, row.path).map(endOf))
   const demand = (status: string, skip: string | null, why: string): void => {
-    if (row.status !== status || row.skip !== skip) fail(ended, row, why)
+    if (row.status !== status || row.skip_reason !== skip) fail(ended, row, why)
     if (row.status === "skipped" && world.witness.history(run.id, row.node, row.path).launches.length > 0) {
       fail(ended, row, "it was launched")
     }

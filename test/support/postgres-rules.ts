@@ -5,13 +5,13 @@ import { READY } from "../../src/store/postgres/claim/ready-queue.ts"
 import { ask } from "./postgres.ts"
 
 const RUNS = `status IN ('pending', 'running', 'success', 'failed', 'cancelled')
-  AND (cancelling IS NULL OR cancelling IN ('cancel', 'timeout')) AND open >= 0 AND hooks_pending >= 0
+  AND (cancelling IS NULL OR cancelling IN ('cancel', 'timeout')) AND open_tasks >= 0 AND hooks_pending >= 0
   AND (finished_at IS NOT NULL) = (status IN ('success', 'failed', 'cancelled'))`
 
-const TASKS = `upstream_pending >= 0 AND (waits IS NULL OR status = 'running') AND CASE status
+const TASKS = `upstream_pending >= 0 AND (waiting_on IS NULL OR status = 'running') AND CASE status
   WHEN 'pending' THEN (attempt_id IS NULL) = (holder IS NULL)
   WHEN 'dispatched' THEN holder IS NOT NULL AND attempt_id IS NOT NULL AND parked IS NULL AND available_at IS NULL
-  WHEN 'running' THEN available_at IS NULL AND CASE WHEN waits IS NULL THEN (holder IS NULL) = (kind <> 'task') AND parked IS NULL AND resume_at IS NULL
+  WHEN 'running' THEN available_at IS NULL AND CASE WHEN waiting_on IS NULL THEN (holder IS NULL) = (kind <> 'task') AND parked IS NULL AND resume_at IS NULL
     ELSE attempt_id IS NOT NULL AND resume_lane IS NOT NULL END
   ELSE status IN ('success', 'failed', 'skipped', 'cancelled') AND holder IS NULL AND parked IS NULL AND available_at IS NULL
     AND finished_at IS NOT NULL

@@ -160,7 +160,7 @@ export class Waiting {
 }
 
 /** With its run, or with a group around it that is overdue. */
-const isStopping = ({ run, waitingOn }: Claim): boolean => run.cancelling !== null || waitingOn?.stopping === true
+const isStopping = ({ run, waitingOn }: Claim): boolean => run.cancelling !== null || waitingOn?.cancelRequested === true
 
 /** How long the attempt may take in all; null: for ever. A default of a launched attempt's time does not bind what it defers. */
 const limitOf = (node: Node, waits: WaitingOn): number | null => {

@@ -135,7 +135,7 @@ export const groupTimeoutTests = (open: Open): void => {
       world.clock.pass(MINUTE)
       await world.turn()
       const [woken] = await world.gate()
-      expect(woken).toMatchObject({ attemptId: nap!.attemptId, waitingOn: { for: { kind: "sleep" }, stopping: true } })
+      expect(woken).toMatchObject({ attemptId: nap!.attemptId, waitingOn: { for: { kind: "sleep" }, cancelRequested: true } })
       await world.turn({ changes: [cancelled(world, woken!)] })
       expect((await world.task(run.id, "g.nap")).status).toBe("cancelled")
     })

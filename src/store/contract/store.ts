@@ -238,7 +238,7 @@ export interface Claim {
   childrenPending: number | null
   childrenFailed: number
   /** Set for a woken row: what it waited for, how long its attempt has been running by the store's clock, and whether it must end. */
-  waitingOn: { for: WaitingOn; elapsedMs: number; stopping?: true } | null
+  waitingOn: { for: WaitingOn; elapsedMs: number; cancelRequested?: true } | null
   upstream: { failed: number; unmet: number; waived: number }
   /** The state of each of `node.needs`, by node. Containers stand for their instances. */
   reads: Map<number, { status: TaskStatus; output: Output | null }>

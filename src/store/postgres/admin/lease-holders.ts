@@ -86,7 +86,7 @@ export const listHolders = async (session: Runner): Promise<LeaseHolderRow[]> =>
 const HELD_BY = statement(
   "holder_held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop
-   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
+   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
    WHERE t.holder = $1::uuid ORDER BY t.id`,
 )
 
@@ -122,7 +122,7 @@ const LET_SLEEP = statement(
   "holders_let_go",
   `WITH back AS (
      UPDATE tasks SET holder = NULL, resume_at = COALESCE($1::timestamptz, now()) WHERE id = ANY (
-       ${LOCKED("t.status = 'running' AND t.waits IS NOT NULL")})
+       ${LOCKED("t.status = 'running' AND t.waiting_on IS NOT NULL")})
      RETURNING run_seq, id
    )
    ${LET_GO("back")} RETURNING h.id`,
@@ -138,8 +138,8 @@ const LEFT_BEHIND = statement(
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node,
      t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId",
      CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS cancelling
-   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stops s ON s.task_id = t.id
-   WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT $1`,
+   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
+   WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL ORDER BY t.id LIMIT $1`,
 )
 
 /** `released`: gate claims that others may take now. */

@@ -16,7 +16,7 @@ export interface Owed {
 
 const ADD = statement(
   "notices_add",
-  `INSERT INTO notices (run_id, kind, target, due_at)
+  `INSERT INTO notifications (run_id, kind, target, due_at)
    SELECT c.run_id, c.kind, c.target, COALESCE($1::timestamptz, now()) + c.after * interval '1 millisecond'
    FROM unnest($2::uuid[], $3::text[], $4::int[], $5::bigint[]) AS c (run_id, kind, target, after)`,
 )
@@ -36,23 +36,23 @@ export const addNotices = async (tx: Runner, now: string | null, owed: readonly 
 const TAKE = statement(
   "notices_take",
   `WITH due AS (
-     SELECT id FROM notices WHERE due_at <= COALESCE($1::timestamptz, now()) ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
+     SELECT id FROM notifications WHERE due_at <= COALESCE($1::timestamptz, now()) ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
    )
-   UPDATE notices n SET due_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond', tries = n.tries + 1
+   UPDATE notifications n SET due_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond', tries = n.tries + 1
    FROM due WHERE n.id = due.id RETURNING n.id, n.run_id AS "runId", n.kind, n.target, n.tries`,
 )
 
 const PUT_OFF = statement(
   "notices_put_off",
-  `UPDATE notices SET due_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond' WHERE id = $2`,
+  `UPDATE notifications SET due_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond' WHERE id = $2`,
 )
 
-const REMOVE = statement("notices_remove", "DELETE FROM notices WHERE id = ANY ($1::bigint[])")
+const REMOVE = statement("notices_remove", "DELETE FROM notifications WHERE id = ANY ($1::bigint[])")
 
 const NEXT = statement(
   "notices_next",
   `SELECT GREATEST(0, ceil(extract(epoch FROM due_at - COALESCE($1::timestamptz, now())) * 1000))::float8 AS ms
-   FROM notices ORDER BY due_at LIMIT 1`,
+   FROM notifications ORDER BY due_at LIMIT 1`,
 )
 
 export const noticeStore = (

@@ -54,7 +54,7 @@ const READY_BY_LANE = statement(
 const RUNNING_BY_LANE = statement(
   "queues_running",
   `SELECT t.lane, count(*)::int AS count FROM ${HELD()}
-   WHERE t.status IN ('dispatched', 'running') AND t.waits IS NULL AND ${SHARED} GROUP BY t.lane`,
+   WHERE t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL AND ${SHARED} GROUP BY t.lane`,
 )
 
 const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }

@@ -14,11 +14,11 @@ import type { Workflows } from "./workflows.ts"
 
 const LIVE = statement(
   "claims_live",
-  `SELECT ${CLAIMED}, t.waits, (EXTRACT(epoch FROM COALESCE($3::timestamptz, now()) - t.started_at) * 1000)::float8 AS elapsed
+  `SELECT ${CLAIMED}, t.waiting_on, (EXTRACT(epoch FROM COALESCE($3::timestamptz, now()) - t.started_at) * 1000)::float8 AS elapsed
    FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.kind = 'task'
    CROSS JOIN LATERAL (
-     SELECT t.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
+     SELECT t.limits, r.id AS run_id, r.version_id, r.generation, r.cancelling, r.status AS run_status, r.error AS run_error,
        false AS paused, t.attempt_id AS new_id, NULL::bool AS fresh
      FROM (SELECT) one LEFT JOIN runs r ON r.seq = t.run_seq
    ) k ORDER BY t.id`,
@@ -53,7 +53,7 @@ const ADOPT = statement(
        AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.id = t.holder AND NOT h.dead)
      RETURNING t.id, t.attempt_id
    ), stopped AS (
-     UPDATE stops s SET holder = $3::uuid FROM adopted a WHERE s.task_id = a.id
+     UPDATE stop_requests s SET holder = $3::uuid FROM adopted a WHERE s.task_id = a.id
    )
    SELECT id AS row, attempt_id AS "attemptId" FROM adopted`,
 )

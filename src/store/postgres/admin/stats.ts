@@ -31,7 +31,7 @@ export const insight = (
   stats: () => read((session) => stats(session, instants.now(), workflows)),
 })
 
-const LIVE = "t.status IN ('dispatched', 'running') AND t.waits IS NULL"
+const LIVE = "t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL"
 
 /** The live rows are found first, by their index: that of all rows by id would hold the history. */
 const HOLDERS = (condition: string): string => `

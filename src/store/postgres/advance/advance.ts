@@ -328,7 +328,7 @@ export class Loop {
         lane: rows.get(claim.row)!.lane,
         attempt: claim.attempt,
         limits: rows.get(claim.row)!.limits,
-        round: rows.get(claim.row)!.round,
+        generation: rows.get(claim.row)!.generation,
         priority: claim.run.priority,
         gate,
         started: claim.waitingOn !== null,

@@ -50,7 +50,7 @@ const RETRY = statement(
        failures = t.failures + CASE WHEN p.lost THEN 0 ELSE 1 END, losses = t.losses + CASE WHEN p.lost THEN 1 ELSE 0 END,
        available_at = CASE WHEN p.delay > 0 THEN COALESCE($1::timestamptz, now()) + p.delay * interval '1 millisecond' END,
        dispatched_at = NULL, started_at = NULL, finished_at = NULL, outcome = p.state, error = p.error, exit_code = p.exit_code,
-       usage = NULL, waits = NULL, resume_at = NULL, stopping = false, parked = NULL, progress = NULL, inner_run = ${INNER_RUN("t")}
+       usage = NULL, waiting_on = NULL, resume_at = NULL, cancel_requested = false, parked = NULL, progress = NULL, inner_run = ${INNER_RUN("t")}
      FROM past p WHERE t.id = p.id
      RETURNING p.attempt_id, t.available_at, ${READINESS("t")}
    ), listed AS (
@@ -65,13 +65,13 @@ const RELEASE = statement(
   "release",
   `WITH back AS (
      UPDATE tasks t SET attempt = t.attempt - CASE WHEN t.status = 'dispatched' THEN 1 ELSE 0 END, holder = NULL,
-       status = CASE WHEN t.waits IS NULL THEN 'pending' ELSE 'running' END,
-       attempt_id = CASE WHEN t.waits IS NOT NULL THEN t.attempt_id END, worker = CASE WHEN t.waits IS NOT NULL THEN t.worker END,
-       dispatched_at = CASE WHEN t.waits IS NOT NULL THEN t.dispatched_at END,
-       resume_at = CASE WHEN t.waits IS NOT NULL THEN COALESCE($3::timestamptz, now()) END,
-       inner_run = CASE WHEN t.waits IS NULL THEN ${INNER_RUN("t")} END
+       status = CASE WHEN t.waiting_on IS NULL THEN 'pending' ELSE 'running' END,
+       attempt_id = CASE WHEN t.waiting_on IS NOT NULL THEN t.attempt_id END, worker = CASE WHEN t.waiting_on IS NOT NULL THEN t.worker END,
+       dispatched_at = CASE WHEN t.waiting_on IS NOT NULL THEN t.dispatched_at END,
+       resume_at = CASE WHEN t.waiting_on IS NOT NULL THEN COALESCE($3::timestamptz, now()) END,
+       inner_run = CASE WHEN t.waiting_on IS NULL THEN ${INNER_RUN("t")} END
      FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
-     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND (t.status IN ('dispatched', 'pending') OR t.waits IS NOT NULL)
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND (t.status IN ('dispatched', 'pending') OR t.waiting_on IS NOT NULL)
      RETURNING c.attempt_id, ${READINESS("t")}
    ), listed AS (
      ${LIST("back")}

@@ -27,12 +27,12 @@ export const END_DOOMED = `ended AS (
 
 /** A container whose gate died in the middle of making its children. It is ready, or parked. */
 export const HALF_MADE = `t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.started_at IS NOT NULL
-  AND t.expanded < t.children_total AND t.children_pending > 0`
+  AND t.children_created < t.children_total AND t.children_pending > 0`
 
 /** The end of a statement with a set (id) of such containers: what was made so far is all that they wait for. */
 export const CUT_OFF = (containers: string): string => `off AS (
-     UPDATE tasks t SET children_pending = t.children_pending - (t.children_total - t.expanded),
-       status = CASE WHEN t.children_pending = t.children_total - t.expanded THEN 'pending' ELSE 'running' END, parked = NULL
+     UPDATE tasks t SET children_pending = t.children_pending - (t.children_total - t.children_created),
+       status = CASE WHEN t.children_pending = t.children_total - t.children_created THEN 'pending' ELSE 'running' END, parked = NULL
      FROM ${containers} c WHERE t.id = c.id AND ${HALF_MADE}
      RETURNING ${READINESS("t")}
    ), unlisted AS (
@@ -51,7 +51,7 @@ const UNPARK_CONTAINERS = statement(
   "cancel_unpark",
   `WITH unparked AS (
      UPDATE tasks t SET parked = NULL
-     WHERE t.parked = 0 AND t.run_seq = ANY ($1::bigint[]) AND t.status = 'pending' AND t.kind <> 'task' AND t.expanded > 0
+     WHERE t.parked = 0 AND t.run_seq = ANY ($1::bigint[]) AND t.status = 'pending' AND t.kind <> 'task' AND t.children_created > 0
      RETURNING ${READINESS("t")}
    )
    ${LIST("unparked")}`,

@@ -18,7 +18,7 @@ import type { Workflows } from "../admin/workflows.ts"
 const OVER = statement(
   "close_over",
   `SELECT seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId", parent_row, schedule_id, cancelling, failed, error FROM runs
-   WHERE seq = ANY ($1::bigint[]) AND (status = 'running' AND open = 0 OR status = 'pending' AND cancelling IS NOT NULL)
+   WHERE seq = ANY ($1::bigint[]) AND (status = 'running' AND open_tasks = 0 OR status = 'pending' AND cancelling IS NOT NULL)
    ORDER BY seq FOR UPDATE SKIP LOCKED`,
 )
 
@@ -157,8 +157,8 @@ const OLDEST = statement(
 const START = statement(
   "activate_start",
   `UPDATE runs r SET status = 'running', started_at = COALESCE($1::timestamptz, now()),
-     timeout_at = COALESCE($1::timestamptz, now()) + c.timeout * interval '1 millisecond', open = c.open, tasks_total = c.total
-   FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[]) AS c (seq, timeout, open, total)
+     timeout_at = COALESCE($1::timestamptz, now()) + c.timeout * interval '1 millisecond', open_tasks = c.open_tasks, tasks_total = c.total
+   FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[]) AS c (seq, timeout, open_tasks, total)
    WHERE r.seq = c.seq AND r.status = 'pending'`,
 )
 

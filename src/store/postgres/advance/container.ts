@@ -5,7 +5,7 @@ import { LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
 
 /** $1 now, $2 row, $3 attempt, $4 total, $5 offset, $6 how many children this chunk makes. */
 export const MADE = (kind: "fan" | "group", lane: string): string => `
-     UPDATE tasks t SET expanded = $5::int + $6::int, children_total = $4::int,
+     UPDATE tasks t SET children_created = $5::int + $6::int, children_total = $4::int,
        children_pending = CASE WHEN $5 = 0 THEN $4 ELSE t.children_pending END,
        children_failed = CASE WHEN $5 = 0 THEN 0 ELSE t.children_failed END,
        started_at = CASE WHEN $5 = 0 THEN COALESCE($1::timestamptz, now()) ELSE t.started_at END,
@@ -13,7 +13,7 @@ export const MADE = (kind: "fan" | "group", lane: string): string => `
        lane = CASE WHEN $5 + $6 = $4 THEN ${lane} ELSE t.lane END,
        attempt_id = CASE WHEN $5 + $6 = $4 THEN NULL ELSE t.attempt_id END,
        holder = CASE WHEN $5 + $6 = $4 THEN NULL ELSE t.holder END
-     WHERE t.id = $2::bigint AND t.attempt_id = $3::uuid AND t.status = 'pending' AND t.kind = '${kind}' AND t.expanded = $5
+     WHERE t.id = $2::bigint AND t.attempt_id = $3::uuid AND t.status = 'pending' AND t.kind = '${kind}' AND t.children_created = $5
        AND ($5 = 0 OR t.children_total = $4)
      RETURNING ${READINESS("t")}, t.node, t.path, t.hook, t.holder IS NULL AS made`
 

@@ -16,11 +16,11 @@ export const COUNT_CONTAINERS = `containers AS (
    )`
 
 export const COUNT_RUNS = `counted AS (
-     UPDATE runs r SET open = r.open - e.open, failed = r.failed + e.failed, hooks_pending = r.hooks_pending - e.hooks,
+     UPDATE runs r SET open_tasks = r.open_tasks - e.open_tasks, failed = r.failed + e.failed, hooks_pending = r.hooks_pending - e.hooks,
        tasks_success = r.tasks_success + e.tasks_success, tasks_failed = r.tasks_failed + e.tasks_failed,
        tasks_skipped = r.tasks_skipped + e.tasks_skipped, tasks_cancelled = r.tasks_cancelled + e.tasks_cancelled
      FROM (SELECT run_seq,
-             (count(*) FILTER (WHERE parent_id IS NULL AND NOT hook))::int AS open,
+             (count(*) FILTER (WHERE parent_id IS NULL AND NOT hook))::int AS open_tasks,
              (count(*) FILTER (WHERE parent_id IS NULL AND NOT hook AND status = 'failed'))::int AS failed,
              (count(*) FILTER (WHERE parent_id IS NULL AND hook))::int AS hooks,
              (count(*) FILTER (WHERE kind = 'task' AND NOT hook AND status = 'success'))::int AS tasks_success,
@@ -29,5 +29,5 @@ export const COUNT_RUNS = `counted AS (
              (count(*) FILTER (WHERE kind = 'task' AND NOT hook AND status = 'cancelled'))::int AS tasks_cancelled
            FROM ended GROUP BY run_seq) e
      WHERE r.seq = e.run_seq
-     RETURNING r.seq, r.open = 0 AND r.status = 'running' AS done
+     RETURNING r.seq, r.open_tasks = 0 AND r.status = 'running' AS done
    )`

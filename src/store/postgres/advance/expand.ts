@@ -47,15 +47,15 @@ const EXPAND = statement(
 const DROP = statement(
   "expand_drop",
   `WITH RECURSIVE container AS (
-     SELECT c.id, c.kind, c.expanded, p.prefix
+     SELECT c.id, c.kind, c.children_created, p.prefix
      FROM tasks c CROSS JOIN LATERAL (SELECT CASE WHEN c.path = '' THEN '' ELSE c.path || '.' END AS prefix) p
      WHERE c.id = ANY ($1::bigint[]) AND CASE c.kind
        WHEN 'fan' THEN EXISTS (
-         SELECT 1 FROM tasks t WHERE t.run_seq = c.run_seq AND t.node = c.node AND t.path = p.prefix || c.expanded)
-       ELSE c.expanded = 0 END
+         SELECT 1 FROM tasks t WHERE t.run_seq = c.run_seq AND t.node = c.node AND t.path = p.prefix || c.children_created)
+       ELSE c.children_created = 0 END
    ), doomed AS (
      SELECT t.id FROM container c JOIN tasks t ON t.parent_id = c.id
-     WHERE c.kind = 'group' OR substr(t.path, length(c.prefix) + 1)::int >= c.expanded
+     WHERE c.kind = 'group' OR substr(t.path, length(c.prefix) + 1)::int >= c.children_created
      UNION ALL SELECT t.id FROM doomed d JOIN tasks t ON t.parent_id = d.id
    ), gone AS (
      DELETE FROM tasks t USING doomed d WHERE t.id = d.id RETURNING ${ENTRY("t")}, t.hook, t.kind, t.status

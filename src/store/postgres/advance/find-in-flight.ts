@@ -12,8 +12,8 @@ import { type Runner, statement } from "../connection/session.ts"
 const HELD = statement(
   "held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", COALESCE(r.id::text, '') AS "runId",
-     COALESCE(r.private, false) AS private, r.root_run_id AS "rootRunId", t.waits IS NOT NULL AS waits, t.workflow_id AS "workflowId", COALESCE(r.version_id, 0) AS "versionId", t.node, t.path,
-     t.kind, t.lane, t.attempt, t.limits, t.status, COALESCE(r.round, 0) AS round, COALESCE(r.priority, 0) AS priority
+     COALESCE(r.private, false) AS private, r.root_run_id AS "rootRunId", t.waiting_on IS NOT NULL AS waiting, t.workflow_id AS "workflowId", COALESCE(r.version_id, 0) AS "versionId", t.node, t.path,
+     t.kind, t.lane, t.attempt, t.limits, t.status, COALESCE(r.generation, 0) AS generation, COALESCE(r.priority, 0) AS priority
    FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id LEFT JOIN runs r ON r.seq = t.run_seq`,
 )
@@ -33,9 +33,9 @@ export const findHeld = async (
   }
   if (unknown.length > 0) {
     const values = [plain(unknown.map(({ row }) => row)), plain(unknown.map(({ attemptId }) => attemptId))]
-    type Found = Omit<Held, "gate" | "started"> & { status: TaskStatus; waits: boolean }
-    for (const { status, waits, ...row } of await tx.run<Found>(HELD, values))
-      found.set(row.attemptId, { ...row, gate: status === "pending" || waits, started: status === "running" })
+    type Found = Omit<Held, "gate" | "started"> & { status: TaskStatus; waiting: boolean }
+    for (const { status, waiting, ...row } of await tx.run<Found>(HELD, values))
+      found.set(row.attemptId, { ...row, gate: status === "pending" || waiting, started: status === "running" })
   }
   const tasks: Task[] = []
   const lost: Fence[] = []

@@ -25,12 +25,12 @@ const END = statement(
      SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
        $10::bigint[], $11::text[], $12::int[], $13::text[], $14::text[], $15::bigint[], $16::bigint[], $17::text[],
        $18::text[], $19::text[])
-     AS c (id, attempt_id, held, status, skip, outcome, output, output_key, output_bytes, error, exit_code, usage, external_id,
+     AS c (id, attempt_id, held, status, skip_reason, outcome, output, output_key, output_bytes, error, exit_code, usage, external_id,
        started_at, finished_at, upstream_end, targets, lanes)
    ), locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY ($20::bigint[]) ORDER BY seq FOR UPDATE
    ), ended AS (
-     UPDATE tasks t SET status = c.status, skip = c.skip, outcome = c.outcome, error = c.error, ${OUTCOME},
+     UPDATE tasks t SET status = c.status, skip_reason = c.skip_reason, outcome = c.outcome, error = c.error, ${OUTCOME},
        attempt_id = CASE WHEN c.held IN ('gate', 'container') THEN NULL ELSE t.attempt_id END
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.held

@@ -33,7 +33,7 @@ const ENDS = `(
 
 /** $12 … $15: their runs, by how much fewer of their rows are open, and in which round they were known. */
 const RUNS = `(
-       SELECT * FROM unnest($12::bigint[], $13::int[], $14::int[], $15::int[]) AS e (seq, tasks, hooks, round) ${FEW("$12")}
+       SELECT * FROM unnest($12::bigint[], $13::int[], $14::int[], $15::int[]) AS e (seq, tasks, hooks, generation) ${FEW("$12")}
      )`
 
 /**
@@ -43,13 +43,13 @@ const RUNS = `(
 export const SUCCEEDED = `locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY ($12::bigint[]) ORDER BY seq FOR UPDATE
    ), counted AS (
-     UPDATE runs r SET open = GREATEST(r.open - e.tasks, 0), hooks_pending = GREATEST(r.hooks_pending - e.hooks, 0),
+     UPDATE runs r SET open_tasks = GREATEST(r.open_tasks - e.tasks, 0), hooks_pending = GREATEST(r.hooks_pending - e.hooks, 0),
        tasks_success = r.tasks_success + e.tasks
      FROM ${RUNS} e WHERE r.seq = e.seq AND (SELECT count(*) FROM locked) >= 0
-     RETURNING r.seq, r.open = 0 AND r.status = 'running' AS done,
-       r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.round <> e.round AS stopped
+     RETURNING r.seq, r.open_tasks = 0 AND r.status = 'running' AS done,
+       r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.generation <> e.generation AS stopped
    ), ended AS (
-     UPDATE tasks t SET status = 'success', skip = NULL, outcome = 'success', error = NULL, ${OUTCOME} FROM ${ENDS} c
+     UPDATE tasks t SET status = 'success', skip_reason = NULL, outcome = 'success', error = NULL, ${OUTCOME} FROM ${ENDS} c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
        AND (SELECT count(*) FROM counted) >= 0
      RETURNING t.id, t.run_seq
@@ -178,7 +178,7 @@ export const succeedValues = (
   plain(runs.map(({ of }) => of.runSeq)),
   plain(runs.map(({ tasks }) => tasks)),
   plain(runs.map(({ hooks }) => hooks)),
-  plain(runs.map(({ of }) => of.round)),
+  plain(runs.map(({ of }) => of.generation)),
   plain(below.map(({ runSeq }) => runSeq)),
   plain(below.map(({ node }) => node)),
   plain(below.map(({ ended }) => ended)),

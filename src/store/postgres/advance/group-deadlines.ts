@@ -140,39 +140,39 @@ const LOCK = statement(
 /** Those of them below which something is to be ended; the rest have ended, or will by the cancel of their run. */
 const PASS = statement(
   "deadlines_pass",
-  `UPDATE deadlines d SET passed = d.passed OR o.open, at = NULL FROM (
-     SELECT t.id, t.status = 'running' AND r.cancelling IS NULL AS open FROM tasks t JOIN runs r ON r.seq = t.run_seq
+  `UPDATE deadlines d SET passed = d.passed OR o.is_open, at = NULL FROM (
+     SELECT t.id, t.status = 'running' AND r.cancelling IS NULL AS is_open FROM tasks t JOIN runs r ON r.seq = t.run_seq
      WHERE t.id = ANY ($1::bigint[]) AND t.run_seq = ANY ($2::bigint[])
    ) o WHERE d.task_id = o.id
-   RETURNING d.task_id AS id, o.open`,
+   RETURNING d.task_id AS id, o.is_open`,
 )
 
 /** What has not ended below these groups, down to what was not opened yet. */
-const BELOW = (groups: string): string => `below (id, open) AS (
+const BELOW = (groups: string): string => `below (id, is_open) AS (
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM tasks t
      WHERE t.parent_id = ANY (${groups}::bigint[]) AND t.finished_at IS NULL
      UNION
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM below b JOIN tasks t ON t.parent_id = b.id
-     WHERE b.open AND t.finished_at IS NULL
+     WHERE b.is_open AND t.finished_at IS NULL
    )`
 
 const WAITS = "t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL)"
-const RUNS = `t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waits IS NULL
-  AND NOT EXISTS (SELECT 1 FROM stops s WHERE s.task_id = t.id)`
-const SLEEPS = "t.waits IS NOT NULL AND NOT t.stopping"
+const RUNS = `t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
+  AND NOT EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id)`
+const SLEEPS = "t.waiting_on IS NOT NULL AND NOT t.cancel_requested"
 
 const CUT = statement("deadlines_cut", `WITH RECURSIVE ${BELOW("$1")}, ${CUT_OFF("below")}`)
 
 const WAKE = statement(
   "deadlines_wake",
   `WITH RECURSIVE ${BELOW("$2")}
-   UPDATE tasks t SET resume_at = ${NOW}, stopping = true, parked = NULL FROM below b WHERE t.id = b.id AND ${SLEEPS}`,
+   UPDATE tasks t SET resume_at = ${NOW}, cancel_requested = true, parked = NULL FROM below b WHERE t.id = b.id AND ${SLEEPS}`,
 )
 
 const STOP = statement(
   "deadlines_stop",
   `WITH RECURSIVE ${BELOW("$1")}
-   INSERT INTO stops (task_id, attempt_id, holder) SELECT t.id, t.attempt_id, t.holder FROM below b JOIN tasks t ON t.id = b.id
+   INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT t.id, t.attempt_id, t.holder FROM below b JOIN tasks t ON t.id = b.id
    WHERE ${RUNS} AND t.holder IS NOT NULL ON CONFLICT DO NOTHING`,
 )
 
@@ -202,8 +202,8 @@ export interface Expired {
 export const cancelOverdue = async (tx: Runner, now: string | null, groups: Iterable<number>): Promise<Expired> => {
   const ids = anyOf(groups)
   const locked = await tx.run<{ seq: number }>(LOCK, [ids])
-  const passed = await tx.run<{ id: number; open: boolean }>(PASS, [ids, anyOf(locked.map(({ seq }) => seq))])
-  const open = passed.filter((group) => group.open)
+  const passed = await tx.run<{ id: number; is_open: boolean }>(PASS, [ids, anyOf(locked.map(({ seq }) => seq))])
+  const open = passed.filter((group) => group.is_open)
   if (open.length === 0) return { rows: [], full: false }
   const below = anyOf(open.map(({ id }) => id))
   const values = [now, below]

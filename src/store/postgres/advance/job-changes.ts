@@ -19,7 +19,7 @@ const LOCK = statement("jobs_lock", "SELECT 1 FROM tasks WHERE id = ANY ($1::big
 const READ = statement(
   "jobs_locked",
   `SELECT t.id AS row, t.path, t.lane, t.limits, j.task_id IS NULL AS deleted, s.task_id IS NOT NULL AS stopped
-   FROM tasks t LEFT JOIN jobs j ON j.task_id = t.id LEFT JOIN stops s ON s.task_id = t.id WHERE t.id = ANY ($1::bigint[])`,
+   FROM tasks t LEFT JOIN jobs j ON j.task_id = t.id LEFT JOIN stop_requests s ON s.task_id = t.id WHERE t.id = ANY ($1::bigint[])`,
 )
 
 interface Locked {

@@ -66,14 +66,14 @@ const GO_ON = statement(
      UPDATE tasks t SET started_at = COALESCE($1::timestamptz, now()), attempt_id = NULL, holder = NULL, lane = $5::text,
        status = CASE WHEN t.children_pending = 0 THEN 'pending' ELSE 'running' END
      WHERE t.id = $2::bigint AND t.attempt_id = $3::uuid AND t.status = 'pending' AND t.kind = 'group' AND t.started_at IS NULL
-       AND t.expanded = $4::int AND t.children_total = $4
+       AND t.children_created = $4::int AND t.children_total = $4
      RETURNING ${READINESS("t")}
-   ), below (id, open) AS (
+   ), below (id, is_open) AS (
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM container c JOIN tasks t ON t.parent_id = c.id
      WHERE t.finished_at IS NULL
      UNION ALL
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM below b JOIN tasks t ON t.parent_id = b.id
-     WHERE b.open AND t.finished_at IS NULL
+     WHERE b.is_open AND t.finished_at IS NULL
    ), released AS (
      UPDATE tasks t SET parked = NULL FROM below b WHERE t.id = b.id AND t.parked = ${HELD_BACK} RETURNING ${READINESS("t")}
    ), listed AS (

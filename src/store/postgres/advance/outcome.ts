@@ -45,8 +45,8 @@ export interface Settled {
 export const OUTCOME = `output = c.output, output_key = c.output_key, output_bytes = c.output_bytes, exit_code = c.exit_code,
        usage = c.usage, external_id = COALESCE(c.external_id, t.external_id),
        started_at = COALESCE(to_timestamp(c.started_at / 1000.0::float8), t.started_at),
-       finished_at = COALESCE(to_timestamp(c.finished_at / 1000.0::float8), $1::timestamptz, now()), holder = NULL, waits = NULL,
-       resume_at = NULL, stopping = false, parked = NULL, inner_run = NULL`
+       finished_at = COALESCE(to_timestamp(c.finished_at / 1000.0::float8), $1::timestamptz, now()), holder = NULL, waiting_on = NULL,
+       resume_at = NULL, cancel_requested = false, parked = NULL, inner_run = NULL`
 
 /** The limits of the queues `keys`, of which slots are free now. */
 export const QUEUES = (keys: string): string =>

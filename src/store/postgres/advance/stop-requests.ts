@@ -8,12 +8,12 @@ import { type Runner, statement } from "../connection/session.ts"
 
 const STOP = statement(
   "stops_add",
-  "INSERT INTO stops (task_id, attempt_id, holder) SELECT id, attempt_id, holder FROM tasks WHERE id = $1 ON CONFLICT DO NOTHING",
+  "INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT id, attempt_id, holder FROM tasks WHERE id = $1 ON CONFLICT DO NOTHING",
 )
 
 export const stopAttempt = (tx: Runner, row: number): Promise<unknown> => tx.run(STOP, [row])
 
-const OVER = statement("stops_over", "DELETE FROM stops WHERE task_id = ANY ($1::bigint[])")
+const OVER = statement("stops_over", "DELETE FROM stop_requests WHERE task_id = ANY ($1::bigint[])")
 
 export const dropStops = (tx: Runner, rows: readonly number[]): Promise<unknown> => tx.run(OVER, [anyOf(rows)])
 

@@ -61,7 +61,7 @@ const LOOK = statement(
         SELECT 1 FROM ${HELD("WHERE run_seq = r.seq")}
         WHERE t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
       FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling,
-     (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stops s WHERE s.holder = $2::uuid) AS stopped`,
+     (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stop_requests s WHERE s.holder = $2::uuid) AS stopped`,
 )
 
 export interface Look {

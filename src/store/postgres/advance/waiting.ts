@@ -21,13 +21,13 @@ const NOW = (parameter: string): string => `COALESCE(${parameter}::timestamptz, 
 const WAIT = statement(
   "wait",
   `WITH waiting AS (
-     UPDATE tasks t SET status = 'running', attempt = t.attempt + CASE WHEN t.status = 'pending' THEN 1 ELSE 0 END, waits = c.waits,
+     UPDATE tasks t SET status = 'running', attempt = t.attempt + CASE WHEN t.status = 'pending' THEN 1 ELSE 0 END, waiting_on = c.waiting_on,
        resume_at = LEAST(t.resume_at, ${NOW("$1")} + c.delay * interval '1 millisecond'), resume_lane = c.lane, holder = NULL,
        dispatched_at = COALESCE(t.dispatched_at, ${NOW("$1")}),
        started_at = COALESCE(c.started_at, CASE WHEN t.status = 'running' THEN t.started_at END, ${NOW("$1")}),
        progress = NULL, outcome = NULL, error = NULL, exit_code = NULL, inner_run = NULL
      FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::timestamptz[])
-       AS c (id, attempt_id, waits, delay, lane, started_at)
+       AS c (id, attempt_id, waiting_on, delay, lane, started_at)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.kind = 'task' AND t.run_seq <> 0
        AND t.status IN ('pending', 'dispatched', 'running')
      RETURNING c.attempt_id, t.resume_at, t.started_at, t.run_seq, t.id
@@ -65,19 +65,19 @@ const WAKE = statement(
   "wake",
   `WITH due AS MATERIALIZED (
      SELECT d.* FROM unnest($1::text[]) AS l (lane) CROSS JOIN LATERAL (
-       SELECT t.id, t.run_seq, t.limits, t.attempt_id, t.stopping FROM tasks t
+       SELECT t.id, t.run_seq, t.limits, t.attempt_id, t.cancel_requested FROM tasks t
        WHERE t.resume_at IS NOT NULL AND t.holder IS NULL AND t.resume_lane = l.lane AND t.resume_at <= ${NOW("$6")}
        ORDER BY t.resume_lane, t.resume_at LIMIT $2::int FOR UPDATE SKIP LOCKED
      ) d WHERE ${LIVE_HOLDER} AND $3::int IS NULL AND $4::int IS NULL LIMIT $2::int
    ), k AS MATERIALIZED (
-     SELECT d.id, d.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
-       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.stopping AS paused, d.attempt_id AS new_id, NULL::bool AS fresh
+     SELECT d.id, d.limits, r.id AS run_id, r.version_id, r.generation, r.cancelling, r.status AS run_status, r.error AS run_error,
+       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.cancel_requested AS paused, d.attempt_id AS new_id, NULL::bool AS fresh
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (
      UPDATE tasks t SET parked = 0, resume_at = NULL FROM k WHERE t.id = k.id AND k.paused
    ), woken AS (
      UPDATE tasks t SET holder = $5::uuid, resume_at = NULL FROM k WHERE t.id = k.id AND NOT k.paused
-     RETURNING ${CLAIMED}, t.waits, t.stopping, (EXTRACT(epoch FROM ${NOW("$6")} - t.started_at) * 1000)::float8 AS elapsed
+     RETURNING ${CLAIMED}, t.waiting_on, t.cancel_requested, (EXTRACT(epoch FROM ${NOW("$6")} - t.started_at) * 1000)::float8 AS elapsed
    ), held AS (
      ${HOLD("woken")}
    )
@@ -90,7 +90,7 @@ export const claimWoken = async (tx: Runner, { holder, lanes, limit }: Wish, now
 const WAKE_PARENTS = statement(
   "wake_parents",
   `UPDATE tasks t SET resume_at = ${NOW("$1")} FROM (
-     SELECT id FROM tasks WHERE id = ANY ($2::bigint[]) AND waits IS NOT NULL AND parked IS NULL ORDER BY id FOR UPDATE
+     SELECT id FROM tasks WHERE id = ANY ($2::bigint[]) AND waiting_on IS NOT NULL AND parked IS NULL ORDER BY id FOR UPDATE
    ) p WHERE t.id = p.id
    RETURNING t.id`,
 )
@@ -101,9 +101,9 @@ export const wakeParents = (tx: Runner, now: string | null, rows: readonly numbe
 
 const WAKE_CANCELLED = statement(
   "wake_cancelled",
-  `UPDATE tasks t SET resume_at = ${NOW("$1")}, stopping = true, parked = NULL FROM (
+  `UPDATE tasks t SET resume_at = ${NOW("$1")}, cancel_requested = true, parked = NULL FROM (
      SELECT w.id FROM unnest($2::bigint[]) AS r (seq) CROSS JOIN LATERAL (
-       SELECT id FROM tasks WHERE run_seq = r.seq AND waits IS NOT NULL AND NOT stopping
+       SELECT id FROM tasks WHERE run_seq = r.seq AND waiting_on IS NOT NULL AND NOT cancel_requested
        ORDER BY run_seq, id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
      ) w LIMIT ${MAX_CANCEL}
    ) w WHERE t.id = w.id
@@ -116,7 +116,7 @@ export const wakeCancelled = async (tx: Runner, now: string | null, seqs: readon
 
 const WAKE_RESUMED = statement(
   "wake_resumed",
-  `UPDATE tasks SET resume_at = ${NOW("$1")}, parked = NULL WHERE run_seq = $2 AND waits IS NOT NULL AND parked = 0`,
+  `UPDATE tasks SET resume_at = ${NOW("$1")}, parked = NULL WHERE run_seq = $2 AND waiting_on IS NOT NULL AND parked = 0`,
 )
 
 export const wakeResumed = (tx: Runner, now: string | null, seq: number): Promise<unknown> => tx.run(WAKE_RESUMED, [now, seq])

@@ -29,7 +29,7 @@ export interface Held {
   /** A start was recorded and told. */
   started: boolean
   /** The run's round: it goes up when the run is retried, or something of it is marked. */
-  round: number
+  generation: number
   /** The run's. */
   priority: number
 }
@@ -110,6 +110,6 @@ export const worthKnowing = (
   const known = new Map<string, Ended>()
   for (const { held, status, output } of ends)
     if (held.runSeq !== JOBS && (output[0]?.length ?? 0) <= LONGEST_OUTPUT)
-      known.set(placeKey(held.runSeq, held.round, held.node, held.path), { status, output })
+      known.set(placeKey(held.runSeq, held.generation, held.node, held.path), { status, output })
   return known
 }

@@ -271,7 +271,7 @@ describe("a turn that takes more than one statement", () => {
     const world = await setup(open)
     const claims = await begin(world, workflow({ a: {}, b: { after: ["a"] } }))
     await query("UPDATE tasks SET status = 'cancelled', finished_at = now() WHERE node = 1")
-    await query("UPDATE runs SET open = open - 1, tasks_cancelled = tasks_cancelled + 1")
+    await query("UPDATE runs SET open_tasks = open_tasks - 1, tasks_cancelled = tasks_cancelled + 1")
     expect((await next(world, claims)).closed).toMatchObject([{ status: "success" }])
   })
 

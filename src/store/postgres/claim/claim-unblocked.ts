@@ -106,18 +106,18 @@ export const ONWARD = (first: First, below: string, also: readonly string[] = []
 /** Of its run all is known. */
 export type OnwardRow = Omit<
   Taken,
-  "limits" | "run_id" | "version_id" | "round" | "cancelling" | "run_status" | "run_error" | "paused"
+  "limits" | "run_id" | "version_id" | "generation" | "cancelling" | "run_status" | "run_error" | "paused"
 >
 
 /** From an answer, which may have none; `runs`: theirs, by a row of each. */
 export const takenOnward = (rows: readonly Partial<OnwardRow>[], runs: readonly { of: Held }[]): Taken[] => {
   const known = new Map(runs.map(({ of }) => [of.runSeq, of]))
   return rows.filter(isTaken).map((row) => {
-    const { runId, versionId, round } = known.get(row.run_seq)!
+    const { runId, versionId, generation } = known.get(row.run_seq)!
     const run = {
       run_id: runId,
       version_id: versionId,
-      round,
+      generation,
       cancelling: null,
       run_status: "running",
       run_error: null,

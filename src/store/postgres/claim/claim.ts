@@ -33,7 +33,7 @@ export const LIVE_HOLDER = "EXISTS (SELECT 1 FROM holders h WHERE h.id = $5::uui
  * What is read of listed rows while they are locked: enough to say whether they may go. Follow with conditions on the list, as `q`,
  * and CHOSEN. An entry whose row is not ready any more is `idle`.
  */
-export const CHOICE = `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.expanded,
+export const CHOICE = `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.children_created,
     t.children_pending, NOT (${READY("t")}) AS idle, q.xmin = pg_current_xact_id_if_assigned()::xid AS fresh
   FROM ready_queue q JOIN tasks t ON t.id = q.id WHERE`
 
@@ -44,7 +44,7 @@ const PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS N
 
 /** Those of the rows `k` that wait for nothing, and the idle ones; `place` numbers them in their batch. */
 export const PLACED = (place: string, { takeable, limits }: Rules): string => `
-  SELECT k.id, k.entry, k.idle, k.fresh, ${limits} AS limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
+  SELECT k.id, k.entry, k.idle, k.fresh, ${limits} AS limits, r.id AS run_id, r.version_id, r.generation, r.cancelling, r.status AS run_status, r.error AS run_error,
     ${PAUSED} AS paused, ${NEW_ID(place, "$4")} AS new_id
   FROM ready k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${takeable} OR k.idle)`
 
@@ -165,7 +165,7 @@ export const TAKE = (set: string): string => `, unlisted AS (
 const BOUND = statement(
   "claim_bound",
   `WITH k AS MATERIALIZED (
-     SELECT t.id, t.limits, r.id AS run_id, r.version_id, r.round, r.cancelling, r.status AS run_status, r.error AS run_error,
+     SELECT t.id, t.limits, r.id AS run_id, r.version_id, r.generation, r.cancelling, r.status AS run_status, r.error AS run_error,
        ${PAUSED} AS paused, ${NEW_ID("c.place", "$2")} AS new_id, NULL::bool AS fresh
      FROM unnest($1::bigint[]) WITH ORDINALITY AS c (id, place) JOIN tasks t ON t.id = c.id LEFT JOIN runs r ON r.seq = t.run_seq
    )
@@ -181,7 +181,7 @@ export const WORK: Rules = { takeable: "(r.cancelling IS NULL OR k.hook)", limit
 
 /** In a run that is being cancelled, the gate takes containers whose instances have ended, and nothing else. It uses no slots. */
 const GATES: Rules = {
-  takeable: "(r.cancelling IS NULL OR k.hook OR k.expanded > 0 AND k.children_pending = 0)",
+  takeable: "(r.cancelling IS NULL OR k.hook OR k.children_created > 0 AND k.children_pending = 0)",
   limits: "NULL::bigint[]",
 }
 

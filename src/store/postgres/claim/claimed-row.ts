@@ -5,7 +5,15 @@ import type { RunStatus } from "../../../core/model/status.ts"
 import type { CancelReason, RowKind } from "../../contract/store.ts"
 
 /** 0 mostly: NULL then, so that nobody has to write and read it. */
-const COUNTS = ["failures", "losses", "upstream_failed", "upstream_unmet", "upstream_waived", "expanded", "children_failed"]
+const COUNTS = [
+  "failures",
+  "losses",
+  "upstream_failed",
+  "upstream_unmet",
+  "upstream_waived",
+  "children_created",
+  "children_failed",
+]
 const PLACE = ["id", "run_seq", "node", "path", "lane", "kind", "parent_id", "workflow_id"]
 const STATE = ["attempt", "priority", "item", "children_pending", "children_total"]
 
@@ -17,7 +25,7 @@ export const CLAIMED_ROW = [
 export const CLAIMED_NAMES = [...PLACE, ...STATE, ...COUNTS].join(", ")
 
 /** With what was chosen with it as `k`. */
-export const CLAIMED = `${CLAIMED_ROW}, k.limits, k.run_id, k.version_id, k.round, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id, k.fresh`
+export const CLAIMED = `${CLAIMED_ROW}, k.limits, k.run_id, k.version_id, k.generation, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id, k.fresh`
 
 /** The id of the attempt with that place in its batch. */
 export const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32) || lpad(to_hex(${place}), 4, '0'))::uuid`
@@ -44,14 +52,14 @@ export interface Taken {
   upstream_failed: number | null
   upstream_unmet: number | null
   upstream_waived: number | null
-  expanded: number | null
+  children_created: number | null
   children_pending: number | null
   children_failed: number | null
   limits: number[] | null
   workflow_id: number
   run_id: RunId
   version_id: number
-  round: number
+  generation: number
   cancelling: CancelReason | null
   run_status: RunStatus
   run_error: string | null
@@ -61,9 +69,9 @@ export interface Taken {
   /** This transaction itself had listed it. */
   fresh?: boolean | null
   /** Of a woken row: what it waited for, and the milliseconds since its attempt began. */
-  waits?: string | null
+  waiting_on?: string | null
   elapsed?: number | null
-  stopping?: boolean
+  cancel_requested?: boolean
 }
 
 /** It waits for nothing but its turn. */

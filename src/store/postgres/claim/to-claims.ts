@@ -104,7 +104,7 @@ export const toClaims = async (
     // Rows beside it share its path, but for the index of an instance; those further out have a beginning of it.
     return workflow.nodes[row.node]!.reads.map((node): [number, number | State] => {
       const path = pathAt(row.path, scopeDepths(workflow)[node]!)
-      const place = placeKey(row.run_seq, row.round, node, path)
+      const place = placeKey(row.run_seq, row.generation, node, path)
       const ended = fresh.get(place) ?? memory.ended.get(place)
       if (ended !== undefined) return [node, { status: ended.status, output: outputOf(...ended.output) }]
       let index = places.get(place)
@@ -213,10 +213,10 @@ const toClaim = (row: Taken, run: Claim["run"], needs: Map<number, State>, paren
   item: fromJson(row.item),
   parentItem,
   count,
-  childrenCreated: row.expanded ?? 0,
+  childrenCreated: row.children_created ?? 0,
   childrenPending: row.kind === "task" ? null : row.children_pending,
   childrenFailed: row.children_failed ?? 0,
-  waitingOn: row.waits ? waitsOf(row.waits, row) : null,
+  waitingOn: row.waiting_on ? waitsOf(row.waiting_on, row) : null,
   upstream: { failed: row.upstream_failed ?? 0, unmet: row.upstream_unmet ?? 0, waived: row.upstream_waived ?? 0 },
   reads: needs,
   run,
@@ -240,8 +240,8 @@ const runOf = (row: Taken, run: RunFacts): Claim["run"] => ({
   error: row.run_error,
 })
 
-const waitsOf = (waits: string, { elapsed, stopping }: Taken): Claim["waitingOn"] => ({
+const waitsOf = (waits: string, { elapsed, cancel_requested }: Taken): Claim["waitingOn"] => ({
   for: JSON.parse(waits) as WaitingOn,
   elapsedMs: Math.max(0, elapsed ?? 0),
-  ...(stopping === true && { stopping }),
+  ...(cancel_requested === true && { cancelRequested: cancel_requested }),
 })

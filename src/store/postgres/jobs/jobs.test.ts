@@ -67,7 +67,7 @@ const pick = (random: Random, n: number): number => Math.floor(random.next() * n
 const everyJob = async (store: ServerStore): Promise<JobRow[]> => store.searchJobs({ filter: {}, limit: 10_000 })
 
 const LEFT = (schema: string): string =>
-  `SELECT (SELECT count(*)::int FROM "${schema}".stops) AS stops, (SELECT COALESCE(sum(used), 0)::int FROM "${schema}".limits) AS used`
+  `SELECT (SELECT count(*)::int FROM "${schema}".stop_requests) AS stops, (SELECT COALESCE(sum(used), 0)::int FROM "${schema}".limits) AS used`
 
 const left = async (schema: string): Promise<{ stops: number; used: number }> =>
   (await ask<{ stops: number; used: number }>(database.url, LEFT(schema)))[0]!

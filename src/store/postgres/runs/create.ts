@@ -18,18 +18,18 @@ import type { Workflows } from "../admin/workflows.ts"
 const INSERT = statement(
   "create_runs",
   `INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
-     working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open, tasks_total, parent_row, parent_run,
+     working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open_tasks, tasks_total, parent_row, parent_run,
      parent_task, root_run_id, depth)
-   SELECT id, workflow_id, version_id, CASE WHEN waits THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
+   SELECT id, workflow_id, version_id, CASE WHEN starts_pending THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
      idempotency_key, private, working_dir, timezone, schedule_id, behind, COALESCE($1::timestamptz, now()),
-     CASE WHEN NOT waits THEN COALESCE($1::timestamptz, now()) END,
-     COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open, total, parent_row,
+     CASE WHEN NOT starts_pending THEN COALESCE($1::timestamptz, now()) END,
+     COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open_tasks, total, parent_row,
      parent_run, parent_task, root_run_id, depth
    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::smallint[], $9::text[],
      $10::text[], $11::boolean[], $12::text[], $16::text[], $17::bigint[], $18::boolean[], $13::bigint[], $14::int[],
      $15::int[], $19::bigint[], $20::uuid[], $21::text[], $22::uuid[], $23::int[]) WITH ORDINALITY
-   AS c (id, workflow_id, version_id, waits, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
-     timezone, schedule_id, behind, timeout, open, total, parent_row, parent_run, parent_task, root_run_id, depth, n) ORDER BY n
+   AS c (id, workflow_id, version_id, starts_pending, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
+     timezone, schedule_id, behind, timeout, open_tasks, total, parent_row, parent_run, parent_task, root_run_id, depth, n) ORDER BY n
    ON CONFLICT DO NOTHING
    RETURNING seq, id`,
 )

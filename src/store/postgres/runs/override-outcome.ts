@@ -47,8 +47,8 @@ interface Run {
 
 const ROW = statement(
   "mark_row",
-  `SELECT id, node, path, kind, hook, parent_id, status, skip, attempt, attempt_id, limits, expanded,
-     waits IS NOT NULL AS waits, parked IS NULL AND upstream_pending = 0 AS was_ready
+  `SELECT id, node, path, kind, hook, parent_id, status, skip_reason, attempt, attempt_id, limits, children_created,
+     waiting_on IS NOT NULL AS waiting_on, parked IS NULL AND upstream_pending = 0 AS was_ready
    FROM tasks WHERE run_seq = $1 AND node = $2 AND path = $3 FOR UPDATE`,
 )
 
@@ -60,12 +60,12 @@ interface Row {
   hook: boolean
   parent_id: number | null
   status: TaskStatus
-  skip: SkipReason | null
+  skip_reason: SkipReason | null
   attempt: number
   attempt_id: string | null
   limits: number[] | null
-  expanded: number
-  waits: boolean
+  children_created: number
+  waiting_on: boolean
   was_ready: boolean
 }
 
@@ -78,13 +78,13 @@ export const markTask = async (tx: Runner, now: string | null, workflows: Workfl
   if (row === undefined) return { answer: "not_found", closed: [] }
   const { status } = row
   const ended = taskEnded(status)
-  if (!ended && !row.waits && (status !== "pending" || row.attempt_id !== null || row.expanded > 0))
+  if (!ended && !row.waiting_on && (status !== "pending" || row.attempt_id !== null || row.children_created > 0))
     return { answer: "live", closed: [] }
 
   const edges = edgesOf(compiled, run, row, upstreamEnd(mark.status, null))
-  const done = ended ? false : row.waits ? await endWaiting(tx, now, row, mark) : await endPending(tx, now, row, mark)
+  const done = ended ? false : row.waiting_on ? await endWaiting(tx, now, row, mark) : await endPending(tx, now, row, mark)
   if (ended) await judgeAnew(tx, run.seq, row, status, mark)
-  if (!row.hook) await reach(tx, run.seq, row, edges, ended ? upstreamEnd(status, row.skip) : null)
+  if (!row.hook) await reach(tx, run.seq, row, edges, ended ? upstreamEnd(status, row.skip_reason) : null)
   const closed = done ? await closeRuns(tx, now, workflows, [run.seq]) : NOTHING
   const task: StoreEvent = {
     type: "task",
@@ -132,7 +132,7 @@ const END_WAITING = statement(
   "mark_end_waiting",
   `WITH ended AS (
      UPDATE tasks t SET status = $2, outcome = $2, error = $3, finished_at = COALESCE($4::timestamptz, now()), holder = NULL,
-       waits = NULL, resume_at = NULL, stopping = false, parked = NULL
+       waiting_on = NULL, resume_at = NULL, cancel_requested = false, parked = NULL
      WHERE t.id = $1 RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status
    ), let_go AS (
      ${LET_GO("ended")}
@@ -146,14 +146,14 @@ const endWaiting = async (tx: Runner, now: string | null, row: Row, mark: Mark):
   return counted!.done
 }
 
-const CHANGE = statement("mark_change", "UPDATE tasks SET status = $2, skip = NULL, error = $3 WHERE id = $1")
+const CHANGE = statement("mark_change", "UPDATE tasks SET status = $2, skip_reason = NULL, error = $3 WHERE id = $1")
 
 const COUNT_FAILED = statement("mark_count_failed", "UPDATE tasks SET children_failed = children_failed + $2 WHERE id = $1")
 
 /** What was remembered of the run's ends no longer holds: a new round. */
 const COUNT = statement(
   "mark_count",
-  `UPDATE runs SET round = round + 1, failed = failed + $2, tasks_success = tasks_success + $3, tasks_failed = tasks_failed + $4,
+  `UPDATE runs SET generation = generation + 1, failed = failed + $2, tasks_success = tasks_success + $3, tasks_failed = tasks_failed + $4,
      tasks_skipped = tasks_skipped + $5, tasks_cancelled = tasks_cancelled + $6
    WHERE seq = $1`,
 )

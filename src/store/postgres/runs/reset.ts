@@ -2,12 +2,12 @@
 // attempt's number goes on; the attempt that the row still shows becomes history.
 
 /** Columns as before the first attempt; `attempt` stays. */
-export const FRESH = `status = 'pending', skip = NULL, attempt_id = NULL, holder = NULL, available_at = NULL, failures = 0,
+export const FRESH = `status = 'pending', skip_reason = NULL, attempt_id = NULL, holder = NULL, available_at = NULL, failures = 0,
   losses = 0, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL, finished_at = NULL, output = NULL,
   output_key = NULL, output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, outcome = NULL, progress = NULL`
 
 /** Of a container: before the first of its children was made. */
-export const CHILDLESS = "expanded = 0, children_total = NULL, children_pending = NULL, children_failed = 0"
+export const CHILDLESS = "children_created = 0, children_total = NULL, children_pending = NULL, children_failed = 0"
 
 /** Follow with a set of task rows and its alias `t`. */
 export const SUPERSEDE_FROM = `INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error,

@@ -23,7 +23,7 @@ const ENDED = statement(
 const REOPEN = statement(
   "retry_reopen",
   `UPDATE runs SET status = CASE WHEN $4 THEN 'running' ELSE 'pending' END, cancelling = NULL, paused = false, finished_at = NULL,
-     error = NULL, open = 0, round = round + 1, timeout_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond'
+     error = NULL, open_tasks = 0, generation = generation + 1, timeout_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond'
    WHERE seq = $2 RETURNING COALESCE($1::timestamptz, now())::timestamptz(3) AS now`,
 )
 
@@ -41,7 +41,7 @@ const RESET_INSTANCES = statement(
   `WITH again AS (
      SELECT t.*, w.lane AS new_lane
      FROM unnest($2::int[], $3::text[], $4::text[], $5::text[]) AS w (node, path, instance, lane)
-     JOIN tasks c ON c.run_seq = $1 AND c.node = w.node AND c.path = w.path AND c.kind = 'fan' AND c.expanded > 0
+     JOIN tasks c ON c.run_seq = $1 AND c.node = w.node AND c.path = w.path AND c.kind = 'fan' AND c.children_created > 0
      JOIN tasks t ON t.parent_id = c.id
      WHERE CASE WHEN w.instance IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.instance END
    ), history AS (
@@ -72,16 +72,16 @@ const RESET_ROWS = statement(
 const RESET_CONTAINERS = statement(
   "retry_containers",
   `WITH again AS MATERIALIZED (
-     SELECT c.id, CASE WHEN w.part AND c.expanded > 0 AND (c.kind = 'fan' OR c.expanded = c.children_total) THEN
-       c.children_total - c.expanded + (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0
+     SELECT c.id, CASE WHEN w.part AND c.children_created > 0 AND (c.kind = 'fan' OR c.children_created = c.children_total) THEN
+       c.children_total - c.children_created + (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0
        END AS children, c.kind = 'group' AND c.limits IS NOT NULL AS queues
      FROM unnest($3::int[], $4::text[], $5::boolean[]) AS w (node, path, part)
      JOIN tasks c ON c.run_seq = $2 AND c.node = w.node AND c.path = w.path AND c.kind <> 'task'
    )
    UPDATE tasks t SET
-     status = CASE WHEN a.children > 0 AND NOT a.queues AND t.expanded = t.children_total THEN 'running' ELSE 'pending' END,
+     status = CASE WHEN a.children > 0 AND NOT a.queues AND t.children_created = t.children_total THEN 'running' ELSE 'pending' END,
      started_at = CASE WHEN a.children > 0 AND NOT a.queues THEN COALESCE($1::timestamptz, now()) END,
-     expanded = CASE WHEN a.children > 0 THEN t.expanded ELSE 0 END,
+     children_created = CASE WHEN a.children > 0 THEN t.children_created ELSE 0 END,
      children_total = CASE WHEN a.children > 0 THEN t.children_total END,
      children_pending = CASE WHEN a.children > 0 THEN a.children END,
      children_failed = CASE WHEN a.children > 0 THEN
@@ -93,10 +93,10 @@ const RESET_CONTAINERS = statement(
 /** What is below such a group is not ready before. */
 const HOLD_BACK = statement(
   "retry_hold_back",
-  `WITH RECURSIVE below (id, open) AS (
+  `WITH RECURSIVE below (id, is_open) AS (
      SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ANY ($1::bigint[]) AND finished_at IS NULL
      UNION ALL
-     SELECT t.id, t.kind <> 'task' FROM below b JOIN tasks t ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+     SELECT t.id, t.kind <> 'task' FROM below b JOIN tasks t ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
    )
    UPDATE tasks t SET parked = ${HELD_BACK} WHERE t.id IN (SELECT id FROM below) AND t.status = 'pending'`,
 )
@@ -106,10 +106,10 @@ const LIST_READY = statement("retry_list", LIST(`(SELECT ${READINESS("t")} FROM 
 
 const RECOUNT = statement(
   "retry_recount",
-  `UPDATE runs r SET open = c.open, failed = c.failed, tasks_total = c.total, tasks_success = c.success,
+  `UPDATE runs r SET open_tasks = c.open_tasks, failed = c.failed, tasks_total = c.total, tasks_success = c.success,
      tasks_failed = c.tasks_failed, tasks_skipped = c.skipped, tasks_cancelled = c.cancelled
    FROM (
-     SELECT count(*) FILTER (WHERE parent_id IS NULL AND finished_at IS NULL) AS open,
+     SELECT count(*) FILTER (WHERE parent_id IS NULL AND finished_at IS NULL) AS open_tasks,
        count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed') AS failed,
        count(*) FILTER (WHERE kind = 'task') AS total,
        count(*) FILTER (WHERE kind = 'task' AND status = 'success') AS success,

@@ -14,7 +14,7 @@ SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.
   r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.root_run_id, r.parent_run, r.parent_task,
   live.dispatched, live.running + (
     SELECT count(*) FROM tasks t
-    WHERE t.run_seq = r.seq AND t.waits IS NOT NULL AND t.holder IS NULL AND NOT t.hook)::int AS running
+    WHERE t.run_seq = r.seq AND t.waiting_on IS NOT NULL AND t.holder IS NULL AND NOT t.hook)::int AS running
 FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r.version_id
 CROSS JOIN LATERAL (
   SELECT (count(*) FILTER (WHERE t.status = 'dispatched'))::int AS dispatched,

@@ -15,7 +15,7 @@ export const picture = ({ read }: Pick<Access, "read">): RunViewStore => ({
 
 const INSTANCES = statement(
   "instances_list",
-  `SELECT t.id, t.node, t.path, t.status, t.attempt, t.available_at, t.waits, t.dispatched_at, t.started_at, t.finished_at
+  `SELECT t.id, t.node, t.path, t.status, t.attempt, t.available_at, t.waiting_on, t.dispatched_at, t.started_at, t.finished_at
    FROM tasks t
    WHERE t.run_seq = (SELECT seq FROM runs WHERE id = $1::uuid) AND (t.node, t.path) > ($2::int, $3::text) AND t.kind = 'task'
    ORDER BY t.run_seq, t.node, t.path LIMIT $4::int`,
@@ -28,7 +28,7 @@ interface Columns {
   status: TaskStatus
   attempt: number
   available_at: string | null
-  waits: string | null
+  waiting_on: string | null
   dispatched_at: string | null
   started_at: string | null
   finished_at: string | null
@@ -55,7 +55,7 @@ const listInstances = async (
     status: c.status,
     attempt: c.attempt,
     availableAt: c.available_at,
-    waitingOn: c.waits === null ? null : (JSON.parse(c.waits) as WaitingOn).kind,
+    waitingOn: c.waiting_on === null ? null : (JSON.parse(c.waiting_on) as WaitingOn).kind,
     dispatchedAt: c.dispatched_at,
     startedAt: c.started_at,
     finishedAt: c.finished_at,

@@ -15,10 +15,10 @@ import { type Runner, statement } from "../connection/session.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 const COLUMNS = `
-SELECT t.id, t.node, t.path, t.kind, t.status, t.skip, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
+SELECT t.id, t.node, t.path, t.kind, t.status, t.skip_reason, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
   t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome, t.available_at,
   t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key AS limit_key, l.cap, l.used, t.upstream_pending,
-  t.waits, t.resume_at, t.progress`
+  t.waiting_on, t.resume_at, t.progress`
 
 interface Columns {
   id: number
@@ -26,7 +26,7 @@ interface Columns {
   path: string
   kind: RowKind
   status: TaskStatus
-  skip: SkipReason | null
+  skip_reason: SkipReason | null
   attempt: number
   failures: number
   losses: number
@@ -51,7 +51,7 @@ interface Columns {
   cap: number | null
   used: number | null
   upstream_pending: number
-  waits: string | null
+  waiting_on: string | null
   resume_at: string | null
   progress: string | null
 }
@@ -141,7 +141,7 @@ const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
   path: c.path,
   kind: c.kind,
   status: c.status,
-  skipReason: c.skip,
+  skipReason: c.skip_reason,
   attempt: c.attempt,
   failures: c.failures,
   losses: c.losses,
@@ -161,14 +161,14 @@ const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
   finishedAt: c.finished_at,
   parked: parkedOf(c.parked, c.limit_key, c.cap, c.used),
   upstreamPending: c.upstream_pending,
-  waitingOn: c.waits === null ? null : (JSON.parse(c.waits) as TaskRow["waitingOn"]),
+  waitingOn: c.waiting_on === null ? null : (JSON.parse(c.waiting_on) as TaskRow["waitingOn"]),
   resumeAt: c.resume_at,
   progress: c.progress === null ? null : (JSON.parse(c.progress) as TaskRow["progress"]),
 })
 
 const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
 
-const STATE = `t.node, t.path, t.kind, t.status, t.skip AS "skipReason", t.expanded AS "childrenCreated", t.children_total AS total`
+const STATE = `t.node, t.path, t.kind, t.status, t.skip_reason AS "skipReason", t.children_created AS "childrenCreated", t.children_total AS total`
 
 const NODES = statement(
   "nodes_list",

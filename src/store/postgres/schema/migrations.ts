@@ -32,7 +32,7 @@ CREATE TABLE versions (
 );
 CREATE INDEX versions_bundle ON versions (bundle) WHERE bundle IS NOT NULL;
 
--- round: raised by each retry of the user; what a store remembers of a run's ends holds for one round.
+-- generation: raised by each retry of the user; what a store remembers of a run's ends holds for one generation.
 CREATE TABLE runs (
   seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   id uuid NOT NULL UNIQUE,
@@ -54,10 +54,10 @@ CREATE TABLE runs (
   finished_at timestamptz(3),
   timeout_at timestamptz(3),
   error text,
-  open integer NOT NULL DEFAULT 0,
+  open_tasks integer NOT NULL DEFAULT 0,
   failed integer NOT NULL DEFAULT 0,
   hooks_pending integer NOT NULL DEFAULT 0,
-  round integer NOT NULL DEFAULT 1,
+  generation integer NOT NULL DEFAULT 1,
   tasks_total integer NOT NULL DEFAULT 0,
   tasks_success integer NOT NULL DEFAULT 0,
   tasks_failed integer NOT NULL DEFAULT 0,
@@ -79,8 +79,8 @@ CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND 
 
 -- Columns of a fixed width come first: those behind them are found in one step. No CHECK here and in runs: Postgres parses them
 -- again for every statement that writes; the tests enforce what they would say. inner_run: the run of a row in a fan-out or group
--- that was not dispatched yet, for the cancel of large runs. waits: what a running row without a slot waits
--- for; it is given out among the gates of resume_lane when resume_at has come. stopping: its run is being cancelled, and it was
+-- that was not dispatched yet, for the cancel of large runs. waiting_on: what a running row without a slot waits
+-- for; it is given out among the gates of resume_lane when resume_at has come. cancel_requested: its run is being cancelled, and it was
 -- woken for that.
 CREATE TABLE tasks (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -95,10 +95,10 @@ CREATE TABLE tasks (
   failures integer NOT NULL DEFAULT 0,
   losses integer NOT NULL DEFAULT 0,
   children_failed integer NOT NULL DEFAULT 0,
-  expanded integer NOT NULL DEFAULT 0,
+  children_created integer NOT NULL DEFAULT 0,
   priority smallint NOT NULL,
   hook boolean NOT NULL DEFAULT false,
-  stopping boolean NOT NULL DEFAULT false,
+  cancel_requested boolean NOT NULL DEFAULT false,
   status text NOT NULL DEFAULT 'pending',
   kind text NOT NULL,
   lane text NOT NULL COLLATE "C",
@@ -108,7 +108,7 @@ CREATE TABLE tasks (
   parked bigint,
   available_at timestamptz(3),
   parent_id bigint,
-  skip text,
+  skip_reason text,
   limits bigint[],
   worker text,
   external_id text,
@@ -125,7 +125,7 @@ CREATE TABLE tasks (
   outcome text,
   children_total integer,
   children_pending integer,
-  waits text,
+  waiting_on text,
   resume_at timestamptz(3),
   resume_lane text COLLATE "C",
   progress text,
@@ -134,7 +134,7 @@ CREATE TABLE tasks (
 CREATE UNIQUE INDEX tasks_key ON tasks (run_seq, node, path);
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq, id) WHERE parked IS NOT NULL;
-CREATE INDEX tasks_waiting ON tasks (run_seq, id) WHERE waits IS NOT NULL;
+CREATE INDEX tasks_waiting ON tasks (run_seq, id) WHERE waiting_on IS NOT NULL;
 CREATE INDEX tasks_resume ON tasks (resume_lane, resume_at) WHERE resume_at IS NOT NULL;
 CREATE INDEX tasks_children ON tasks (parent_id, id) WHERE parent_id IS NOT NULL;
 CREATE INDEX tasks_inner ON tasks (run_seq, id) WHERE parent_id IS NOT NULL;
@@ -217,7 +217,7 @@ ALTER TABLE workflows ADD COLUMN tags text NOT NULL DEFAULT '[]';
 ALTER TABLE workflows ADD COLUMN updated_at timestamptz(3);
 UPDATE workflows SET updated_at = created_at;
 
--- queue_behind: waits while an earlier run of its schedule is active.
+-- queue_behind: the run stays pending while an earlier run of its schedule is active.
 ALTER TABLE runs ADD COLUMN schedule_id bigint;
 ALTER TABLE runs ADD COLUMN queue_behind boolean NOT NULL DEFAULT false;
 -- NULLS LAST: what orders by it cannot be planned over runs_created, which would read the history for a workflow with few runs.
@@ -301,7 +301,7 @@ CREATE TABLE job_edges (
 CREATE INDEX job_edges_back ON job_edges (dependent, position, dependency);
 
 -- Live attempts of jobs that were cancelled or deleted, and of groups that are overdue: their holder stops them.
-CREATE TABLE stops (
+CREATE TABLE stop_requests (
   task_id bigint PRIMARY KEY,
   attempt_id uuid NOT NULL,
   holder uuid NOT NULL
@@ -328,7 +328,7 @@ CREATE TABLE audit (
 
 /** Notices that are owed to others; see notice-store.ts. */
 const NOTICES = `
-CREATE TABLE notices (
+CREATE TABLE notifications (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_id uuid NOT NULL,
   kind text NOT NULL,
@@ -336,7 +336,7 @@ CREATE TABLE notices (
   due_at timestamptz(3) NOT NULL,
   tries integer NOT NULL DEFAULT 0
 );
-CREATE INDEX notices_due ON notices (due_at);
+CREATE INDEX notifications_due ON notifications (due_at);
 `
 
 /** When a group that is open has taken long enough; see deadlines.ts. */

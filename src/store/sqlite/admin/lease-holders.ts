@@ -76,7 +76,7 @@ export const listHolders = (session: Session): LeaseHolderRow[] =>
     inFlight,
   }))
 
-const STOP = "iif(EXISTS (SELECT 1 FROM stops s WHERE s.task_id = t.id), 'cancel', r.cancelling)"
+const STOP = "iif(EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id), 'cancel', r.cancelling)"
 
 const HELD = `
 SELECT t.id, t.attempt_id, ${STOP} FROM tasks t INDEXED BY tasks_in_flight
@@ -95,12 +95,12 @@ UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id IN (SELECT t.id ${OF_
 
 /** Rows that it had woken are due again. */
 const LET_GO = `
-UPDATE tasks SET holder = NULL, resume_at = ? WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'running' AND t.waits IS NOT NULL)`
+UPDATE tasks SET holder = NULL, resume_at = ? WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'running' AND t.waiting_on IS NOT NULL)`
 
 const LEFT_BEHIND = `
 SELECT t.id, t.attempt_id, t.run_seq, r.id AS run_id, r.version_id, t.node, t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at,
   t.external_id, ${STOP}
-${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waits IS NULL ORDER BY t.id LIMIT ? + 0`
+${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL ORDER BY t.id LIMIT ? + 0`
 
 type LeftBehind = [
   number,

@@ -6,15 +6,15 @@ import { iso } from "../../../core/model/ports.ts"
 import type { NotificationRow, NotificationStore } from "../../contract/notifications.ts"
 import type { Access, Tx } from "../connection/tx.ts"
 
-const ADD = "INSERT INTO notices (run_id, kind, target, due_at) VALUES (?, ?, ?, ?)"
+const ADD = "INSERT INTO notifications (run_id, kind, target, due_at) VALUES (?, ?, ?, ?)"
 
 export const addNotices = (tx: Tx, runId: RunId, notices: readonly NewNotification[], afterMs = 0): void => {
   for (const { kind, target } of notices) tx.db.run(ADD, runId, kind, target, tx.iso(tx.now + afterMs))
 }
 
-const DUE = "SELECT id FROM notices INDEXED BY notices_due WHERE due_at <= ? ORDER BY due_at, id LIMIT ? + 0"
+const DUE = "SELECT id FROM notifications INDEXED BY notifications_due WHERE due_at <= ? ORDER BY due_at, id LIMIT ? + 0"
 
-const TAKE = "UPDATE notices SET due_at = ?, tries = tries + 1 WHERE id = ? RETURNING run_id, kind, target, tries"
+const TAKE = "UPDATE notifications SET due_at = ?, tries = tries + 1 WHERE id = ? RETURNING run_id, kind, target, tries"
 
 const take = (tx: Tx, { limit, leaseMs }: { limit: number; leaseMs: number }): NotificationRow[] =>
   tx.db.all<[number]>(DUE, tx.at, limit).map(([id]) => {
@@ -26,11 +26,11 @@ const take = (tx: Tx, { limit, leaseMs }: { limit: number; leaseMs: number }): N
     return { id, runId, kind, target, tries }
   })
 
-const PUT_OFF = "UPDATE notices SET due_at = ? WHERE id = ?"
+const PUT_OFF = "UPDATE notifications SET due_at = ? WHERE id = ?"
 
-const REMOVE = "DELETE FROM notices WHERE id = ?"
+const REMOVE = "DELETE FROM notifications WHERE id = ?"
 
-const NEXT = "SELECT due_at FROM notices INDEXED BY notices_due ORDER BY due_at LIMIT 1"
+const NEXT = "SELECT due_at FROM notifications INDEXED BY notifications_due ORDER BY due_at LIMIT 1"
 
 export const noticeStore = ({ read, write }: Access): NotificationStore => ({
   claimNotifications: (query) => write((tx) => take(tx, query)),

@@ -30,7 +30,7 @@ FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND ${SHARED} GROUP BY lane`
 
 const RUNNING_BY_LANE = `
 SELECT lane, count(*) FROM tasks INDEXED BY tasks_in_flight
-WHERE holder IS NOT NULL AND status IN ('dispatched', 'running') AND waits IS NULL AND ${SHARED} GROUP BY lane`
+WHERE holder IS NOT NULL AND status IN ('dispatched', 'running') AND waiting_on IS NULL AND ${SHARED} GROUP BY lane`
 
 const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }
 

@@ -10,7 +10,7 @@ import { type Taken, toClaims } from "../claim/to-claims.ts"
 import type { Tx } from "../connection/tx.ts"
 import { waitsOf } from "../advance/waiting.ts"
 
-const LIVE = `SELECT ${CANDIDATE}, waits, started_at FROM tasks WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND kind = 'task'`
+const LIVE = `SELECT ${CANDIDATE}, waiting_on, started_at FROM tasks WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND kind = 'task'`
 
 export const readClaims = (tx: Tx, fences: readonly Fence[]): Claim[] => {
   const found: Taken[] = []
@@ -19,7 +19,7 @@ export const readClaims = (tx: Tx, fences: readonly Fence[]): Claim[] => {
     if (columns === undefined) continue
     const [waits, startedAt] = columns.slice(-2) as [string | null, string | null]
     const candidate = candidateOf(columns as unknown as Columns, "", readState(tx, columns[1]))
-    found.push({ ...candidate, attemptId, waits: waitsOf(tx, waits, startedAt) })
+    found.push({ ...candidate, attemptId, waitingOn: waitsOf(tx, waits, startedAt) })
   }
   return toClaims(tx, found)
 }
@@ -28,7 +28,7 @@ const ADOPT = `
 UPDATE tasks SET holder = ?, worker = ? WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')
   AND EXISTS (SELECT 1 FROM holders h WHERE h.seq = tasks.holder AND h.dead = 1)`
 
-const MOVE_STOP = "UPDATE stops SET holder = ? WHERE task_id = ?"
+const MOVE_STOP = "UPDATE stop_requests SET holder = ? WHERE task_id = ?"
 
 export const adopt = (tx: Tx, holder: HolderId, fences: readonly Fence[]): Claim[] => {
   const taker = takerOf(tx, holder)

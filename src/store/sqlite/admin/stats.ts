@@ -17,7 +17,7 @@ export const insight = ({ read, write }: Access): StatsStore => ({
 })
 
 const LIVE =
-  "FROM tasks t INDEXED BY tasks_in_flight WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waits IS NULL"
+  "FROM tasks t INDEXED BY tasks_in_flight WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL"
 
 const HOLDERS = `
 SELECT t.run_seq, t.node, t.path, t.id ${LIVE}

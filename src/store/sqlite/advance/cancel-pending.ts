@@ -30,7 +30,7 @@ const CANCEL_RUN = "UPDATE runs SET cancelling = ?, error = coalesce(?, error) W
 /** A pause must not keep the gate from gathering what has ended. */
 const UNPARK_CONTAINERS = `
 UPDATE tasks INDEXED BY tasks_parked SET parked = NULL
-WHERE parked = 0 AND ${ANY_PRIORITY} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND expanded > 0`
+WHERE parked = 0 AND ${ANY_PRIORITY} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND children_created > 0`
 
 export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => {
   const { timeoutMs } = tx.versions.get(tx.facts.get(seq).versionId)
@@ -62,8 +62,8 @@ WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
 
 /** The gate died in the middle of an expansion: what was made so far is all that is waited for, unless a retry goes on with it. */
 const CUT = `
-UPDATE tasks SET children_pending = children_pending - (children_total - expanded),
-  status = iif(children_pending = children_total - expanded, 'pending', 'running'), parked = NULL
+UPDATE tasks SET children_pending = children_pending - (children_total - children_created),
+  status = iif(children_pending = children_total - children_created, 'pending', 'running'), parked = NULL
 WHERE id = ?`
 
 /** Returns whether rows are left for the next transaction. */

@@ -13,7 +13,7 @@ import { insertRows } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 import { wakeParent } from "./waiting.ts"
 
-const DONE = "SELECT seq FROM runs INDEXED BY runs_done WHERE status = 'running' AND open = 0 ORDER BY seq"
+const DONE = "SELECT seq FROM runs INDEXED BY runs_done WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
 
 const READ = "SELECT cancelling, failed, error, parent_row FROM runs WHERE seq = ?"
 
@@ -80,7 +80,7 @@ export const activate = (tx: Tx, workflowId: number): void => {
 }
 
 const START = `
-UPDATE runs SET status = 'running', started_at = ?, timeout_at = ?, open = ?, tasks_total = ? WHERE seq = ?`
+UPDATE runs SET status = 'running', started_at = ?, timeout_at = ?, open_tasks = ?, tasks_total = ? WHERE seq = ?`
 
 /** A pending run gets its rows. */
 export const startRun = (tx: Tx, seq: number): void => {

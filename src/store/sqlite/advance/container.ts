@@ -14,27 +14,27 @@ type Chunk = Pick<Extract<Change, { kind: "expand" | "open" }>, "total" | "offse
 
 /** Whether this chunk is the next one. */
 export const makesChildren = (row: LoadedRow, { total, offset }: Chunk, length: number): boolean =>
-  row.expanded === offset && length > 0 && offset + length <= total && (offset === 0 || row.childrenTotal === total)
+  row.childrenCreated === offset && length > 0 && offset + length <= total && (offset === 0 || row.childrenTotal === total)
 
 const FIRST_CHUNK =
   "UPDATE tasks SET children_total = ?1, children_pending = ?1, children_failed = 0, started_at = ?2 WHERE id = ?3"
 
-const CHUNK = "UPDATE tasks SET expanded = ? WHERE id = ? AND attempt_id = ?"
+const CHUNK = "UPDATE tasks SET children_created = ? WHERE id = ? AND attempt_id = ?"
 
 const LAST_CHUNK = `
-UPDATE tasks SET expanded = ?1, status = iif(children_pending = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
+UPDATE tasks SET children_created = ?1, status = iif(children_pending = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
 WHERE id = ?3 AND attempt_id = ?4`
 
 /** Counts a chunk that was made; true with the last one. */
 export const childrenMade = (tx: Tx, row: LoadedRow, { total, offset, attemptId }: Chunk, length: number): boolean => {
   if (offset === 0) tx.db.run(FIRST_CHUNK, total, tx.at, row.id)
   row.childrenTotal = total
-  row.expanded = offset + length
-  if (row.expanded < total) {
-    tx.db.run(CHUNK, row.expanded, row.id, attemptId)
+  row.childrenCreated = offset + length
+  if (row.childrenCreated < total) {
+    tx.db.run(CHUNK, row.childrenCreated, row.id, attemptId)
     return false
   }
-  tx.db.run(LAST_CHUNK, row.expanded, gateLane(tx.facts.get(row.runSeq)), row.id, attemptId)
+  tx.db.run(LAST_CHUNK, row.childrenCreated, gateLane(tx.facts.get(row.runSeq)), row.id, attemptId)
   begun(tx, row, total)
   return true
 }

@@ -133,21 +133,21 @@ const tellFoldedStart = (tx: Tx, row: LoadedRow, at: string | null): void => {
   if (at !== null && row.status === "dispatched") tellTask(tx, row, { status: "running", at, attempt: row.attempt })
 }
 
-const ENDED = (more: string, waits: string): string => `
+const ENDED = (more: string, waitingOn: string): string => `
 UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
   external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL,
   room = ${ROOM.ended}${more}
-WHERE id = ? AND attempt_id = ? AND status = ? AND waits IS ${waits}`
+WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS ${waitingOn}`
 
 const END = ENDED("", "NULL")
 /** Apart: every column that is named costs a look at its indexes. */
-const END_WAITING = ENDED(", waits = NULL, resume_at = NULL, stopping = 0, parked = NULL", "NOT NULL")
+const END_WAITING = ENDED(", waiting_on = NULL, resume_at = NULL, cancel_requested = 0, parked = NULL", "NOT NULL")
 
 /** For results with nothing but an output: each value that is bound costs as much as a column that is written. */
 const SUCCEED = `
 UPDATE tasks SET status = 'success', outcome = 'success', output = ?, started_at = coalesce(?, started_at), finished_at = ?,
   holder = NULL, room = ${ROOM.ended}
-WHERE id = ? AND attempt_id = ? AND status = ? AND waits IS NULL`
+WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NULL`
 
 /** How many rows it changed. */
 const write = (
@@ -160,11 +160,11 @@ const write = (
 ): number => {
   const { state, error = null, exitCode = null, usage, externalId = null } = result
   const bare = key === null && error === null && exitCode === null && usage === undefined && externalId === null
-  if (bare && state === "success" && status === "success" && !row.waits)
+  if (bare && state === "success" && status === "success" && !row.isWaiting)
     return db.run(SUCCEED, output, startedAt, finishedAt, row.id, attemptId, row.status)
   const used = usage === undefined ? null : JSON.stringify(usage)
   const told = [status, state, output, key, bytes, error, exitCode, used, externalId, startedAt, finishedAt]
-  return db.run(row.waits ? END_WAITING : END, ...told, row.id, attemptId, row.status)
+  return db.run(row.isWaiting ? END_WAITING : END, ...told, row.id, attemptId, row.status)
 }
 
 const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boolean => {
@@ -177,7 +177,7 @@ const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boole
   if (change.cache !== undefined && status === "success") keep(tx, row, change.cache, columns)
   row.status = status
   tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
-  if (!row.waits) effects.freed(row)
+  if (!row.isWaiting) effects.freed(row)
   effects.ended(row, status, null, true)
   tellTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
   return true
@@ -209,7 +209,7 @@ FROM tasks WHERE id = ?`
 const RETRY = `
 UPDATE tasks SET status = 'pending', attempt_id = NULL, holder = NULL, available_at = ?, failures = failures + ?, losses = losses + ?,
   outcome = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL,
-  waits = NULL, resume_at = NULL, stopping = 0, parked = NULL, progress = NULL
+  waiting_on = NULL, resume_at = NULL, cancel_requested = 0, parked = NULL, progress = NULL
 WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
 
 const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): boolean => {
@@ -225,14 +225,14 @@ const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): b
   tx.db.run(RETRY, availableAt, lost ? 0 : 1, lost ? 1 : 0, result.state, error, exitCode, row.id, change.attemptId)
   row.status = "pending"
   row.attemptId = null
-  if (!row.waits) effects.freed(row)
+  if (!row.isWaiting) effects.freed(row)
   const told = { status: "pending", at: tx.at, attempt: row.attempt, error: result.error } as const
   tellTask(tx, row, availableAt === null ? told : { ...told, availableAt })
   return true
 }
 
 const JUDGE = `
-UPDATE tasks SET status = ?, skip = ?, error = ?, output = ?, output_key = ?, output_bytes = ?, finished_at = ?,
+UPDATE tasks SET status = ?, skip_reason = ?, error = ?, output = ?, output_key = ?, output_bytes = ?, finished_at = ?,
   attempt_id = NULL, holder = NULL, room = ${ROOM.ended}
 WHERE id = ? AND attempt_id = ? AND status = 'pending'`
 
@@ -248,7 +248,7 @@ const judge = (tx: Tx, effects: Effects, row: LoadedRow, { status, skip, error, 
   tx.db.run(JUDGE, status, skip ?? null, error ?? null, ...outputColumns(output), tx.at, row.id, row.attemptId)
   row.status = status
   row.attemptId = null
-  if (row.kind !== "task" && row.expanded === 0) dropChildren(tx, effects, row, 0)
+  if (row.kind !== "task" && row.childrenCreated === 0) dropChildren(tx, effects, row, 0)
   if (row.kind === "group") {
     leave(effects, row)
     dropDeadline(tx, row)
@@ -282,8 +282,8 @@ UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = 
 
 const release = (tx: Tx, effects: Effects, row: LoadedRow): boolean => {
   if (row.status === "running") {
-    if (row.waits) letGo(tx, row.id)
-    return row.waits
+    if (row.isWaiting) letGo(tx, row.id)
+    return row.isWaiting
   }
   if (row.status === "pending") tx.db.run(GIVE_BACK_GATE, row.id, row.attemptId)
   else {

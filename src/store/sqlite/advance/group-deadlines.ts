@@ -60,7 +60,7 @@ export const withDeadlines = (tx: Tx, effects: Effects, row: LoadedRow, change: 
     case "retry":
     case "wait":
     case "release":
-      if (row.status !== "pending" && (!row.waits || change.kind === "retry")) return cancelled(tx, row, change)
+      if (row.status !== "pending" && (!row.isWaiting || change.kind === "retry")) return cancelled(tx, row, change)
       effects.expire(passed)
       return change
     case "admit":
@@ -97,16 +97,16 @@ SELECT t.run_seq, t.status, r.cancelling IS NOT NULL FROM tasks t JOIN runs r ON
 
 /** What has not ended below a group, down to what was not opened yet. */
 const BELOW = `
-WITH RECURSIVE below(id, open) AS (
+WITH RECURSIVE below (id, is_open) AS (
   SELECT id, kind <> 'task' AND started_at IS NOT NULL FROM tasks INDEXED BY tasks_children WHERE parent_id = ?1 AND finished_at IS NULL
   UNION ALL
   SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL
-  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
 )
-SELECT ${DOOMED}, t.status, t.waits IS NOT NULL FROM below b CROSS JOIN tasks t ON t.id = b.id
-WHERE ${CANCELLABLE} OR t.waits IS NOT NULL AND t.stopping = 0
-  OR t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waits IS NULL
-    AND NOT EXISTS (SELECT 1 FROM stops s WHERE s.task_id = t.id)
+SELECT ${DOOMED}, t.status, t.waiting_on IS NOT NULL FROM below b CROSS JOIN tasks t ON t.id = b.id
+WHERE ${CANCELLABLE} OR t.waiting_on IS NOT NULL AND t.cancel_requested = 0
+  OR t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
+    AND NOT EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id)
 LIMIT ?2 + 0`
 
 type Columns = [...Doomed, status: TaskStatus, waits: number]

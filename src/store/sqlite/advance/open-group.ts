@@ -46,11 +46,11 @@ export const openGroup = (tx: Tx, effects: Effects, row: LoadedRow, change: Open
 
 /** Below a container, down to what has ended and to groups that wait for slots of their own. */
 const RELEASE = `
-WITH RECURSIVE below(id, open) AS (
+WITH RECURSIVE below (id, is_open) AS (
   SELECT id, kind <> 'task' AND started_at IS NOT NULL FROM tasks WHERE parent_id = ?1 AND finished_at IS NULL
   UNION ALL
   SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL
-  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
 )
 UPDATE tasks SET parked = NULL WHERE id IN (SELECT id FROM below) AND parked = ${HELD_BACK}`
 
@@ -59,7 +59,8 @@ UPDATE tasks SET started_at = ?1, status = iif(children_pending = 0, 'pending', 
 WHERE id = ?3 AND attempt_id = ?4`
 
 const goOn = (tx: Tx, row: LoadedRow, change: Open): boolean => {
-  if (row.started || row.expanded === 0 || row.expanded !== change.total || row.childrenTotal !== change.total) return false
+  if (row.started || row.childrenCreated === 0 || row.childrenCreated !== change.total || row.childrenTotal !== change.total)
+    return false
   if (!takeSlots(tx, row, change)) return true
   tx.db.run(GO_ON, tx.at, gateLane(tx.facts.get(row.runSeq)), row.id, change.attemptId)
   tx.db.run(RELEASE, row.id)

@@ -9,19 +9,19 @@ import type { LoadedRow } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 const STOP = `
-INSERT INTO stops (task_id, attempt_id, holder) SELECT id, attempt_id, holder FROM tasks WHERE id = ? ON CONFLICT DO NOTHING`
+INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT id, attempt_id, holder FROM tasks WHERE id = ? ON CONFLICT DO NOTHING`
 
 export const stopAttempt = (tx: Tx, row: number): void => {
   tx.db.run(STOP, row)
   tx.wakeOthers = true
 }
 
-const OF_HOLDER = "SELECT attempt_id FROM stops WHERE holder = ? ORDER BY task_id"
+const OF_HOLDER = "SELECT attempt_id FROM stop_requests WHERE holder = ? ORDER BY task_id"
 
 export const stoppedOf = (tx: Tx, taker: Taker): AttemptId[] =>
   taker === null ? [] : tx.db.all<[AttemptId]>(OF_HOLDER, taker.seq).map(([attemptId]) => attemptId)
 
-const OVER = "DELETE FROM stops WHERE task_id = ?"
+const OVER = "DELETE FROM stop_requests WHERE task_id = ?"
 
 /** It has ended. */
 export const dropStop = (tx: Tx, row: number): boolean => tx.db.run(OVER, row) === 1

@@ -221,7 +221,7 @@ UPDATE tasks SET children_pending = children_pending - ?1, children_failed = chi
 WHERE id = ?3`
 
 const COUNT_RUN = `
-UPDATE runs SET open = open + ?, failed = failed + ?, hooks_pending = hooks_pending + ?, tasks_total = tasks_total + ?,
+UPDATE runs SET open_tasks = open_tasks + ?, failed = failed + ?, hooks_pending = hooks_pending + ?, tasks_total = tasks_total + ?,
   tasks_success = tasks_success + ?, tasks_failed = tasks_failed + ?, tasks_skipped = tasks_skipped + ?,
   tasks_cancelled = tasks_cancelled + ?
 WHERE seq = ?`

@@ -16,7 +16,7 @@ import type { Tx } from "../connection/tx.ts"
 
 /** What woke a row while it was held stays: it is due again at once. */
 const WAIT = `
-UPDATE tasks SET status = 'running', attempt = attempt + ?1, waits = ?2, resume_at = min(coalesce(resume_at, ?3), ?3), resume_lane = ?4,
+UPDATE tasks SET status = 'running', attempt = attempt + ?1, waiting_on = ?2, resume_at = min(coalesce(resume_at, ?3), ?3), resume_lane = ?4,
   holder = NULL, dispatched_at = coalesce(dispatched_at, ?5), started_at = coalesce(?6, started_at), progress = NULL,
   outcome = NULL, error = NULL, exit_code = NULL
 WHERE id = ?7 AND attempt_id = ?8`
@@ -33,11 +33,11 @@ export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<C
   const lane = gateLane(tx.facts.get(row.runSeq))
   const values = [begins ? 1 : 0, JSON.stringify(waitingOn), wakeAt, lane, tx.at, startedAt, row.id, change.attemptId] as const
   tx.db.run(wakeAt === null ? WAIT_FOR_EVENT : WAIT, ...values)
-  if (!begins && !row.waits) effects.freed(row)
-  const told = !row.waits || isNews(waitingOn)
+  if (!begins && !row.isWaiting) effects.freed(row)
+  const told = !row.isWaiting || isNews(waitingOn)
   if (begins) row.attempt++
   row.status = "running"
-  row.waits = true
+  row.isWaiting = true
   if (!told) return true
   tellTask(tx, row, {
     status: "running",
@@ -49,7 +49,7 @@ export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<C
 }
 
 const DUE = `
-SELECT ${CANDIDATE}, attempt_id, waits, started_at, lane, stopping FROM tasks INDEXED BY tasks_resume
+SELECT ${CANDIDATE}, attempt_id, waiting_on, started_at, lane, cancel_requested FROM tasks INDEXED BY tasks_resume
 WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? AND resume_at <= ? ORDER BY resume_at, id LIMIT ? + 0`
 
 type Woken = [attemptId: Taken["attemptId"], waits: string, startedAt: string, lane: string, stopping: number]
@@ -76,7 +76,7 @@ export const claimWoken = (tx: Tx, taker: Taker, wanted: Wanted): ClaimResult =>
         continue
       }
       tx.db.run(HOLD, taker.seq, row.row)
-      taken.push({ ...row, attemptId, waits: waitsOf(tx, waits, startedAt, stopping === 1) })
+      taken.push({ ...row, attemptId, waitingOn: waitsOf(tx, waits, startedAt, stopping === 1) })
     }
   }
   return { claims: toClaims(tx, taken), more: seen === wanted.limit }
@@ -87,7 +87,7 @@ export const waitsOf = (tx: Tx, waits: string | null, startedAt: string | null, 
   return {
     for: JSON.parse(waits) as WaitingOn,
     elapsedMs: Math.max(0, tx.now - Date.parse(startedAt)),
-    ...(stopping && { stopping }),
+    ...(stopping && { cancelRequested: stopping }),
   }
 }
 
@@ -101,7 +101,7 @@ export const nextWakeMs = (tx: Tx, lanes: readonly string[]): number | null => {
   return due.length === 0 ? null : Math.max(0, Math.min(...due.map((at) => Date.parse(at))) - tx.now)
 }
 
-const WAKE = "UPDATE tasks SET resume_at = ? WHERE id = ? AND waits IS NOT NULL AND parked IS NULL"
+const WAKE = "UPDATE tasks SET resume_at = ? WHERE id = ? AND waiting_on IS NOT NULL AND parked IS NULL"
 
 /** Its child run has ended. */
 export const wakeParent = (tx: Tx, row: number): void => {
@@ -109,10 +109,11 @@ export const wakeParent = (tx: Tx, row: number): void => {
 }
 
 const WAKE_CANCELLED = `
-UPDATE tasks SET resume_at = ?1, stopping = 1, parked = NULL WHERE id IN (
-  SELECT id FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ?2 AND waits IS NOT NULL AND stopping = 0 ORDER BY id LIMIT ?3 + 0)`
+UPDATE tasks SET resume_at = ?1, cancel_requested = 1, parked = NULL WHERE id IN (
+  SELECT id FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ?2 AND waiting_on IS NOT NULL AND cancel_requested = 0 ORDER BY id LIMIT ?3 + 0)`
 
-const WAKE_STOPPED = "UPDATE tasks SET resume_at = ?, stopping = 1, parked = NULL WHERE id = ? AND waits IS NOT NULL"
+const WAKE_STOPPED =
+  "UPDATE tasks SET resume_at = ?, cancel_requested = 1, parked = NULL WHERE id = ? AND waiting_on IS NOT NULL"
 
 /** It lies in a group that is overdue. */
 export const wakeStopped = (tx: Tx, row: number): void => {
@@ -123,13 +124,13 @@ export const wakeStopped = (tx: Tx, row: number): void => {
 export const wakeCancelled = (tx: Tx, runSeq: number, limit: number): number => tx.db.run(WAKE_CANCELLED, tx.at, runSeq, limit)
 
 const WAKE_RESUMED = `
-UPDATE tasks INDEXED BY tasks_waiting SET resume_at = ?, parked = NULL WHERE run_seq = ? AND waits IS NOT NULL AND parked = 0`
+UPDATE tasks INDEXED BY tasks_waiting SET resume_at = ?, parked = NULL WHERE run_seq = ? AND waiting_on IS NOT NULL AND parked = 0`
 
 export const wakeResumed = (tx: Tx, runSeq: number): void => {
   tx.db.run(WAKE_RESUMED, tx.at, runSeq)
 }
 
-const LET_GO = "UPDATE tasks SET holder = NULL, resume_at = ? WHERE id = ? AND waits IS NOT NULL"
+const LET_GO = "UPDATE tasks SET holder = NULL, resume_at = ? WHERE id = ? AND waiting_on IS NOT NULL"
 
 /** Whoever had it woken gave it back. */
 export const letGo = (tx: Tx, row: number): void => {

@@ -21,7 +21,7 @@ export class HeldRows {
   /** How a row stands after something was done to it under this attempt. Whether a job was stopped is asked first: it is read. */
   keep(attemptId: string, row: LoadedRow): void {
     const live = row.status === "dispatched" || row.status === "running"
-    if (live && !row.waits && row.runSeq !== JOBS) this.#set(attemptId, row)
+    if (live && !row.isWaiting && row.runSeq !== JOBS) this.#set(attemptId, row)
     else this.#rows.delete(attemptId)
   }
 

@@ -25,7 +25,7 @@ export interface Candidate {
   priority: number
   item: string | null
   limits: readonly number[]
-  expanded: number
+  childrenCreated: number
   childrenTotal: number | null
   childrenLeft: number | null
   childrenFailed: number
@@ -34,7 +34,7 @@ export interface Candidate {
   run: RunState
   /** Minted when it is taken. */
   attemptId: AttemptId | null
-  waits: Claim["waitingOn"]
+  waitingOn: Claim["waitingOn"]
 }
 
 export interface RunState {
@@ -51,7 +51,7 @@ SELECT workflow_id FROM tasks INDEXED BY tasks_ready
 WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id > ? ORDER BY workflow_id LIMIT 1`
 
 export const CANDIDATE = `id, run_seq, node, path, kind, parent_id, attempt, failures, losses, priority, item, limits,
-  expanded, children_total, children_pending, children_failed, upstream_failed, upstream_unmet, upstream_waived`
+  children_created, children_total, children_pending, children_failed, upstream_failed, upstream_unmet, upstream_waived`
 
 const ROWS = `
 SELECT ${CANDIDATE}
@@ -200,7 +200,7 @@ export const candidateOf = (c: Columns, lane: string, run: RunState): Candidate 
     priority: c[9],
     item: c[10],
     limits: limitIds(c[11]),
-    expanded: c[12],
+    childrenCreated: c[12],
     childrenTotal: c[13],
     childrenLeft: c[14],
     childrenFailed: c[15],
@@ -208,6 +208,6 @@ export const candidateOf = (c: Columns, lane: string, run: RunState): Candidate 
     paused: run.cancelling === null ? run.paused : !gathering,
     run,
     attemptId: null,
-    waits: null,
+    waitingOn: null,
   }
 }

@@ -129,7 +129,7 @@ const goOn = (tx: Tx, taker: NonNullable<Taker>, { success, lane, priority }: Be
     priority,
     item: null,
     limits: [],
-    expanded: 0,
+    childrenCreated: 0,
     childrenTotal: null,
     childrenLeft: null,
     childrenFailed: 0,
@@ -137,7 +137,7 @@ const goOn = (tx: Tx, taker: NonNullable<Taker>, { success, lane, priority }: Be
     paused: false,
     run,
     attemptId,
-    waits: null,
+    waitingOn: null,
   }
   dispatched(tx, taken)
   return taken

@@ -122,10 +122,10 @@ const heldRow = (tx: Tx, { row, runSeq, node, path, kind, attemptId, attempt, pa
     parent,
     limits,
     workflowId,
-    expanded: 0,
+    childrenCreated: 0,
     childrenTotal: null,
     started: false,
     lane,
-    waits: false,
+    isWaiting: false,
   }
 }

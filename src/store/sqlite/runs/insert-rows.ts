@@ -25,18 +25,18 @@ export interface LoadedRow {
   parent: number | null
   limits: readonly number[]
   workflowId: number
-  expanded: number
+  childrenCreated: number
   childrenTotal: number | null
   /** It has begun. Groups hold slots from then on. */
   started: boolean
   lane: string
   /** It runs without a slot. */
-  waits: boolean
+  isWaiting: boolean
 }
 
 const LOAD = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.attempt_id, t.attempt, t.parent_id, t.limits, t.workflow_id,
-  t.expanded, t.children_total, t.lane, t.waits IS NOT NULL, t.started_at IS NOT NULL
+  t.children_created, t.children_total, t.lane, t.waiting_on IS NOT NULL, t.started_at IS NOT NULL
 FROM json_each(?) AS wanted CROSS JOIN tasks t ON t.id = wanted.value`
 
 type Columns = [
@@ -76,10 +76,10 @@ export const loadRows = (tx: Tx, ids: readonly number[]): Map<number, LoadedRow>
       parent: c[9],
       limits: limitIds(c[10]),
       workflowId: c[11],
-      expanded: c[12],
+      childrenCreated: c[12],
       childrenTotal: c[13],
       lane: c[14],
-      waits: c[15] === 1,
+      isWaiting: c[15] === 1,
       started: c[16] === 1,
     })
   return rows

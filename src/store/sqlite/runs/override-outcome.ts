@@ -22,8 +22,8 @@ export const markTask = (tx: Tx, mark: Mark): Awaited<ReturnType<StatsStore["ove
   if (row === null) return "not_found"
   const effects = new Effects(tx)
   if (taskEnded(row.status)) judgeAnew(tx, effects, row, row.status, mark)
-  else if (row.waits) endWaiting(tx, effects, row, mark)
-  else if (row.status !== "pending" || row.attemptId !== null || row.expanded > 0) return "live"
+  else if (row.isWaiting) endWaiting(tx, effects, row, mark)
+  else if (row.status !== "pending" || row.attemptId !== null || row.childrenCreated > 0) return "live"
   else endPending(tx, effects, row, mark)
   effects.apply()
   effects.unpark()
@@ -57,9 +57,9 @@ const endPending = (tx: Tx, effects: Effects, row: LoadedRow, mark: Mark): void 
 }
 
 const END_WAITING = `
-UPDATE tasks SET status = ?, outcome = ?, error = ?, finished_at = ?, holder = NULL, waits = NULL, resume_at = NULL, stopping = 0,
+UPDATE tasks SET status = ?, outcome = ?, error = ?, finished_at = ?, holder = NULL, waiting_on = NULL, resume_at = NULL, cancel_requested = 0,
   parked = NULL
-WHERE id = ? AND waits IS NOT NULL`
+WHERE id = ? AND waiting_on IS NOT NULL`
 
 /** Whoever has it woken just now finds its fence gone. */
 const endWaiting = (tx: Tx, effects: Effects, row: LoadedRow, mark: Mark): void => {
@@ -68,9 +68,9 @@ const endWaiting = (tx: Tx, effects: Effects, row: LoadedRow, mark: Mark): void 
   tell(tx, row, mark)
 }
 
-const SKIP = "SELECT skip FROM tasks WHERE id = ?"
+const SKIP = "SELECT skip_reason FROM tasks WHERE id = ?"
 
-const CHANGE = "UPDATE tasks SET status = ?, skip = NULL, error = ? WHERE id = ?"
+const CHANGE = "UPDATE tasks SET status = ?, skip_reason = NULL, error = ? WHERE id = ?"
 
 const COUNT_FAILED = "UPDATE tasks SET children_failed = children_failed + ? WHERE id = ?"
 

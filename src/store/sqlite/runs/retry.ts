@@ -17,7 +17,7 @@ SELECT seq, version_id FROM runs WHERE id = ?1 AND finished_at IS NOT NULL AND h
 const ROWS = "SELECT 1 FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND hook = 0 LIMIT 1"
 
 const REOPEN = `
-UPDATE runs SET status = 'running', cancelling = NULL, paused = 0, finished_at = NULL, error = NULL, open = 0, timeout_at = ?
+UPDATE runs SET status = 'running', cancelling = NULL, paused = 0, finished_at = NULL, error = NULL, open_tasks = 0, timeout_at = ?
 WHERE seq = ?`
 
 export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
@@ -53,7 +53,7 @@ const dropHooks = (tx: Tx, seq: number): void => {
 type Reset = RetryReset["nodes"][number]
 
 const NODE =
-  "SELECT id, kind, expanded, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+  "SELECT id, kind, children_created, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
 /** Children before their containers, which count them. */
 const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
@@ -88,24 +88,24 @@ const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
 
 const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.finished_at IS NULL"
 
-const CHILDREN = `children_pending = children_total - expanded + (${OPEN_CHILDREN}), children_failed = (
+const CHILDREN = `children_pending = children_total - children_created + (${OPEN_CHILDREN}), children_failed = (
   SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.status IN ('failed', 'cancelled'))
-WHERE id = ?1 AND (expanded < children_total OR (${OPEN_CHILDREN}) > 0)`
+WHERE id = ?1 AND (children_created < children_total OR (${OPEN_CHILDREN}) > 0)`
 
 /** Cut off in the middle of its expansion, a fan-out goes on with it. */
 const AWAIT_CHILDREN = `
-UPDATE tasks SET status = iif(expanded < children_total, 'pending', 'running'), started_at = ?2, ${CHILDREN}`
+UPDATE tasks SET status = iif(children_created < children_total, 'pending', 'running'), started_at = ?2, ${CHILDREN}`
 
 /** A group under limits goes on when the gate has found slots for it. */
 const AWAIT_SLOT = `UPDATE tasks SET ${CHILDREN}`
 
 /** What is below such a group is not ready before. */
 const HOLD_BACK = `
-WITH RECURSIVE below(id, open) AS (
+WITH RECURSIVE below (id, is_open) AS (
   SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ?1 AND finished_at IS NULL
   UNION ALL
   SELECT t.id, t.kind <> 'task'
-  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.open AND t.finished_at IS NULL
+  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
 )
 UPDATE tasks SET parked = ${HELD_BACK} WHERE id IN (SELECT id FROM below) AND status = 'pending'`
 
@@ -127,7 +127,7 @@ const resetInstances = (tx: Tx, container: number, { scope, instanceLane }: Rese
 }
 
 const RECOUNT = `
-UPDATE runs SET (open, failed, tasks_total, tasks_success, tasks_failed, tasks_skipped, tasks_cancelled) = (
+UPDATE runs SET (open_tasks, failed, tasks_total, tasks_success, tasks_failed, tasks_skipped, tasks_cancelled) = (
   SELECT
     count(*) FILTER (WHERE parent_id IS NULL AND finished_at IS NULL),
     count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed'),

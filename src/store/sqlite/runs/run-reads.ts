@@ -120,7 +120,8 @@ const LIVE = `
 SELECT status, count(*) FROM tasks INDEXED BY tasks_in_flight
 WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') GROUP BY status`
 
-const WAITING = "SELECT count(*) FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ? AND waits IS NOT NULL AND holder IS NULL"
+const WAITING =
+  "SELECT count(*) FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ? AND waiting_on IS NOT NULL AND holder IS NULL"
 
 const runOf = (session: Session, c: Columns | undefined): RunRow | null => {
   if (c === undefined) return null

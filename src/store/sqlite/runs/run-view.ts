@@ -13,7 +13,7 @@ export const picture = ({ read }: Access): RunViewStore => ({
 })
 
 const INSTANCES = `
-SELECT id, node, path, status, attempt, available_at, waits, dispatched_at, started_at, finished_at
+SELECT id, node, path, status, attempt, available_at, waiting_on, dispatched_at, started_at, finished_at
 FROM tasks INDEXED BY tasks_key
 WHERE run_seq = (SELECT seq FROM runs WHERE id = ?1) AND (node, path) > (?2, ?3) AND kind = 'task'
 ORDER BY node, path LIMIT ?4 + 0`

@@ -10,10 +10,10 @@ import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../../contract/s
 import type { Session } from "../connection/tx.ts"
 
 const COLUMNS = `
-SELECT t.id, t.node, t.path, t.kind, t.status, t.skip, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
+SELECT t.id, t.node, t.path, t.kind, t.status, t.skip_reason, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
   t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome,
   t.available_at, t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key, l.cap, l.used, t.upstream_pending,
-  t.waits, t.resume_at, t.progress
+  t.waiting_on, t.resume_at, t.progress
 FROM tasks t LEFT JOIN limits l ON l.id = t.parked`
 
 type Columns = [
@@ -128,7 +128,7 @@ const taskOf = (session: Session, runId: RunId, versionId: number, c: Columns): 
 const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
 
 const NODES = `
-SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.children_total, t.id FROM tasks t JOIN runs r ON r.seq = t.run_seq
+SELECT t.node, t.path, t.kind, t.status, t.skip_reason, t.children_created, t.children_total, t.id FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.id = ? AND t.parent_id IS NULL AND t.hook = 0 ORDER BY t.id`
 
 type NodeColumns = [number, string, RowKind, TaskStatus, SkipReason | null, number, number | null, number]
@@ -147,7 +147,7 @@ export const listNodes = (session: Session, runId: RunId): NodeState[] => sessio
 
 /** Leaves that are instances have the same node as their container. */
 const INNER = `
-SELECT t.node, t.path, t.kind, t.status, t.skip, t.expanded, t.children_total, t.id
+SELECT t.node, t.path, t.kind, t.status, t.skip_reason, t.children_created, t.children_total, t.id
 FROM tasks t INDEXED BY tasks_of_run CROSS JOIN tasks p ON p.id = t.parent_id
 WHERE t.run_seq = (SELECT seq FROM runs WHERE id = ?) AND t.id > ? AND NOT (t.kind = 'task' AND t.node = p.node)
 ORDER BY t.id LIMIT ? + 0`

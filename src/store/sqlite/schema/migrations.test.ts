@@ -76,7 +76,7 @@ describe("the schema", () => {
     ["an attempt without its holder", insert("running", "x")],
     ["an unknown status", insert("done")],
     ["an ended run without its time", "UPDATE runs SET status = 'success'"],
-    ["more ended than there were", "UPDATE runs SET open = -1"],
+    ["more ended than there were", "UPDATE runs SET open_tasks = -1"],
   ])("refuses %s", (_, sql) => {
     const one = db()
     migrate(one)

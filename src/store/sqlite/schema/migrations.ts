@@ -30,14 +30,14 @@ CREATE TABLE versions (
 ) STRICT;
 CREATE INDEX versions_bundle ON versions (bundle) WHERE bundle IS NOT NULL;
 
--- open: top-level rows that have not ended, hooks not counted; failed: those that ended failed.
+-- open_tasks: top-level rows that have not ended, hooks not counted; failed: those that ended failed.
 CREATE TABLE runs (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
   workflow_id INTEGER NOT NULL,
   version_id INTEGER NOT NULL,
   status TEXT NOT NULL CHECK (status = 'pending' OR status = 'running' OR status = 'success' OR status = 'failed' OR status = 'cancelled'),
-  open INTEGER NOT NULL DEFAULT 0 CHECK (open >= 0),
+  open_tasks INTEGER NOT NULL DEFAULT 0 CHECK (open_tasks >= 0),
   failed INTEGER NOT NULL DEFAULT 0,
   hooks_pending INTEGER NOT NULL DEFAULT 0 CHECK (hooks_pending >= 0),
   tasks_total INTEGER NOT NULL DEFAULT 0,
@@ -72,12 +72,12 @@ CREATE INDEX runs_of_workflow ON runs (workflow_id, created_at, id);
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_active ON runs (workflow_id, status) WHERE finished_at IS NULL;
 CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL;
-CREATE INDEX runs_done ON runs (seq) WHERE status = 'running' AND open = 0;
+CREATE INDEX runs_done ON runs (seq) WHERE status = 'running' AND open_tasks = 0;
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
 
 -- limits: JSON list of limit ids, NULL for none. parked: 0 for a paused run, else the id of the full limit.
--- holder: holders.seq of who runs it, or of whose gate judges it. waits: what a running row without a slot waits for; it is given
--- out among the gates of resume_lane when resume_at has come. stopping: its run is being cancelled, and it was woken for that.
+-- holder: holders.seq of who runs it, or of whose gate judges it. waiting_on: what a running row without a slot waits for; it is given
+-- out among the gates of resume_lane when resume_at has come. cancel_requested: its run is being cancelled, and it was woken for that.
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,
   run_seq INTEGER NOT NULL,
@@ -102,7 +102,7 @@ CREATE TABLE tasks (
   upstream_failed INTEGER NOT NULL DEFAULT 0,
   upstream_unmet INTEGER NOT NULL DEFAULT 0,
   upstream_waived INTEGER NOT NULL DEFAULT 0,
-  skip TEXT CHECK (skip IN ('unmet', 'waived')),
+  skip_reason TEXT CHECK (skip_reason IN ('unmet', 'waived')),
   worker TEXT,
   external_id TEXT,
   dispatched_at TEXT,
@@ -119,18 +119,18 @@ CREATE TABLE tasks (
   children_total INTEGER,
   children_pending INTEGER CHECK (children_pending >= 0),
   children_failed INTEGER NOT NULL DEFAULT 0,
-  expanded INTEGER NOT NULL DEFAULT 0,
-  waits TEXT,
+  children_created INTEGER NOT NULL DEFAULT 0,
+  waiting_on TEXT,
   resume_at TEXT,
   resume_lane TEXT,
-  stopping INTEGER NOT NULL DEFAULT 0,
+  cancel_requested INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
   room BLOB,
-  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waits IS NOT NULL))),
-  CHECK (waits IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
-  CHECK (resume_at IS NULL OR waits IS NOT NULL),
+  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waiting_on IS NOT NULL))),
+  CHECK (waiting_on IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
+  CHECK (resume_at IS NULL OR waiting_on IS NOT NULL),
   CHECK (holder IS NULL OR status = 'pending' OR status = 'dispatched' OR status = 'running'),
-  CHECK (parked IS NULL OR status = 'pending' OR waits IS NOT NULL),
+  CHECK (parked IS NULL OR status = 'pending' OR waiting_on IS NOT NULL),
   CHECK (available_at IS NULL OR status = 'pending')
 ) STRICT;
 CREATE UNIQUE INDEX tasks_key ON tasks (run_seq, node, path);
@@ -142,7 +142,7 @@ CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL
 CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq) WHERE parked IS NOT NULL;
 CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL AND parent_id IS NOT NULL;
 CREATE INDEX tasks_in_flight ON tasks (run_seq) WHERE holder IS NOT NULL;
-CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waits IS NOT NULL;
+CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waiting_on IS NOT NULL;
 CREATE INDEX tasks_resume ON tasks (resume_lane, resume_at) WHERE resume_at IS NOT NULL;
 
 CREATE TABLE attempts (
@@ -205,7 +205,7 @@ ALTER TABLE workflows ADD COLUMN tags TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE workflows ADD COLUMN updated_at TEXT;
 UPDATE workflows SET updated_at = created_at;
 
--- queue_behind: waits while an earlier run of its schedule is active.
+-- queue_behind: the run stays pending while an earlier run of its schedule is active.
 ALTER TABLE runs ADD COLUMN schedule_id INTEGER;
 ALTER TABLE runs ADD COLUMN queue_behind INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN timezone TEXT;
@@ -286,7 +286,7 @@ CREATE TABLE job_edges (
 CREATE INDEX job_edges_back ON job_edges (dependent, position, dependency);
 
 -- Live attempts of jobs that were cancelled or deleted, and of groups that are overdue: their holder stops them.
-CREATE TABLE stops (
+CREATE TABLE stop_requests (
   task_id INTEGER PRIMARY KEY,
   attempt_id TEXT NOT NULL,
   holder INTEGER NOT NULL
@@ -313,7 +313,7 @@ CREATE TABLE audit (
 
 /** Notices that are owed to others; see notice-store.ts. */
 const NOTICES = `
-CREATE TABLE notices (
+CREATE TABLE notifications (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   run_id TEXT NOT NULL,
   kind TEXT NOT NULL,
@@ -321,7 +321,7 @@ CREATE TABLE notices (
   due_at TEXT NOT NULL,
   tries INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX notices_due ON notices (due_at);
+CREATE INDEX notifications_due ON notifications (due_at);
 `
 
 /** When a group that is open has taken long enough; see deadlines.ts. */
