@@ -1,7 +1,7 @@
 // The engine: one loop around `store.advance`. What ends goes into the inbox; a turn commits a batch of it and takes what may
 // run next; what was taken is launched or judged. A result, a new run, a due timer or a notification wakes it; nothing else.
 
-import { Answers } from "./waiting/external-signals.ts"
+import { ExternalSignals } from "./waiting/external-signals.ts"
 import { Attempts } from "./attempts/attempts.ts"
 import { Conclusions } from "./attempts/to-change.ts"
 import { Events, type Listener } from "./loop/events.ts"
@@ -43,8 +43,7 @@ export class Engine {
   readonly #attempts: Attempts
   readonly #gate: Gate
   readonly #waiting: Waiting
-  /** What others say to tasks that wait for them. */
-  readonly answers: Answers
+  readonly externalSignals: ExternalSignals
   readonly #holder: Holder
   readonly #lanes: Lanes
   readonly #judging = new Set<string>()
@@ -70,7 +69,9 @@ export class Engine {
     this.#inputs = new Inputs(options)
     this.#attempts = new Attempts(options, this.#inputs, emit)
     this.#waiting = new Waiting(options, this.#inputs, new Conclusions(options, this.#inputs))
-    this.answers = new Answers(options, this.#waiting, this.#inputs.callbacks, (changes) => this.report(changes))
+    this.externalSignals = new ExternalSignals(options, this.#waiting, this.#inputs.callbacks, (changes) =>
+      this.report(changes),
+    )
     this.#gate = new Gate(options, this.#inputs, this.#waiting)
     this.#holder = new Holder(options, {
       emit,

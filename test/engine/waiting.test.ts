@@ -107,7 +107,7 @@ describe("a task that waits for approval", () => {
     const world = await setup()
     const runId = await world.trigger(ASK)
     await world.pass(1000)
-    await world.until(world.engine.answers.approval({ runId, name: "ask", approved: true, ...answer }))
+    await world.until(world.engine.externalSignals.approval({ runId, name: "ask", approved: true, ...answer }))
     expect((await world.ended(runId)).status).toBe("success")
     const said = { approved: true, comment: "fine", by: "key ops", at: expect.any(String) as string }
     expect((await world.task(runId, "ask")).output).toEqual({ inline: said })
@@ -118,7 +118,9 @@ describe("a task that waits for approval", () => {
     const world = await setup()
     const runId = await world.trigger(ASK)
     await world.pass(1000)
-    await world.until(world.engine.answers.approval({ runId, name: "ask", approved: false, ...answer, comment: "not today" }))
+    await world.until(
+      world.engine.externalSignals.approval({ runId, name: "ask", approved: false, ...answer, comment: "not today" }),
+    )
     expect((await world.ended(runId)).status).toBe("failed")
     expect(await world.task(runId, "ask")).toMatchObject({ status: "failed", error: "not today", attempt: 1 })
     expect((await world.task(runId, "ship")).status).toBe("skipped")
@@ -128,13 +130,14 @@ describe("a task that waits for approval", () => {
     const world = await setup()
     const runId = await world.trigger(ASK)
     await world.pass(1000)
-    const say = (approved: boolean): Promise<void> => world.engine.answers.approval({ runId, name: "ask", approved, ...answer })
+    const say = (approved: boolean): Promise<void> =>
+      world.engine.externalSignals.approval({ runId, name: "ask", approved, ...answer })
     await world.until(say(true))
     await expect(say(false)).rejects.toThrow(`task ask of run ${runId} does not wait for approval: it has ended as success`)
-    await expect(world.engine.answers.approval({ runId, name: "ship", approved: true, ...answer })).rejects.toThrow(
+    await expect(world.engine.externalSignals.approval({ runId, name: "ship", approved: true, ...answer })).rejects.toThrow(
       "does not wait",
     )
-    await expect(world.engine.answers.approval({ runId, name: "nope", approved: true, ...answer })).rejects.toThrow(
+    await expect(world.engine.externalSignals.approval({ runId, name: "nope", approved: true, ...answer })).rejects.toThrow(
       "there is no task",
     )
   })
@@ -182,11 +185,13 @@ describe("deferred work", () => {
     await world.pass(1000)
     expect(await world.statuses(runId)).toEqual({ a: "running", b: "success", c: "success" })
     const token = tokenOf(world.launched.find(({ task }) => task === "a")!)
-    await world.until(world.engine.answers.callback(token, { status: "success", output: [1] }))
+    await world.until(world.engine.externalSignals.callback(token, { status: "success", output: [1] }))
     expect((await world.ended(runId)).status).toBe("success")
     expect((await world.task(runId, "a")).output).toEqual({ inline: [1] })
-    await expect(world.engine.answers.callback(token, { status: "success" })).rejects.toThrow("has ended already")
-    await expect(world.engine.answers.callback(token.replace(/.$/, "x"), { status: "success" })).rejects.toThrow("no such")
+    await expect(world.engine.externalSignals.callback(token, { status: "success" })).rejects.toThrow("has ended already")
+    await expect(world.engine.externalSignals.callback(token.replace(/.$/, "x"), { status: "success" })).rejects.toThrow(
+      "no such",
+    )
   })
 
   it("that fails elsewhere is tried again under a new token", async () => {
@@ -194,11 +199,11 @@ describe("deferred work", () => {
     const runId = await world.trigger("name: far\ntasks: { a: { command: x, retries: 1, retry: { base_delay: 1s } } }")
     await world.pass(500)
     const tokens = (): string[] => world.launched.map(tokenOf)
-    await world.until(world.engine.answers.callback(tokens()[0]!, { status: "failed", error: "disk full" }))
+    await world.until(world.engine.externalSignals.callback(tokens()[0]!, { status: "failed", error: "disk full" }))
     await world.pass(3000)
     expect(await world.task(runId, "a")).toMatchObject({ status: "running", attempt: 2 })
     expect(new Set(tokens()).size).toBe(2)
-    await world.until(world.engine.answers.callback(tokens()[1]!, { status: "failed", error: "disk full" }))
+    await world.until(world.engine.externalSignals.callback(tokens()[1]!, { status: "failed", error: "disk full" }))
     await world.ended(runId)
     expect(await world.task(runId, "a")).toMatchObject({ status: "failed", error: "disk full" })
   })
@@ -208,7 +213,9 @@ describe("deferred work", () => {
     const runId = await world.trigger("name: far\ntasks: { a: { command: x } }")
     await world.pass(1000)
     const token = tokenOf(world.launched[0]!)
-    await expect(world.engine.answers.callback(token, { status: "success" })).rejects.toThrow("not waiting yet; try again")
+    await expect(world.engine.externalSignals.callback(token, { status: "success" })).rejects.toThrow(
+      "not waiting yet; try again",
+    )
     await world.engine.cancel(runId)
     await world.ended(runId)
   })

@@ -214,8 +214,8 @@ export class Users {
       this.#specOf(run.id),
       ({ subject }) =>
         kind === "approval"
-          ? subject.answers.approval({ ...place, approved: answer.good, comment: null, by: "somebody" })
-          : subject.answers.callback(tokens.get(attemptId)!, {
+          ? subject.externalSignals.approval({ ...place, approved: answer.good, comment: null, by: "somebody" })
+          : subject.externalSignals.callback(tokens.get(attemptId)!, {
               status: answer.good ? "success" : "failed",
               output: answer.output,
             }),

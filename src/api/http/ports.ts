@@ -6,7 +6,7 @@ import type { RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { RetryPlan, RetryRequest } from "../../core/rules/retry-plan.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
-import type { Answers } from "../../engine/waiting/external-signals.ts"
+import type { ExternalSignals } from "../../engine/waiting/external-signals.ts"
 import type { TriggerRequest } from "../../engine/engine.ts"
 import type { Listener } from "../../engine/loop/events.ts"
 import type { WorkerDesk } from "../../engine/workers/worker-service.ts"
@@ -26,7 +26,7 @@ export interface ApiEngine {
   pause(runId: RunId, paused: boolean): Promise<void>
   planRetry(runId: RunId, request: RetryRequest): Promise<Exclude<RetryPlan, { problem: string }>>
   retry(runId: RunId, request: RetryRequest): Promise<void>
-  readonly answers: Pick<Answers, "approval" | "callback">
+  readonly externalSignals: Pick<ExternalSignals, "approval" | "callback">
   onEvent(listener: Listener): () => void
 }
 

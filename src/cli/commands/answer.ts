@@ -83,7 +83,7 @@ const answerInStore = async (
   await engine.start()
   try {
     const { task: name, path = "", approved, comment = null } = given
-    await engine.answers.approval({ runId: run.id, name, path, approved, comment, by: userInfo().username })
+    await engine.externalSignals.approval({ runId: run.id, name, path, approved, comment, by: userInfo().username })
   } finally {
     await engine.stop()
   }

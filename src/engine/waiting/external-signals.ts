@@ -14,7 +14,7 @@ import type { WaitKind } from "../../core/model/waiting-on.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { Claim, TaskRow } from "../../store/contract/store.ts"
 
-export interface ApprovalAnswer {
+export interface ApprovalSignal {
   runId: RunId
   name: string
   path: string
@@ -23,13 +23,13 @@ export interface ApprovalAnswer {
   by: string
 }
 
-export interface CallbackAnswer {
+export interface CallbackSignal {
   status: "success" | "failed"
   output?: Json
   error?: string
 }
 
-export class Answers {
+export class ExternalSignals {
   readonly #options: Pick<EngineOptions, "store" | "clock">
   readonly #waiting: Waiting
   readonly #callbacks: Callbacks
@@ -47,7 +47,7 @@ export class Answers {
     this.#report = report
   }
 
-  async approval({ runId, name, path, approved, comment, by }: ApprovalAnswer): Promise<void> {
+  async approval({ runId, name, path, approved, comment, by }: ApprovalSignal): Promise<void> {
     const { store, clock } = this.#options
     const task = await store.getTask({ runId, name, path })
     const what = `task ${path === "" ? name : `${name}[${path}]`} of run ${runId}`
@@ -60,7 +60,7 @@ export class Answers {
     if (!(await this.#end(claim, ended))) throw new Conflict(`${what} was answered by somebody else just now`)
   }
 
-  async callback(token: string, answer: CallbackAnswer): Promise<void> {
+  async callback(token: string, answer: CallbackSignal): Promise<void> {
     const { store } = this.#options
     const fence = await this.#callbacks.read(token)
     if (fence === null) throw new NotFound("there is no such callback")
