@@ -23,7 +23,7 @@ await store.registerHolder({ id: holder, kind: "server", name: "bench", leaseMs:
 const endOf = (claim: Claim): Change => {
   const now = clock.now()
   const result = { state: "success", startedAt: now, finishedAt: now, output: { inline: { ok: true } } } as const
-  return { kind: "end", row: claim.row, attemptId: claim.attemptId, status: "success", result }
+  return { kind: "finish", row: claim.row, attemptId: claim.attemptId, status: "success", result }
 }
 
 const createRuns = async (target: Store, compiled: CompiledWorkflow, count: number): Promise<void> => {

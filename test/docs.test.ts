@@ -5,7 +5,7 @@ import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import type { ZodObject } from "zod"
 import { SETTINGS } from "../src/config.ts"
-import { taskSchema, workflowSchema } from "../src/definition/definition.ts"
+import { taskSchema, workflowSchema } from "../src/definition/workflow-schema.ts"
 import { ork, orkRun, REPO, temporaryFolder } from "./support/ork.ts"
 
 const GUIDE = readFileSync(join(REPO, "docs/guide.md"), "utf8")

@@ -4,26 +4,26 @@
 
 import { quote } from "../core/compile/names.ts"
 import { isObject } from "../core/model/json.ts"
-import type { Finding, Path } from "../core/model/problems.ts"
+import type { DefinitionProblem, Path } from "../core/model/problems.ts"
 import { pathText } from "../core/model/problems.ts"
 import { HOOK_EVENTS } from "../core/model/workflow.ts"
 
-export interface Entered {
+export interface CanonicalDefinition {
   value: unknown
-  findings: Finding[]
+  findings: DefinitionProblem[]
   /** The path in the author's own document. */
   origin(path: Path): Path
 }
 
 type Fields = Record<string, unknown>
 
-export const enter = (raw: unknown): Entered => {
-  const door = new Door()
+export const resolveAliases = (raw: unknown): CanonicalDefinition => {
+  const door = new AliasResolver()
   return { value: door.workflow(raw), findings: door.findings, origin: (path) => door.origin(path) }
 }
 
-class Door {
-  readonly findings: Finding[] = []
+class AliasResolver {
+  readonly findings: DefinitionProblem[] = []
   readonly #moved = new Map<string, Path>()
 
   workflow(raw: unknown): unknown {

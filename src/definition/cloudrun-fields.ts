@@ -2,9 +2,9 @@
 
 import { z } from "zod"
 import type { CloudrunDefinition } from "../core/model/definition.ts"
-import { strict, text } from "./schemas.ts"
+import { strictObject, text } from "./schema-parts.ts"
 
-export const cloudrunFields = strict({
+export const cloudrunFields = strictObject({
   project: text.optional(),
   region: text.optional(),
   container: text.optional(),

@@ -2,12 +2,12 @@
 
 import { z } from "zod"
 import type { DockerDefinition } from "../core/model/definition.ts"
-import { count, either, memory, record, strict, text } from "./schemas.ts"
+import { count, either, memory, record, strictObject, text } from "./schema-parts.ts"
 
 const mount = text.regex(/^[^:]+:\/[^:]*(:(ro|rw))?$/, 'must be "source:/target" or "source:/target:ro"')
 const path = text.regex(/^\//, "must be a path that begins with /")
 
-export const dockerFields = strict({
+export const dockerFields = strictObject({
   pull: z.enum(["missing", "always", "never"]).optional(),
   platform: text.optional(),
   mounts: z.array(mount).optional(),

@@ -22,7 +22,7 @@ import { pathText } from "../core/model/problems.ts"
 import { jsonFaults } from "../protocol/wire/json-text.ts"
 import { limitProblem, sizeProblem } from "../protocol/wire/limits.ts"
 
-export interface Position {
+export interface TextPosition {
   line: number
   column: number
 }
@@ -30,7 +30,7 @@ export interface Position {
 export interface TextDocument {
   value: Json
   /** Where a path stands; of what is not there, the nearest thing around it. `key`: of the key itself. */
-  locate(path: Path, key: boolean): Position
+  locate(path: Path, key: boolean): TextPosition
 }
 
 /** Nodes that aliases may add in all. */
@@ -61,7 +61,8 @@ const readJson = (text: string): ReadDocument => {
   if (faults.some(({ first }) => first === undefined)) return { document: null, problems }
   // JSON is YAML: its tree is made for places only, when there is a problem to tell.
   let root: Parsed | undefined
-  const locate = (path: Path, key: boolean): Position => (root ??= parseYaml(text)).place(offsetOf(root.contents, path, key))
+  const locate = (path: Path, key: boolean): TextPosition =>
+    (root ??= parseYaml(text)).place(offsetOf(root.contents, path, key))
   return { document: { value, locate }, problems }
 }
 
@@ -77,19 +78,19 @@ const readYaml = (text: string): ReadDocument => {
   }
   const converter = new Converter(place)
   const value = converter.convert(contents, [])
-  const locate = (path: Path, key: boolean): Position => place(offsetOf(contents, path, key))
+  const locate = (path: Path, key: boolean): TextPosition => place(offsetOf(contents, path, key))
   return { document: { value, locate }, problems: converter.problems }
 }
 
 interface Parsed {
   contents: YamlNode | null
   error: YAMLParseError | undefined
-  place(offset: number): Position
+  place(offset: number): TextPosition
 }
 
 const parseYaml = (text: string): Parsed => {
   const lines = new LineCounter()
-  const place = (offset: number): Position => {
+  const place = (offset: number): TextPosition => {
     const { line, col } = lines.linePos(offset)
     return { line: Math.max(1, line), column: Math.max(1, col) }
   }
@@ -105,18 +106,18 @@ const parseYaml = (text: string): Parsed => {
   }
 }
 
-const firstPlace = ({ line, column }: Position): string => `the first is in line ${line}, column ${column}`
+const firstPlace = ({ line, column }: TextPosition): string => `the first is in line ${line}, column ${column}`
 
 class Converter {
   readonly problems: Problem[] = []
-  readonly #place: (offset: number) => Position
+  readonly #place: (offset: number) => TextPosition
   readonly #anchors = new Map<string, YamlNode>()
   /** Collections that are being converted: an alias of one of these would never end. */
   readonly #open = new Set<YamlNode>()
   #expanding = 0
   #expanded = 0
 
-  constructor(place: (offset: number) => Position) {
+  constructor(place: (offset: number) => TextPosition) {
     this.#place = place
   }
 
@@ -253,7 +254,7 @@ const jsonProblem = (text: string, message: string): Problem => {
   return { path: "", message: `the JSON cannot be read: ${message.replace(/ in JSON at position.*$/s, "")}`, ...position }
 }
 
-const positionAt = (text: string, offset: number): Position => {
+const positionAt = (text: string, offset: number): TextPosition => {
   const before = text.slice(0, offset)
   const newline = before.lastIndexOf("\n")
   return { line: before.split("\n").length, column: offset - newline }

@@ -3,7 +3,7 @@
 
 import { z } from "zod"
 import type { KubernetesDefinition, KubernetesSecurity } from "../core/model/definition.ts"
-import { duration, either, object, record, strict, text } from "./schemas.ts"
+import { duration, either, object, record, strictObject, text } from "./schema-parts.ts"
 
 const quantity = either('a number or a text such as "500m" or "1Gi"', [z.number(), text])
 const user = either("the number of a user or group, or `image`", [z.int().min(0), z.literal("image")])
@@ -14,7 +14,7 @@ const labels = record(text).refine(
   "must not begin with ork.dev/, which is Ork's own",
 )
 
-const security = strict({
+const security = strictObject({
   run_as_user: user.optional(),
   run_as_group: user.optional(),
   run_as_non_root: z.boolean().optional(),
@@ -26,7 +26,7 @@ const security = strict({
   seccomp: z.enum(["RuntimeDefault", "Unconfined"]).optional(),
 } satisfies Record<keyof KubernetesSecurity, z.ZodType>)
 
-export const kubernetesFields = strict({
+export const kubernetesFields = strictObject({
   namespace: text.optional(),
   service_account: text.optional(),
   automount_token: z.boolean().optional(),

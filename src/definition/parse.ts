@@ -5,15 +5,15 @@ import { compile } from "../core/compile/compile.ts"
 import { contentHash } from "../core/compile/hash.ts"
 import type { WorkflowDefinition } from "../core/model/definition.ts"
 import { isObject } from "../core/model/json.ts"
-import { type Finding, type Path, pathText, type Problem } from "../core/model/problems.ts"
+import { type DefinitionProblem, type Path, pathText, type Problem } from "../core/model/problems.ts"
 import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
-import { workflowSchema } from "./definition.ts"
+import { workflowSchema } from "./workflow-schema.ts"
 import { readDocument, type TextDocument } from "./document.ts"
-import { enter } from "./aliases.ts"
-import { findingsOf } from "./issues.ts"
-import { plainProblem } from "./plain.ts"
-import { prune } from "./recover.ts"
+import { resolveAliases } from "./aliases.ts"
+import { problemsOfIssues } from "./schema-issues.ts"
+import { jsonValueProblem } from "./json-value.ts"
+import { recoverDefinition } from "./recover.ts"
 
 export type ParsedDefinition =
   | { ok: true; workflow: CompiledWorkflow; hash: string; source: string }
@@ -36,14 +36,14 @@ export const parseDefinition = (text: string, options: ParseOptions = {}): Parse
 
 /** `value` may come from anywhere; what JSON cannot hold is refused. */
 export const parseValue = (value: unknown, options: Pick<ParseOptions, "profiles"> = {}): ParsedDefinition => {
-  const broken = plainProblem(value)
+  const broken = jsonValueProblem(value)
   if (broken !== null) return { ok: false, problems: [broken] }
   return finish(check(value, options.profiles), JSON.stringify(value, null, 2), [], null)
 }
 
 interface Checked {
   workflow: CompiledWorkflow | null
-  findings: Finding[]
+  findings: DefinitionProblem[]
   origin(path: Path): Path
 }
 
@@ -53,16 +53,16 @@ const check = (raw: unknown, profiles: WorkerProfiles | undefined): Checked => {
     const what = raw === null ? "the definition is empty" : "the definition is no object"
     return { workflow: null, findings: [{ path: [], message: `${what}; it needs name and tasks` }], origin: (path) => path }
   }
-  const { value, findings, origin } = enter(raw)
+  const { value, findings, origin } = resolveAliases(raw)
   const shape = workflowSchema.safeParse(value, { reportInput: true })
   if (shape.success) {
     const compiled = compile(value as WorkflowDefinition, known)
     if (compiled.ok) return { workflow: compiled.workflow, findings, origin }
     return { workflow: null, findings: [...findings, ...compiled.findings], origin }
   }
-  const misshapen = findingsOf(shape.error.issues)
+  const misshapen = problemsOfIssues(shape.error.issues)
   const found = [...findings, ...misshapen]
-  const rest = prune(value, misshapen)
+  const rest = recoverDefinition(value, misshapen)
   if (rest === null) return { workflow: null, findings: found, origin }
   const compiled = compile(rest.definition, { ...known, incomplete: rest.incomplete })
   return { workflow: null, findings: compiled.ok ? found : [...found, ...compiled.findings], origin }

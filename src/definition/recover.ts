@@ -3,16 +3,16 @@
 
 import type { WorkflowDefinition } from "../core/model/definition.ts"
 import { isObject } from "../core/model/json.ts"
-import { type Finding, type Path, pathText } from "../core/model/problems.ts"
-import { workflowSchema } from "./definition.ts"
-import { findingsOf } from "./issues.ts"
+import { type DefinitionProblem, type Path, pathText } from "../core/model/problems.ts"
+import { workflowSchema } from "./workflow-schema.ts"
+import { problemsOfIssues } from "./schema-issues.ts"
 
 const ROUNDS = 3
 
 /** `incomplete`: paths of tasks that lost a field. null: too little is left. */
-export const prune = (
+export const recoverDefinition = (
   value: unknown,
-  found: readonly Finding[],
+  found: readonly DefinitionProblem[],
 ): { definition: WorkflowDefinition; incomplete: Set<string> } | null => {
   if (!isObject(value) || !isObject(value["tasks"])) return null
   const copy = structuredClone(value)
@@ -29,7 +29,7 @@ export const prune = (
     if (typeof copy["name"] !== "string") copy["name"] = "unnamed"
     const shape = workflowSchema.safeParse(copy, { reportInput: true })
     if (shape.success) return { definition: copy as unknown as WorkflowDefinition, incomplete }
-    findings = findingsOf(shape.error.issues)
+    findings = problemsOfIssues(shape.error.issues)
   }
   return null
 }

@@ -2,7 +2,7 @@
 
 import { z } from "zod"
 import type { SlurmDefinition } from "../core/model/definition.ts"
-import { count, duration, strict, text } from "./schemas.ts"
+import { count, duration, strictObject, text } from "./schema-parts.ts"
 
 /** What Ork itself decides: another value would lose the job from its sight. */
 const OURS =
@@ -12,7 +12,7 @@ const option = text
   .regex(/^-/, 'must be an option of sbatch such as "--exclusive"')
   .refine((value) => !OURS.test(value), "is set by Ork and cannot be given here")
 
-export const slurmFields = strict({
+export const slurmFields = strictObject({
   partition: text.optional(),
   account: text.optional(),
   qos: text.optional(),

@@ -5,7 +5,7 @@ import type { Json } from "../core/model/json.ts"
 import type { RunId } from "../core/model/ids.ts"
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Node, Template } from "../core/model/workflow.ts"
-import type { Scope } from "../core/expressions/expressions.ts"
+import type { ExpressionScope } from "../core/expressions/expressions.ts"
 import type { WorkerCapabilities } from "../core/routing/capabilities.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
@@ -13,8 +13,8 @@ import type { Claim, Store } from "../store/contract/store.ts"
 
 /** Evaluates expressions in bounded time: at once where that is safe, else elsewhere. */
 export interface Evaluator {
-  evaluate(source: string, scope: Scope): Json | Promise<Json>
-  render(template: Template, scope: Scope): Json | Promise<Json>
+  evaluate(source: string, scope: ExpressionScope): Json | Promise<Json>
+  render(template: Template, scope: ExpressionScope): Json | Promise<Json>
   stop(): Promise<void>
 }
 

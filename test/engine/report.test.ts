@@ -9,7 +9,7 @@ const ENDLESS = "name: endless\ntasks: { a: { command: work } }"
 const ended = (row: number, attemptId: string): Change => ({
   row,
   attemptId: attemptId as AttemptId,
-  kind: "end",
+  kind: "finish",
   status: "success",
   result: { state: "success", startedAt: 1, finishedAt: 2, output: { inline: "reported" } },
 })

@@ -15,9 +15,9 @@ import { Violation } from "./trace.ts"
 import { isDeferred } from "./waits.ts"
 import type { World } from "./world.ts"
 
-type Settling = Extract<Change, { kind: "end" | "retry" }>
+type Settling = Extract<Change, { kind: "finish" | "retry" }>
 
-const isSettling = (change: Change): change is Settling => change.kind === "end" || change.kind === "retry"
+const isSettling = (change: Change): change is Settling => change.kind === "finish" || change.kind === "retry"
 
 export class Commits {
   readonly #world: World
@@ -135,7 +135,7 @@ export class Commits {
     const { books, witness, clock } = this.#world
     const { attemptId, result } = given
     const isEnded = given.kind === "retry" && this.#isEnded(books.taskByRow(given.row), attemptId)
-    const change: Settling = isEnded ? { ...given, kind: "end", status: "cancelled" } : given
+    const change: Settling = isEnded ? { ...given, kind: "finish", status: "cancelled" } : given
     const told = `${change.kind} of row ${change.row} ${attemptId}`
     if (this.#applied.has(attemptId)) throw new Violation("a result is applied once", told)
     this.#applied.add(attemptId)
@@ -151,7 +151,7 @@ export class Commits {
     if (attempt !== undefined && result.state === "lost" && attempt.result?.state !== "lost" && !this.#world.givenUp(attempt)) {
       throw new Violation("only the dead are given up on", `${told}, which ${attempt.incarnation.name} still has`)
     }
-    if (change.kind === "end" && (row.status !== change.status || row.attempt_id !== attemptId)) {
+    if (change.kind === "finish" && (row.status !== change.status || row.attempt_id !== attemptId)) {
       throw new Violation("what is acknowledged is stored", `${told}: the row is ${row.status} with ${row.attempt_id}`)
     }
     if (change.kind === "retry" && row.attempt_id === attemptId) {
@@ -162,7 +162,7 @@ export class Commits {
     checkDecision(this.#world, run, row, history, change)
     const retryAfterMs = result.retryAfterMs ?? null
     history.applied.push({ id: attemptId, kind: change.kind, state: result.state, at: clock.now(), retryAfterMs })
-    if (change.kind === "end") history.succeeded = change.status === "success"
+    if (change.kind === "finish") history.succeeded = change.status === "success"
   }
 
   #checkClaim(claim: Claim): void {

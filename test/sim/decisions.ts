@@ -7,7 +7,7 @@ import { Violation } from "./trace.ts"
 import type { History } from "./witness.ts"
 import type { World } from "./world.ts"
 
-type Settling = Extract<Change, { kind: "end" | "retry" }>
+type Settling = Extract<Change, { kind: "finish" | "retry" }>
 
 /** Called before the change is added to the history. */
 export const checkDecision = (world: World, run: BookRun, row: BookTask, history: History, change: Settling): void => {

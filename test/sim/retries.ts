@@ -26,8 +26,8 @@ export const checkRetryPlan = (world: World, runId: string, plan: RetryReset): R
   checkRun(world, run)
   const before = world.books.tasksOf(run.seq)
   if (before.every((row) => row.hook === 1)) return { run, before, fates: new Map() }
-  const planned = plan.nodes.map(({ node, path, scope }) => {
-    const fate = scope === "all" ? "again" : typeof scope === "object" ? `waits for ${scope.path}` : "waits"
+  const planned = plan.nodes.map(({ node, path, extent }) => {
+    const fate = extent === "all" ? "again" : typeof extent === "object" ? `waits for ${extent.path}` : "waits"
     return `${node}[${path}] ${fate}`
   })
   const meant = world.requestsOf(runId).map((request) => new Reading(world.workflowOf(run.workflow), before).read(request))

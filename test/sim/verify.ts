@@ -201,7 +201,7 @@ const checkWork = (ended: Ended, row: BookTask): void => {
       fail(ended, row, "its cached output is of nobody")
     return
   }
-  if (last === undefined || last.kind !== "end" || last.id !== row.attempt_id) fail(ended, row, "no attempt ended so")
+  if (last === undefined || last.kind !== "finish" || last.id !== row.attempt_id) fail(ended, row, "no attempt ended so")
   if (sim.waits !== null) {
     const wrong = waitedWrongly(world, sim, row, last!.state)
     if (wrong !== null) fail(ended, row, wrong)

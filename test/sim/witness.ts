@@ -40,7 +40,7 @@ export interface Witnessed extends Place {
 export interface History {
   launches: Witnessed[]
   /** Attempts by the change that ended them. */
-  applied: { id: string; kind: "end" | "retry"; state: AttemptState; at: number; retryAfterMs: number | null }[]
+  applied: { id: string; kind: "finish" | "retry"; state: AttemptState; at: number; retryAfterMs: number | null }[]
   succeeded: boolean
 }
 

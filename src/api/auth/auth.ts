@@ -2,12 +2,12 @@
 
 import { createHash, timingSafeEqual } from "node:crypto"
 import type { HolderId } from "../../core/model/ids.ts"
-import type { Scope } from "../../store/contract/keys.ts"
+import type { KeyScope } from "../../store/contract/keys.ts"
 
 export interface Caller {
   /** null: the server's own key, or nobody where no key is needed. */
   keyId: string | null
-  scopes: readonly Scope[]
+  scopes: readonly KeyScope[]
   /** By which way the credential came; a cookie needs more care with changes. */
   via: "key" | "cookie" | "none"
   /** Set for the token of a worker, which speaks for itself alone. */
@@ -22,10 +22,10 @@ const ALLOWED_BY = {
   trigger: ["trigger", "admin"],
   worker: ["worker", "admin"],
   admin: ["admin"],
-} as const satisfies Record<Scope, readonly Scope[]>
+} as const satisfies Record<KeyScope, readonly KeyScope[]>
 
-export const mayCall = (caller: Caller, needed: Scope): boolean =>
-  caller.scopes.some((scope) => (ALLOWED_BY[needed] as readonly Scope[]).includes(scope))
+export const mayCall = (caller: Caller, needed: KeyScope): boolean =>
+  caller.scopes.some((scope) => (ALLOWED_BY[needed] as readonly KeyScope[]).includes(scope))
 
 /** Keys are 256 random bits (the server's own aside), so one round of SHA-256 is enough. */
 export const hashKey = (key: string): string => createHash("sha256").update(key).digest("hex")

@@ -1,7 +1,7 @@
 // Every route of the table against every kind of credential that is not good enough, under both of its paths.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import type { Scope } from "../../store/contract/keys.ts"
+import type { KeyScope } from "../../store/contract/keys.ts"
 import { mayCall } from "./auth.ts"
 import { pathsOf } from "../http/mount.ts"
 import type { Route } from "../http/route.ts"
@@ -9,10 +9,10 @@ import { ROUTES } from "../routes/table.ts"
 import { setCookie, SignIns } from "./sign-ins.ts"
 import { ADMIN_KEY, setup } from "../testing/setup.ts"
 
-const SCOPES: Scope[] = ["read", "trigger", "worker", "admin"]
+const SCOPES: KeyScope[] = ["read", "trigger", "worker", "admin"]
 
 let api: Awaited<ReturnType<typeof setup>>
-const keys = new Map<Scope, string>()
+const keys = new Map<KeyScope, string>()
 let revoked = ""
 let before = ""
 

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from "fastify"
 import type { z } from "zod"
 import type { Api } from "./ports.ts"
 import type { Caller } from "../auth/auth.ts"
-import type { Scope } from "../../store/contract/keys.ts"
+import type { KeyScope } from "../../store/contract/keys.ts"
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE"
 
@@ -61,7 +61,7 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
   tag: string
   summary: string
   /** null: no key needed. */
-  scope: Scope | null
+  scope: KeyScope | null
   params?: Params
   query?: Query
   body?: BodySpec

@@ -2,14 +2,14 @@
 
 import { z } from "zod"
 import { pathText, type Problem } from "../../core/model/problems.ts"
-import { findingsOf } from "../../definition/issues.ts"
+import { problemsOfIssues } from "../../definition/schema-issues.ts"
 import { invalid } from "./errors.ts"
 
 export const check = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> => {
   const parsed = schema.safeParse(value, { reportInput: true })
   if (parsed.success) return parsed.data
   throw invalid(
-    findingsOf(parsed.error.issues).map(({ path, message, suggestion }): Problem => ({
+    problemsOfIssues(parsed.error.issues).map(({ path, message, suggestion }): Problem => ({
       path: pathText(path),
       message,
       ...(suggestion !== undefined && { suggestion }),

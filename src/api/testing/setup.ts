@@ -11,7 +11,7 @@ import { Engine } from "../../engine/engine.ts"
 import { inlineEvaluator } from "../../engine/gate/evaluator.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
-import type { Scope } from "../../store/contract/keys.ts"
+import type { KeyScope } from "../../store/contract/keys.ts"
 import type { EngineOptions } from "../../engine/ports.ts"
 import { WorkerDesk } from "../../engine/workers/worker-service.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
@@ -32,7 +32,7 @@ export interface TestServer {
   logged: string[]
   /** Asks as the administrator; `key: null` as nobody. Objects are sent as JSON. */
   call(method: string, url: string, options?: CallOptions): Promise<Answer>
-  newKey(...scopes: Scope[]): Promise<string>
+  newKey(...scopes: KeyScope[]): Promise<string>
   /** Deploys tasks given as commands by name, or a whole definition. */
   deploy(name: string, tasks: { [task: string]: unknown }, rest?: object): Promise<void>
   /** Triggers a run and waits for its end. */
@@ -153,7 +153,7 @@ export const setup = async (
     logged,
     call,
     deploy,
-    async newKey(...scopes: Scope[]) {
+    async newKey(...scopes: KeyScope[]) {
       return (await call("POST", "/keys", { body: { name: scopes.join(), scopes } })).body["key"] as string
     },
     async ran(name: string) {

@@ -2,9 +2,16 @@
 // wins. Nothing is kept of it. An expression that may take long is not evaluated here: then `input` lacks the task's own part.
 
 import type { Output } from "../../core/model/change.ts"
-import { evaluate, expressionsOf, ExpressionError, isBounded, render, type Scope } from "../../core/expressions/expressions.ts"
+import {
+  evaluate,
+  expressionsOf,
+  ExpressionError,
+  isBounded,
+  render,
+  type ExpressionScope,
+} from "../../core/expressions/expressions.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
-import { lastIndex, pathAt, scopeDepths, shortName } from "../../core/model/task-path.ts"
+import { lastIndex, pathPrefix, groupPathLengths, shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { RunRow, TaskRow } from "../../store/contract/store.ts"
 import type { Api } from "../http/ports.ts"
@@ -25,12 +32,17 @@ export const taskInput = async (api: Api, run: RunRow, task: TaskRow, workflow: 
   return { ...input, ...ownInput(run, task, node, tasks, await parentOf(api, task, node, workflow)) }
 }
 
-const upstreamTasks = async (api: Api, task: TaskRow, node: Node, workflow: CompiledWorkflow): Promise<Scope["tasks"]> => {
-  const depths = scopeDepths(workflow)
+const upstreamTasks = async (
+  api: Api,
+  task: TaskRow,
+  node: Node,
+  workflow: CompiledWorkflow,
+): Promise<ExpressionScope["tasks"]> => {
+  const depths = groupPathLengths(workflow)
   const found = await Promise.all(
     [...new Set([...node.upstream, ...node.reads])].map(async (index) => {
       const above = workflow.nodes[index]!
-      const path = pathAt(task.path, depths[index]!)
+      const path = pathPrefix(task.path, depths[index]!)
       const row = await api.store.getTask({ runId: task.runId, name: above.name, path })
       return [shortName(above), { status: row?.status ?? "pending", output: await shown(api, row?.output ?? null) }] as const
     }),
@@ -38,10 +50,15 @@ const upstreamTasks = async (api: Api, task: TaskRow, node: Node, workflow: Comp
   return Object.fromEntries(found)
 }
 
-const parentOf = async (api: Api, task: TaskRow, node: Node, workflow: CompiledWorkflow): Promise<Scope["parent"]> => {
+const parentOf = async (
+  api: Api,
+  task: TaskRow,
+  node: Node,
+  workflow: CompiledWorkflow,
+): Promise<ExpressionScope["parent"]> => {
   if (node.parent === undefined) return undefined
   const group = workflow.nodes[node.parent]!
-  const path = pathAt(task.path, scopeDepths(workflow)[task.node]!)
+  const path = pathPrefix(task.path, groupPathLengths(workflow)[task.node]!)
   const row = await api.store.getTask({ runId: task.runId, name: group.name, path })
   return { index: lastIndex(path), ...(group.fan?.foreach !== undefined && { item: row?.item ?? null }) }
 }
@@ -54,10 +71,16 @@ const shown = async (api: Api, output: Output | null): Promise<Json> => {
   return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
 }
 
-const ownInput = (run: RunRow, task: TaskRow, node: Node, tasks: Scope["tasks"], parent: Scope["parent"]): JsonObject => {
+const ownInput = (
+  run: RunRow,
+  task: TaskRow,
+  node: Node,
+  tasks: ExpressionScope["tasks"],
+  parent: ExpressionScope["parent"],
+): JsonObject => {
   if (node.input === undefined || !expressionsOf(node.input).every(isBounded)) return {}
   const logicalDate = run.logicalDate ?? run.createdAt
-  const scope: Scope = {
+  const scope: ExpressionScope = {
     params: run.params,
     tasks,
     run: {

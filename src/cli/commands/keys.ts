@@ -6,9 +6,9 @@ import { connect, type ServerFlags } from "../target/connect.ts"
 import { InputError } from "../terminal/errors.ts"
 import { instantText, printListing } from "../terminal/listing.ts"
 import { print, printError, printJson } from "../terminal/output.ts"
-import type { Scope } from "../../protocol/client/client.ts"
+import type { KeyScope } from "../../protocol/client/client.ts"
 
-const SCOPES: readonly Scope[] = ["read", "trigger", "worker", "admin"]
+const SCOPES: readonly KeyScope[] = ["read", "trigger", "worker", "admin"]
 
 export interface KeysOptions extends ServerFlags {
   json?: boolean

@@ -2,7 +2,7 @@
 // its live instances and counts of the ended ones. Memory grows with what is live or failed, not with the size of a fan-out.
 // Fed by watch.ts; read by rows.ts, estimate.ts, critical-path.ts and the summary.
 
-import { membersOf } from "../../core/model/task-path.ts"
+import { groupMembers } from "../../core/model/task-path.ts"
 import { type RunStatus, runEnded, TASK_STATUSES, type TaskEnd, taskEnded, type TaskStatus } from "../../core/model/status.ts"
 import type { WaitingView } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
@@ -171,7 +171,7 @@ const applyItem = (view: RunView, group: TaskView, { status }: RunEvent): void =
   if (!isTaskStatus(status)) return
   if (taskEnded(status)) group.ended[status] += 1
   if (status !== "running") return
-  for (const index of membersOf(view.workflow, group.node)) {
+  for (const index of groupMembers(view.workflow, group.node)) {
     const member = view.tasks[index]!
     if (member.fans > 0 && view.workflow.nodes[index]!.fan === undefined) member.total = (member.total ?? 0) + 1
   }
@@ -181,7 +181,7 @@ const applyItem = (view: RunView, group: TaskView, { status }: RunEvent): void =
 export const insideOf = (view: RunView, group: TaskView): { ended: number; total: number } => {
   let ended = 0
   let total = 0
-  for (const index of membersOf(view.workflow, group.node)) {
+  for (const index of groupMembers(view.workflow, group.node)) {
     const member = view.tasks[index]!
     const inside = member.group ? insideOf(view, member) : { ended: endedCount(member), total: member.total ?? 0 }
     ended += inside.ended

@@ -2,7 +2,7 @@
 
 import { progressText } from "./plain.ts"
 import { endedCount, insideOf, type LiveInstance, type RunView, stateOf, type TaskState, type TaskView } from "./model.ts"
-import { membersOf } from "../../core/model/task-path.ts"
+import { groupMembers } from "../../core/model/task-path.ts"
 import { waitingText } from "../../core/model/waiting-on.ts"
 import type { Span, Style } from "../terminal/style.ts"
 import { cut, duration, padEnd, plural, printable } from "../terminal/text.ts"
@@ -50,7 +50,7 @@ const URGENCY = {
 const inTree = (view: RunView): TaskView[] => {
   const below = (task: TaskView): TaskView[] => [
     task,
-    ...membersOf(view.workflow, task.node).flatMap((index) => below(view.tasks[index]!)),
+    ...groupMembers(view.workflow, task.node).flatMap((index) => below(view.tasks[index]!)),
   ]
   return view.tasks.filter(({ depth }) => depth === 0).flatMap(below)
 }

@@ -95,8 +95,8 @@ test("a retry sets back what it runs again and keeps successes of a fan-out", as
   const view = await seedView(store, run, workflow)
   const common = { upstreamPending: 0, upstream: { failed: 0, unmet: 0, waived: 0 }, lane: "", instanceLane: "" }
   const nodes: ResetNode[] = [
-    { node: 1, path: "", scope: "failed", ...common },
-    { node: 2, path: "", scope: "all", ...common },
+    { node: 1, path: "", extent: "failed", ...common },
+    { node: 2, path: "", extent: "all", ...common },
   ]
   await resetView(store, run, view, nodes)
   expect(view.tasks.map((task) => [task.name, stateOf(task), endedCount(task)])).toEqual([

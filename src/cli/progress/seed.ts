@@ -69,14 +69,14 @@ const fates = (workflow: CompiledWorkflow, plan: readonly ResetNode[]) => {
   const isUnder = (path: string, place: string): boolean => place === "" || path === place || path.startsWith(`${place}.`)
   return ({ node, path, kind, status }: Pick<NodeState, "node" | "path" | "kind" | "status">): Fate => {
     for (let around = workflow.nodes[node]!.group; around !== null; around = workflow.nodes[around]!.group) {
-      if (resets.get(around)?.some(({ scope, path: place }) => scope === "all" && isUnder(path, place))) return "gone"
+      if (resets.get(around)?.some(({ extent, path: place }) => extent === "all" && isUnder(path, place))) return "gone"
     }
     let fate: Fate = "kept"
-    for (const { scope, path: place } of resets.get(node) ?? []) {
+    for (const { extent, path: place } of resets.get(node) ?? []) {
       if (place === path) fate = "again"
-      else if (scope === "all" && isUnder(path, place)) return "gone"
-      else if (scope === "failed" && kind === "task" && isUnder(path, place) && status !== "success") fate = "again"
-      else if (typeof scope === "object" && scope.path === path) fate = "again"
+      else if (extent === "all" && isUnder(path, place)) return "gone"
+      else if (extent === "failed" && kind === "task" && isUnder(path, place) && status !== "success") fate = "again"
+      else if (typeof extent === "object" && extent.path === path) fate = "again"
     }
     return fate
   }

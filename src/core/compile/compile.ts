@@ -1,11 +1,11 @@
-// A definition of the right shape (definition/definition.ts saw to that) becomes a CompiledWorkflow, or everything that is wrong
+// A definition of the right shape (definition/workflow-schema.ts saw to that) becomes a CompiledWorkflow, or everything that is wrong
 // with it. Called by definition/parse.ts.
 
 import type { NotifyDefinition, TaskDefinition, WorkflowDefinition } from "../model/definition.ts"
-import type { Finding, Path } from "../model/problems.ts"
+import type { DefinitionProblem, Path } from "../model/problems.ts"
 import type { WorkerProfiles } from "../settings/worker-profiles.ts"
 import { type CompiledWorkflow, type EnvValue, HOOK_EVENTS, type HookEvent, type Node } from "../model/workflow.ts"
-import { blameDefaults } from "./blame.ts"
+import { moveToDefaults } from "./inherited-problems.ts"
 import { type CompileOptions, Context } from "./context.ts"
 import { GROUP_DEFAULTS } from "./executors.ts"
 import { type Link, linkScope } from "./links.ts"
@@ -14,21 +14,21 @@ import { compileParams } from "./params.ts"
 import { checkReferences } from "./references.ts"
 import { checkTypes } from "./schemas.ts"
 import { compileSchedules } from "./schedule.ts"
-import type { TaskScope } from "./scope.ts"
-import { compileEnv, compileTask, positive } from "./task.ts"
+import type { NameScope } from "./name-scope.ts"
+import { compileEnv, compileTask, compileDuration } from "./task.ts"
 
-export type Compiled = { ok: true; workflow: CompiledWorkflow } | { ok: false; findings: Finding[] }
+export type CompileResult = { ok: true; workflow: CompiledWorkflow } | { ok: false; findings: DefinitionProblem[] }
 
 const MAX_GROUP_DEPTH = 8
 
-export const compile = (definition: WorkflowDefinition, options: CompileOptions = {}): Compiled => {
+export const compile = (definition: WorkflowDefinition, options: CompileOptions = {}): CompileResult => {
   const context = new Context(options)
   const nameProblem = workflowNameProblem(definition.name)
-  if (nameProblem !== null) context.findings.add(["name"], nameProblem)
+  if (nameProblem !== null) context.problems.add(["name"], nameProblem)
   if (definition.types !== undefined) checkTypes(context, definition.types)
   const params = compileParams(context, definition.params)
-  const deadlineMs = positive(context, definition.deadline, ["deadline"])
-  const timeoutMs = positive(context, definition.timeout, ["timeout"])
+  const deadlineMs = compileDuration(context, definition.deadline, ["deadline"])
+  const timeoutMs = compileDuration(context, definition.timeout, ["timeout"])
 
   const builder = new GraphBuilder(context, definition)
   const root = builder.build()
@@ -54,10 +54,10 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
     const read = reads.get(i)
     node.reads = read === undefined ? [...node.upstream] : [...new Set([...node.upstream, ...read])].sort((a, b) => a - b)
   }
-  for (const { refs, place } of context.uses) {
-    if (place.node !== null && refs.some(({ root: name }) => name === "parent")) readParent(workflow, place.node)
+  for (const { refs, site } of context.uses) {
+    if (site.node !== null && refs.some(({ root: name }) => name === "parent")) readParent(workflow, site.node)
   }
-  const findings = blameDefaults(context.findings.list, definition)
+  const findings = moveToDefaults(context.problems.list, definition)
   return findings.length === 0 ? { ok: true, workflow } : { ok: false, findings }
 }
 
@@ -72,10 +72,10 @@ const readParent = (workflow: CompiledWorkflow, index: number): void => {
 const compileNotify = (context: Context, notify: NotifyDefinition[]): NotifyDefinition[] => {
   for (const [i, { webhook, slack }] of notify.entries()) {
     if (webhook === undefined && slack === undefined)
-      context.findings.add(["notify", i], "tells nobody: give it webhook or slack")
+      context.problems.add(["notify", i], "tells nobody: give it webhook or slack")
     for (const [field, address] of Object.entries({ webhook, slack })) {
       if (address !== undefined && !/^https?:\/\//.test(address)) {
-        context.findings.add(["notify", i, field], "must begin with http:// or https://")
+        context.problems.add(["notify", i, field], "must begin with http:// or https://")
       }
     }
   }
@@ -85,7 +85,7 @@ const compileNotify = (context: Context, notify: NotifyDefinition[]): NotifyDefi
 const compileInclude = (context: Context, include: string[]): string[] => {
   for (const [i, pattern] of include.entries()) {
     if (pattern.startsWith("/") || pattern.split(/[\\/]/).includes("..")) {
-      context.findings.add(["include", i], "must be a path below the definition's own folder")
+      context.problems.add(["include", i], "must be a path below the definition's own folder")
     }
   }
   return include
@@ -95,7 +95,7 @@ const compileInclude = (context: Context, include: string[]): string[] => {
 class GraphBuilder {
   readonly nodes: Node[] = []
   /** The scope that each node stands in. */
-  readonly scopes = new Map<number, TaskScope>()
+  readonly scopes = new Map<number, NameScope>()
   readonly #context: Context
   readonly #definition: WorkflowDefinition
 
@@ -104,10 +104,10 @@ class GraphBuilder {
     this.#definition = definition
   }
 
-  build(): TaskScope {
-    const root: TaskScope = { group: null, outer: null, names: new Map() }
+  build(): NameScope {
+    const root: NameScope = { group: null, outer: null, names: new Map() }
     if (Object.keys(this.#definition.tasks).length === 0) {
-      this.#context.findings.add(["tasks"], "there are no tasks")
+      this.#context.problems.add(["tasks"], "there are no tasks")
     }
     this.#scope(root, this.#definition.tasks, ["tasks"], "", 0, null)
     for (const hook of HOOK_EVENTS) {
@@ -125,7 +125,7 @@ class GraphBuilder {
   }
 
   #scope(
-    scope: TaskScope,
+    scope: NameScope,
     tasks: { [name: string]: TaskDefinition },
     path: Path,
     prefix: string,
@@ -137,7 +137,7 @@ class GraphBuilder {
     const placed: { name: string; own: TaskDefinition; index: number }[] = []
     for (const [name, own] of entries) {
       const problem = taskNameProblem(name)
-      if (problem !== null) this.#context.findings.addKey([...path, name], problem)
+      if (problem !== null) this.#context.problems.addKey([...path, name], problem)
       const index = first + placed.length
       placed.push({ name, own, index })
       scope.names.set(name, index)
@@ -166,11 +166,11 @@ class GraphBuilder {
       if (own.tasks === undefined) continue
       const at = [...path, name]
       if (depth + 1 > MAX_GROUP_DEPTH) {
-        this.#context.findings.addKey([...at, "tasks"], `groups go ${MAX_GROUP_DEPTH} levels deep at most`)
+        this.#context.problems.addKey([...at, "tasks"], `groups go ${MAX_GROUP_DEPTH} levels deep at most`)
         continue
       }
-      if (Object.keys(own.tasks).length === 0) this.#context.findings.addKey([...at, "tasks"], "the group has no tasks")
-      const inner: TaskScope = { group: index, outer: scope, names: new Map() }
+      if (Object.keys(own.tasks).length === 0) this.#context.problems.addKey([...at, "tasks"], "the group has no tasks")
+      const inner: NameScope = { group: index, outer: scope, names: new Map() }
       const layers = own.env === undefined ? env : [...(env ?? []), { env: own.env, path: [...at, "env"] }]
       this.#scope(inner, own.tasks, [...at, "tasks"], `${prefix}${name}.`, depth + 1, layers)
     }
@@ -180,16 +180,16 @@ class GraphBuilder {
   #merged(own: TaskDefinition): TaskDefinition {
     const { defaults = {} } = this.#definition
     const profile = profileOf(this.#context.options.profiles, own.worker ?? defaults.worker)
-    return withDefaults(own, own.worker === undefined ? over(defaults, profile) : over(profile, defaults))
+    return withDefaults(own, own.worker === undefined ? mergeFields(defaults, profile) : mergeFields(profile, defaults))
   }
 
-  #hook(root: TaskScope, hook: HookEvent, own: TaskDefinition, i: number): void {
+  #hook(root: NameScope, hook: HookEvent, own: TaskDefinition, i: number): void {
     const path = [hook, i]
     if (own.depends_on !== undefined) {
-      this.#context.findings.addKey([...path, "depends_on"], "hooks have no dependencies: all tasks have ended before them")
+      this.#context.problems.addKey([...path, "depends_on"], "hooks have no dependencies: all tasks have ended before them")
     }
     if (own.tasks !== undefined) {
-      this.#context.findings.addKey([...path, "tasks"], "a hook cannot be a group; start a workflow from it instead")
+      this.#context.problems.addKey([...path, "tasks"], "a hook cannot be a group; start a workflow from it instead")
       return
     }
     const index = this.nodes.length
@@ -221,7 +221,7 @@ const profileOf = (profiles: WorkerProfiles | undefined, name: string | undefine
 const BY_NAME = ["env", "retry", "resources", "http", "docker", "kubernetes", "slurm", "cloudrun"] as const
 
 /** The first one's fields win; maps are merged name by name. */
-const over = <T extends Partial<TaskDefinition>>(own: T, base: Partial<TaskDefinition>): T => {
+const mergeFields = <T extends Partial<TaskDefinition>>(own: T, base: Partial<TaskDefinition>): T => {
   const merged = { ...base, ...own }
   for (const field of BY_NAME) {
     if (base[field] !== undefined && own[field] !== undefined) {
@@ -237,7 +237,7 @@ const withDefaults = (own: TaskDefinition, defaults: Partial<TaskDefinition>): T
     own.tasks === undefined
       ? defaults
       : Object.fromEntries(Object.entries(defaults).filter(([field]) => GROUP_DEFAULTS.has(field)))
-  const merged = over(own, taken)
+  const merged = mergeFields(own, taken)
   if (own.tasks !== undefined) {
     // The env of a group is that of the tasks in it.
     const { env: _, ...group } = merged

@@ -5,23 +5,23 @@ import type { WorkerProfiles } from "../settings/worker-profiles.ts"
 import { ExpressionError, parseExpression, type Reference } from "../expressions/expressions.ts"
 import type { Json } from "../model/json.ts"
 import { nearest } from "../model/nearest.ts"
-import { Findings, type Path } from "../model/problems.ts"
+import { ProblemCollector, type Path } from "../model/problems.ts"
 import type { Template } from "../model/workflow.ts"
 import { splitText, toTemplate } from "./templates.ts"
 
 /** Where an expression is judged, which decides what it may name. */
-export interface Place {
+export interface ExpressionSite {
   /** The node that it belongs to; null: the workflow itself (schedule params). */
   node: number | null
   /** `foreach` and `parallel` are judged before there is an item. */
   fan?: true
 }
 
-export interface Use {
+export interface ExpressionUse {
   path: Path
   source: string
   refs: Reference[]
-  place: Place
+  site: ExpressionSite
 }
 
 export interface CompileOptions {
@@ -34,8 +34,8 @@ export interface CompileOptions {
 const MAX_SUGGESTED = 100
 
 export class Context {
-  readonly findings = new Findings()
-  readonly uses: Use[] = []
+  readonly problems = new ProblemCollector()
+  readonly uses: ExpressionUse[] = []
   readonly options: CompileOptions
 
   constructor(options: CompileOptions) {
@@ -44,19 +44,19 @@ export class Context {
 
   /** The nearest known name, for the first problems: a search for each of 10,000 would take seconds. */
   nearest(name: string, known: Iterable<string>): string | undefined {
-    return this.findings.list.length < MAX_SUGGESTED ? nearest(name, known) : undefined
+    return this.problems.list.length < MAX_SUGGESTED ? nearest(name, known) : undefined
   }
 
-  use(source: string, path: Path, place: Place): void {
+  use(source: string, path: Path, place: ExpressionSite): void {
     try {
-      this.uses.push({ path, source, refs: parseExpression(source).refs, place })
+      this.uses.push({ path, source, refs: parseExpression(source).refs, site: place })
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error
-      this.findings.add(path, error.message)
+      this.problems.add(path, error.message)
     }
   }
 
-  template(value: Json, path: Path, place: Place): Template {
+  template(value: Json, path: Path, place: ExpressionSite): Template {
     return toTemplate(value, {
       expression: (source, below) => this.use(source, [...path, ...below], place),
       unclosed: (below) => this.unclosed([...path, ...below]),
@@ -64,11 +64,11 @@ export class Context {
   }
 
   unclosed(path: Path): void {
-    this.findings.add(path, 'a "${{" without its "}}"; write "$${{" for a literal one')
+    this.problems.add(path, 'a "${{" without its "}}"; write "$${{" for a literal one')
   }
 
   /** A field that is an expression, with or without braces. Text around braces joins to a string when `join` says so. */
-  expression(text: string, path: Path, place: Place, join: boolean): string | null {
+  expression(text: string, path: Path, place: ExpressionSite, join: boolean): string | null {
     const source = this.#source(text, path, join)
     if (source !== null) this.use(source, path, place)
     return source
@@ -84,7 +84,7 @@ export class Context {
     const [only] = parts
     if (parts.length === 1 && typeof only === "object") return only.expr
     if (!join) {
-      this.findings.add(path, "takes one expression, with or without ${{ }} around the whole of it")
+      this.problems.add(path, "takes one expression, with or without ${{ }} around the whole of it")
       return null
     }
     return parts
@@ -94,7 +94,7 @@ export class Context {
 
   /** A field that takes no expressions. */
   literal(text: string, path: Path): string {
-    if (text.includes("${{")) this.findings.add(path, "takes no expressions: it must be known before the workflow runs")
+    if (text.includes("${{")) this.problems.add(path, "takes no expressions: it must be known before the workflow runs")
     return text
   }
 }

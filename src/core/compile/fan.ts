@@ -5,9 +5,9 @@ import { formatPath } from "../expressions/expressions.ts"
 import { parsePath } from "../expressions/expression-path.ts"
 import type { Json } from "../model/json.ts"
 import type { Node, Template } from "../model/workflow.ts"
-import type { Context, Place } from "./context.ts"
+import type { Context, ExpressionSite } from "./context.ts"
 import { quote } from "./names.ts"
-import type { TaskScope } from "./scope.ts"
+import type { NameScope } from "./name-scope.ts"
 import type { TaskSource } from "./task.ts"
 
 const REFERENCE = /^([A-Za-z_][A-Za-z0-9_-]*)((?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:\d+|"[^"\\]*"|'[^'\\]*')\])*)$/
@@ -32,15 +32,15 @@ const asWritten = (value: Json): string => {
 
 const compileValue = (context: Context, source: TaskSource, value: Json, field: "foreach" | "parallel"): Template => {
   const path = [...source.path, field]
-  const place: Place = { node: source.index, fan: true }
+  const place: ExpressionSite = { node: source.index, fan: true }
   if (typeof value !== "string" || value.includes("${{")) return context.template(value, path, place)
   const expr = resolve(value.trim(), source.scope)
   if (expr === null) {
     const first = REFERENCE.exec(value.trim())?.[1]
     if (first === undefined) {
-      context.findings.add(path, `${quote(value)} is no reference such as task.field; write an expression as \${{ … }}`)
+      context.problems.add(path, `${quote(value)} is no reference such as task.field; write an expression as \${{ … }}`)
     } else {
-      context.findings.add(
+      context.problems.add(
         path,
         `${quote(value)} refers to task ${quote(first)}, which is not there`,
         context.nearest(first, source.scope.names.keys()),
@@ -53,7 +53,7 @@ const compileValue = (context: Context, source: TaskSource, value: Json, field: 
 }
 
 /** `discover.files` → `tasks.discover.output.files`; paths from the variables of expressions stay as they are. */
-const resolve = (text: string, scope: TaskScope): string | null => {
+const resolve = (text: string, scope: NameScope): string | null => {
   if (parsePath(text) !== null) return text
   const match = REFERENCE.exec(text)
   if (match === null) return null
@@ -61,7 +61,7 @@ const resolve = (text: string, scope: TaskScope): string | null => {
   return isAround(task!, scope) ? formatPath("tasks", [task!, "output"]) + below! : null
 }
 
-const isAround = (name: string, scope: TaskScope): boolean => {
-  for (let at: TaskScope | null = scope; at !== null; at = at.outer) if (at.names.has(name)) return true
+const isAround = (name: string, scope: NameScope): boolean => {
+  for (let at: NameScope | null = scope; at !== null; at = at.outer) if (at.names.has(name)) return true
   return false
 }

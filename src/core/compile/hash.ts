@@ -20,7 +20,7 @@ const byName = (workflow: CompiledWorkflow): unknown => {
       group: node.group === null ? null : workflow.nodes[node.group]!.name,
       upstream: names(node.upstream),
       downstream: names(node.downstream),
-      needs: names(node.reads),
+      reads: names(node.reads),
     })
   }
   const params = new Map(workflow.params.map((param) => [param.name, param]))

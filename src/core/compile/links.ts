@@ -5,7 +5,7 @@ import type { Path } from "../model/problems.ts"
 import type { Node } from "../model/workflow.ts"
 import type { Context } from "./context.ts"
 import { quote } from "./names.ts"
-import type { TaskScope } from "./scope.ts"
+import type { NameScope } from "./name-scope.ts"
 
 export interface Link {
   /** The task's name in its scope. */
@@ -15,15 +15,15 @@ export interface Link {
   path: Path
 }
 
-export const linkScope = (context: Context, nodes: Node[], scope: TaskScope, links: readonly Link[]): void => {
+export const linkScope = (context: Context, nodes: Node[], scope: NameScope, links: readonly Link[]): void => {
   for (const link of links) {
     const upstream = new Set<number>()
     for (const [i, name] of link.dependsOn.entries()) {
       const at = [...link.path, "depends_on", i]
       const target = scope.names.get(name)
-      if (name === link.name) context.findings.add(at, `${quote(name)} depends on itself`)
+      if (name === link.name) context.problems.add(at, `${quote(name)} depends on itself`)
       else if (target === undefined) {
-        context.findings.add(
+        context.problems.add(
           at,
           `${quote(link.name)} depends on ${quote(name)}, which is not there`,
           context.nearest(name, scope.names.keys()),
@@ -51,7 +51,7 @@ const reportCycles = (context: Context, nodes: readonly Node[], links: readonly 
     const first = cycle.reduce((best, link, i) => (link.node < cycle[best]!.node ? i : best), 0)
     const turned = [...cycle.slice(first), ...cycle.slice(0, first)]
     const text = [...turned, turned[0]!].map((link) => link.name).join(" -> ")
-    context.findings.add([...turned[0]!.path, "depends_on"], `a cycle: ${text} (each depends on the next)`)
+    context.problems.add([...turned[0]!.path, "depends_on"], `a cycle: ${text} (each depends on the next)`)
     for (const key of cycle_path) edges.delete(key)
   }
 }

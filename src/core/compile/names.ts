@@ -1,7 +1,7 @@
 // Which names are allowed. Task and param names are variables of expressions, so the words of CEL and the names of its scope
 // are taken; dots and slashes never appear, for names become keys, paths and addresses.
 
-import { SCOPE_ROOTS } from "../expressions/expressions.ts"
+import { EXPRESSION_VARIABLES } from "../expressions/expressions.ts"
 
 const WORKFLOW_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 const TASK_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/
@@ -12,7 +12,7 @@ const CEL_KEYWORDS = new Set(
     " ",
   ),
 )
-const RESERVED: ReadonlySet<string> = new Set(SCOPE_ROOTS)
+const RESERVED: ReadonlySet<string> = new Set(EXPRESSION_VARIABLES)
 
 /** Each gives what is wrong, or null. */
 export const workflowNameProblem = (name: string): string | null => {

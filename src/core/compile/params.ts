@@ -17,7 +17,7 @@ const SCHEMA_KEYWORDS = (
   "prefixItems contains minItems maxItems uniqueItems properties patternProperties additionalProperties propertyNames " +
   "minProperties maxProperties required dependentRequired allOf anyOf oneOf not"
 ).split(" ")
-const HABITS: Readonly<Record<string, ParamType>> = {
+const TYPE_SYNONYMS: Readonly<Record<string, ParamType>> = {
   int: "integer",
   float: "number",
   double: "number",
@@ -36,7 +36,7 @@ export const compileParams = (context: Context, params: WorkflowDefinition["para
   Object.entries(params).map(([name, value]) => {
     const path = ["params", name]
     const problem = paramNameProblem(name)
-    if (problem !== null) context.findings.addKey(path, problem)
+    if (problem !== null) context.problems.addKey(path, problem)
     return isObject(value) ? compileSpec(context, name, value, path) : shorthand(name, value)
   })
 
@@ -57,10 +57,10 @@ const typeOf = (value: Json | undefined): ParamType | undefined => {
 const compileSpec = (context: Context, name: string, spec: JsonObject, path: Path): ParamSpec => {
   for (const keyword of Object.keys(spec)) {
     if (KEYWORDS.includes(keyword)) continue
-    context.findings.addKey([...path, keyword], `unknown field ${quote(keyword)}`, nearest(keyword, KEYWORDS))
+    context.problems.addKey([...path, keyword], `unknown field ${quote(keyword)}`, nearest(keyword, KEYWORDS))
   }
   const add = (field: string, message: string, suggestion?: string): void =>
-    context.findings.add([...path, field], message, suggestion)
+    context.problems.add([...path, field], message, suggestion)
 
   const choices = spec["enum"]
   if (choices !== undefined && (!Array.isArray(choices) || choices.length === 0)) add("enum", "must be a list of values")
@@ -71,8 +71,8 @@ const compileSpec = (context: Context, name: string, spec: JsonObject, path: Pat
       "type",
       `must be one of ${PARAM_TYPES.join(", ")}`,
       typeof written === "string"
-        ? Object.hasOwn(HABITS, written)
-          ? HABITS[written]
+        ? Object.hasOwn(TYPE_SYNONYMS, written)
+          ? TYPE_SYNONYMS[written]
           : nearest(written, PARAM_TYPES)
         : undefined,
     )
@@ -91,7 +91,7 @@ const compileSpec = (context: Context, name: string, spec: JsonObject, path: Pat
   }
   const hasSchema = Object.keys(schema).length > 0
   const broken = hasSchema ? schemaProblem(schema) : null
-  if (broken !== null) context.findings.add(path, broken)
+  if (broken !== null) context.problems.add(path, broken)
 
   const compiled: ParamSpec = {
     name,
@@ -108,7 +108,7 @@ const compileSpec = (context: Context, name: string, spec: JsonObject, path: Pat
   }
   for (const [i, value] of (values ?? []).entries()) {
     const misfit = valueProblem({ name, type, required: false }, value)
-    if (misfit !== null) context.findings.add([...path, "enum", i], misfit)
+    if (misfit !== null) context.problems.add([...path, "enum", i], misfit)
   }
   return compiled
 }

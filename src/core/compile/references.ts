@@ -1,12 +1,12 @@
 // Checks what every expression names: variables that are in scope there, params that are declared, tasks that exist and are
 // upstream. Gives for each node the nodes that its expressions read.
 
-import { formatPath, type Reference, SCOPE_ROOTS } from "../expressions/expressions.ts"
+import { formatPath, type Reference, EXPRESSION_VARIABLES } from "../expressions/expressions.ts"
 import type { CompiledWorkflow, Node } from "../model/workflow.ts"
-import type { Context, Use } from "./context.ts"
+import type { Context, ExpressionUse } from "./context.ts"
 import { quote } from "./names.ts"
-import { reachable, type Reach } from "./reach.ts"
-import type { TaskScope } from "./scope.ts"
+import { areUpstream, type UpstreamPair } from "./upstream.ts"
+import type { NameScope } from "./name-scope.ts"
 
 const RUN_FIELDS = ["id", "workflow", "logical_date", "date", "trigger", "status", "error"]
 const HOOK_ONLY = new Set(["status", "error"])
@@ -16,13 +16,13 @@ const TASK_FIELDS = ["output", "status"]
 export const checkReferences = (
   context: Context,
   workflow: CompiledWorkflow,
-  scopes: ReadonlyMap<number, TaskScope>,
-  root: TaskScope,
+  scopes: ReadonlyMap<number, NameScope>,
+  root: NameScope,
 ): Map<number, Set<number>> => new ReferenceChecker(context, workflow, scopes, root).check()
 
 /** A reference to a task that exists, still to be checked for being upstream. */
-interface TaskRead extends Reach {
-  use: Use
+interface TaskRead extends UpstreamPair {
+  use: ExpressionUse
   node: number
   name: string
 }
@@ -35,13 +35,13 @@ interface Misnomer {
 class ReferenceChecker {
   readonly #context: Context
   readonly #workflow: CompiledWorkflow
-  readonly #scopes: ReadonlyMap<number, TaskScope>
-  readonly #root: TaskScope
+  readonly #scopes: ReadonlyMap<number, NameScope>
+  readonly #root: NameScope
   readonly #params: ReadonlySet<string>
   readonly #reads = new Map<number, Set<number>>()
   readonly #pending: TaskRead[] = []
 
-  constructor(context: Context, workflow: CompiledWorkflow, scopes: ReadonlyMap<number, TaskScope>, root: TaskScope) {
+  constructor(context: Context, workflow: CompiledWorkflow, scopes: ReadonlyMap<number, NameScope>, root: NameScope) {
     this.#context = context
     this.#workflow = workflow
     this.#scopes = scopes
@@ -57,14 +57,14 @@ class ReferenceChecker {
         if (misnomer === null) this.#read(ref, use)
         else if (!told.has(misnomer.message)) {
           told.add(misnomer.message)
-          this.#context.findings.add(use.path, misnomer.message, misnomer.suggestion)
+          this.#context.problems.add(use.path, misnomer.message, misnomer.suggestion)
         }
       }
     }
-    const upstream = reachable(this.#workflow.nodes, this.#pending)
+    const upstream = areUpstream(this.#workflow.nodes, this.#pending)
     for (const [i, read] of this.#pending.entries()) {
       if (upstream[i] === true) this.#add(read.node, read.target)
-      else this.#context.findings.add(read.use.path, this.#notUpstream(read))
+      else this.#context.problems.add(read.use.path, this.#notUpstream(read))
     }
     return this.#reads
   }
@@ -73,12 +73,12 @@ class ReferenceChecker {
     return this.#workflow.nodes[index]!
   }
 
-  #scopeOf(node: number): TaskScope {
+  #scopeOf(node: number): NameScope {
     return this.#scopes.get(node) ?? this.#root
   }
 
-  #read({ root, path }: Reference, use: Use): void {
-    const { node } = use.place
+  #read({ root, path }: Reference, use: ExpressionUse): void {
+    const { node } = use.site
     const name = path[0]
     if (root !== "tasks" || node === null || typeof name !== "string") return
     const found = this.#lookUp(name, node)
@@ -97,7 +97,7 @@ class ReferenceChecker {
   #lookUp(name: string, node: number): { target: number; from: number | null } | null {
     // Hooks run when every task has ended.
     let from: number | null = this.#node(node).hook === null ? node : null
-    for (let scope: TaskScope | null = this.#scopeOf(node); scope !== null; scope = scope.outer) {
+    for (let scope: NameScope | null = this.#scopeOf(node); scope !== null; scope = scope.outer) {
       const target = scope.names.get(name)
       if (target !== undefined) return { target, from }
       from = from === null ? null : scope.group
@@ -114,8 +114,8 @@ class ReferenceChecker {
     return `${own} refers to task ${quote(name)}, which is not upstream of its group ${group}; add it to the group's depends_on`
   }
 
-  #misnomer(ref: Reference, use: Use): Misnomer | null {
-    const { node } = use.place
+  #misnomer(ref: Reference, use: ExpressionUse): Misnomer | null {
+    const { node } = use.site
     const first = ref.path[0]
     switch (ref.root) {
       case "params":
@@ -157,9 +157,9 @@ class ReferenceChecker {
     return { message: `tasks.${name} has output and status only`, suggestion }
   }
 
-  #instanceMisnomer(root: "item" | "index", use: Use): Misnomer | null {
-    if (use.place.fan === true) return { message: `${root} is not known where the instances are made` }
-    const node = use.place.node === null ? null : this.#node(use.place.node)
+  #instanceMisnomer(root: "item" | "index", use: ExpressionUse): Misnomer | null {
+    if (use.site.fan === true) return { message: `${root} is not known where the instances are made` }
+    const node = use.site.node === null ? null : this.#node(use.site.node)
     const known = root === "item" ? node?.fan?.foreach !== undefined : node?.fan !== undefined
     if (known) return null
     const grouped = node !== null && node.group !== null
@@ -184,8 +184,8 @@ class ReferenceChecker {
       return { message: `${quote(root)} is no variable`, suggestion: formatPath("tasks", [root, ...below]) }
     }
     return {
-      message: `${quote(root)} is no variable; there are ${SCOPE_ROOTS.join(", ")}. A text needs quotes; a name with "-" is written tasks["a-b"]`,
-      suggestion: this.#context.nearest(root, SCOPE_ROOTS),
+      message: `${quote(root)} is no variable; there are ${EXPRESSION_VARIABLES.join(", ")}. A text needs quotes; a name with "-" is written tasks["a-b"]`,
+      suggestion: this.#context.nearest(root, EXPRESSION_VARIABLES),
     }
   }
 }

@@ -13,13 +13,13 @@ export const compileRetry = (context: Context, { retries, retry = {} }: TaskDefi
   const delay = (field: "base_delay" | "max_delay"): number | undefined => {
     if (retry[field] === undefined) return undefined
     const ms = parseDuration(retry[field])
-    if (ms === null) context.findings.add([...path, "retry", field], `must be a duration: ${DURATION_HINT}`)
+    if (ms === null) context.problems.add([...path, "retry", field], `must be a duration: ${DURATION_HINT}`)
     return ms ?? undefined
   }
   const baseDelayMs = delay("base_delay") ?? BASE_MS
   const maxDelayMs = delay("max_delay")
   if (maxDelayMs !== undefined && maxDelayMs < baseDelayMs) {
-    context.findings.add([...path, "retry", "max_delay"], "must not be less than base_delay")
+    context.problems.add([...path, "retry", "max_delay"], "must not be less than base_delay")
   }
   return {
     maxAttempts: retry.max_attempts ?? (retries ?? 0) + 1,

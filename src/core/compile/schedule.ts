@@ -7,7 +7,7 @@ import type { ParamSpec, ScheduleSpec } from "../model/workflow.ts"
 import type { Context } from "./context.ts"
 import { quote } from "./names.ts"
 import { dateProblem } from "./params.ts"
-import { positive } from "./task.ts"
+import { compileDuration } from "./task.ts"
 
 export const compileSchedules = (
   context: Context,
@@ -28,24 +28,24 @@ const compileOne = (
   const { cron, timezone = "UTC", ...rest } = typeof written === "string" ? { cron: written } : written
   const at = (field: string): Path => (typeof written === "string" ? path : [...path, field])
   const broken = cronProblem(cron)
-  if (broken !== null) context.findings.add(at("cron"), `${quote(cron)} is no cron expression: ${broken}`)
+  if (broken !== null) context.problems.add(at("cron"), `${quote(cron)} is no cron expression: ${broken}`)
   if (!isTimezone(timezone)) {
-    context.findings.add(at("timezone"), `${quote(timezone)} is no time zone; use an IANA name such as Europe/Berlin`)
+    context.problems.add(at("timezone"), `${quote(timezone)} is no time zone; use an IANA name such as Europe/Berlin`)
   }
   for (const field of ["start", "end"] as const) {
     const problem = rest[field] === undefined ? null : dateProblem(rest[field])
-    if (problem !== null) context.findings.add(at(field), problem)
+    if (problem !== null) context.problems.add(at(field), problem)
   }
   const names = params.map((param) => param.name)
   for (const name of Object.keys(rest.params ?? {})) {
     if (!names.includes(name))
-      context.findings.addKey([...path, "params", name], `there is no param ${quote(name)}`, context.nearest(name, names))
+      context.problems.addKey([...path, "params", name], `there is no param ${quote(name)}`, context.nearest(name, names))
   }
   for (const param of params) {
     if (!param.required || param.default !== undefined || Object.hasOwn(rest.params ?? {}, param.name)) continue
-    context.findings.add(path, `gives no value for the required param ${quote(param.name)}: add it under params`)
+    context.problems.add(path, `gives no value for the required param ${quote(param.name)}: add it under params`)
   }
-  const jitterMs = positive(context, rest.jitter, at("jitter"), 0)
+  const jitterMs = compileDuration(context, rest.jitter, at("jitter"), 0)
   return {
     cron: cron.trim(),
     timezone,

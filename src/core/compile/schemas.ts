@@ -12,7 +12,7 @@ export const checkTypes = (context: Context, types: { [name: string]: JsonObject
 
 const checkOne = (context: Context, schema: JsonObject, path: Path): void => {
   const problem = schemaProblem(schema)
-  if (problem !== null) context.findings.add(path, `is no JSON Schema: ${problem}`)
+  if (problem !== null) context.problems.add(path, `is no JSON Schema: ${problem}`)
 }
 
 export const outputSchema = (
@@ -25,7 +25,7 @@ export const outputSchema = (
   if (typeof output === "string") {
     if (Object.hasOwn(types, output)) return { output: types[output]! }
     const hint = Object.keys(types).length === 0 ? "; there are none under `types`" : ""
-    context.findings.add(path, `there is no type ${quote(output)}${hint}`, context.nearest(output, Object.keys(types)))
+    context.problems.add(path, `there is no type ${quote(output)}${hint}`, context.nearest(output, Object.keys(types)))
     return {}
   }
   checkOne(context, output as JsonObject, path)

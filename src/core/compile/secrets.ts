@@ -8,17 +8,17 @@ import type { SecretField } from "../model/workflow.ts"
 import type { Context } from "./context.ts"
 
 /** Fields that may hold them. */
-const HOLDERS: ReadonlySet<string> = new Set(["url", "headers", "body"])
+const SECRET_FIELDS: ReadonlySet<string> = new Set(["url", "headers", "body"])
 
 /** The field without them, and where they stood. */
-export const takeSecrets = (
+export const extractSecrets = (
   context: Context,
   field: string,
   value: Json,
   path: Path,
 ): { rest: Json; secrets: SecretField[] } => {
   const secrets: SecretField[] = []
-  if (!HOLDERS.has(field)) return { rest: value, secrets }
+  if (!SECRET_FIELDS.has(field)) return { rest: value, secrets }
   const walk = (part: Json, at: string[]): Json => {
     if (Array.isArray(part)) return part.map((item, i) => walk(item, [...at, String(i)]))
     if (!isObject(part)) return part

@@ -19,7 +19,7 @@ import {
 } from "../model/workflow.ts"
 import { WAITING_EXECUTORS } from "../model/waiting-on.ts"
 import { compileCommand } from "./command.ts"
-import type { Context, Place } from "./context.ts"
+import type { Context, ExpressionSite } from "./context.ts"
 import {
   builtinRule,
   type ExecutorRule,
@@ -34,8 +34,8 @@ import {
 import { compileFan } from "./fan.ts"
 import { envNameProblem, quote } from "./names.ts"
 import { compileRetry } from "./retry.ts"
-import { takeSecrets } from "./secrets.ts"
-import type { TaskScope } from "./scope.ts"
+import { extractSecrets } from "./secrets.ts"
+import type { NameScope } from "./name-scope.ts"
 import { outputSchema } from "./schemas.ts"
 
 export interface TaskSource {
@@ -48,7 +48,7 @@ export interface TaskSource {
   /** As written: what is told about is what the author wrote there. */
   own: TaskDefinition
   merged: TaskDefinition
-  scope: TaskScope
+  scope: NameScope
   env: { [name: string]: EnvValue }
   types: { [name: string]: JsonObject }
 }
@@ -58,7 +58,7 @@ const ENGINE_EXECUTORS: ReadonlySet<string> = new Set([...WAITING_EXECUTORS, GRO
 
 export const compileTask = (context: Context, source: TaskSource): Node => {
   const { path, merged, index } = source
-  const place: Place = { node: index }
+  const place: ExpressionSite = { node: index }
   const isGroup = merged.tasks !== undefined
   const named = merged.executor ?? "process"
   const called = isGroup ? null : functionCalled(context, source, named)
@@ -106,16 +106,16 @@ export const compileTask = (context: Context, source: TaskSource): Node => {
     ...compileResources(context, merged, path),
     retry: compileRetry(context, merged, path),
     lostRetries: merged.lost_retries ?? 3,
-    timeoutMs: positive(context, merged.timeout, [...path, "timeout"]) ?? rule.timeoutMs,
+    timeoutMs: compileDuration(context, merged.timeout, [...path, "timeout"]) ?? rule.timeoutMs,
     ...(merged.timeout !== undefined && deferTimeout(merged)),
-    startTimeoutMs: positive(context, merged.start_timeout, [...path, "start_timeout"]) ?? rule.startTimeoutMs,
+    startTimeoutMs: compileDuration(context, merged.start_timeout, [...path, "start_timeout"]) ?? rule.startTimeoutMs,
     ...(merged.concurrency !== undefined && { concurrency: merged.concurrency }),
     ...(concurrencyKey !== null && { concurrencyKey }),
     queue: compileQueue(context, merged.queue, path),
     labels: [...new Set(merged.labels ?? [])].sort(),
     priority: merged.priority ?? null,
     ...(cacheKey !== null && {
-      cache: { key: cacheKey, ttlMs: positive(context, merged.cache!.ttl, [...path, "cache", "ttl"]) ?? null },
+      cache: { key: cacheKey, ttlMs: compileDuration(context, merged.cache!.ttl, [...path, "cache", "ttl"]) ?? null },
     }),
     ...outputSchema(context, merged.output, source.types, [...path, "output"]),
   }
@@ -140,7 +140,7 @@ const functionCalled = (context: Context, { own, merged, path }: TaskSource, exe
   if (misfitsOf(own, FUNCTION_RULE).some((field) => field !== "function")) return null
   const name = context.literal(merged.function, [...path, "function"])
   if (!isFunctionName(name)) {
-    context.findings.add([...path, "function"], `${quote(name)} is no name of a registered function: ${FUNCTION_NAME_HINT}`)
+    context.problems.add([...path, "function"], `${quote(name)} is no name of a registered function: ${FUNCTION_NAME_HINT}`)
   }
   return name
 }
@@ -161,14 +161,14 @@ const executorRule = (context: Context, { own, path }: TaskSource, executor: str
       message += `; a function registered under that name takes input, and no ${misfits.join(", ")}`
     }
   }
-  context.findings.add([...path, "executor"], message, near)
+  context.problems.add([...path, "executor"], message, near)
   return UNKNOWN_RULE
 }
 
 const checkGroup = (context: Context, { own, path }: TaskSource): void => {
   for (const field of Object.keys(own)) {
     if (GROUP_FIELDS.has(field)) continue
-    context.findings.addKey([...path, field], `a group takes no ${field}; set it on the tasks in it`)
+    context.problems.addKey([...path, field], `a group takes no ${field}; set it on the tasks in it`)
   }
 }
 
@@ -180,19 +180,19 @@ const checkFields = (context: Context, { own, merged, path }: TaskSource, execut
   for (const field of misfits) {
     const others = executorsTaking(field)
     const hint = others.length === 0 ? "" : `; it belongs to ${others.join(", ")}`
-    context.findings.addKey([...path, field], `executor ${quote(executor)} takes no ${field}${hint}`)
+    context.problems.addKey([...path, field], `executor ${quote(executor)} takes no ${field}${hint}`)
   }
   if (misfits.length > 0 || context.options.incomplete?.has(pathText(path)) === true) return
   if (executor === "sleep" && (merged.duration === undefined) === (merged.until === undefined)) {
-    context.findings.addKey(path, `executor "sleep" needs either duration or until`)
+    context.problems.addKey(path, `executor "sleep" needs either duration or until`)
   }
   const missing = rule.needs.filter((field) => merged[field] === undefined)
   if (missing.length === 0) return
   const nothing = own.executor === undefined && !RUN_FIELDS.some((field) => own[field] !== undefined)
   if (nothing)
-    context.findings.addKey(path, "has nothing to run: give it a command, tasks, or another executor with its fields")
-  else if (executor === "node") context.findings.addKey(path, NODE_NEEDS)
-  else context.findings.addKey(path, `executor ${quote(executor)} needs ${missing.join(", ")}`)
+    context.problems.addKey(path, "has nothing to run: give it a command, tasks, or another executor with its fields")
+  else if (executor === "node") context.problems.addKey(path, NODE_NEEDS)
+  else context.problems.addKey(path, `executor ${quote(executor)} needs ${missing.join(", ")}`)
 }
 
 // -- fields ----------------------------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ const literals = (
   const literal = (field: "file" | "function" | "image" | "run_as" | "script_dir" | "worker"): string | undefined =>
     merged[field] === undefined ? undefined : context.literal(merged[field], [...path, field])
   if (merged.file !== undefined && (merged.file.startsWith("/") || merged.file.split(/[\\/]/).includes(".."))) {
-    context.findings.add([...path, "file"], "must be a path below the definition's own folder: it is stored with the workflow")
+    context.problems.add([...path, "file"], "must be a path below the definition's own folder: it is stored with the workflow")
   }
   const file = takes("file") ? literal("file") : undefined
   const name = takes("function") ? literal("function") : undefined
@@ -225,18 +225,18 @@ const literals = (
   }
 }
 
-const checkProfile = ({ options: { profiles }, findings }: Context, name: string, path: Path): void => {
+const checkProfile = ({ options: { profiles }, problems }: Context, name: string, path: Path): void => {
   if (profiles === undefined || Object.hasOwn(profiles, name)) return
   const names = Object.keys(profiles)
   const there = names.length === 0 ? "none is set" : `there are ${names.join(", ")}`
-  findings.add(path, `there is no worker profile ${quote(name)}; ${there} (worker_profiles in ork.yaml)`, nearest(name, names))
+  problems.add(path, `there is no worker profile ${quote(name)}; ${there} (worker_profiles in ork.yaml)`, nearest(name, names))
 }
 
 const compileFields = (
   context: Context,
   merged: TaskDefinition,
   path: Path,
-  place: Place,
+  place: ExpressionSite,
   takes: (field: RunField) => boolean,
 ): Pick<Node, "fields" | "secretFields"> => {
   const fields: Node["fields"] = {}
@@ -244,41 +244,41 @@ const compileFields = (
   for (const field of TEMPLATE_FIELDS) {
     const value = merged[field]
     if (value === undefined || !takes(field)) continue
-    const { rest, secrets } = takeSecrets(context, field, value, [...path, field])
+    const { rest, secrets } = extractSecrets(context, field, value, [...path, field])
     fields[field] = context.template(rest, [...path, field], place)
     secretFields.push(...secrets)
   }
   const duration = fields["duration"]
-  if (duration !== undefined && "lit" in duration) positive(context, merged.duration, [...path, "duration"], 0)
+  if (duration !== undefined && "lit" in duration) compileDuration(context, merged.duration, [...path, "duration"], 0)
   const until = fields["until"]
   if (until !== undefined && "lit" in until && Number.isNaN(Date.parse(toText(until.lit)))) {
-    context.findings.add([...path, "until"], "must be an instant such as 2026-01-31T10:00:00Z")
+    context.problems.add([...path, "until"], "must be an instant such as 2026-01-31T10:00:00Z")
   }
   const method = fields["method"]
   if (method !== undefined && "lit" in method && !/^[A-Za-z]{3,20}$/.test(toText(method.lit))) {
-    context.findings.add([...path, "method"], "must be an HTTP method such as GET or POST")
+    context.problems.add([...path, "method"], "must be an HTTP method such as GET or POST")
   }
   const { time } = merged.slurm ?? {}
-  if (time !== undefined && !isExpression(time)) positive(context, time, [...path, "slurm", "time"])
+  if (time !== undefined && !isExpression(time)) compileDuration(context, time, [...path, "slurm", "time"])
   const { ttl } = merged.kubernetes ?? {}
-  if (ttl !== undefined && !isExpression(ttl)) positive(context, ttl, [...path, "kubernetes", "ttl"], 0)
+  if (ttl !== undefined && !isExpression(ttl)) compileDuration(context, ttl, [...path, "kubernetes", "ttl"], 0)
   if (merged.executor === "cloudrun" && typeof merged.command === "string" && merged.cloudrun?.exec !== true) {
     const message = "must be a list of arguments for the program of the job, unless cloudrun.exec is true"
-    context.findings.add([...path, "command"], message)
+    context.problems.add([...path, "command"], message)
   }
   const exec = merged.executor === "cloudrun" ? merged.cloudrun?.exec : merged.kubernetes?.exec
   const far = merged.executor === "kubernetes" || merged.executor === "cloudrun"
   if (far && exec !== true && [merged.command ?? ""].flat().some((text) => text.includes("ORK_UPSTREAM"))) {
     const message = `has no $ORK_UPSTREAM in a container of ${merged.executor}: set ${merged.executor}.exec to true, or take what is needed of it by \`input\``
-    context.findings.add([...path, "command"], message)
+    context.problems.add([...path, "command"], message)
   }
   const shm = merged.docker?.shm_size
   if (shm !== undefined && !isExpression(shm) && parseMemory(shm) === null) {
-    context.findings.add([...path, "docker", "shm_size"], `must be ${MEMORY_HINT}`)
+    context.problems.add([...path, "docker", "shm_size"], `must be ${MEMORY_HINT}`)
   }
   const maxBody = merged.http?.max_body
   if (maxBody !== undefined && parseMemory(maxBody) === null) {
-    context.findings.add([...path, "http", "max_body"], `must be ${MEMORY_HINT}`)
+    context.problems.add([...path, "http", "max_body"], `must be ${MEMORY_HINT}`)
   }
   return { fields, ...(secretFields.length > 0 && { secretFields }) }
 }
@@ -301,12 +301,12 @@ export const compileEnv = (
   context: Context,
   env: NonNullable<TaskDefinition["env"]>,
   path: Path,
-  place: Place,
+  place: ExpressionSite,
 ): { [name: string]: EnvValue } => {
   const compiled: { [name: string]: EnvValue } = {}
   for (const [name, value] of Object.entries(env)) {
     const problem = envNameProblem(name)
-    if (problem !== null) context.findings.addKey([...path, name], problem)
+    if (problem !== null) context.problems.addKey([...path, name], problem)
     else if (typeof value === "object" && value !== null)
       compiled[name] = { secret: context.literal(value.secret, [...path, name]) }
     else compiled[name] = { value: context.template(value, [...path, name], place) }
@@ -318,23 +318,23 @@ const compileResources = (context: Context, { resources }: TaskDefinition, path:
   if (resources === undefined) return {}
   const cpu = resources.cpu === undefined ? undefined : parseCpu(resources.cpu)
   const memory = resources.memory === undefined ? undefined : parseMemory(resources.memory)
-  if (cpu === null) context.findings.add([...path, "resources", "cpu"], `must be ${CPU_HINT}`)
-  if (memory === null) context.findings.add([...path, "resources", "memory"], `must be ${MEMORY_HINT}`)
+  if (cpu === null) context.problems.add([...path, "resources", "cpu"], `must be ${CPU_HINT}`)
+  if (memory === null) context.problems.add([...path, "resources", "memory"], `must be ${MEMORY_HINT}`)
   return { resources: { ...(typeof cpu === "number" && { cpu }), ...(typeof memory === "number" && { memoryBytes: memory }) } }
 }
 
 const compileQueue = (context: Context, queue: string | undefined, path: Path): string => {
   if (queue !== undefined && !JOB_LIMITS.queue.test(queue)) {
-    context.findings.add([...path, "queue"], `${quote(queue)} is no queue name: letters, digits and "_", at most 64`)
+    context.problems.add([...path, "queue"], `${quote(queue)} is no queue name: letters, digits and "_", at most 64`)
   }
   return queue ?? "default"
 }
 
 /** A duration in milliseconds, more than `over`; undefined when there is none or it is not one (then that is told). */
-export const positive = (context: Context, value: unknown, path: Path, over = 1): number | undefined => {
+export const compileDuration = (context: Context, value: unknown, path: Path, over = 1): number | undefined => {
   if (value === undefined) return undefined
   const ms = parseDuration(value)
   if (ms !== null && ms >= over) return ms
-  context.findings.add(path, `must be a duration${over > 0 ? " of more than 0" : ""}: ${DURATION_HINT}`)
+  context.problems.add(path, `must be a duration${over > 0 ? " of more than 0" : ""}: ${DURATION_HINT}`)
   return undefined
 }

@@ -10,7 +10,7 @@ export interface Reference {
 }
 
 /** Everything that an expression can name. */
-export const SCOPE_ROOTS = ["params", "tasks", "run", "item", "index", "parent"] as const
+export const EXPRESSION_VARIABLES = ["params", "tasks", "run", "item", "index", "parent"] as const
 
 const IDENT = /[A-Za-z_][A-Za-z0-9_]*/y
 const STEP = /\s*(?:\.\s*([A-Za-z_][A-Za-z0-9_]*)|\[\s*(?:(\d{1,15})|"([^"\\\r\n]*)"|'([^'\\\r\n]*)')\s*\])/y
@@ -23,7 +23,7 @@ export const parsePath = (text: string): Reference | null => {
   const source = text.trim()
   IDENT.lastIndex = 0
   const root = IDENT.exec(source)?.[0]
-  if (root === undefined || !SCOPE_ROOTS.some((known) => known === root)) return null
+  if (root === undefined || !EXPRESSION_VARIABLES.some((known) => known === root)) return null
   const path: (string | number)[] = []
   let at = root.length
   while (at < source.length) {
@@ -54,10 +54,10 @@ export const formatPath = (root: string, path: readonly (string | number)[]): st
     root,
   )
 
-export type Walked = { value: Json } | { missing: string }
+export type PathResult = { value: Json } | { missing: string }
 
 /** Follows the path through plain values. What is not there is told with what is. */
-export const walkPath = (variables: object, { root, path }: Reference): Walked => {
+export const walkPath = (variables: object, { root, path }: Reference): PathResult => {
   const start = own(variables, root)
   if (start === undefined) return { missing: `${root} is not there` }
   let value: unknown = start

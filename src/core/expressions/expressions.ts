@@ -7,10 +7,10 @@ import { formatPath, parsePath, walkPath, type Reference } from "./expression-pa
 import { isObject, type Json, type JsonObject } from "../model/json.ts"
 import type { Template } from "../model/workflow.ts"
 
-export { formatPath, SCOPE_ROOTS, type Reference } from "./expression-path.ts"
+export { formatPath, EXPRESSION_VARIABLES, type Reference } from "./expression-path.ts"
 
 /** The variables of an expression. `tasks` is keyed by the name as the expression's own task knows it: without its group. */
-export interface Scope {
+export interface ExpressionScope {
   params: JsonObject
   tasks: { [name: string]: { output: Json; status: string } }
   run: {
@@ -85,7 +85,7 @@ const parse = (source: string): Expression => {
 /** True: no comprehension, no regular expression; evaluating takes time in proportion to its input at most. */
 export const isBounded = (source: string): boolean => parseExpression(source).bounded
 
-export type Evaluate = (source: string, scope: Scope) => Json
+export type Evaluate = (source: string, scope: ExpressionScope) => Json
 
 /** Throws ExpressionError naming the expression and what was missing. */
 export const evaluate: Evaluate = (source, scope) => {
@@ -103,12 +103,12 @@ export const evaluate: Evaluate = (source, scope) => {
 }
 
 /** The scope with only what the expression reads: an upstream's output can be large, and is converted or sent elsewhere. */
-export const narrowScope = (scope: Scope, refs: readonly Reference[]): Scope => {
+export const narrowScope = (scope: ExpressionScope, refs: readonly Reference[]): ExpressionScope => {
   const pathsOf = (root: string): Reference["path"][] => refs.flatMap((ref) => (ref.root === root ? [ref.path] : []))
   const [item, parent] = [pathsOf("item"), pathsOf("parent")]
   return {
-    params: pick(scope.params, pathsOf("params")) as Scope["params"],
-    tasks: pick(scope.tasks, pathsOf("tasks")) as Scope["tasks"],
+    params: pick(scope.params, pathsOf("params")) as ExpressionScope["params"],
+    tasks: pick(scope.tasks, pathsOf("tasks")) as ExpressionScope["tasks"],
     run: scope.run,
     ...(item.length > 0 && scope.item !== undefined && { item: pick(scope.item, item) }),
     ...(scope.index !== undefined && { index: scope.index }),
@@ -133,7 +133,7 @@ const pick = (value: Json, paths: readonly Reference["path"][]): Json => {
   )
 }
 
-const variables = (scope: Scope, refs: readonly Reference[]): Record<string, ReturnType<typeof toCel>> =>
+const variables = (scope: ExpressionScope, refs: readonly Reference[]): Record<string, ReturnType<typeof toCel>> =>
   Object.fromEntries(Object.entries(narrowScope(scope, refs)).map(([name, value]) => [name, toCel(value as Json)]))
 
 // -- templates -------------------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ export const toText = (value: Json): string => {
   return typeof value === "string" ? value : JSON.stringify(value)
 }
 
-export const render = (template: Template, scope: Scope, evaluateOne: Evaluate = evaluate): Json => {
+export const render = (template: Template, scope: ExpressionScope, evaluateOne: Evaluate = evaluate): Json => {
   if ("lit" in template) return template.lit
   if ("expr" in template) return evaluateOne(template.expr, scope)
   if ("text" in template) {
@@ -172,7 +172,7 @@ const parseReason = (error: unknown): string => {
   return at === null ? message : `not an expression, at character ${at[2]}: ${at[3]}`
 }
 
-const evaluateReason = (error: unknown, scope: Scope, refs: readonly Reference[]): string => {
+const evaluateReason = (error: unknown, scope: ExpressionScope, refs: readonly Reference[]): string => {
   if (error instanceof RangeError) return "it is nested too deeply"
   const message = error instanceof Error ? error.message : String(error)
   const missing = refs.find((ref) => !Object.hasOwn(scope, ref.root))

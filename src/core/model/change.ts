@@ -57,7 +57,7 @@ export type Change =
   | (Fence & { kind: "wait"; waitingOn: WaitingOn; delayMs: number | null; startedAt?: number })
   /** Success, failure or cancel of an attempt, for good. */
   | (Fence & {
-      kind: "end"
+      kind: "finish"
       status: "success" | "failed" | "cancelled"
       result: AttemptResult
       /** Keeps the output under this key for later runs (`cache:`). */
@@ -68,9 +68,9 @@ export type Change =
   /** The gate says no: → skipped. */
   | (Fence & { kind: "skip"; skipReason: SkipReason; reason: string })
   /** The gate could not judge (bad expression, bad reference): → failed without an attempt. */
-  | (Fence & { kind: "refuse"; error: string })
+  | (Fence & { kind: "fail"; error: string })
   /** The gate says go: the row moves to the lane where work is claimed, under these limits. */
-  | (Fence & { kind: "admit"; lane: string; limits: { key: string; cap: number }[] })
+  | (Fence & { kind: "enqueue"; lane: string; limits: { key: string; cap: number }[] })
   /** The gate found a cached success. */
   | (Fence & { kind: "reuse"; output: Output })
   /**
@@ -91,7 +91,7 @@ export type Change =
    * waits for its tasks. A slot of each of its `limits` is taken with the first; while one is full, the group is parked instead.
    * Without rows (`offset` is `total`): a group that a retry goes on with takes its slots again, and its rows may go.
    */
-  | (Fence & { kind: "open"; total: number; offset: number; rows: NewRow[]; limits: { key: string; cap: number }[] })
+  | (Fence & { kind: "open_group"; total: number; offset: number; rows: NewRow[]; limits: { key: string; cap: number }[] })
   /** All instances, or all tasks of a group, have ended: the container ends with what they made. */
   | (Fence & { kind: "gather"; status: "success" | "failed" | "cancelled"; output: Output; error?: string })
   /**

@@ -1,5 +1,5 @@
 // A workflow as its author writes it (YAML, JSON, `defineWorkflow`). `compile` turns it into a CompiledWorkflow; the schema of
-// the same shape is in definition/definition.ts. Field names are those of the file, so snake_case.
+// the same shape is in definition/workflow-schema.ts. Field names are those of the file, so snake_case.
 
 import type { Json, JsonObject } from "./json.ts"
 import type { HookEvent, RunWhen } from "./workflow.ts"

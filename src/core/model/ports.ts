@@ -24,9 +24,9 @@ export type SecretSource = (name: string) => string | null | Promise<string | nu
  * ends it: nothing else limits how long an answer may take. Rejects when there is no answer; with an error of the name
  * REFUSED_REQUEST when the configuration does not let it go there.
  */
-export type Fetch = (url: string, init: FetchInit) => Promise<FetchAnswer>
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
 
-export const REFUSED_REQUEST = "RefusedRequest"
+export const BLOCKED_REQUEST = "BlockedRequest"
 
 export interface FetchInit {
   method?: string
@@ -36,4 +36,4 @@ export interface FetchInit {
   signal: AbortSignal
 }
 
-export type FetchAnswer = Pick<Response, "status" | "ok" | "body" | "text"> & { headers: Pick<Headers, "get"> }
+export type FetchResponse = Pick<Response, "status" | "ok" | "body" | "text"> & { headers: Pick<Headers, "get"> }

@@ -3,7 +3,7 @@
 export type Path = readonly (string | number)[]
 
 /** A problem as the compiler finds it; definition/parse.ts adds line and column. */
-export interface Finding {
+export interface DefinitionProblem {
   path: Path
   message: string
   suggestion?: string
@@ -21,8 +21,8 @@ export interface Problem {
   suggestion?: string
 }
 
-export class Findings {
-  readonly list: Finding[] = []
+export class ProblemCollector {
+  readonly list: DefinitionProblem[] = []
 
   add(path: Path, message: string, suggestion?: string): void {
     this.list.push(suggestion === undefined ? { path, message } : { path, message, suggestion })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { isInstance, lastIndex, membersOf, pathAt, taskDisplayName, scopeDepths, shortName } from "./task-path.ts"
+import { isInstance, lastIndex, groupMembers, pathPrefix, taskDisplayName, groupPathLengths, shortName } from "./task-path.ts"
 import { innerRows } from "../rules/new-rows.ts"
 import { group, type NodeInput, workflow } from "../testing.ts"
 
@@ -16,7 +16,7 @@ const flow = workflow({
 
 describe("places", () => {
   it("have an index for each group with items around them", () => {
-    expect(flow.nodes.map(({ name }, i) => [name, scopeDepths(flow)[i]])).toEqual([
+    expect(flow.nodes.map(({ name }, i) => [name, groupPathLengths(flow)[i]])).toEqual([
       ["a", 0],
       ["g", 0],
       ["g.b", 1],
@@ -25,8 +25,8 @@ describe("places", () => {
       ["g.h.i", 1],
       ["g.h.i.d", 2],
     ])
-    expect(membersOf(flow, 3)).toEqual([4, 5])
-    expect(membersOf(flow, 0)).toEqual([])
+    expect(groupMembers(flow, 3)).toEqual([4, 5])
+    expect(groupMembers(flow, 0)).toEqual([])
   })
 
   it.each([
@@ -36,7 +36,7 @@ describe("places", () => {
     ["1.20.3", 2, "1.20"],
     ["1.20.3", 5, "1.20.3"],
   ])("the path %j has at depth %i the beginning %j", (path, depth, beginning) => {
-    expect(pathAt(path, depth)).toBe(beginning)
+    expect(pathPrefix(path, depth)).toBe(beginning)
   })
 
   it("tell instances from what stands for them, and short names from whole ones", () => {
@@ -64,7 +64,7 @@ describe("the rows inside a group", () => {
     for (let i = 0; i < 50; i++) tasks[`g.t${i}`] = { after: i === 0 ? [] : [`g.t${i - 1}`, ...(i > 7 ? [`g.t${i - 7}`] : [])] }
     const chain = workflow(tasks)
     const made = innerRows(chain, 0, run, 9).flat()
-    expect(made.map(({ node }) => node).toSorted((a, b) => a - b)).toEqual(membersOf(chain, 0))
+    expect(made.map(({ node }) => node).toSorted((a, b) => a - b)).toEqual(groupMembers(chain, 0))
     const places = new Map(made.map(({ node }, place) => [node, place]))
     for (const { node } of made)
       for (const up of chain.nodes[node]!.upstream) expect(places.get(up)).toBeGreaterThan(places.get(node)!)

@@ -35,16 +35,16 @@ const shapeOf = (workflow: CompiledWorkflow): Shape => {
   return shape
 }
 
-export const scopeDepths = (workflow: CompiledWorkflow): readonly number[] => shapeOf(workflow).depths
+export const groupPathLengths = (workflow: CompiledWorkflow): readonly number[] => shapeOf(workflow).depths
 
-export const membersOf = (workflow: CompiledWorkflow, group: number): readonly number[] =>
+export const groupMembers = (workflow: CompiledWorkflow, group: number): readonly number[] =>
   shapeOf(workflow).members.get(group) ?? []
 
 /** Whether it is, or lies in, a group with a timeout: only such rows can be ended by one. */
-export const isTimed = (workflow: CompiledWorkflow, index: number): boolean => shapeOf(workflow).timed[index]!
+export const hasGroupTimeout = (workflow: CompiledWorkflow, index: number): boolean => shapeOf(workflow).timed[index]!
 
 /** The first `depth` indexes of a path. */
-export const pathAt = (path: string, depth: number): string => {
+export const pathPrefix = (path: string, depth: number): string => {
   if (depth === 0) return ""
   let end = -1
   for (let i = 0; i < depth; i++) {

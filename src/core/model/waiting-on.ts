@@ -11,7 +11,7 @@ export const isWaitingExecutor = (name: string): name is WaitingExecutor =>
   (WAITING_EXECUTORS as readonly string[]).includes(name)
 
 /** Sub-workflows of sub-workflows: the run that a person started has depth 0. */
-export const MAX_DEPTH = 8
+export const MAX_SUBWORKFLOW_DEPTH = 8
 
 /** A question that is asked of another service until it is answered. */
 export interface Poll {
@@ -70,7 +70,7 @@ export const waitingView = (waits: WaitingOn, until: string | null): WaitingView
 }
 
 /** Whether a row that waits on for it has something new to tell: of a sub-workflow the run. The rest would be told at every poll. */
-export const isNews = ({ kind }: WaitingOn): boolean => kind === "workflow"
+export const isReportedWhenRenewed = ({ kind }: WaitingOn): boolean => kind === "workflow"
 
 /** One line for people. */
 export const waitingText = (waiting: WaitingView): string => {

@@ -2,7 +2,7 @@
 // have all of its labels, and the function that it calls. Kept with the holder, for `explain` and for lists of workers.
 
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
-import { EVERY_QUEUE, everyCallOf, functionLane, handlerLane, queueLane } from "./lanes.ts"
+import { QUEUE_WILDCARD, functionWildcard, functionLane, handlerLane, queueLane } from "./lanes.ts"
 import type { Node } from "../model/workflow.ts"
 
 export interface WorkerCapabilities {
@@ -53,9 +53,9 @@ export const lanesOf = (serves: Omit<WorkerCapabilities, "capacity" | "version">
   const sets = subsets(labels === "all" ? [] : labels)
   const each = (lane: (queue: string, set: string[]) => string): string[] =>
     queues === "all" ? [] : queues.flatMap((queue) => sets.map((set) => lane(queue, set)))
-  const work = queues === "all" ? [EVERY_QUEUE] : each(queueLane)
+  const work = queues === "all" ? [QUEUE_WILDCARD] : each(queueLane)
   const calls = functions.flatMap((name) =>
-    queues === "all" ? [everyCallOf(name)] : each((queue, set) => functionLane(queue, name, set)),
+    queues === "all" ? [functionWildcard(name)] : each((queue, set) => functionLane(queue, name, set)),
   )
   return [...(serves.functionsOnly === true ? [] : work), ...calls, ...handlers.map(handlerLane)]
 }

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest"
 import {
-  calledIn,
-  everyCalled,
-  everyCallOf,
-  everyOf,
+  functionOfLane,
+  wildcardFunctions,
+  functionWildcard,
+  wildcardRange,
   gateLane,
   handlerLane,
-  isNamed,
+  isExactLane,
   queueLane,
-  queueLimit,
-  queueOf,
+  queueLimitKey,
+  queueOfLane,
   remoteLane,
   workLane,
 } from "./lanes.ts"
@@ -33,7 +33,7 @@ describe("lanes", () => {
     const remote = { queue: "etl", labels: ["gpu"], executor: "slurm" }
     expect(workLane(shared, remote)).toBe("s:etl")
     expect(workLane(own, remote)).toBe("p:r1:s")
-    expect(queueOf(remoteLane(shared, remote))).toBe("etl")
+    expect(queueOfLane(remoteLane(shared, remote))).toBe("etl")
   })
 
   it("of calls are those of who has the function, by queue and labels", () => {
@@ -41,34 +41,34 @@ describe("lanes", () => {
     expect(workLane(shared, call)).toBe("f:etl|resize|big,gpu")
     expect(workLane(shared, { ...call, labels: [] })).toBe("f:etl|resize")
     expect(workLane(own, call)).toBe("p:r1:w")
-    expect(queueOf(workLane(shared, call))).toBe("etl")
-    expect(calledIn(workLane(shared, call))).toBe("resize")
-    expect(everyCalled(["q:*", everyCallOf("resize"), "f:etl|send"])).toEqual(["resize"])
-    expect(["f:*|resize", "f:etl|send"].filter(isNamed)).toEqual(["f:etl|send"])
+    expect(queueOfLane(workLane(shared, call))).toBe("etl")
+    expect(functionOfLane(workLane(shared, call))).toBe("resize")
+    expect(wildcardFunctions(["q:*", functionWildcard("resize"), "f:etl|send"])).toEqual(["resize"])
+    expect(["f:*|resize", "f:etl|send"].filter(isExactLane)).toEqual(["f:etl|send"])
   })
 
   it("that are all of a kind lie in a range that no other lane is in", () => {
     const kinds = ["f:etl|resize", "g", "h:etl", "p:r1:g", "p:r1:w", "p:r1:s", "q:etl", "q:etl|gpu", "s:etl"]
     const inside = (...lanes: string[]): string[] => {
-      const { from, to } = everyOf(lanes)!
+      const { from, to } = wildcardRange(lanes)!
       return kinds.filter((lane) => lane > from && lane < to)
     }
     expect(inside("q:*")).toEqual(["q:etl", "q:etl|gpu"])
     expect(inside("q:a", "s:*")).toEqual(["s:etl"])
     expect(inside("q:*", "s:*")).toEqual(["q:etl", "q:etl|gpu", "s:etl"])
-    expect(everyOf(["q:a", "p:r1:s"])).toBeNull()
-    expect(["q:*", "s:*", "q:a"].filter(isNamed)).toEqual(["q:a"])
+    expect(wildcardRange(["q:a", "p:r1:s"])).toBeNull()
+    expect(["q:*", "s:*", "q:a"].filter(isExactLane)).toEqual(["q:a"])
   })
 
   it("of work name their queue", () => {
-    expect(queueOf(queueLane("etl", []))).toBe("etl")
-    expect(queueOf(queueLane("etl", ["gpu"]))).toBe("etl")
-    expect(queueOf(handlerLane("etl"))).toBe("etl")
+    expect(queueOfLane(queueLane("etl", []))).toBe("etl")
+    expect(queueOfLane(queueLane("etl", ["gpu"]))).toBe("etl")
+    expect(queueOfLane(handlerLane("etl"))).toBe("etl")
     for (const lane of [gateLane(shared), gateLane(own), workLane(own, { queue: "etl", labels: [], executor: "process" })])
-      expect(queueOf(lane)).toBeNull()
+      expect(queueOfLane(lane)).toBeNull()
   })
 
   it("of a queue share its limit", () => {
-    expect(queueLimit("etl")).toBe("q:etl")
+    expect(queueLimitKey("etl")).toBe("q:etl")
   })
 })

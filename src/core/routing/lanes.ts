@@ -36,9 +36,9 @@ export const queueLane = (queue: string, labels: readonly string[]): string =>
   labels.length === 0 ? `q:${queue}` : `q:${queue}|${[...labels].sort().join(",")}`
 
 /** In a claim: every lane of shared work, queues in turn. */
-export const EVERY_QUEUE = "q:*"
+export const QUEUE_WILDCARD = "q:*"
 /** The same of work that lives elsewhere. */
-export const EVERY_REMOTE = "s:*"
+export const REMOTE_WILDCARD = "s:*"
 
 /** Lanes between two names. */
 export interface LaneRange {
@@ -54,41 +54,42 @@ const BOTH: LaneRange = { name: "both", from: QUEUES.from, to: REMOTE.to }
 export const LANE_RANGES = [QUEUES, REMOTE, BOTH] as const
 
 /** What a claim wants of these lanes without naming them; null: nothing. */
-export const everyOf = (lanes: readonly string[]): LaneRange | null => {
-  const queues = lanes.includes(EVERY_QUEUE)
-  if (!lanes.includes(EVERY_REMOTE)) return queues ? QUEUES : null
+export const wildcardRange = (lanes: readonly string[]): LaneRange | null => {
+  const queues = lanes.includes(QUEUE_WILDCARD)
+  if (!lanes.includes(REMOTE_WILDCARD)) return queues ? QUEUES : null
   return queues ? BOTH : REMOTE
 }
 
-export const isNamed = (lane: string): boolean => lane !== EVERY_QUEUE && lane !== EVERY_REMOTE && !lane.startsWith(EVERY_CALL)
+export const isExactLane = (lane: string): boolean =>
+  lane !== QUEUE_WILDCARD && lane !== REMOTE_WILDCARD && !lane.startsWith(FUNCTION_WILDCARD_PREFIX)
 
 export const functionLane = (queue: string, name: string, labels: readonly string[]): string =>
   `f:${queue}|${name}${labels.length === 0 ? "" : `|${[...labels].sort().join(",")}`}`
 
 /** In a claim: every lane of calls of this function. */
-export const everyCallOf = (name: string): string => `${EVERY_CALL}${name}`
+export const functionWildcard = (name: string): string => `${FUNCTION_WILDCARD_PREFIX}${name}`
 
-const EVERY_CALL = "f:*|"
+const FUNCTION_WILDCARD_PREFIX = "f:*|"
 /** Around the lanes of calls. */
-export const CALLS = { from: "f:", to: "f;" } as const
+export const FUNCTION_LANES = { from: "f:", to: "f;" } as const
 
 /** The functions whose calls a claim wants without naming lanes. */
-export const everyCalled = (lanes: readonly string[]): string[] =>
-  lanes.flatMap((lane) => (lane.startsWith(EVERY_CALL) ? [lane.slice(EVERY_CALL.length)] : []))
+export const wildcardFunctions = (lanes: readonly string[]): string[] =>
+  lanes.flatMap((lane) => (lane.startsWith(FUNCTION_WILDCARD_PREFIX) ? [lane.slice(FUNCTION_WILDCARD_PREFIX.length)] : []))
 
 /** The function that a lane of calls is for. */
-export const calledIn = (lane: string): string => lane.split("|")[1] ?? ""
+export const functionOfLane = (lane: string): string => lane.split("|")[1] ?? ""
 
 export const handlerLane = (queue: string): string => `h:${queue}`
 
 const QUEUE_LANE = /^[qhsf]:/
 
 /** The queue that a lane's work belongs to; null for the gate's lanes and those of private runs. */
-export const queueOf = (lane: string): string | null => {
+export const queueOfLane = (lane: string): string | null => {
   if (!QUEUE_LANE.test(lane)) return null
   const bar = lane.indexOf("|")
   return bar === -1 ? lane.slice(2) : lane.slice(2, bar)
 }
 
 /** The limit that counts what of a queue runs at once. */
-export const queueLimit = (queue: string): string => `q:${queue}`
+export const queueLimitKey = (queue: string): string => `q:${queue}`

@@ -37,7 +37,7 @@ export const clampChange = (change: Change): Change => {
   switch (change.kind) {
     case "started":
       return isInstant(change.at) ? change : { ...change, at: instant(change.at) }
-    case "end":
+    case "finish":
       return isSound(change.result) ? change : { ...change, result: soundResult(change.result) }
     case "retry":
       if (isDelay(change.delayMs) && isSound(change.result)) return change

@@ -20,26 +20,26 @@ const claim = { row: 1, attemptId, failures: 0, losses: 0, cancelling: false }
 describe("decide", () => {
   // Every state of an attempt × attempts left or not × run being cancelled or not.
   const table: [AttemptState, { left: boolean; cancelling: boolean }, string][] = [
-    ["success", { left: true, cancelling: false }, "end success"],
-    ["success", { left: false, cancelling: false }, "end success"],
-    ["success", { left: true, cancelling: true }, "end success"],
-    ["success", { left: false, cancelling: true }, "end success"],
+    ["success", { left: true, cancelling: false }, "finish success"],
+    ["success", { left: false, cancelling: false }, "finish success"],
+    ["success", { left: true, cancelling: true }, "finish success"],
+    ["success", { left: false, cancelling: true }, "finish success"],
     ["failed", { left: true, cancelling: false }, "retry"],
-    ["failed", { left: false, cancelling: false }, "end failed"],
-    ["failed", { left: true, cancelling: true }, "end cancelled"],
-    ["failed", { left: false, cancelling: true }, "end cancelled"],
+    ["failed", { left: false, cancelling: false }, "finish failed"],
+    ["failed", { left: true, cancelling: true }, "finish cancelled"],
+    ["failed", { left: false, cancelling: true }, "finish cancelled"],
     ["timeout", { left: true, cancelling: false }, "retry"],
-    ["timeout", { left: false, cancelling: false }, "end failed"],
-    ["timeout", { left: true, cancelling: true }, "end cancelled"],
-    ["timeout", { left: false, cancelling: true }, "end cancelled"],
+    ["timeout", { left: false, cancelling: false }, "finish failed"],
+    ["timeout", { left: true, cancelling: true }, "finish cancelled"],
+    ["timeout", { left: false, cancelling: true }, "finish cancelled"],
     ["lost", { left: true, cancelling: false }, "retry"],
-    ["lost", { left: false, cancelling: false }, "end failed"],
-    ["lost", { left: true, cancelling: true }, "end cancelled"],
-    ["lost", { left: false, cancelling: true }, "end cancelled"],
-    ["cancelled", { left: true, cancelling: false }, "end cancelled"],
-    ["cancelled", { left: false, cancelling: false }, "end cancelled"],
-    ["cancelled", { left: true, cancelling: true }, "end cancelled"],
-    ["cancelled", { left: false, cancelling: true }, "end cancelled"],
+    ["lost", { left: false, cancelling: false }, "finish failed"],
+    ["lost", { left: true, cancelling: true }, "finish cancelled"],
+    ["lost", { left: false, cancelling: true }, "finish cancelled"],
+    ["cancelled", { left: true, cancelling: false }, "finish cancelled"],
+    ["cancelled", { left: false, cancelling: false }, "finish cancelled"],
+    ["cancelled", { left: true, cancelling: true }, "finish cancelled"],
+    ["cancelled", { left: false, cancelling: true }, "finish cancelled"],
   ]
 
   it("is told for every state", () => {
@@ -50,7 +50,7 @@ describe("decide", () => {
   it.each(table)("turns %s with %o into %s", (state, { left, cancelling }, expected) => {
     const spent = left ? {} : { failures: 2, losses: 1 }
     const change = decide({ ...claim, ...spent, cancelling }, task, result(state), 0)
-    expect(change.kind === "end" ? `end ${change.status}` : change.kind).toBe(expected)
+    expect(change.kind === "finish" ? `finish ${change.status}` : change.kind).toBe(expected)
     expect(change).toMatchObject({ row: 1, attemptId })
   })
 
@@ -60,7 +60,7 @@ describe("decide", () => {
   })
 
   it("does not retry what says that trying again cannot help", () => {
-    expect(decide(claim, task, result("failed", { retryable: false }), 0)).toMatchObject({ kind: "end", status: "failed" })
+    expect(decide(claim, task, result("failed", { retryable: false }), 0)).toMatchObject({ kind: "finish", status: "failed" })
   })
 
   it("waits as long as the attempt asked for, before its own back-off", () => {

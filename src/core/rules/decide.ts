@@ -4,7 +4,7 @@ import type { AttemptResult, Change, Fence } from "../model/change.ts"
 import { type BackoffStrategy, retryDelay, shouldRetry } from "./jobs.ts"
 import type { Node, RetryPolicy } from "../model/workflow.ts"
 
-export interface Decided extends Fence {
+export interface AttemptHistory extends Fence {
   /** Failed and lost attempts since the last user's retry, this one not counted. */
   failures: number
   losses: number
@@ -34,27 +34,27 @@ export const retryDelayMs = (policy: RetryPolicy, failed: number, random: number
 const lostFor = (node: Node, losses: number): boolean =>
   !shouldRetry({ attempt_count: losses, retry_policy: { max_attempts: node.lostRetries + 1 } })
 
-export const decide = (task: Decided, node: Node, result: AttemptResult, random: number): Change => {
+export const decide = (task: AttemptHistory, node: Node, result: AttemptResult, random: number): Change => {
   const { row, attemptId, runSeq } = task
   const fence = { row, attemptId, ...(runSeq !== undefined && { runSeq }) }
   switch (result.state) {
     case "success":
-      return { ...fence, kind: "end", status: "success", result }
+      return { ...fence, kind: "finish", status: "success", result }
     case "cancelled":
-      return { ...fence, kind: "end", status: "cancelled", result }
+      return { ...fence, kind: "finish", status: "cancelled", result }
     case "lost":
-      if (task.cancelling) return { ...fence, kind: "end", status: "cancelled", result }
+      if (task.cancelling) return { ...fence, kind: "finish", status: "cancelled", result }
       return lostFor(node, task.losses + 1)
-        ? { ...fence, kind: "end", status: "failed", result }
+        ? { ...fence, kind: "finish", status: "failed", result }
         : { ...fence, kind: "retry", delayMs: 0, lost: true, result }
     case "failed":
     case "timeout": {
-      if (task.cancelling) return { ...fence, kind: "end", status: "cancelled", result }
+      if (task.cancelling) return { ...fence, kind: "finish", status: "cancelled", result }
       const failed = task.failures + 1
       const again =
         result.retryable !== false &&
         shouldRetry({ attempt_count: failed, retry_policy: { max_attempts: node.retry.maxAttempts } })
-      if (!again) return { ...fence, kind: "end", status: "failed", result }
+      if (!again) return { ...fence, kind: "finish", status: "failed", result }
       const delayMs = result.retryAfterMs ?? retryDelayMs(node.retry, failed, random)
       return { ...fence, kind: "retry", delayMs, lost: false, result }
     }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest"
-import { type ExplainedRun, type ExplainedTask, explainRun, explainTask, type Surroundings } from "./explain.ts"
+import { type ExplainedRun, type ExplainedTask, explainRun, explainTask, type ExplainContext } from "./explain.ts"
 import { workflow } from "../testing.ts"
 
 const IDLE = { served: true, paused: false, full: false, rate: null }
 
 const flow = workflow({ extract: {}, load: { after: ["extract"] } }, { name: "etl", maxActiveRuns: 2 })
 const run: ExplainedRun = { id: "r", status: "running", paused: false, cancelling: null, activeRuns: 2 }
-const around = (rest: Partial<Surroundings> = {}): Surroundings => ({
+const around = (rest: Partial<ExplainContext> = {}): ExplainContext => ({
   workflow: flow,
   run,
   nodes: new Map([[0, "running"]]),
@@ -30,11 +30,11 @@ const load = (rest: Partial<ExplainedTask> = {}): ExplainedTask => ({
   parked: null,
   ...rest,
 })
-const sentence = (task: Partial<ExplainedTask>, rest: Partial<Surroundings> = {}): string =>
+const sentence = (task: Partial<ExplainedTask>, rest: Partial<ExplainContext> = {}): string =>
   explainTask(load(task), around(rest)).sentence
 
 describe("explainTask", () => {
-  it.each<[Partial<ExplainedTask>, Partial<Surroundings>, string]>([
+  it.each<[Partial<ExplainedTask>, Partial<ExplainContext>, string]>([
     [{ upstreamPending: 1 }, {}, "load waits for extract (running)."],
     [
       { availableAt: "2026-01-01T00:00:10.000Z", attempt: 1, error: "exit code 1" },

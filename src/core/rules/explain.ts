@@ -2,7 +2,7 @@
 // rule. Pure: the caller reads the rows.
 
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
-import { pathAt, taskDisplayName, scopeDepths } from "../model/task-path.ts"
+import { pathPrefix, taskDisplayName, groupPathLengths } from "../model/task-path.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../model/status.ts"
 import { waitingView, waitingText, type WaitingOn } from "../model/waiting-on.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../model/workflow.ts"
@@ -23,8 +23,8 @@ export interface ExplainedTask {
   startedAt: string | null
   upstreamPending: number
   /** What it waits for without a slot, and until when. */
-  waits?: WaitingOn | null
-  wakeAt?: string | null
+  waitingOn?: WaitingOn | null
+  resumeAt?: string | null
   parked: "paused" | "group" | { limit: string; cap: number; used: number } | null
 }
 
@@ -39,7 +39,7 @@ export interface ExplainedRun {
   activeRuns: number
 }
 
-export interface Surroundings {
+export interface ExplainContext {
   workflow: CompiledWorkflow
   run: ExplainedRun
   /** How each top-level node stands, by node. */
@@ -72,7 +72,7 @@ const list = (names: readonly string[], most = 3): string =>
   names.length <= most ? names.join(", ") : `${names.slice(0, most).join(", ")} and ${names.length - most} more`
 
 /** A run that has not started: what it waits for. */
-export const explainRun = ({ workflow, run }: Pick<Surroundings, "workflow" | "run">): Explanation | null => {
+export const explainRun = ({ workflow, run }: Pick<ExplainContext, "workflow" | "run">): Explanation | null => {
   const say = (sentence: string): Explanation => ({ task: null, path: "", status: run.status, sentence })
   if (run.status === "pending") {
     return workflow.maxActiveRuns === undefined
@@ -89,13 +89,13 @@ export const explainRun = ({ workflow, run }: Pick<Surroundings, "workflow" | "r
   return null
 }
 
-export const explainTask = (task: ExplainedTask, around: Surroundings): Explanation => {
+export const explainTask = (task: ExplainedTask, around: ExplainContext): Explanation => {
   const node = around.workflow.nodes[task.node]!
   const name = task.path === "" ? task.name : `${task.name}[${task.path}]`
   return { task: task.name, path: task.path, status: task.status, sentence: `${name} ${reason(task, node, around)}.` }
 }
 
-const reason = (task: ExplainedTask, node: Node, around: Surroundings): string => {
+const reason = (task: ExplainedTask, node: Node, around: ExplainContext): string => {
   const inside = { fan: "instances", group: "tasks", task: null }[task.kind ?? "task"]
   if (inside !== null && task.status === "success") return `succeeded with its ${inside}`
   if (inside !== null && task.status === "running")
@@ -110,9 +110,9 @@ const reason = (task: ExplainedTask, node: Node, around: Surroundings): string =
     case "cancelled":
       return `was cancelled with ${cancelledWith(node, around)}`
     case "running":
-      if (task.waits) {
+      if (task.waitingOn) {
         const paused = task.parked === "paused" ? "; what comes next waits because the run is paused" : ""
-        return `${waitingText(waitingView(task.waits, task.wakeAt ?? null))}${paused}`
+        return `${waitingText(waitingView(task.waitingOn, task.resumeAt ?? null))}${paused}`
       }
       return `runs on ${task.worker ?? "a worker"} since ${task.startedAt ?? "just now"} (attempt ${task.attempt})`
     case "dispatched":
@@ -125,7 +125,7 @@ const reason = (task: ExplainedTask, node: Node, around: Surroundings): string =
 }
 
 /** Without a cancel of its run, and while that is not out of time itself, only a group around it that is can end a task. */
-const cancelledWith = ({ group }: Node, { workflow, run }: Surroundings): string => {
+const cancelledWith = ({ group }: Node, { workflow, run }: ExplainContext): string => {
   if (run.status === "cancelled" || run.cancelling !== null || run.timedOut === true) return "its run"
   for (let at = group; at !== null; at = workflow.nodes[at]!.group) {
     const { name, timeoutMs } = workflow.nodes[at]!
@@ -134,7 +134,7 @@ const cancelledWith = ({ group }: Node, { workflow, run }: Surroundings): string
   return "its run"
 }
 
-const waits = (task: ExplainedTask, node: Node, around: Surroundings): string => {
+const waits = (task: ExplainedTask, node: Node, around: ExplainContext): string => {
   if (task.upstreamPending > 0) {
     const statusOf = (up: number): TaskStatus => around.inner?.get(`${up}/${task.path}`) ?? around.nodes.get(up) ?? "success"
     const open = node.upstream.filter((up) => ["pending", "dispatched", "running"].includes(statusOf(up)))
@@ -157,10 +157,10 @@ const waits = (task: ExplainedTask, node: Node, around: Surroundings): string =>
 }
 
 /** The group around it. */
-const groupOf = (task: ExplainedTask, { group }: Node, { workflow }: Surroundings): string =>
+const groupOf = (task: ExplainedTask, { group }: Node, { workflow }: ExplainContext): string =>
   group === null
     ? "its group"
-    : taskDisplayName(workflow.nodes[group]!.name, pathAt(task.path, scopeDepths(workflow)[task.node]!))
+    : taskDisplayName(workflow.nodes[group]!.name, pathPrefix(task.path, groupPathLengths(workflow)[task.node]!))
 
 const nobody = ({ queue, labels, executor, function: name }: Node, registered: boolean): string => {
   if (REMOTE_EXECUTORS.includes(executor)) return `no server is alive to start it (${executor})`
@@ -178,7 +178,7 @@ const LIMIT_NAMES = {
   k: "at once with the same concurrency_key",
 } as const
 
-const limitText = (parked: { limit: string; cap: number; used: number }, around: Surroundings): string => {
+const limitText = (parked: { limit: string; cap: number; used: number }, around: ExplainContext): string => {
   const kind = parked.limit.slice(0, 1) as keyof typeof LIMIT_NAMES
   const held = around.holders.get(parked.limit) ?? []
   const who = held.length === 0 ? "" : `, held by ${list(held)}`

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { AttemptId } from "../model/ids.ts"
 import { decide } from "./decide.ts"
-import { jobBudget, jobWorkflow } from "./job-node.ts"
+import { jobRetryCounts, jobWorkflow } from "./job-node.ts"
 import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, retryDelay } from "./jobs.ts"
 import type { JsonObject } from "../model/json.ts"
 import { node } from "../testing.ts"
@@ -10,7 +10,7 @@ const task = JSON.parse(JSON.stringify(node("job", { queue: "ignored", timeoutMs
 
 const decided = (attempt: number, state: "failed" | "lost" | "timeout", retryPolicy = DEFAULT_JOB_RETRY) => {
   const { nodes } = jobWorkflow({ name: "resize", queue: "mail", retryPolicy, task })
-  const claim = { row: 1, attemptId: "a" as AttemptId, cancelling: false, ...jobBudget(attempt) }
+  const claim = { row: 1, attemptId: "a" as AttemptId, cancelling: false, ...jobRetryCounts(attempt) }
   return decide(claim, nodes[0]!, { state, startedAt: null, finishedAt: 0 }, 0)
 }
 
@@ -30,8 +30,8 @@ describe("a job as a node", () => {
   it.each(["failed", "lost", "timeout"] as const)("runs at most max_attempts times when attempts are %s", (state) => {
     expect(decided(1, state).kind).toBe("retry")
     expect(decided(2, state).kind).toBe("retry")
-    expect(decided(3, state)).toMatchObject({ kind: "end", status: "failed" })
-    expect(decided(1, state, { ...DEFAULT_JOB_RETRY, max_attempts: 1 })).toMatchObject({ kind: "end", status: "failed" })
+    expect(decided(3, state)).toMatchObject({ kind: "finish", status: "failed" })
+    expect(decided(1, state, { ...DEFAULT_JOB_RETRY, max_attempts: 1 })).toMatchObject({ kind: "finish", status: "failed" })
   })
 
   it.each(BACKOFF_STRATEGIES)("waits as the policy says: %s", (backoff_strategy) => {

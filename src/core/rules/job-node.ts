@@ -21,7 +21,7 @@ const BACKOFF = {
 /** Runs jobs that have no task of their own. */
 export const HANDLER_EXECUTOR = "handler"
 
-const HANDLED: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
+const HANDLER_NODE: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
   group: null,
   hook: null,
   executor: HANDLER_EXECUTOR,
@@ -41,7 +41,7 @@ const HANDLED: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
 /** Alone in a workflow of its own, so that whatever runs tasks runs it. */
 export const jobWorkflow = ({ name, queue, retryPolicy, task }: RunnableJob): CompiledWorkflow => {
   const node: Node = {
-    ...(task === null ? HANDLED : (task as unknown as Node)),
+    ...(task === null ? HANDLER_NODE : (task as unknown as Node)),
     name,
     queue,
     retry: {
@@ -57,7 +57,7 @@ export const jobWorkflow = ({ name, queue, retryPolicy, task }: RunnableJob): Co
 }
 
 /** What `decide` is told: every attempt before this one counts against the one budget, lost or failed. */
-export const jobBudget = (attempt: number): { failures: number; losses: number } => ({
+export const jobRetryCounts = (attempt: number): { failures: number; losses: number } => ({
   failures: attempt - 1,
   losses: attempt - 1,
 })

@@ -1,7 +1,7 @@
 // Which rows a run begins with, which hooks its end adds, and the limits that rows are under. Called by the stores.
 
 import { gateLane, type RunLaneKey, workLane } from "../routing/lanes.ts"
-import { isGroup, membersOf } from "../model/task-path.ts"
+import { isGroup, groupMembers } from "../model/task-path.ts"
 import type { RunStatus } from "../model/status.ts"
 import { type CompiledWorkflow, DEFAULT_PRIORITY, type HookEvent, type Node, rootNodes } from "../model/workflow.ts"
 
@@ -73,7 +73,7 @@ export const initialRows = (workflow: CompiledWorkflow, run: PlannedRun): NewRow
  * end must find the rows below it.
  */
 export const innerRows = (workflow: CompiledWorkflow, group: number, run: PlannedRun, size: number): NewRow[][] => {
-  const members = membersOf(workflow, group)
+  const members = groupMembers(workflow, group)
   const row = (index: number): NewRow => newRow(workflow, index, run)
   if (members.length <= size) return [members.map(row)]
   const ordered = lowestFirst(workflow, members)

@@ -33,9 +33,9 @@ const plan = (ends: NodeState[], request = {}) => {
   return {
     again: made.again,
     kept: made.kept,
-    nodes: made.reset.nodes.map(({ node, scope, upstreamPending, lane }) => [
+    nodes: made.reset.nodes.map(({ node, extent, upstreamPending, lane }) => [
       flow.nodes[node]!.name,
-      scope,
+      extent,
       upstreamPending,
       lane,
     ]),
@@ -146,10 +146,10 @@ describe("planRetry of groups", () => {
   const planned = (request: Parameters<typeof planRetry>[3]) => {
     const made = planRetry(nested, run, ended, request)
     if ("problem" in made) return made.problem
-    return made.reset.nodes.map(({ node, path, scope, upstreamPending }) => [
+    return made.reset.nodes.map(({ node, path, extent, upstreamPending }) => [
       nested.nodes[node]!.name,
       path,
-      scope,
+      extent,
       upstreamPending,
     ])
   }

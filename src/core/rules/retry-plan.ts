@@ -6,7 +6,7 @@
 
 import { instanceLane } from "./gate.ts"
 import { gateLane, type RunLaneKey, workLane } from "../routing/lanes.ts"
-import { isGroup, membersOf, pathAt, taskDisplayName, scopeDepths } from "../model/task-path.ts"
+import { isGroup, groupMembers, pathPrefix, taskDisplayName, groupPathLengths } from "../model/task-path.ts"
 import { type SkipReason, type TaskStatus, taskEnded, upstreamEnd } from "../model/status.ts"
 import { type CompiledWorkflow, rootNodes } from "../model/workflow.ts"
 
@@ -30,7 +30,7 @@ export interface ResetNode {
    * container keeps its children; those that go again are told by themselves. A fan-out that a cancel cut off in the middle
    * makes the rest of its instances too.
    */
-  scope: "all" | "failed" | "await" | { path: string }
+  extent: "all" | "failed" | "await" | { path: string }
   upstreamPending: number
   upstream: { failed: number; unmet: number; waived: number }
   lane: string
@@ -58,7 +58,7 @@ export const planRetry = (
   states: readonly NodeState[],
   request: RetryRequest,
 ): RetryPlan => {
-  const planner = new Planner(workflow, run, states)
+  const planner = new RetryPlanner(workflow, run, states)
   const { from, instance } = request
   const problem =
     instance !== undefined ? planner.instance(instance.task, instance.path) : from !== undefined ? planner.from(from) : null
@@ -89,9 +89,9 @@ interface Named {
   path: string
 }
 
-const placeOf = (node: number, path: string): string => `${node}/${path}`
+const taskKey = (node: number, path: string): string => `${node}/${path}`
 
-class Planner {
+class RetryPlanner {
   readonly #workflow: CompiledWorkflow
   readonly #run: RunLaneKey
   readonly #states = new Map<string, NodeState>()
@@ -104,10 +104,10 @@ class Planner {
   constructor(workflow: CompiledWorkflow, run: RunLaneKey, states: readonly NodeState[]) {
     this.#workflow = workflow
     this.#run = run
-    for (const state of states) this.#states.set(placeOf(state.node, state.path), state)
+    for (const state of states) this.#states.set(taskKey(state.node, state.path), state)
     for (const state of states) {
       if (workflow.nodes[state.node]!.fan === undefined || state.kind === "fan") continue
-      const fan = placeOf(state.node, this.#scopePath(state))
+      const fan = taskKey(state.node, this.#scopePath(state))
       const siblings = this.#instances.get(fan)
       if (siblings === undefined) this.#instances.set(fan, [state])
       else siblings.push(state)
@@ -121,12 +121,12 @@ class Planner {
   names(): { again: string[]; kept: string[] } {
     const again: Named[] = []
     const kept: Named[] = []
-    for (const { node, path, scope } of this.#resets.values()) {
-      if (scope !== "await") again.push({ node, path: typeof scope === "object" ? scope.path : path })
+    for (const { node, path, extent } of this.#resets.values()) {
+      if (extent !== "await") again.push({ node, path: typeof extent === "object" ? extent.path : path })
     }
     for (const { group, path } of this.#touched.values()) {
       for (const node of this.#members(group)) {
-        const place = placeOf(node, path)
+        const place = taskKey(node, path)
         if (this.#states.has(place) && !this.#resets.has(place)) kept.push({ node, path })
       }
     }
@@ -150,25 +150,25 @@ class Planner {
   failed(group: number | null, path: string): boolean {
     const again = new Set<number>()
     for (const node of this.#members(group)) {
-      const state = this.#states.get(placeOf(node, path))
+      const state = this.#states.get(taskKey(node, path))
       if (state !== undefined && taskEnded(state.status) && state.status !== "success") again.add(node)
     }
     if (again.size === 0) return false
     for (const node of again) {
-      const state = this.#states.get(placeOf(node, path))!
+      const state = this.#states.get(taskKey(node, path))!
       const waits = this.#workflow.nodes[node]!.upstream.some((up) => again.has(up))
       this.#add(state, waits ? "all" : this.#failedPart(state), again)
     }
     return true
   }
 
-  #failedPart(state: NodeState): ResetNode["scope"] {
+  #failedPart(state: NodeState): ResetNode["extent"] {
     if (state.kind === "task" || state.childrenCreated === 0) return "all"
     if (state.kind === "group") {
       return this.#wholly(state.node, state.path) && this.failed(state.node, state.path) ? "await" : "all"
     }
     if (!isGroup(this.#workflow.nodes[state.node]!)) return "failed"
-    const items = this.#instances.get(placeOf(state.node, state.path)) ?? []
+    const items = this.#instances.get(taskKey(state.node, state.path)) ?? []
     const again = items.filter(({ status }) => status !== "success")
     for (const item of again) this.#add(item, this.#failedPart(item), NOBODY)
     if (again.length > 0) return "await"
@@ -189,10 +189,10 @@ class Planner {
   /** One instance of a fan-out, or one task of one item of a group. */
   instance(name: string, path: string): string | null {
     const node = this.#find(name)
-    const found = node === -1 ? undefined : this.#states.get(placeOf(node, path))
+    const found = node === -1 ? undefined : this.#states.get(taskKey(node, path))
     if (found !== undefined) return this.#one(found, name)
-    const scope = node === -1 ? "" : pathAt(path, scopeDepths(this.#workflow)[node]!)
-    const container = this.#states.get(placeOf(node, scope))
+    const scope = node === -1 ? "" : pathPrefix(path, groupPathLengths(this.#workflow)[node]!)
+    const container = this.#states.get(taskKey(node, scope))
     if (container === undefined) return `the run has no task ${name}${node === -1 ? "" : ` at ${path}`}`
     if (container.kind !== "fan") return `task ${name} has no instances; retry from it instead`
     const whole = container.childrenCreated === 0 || isGroup(this.#workflow.nodes[node]!)
@@ -207,7 +207,7 @@ class Planner {
       this.#start(state, "all")
       return null
     }
-    const fan = this.#states.get(placeOf(state.node, this.#scopePath(state)))!
+    const fan = this.#states.get(taskKey(state.node, this.#scopePath(state)))!
     if (fan.childrenCreated === 0) return `task ${name} has no instance ${state.path}`
     this.#add(state, "all", NOBODY)
     this.#start(fan, "await")
@@ -219,48 +219,48 @@ class Planner {
   }
 
   /** This row as told, all below it anew, and outwards: its group waits, all below that goes anew. */
-  #start(state: NodeState, scope: ResetNode["scope"]): void {
+  #start(state: NodeState, scope: ResetNode["extent"]): void {
     const { nodes } = this.#workflow
     const { path } = state
     const again = below(this.#workflow, state.node)
     this.#add(state, scope, again)
     for (const node of again) {
-      const next = node === state.node ? undefined : this.#states.get(placeOf(node, path))
+      const next = node === state.node ? undefined : this.#states.get(taskKey(node, path))
       if (next !== undefined) this.#add(next, "all", again)
     }
     const { group } = nodes[state.node]!
     if (group === null) return
-    const around = this.#states.get(placeOf(group, path))!
+    const around = this.#states.get(taskKey(group, path))!
     if (!this.#isItem(around)) return this.#start(around, "await")
     this.#add(around, "await", NOBODY)
-    this.#start(this.#states.get(placeOf(group, this.#scopePath(around)))!, "await")
+    this.#start(this.#states.get(taskKey(group, this.#scopePath(around)))!, "await")
   }
 
-  #add(state: NodeState, scope: ResetNode["scope"], again: ReadonlySet<number>): void {
+  #add(state: NodeState, scope: ResetNode["extent"], again: ReadonlySet<number>): void {
     const { node: index, path } = state
     const node = this.#workflow.nodes[index]!
     const upstream = { failed: 0, unmet: 0, waived: 0 }
     let upstreamLeft = 0
     if (!this.#isItem(state)) {
       for (const up of node.upstream) {
-        const above = this.#states.get(placeOf(up, path))
+        const above = this.#states.get(taskKey(up, path))
         if (again.has(up)) upstreamLeft += 1
         else if (above !== undefined && taskEnded(above.status)) {
           const end = upstreamEnd(above.status, above.skipReason)
           if (end !== "success") upstream[end] += 1
         }
       }
-      this.#touched.set(placeOf(node.group ?? -1, path), { group: node.group, path })
+      this.#touched.set(taskKey(node.group ?? -1, path), { group: node.group, path })
     }
-    const place = placeOf(index, path)
+    const place = taskKey(index, path)
     const known = this.#resets.get(place)
     // What another start reaches from above goes as a whole.
-    if (known !== undefined && known.scope === "all" && known.upstreamPending >= upstreamLeft) return
+    if (known !== undefined && known.extent === "all" && known.upstreamPending >= upstreamLeft) return
     const judged = node.gated || upstream.failed + upstream.unmet > 0
     this.#resets.set(place, {
       node: index,
       path,
-      scope,
+      extent: scope,
       upstreamPending: upstreamLeft,
       upstream,
       lane: judged ? gateLane(this.#run) : workLane(this.#run, node),
@@ -269,12 +269,12 @@ class Planner {
   }
 
   #members(group: number | null): readonly number[] {
-    return group === null ? rootNodes(this.#workflow) : membersOf(this.#workflow, group)
+    return group === null ? rootNodes(this.#workflow) : groupMembers(this.#workflow, group)
   }
 
   /** Cut off in the middle of its opening, a group lacks some of its tasks. */
   #wholly(group: number, path: string): boolean {
-    return this.#members(group).every((node) => this.#states.has(placeOf(node, path)))
+    return this.#members(group).every((node) => this.#states.has(taskKey(node, path)))
   }
 
   #isItem({ node, kind }: NodeState): boolean {
@@ -282,17 +282,17 @@ class Planner {
   }
 
   #scopePath({ node, path }: NodeState): string {
-    return pathAt(path, scopeDepths(this.#workflow)[node]!)
+    return pathPrefix(path, groupPathLengths(this.#workflow)[node]!)
   }
 
   /** Whether the groups around this place are open: what an earlier round left in one that is not counts for nothing. */
   #isOpen(node: number, path: string): boolean {
     const { group } = this.#workflow.nodes[node]!
     if (group === null) return true
-    const around = this.#states.get(placeOf(group, path))
+    const around = this.#states.get(taskKey(group, path))
     if (around === undefined || around.childrenCreated === 0 || !this.#wholly(group, path)) return false
     if (!this.#isItem(around)) return this.#isOpen(group, path)
-    const fan = this.#states.get(placeOf(group, this.#scopePath(around)))
+    const fan = this.#states.get(taskKey(group, this.#scopePath(around)))
     return fan !== undefined && fan.childrenCreated > 0 && this.#isOpen(group, fan.path)
   }
 }

@@ -9,10 +9,10 @@ import { tasksRead } from "./reads.ts"
 import { secretOf } from "./secret.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Output } from "../../core/model/change.ts"
-import { ExpressionError, type Scope, toText } from "../../core/expressions/expressions.ts"
+import { ExpressionError, type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import { taskId } from "../../core/model/ids.ts"
 import { isObject, type Json, type JsonObject } from "../../core/model/json.ts"
-import { isGroup, isInstance, lastIndex, pathAt, scopeDepths, shortName } from "../../core/model/task-path.ts"
+import { isGroup, isInstance, lastIndex, pathPrefix, groupPathLengths, shortName } from "../../core/model/task-path.ts"
 import { dayIn } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, Node, SecretField, Template } from "../../core/model/workflow.ts"
 import type { Assignment } from "../../executors/executor.ts"
@@ -66,21 +66,21 @@ export class Inputs {
     this.callbacks = new Callbacks(options.store, () => options.address?.() ?? null)
   }
 
-  async scope(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<Scope> {
+  async scope(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<ExpressionScope> {
     const reads = tasksRead(node)
-    const tasks: Scope["tasks"] = {}
+    const tasks: ExpressionScope["tasks"] = {}
     for (const [index, need] of claim.reads) {
       const name = shortName(workflow.nodes[index]!)
       if (reads !== "all" && !reads.has(name)) continue
       tasks[name] = { status: need.status, output: await this.value(handedDown(workflow.nodes[index]!, need)) }
     }
-    const scope: Scope = { params: claim.run.params, tasks, run: runScope(claim) }
+    const scope: ExpressionScope = { params: claim.run.params, tasks, run: runScope(claim) }
     if (isInstance(node, claim.kind)) {
       scope.index = lastIndex(claim.path)
       if (node.fan!.foreach !== undefined) scope.item = claim.item
     }
     if (node.parent !== undefined) {
-      const index = lastIndex(pathAt(claim.path, scopeDepths(workflow)[claim.node]!))
+      const index = lastIndex(pathPrefix(claim.path, groupPathLengths(workflow)[claim.node]!))
       const hasItem = workflow.nodes[node.parent]!.fan?.foreach !== undefined
       scope.parent = hasItem ? { index, item: claim.parentItem } : { index }
     }
@@ -88,9 +88,9 @@ export class Inputs {
   }
 
   async assignment(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders = this.#here): Promise<Assignment> {
-    let known: Promise<Scope> | undefined
+    let known: Promise<ExpressionScope> | undefined
     // Most tasks have no expressions: their scope is made for nobody.
-    const scope = (): Promise<Scope> => (known ??= this.scope(claim, workflow, node))
+    const scope = (): Promise<ExpressionScope> => (known ??= this.scope(claim, workflow, node))
     const render = (template: Template): Json | Promise<Json> =>
       "lit" in template ? template.lit : scope().then((values) => this.#options.evaluator.render(template, values))
     const { job } = claim
@@ -192,7 +192,7 @@ export class Inputs {
 
   async #command(
     command: NonNullable<Node["command"]>,
-    scope: () => Promise<Scope>,
+    scope: () => Promise<ExpressionScope>,
     render: (template: Template) => Json | Promise<Json>,
     env: { [name: string]: string },
   ): Promise<NonNullable<Assignment["command"]>> {
@@ -260,7 +260,7 @@ export class Inputs {
     const { runId } = claim
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const { group } = workflow.nodes[claim.node]!
-    const inside = group === null ? "" : `${group}@${pathAt(claim.path, scopeDepths(workflow)[claim.node]!)}`
+    const inside = group === null ? "" : `${group}@${pathPrefix(claim.path, groupPathLengths(workflow)[claim.node]!)}`
     const folder = join(upstreamFolder(this.#options.dataDir, runId), inside)
     const file = join(folder, `${name}.json`)
     let writing = this.#upstreamFiles.get(file)
@@ -328,7 +328,7 @@ const checkValue = (what: string, value: string): void => {
 const folderIn = (folder: string, wanted: string | null): string =>
   wanted === null ? folder : isAbsolute(wanted) ? wanted : resolve(folder, wanted)
 
-const runScope = (claim: Claim): Scope["run"] => {
+const runScope = (claim: Claim): ExpressionScope["run"] => {
   const logical = claim.run.logicalDate ?? claim.run.createdAt
   return {
     id: ownerOf(claim),

@@ -8,7 +8,7 @@ import { type AttemptResult, type Change, fenceOf } from "../../core/model/chang
 import { decide } from "../../core/rules/decide.ts"
 import { isDeferral, readDeferral } from "../../core/rules/defer.ts"
 import { toText } from "../../core/expressions/expressions.ts"
-import { jobBudget, jobWorkflow } from "../../core/rules/job-node.ts"
+import { jobRetryCounts, jobWorkflow } from "../../core/rules/job-node.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Claim, Store } from "../../store/contract/store.ts"
 
@@ -36,10 +36,10 @@ export class Conclusions {
     this.#options.observer?.ended?.(claim, node, result)
     const keeps = node.cache !== undefined && result.state === "success"
     const cache = keeps ? await this.#cacheKey(claim, workflow, node) : undefined
-    const { failures, losses } = claim.job === null ? claim : jobBudget(claim.attempt)
+    const { failures, losses } = claim.job === null ? claim : jobRetryCounts(claim.attempt)
     const change = decide({ ...fenceOf(claim), failures, losses, cancelling }, node, result, this.#options.random.next())
-    if (claim.job !== null && change.kind === "end") await this.#inputs.tidyJob(claim.job.id)
-    return cache !== undefined && change.kind === "end" ? { ...change, cache } : change
+    if (claim.job !== null && change.kind === "finish") await this.#inputs.tidyJob(claim.job.id)
+    return cache !== undefined && change.kind === "finish" ? { ...change, cache } : change
   }
 
   /** The work goes on elsewhere: the attempt waits for it, or fails when it cannot be told how. */

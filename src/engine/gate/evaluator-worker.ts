@@ -3,12 +3,12 @@
 
 import { parentPort } from "node:worker_threads"
 import { warmUp } from "../../core/expressions/cel.ts"
-import { evaluate, type Scope } from "../../core/expressions/expressions.ts"
+import { evaluate, type ExpressionScope } from "../../core/expressions/expressions.ts"
 import type { Json } from "../../core/model/json.ts"
 
 export interface EvaluateRequest {
   source: string
-  scope: Scope
+  scope: ExpressionScope
 }
 
 export type EvaluateReply = "ready" | { value: Json } | { error: string }

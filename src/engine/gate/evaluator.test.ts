@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest"
-import type { Scope } from "../../core/expressions/expressions.ts"
+import type { ExpressionScope } from "../../core/expressions/expressions.ts"
 import { createEvaluator, inlineEvaluator } from "./evaluator.ts"
 import type { Evaluator } from "../ports.ts"
 
-const scope = (values: Partial<Scope> = {}): Scope => ({
+const scope = (values: Partial<ExpressionScope> = {}): ExpressionScope => ({
   params: { limit: 3, words: ["a", "b"] },
   tasks: { list: { output: { rows: [1, 2, 3] }, status: "success" }, other: { output: "x".repeat(100), status: "success" } },
   run: { id: "r", workflow: "w", logical_date: null, date: null, trigger: "manual" },

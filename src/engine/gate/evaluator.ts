@@ -13,7 +13,7 @@ import {
   narrowScope,
   parseExpression,
   render,
-  type Scope,
+  type ExpressionScope,
 } from "../../core/expressions/expressions.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Template } from "../../core/model/workflow.ts"
@@ -27,7 +27,7 @@ export const inlineEvaluator: Evaluator = {
 
 export const createEvaluator = ({ timeoutMs = 100 }: { timeoutMs?: number } = {}): Evaluator => {
   const thread = new EvaluatorThread(timeoutMs)
-  const evaluateOne = (source: string, scope: Scope): Json | Promise<Json> =>
+  const evaluateOne = (source: string, scope: ExpressionScope): Json | Promise<Json> =>
     isBounded(source) ? evaluate(source, scope) : thread.evaluate(source, scope)
   return {
     evaluate: evaluateOne,
@@ -39,7 +39,7 @@ export const createEvaluator = ({ timeoutMs = 100 }: { timeoutMs?: number } = {}
   }
 }
 
-const renderFar = async (template: Template, scope: Scope, far: string[], thread: EvaluatorThread): Promise<Json> => {
+const renderFar = async (template: Template, scope: ExpressionScope, far: string[], thread: EvaluatorThread): Promise<Json> => {
   const values = await Promise.all(far.map(async (source) => [source, await thread.evaluate(source, scope)] as const))
   const known = new Map(values)
   return render(template, scope, (source) => (known.has(source) ? known.get(source)! : evaluate(source, scope)))
@@ -77,7 +77,7 @@ class EvaluatorThread {
     this.#timeoutMs = timeoutMs
   }
 
-  evaluate(source: string, scope: Scope): Promise<Json> {
+  evaluate(source: string, scope: ExpressionScope): Promise<Json> {
     return new Promise((resolve, reject) => {
       if (this.#stopped) return reject(new ExpressionError(source, "the evaluator has stopped"))
       this.#queue.push({ source, scope: narrowScope(scope, parseExpression(source).refs), resolve, reject })

@@ -7,7 +7,7 @@ import { type Inputs, isTaskFault } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Waiting } from "../waiting/waiting.ts"
 import { type Change, fenceOf } from "../../core/model/change.ts"
-import { type Scope, toText } from "../../core/expressions/expressions.ts"
+import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import { fanOut, ifPerInstance, instanceLane, evaluateRule } from "../../core/rules/gate.ts"
 import type { Json } from "../../core/model/json.ts"
 import { type RunLaneKey, workLane } from "../../core/routing/lanes.ts"
@@ -39,7 +39,7 @@ export class Gate {
       await this.#judge(claim, say)
     } catch (error) {
       if (!isTaskFault(error)) throw error
-      say({ kind: "refuse", error: error.message })
+      say({ kind: "fail", error: error.message })
     }
   }
 
@@ -70,7 +70,7 @@ export class Gate {
     else await this.#admit(claim, workflow, node, scope, say)
   }
 
-  async #truth(source: string, scope: Scope): Promise<boolean> {
+  async #truth(source: string, scope: ExpressionScope): Promise<boolean> {
     const value = await this.#options.evaluator.evaluate(source, scope)
     return value !== false && value !== null && value !== 0 && value !== ""
   }
@@ -79,7 +79,7 @@ export class Gate {
     claim: Claim,
     workflow: CompiledWorkflow,
     node: Node,
-    scope: Scope,
+    scope: ExpressionScope,
     say: (verdict: Verdict) => void,
   ): Promise<void> {
     const { evaluator, maxFanout } = this.#options
@@ -89,7 +89,7 @@ export class Gate {
     if (fan.parallel !== undefined) values.parallel = await evaluator.render(fan.parallel, scope)
     const plan = fanOut({ ...values, reference: fan.reference }, maxFanout)
     if ("problem" in plan) {
-      say({ kind: "refuse", error: plan.problem })
+      say({ kind: "fail", error: plan.problem })
       return
     }
     if (plan.total === 0) {
@@ -111,7 +111,7 @@ export class Gate {
     claim: Claim,
     workflow: CompiledWorkflow,
     node: Node,
-    scope: Scope,
+    scope: ExpressionScope,
     say: (verdict: Verdict) => void,
   ): Promise<void> {
     const { evaluator, store } = this.#options
@@ -131,7 +131,7 @@ export class Gate {
     if (node.concurrencyKey !== undefined) {
       limits.push(keyLimit(node, claim.workflowId, toText(await evaluator.evaluate(node.concurrencyKey, scope))))
     }
-    say({ kind: "admit", lane: workLane(scopeOf(claim), node), limits })
+    say({ kind: "enqueue", lane: workLane(scopeOf(claim), node), limits })
   }
 }
 
@@ -141,10 +141,10 @@ const openGroup = (claim: Claim, workflow: CompiledWorkflow, say: (verdict: Verd
   const limits = limitsOf(workflow, claim.node, claim.runId)
   const chunks = innerRows(workflow, claim.node, run, EXPAND_CHUNK)
   const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
-  if (claim.childrenCreated === total) say({ kind: "open", total, offset: total, rows: [], limits })
+  if (claim.childrenCreated === total) say({ kind: "open_group", total, offset: total, rows: [], limits })
   let offset = 0
   for (const rows of chunks) {
-    if (offset >= claim.childrenCreated) say({ kind: "open", total, offset, rows, limits })
+    if (offset >= claim.childrenCreated) say({ kind: "open_group", total, offset, rows, limits })
     offset += rows.length
   }
 }

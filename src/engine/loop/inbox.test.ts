@@ -7,7 +7,7 @@ const fence = (row: number) => ({ row, attemptId: `attempt-${row}` as AttemptId 
 const started = (row: number): Change => ({ ...fence(row), kind: "started", at: 1 })
 const ended = (row: number): Change => ({
   ...fence(row),
-  kind: "end",
+  kind: "finish",
   status: "success",
   result: { state: "success", startedAt: 1, finishedAt: 2 },
 })
@@ -43,7 +43,7 @@ describe("Inbox", () => {
 
   it("lets results pass between the chunks of an expansion", () => {
     const inbox = filled(expand(0), expand(500), expand(1000), ended(7))
-    expect(inbox.take().map((change) => change.kind)).toEqual(["end", "expand"])
+    expect(inbox.take().map((change) => change.kind)).toEqual(["finish", "expand"])
     expect(inbox.take()).toEqual([expand(500)])
   })
 

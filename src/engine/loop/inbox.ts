@@ -7,11 +7,11 @@ import type { Change } from "../../core/model/change.ts"
 export const MAX_BATCH = 1000
 export const EXPAND_CHUNK = 500
 
-type Chunk = Extract<Change, { kind: "expand" | "open" }>
+type Chunk = Extract<Change, { kind: "expand" | "open_group" }>
 
-const isChunk = (change: Change): change is Chunk => change.kind === "expand" || change.kind === "open"
+const isChunk = (change: Change): change is Chunk => change.kind === "expand" || change.kind === "open_group"
 
-const rowsOf = (chunk: Chunk): number => (chunk.kind === "open" ? chunk.rows.length : chunk.items.length)
+const rowsOf = (chunk: Chunk): number => (chunk.kind === "open_group" ? chunk.rows.length : chunk.items.length)
 
 export class Inbox {
   #changes: Change[] = []

@@ -1,7 +1,7 @@
 // The lanes that an engine takes from.
 
 import type { EngineOptions } from "../ports.ts"
-import { EVERY_REMOTE, gateLane, localLane, remoteLane } from "../../core/routing/lanes.ts"
+import { REMOTE_WILDCARD, gateLane, localLane, remoteLane } from "../../core/routing/lanes.ts"
 
 export interface Lanes {
   work: string[]
@@ -13,7 +13,7 @@ export interface Lanes {
 export const lanesOf = ({ privateRun, lanes, executors }: EngineOptions): Lanes => {
   const run = { id: privateRun ?? "", private: privateRun !== null }
   const work = privateRun === null ? lanes : [localLane(run, { queue: "", labels: [] })]
-  const elsewhere = privateRun === null ? EVERY_REMOTE : remoteLane(run, { queue: "" })
+  const elsewhere = privateRun === null ? REMOTE_WILDCARD : remoteLane(run, { queue: "" })
   const remote = [...executors.values()].some((executor) => executor.remote === true)
   return { work, remote: remote ? [elsewhere] : [], gate: [gateLane(run)] }
 }

@@ -7,7 +7,7 @@ import type { EngineOptions } from "../ports.ts"
 import type { Change, Fence } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
-import { jobBudget, jobWorkflow } from "../../core/rules/job-node.ts"
+import { jobRetryCounts, jobWorkflow } from "../../core/rules/job-node.ts"
 import type { Claim } from "../../store/contract/store.ts"
 
 const LEASE_MS = 10_000
@@ -76,7 +76,7 @@ export class Holder {
         remote.push({ row: attempt.row, attemptId: attempt.attemptId })
         continue
       }
-      const counted = job === null ? attempt : { ...attempt, ...jobBudget(attempt.attempt) }
+      const counted = job === null ? attempt : { ...attempt, ...jobRetryCounts(attempt.attempt) }
       const startedAt = attempt.startedAt === null ? null : Date.parse(attempt.startedAt)
       const error = "lost: the process that ran it died"
       const result = { state: "lost", startedAt, finishedAt: clock.now(), error } as const

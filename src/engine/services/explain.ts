@@ -1,7 +1,7 @@
 // Why every task of a run that has not succeeded is where it is: reads what core/rules/explain.ts judges. Bounded: of a run with many such
 // tasks the first are told, and how many more there are.
 
-import { explainRun, explainTask, type ExplainedTask, type Explanation, type Surroundings } from "../../core/rules/explain.ts"
+import { explainRun, explainTask, type ExplainedTask, type Explanation, type ExplainContext } from "../../core/rules/explain.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { isGroup } from "../../core/model/task-path.ts"
 import type { NodeState } from "../../core/rules/retry-plan.ts"
@@ -134,7 +134,7 @@ const surroundings = async (
   run: RunRow,
   workflow: CompiledWorkflow,
   tasks: readonly ExplainedTask[],
-): Promise<Surroundings> => {
+): Promise<ExplainContext> => {
   const { store } = parts
   const [nodes, queues, holders, active] = await Promise.all([
     store.listNodes(run.id),
@@ -172,7 +172,7 @@ const surroundings = async (
 }
 
 /** Who has the slots that tasks wait for. */
-const holdersOf = async (store: ExplainParts["store"], tasks: readonly ExplainedTask[]): Promise<Surroundings["holders"]> => {
+const holdersOf = async (store: ExplainParts["store"], tasks: readonly ExplainedTask[]): Promise<ExplainContext["holders"]> => {
   const keys = new Set(tasks.flatMap(({ parked }) => (typeof parked === "object" && parked !== null ? [parked.limit] : [])))
   const found = [...keys].slice(0, MOST_LIMITS)
   return new Map(await Promise.all(found.map(async (key) => [key, await store.limitHolders(key, MOST_HOLDERS)] as const)))

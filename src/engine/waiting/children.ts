@@ -9,7 +9,7 @@ import { newRunId, type RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { bindParams } from "../../core/rules/params.ts"
 import { runEnded } from "../../core/model/status.ts"
-import { MAX_DEPTH, type WaitingOn } from "../../core/model/waiting-on.ts"
+import { MAX_SUBWORKFLOW_DEPTH, type WaitingOn } from "../../core/model/waiting-on.ts"
 import { type Node, rootNodes } from "../../core/model/workflow.ts"
 import type { Claim, RunRow } from "../../store/contract/store.ts"
 
@@ -59,8 +59,8 @@ export class Children {
 
   async #make(claim: Claim, node: Node, { workflow: name, runId }: WorkflowWait): Promise<void> {
     const { store } = this.#options
-    if (claim.run.depth >= MAX_DEPTH) {
-      throw new TaskFailure(`workflow ${name} is not started: sub-workflows are nested ${MAX_DEPTH} deep at most`)
+    if (claim.run.depth >= MAX_SUBWORKFLOW_DEPTH) {
+      throw new TaskFailure(`workflow ${name} is not started: sub-workflows are nested ${MAX_SUBWORKFLOW_DEPTH} deep at most`)
     }
     const version = await this.#find(claim, name)
     const compiled = await store.compiled(version.versionId)

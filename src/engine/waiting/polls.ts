@@ -6,9 +6,9 @@ import { messageOf } from "../attempts/runner.ts"
 import { secretOf } from "../attempts/secret.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import type { Next } from "./waiting.ts"
-import type { Scope } from "../../core/expressions/expressions.ts"
+import type { ExpressionScope } from "../../core/expressions/expressions.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
-import { type Fetch, REFUSED_REQUEST } from "../../core/model/ports.ts"
+import { type Fetch, BLOCKED_REQUEST } from "../../core/model/ports.ts"
 import type { WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Claim } from "../../store/contract/store.ts"
 
@@ -45,7 +45,7 @@ export class Polls {
     } catch (error) {
       if (error instanceof TaskFailure) throw error
       if (this.#stop.signal.aborted) throw error
-      if (error instanceof Error && error.name === REFUSED_REQUEST) throw new TaskFailure(error.message)
+      if (error instanceof Error && error.name === BLOCKED_REQUEST) throw new TaskFailure(error.message)
       this.#options.log.warn(
         { run: claim.runId, service: serviceOf(waits.poll.url), error: messageOf(error) },
         "a poll was not answered",
@@ -86,7 +86,7 @@ export class Polls {
   /** A service that is in trouble is asked again, unless the task has said what that means. */
   async #judge(waits: PollWait, response: JsonObject): Promise<Next> {
     const { poll } = waits
-    const scope = { params: {}, tasks: {}, run: NO_RUN, response } as Scope
+    const scope = { params: {}, tasks: {}, run: NO_RUN, response } as ExpressionScope
     const truth = async (source: string): Promise<boolean> => (await this.#options.evaluator.evaluate(source, scope)) === true
     const status = response["status"] as number
     try {

@@ -12,7 +12,7 @@ import type { EngineOptions } from "../ports.ts"
 import { formatDuration } from "../attempts/runner.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
-import { type Scope, toText } from "../../core/expressions/expressions.ts"
+import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
@@ -48,7 +48,7 @@ export class Waiting {
   }
 
   /** What a task begins to wait for. A fault of the task is thrown as one. */
-  async begin(node: Node, executor: WaitingExecutor, scope: Scope): Promise<Wait> {
+  async begin(node: Node, executor: WaitingExecutor, scope: ExpressionScope): Promise<Wait> {
     const { evaluator } = this.#options
     const field = async (name: string): Promise<Json | undefined> =>
       node.fields[name] === undefined ? undefined : await evaluator.render(node.fields[name], scope)

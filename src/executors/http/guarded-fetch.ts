@@ -7,7 +7,7 @@ import { lookup } from "node:dns/promises"
 import { isIP, type LookupFunction } from "node:net"
 import { Agent, buildConnector, type Dispatcher, fetch, type Response } from "undici"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
-import { REFUSED_REQUEST } from "../../core/model/ports.ts"
+import { BLOCKED_REQUEST } from "../../core/model/ports.ts"
 import { AllowList, refusalOf } from "./addresses.ts"
 
 export const DEFAULT_REDIRECTS = 5
@@ -26,7 +26,7 @@ export interface Address {
 
 /** A request that is not made because of where it would go. `message` says what to do about it. */
 export class RefusedRequest extends Error {
-  override readonly name = REFUSED_REQUEST
+  override readonly name = BLOCKED_REQUEST
 }
 
 export interface HttpPolicy {

@@ -7,7 +7,7 @@ import { nearest } from "../../core/model/nearest.ts"
 
 /**
  * An object that refuses fields it does not know. Its message carries the nearest known field of each, line by line, in the
- * order of the issue's keys; definition/issues.ts takes it apart.
+ * order of the issue's keys; definition/schema-issues.ts takes it apart.
  */
 export const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
   const known = Object.keys(shape)

@@ -47,7 +47,7 @@ export type QueueSettings = z.input<typeof service.queueSettings>
 export type Worker = z.output<typeof service.worker>
 export type Key = z.output<typeof service.key>
 export type CreatedKey = z.output<typeof service.createdKey>
-export type Scope = Key["scopes"][number]
+export type KeyScope = Key["scopes"][number]
 export type Stats = z.output<typeof service.stats>
 export type Problem = z.output<typeof common.problem>
 
@@ -294,7 +294,7 @@ export class Client {
     return (await this.#http.json<{ items: Key[] }>({ path: "/keys" })).items
   }
 
-  createKey(name: string, scopes: Scope[]): Promise<CreatedKey> {
+  createKey(name: string, scopes: KeyScope[]): Promise<CreatedKey> {
     return this.#http.json({ method: "POST", path: "/keys", body: { name, scopes } })
   }
 

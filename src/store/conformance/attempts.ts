@@ -28,7 +28,7 @@ export const attemptTests = (open: Open): void => {
       const [claim] = await world.claim()
       world.clock.pass(5000)
       const result = { state: "success", startedAt: BEGIN + 1000, finishedAt: BEGIN + 3000 } as const
-      const { events } = await world.turn({ changes: [{ ...fence(claim!), kind: "end", status: "success", result }] })
+      const { events } = await world.turn({ changes: [{ ...fence(claim!), kind: "finish", status: "success", result }] })
       expect(events.map(({ type, status, at }) => [type, status, at])).toEqual([
         ["task", "running", iso(BEGIN + 1000)],
         ["task", "success", iso(BEGIN + 3000)],
@@ -75,7 +75,7 @@ export const attemptTests = (open: Open): void => {
         externalId: "pid 9",
         usage,
       } as const
-      await world.turn({ changes: [{ ...fence(claim!), kind: "end", status: "failed", result }] })
+      await world.turn({ changes: [{ ...fence(claim!), kind: "finish", status: "failed", result }] })
       expect(await world.task(run.id, "a")).toMatchObject({
         status: "failed",
         outcome: "timeout",
@@ -161,10 +161,10 @@ export const attemptTests = (open: Open): void => {
       const [live] = await world.gate()
       const stale: Change[] = [
         { ...fence(old!), kind: "skip", skipReason: "waived", reason: "" },
-        { ...fence(old!), kind: "admit", lane: "q:default", limits: [] },
+        { ...fence(old!), kind: "enqueue", lane: "q:default", limits: [] },
       ]
       for (const change of stale) expect((await world.turn({ changes: [change] })).rejected).toEqual([fence(old!)])
-      const admitted: Change = { ...fence(live!), kind: "admit", lane: "q:default", limits: [] }
+      const admitted: Change = { ...fence(live!), kind: "enqueue", lane: "q:default", limits: [] }
       expect((await world.turn({ changes: [admitted], claim: 1 })).claims).toHaveLength(1)
     })
 
@@ -173,7 +173,7 @@ export const attemptTests = (open: Open): void => {
       await world.start(workflow({ a: {}, b: { if: "true" } }))
       const { claims, gates } = await world.turn({ claim: 1, gate: 1 })
       const wrong = [
-        { ...fence(claims[0]!), kind: "refuse", error: "no" } as const,
+        { ...fence(claims[0]!), kind: "fail", error: "no" } as const,
         { ...fence(claims[0]!), kind: "reuse", output: { inline: 1 } } as const,
         world.ended(gates[0]!),
         { ...fence(gates[0]!), kind: "started", at: BEGIN } as const,

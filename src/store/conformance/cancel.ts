@@ -111,7 +111,7 @@ export const cancelTests = (open: Open): void => {
       const [a, each] = await world.gate()
       await world.store.requestCancel(run.id, "cancel")
       expect(await world.turn({ claim: 9, gate: 9 })).toMatchObject({ closed: [], gates: [] })
-      const admit: Change = { ...fence(a!), kind: "admit", lane: "q:default", limits: [] }
+      const admit: Change = { ...fence(a!), kind: "enqueue", lane: "q:default", limits: [] }
       const { rejected, claims } = await world.turn({ changes: [admit, expandAll(each!, [1, 2])], claim: 9 })
       expect({ rejected, claims }).toEqual({ rejected: [], claims: [] })
       expect(await world.statuses(run.id)).toEqual({ a: "cancelled", "each[0]": "cancelled", "each[1]": "cancelled" })

@@ -86,7 +86,8 @@ export const claimTests = (open: Open): void => {
       expect(c!.reads).toEqual(new Map([[0, { status: "success", output: { inline: { rows: [1, 2] } } }]]))
       const output = { key: "runs/x/output.json", bytes: 70_000 }
       const result = { state: "success", startedAt: BEGIN, finishedAt: BEGIN, output } as const
-      const [d] = (await world.turn({ changes: [{ ...fence(c!), kind: "end", status: "success", result }], claim: 9 })).claims
+      const [d] = (await world.turn({ changes: [{ ...fence(c!), kind: "finish", status: "success", result }], claim: 9 }))
+        .claims
       expect(d!.reads).toEqual(
         new Map([
           [0, { status: "success", output: { inline: { rows: [1, 2] } } }],

@@ -21,7 +21,7 @@ export const gateTests = (open: Open): void => {
       const world = await setup(open)
       await world.start(workflow({ a: { if: "true" } }))
       const [gate] = await world.gate()
-      const admit: Change = { ...fence(gate!), kind: "admit", lane: "q:gpu", limits: [] }
+      const admit: Change = { ...fence(gate!), kind: "enqueue", lane: "q:gpu", limits: [] }
       const { claims, rejected } = await world.turn({ changes: [admit], claim: 9, lanes: ["q:gpu"] })
       expect(rejected).toEqual([])
       expect(claims[0]).toMatchObject({ row: gate!.row, attempt: 1 })
@@ -51,7 +51,7 @@ export const gateTests = (open: Open): void => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "nonsense" } }))
       const [gate] = await world.gate()
-      await world.turn({ changes: [{ ...fence(gate!), kind: "refuse", error: "no such name: nonsense" }] })
+      await world.turn({ changes: [{ ...fence(gate!), kind: "fail", error: "no such name: nonsense" }] })
       expect(await world.task(run.id, "a")).toMatchObject({
         status: "failed",
         error: "no such name: nonsense",

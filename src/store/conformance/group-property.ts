@@ -3,7 +3,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { evaluateRule } from "../../core/rules/gate.ts"
-import { membersOf } from "../../core/model/task-path.ts"
+import { groupMembers } from "../../core/model/task-path.ts"
 import type { NodeState } from "../../core/rules/retry-plan.ts"
 import { taskEnded, upstreamEnd } from "../../core/model/status.ts"
 import { group, type NodeInput, workflow } from "../../core/testing.ts"
@@ -92,7 +92,7 @@ class Verdict {
 
   scope(inside: number | null, path: string): boolean {
     const { flow } = this.#chaos
-    const members = inside === null ? rootNodes(flow) : membersOf(flow, inside)
+    const members = inside === null ? rootNodes(flow) : groupMembers(flow, inside)
     return members.map((node) => this.#node(node, path)).includes("failed")
   }
 

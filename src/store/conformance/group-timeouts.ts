@@ -104,7 +104,7 @@ export const groupTimeoutTests = (open: Open): void => {
       world.clock.pass(MINUTE)
       expect(await world.turn({ claim: 9 })).toMatchObject({ claims: [], cancelRequested: [] })
       const changes: Change[] = [
-        { ...fence(a!), kind: "admit", lane: "q:default", limits: [] },
+        { ...fence(a!), kind: "enqueue", lane: "q:default", limits: [] },
         expandAll(each!, [1, 2]),
         ...openChunks(flow, h!),
       ]

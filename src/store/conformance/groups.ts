@@ -16,13 +16,13 @@ export const openChunks = (flow: CompiledWorkflow, claim: Claim, size = 500): Ch
   const chunks = innerRows(flow, claim.node, { id: claim.runId, private: false, priority: 5 }, size)
   const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
   const limits = limitsOf(flow, claim.node, claim.runId)
-  return chunks.map((rows, i) => ({ ...fence(claim), kind: "open", total, offset: i * size, rows, limits }))
+  return chunks.map((rows, i) => ({ ...fence(claim), kind: "open_group", total, offset: i * size, rows, limits }))
 }
 
 /** A group that a retry goes on with, or a fan-out that was cut off. */
 const goesOn = (flow: CompiledWorkflow, claim: Claim): Change => {
   const limits = limitsOf(flow, claim.node, claim.runId)
-  return { ...fence(claim), kind: "open", total: claim.childrenCreated, offset: claim.childrenCreated, rows: [], limits }
+  return { ...fence(claim), kind: "open_group", total: claim.childrenCreated, offset: claim.childrenCreated, rows: [], limits }
 }
 
 export const gathered = (claim: Claim): Change => ({

@@ -39,12 +39,12 @@ export const limitTests = (open: Open): void => {
       expect(await world.claim()).toHaveLength(4)
     })
 
-    it.each(["end", "retry", "release"] as const)("gets its slot back by %s, in the same turn", async (kind) => {
+    it.each(["finish", "retry", "release"] as const)("gets its slot back by %s, in the same turn", async (kind) => {
       const world = await setup(open)
       await world.start(workflow(tasks(3), { concurrency: 1 }))
       const [first] = await world.claim()
       const changes: Record<typeof kind, Change> = {
-        end: world.ended(first!),
+        finish: world.ended(first!),
         retry: world.again(first!, 60_000),
         release: { ...fence(first!), kind: "release" },
       }
@@ -70,7 +70,7 @@ export const limitTests = (open: Open): void => {
       const start = async (priority: number) => {
         const run = await world.start(workflow({ a: { if: "true" } }), { priority })
         const [gate] = await world.gate()
-        await world.turn({ changes: [{ ...fence(gate!), kind: "admit", lane: WORK, limits }] })
+        await world.turn({ changes: [{ ...fence(gate!), kind: "enqueue", lane: WORK, limits }] })
         return run.id
       }
       const [low, middle, high, last] = [await start(3), await start(5), await start(9), await start(5)]
@@ -116,7 +116,7 @@ export const limitTests = (open: Open): void => {
       ]
       const admit = (claim: typeof a, limits: { key: string; cap: number }[]): Change => ({
         ...fence(claim!),
-        kind: "admit",
+        kind: "enqueue",
         lane: WORK,
         limits,
       })
@@ -138,7 +138,7 @@ export const limitTests = (open: Open): void => {
       const gates = await world.gate()
       const admit = (claim: (typeof gates)[number], cap: number): Change => ({
         ...fence(claim),
-        kind: "admit",
+        kind: "enqueue",
         lane: WORK,
         limits: [{ key: "k", cap }],
       })
@@ -226,7 +226,7 @@ export const limitTests = (open: Open): void => {
       const start = async () => {
         const run = await world.start(workflow({ a: { if: "true" } }))
         const [gate] = await world.gate()
-        await world.turn({ changes: [{ ...fence(gate!), kind: "admit", lane: WORK, limits }] })
+        await world.turn({ changes: [{ ...fence(gate!), kind: "enqueue", lane: WORK, limits }] })
         return run
       }
       await start()
@@ -245,7 +245,7 @@ export const limitTests = (open: Open): void => {
       const start = async () => {
         const run = await world.start(workflow({ a: { if: "true" } }))
         const [gate] = await world.gate()
-        await world.turn({ changes: [{ ...fence(gate!), kind: "admit", lane: WORK, limits }] })
+        await world.turn({ changes: [{ ...fence(gate!), kind: "enqueue", lane: WORK, limits }] })
         return run
       }
       await start()

@@ -169,7 +169,7 @@ export class Chaos {
     if (verdict !== null && claim.childrenCreated === 0)
       return [{ ...fence(claim), kind: "skip", skipReason: verdict, reason: node.rule }]
     const limits = limitsOf(this.flow, claim.node, claim.runId)
-    if (claim.kind === "task") return [{ ...fence(claim), kind: "admit", lane: WORK, limits }]
+    if (claim.kind === "task") return [{ ...fence(claim), kind: "enqueue", lane: WORK, limits }]
     if (claim.kind === "group") return this.open(claim, limits)
     if (total === 0) return [{ ...fence(claim), kind: "gather", status: "success", output: { inline: [] } }]
     return this.expand(claim, total, limits)
@@ -189,11 +189,12 @@ export class Chaos {
   open(claim: Claim, limits: { key: string; cap: number }[]): Change[] {
     const chunks = innerRows(this.flow, claim.node, { id: claim.runId, private: false, priority: 5 }, 2)
     const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
-    if (claim.childrenCreated === total) return [{ ...fence(claim), kind: "open", total, offset: total, rows: [], limits }]
+    if (claim.childrenCreated === total)
+      return [{ ...fence(claim), kind: "open_group", total, offset: total, rows: [], limits }]
     const changes: Change[] = []
     let offset = 0
     for (const rows of chunks) {
-      if (offset >= claim.childrenCreated) changes.push({ ...fence(claim), kind: "open", total, offset, rows, limits })
+      if (offset >= claim.childrenCreated) changes.push({ ...fence(claim), kind: "open_group", total, offset, rows, limits })
       offset += rows.length
     }
     return changes.length > 1 && this.chance(4) === 0 ? [changes[0]!, { ...fence(claim), kind: "release" }] : changes

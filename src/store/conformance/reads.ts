@@ -182,7 +182,7 @@ export const readTests = (open: Open): void => {
       await world.start(one)
       const [claim] = await world.claim()
       const result = { state: status, startedAt: world.clock.now(), finishedAt: world.clock.now() + seconds * 1000 } as const
-      await world.turn({ changes: [{ ...fence(claim!), kind: "end", status, result }] })
+      await world.turn({ changes: [{ ...fence(claim!), kind: "finish", status, result }] })
       world.clock.pass(1000)
     }
     expect(await world.store.pastDurations("test")).toEqual(new Map())

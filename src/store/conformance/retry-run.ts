@@ -304,7 +304,7 @@ export const retryRunTests = (open: Open): void => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       const [gate] = await world.gate()
-      await world.turn({ changes: [{ ...fence(gate!), kind: "refuse", error: "no list" }] })
+      await world.turn({ changes: [{ ...fence(gate!), kind: "fail", error: "no list" }] })
       expect(await retry(world, run)).toBe(true)
       expect(await world.gate()).toMatchObject([{ kind: "fan", childrenCreated: 0 }])
     })
@@ -313,7 +313,7 @@ export const retryRunTests = (open: Open): void => {
       const world = await setup(open)
       const run = await fanned(world, 2, [])
       const lanes = { lane: "g", instanceLane: WORK, upstreamPending: 0, upstream: { failed: 0, unmet: 0, waived: 0 } }
-      expect(await world.store.retryRun(run.id, { nodes: [{ node: 0, path: "", scope: "failed", ...lanes }] })).toBe(true)
+      expect(await world.store.retryRun(run.id, { nodes: [{ node: 0, path: "", extent: "failed", ...lanes }] })).toBe(true)
       expect(await world.gate()).toMatchObject([{ kind: "fan", childrenCreated: 0, count: null }])
     })
   })

@@ -136,7 +136,7 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
     expect(await world.store.limitHolders(limits[0]!.key, 9)).toEqual([])
     const [first] = await world.gate()
     const [rows] = innerRows(flow, 0, { id: run.id, private: false, priority: 5 }, 9)
-    await world.turn({ changes: [{ ...fence(first!), kind: "open", total: 1, offset: 0, rows: rows!, limits }] })
+    await world.turn({ changes: [{ ...fence(first!), kind: "open_group", total: 1, offset: 0, rows: rows!, limits }] })
     expect(await world.store.limitHolders(limits[0]!.key, 9)).toEqual(["g[0]"])
   })
 

@@ -157,7 +157,7 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
 
     /** The clock's time as a result has it. */
     ended: (claim: Fenced, status: "success" | "failed" | "cancelled" = "success", output?: Json): Change => ({
-      kind: "end",
+      kind: "finish",
       row: claim.row,
       attemptId: claim.attemptId,
       status,

@@ -1,12 +1,12 @@
 // API keys (stored as hashes) and the audit log.
 
-export const SCOPES = ["read", "trigger", "worker", "admin"] as const
-export type Scope = (typeof SCOPES)[number]
+export const KEY_SCOPES = ["read", "trigger", "worker", "admin"] as const
+export type KeyScope = (typeof KEY_SCOPES)[number]
 
 export interface KeyRow {
   id: string
   name: string
-  scopes: Scope[]
+  scopes: KeyScope[]
   createdAt: string
   lastUsedAt: string | null
 }
@@ -22,7 +22,7 @@ export interface AuditRow {
 }
 
 export interface KeyStore {
-  createKey(input: { id: string; name: string; scopes: Scope[]; hash: string }): Promise<KeyRow>
+  createKey(input: { id: string; name: string; scopes: KeyScope[]; hash: string }): Promise<KeyRow>
   findKey(hash: string): Promise<KeyRow | null>
   listKeys(): Promise<KeyRow[]>
   removeKey(id: string): Promise<boolean>

@@ -71,7 +71,7 @@ const start = async ({ store }: Server, compiled: CompiledWorkflow, count: numbe
 }
 
 const ended = ({ row, attemptId }: Pick<Claim, "row" | "attemptId">): Change => ({
-  kind: "end",
+  kind: "finish",
   row,
   attemptId,
   status: "success",

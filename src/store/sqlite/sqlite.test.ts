@@ -48,7 +48,7 @@ const WORKER = `
     if (rejected.length > 0) throw new Error("rejected")
     say("run " + (await made)[0].run.id)
     for (const { row } of changes) say("ended " + row)
-    changes = claims.map(({ row, attemptId }) => ({ kind: "end", row, attemptId, status: "success",
+    changes = claims.map(({ row, attemptId }) => ({ kind: "finish", row, attemptId, status: "success",
       result: { state: "success", startedAt: clock.now(), finishedAt: clock.now() } }))
   }`
 
@@ -147,7 +147,7 @@ describe("an attempt that this store gave out", () => {
     const fence = fenceOf(claim!)
     const started: Change = { ...fence, kind: "started", at: clock.now() }
     const result = { state: "success", startedAt: clock.now(), finishedAt: clock.now() } as const
-    const end: Change = { ...fence, kind: "end", status: "success", result }
+    const end: Change = { ...fence, kind: "finish", status: "success", result }
     const statusesOf = ({ events }: { events: { status: string }[] }): string[] => events.map(({ status }) => status)
     return { store, other, turn, fence, started, end, statusesOf }
   }

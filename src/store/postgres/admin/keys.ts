@@ -1,6 +1,6 @@
 // API keys, known by the hash of their secret, and the audit log.
 
-import type { AuditRow, KeyRow, KeyStore, Scope } from "../../contract/keys.ts"
+import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
 import type { Access } from "../connection/access.ts"
 import { anyText, clean, plain, texts } from "../connection/array-params.ts"
 import { type Runner, statement } from "../connection/session.ts"
@@ -25,7 +25,7 @@ const CREATE = statement(
 
 type Columns = Omit<KeyRow, "scopes"> & { scopes: string }
 
-const keyOf = (columns: Columns): KeyRow => ({ ...columns, scopes: JSON.parse(columns.scopes) as Scope[] })
+const keyOf = (columns: Columns): KeyRow => ({ ...columns, scopes: JSON.parse(columns.scopes) as KeyScope[] })
 
 const createKey = async (
   tx: Runner,

@@ -1,6 +1,6 @@
 // Queues as people see and set them. A queue is known by its settings, or by work that it has.
 
-import { queueLimit, queueOf } from "../../../core/routing/lanes.ts"
+import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
 import type { Access } from "../connection/access.ts"
 import { alone } from "../claim/queue-limits.ts"
@@ -69,7 +69,7 @@ export const listQueues = async (session: Runner, now: string | null, workflows:
     queues.set(name, row)
     return row
   }
-  const of = (lane: string): QueueRow => queues.get(queueOf(lane)!) ?? add(queueOf(lane)!, NONE)
+  const of = (lane: string): QueueRow => queues.get(queueOfLane(lane)!) ?? add(queueOfLane(lane)!, NONE)
   for (const columns of await settings) add(columns.name, settingsOf(columns))
   for (const lane of await ready) {
     const row = of(lane.lane)
@@ -114,6 +114,6 @@ const FORGET = statement("queue_forget", "DELETE FROM limits WHERE key = $1")
 
 /** What runs already counts from the start: so the limit holds at once, and every end frees what was counted. */
 const count = async (tx: Runner, { name, concurrency, running }: QueueRow): Promise<void> => {
-  if (concurrency === null) await tx.run(FORGET, [queueLimit(name)])
-  else await tx.run(COUNT, [queueLimit(name), concurrency, running])
+  if (concurrency === null) await tx.run(FORGET, [queueLimitKey(name)])
+  else await tx.run(COUNT, [queueLimitKey(name), concurrency, running])
 }

@@ -1,6 +1,6 @@
 // How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
 
-import { queueLimit } from "../../../core/routing/lanes.ts"
+import { queueLimitKey } from "../../../core/routing/lanes.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
@@ -65,7 +65,7 @@ interface Holder {
 
 const limitHolders = async (session: Runner, key: string, limit: number): Promise<Holder[]> => {
   const task = taskOfLimit(key)
-  const live = await session.run<Holder>(key.startsWith(queueLimit("")) ? QUEUE_HOLDERS : LIMIT_HOLDERS, [key, limit])
+  const live = await session.run<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : LIMIT_HOLDERS, [key, limit])
   return task === null ? live : [...live, ...(await session.run<Holder>(OPEN_GROUPS, [task.runId, task.node, limit]))]
 }
 

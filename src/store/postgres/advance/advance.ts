@@ -3,7 +3,7 @@
 // timers or ends of runs takes more round trips, inside the same transaction; and a small plain one takes a single one (relay.ts).
 
 import type { Fence } from "../../../core/model/change.ts"
-import { everyCalled } from "../../../core/routing/lanes.ts"
+import { wildcardFunctions } from "../../../core/routing/lanes.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../../contract/store.ts"
 import { cancelPending } from "./cancel-pending.ts"
@@ -166,7 +166,7 @@ export class Loop {
 
   /** Who takes what becomes ready, where claims go the short way. */
   #taker({ holder, claim }: Batch): Taker | null {
-    const short = claim.limit > 0 && !this.#takes.general && everyCalled(claim.lanes).length === 0
+    const short = claim.limit > 0 && !this.#takes.general && wildcardFunctions(claim.lanes).length === 0
     return short ? { holder, ...claim, ids: this.#deps.instants.attemptIds() } : null
   }
 

@@ -110,7 +110,7 @@ const CACHE = statement(
 
 type Row = { attempt_id: AttemptId; available_at?: string | null }
 export type Retry = Extract<Last, { kind: "retry" }>
-export type Admit = Extract<Last, { kind: "admit" }>
+export type Admit = Extract<Last, { kind: "enqueue" }>
 
 const fences = (changes: readonly { row: number; attemptId: string }[]): [string | null, string | null] => [
   plain(changes.map((change) => change.row)),

@@ -99,7 +99,7 @@ export class Changes {
     else if (change.kind === "retry") this.#retries.push({ task, change })
     else if (change.kind === "wait") this.#waits.push({ ...task, change })
     else if (change.kind === "release") this.#releases.push(task)
-    else if (change.kind === "admit") this.#admits.push({ task, change })
+    else if (change.kind === "enqueue") this.#admits.push({ task, change })
   }
 
   /** Whether slots of limits are involved: then what may be claimed is known only after these changes were read. */
@@ -150,7 +150,7 @@ export class Changes {
     const states = named.length === 0 ? new Map<number, LimitState>() : await lockLimits(tx, ids.values())
     const idsOf = (limits: readonly Limit[]): number[] => limits.map(({ key }) => ids.get(key)!)
     const make = async (row: Held, change: Expand | Open): Promise<Opened> => {
-      if (change.kind === "open") return openGroup(tx, now, row, change, idsOf, states)
+      if (change.kind === "open_group") return openGroup(tx, now, row, change, idsOf, states)
       const kind = isGroup(workflows.now(row.versionId).nodes[row.node]!) ? "group" : "task"
       return (await expandRow(tx, now, row, change, idsOf(change.limits), states, kind)) ? "made" : "refused"
     }
@@ -233,7 +233,7 @@ export class Changes {
     }
     const used = this.#expands.flatMap(({ step }) =>
       step.expands.flatMap((change, i) =>
-        change.kind === "open" && takesSlots(change) && chunks.get(step)![i] === "made" ? idsOf(change.limits) : [],
+        change.kind === "open_group" && takesSlots(change) && chunks.get(step)![i] === "made" ? idsOf(change.limits) : [],
       ),
     )
     if (used.length > 0) await useSlots(tx, used)
@@ -314,7 +314,7 @@ export class Changes {
     }
     const cached = this.#ends.flatMap(({ task: { held, step }, end }) => {
       const { last } = step
-      if (last?.kind !== "end" || last.cache === undefined || last.status !== "success" || !applied.has(step)) return []
+      if (last?.kind !== "finish" || last.cache === undefined || last.status !== "success" || !applied.has(step)) return []
       const task = workflows.now(held.versionId).nodes[held.node]!.name
       const [inline, key, bytes] = end.output
       const output: End["output"] = inline === null && key === null ? ["null", null, null] : [inline, key, bytes]
@@ -329,7 +329,7 @@ export class Changes {
   }
 }
 
-const childrenOf = (change: Expand | Open): number => (change.kind === "open" ? change.rows.length : change.items.length)
+const childrenOf = (change: Expand | Open): number => (change.kind === "open_group" ? change.rows.length : change.items.length)
 
 /** With its first rows, or when it goes on with those that it has. */
 const takesSlots = ({ offset, rows }: Open): boolean => offset === 0 || rows.length === 0
@@ -342,15 +342,15 @@ const isWritten = (
 ): boolean => held.has(attemptId) || due.has(attemptId) || ended.has(attemptId)
 
 const ENDS = {
-  end: true,
+  finish: true,
   skip: true,
-  refuse: true,
+  fail: true,
   reuse: true,
   gather: true,
   retry: false,
   release: false,
   wait: false,
-  admit: false,
+  enqueue: false,
 } as const
 
 const isEnd = (kind: keyof typeof ENDS): boolean => ENDS[kind]

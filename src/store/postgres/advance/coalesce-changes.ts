@@ -7,9 +7,9 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 export type Started = Extract<Change, { kind: "started" }>
 /** Chunks of the children of a container. */
 export type Expand = Extract<Change, { kind: "expand" }>
-export type Open = Extract<Change, { kind: "open" }>
+export type Open = Extract<Change, { kind: "open_group" }>
 export type Progressed = Extract<Change, { kind: "progress" }>
-export type Last = Exclude<Change, { kind: "started" | "progress" | "expand" | "open" }>
+export type Last = Exclude<Change, { kind: "started" | "progress" | "expand" | "open_group" }>
 
 export interface Step {
   fence: Fence
@@ -45,7 +45,7 @@ const add = (step: Step, change: Change): boolean => {
       step.progress = change
       return true
     case "expand":
-    case "open":
+    case "open_group":
       if (step.start !== null) return false
       step.expands.push(change)
       return true

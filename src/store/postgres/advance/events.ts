@@ -3,7 +3,7 @@
 import { iso } from "../../../core/model/ports.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import { jobStatus, JOBS } from "../../shared/job-rows.ts"
-import { isNews, waitingView } from "../../../core/model/waiting-on.ts"
+import { isReportedWhenRenewed, waitingView } from "../../../core/model/waiting-on.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { CancelledRow } from "./cancel-pending.ts"
 import type { Changed, Task } from "./changes.ts"
@@ -87,16 +87,16 @@ export const tellSteps = (
         const { startedAt, wakeAt } = outcome.wait!
         const at = held.started ? told.at : startedAt
         const begins = held.gate && !held.started
-        if (held.gate && held.started && !isNews(last.waitingOn)) break
+        if (held.gate && held.started && !isReportedWhenRenewed(last.waitingOn)) break
         tell({ status: "running", at, waiting: waitingView(last.waitingOn, wakeAt) }, begins ? attempt + 1 : attempt)
         break
       }
-      case "end":
+      case "finish":
       case "retry": {
         const { startedAt, finishedAt, error } = last.result
         // A start that was not reported on its own is told before the end.
         if (startedAt !== null && !held.started && step.start === null) tell({ status: "running", at: instant(startedAt) })
-        if (last.kind === "end") tell({ status: last.status, at: instant(finishedAt), error })
+        if (last.kind === "finish") tell({ status: last.status, at: instant(finishedAt), error })
         else {
           const { availableAt } = outcome
           tell({ status: "pending", at: told.at, error, ...(availableAt === null ? {} : { availableAt }) })
@@ -106,7 +106,7 @@ export const tellSteps = (
       case "skip":
         tell({ status: "skipped", at: told.at, error: last.reason })
         break
-      case "refuse":
+      case "fail":
         tell({ status: "failed", at: told.at, error: last.error })
         break
       case "reuse":
@@ -118,7 +118,7 @@ export const tellSteps = (
       case "release":
         if (!held.gate) tell({ status: "pending", at: told.at }, attempt - 1)
         break
-      case "admit":
+      case "enqueue":
       case undefined:
         break
       default:

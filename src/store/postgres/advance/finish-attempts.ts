@@ -136,7 +136,7 @@ export const endOf = (held: Held, step: Step, change: Last): End | null => {
   const gate = { held, from: "gate", skip: null, outcome: null, exitCode: null, usage: null, externalId: null } as const
   const untimed = { startedAt: null, finishedAt: null }
   switch (change.kind) {
-    case "end": {
+    case "finish": {
       const { result } = change
       return {
         held,
@@ -155,7 +155,7 @@ export const endOf = (held: Held, step: Step, change: Last): End | null => {
     }
     case "skip":
       return { ...gate, ...untimed, status: "skipped", skip: change.skipReason, output: NOTHING, error: change.reason }
-    case "refuse":
+    case "fail":
       return { ...gate, ...untimed, status: "failed", output: NOTHING, error: change.error }
     case "reuse":
       return { ...gate, ...untimed, status: "success", output: outputColumns(change.output), error: null }
@@ -165,7 +165,7 @@ export const endOf = (held: Held, step: Step, change: Last): End | null => {
     }
     case "retry":
     case "wait":
-    case "admit":
+    case "enqueue":
     case "release":
       return null
     default:

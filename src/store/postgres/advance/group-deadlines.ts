@@ -3,7 +3,7 @@
 // would be tried again) is ended in the same transaction: so a passed deadline needs no second look by the clock, unless others
 // claim there in the same moment.
 
-import { isTimed } from "../../../core/model/task-path.ts"
+import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import { timedOut } from "../../shared/messages.ts"
@@ -75,7 +75,7 @@ export interface Judged {
 /** The changes with what becomes of those about rows that are, or lie in, groups whose time is over. */
 export const withDeadlines = async (tx: Runner, workflows: Workflows, tasks: Task[], now: number): Promise<Judged> => {
   const judged: Judged = { tasks, overdue: new Set() }
-  const timed = tasks.filter(({ held }) => held.runSeq !== JOBS && isTimed(workflows.now(held.versionId), held.node))
+  const timed = tasks.filter(({ held }) => held.runSeq !== JOBS && hasGroupTimeout(workflows.now(held.versionId), held.node))
   if (timed.length === 0) return judged
   const locked = tx.run(LOCK_RUNS, [anyOf(new Set(tasks.map(({ held }) => held.runSeq)))])
   const read = tx.run<{ row: number; groups: number[] }>(PASSED, [anyOf(timed.map(({ held }) => held.row))])
@@ -88,7 +88,7 @@ export const withDeadlines = async (tx: Runner, workflows: Workflows, tasks: Tas
     const groups = passed.get(held.row)
     if (groups === undefined) return task
     const last = step.last === null ? null : lastOf(workflows, held, step.last, groups, now)
-    if (last?.kind === "end") ended.push(held.row)
+    if (last?.kind === "finish") ended.push(held.row)
     if (leaves(last, step)) for (const group of groups) judged.overdue.add(group)
     return { ...task, step: { ...step, last } }
   })
@@ -97,7 +97,7 @@ export const withDeadlines = async (tx: Runner, workflows: Workflows, tasks: Tas
 }
 
 const leaves = (last: Last | null, { expands }: Step): boolean =>
-  expands.length > 0 || last?.kind === "admit" || last?.kind === "release" || last?.kind === "wait"
+  expands.length > 0 || last?.kind === "enqueue" || last?.kind === "release" || last?.kind === "wait"
 
 const lastOf = (workflows: Workflows, held: Held, change: Last, groups: readonly number[], now: number): Last => {
   switch (change.kind) {
@@ -121,7 +121,7 @@ const cancelled = (change: Extract<Last, { kind: "retry" | "wait" | "release" }>
   const { row, attemptId } = change
   const none = { startedAt: change.kind === "wait" ? (change.startedAt ?? null) : null, finishedAt: now }
   const result = change.kind === "retry" ? change.result : none
-  return { row, attemptId, kind: "end", status: "cancelled", result: { ...result, state: "cancelled" } }
+  return { row, attemptId, kind: "finish", status: "cancelled", result: { ...result, state: "cancelled" } }
 }
 
 const DUE = statement("deadlines_due", `SELECT task_id FROM deadlines WHERE at <= ${NOW} ORDER BY at LIMIT ${MAX_DUE}`)

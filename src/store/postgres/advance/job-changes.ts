@@ -59,7 +59,7 @@ const MOVE = statement(
    FROM unnest($2::bigint[], $3::text[]) AS c (id, status) WHERE j.task_id = c.id`,
 )
 
-const isEnd = (last: Last | null): last is Extract<Last, { kind: "end" }> => last?.kind === "end"
+const isEnd = (last: Last | null): last is Extract<Last, { kind: "finish" }> => last?.kind === "finish"
 
 const NOTHING: Released = { ready: [], blocked: [] }
 

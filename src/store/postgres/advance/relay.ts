@@ -3,7 +3,7 @@
 // may not take it lists. If a fence was lost, a run is over or slots are to be given back, it fails as a whole: the batch then
 // takes a turn of the usual kind.
 
-import { everyCalled } from "../../../core/routing/lanes.ts"
+import { wildcardFunctions } from "../../../core/routing/lanes.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
@@ -63,7 +63,7 @@ const MOST = 32
 
 /** null: these changes take more than one statement. */
 export const legOf = (workflows: Workflows, memory: Memory, { claim }: Batch, steps: readonly Step[]): Leg | null => {
-  if (steps.length === 0 || steps.length > MOST || claim.limit <= 0 || everyCalled(claim.lanes).length > 0) return null
+  if (steps.length === 0 || steps.length > MOST || claim.limit <= 0 || wildcardFunctions(claim.lanes).length > 0) return null
   const compiled = (versionId: number): CompiledWorkflow => workflows.now(versionId)
   const tasks: Task[] = []
   const ends: End[] = []
@@ -72,7 +72,7 @@ export const legOf = (workflows: Workflows, memory: Memory, { claim }: Batch, st
     const held = memory.held.get(fence.attemptId)
     if (held === undefined || held.row !== fence.row || held.runSeq === JOBS) return null
     if (held.limits !== null || !workflows.knows(held.versionId)) return null
-    if (step.progress !== null || last?.kind !== "end" || last.cache !== undefined) return null
+    if (step.progress !== null || last?.kind !== "finish" || last.cache !== undefined) return null
     const end = endOf(held, step, last)
     if (end === null || !isPlain(end, compiled)) return null
     tasks.push({ held, step })

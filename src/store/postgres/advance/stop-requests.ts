@@ -20,7 +20,7 @@ export const dropStops = (tx: Runner, rows: readonly number[]): Promise<unknown>
 /** What becomes of the last word about a job's attempt. */
 export const withStop = (change: Last, stopped: boolean, now: number): Last => {
   switch (change.kind) {
-    case "end":
+    case "finish":
       return change.status === "cancelled" ? cancelled(change, now) : change
     case "retry":
     case "release":
@@ -30,8 +30,8 @@ export const withStop = (change: Last, stopped: boolean, now: number): Last => {
   }
 }
 
-const cancelled = (change: Extract<Last, { kind: "end" | "retry" | "release" }>, now: number): Last => {
+const cancelled = (change: Extract<Last, { kind: "finish" | "retry" | "release" }>, now: number): Last => {
   const { row, attemptId } = change
   const result = change.kind === "release" ? { startedAt: null, finishedAt: now } : change.result
-  return { row, attemptId, kind: "end", status: "cancelled", result: { ...result, state: "cancelled", error: CANCELLED } }
+  return { row, attemptId, kind: "finish", status: "cancelled", result: { ...result, state: "cancelled", error: CANCELLED } }
 }

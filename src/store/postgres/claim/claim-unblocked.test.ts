@@ -8,7 +8,7 @@ import { ask, createDatabase, type TestDatabase } from "../../../../test/support
 import { enforceRules } from "../../../../test/support/postgres-rules.ts"
 import type { Change } from "../../../core/model/change.ts"
 import type { RunId } from "../../../core/model/ids.ts"
-import { EVERY_QUEUE, EVERY_REMOTE } from "../../../core/routing/lanes.ts"
+import { QUEUE_WILDCARD, REMOTE_WILDCARD } from "../../../core/routing/lanes.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { planRetry } from "../../../core/rules/retry-plan.ts"
 import { type NodeInput, workflow } from "../../../core/testing.ts"
@@ -125,7 +125,7 @@ describe("what becomes ready where nothing else is", () => {
 
   it("is taken by who takes from every queue", async () => {
     const world = await setup(open)
-    const lanes = [EVERY_QUEUE]
+    const lanes = [QUEUE_WILDCARD]
     const claims = await begin(world, CHAIN, { lanes })
     expect(names(world, (await next(world, claims, { lanes })).claims)).toEqual(["b"])
     expect(await listings()).toBe(1)
@@ -209,7 +209,7 @@ describe.each([
     const world = await setup(opener)
     const claims = await begin(world, workflow({ a: {}, b: { after: ["a"], queue: "few" }, c: { after: ["a"], queue: "few" } }))
     await (await another(world)).putQueue("few", { concurrency: 1 })
-    const lanes = [EVERY_QUEUE]
+    const lanes = [QUEUE_WILDCARD]
     const turn = await next(world, claims, { lanes })
     const then = turn.more ? (await world.turn({ claim: 5, lanes })).claims : []
     expect(names(world, [...turn.claims, ...then])).toEqual(["b"])
@@ -292,7 +292,7 @@ describe("a turn of one statement", () => {
     const world = await setup(open)
     await world.start(workflow({ a: {}, x: {}, c: { after: ["a", "x"] } }))
     const { claims } = await world.turn({ claim: 1, gate: 5 })
-    await world.turn({ claim: 9, gate: 5, lanes: [EVERY_REMOTE] })
+    await world.turn({ claim: 9, gate: 5, lanes: [REMOTE_WILDCARD] })
     const turn = await next(world, claims, { claim: 1 })
     const then = turn.more ? (await world.turn({ claim: 1, gate: 5 })).claims : []
     expect(names(world, [...turn.claims, ...then])).toEqual(["x"])
@@ -301,7 +301,7 @@ describe("a turn of one statement", () => {
   it("works beside queues that have settings", async () => {
     const world = await setup(open)
     await world.store.putQueue("other", { paused: true })
-    const lanes = [EVERY_QUEUE]
+    const lanes = [QUEUE_WILDCARD]
     let claims = await begin(world, CHAIN, { lanes })
     for (const name of ["b", "c"]) {
       ;({ claims } = await next(world, claims, { lanes }))

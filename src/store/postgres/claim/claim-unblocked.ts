@@ -3,7 +3,7 @@
 // `below`, from which they are taken, is of one workflow, in the order of claims.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
-import { everyOf, isNamed } from "../../../core/routing/lanes.ts"
+import { wildcardRange, isExactLane } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { anyText } from "../connection/array-params.ts"
 import { ME, type Wish } from "./claim.ts"
@@ -19,9 +19,9 @@ export interface Taker extends Wish {
 
 /** $21 holder, $22 attempt ids, $23 lanes and from $24 to $25 those between two names, $26 how many, $27 `queues`: of the rows below. */
 export const takerValues = ({ holder, ids, lanes, limit }: Taker, queues: Iterable<string>): Value[] => {
-  const every = everyOf(lanes)
+  const every = wildcardRange(lanes)
   const most = Math.min(limit, MAX_CANDIDATES)
-  return [holder, ids, anyText(lanes.filter(isNamed)), every?.from ?? null, every?.to ?? null, most, anyText([...queues])]
+  return [holder, ids, anyText(lanes.filter(isExactLane)), every?.from ?? null, every?.to ?? null, most, anyText([...queues])]
 }
 
 export const IS_WANTED = (lane: string): string =>

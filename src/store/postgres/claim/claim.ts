@@ -4,7 +4,7 @@
 
 import { admit } from "../../../core/rules/admit.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
-import { everyOf, isNamed, LANE_RANGES, type LaneRange, queueOf } from "../../../core/routing/lanes.ts"
+import { wildcardRange, isExactLane, LANE_RANGES, type LaneRange, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../../shared/bounds.ts"
 import { anyText, plain } from "../connection/array-params.ts"
 import type { Instants } from "../connection/store-clock.ts"
@@ -257,11 +257,11 @@ export class Claims {
   /** `shared`: what a statement before it took counts too (`TAKEN`). Sent at once; `finish` reads the answer. */
   send(tx: Runner, wish: Wish, now: string | null, shared = false): Promise<Answer[]> {
     const limit = Math.min(wish.limit, MAX_CANDIDATES)
-    const lanes = wish.lanes.filter(isNamed)
+    const lanes = wish.lanes.filter(isExactLane)
     const values = [anyText(lanes), limit, this.#served, this.#instants.attemptIds(), wish.holder, now]
     if (this.#kind === "gate") return tx.run(STATEMENTS.gate[this.#simple ? "simple" : "fair"], values)
-    const queues = anyText(lanes.flatMap((lane) => queueOf(lane) ?? []))
-    const every = everyOf(wish.lanes)
+    const queues = anyText(lanes.flatMap((lane) => queueOfLane(lane) ?? []))
+    const every = wildcardRange(wish.lanes)
     if (every !== null) return tx.run(CLAIM_EVERY.get(every.name)!, [...values, queues, shared])
     return tx.run(STATEMENTS.claim[this.#simple ? "simple" : "fair"], [...values, queues, shared])
   }
@@ -281,7 +281,7 @@ export class Claims {
     let unparked = false
     for (let answer = first; ; answer = await this.send(tx, { ...wish, limit: wish.limit - taken.length }, now)) {
       const rows = await lockedRows(tx, answer, this.#instants)
-      const every = everyOf(wish.lanes) !== null
+      const every = wildcardRange(wish.lanes) !== null
       if (answer[0]!.queued || (every && answer[0]!.rest && rows.length === 0)) {
         this.general = true
         return { taken, more: false, unparked }

@@ -1,7 +1,7 @@
 // What a turn takes, for the gate and for work: first the short way, sent with the turn's changes; where queues have settings, or
 // take turns, by the longer one.
 
-import { everyCalled } from "../../../core/routing/lanes.ts"
+import { wildcardFunctions } from "../../../core/routing/lanes.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { Batch } from "../../contract/store.ts"
 import { type Answer, Claims } from "./claim.ts"
@@ -47,7 +47,7 @@ export class Takes {
   send(tx: Runner, batch: Batch, now: string | null, { gates = true, shared = false } = {}): Sent {
     const { holder, gate, claim } = batch
     // The short way knows no lanes of calls but those that are named.
-    if (everyCalled(claim.lanes).length > 0) this.#work.general = true
+    if (wildcardFunctions(claim.lanes).length > 0) this.#work.general = true
     const send = (claims: Claims, { lanes, limit }: Batch["gate"], less = false): Promise<Answer[]> | null =>
       limit > 0 && lanes.length > 0 ? claims.send(tx, { holder, lanes, limit }, now, less) : null
     return { gate: gates ? send(this.#gates, gate) : null, claim: this.general ? null : send(this.#work, claim, shared) }

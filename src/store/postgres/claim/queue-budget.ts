@@ -2,7 +2,7 @@
 // `save`. A queue without a row allows everything; one whose counters another transaction holds just now allows nothing, and is
 // asked for again.
 
-import { CALLS, everyCalled, everyOf, isNamed, queueOf } from "../../../core/routing/lanes.ts"
+import { FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_CALL_LANES, MAX_GROUPS } from "../../shared/bounds.ts"
 import { type Rate, refill, tokenWaitMs } from "../../shared/rate.ts"
 import { anyText, plain, texts } from "../connection/array-params.ts"
@@ -23,7 +23,7 @@ const RING = (name: string, from: string, bound: string): string => `${name} AS 
 const LANES = statement(
   "queues_lanes",
   `WITH RECURSIVE ${RING("ahead", "$4::text", "q.lane < $3::text")}, ${RING("behind", "$2::text", "q.lane <= $4::text")},
-   ${RING("calls", `'${CALLS.from}'`, `$5::text[] IS NOT NULL AND q.lane < '${CALLS.to}'`)},
+   ${RING("calls", `'${FUNCTION_LANES.from}'`, `$5::text[] IS NOT NULL AND q.lane < '${FUNCTION_LANES.to}'`)},
    ring AS (SELECT lane FROM ahead UNION ALL SELECT lane FROM behind LIMIT ${MAX_GROUPS}),
    wanted AS (
      SELECT lane, 0 AS place FROM unnest($1::text[]) AS l (lane)
@@ -54,9 +54,9 @@ export interface Lane {
 
 /** `after`: the lane that was served last. */
 export const readLanes = (tx: Runner, wanted: readonly string[], after: string): Promise<Lane[]> => {
-  const { from, to } = everyOf(wanted) ?? { from: null, to: null }
+  const { from, to } = wildcardRange(wanted) ?? { from: null, to: null }
   const start = from !== null && after > from && after < to ? after : from
-  return tx.run<Lane>(LANES, [anyText(wanted.filter(isNamed)), from, to, start, texts(everyCalled(wanted))])
+  return tx.run<Lane>(LANES, [anyText(wanted.filter(isExactLane)), from, to, start, texts(wildcardFunctions(wanted))])
 }
 
 const LOCK_TOKENS = statement(
@@ -145,7 +145,7 @@ export class QueueBook {
 
   /** A row of this lane was taken. */
   take(lane: string): void {
-    const queue = this.#queues.get(queueOf(lane) ?? "")
+    const queue = this.#queues.get(queueOfLane(lane) ?? "")
     if (queue === undefined) return
     queue.taken += 1
     if (queue.rate !== null) queue.rate.tokens -= 1

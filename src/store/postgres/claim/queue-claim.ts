@@ -2,7 +2,7 @@
 // them first. For "every queue" each lane with ready rows is a group of its own, and the groups take turns. A queue's pause,
 // concurrency and rate hold its lanes back as a whole: they are just not read further.
 
-import { everyCalled, everyOf } from "../../../core/routing/lanes.ts"
+import { wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../../shared/bounds.ts"
 import { anyText, plain, texts } from "../connection/array-params.ts"
 import {
@@ -104,12 +104,12 @@ export class QueueClaims {
     const last = taken.at(-1)
     if (last !== undefined) [this.#served, this.#lane] = [last.workflow_id, last.lane]
     const workflows = new Set(taken.map((row) => row.workflow_id))
-    const inTurn = everyOf(wish.lanes) !== null && (lanes.length > 1 || workflows.size > 1)
+    const inTurn = wildcardRange(wish.lanes) !== null && (lanes.length > 1 || workflows.size > 1)
     return {
       taken,
       more: more || book.missed,
       waitMs: await waitOf(tx, book, lanes),
-      settled: !book.any && !inTurn && everyCalled(wish.lanes).length === 0,
+      settled: !book.any && !inTurn && wildcardFunctions(wish.lanes).length === 0,
     }
   }
 

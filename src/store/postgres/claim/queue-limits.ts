@@ -1,7 +1,7 @@
 // The limits that count how much of a queue runs at once. `putQueue` changes them while nobody writes to `tasks`; who reads them
 // has written there already, or says that it will (`enter`), so that a row counts exactly once.
 
-import { queueLimit, queueOf } from "../../../core/routing/lanes.ts"
+import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import { anyText } from "../connection/array-params.ts"
 import { type Runner, statement } from "../connection/session.ts"
 
@@ -17,8 +17,8 @@ export const alone = (tx: Runner): Promise<unknown> => tx.run(ALONE)
 const FIND = statement("queues_limits", "SELECT id, key FROM limits WHERE key = ANY ($1::text[])")
 
 const keyOf = (lane: string): string | null => {
-  const queue = queueOf(lane)
-  return queue === null ? null : queueLimit(queue)
+  const queue = queueOfLane(lane)
+  return queue === null ? null : queueLimitKey(queue)
 }
 
 /** The keys of the limits that the queues of these lanes may have. */

@@ -55,7 +55,7 @@ const newJob = (random: Random, input: Partial<NewJob> = {}): NewJob => ({
 })
 
 const ended = ({ row, attemptId }: Pick<Claim, "row" | "attemptId">, status: "success" | "failed"): Change => ({
-  kind: "end",
+  kind: "finish",
   row,
   attemptId,
   status,

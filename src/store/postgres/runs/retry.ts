@@ -166,13 +166,13 @@ const resetRows = async (
   workflows: Workflows,
   { nodes }: RetryReset,
 ): Promise<void> => {
-  const partly = nodes.filter(({ scope }) => scope !== "all" && scope !== "await")
+  const partly = nodes.filter(({ extent }) => extent !== "all" && extent !== "await")
   if (partly.length > 0)
     await tx.run(RESET_INSTANCES, [
       seq,
       plain(partly.map(({ node }) => node)),
       texts(partly.map(({ path }) => path)),
-      texts(partly.map(({ scope }) => (typeof scope === "object" ? scope.path : null))),
+      texts(partly.map(({ extent }) => (typeof extent === "object" ? extent.path : null))),
       texts(partly.map(({ instanceLane }) => instanceLane)),
     ])
   const places = [plain(nodes.map(({ node }) => node)), texts(nodes.map(({ path }) => path))]
@@ -185,7 +185,7 @@ const resetRows = async (
     plain(nodes.map(({ upstream }) => upstream.waived)),
     texts(nodes.map(({ lane }) => lane)),
   ])
-  const parts = plain(nodes.map(({ scope }) => scope !== "all"))
+  const parts = plain(nodes.map(({ extent }) => extent !== "all"))
   const containers = await tx.run<Container>(RESET_CONTAINERS, [now, seq, ...places, parts])
   const queued = containers.flatMap(({ row, queued: waits }) => (waits ? row : []))
   if (queued.length > 0) await tx.run(HOLD_BACK, [anyOf(queued)])

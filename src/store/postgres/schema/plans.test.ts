@@ -47,8 +47,8 @@ const statementsOf = async (database: TestDatabase): Promise<Map<string, string>
   const [first, second] = (await turn([])).claims
   const result = { startedAt: 1, finishedAt: 2 }
   await turn([
-    { ...first!, kind: "end", status: "success", result: { ...result, state: "success" } },
-    { ...second!, kind: "end", status: "failed", result: { ...result, state: "failed", error: "no" } },
+    { ...first!, kind: "finish", status: "success", result: { ...result, state: "success" } },
+    { ...second!, kind: "finish", status: "failed", result: { ...result, state: "failed", error: "no" } },
   ])
   await store.requestCancel(id, "cancel")
   await turn([])

@@ -1,6 +1,6 @@
 // API keys, known by the hash of their secret, and the audit log.
 
-import type { AuditRow, KeyRow, KeyStore, Scope } from "../../contract/keys.ts"
+import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
 import type { Access, Session, Tx } from "../connection/tx.ts"
 
 export const keyStore = ({ read, write }: Access): KeyStore => ({
@@ -15,7 +15,10 @@ export const keyStore = ({ read, write }: Access): KeyStore => ({
 
 const CREATE = "INSERT INTO api_keys (id, name, scopes, hash, created_at) VALUES (?, ?, ?, ?, ?)"
 
-const createKey = (tx: Tx, { id, name, scopes, hash }: { id: string; name: string; scopes: Scope[]; hash: string }): KeyRow => {
+const createKey = (
+  tx: Tx,
+  { id, name, scopes, hash }: { id: string; name: string; scopes: KeyScope[]; hash: string },
+): KeyRow => {
   tx.db.run(CREATE, id, name, JSON.stringify(scopes), hash, tx.at)
   return { id, name, scopes, createdAt: tx.at, lastUsedAt: null }
 }
@@ -29,7 +32,7 @@ type Columns = [string, string, string, string, string | null]
 const keyOf = ([id, name, scopes, createdAt, lastUsedAt]: Columns): KeyRow => ({
   id,
   name,
-  scopes: JSON.parse(scopes) as Scope[],
+  scopes: JSON.parse(scopes) as KeyScope[],
   createdAt,
   lastUsedAt,
 })

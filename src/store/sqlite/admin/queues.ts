@@ -1,6 +1,6 @@
 // Queues as people see and set them. A queue is known by its settings, or by work that it has.
 
-import { queueLimit, queueOf } from "../../../core/routing/lanes.ts"
+import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
 import { oldestReady } from "./ready-age.ts"
 import { READY } from "../claim/ready-queue.ts"
@@ -41,7 +41,7 @@ export const listQueues = (session: Session): QueueRow[] => {
     queues.set(name, row)
     return row
   }
-  const of = (lane: string): QueueRow => queues.get(queueOf(lane)!) ?? add(queueOf(lane)!, NONE)
+  const of = (lane: string): QueueRow => queues.get(queueOfLane(lane)!) ?? add(queueOfLane(lane)!, NONE)
   for (const columns of session.db.all<Columns>(SETTINGS)) add(columns[0], settingsOf(columns))
   for (const [lane, count, runSeq, job] of session.db.all<[string, number, number | null, number | null]>(READY_BY_LANE)) {
     const row = of(lane)
@@ -72,8 +72,8 @@ const putQueue = (tx: Tx, name: string, change: Partial<QueueSettings>): QueueRo
   const { concurrency, rate, paused } = { ...(before === undefined ? NONE : settingsOf(before)), ...change }
   tx.db.run(PUT, name, concurrency, rate?.limit ?? null, rate?.periodMs ?? null, paused ? 1 : 0, tx.at)
   const row = listQueues(tx).find((queue) => queue.name === name)!
-  if (concurrency === null) tx.db.run(FORGET, queueLimit(name))
-  else tx.db.run(COUNT, queueLimit(name), concurrency, row.running)
+  if (concurrency === null) tx.db.run(FORGET, queueLimitKey(name))
+  else tx.db.run(COUNT, queueLimitKey(name), concurrency, row.running)
   tx.wakeOthers = true
   return row
 }

@@ -1,6 +1,6 @@
 // How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
 
-import { queueLimit } from "../../../core/routing/lanes.ts"
+import { queueLimitKey } from "../../../core/routing/lanes.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
@@ -41,7 +41,7 @@ type Holder = [runSeq: number, node: number, path: string, row: number]
 const limitHolders = (session: Session, key: string, limit: number): string[] => {
   const { db } = session
   const task = taskOfLimit(key)
-  const live = db.all<Holder>(key.startsWith(queueLimit("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
+  const live = db.all<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
   const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
   return [...live, ...groups].map(([runSeq, node, path, row]) => {
     if (runSeq === JOBS) return db.get<[string]>(JOB_NAME, row)![0]

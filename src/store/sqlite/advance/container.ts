@@ -10,7 +10,7 @@ import type { Effects } from "./unblock.ts"
 import type { LoadedRow } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
-type Chunk = Pick<Extract<Change, { kind: "expand" | "open" }>, "total" | "offset" | "attemptId">
+type Chunk = Pick<Extract<Change, { kind: "expand" | "open_group" }>, "total" | "offset" | "attemptId">
 
 /** Whether this chunk is the next one. */
 export const makesChildren = (row: LoadedRow, { total, offset }: Chunk, length: number): boolean =>

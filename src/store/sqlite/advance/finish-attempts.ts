@@ -2,7 +2,7 @@
 // leave. A change whose fence is lost has no effect and is reported; so is every later one of the batch under the same fence.
 
 import type { Change, Fence } from "../../../core/model/change.ts"
-import { isTimed } from "../../../core/model/task-path.ts"
+import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { TaskEnd, TaskStatus } from "../../../core/model/status.ts"
 import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
 import { JOBS } from "../../shared/job-rows.ts"
@@ -21,14 +21,14 @@ const FROM = {
   started: ["dispatched", "running"],
   progress: ["dispatched", "running"],
   wait: ["pending", "dispatched", "running"],
-  end: ["dispatched", "running"],
+  finish: ["dispatched", "running"],
   retry: ["dispatched", "running"],
   skip: ["pending"],
-  refuse: ["pending"],
-  admit: ["pending"],
+  fail: ["pending"],
+  enqueue: ["pending"],
   reuse: ["pending"],
   expand: ["pending"],
-  open: ["pending"],
+  open_group: ["pending"],
   gather: ["pending"],
   release: ["pending", "dispatched", "running"],
 } as const satisfies Record<Change["kind"], readonly TaskStatus[]>
@@ -53,13 +53,13 @@ export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fe
 const unknown = (tx: Tx, changes: readonly Change[]): Set<number> => {
   const rows = new Set<number>()
   for (const { kind, row, attemptId } of changes)
-    if ((kind !== "started" && kind !== "end") || !tx.held.has(attemptId)) rows.add(row)
+    if ((kind !== "started" && kind !== "finish") || !tx.held.has(attemptId)) rows.add(row)
   return rows
 }
 
 /** Then it is read first, since its stop goes with its end. */
 const mayBeStopped = (tx: Tx, row: LoadedRow | undefined): boolean =>
-  row !== undefined && row.parent !== null && isTimed(tx.versions.get(tx.facts.get(row.runSeq).versionId), row.node)
+  row !== undefined && row.parent !== null && hasGroupTimeout(tx.versions.get(tx.facts.get(row.runSeq).versionId), row.node)
 
 const settled = (tx: Tx, effects: Effects, row: LoadedRow | undefined, change: Change): boolean => {
   const from: readonly TaskStatus[] = FROM[change.kind]
@@ -79,23 +79,23 @@ const apply = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): boolea
       return progress(tx, row, change)
     case "wait":
       return wait(tx, effects, row, change)
-    case "end":
+    case "finish":
       return end(tx, effects, row, change)
     case "retry":
       return retry(tx, effects, row, change)
     case "skip":
       return judge(tx, effects, row, { status: "skipped", skip: change.skipReason, error: change.reason })
-    case "refuse":
+    case "fail":
       return judge(tx, effects, row, { status: "failed", error: change.error })
     case "reuse":
       return judge(tx, effects, row, { status: "success", output: change.output })
     case "gather":
       return row.kind !== "task" && judge(tx, effects, row, change)
-    case "admit":
+    case "enqueue":
       return admitRow(tx, row, change)
     case "expand":
       return expand(tx, effects, row, change)
-    case "open":
+    case "open_group":
       return openGroup(tx, effects, row, change)
     case "release":
       return release(tx, effects, row)
@@ -153,7 +153,7 @@ WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NULL`
 const write = (
   { db }: Tx,
   row: LoadedRow,
-  { status, result, attemptId }: Of<"end">,
+  { status, result, attemptId }: Of<"finish">,
   [output, key, bytes]: OutputColumns,
   startedAt: string | null,
   finishedAt: string,
@@ -167,7 +167,7 @@ const write = (
   return db.run(row.isWaiting ? END_WAITING : END, ...told, row.id, attemptId, row.status)
 }
 
-const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"end">): boolean => {
+const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"finish">): boolean => {
   const { status, result } = change
   const startedAt = result.startedAt === null ? null : tx.iso(result.startedAt)
   const finishedAt = tx.iso(result.finishedAt)
@@ -267,7 +267,7 @@ const leave = (effects: Effects, row: LoadedRow): void => {
 const ADMIT = `
 UPDATE tasks SET lane = ?, limits = ?, attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = ? AND status = 'pending'`
 
-const admitRow = (tx: Tx, row: LoadedRow, change: Of<"admit">): boolean => {
+const admitRow = (tx: Tx, row: LoadedRow, change: Of<"enqueue">): boolean => {
   tx.db.run(ADMIT, change.lane, limitText(tx.limits.ensure(change.limits)), row.id, change.attemptId)
   row.attemptId = null
   return true

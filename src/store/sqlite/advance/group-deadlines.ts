@@ -3,7 +3,7 @@
 // would be tried again) is ended in the same transaction: so a passed deadline needs no second look by the clock.
 
 import type { Change } from "../../../core/model/change.ts"
-import { isTimed } from "../../../core/model/task-path.ts"
+import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { timedOut } from "../../shared/messages.ts"
@@ -44,7 +44,7 @@ SELECT d.task_id FROM above a CROSS JOIN deadlines d ON d.task_id = a.id WHERE d
 /** What becomes of a change about a row that is, or lies in, a group whose time is over. */
 export const withDeadlines = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): Change => {
   if (row.parent === null && row.kind !== "group") return change
-  if (!isTimed(tx.versions.get(tx.facts.get(row.runSeq).versionId), row.node)) return change
+  if (!hasGroupTimeout(tx.versions.get(tx.facts.get(row.runSeq).versionId), row.node)) return change
   const passed = tx.db.all<[number]>(PASSED, row.id).map(([id]) => id)
   if (passed.length === 0) return change
   switch (change.kind) {
@@ -54,7 +54,7 @@ export const withDeadlines = (tx: Tx, effects: Effects, row: LoadedRow, change: 
       if (!passed.includes(row.id)) return { ...rest, status: "cancelled" }
       return { ...rest, error: timedOut(timeoutOf(tx, row) ?? undefined) }
     }
-    case "end":
+    case "finish":
       dropStop(tx, row.id)
       return change
     case "retry":
@@ -63,15 +63,15 @@ export const withDeadlines = (tx: Tx, effects: Effects, row: LoadedRow, change: 
       if (row.status !== "pending" && (!row.isWaiting || change.kind === "retry")) return cancelled(tx, row, change)
       effects.expire(passed)
       return change
-    case "admit":
+    case "enqueue":
     case "expand":
-    case "open":
+    case "open_group":
       effects.expire(passed)
       return change
     case "started":
     case "progress":
     case "skip":
-    case "refuse":
+    case "fail":
     case "reuse":
       return change
     default:
@@ -86,7 +86,7 @@ const cancelled = (tx: Tx, row: LoadedRow, change: Extract<Change, { kind: "retr
   return {
     row: row.id,
     attemptId: change.attemptId,
-    kind: "end",
+    kind: "finish",
     status: "cancelled",
     result: { ...result, state: "cancelled" },
   }

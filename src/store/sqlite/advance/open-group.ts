@@ -14,7 +14,7 @@ import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "../runs/reset.ts"
 import type { LoadedRow } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
-type Open = Extract<Change, { kind: "open" }>
+type Open = Extract<Change, { kind: "open_group" }>
 
 const INSERT = `
 INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, status, node, kind, upstream_pending, lane, priority, limits)

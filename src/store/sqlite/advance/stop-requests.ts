@@ -29,11 +29,11 @@ export const dropStop = (tx: Tx, row: number): boolean => tx.db.run(OVER, row) =
 /** What becomes of a change about a job's attempt. */
 export const withStops = (tx: Tx, row: LoadedRow, change: Change): Change => {
   switch (change.kind) {
-    case "end":
+    case "finish":
     case "retry":
     case "release": {
       const stopped = dropStop(tx, row.id)
-      if (change.kind === "end") return change.status === "cancelled" ? cancelled(tx, change) : change
+      if (change.kind === "finish") return change.status === "cancelled" ? cancelled(tx, change) : change
       return stopped ? cancelled(tx, change) : change
     }
     default:
@@ -41,8 +41,8 @@ export const withStops = (tx: Tx, row: LoadedRow, change: Change): Change => {
   }
 }
 
-const cancelled = (tx: Tx, change: Extract<Change, { kind: "end" | "retry" | "release" }>): Change => {
+const cancelled = (tx: Tx, change: Extract<Change, { kind: "finish" | "retry" | "release" }>): Change => {
   const { row, attemptId } = change
   const result = change.kind === "release" ? { startedAt: null, finishedAt: tx.now } : change.result
-  return { row, attemptId, kind: "end", status: "cancelled", result: { ...result, state: "cancelled", error: CANCELLED } }
+  return { row, attemptId, kind: "finish", status: "cancelled", result: { ...result, state: "cancelled", error: CANCELLED } }
 }

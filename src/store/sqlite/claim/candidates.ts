@@ -1,7 +1,7 @@
 // Ready rows that may be taken, in the order that they are owed: the highest priority, its workflows in turn, then by run and row.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
-import { queueOf } from "../../../core/routing/lanes.ts"
+import { queueOfLane } from "../../../core/routing/lanes.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import { MAX_GROUPS } from "../../shared/bounds.ts"
 import { JOBS } from "../../shared/job-rows.ts"
@@ -120,11 +120,11 @@ class Rooms {
   }
 
   of(lane: string): number {
-    return this.#left.get(queueOf(lane) ?? lane) ?? this.#tx.queues.room(lane)
+    return this.#left.get(queueOfLane(lane) ?? lane) ?? this.#tx.queues.room(lane)
   }
 
   use(lane: string, rows: number): void {
-    this.#left.set(queueOf(lane) ?? lane, this.of(lane) - rows)
+    this.#left.set(queueOfLane(lane) ?? lane, this.of(lane) - rows)
   }
 }
 

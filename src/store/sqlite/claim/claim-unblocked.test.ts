@@ -1,7 +1,7 @@
 // What only SQLite does: a row that goes on is found by a guess of its id.
 
 import { describe, expect, it, onTestFinished, vi } from "vitest"
-import { EVERY_QUEUE, everyCallOf } from "../../../core/routing/lanes.ts"
+import { QUEUE_WILDCARD, functionWildcard } from "../../../core/routing/lanes.ts"
 import { workflow } from "../../../core/testing.ts"
 import { names, type Open, setup, type World } from "../../conformance/world.ts"
 import type { Claim } from "../../contract/store.ts"
@@ -26,7 +26,7 @@ describe("a row that goes on at once", () => {
     let claims = await world.claim(1)
     const run = vi.spyOn(Database.prototype, "run")
     onTestFinished(() => run.mockRestore())
-    for (let i = 0; i < 5; i++) claims = await next(world, claims, [EVERY_QUEUE])
+    for (let i = 0; i < 5; i++) claims = await next(world, claims, [QUEUE_WILDCARD])
     const written: unknown[] = []
     for (const [i, [sql]] of run.mock.calls.entries())
       if (sql.includes("upstream_pending = 0, status")) written.push(run.mock.results[i]!.value)
@@ -35,7 +35,7 @@ describe("a row that goes on at once", () => {
 
   it("does not keep calls of functions waiting", async () => {
     const world = await setup(open)
-    const lanes = [EVERY_QUEUE, everyCallOf("fn")]
+    const lanes = [QUEUE_WILDCARD, functionWildcard("fn")]
     await world.start(workflow(CHAIN))
     let claims = await world.turn({ claim: 1, lanes }).then((turn) => turn.claims)
     await world.start({ ...workflow({ call: { executor: "function", function: "fn" } }), name: "calls" })

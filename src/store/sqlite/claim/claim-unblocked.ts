@@ -2,7 +2,7 @@
 // one stands before them, and no other workflow or lane waits for its turn. All others are released, and wait for a claim.
 
 import { newAttemptId } from "../../../core/model/ids.ts"
-import { everyCalled, everyOf, workLane } from "../../../core/routing/lanes.ts"
+import { wildcardFunctions, wildcardRange, workLane } from "../../../core/routing/lanes.ts"
 import { taskPriority } from "../../../core/rules/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"
@@ -34,7 +34,7 @@ export const takeOnward = (tx: Tx, taker: Taker, wanted: Wanted, successes: read
   const { lanes } = wanted
   const limit = Math.min(wanted.limit, MAX_CANDIDATES)
   const taken: Taken[] = []
-  const idle = successes.length === 0 || taker === null || limit <= 0 || everyCalled(lanes).length > 0
+  const idle = successes.length === 0 || taker === null || limit <= 0 || wildcardFunctions(lanes).length > 0
   const rows = idle ? null : inOrder(tx, successes, limit)
   const head = rows === null ? "several" : headOf(tx, lanes)
   if (rows === null || head === "several") {
@@ -73,7 +73,7 @@ ORDER BY priority DESC, workflow_id, run_seq, id LIMIT 1`
 
 /** The first ready row of these lanes; null: there is none. */
 const headOf = (tx: Tx, lanes: readonly string[]): Head | null | "several" => {
-  const every = everyOf(lanes)
+  const every = wildcardRange(lanes)
   const found = every === null ? lanes : [...new Set([...lanes, ...readyLanes(tx, every.from, every.to, 2)])]
   let head: Head | null = null
   for (const lane of found) {
@@ -96,7 +96,7 @@ const isFirst = ({ lane, priority, workflowId, success }: Below, head: Head | nu
 }
 
 const wantedLanes = (lanes: readonly string[]): ((lane: string) => boolean) => {
-  const every = everyOf(lanes)
+  const every = wildcardRange(lanes)
   return (lane) => lanes.includes(lane) || (every !== null && lane > every.from && lane < every.to)
 }
 

@@ -1,7 +1,7 @@
 // Which lanes a claim looks at, and in which order. Lanes that are named are one group: the highest priority among them first.
 // For "every queue" each lane with ready rows is a group of its own, and the groups take turns.
 
-import { calledIn, CALLS, everyCalled, everyOf, isNamed } from "../../../core/routing/lanes.ts"
+import { functionOfLane, FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane } from "../../../core/routing/lanes.ts"
 import { MAX_CALL_LANES, MAX_GROUPS } from "../../shared/bounds.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../connection/tx.ts"
@@ -41,15 +41,15 @@ export const readyLanes = (tx: Tx, after: string, upTo: string, most: number): s
 const callLanes = (tx: Tx, names: readonly string[]): string[] =>
   names.length === 0
     ? []
-    : readyLanes(tx, CALLS.from, CALLS.to, MAX_CALL_LANES)
-        .filter((lane) => names.includes(calledIn(lane)))
+    : readyLanes(tx, FUNCTION_LANES.from, FUNCTION_LANES.to, MAX_CALL_LANES)
+        .filter((lane) => names.includes(functionOfLane(lane)))
         .slice(0, MAX_GROUPS)
 
 /** `cut`: there may be more lanes than were looked at. */
 export const laneGroups = (tx: Tx, lanes: readonly string[], turn: Turn): { groups: (readonly string[])[]; cut: boolean } => {
-  const every = everyOf(lanes)
-  const named = lanes.filter(isNamed)
-  const calls = callLanes(tx, everyCalled(lanes)).map((lane) => [lane])
+  const every = wildcardRange(lanes)
+  const named = lanes.filter(isExactLane)
+  const calls = callLanes(tx, wildcardFunctions(lanes)).map((lane) => [lane])
   if (every === null) return { groups: [...(named.length > 0 ? [named] : []), ...calls], cut: calls.length === MAX_GROUPS }
   const { from, to } = every
   const start = turn.lane > from && turn.lane < to ? turn.lane : from

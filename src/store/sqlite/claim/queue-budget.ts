@@ -1,7 +1,7 @@
 // What the queues of a claim's lanes allow, inside one transaction: read once, counted in memory, tokens written back by `save`.
 // A queue without a row allows everything.
 
-import { queueLimit, queueOf } from "../../../core/routing/lanes.ts"
+import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { refill, tokenWaitMs } from "../../shared/rate.ts"
 import type { Database } from "../connection/database.ts"
@@ -85,7 +85,7 @@ export class QueueBook {
 
   #of(lane: string): Queue | null {
     let queue = this.#lanes.get(lane)
-    if (queue === undefined) this.#lanes.set(lane, (queue = this.#named(queueOf(lane))))
+    if (queue === undefined) this.#lanes.set(lane, (queue = this.#named(queueOfLane(lane))))
     return queue
   }
 
@@ -93,7 +93,7 @@ export class QueueBook {
     if (name === null) return null
     let queue = this.#queues.get(name)
     if (queue === undefined) {
-      const found = this.#db.get<Columns>(READ, name, queueLimit(name))
+      const found = this.#db.get<Columns>(READ, name, queueLimitKey(name))
       this.#queues.set(name, (queue = found === undefined ? null : this.#queueOf(name, found)))
     }
     return queue

@@ -63,8 +63,8 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
     if (found === undefined) continue
     const [id, kind, expanded, total, limited] = found
     const cut = expanded !== total
-    const whole = kind === "task" || reset.scope === "all" || expanded === 0 || (kind === "group" && cut)
-    if (!whole && reset.scope !== "await") resetInstances(tx, id, reset)
+    const whole = kind === "task" || reset.extent === "all" || expanded === 0 || (kind === "group" && cut)
+    if (!whole && reset.extent !== "await") resetInstances(tx, id, reset)
     resetRow(tx, id, reset)
     if (whole) tx.db.run(FORGET_CHILDREN, id)
     else kept.push({ id, node: reset.node, kind, queues: kind === "group" && limited === 1 })
@@ -120,8 +120,8 @@ const SUPERSEDE_INSTANCES = `${SUPERSEDE_WHERE} ${AGAIN}`
 
 const RESET_INSTANCES = `UPDATE tasks SET ${FRESH}, parked = NULL, lane = ?3 WHERE ${AGAIN}`
 
-const resetInstances = (tx: Tx, container: number, { scope, instanceLane }: Reset): void => {
-  const path = typeof scope === "object" ? scope.path : null
+const resetInstances = (tx: Tx, container: number, { extent, instanceLane }: Reset): void => {
+  const path = typeof extent === "object" ? extent.path : null
   tx.db.run(SUPERSEDE_INSTANCES, container, path)
   tx.db.run(RESET_INSTANCES, container, path, instanceLane)
 }

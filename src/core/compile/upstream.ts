@@ -3,7 +3,7 @@
 
 import type { Node } from "../model/workflow.ts"
 
-export interface Reach {
+export interface UpstreamPair {
   from: number
   target: number
 }
@@ -12,7 +12,7 @@ const SLICE = 1024
 const WORDS = SLICE / 32
 
 /** For each pair, whether `target` is upstream of `from`, directly or not. Nodes on a cycle reach nothing. */
-export const reachable = (nodes: readonly Pick<Node, "upstream">[], pairs: readonly Reach[]): boolean[] => {
+export const areUpstream = (nodes: readonly Pick<Node, "upstream">[], pairs: readonly UpstreamPair[]): boolean[] => {
   const answers = pairs.map(({ from, target }) => nodes[from]!.upstream.includes(target))
   const open = pairs.flatMap((pair, i) => (answers[i] === true ? [] : [{ ...pair, i }]))
   if (open.length === 0) return answers

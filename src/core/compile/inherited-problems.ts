@@ -2,10 +2,10 @@
 
 import type { WorkflowDefinition } from "../model/definition.ts"
 import { isObject } from "../model/json.ts"
-import { type Finding, type Path, pathText } from "../model/problems.ts"
+import { type DefinitionProblem, type Path, pathText } from "../model/problems.ts"
 import { HOOK_EVENTS } from "../model/workflow.ts"
 
-export const blameDefaults = (findings: readonly Finding[], definition: WorkflowDefinition): Finding[] => {
+export const moveToDefaults = (findings: readonly DefinitionProblem[], definition: WorkflowDefinition): DefinitionProblem[] => {
   const placed = findings.map((finding) => ({ ...finding, path: blamed(finding.path, definition) }))
   return [...new Map(placed.map((finding) => [`${pathText(finding.path)}\n${finding.message}`, finding])).values()]
 }

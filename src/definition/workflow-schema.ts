@@ -8,7 +8,7 @@ import { cloudrunFields } from "./cloudrun-fields.ts"
 import { dockerFields } from "./docker-fields.ts"
 import { kubernetesFields } from "./kubernetes-fields.ts"
 import { headersField, httpFields, urlField } from "./http-fields.ts"
-import { count, cpu, duration, either, json, memory, object, record, strict, text } from "./schemas.ts"
+import { count, cpu, duration, either, json, memory, object, record, strictObject, text } from "./schema-parts.ts"
 import { slurmFields } from "./slurm-fields.ts"
 
 const priority = z.int().min(1).max(10)
@@ -19,11 +19,11 @@ const env = record(
     z.number(),
     z.boolean(),
     z.null(),
-    strict({ secret: text }),
+    strictObject({ secret: text }),
   ]),
 )
 
-const retry = strict({
+const retry = strictObject({
   max_attempts: z.int().min(1).max(100).optional(),
   backoff: z.enum(["fixed", "linear", "exponential"]).optional(),
   base_delay: duration.optional(),
@@ -60,13 +60,13 @@ const taskFields = {
   parallel: either("a whole number, a reference or an expression", [z.int().min(0), text]).optional(),
   concurrency: count.optional(),
   concurrency_key: text.optional(),
-  cache: strict({ key: text, ttl: duration.optional() }).optional(),
+  cache: strictObject({ key: text, ttl: duration.optional() }).optional(),
   input: object.optional(),
   env: env.optional(),
   working_dir: text.optional(),
   run_as: text.optional(),
   script_dir: text.optional(),
-  resources: strict({
+  resources: strictObject({
     cpu: cpu.optional(),
     memory: memory.optional(),
   }).optional(),
@@ -86,7 +86,7 @@ const taskFields = {
 
 const { depends_on: _, ...defaultFields } = taskFields
 
-export const taskSchema: z.ZodType = strict({
+export const taskSchema: z.ZodType = strictObject({
   ...taskFields,
   get tasks() {
     return z.record(z.string(), taskSchema).optional()
@@ -95,7 +95,7 @@ export const taskSchema: z.ZodType = strict({
 
 const schedule = either("a cron expression, a schedule object, or a list of them", [
   text,
-  strict({
+  strictObject({
     cron: text,
     timezone: text.optional(),
     catchup: z.enum(["none", "latest", "all"]).optional(),
@@ -107,7 +107,7 @@ const schedule = either("a cron expression, a schedule object, or a list of them
   }),
 ])
 
-const notify = strict({
+const notify = strictObject({
   on: z.array(z.enum(["success", "failure", "cancel", "deadline"])).min(1),
   webhook: text.optional(),
   slack: text.optional(),
@@ -115,7 +115,7 @@ const notify = strict({
 
 const hook = z.array(taskSchema).optional()
 
-export const workflowSchema = strict({
+export const workflowSchema = strictObject({
   name: text,
   description: text.optional(),
   tags: z.array(text).optional(),
@@ -125,7 +125,7 @@ export const workflowSchema = strict({
     ...schedule.def.options,
     z.array(schedule),
   ]).optional(),
-  webhook: strict({ secret: text }).optional(),
+  webhook: strictObject({ secret: text }).optional(),
   notify: z.array(notify).optional(),
   deadline: duration.optional(),
   concurrency: count.optional(),
@@ -134,7 +134,7 @@ export const workflowSchema = strict({
   priority: priority.optional(),
   env: env.optional(),
   include: z.array(text).optional(),
-  defaults: strict(defaultFields).optional(),
+  defaults: strictObject(defaultFields).optional(),
   on_success: hook,
   on_failure: hook,
   on_cancel: hook,

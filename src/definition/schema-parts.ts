@@ -4,7 +4,7 @@ import { z } from "zod"
 import { nearest } from "../core/model/nearest.ts"
 
 /** What people write out of habit from elsewhere. */
-const HABITS: Readonly<Record<string, string>> = {
+const FIELD_SYNONYMS: Readonly<Record<string, string>> = {
   dependencies: "depends_on",
   depends: "depends_on",
   needs: "depends_on",
@@ -41,9 +41,9 @@ const HABITS: Readonly<Record<string, string>> = {
 
 /**
  * An object that knows its fields. Its message for unknown ones carries the nearest known field of each, line by line, in the
- * order of the issue's keys; definition/issues.ts takes it apart.
+ * order of the issue's keys; definition/schema-issues.ts takes it apart.
  */
-export const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
+export const strictObject = <Shape extends z.ZodRawShape>(shape: Shape) => {
   const known = Object.keys(shape)
   return z.strictObject(shape, {
     error: (issue) =>
@@ -60,7 +60,7 @@ export const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
 const MAX_SUGGESTED = 100
 
 const suggest = (key: string, known: string[]): string | undefined => {
-  const habit = Object.hasOwn(HABITS, key) ? HABITS[key]! : undefined
+  const habit = Object.hasOwn(FIELD_SYNONYMS, key) ? FIELD_SYNONYMS[key]! : undefined
   return habit !== undefined && known.includes(habit) ? habit : nearest(key, known)
 }
 

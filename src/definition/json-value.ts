@@ -5,7 +5,7 @@ import { pathText } from "../core/model/problems.ts"
 import { MAX_BYTES, MAX_DEPTH } from "../protocol/wire/limits.ts"
 
 /** The first thing that is not, or null. */
-export const plainProblem = (root: unknown): Problem | null => {
+export const jsonValueProblem = (root: unknown): Problem | null => {
   const left: { value: unknown; path: Path }[] = [{ value: root, path: [] }]
   let size = 0
   while (left.length > 0) {

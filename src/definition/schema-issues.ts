@@ -3,14 +3,14 @@
 import type { z } from "zod"
 import { quote } from "../core/compile/names.ts"
 import { nearest } from "../core/model/nearest.ts"
-import type { Finding, Path } from "../core/model/problems.ts"
+import type { DefinitionProblem, Path } from "../core/model/problems.ts"
 
 type Issue = z.core.$ZodIssue
 
-export const findingsOf = (issues: readonly Issue[], above: Path = []): Finding[] =>
+export const problemsOfIssues = (issues: readonly Issue[], above: Path = []): DefinitionProblem[] =>
   issues.flatMap((issue) => findingOf(issue, [...above, ...(issue.path as (string | number)[])]))
 
-const findingOf = (issue: Issue, path: Path): Finding[] => {
+const findingOf = (issue: Issue, path: Path): DefinitionProblem[] => {
   switch (issue.code) {
     case "unrecognized_keys": {
       const suggestions = issue.message.split("\n")
@@ -25,7 +25,7 @@ const findingOf = (issue: Issue, path: Path): Finding[] => {
       const meant = issue.errors.filter(
         (branch) => !branch.some((inner) => inner.path.length === 0 && inner.code === "invalid_type"),
       )
-      if (meant.length === 1) return findingsOf(meant[0]!, path)
+      if (meant.length === 1) return problemsOfIssues(meant[0]!, path)
       return [{ path, message: `${issue.message}, but is ${typeName(issue.input)}` }]
     }
     case "invalid_type":
