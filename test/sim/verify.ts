@@ -95,7 +95,7 @@ export const checkCounts = (
     tasks_failed: count("failed"),
     tasks_skipped: count("skipped"),
     tasks_cancelled: count("cancelled"),
-    open: open.filter((row) => !hasEnded(row)).length,
+    open_tasks: open.filter((row) => !hasEnded(row)).length,
     failed: open.filter((row) => row.status === "failed").length,
     hooks_pending: rows.filter((row) => row.hook === 1 && !hasEnded(row)).length,
   }
