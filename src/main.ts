@@ -17,6 +17,7 @@ enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache
 const { existsSync, mkdirSync, readFileSync } = await import("node:fs")
 const { main } = await import("./cli/program.ts")
 const { systemClock, systemRandom } = await import("./engine/system.ts")
+const { messageOf } = await import("./core/model/error-message.ts")
 const { parseObjectAddress } = await import("./core/settings/object-address.ts")
 const { StoreUnavailable } = await import("./store/contract/errors.ts")
 const { processIdentity, processIsDead } = await import("./store/sqlite/connection/process-identity.ts")
@@ -33,7 +34,7 @@ const openSqliteStore = async (path: string, create: boolean): Promise<ServerSto
     return await openSqlite({ path, clock: systemClock, random: systemRandom, isDead: ({ process }) => processIsDead(process) })
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new StoreUnavailable(path, `${reason}; point ORK_DATABASE_URL at a file that can be written`, { cause: error })
   }
 }

@@ -16,6 +16,7 @@ import {
   type YAMLMap,
   type YAMLParseError,
 } from "yaml"
+import { messageOf } from "../core/model/error-message.ts"
 import type { Json, JsonObject } from "../core/model/json.ts"
 import type { Path, Problem } from "../core/model/problems.ts"
 import { pathText } from "../core/model/problems.ts"
@@ -50,7 +51,7 @@ const readJson = (text: string): ReadDocument => {
   try {
     value = JSON.parse(text) as Json
   } catch (error) {
-    return { document: null, problems: [jsonProblem(text, error instanceof Error ? error.message : String(error))] }
+    return { document: null, problems: [jsonProblem(text, messageOf(error))] }
   }
   const faults = jsonFaults(text)
   const problems = faults.map(({ path, message, offset, first }) => ({

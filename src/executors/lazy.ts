@@ -1,6 +1,7 @@
 // Stands for an executor whose module is loaded when it is first needed, so that a command that never uses it pays nothing for it.
 // `main.ts` makes one for each backend.
 
+import { messageOf } from "../core/model/error-message.ts"
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Clock } from "../core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext } from "./executor.ts"
@@ -38,7 +39,7 @@ export class LazyExecutor implements Executor {
     try {
       executor = await this.#get()
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       const finishedAt = this.#options.clock.now()
       return { state: "failed", startedAt: null, finishedAt, error: `executor ${this.name} could not start: ${reason}` }
     }

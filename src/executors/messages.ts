@@ -16,5 +16,3 @@ export const bytesInWords = (bytes: number): string => {
   const step = bytes < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(bytes) / 10))
   return `${Math.round((bytes / 1024 ** step) * 10) / 10} ${UNITS[step]}`
 }
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -3,6 +3,7 @@
 
 import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
+import { messageOf } from "../core/model/error-message.ts"
 import type { Output } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
 import { streamBytes } from "../objects/logs/log-chunks.ts"
@@ -10,7 +11,7 @@ import type { LastLine } from "../objects/logs/log-writer.ts"
 import { maskBytes, maskedBytes } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { JsonCheck } from "./json-check.ts"
-import { bytesInWords, messageOf } from "./messages.ts"
+import { bytesInWords } from "./messages.ts"
 
 export type Answer = { output: Output } | { error: string }
 

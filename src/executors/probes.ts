@@ -5,8 +5,8 @@ import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
+import { messageOf } from "../core/model/error-message.ts"
 import type { Clock } from "../core/model/ports.ts"
-import { messageOf } from "./messages.ts"
 
 export interface Finding {
   name: string

@@ -4,6 +4,7 @@
 
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
+import { messageOf } from "../core/model/error-message.ts"
 import type { Clock } from "../core/model/ports.ts"
 import { SECRET_NAME, type SecretUri, type SecretUris } from "../core/settings/secret-uris.ts"
 
@@ -49,7 +50,7 @@ export class Secrets {
       return (await readFile(join(folder, name), "utf8")).replace(/\r?\n$/, "")
     } catch (error) {
       if (error instanceof Error && "code" in error && error.code === "ENOENT") return this.#ofManager(name)
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       throw new Error(`the secret ${name} could not be read from the folder ${folder}: ${reason}`, { cause: error })
     }
   }
@@ -73,7 +74,7 @@ export class Secrets {
       if (manager === undefined) this.#managers.set(uri.kind, (manager = this.#options.manager(uri.kind)))
       return withKey(await within(ANSWER_MS, (await manager).read(uri)), uri.key)
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       throw new Error(`the secret ${name} could not be read from ${uriText(uri)}: ${reason}`, { cause: error })
     }
   }

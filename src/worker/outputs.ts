@@ -1,13 +1,13 @@
 // Outputs that do not fit into a report: sent whole before it.
 
 import { createReadStream } from "node:fs"
+import { messageOf } from "../core/model/error-message.ts"
 import type { Link } from "./connection/link.ts"
 import { LinkError } from "./connection/link-error.ts"
 import type { Session } from "./connection/session.ts"
 import type { Task } from "./task.ts"
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Logger } from "../engine/ports.ts"
-import { messageOf } from "../engine/attempts/runner.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { ATTEMPT_TOKEN_HEADER } from "../protocol/api/workers.ts"
 

@@ -4,6 +4,7 @@
 // A worker that was given up on (paused past its lease) ends what it ran without a word, and registers anew.
 
 import { existsSync } from "node:fs"
+import { messageOf } from "../core/model/error-message.ts"
 import { Folders } from "./folders/folders.ts"
 import { startFreezeGuard } from "./freeze-guard.ts"
 import { type HeartbeatNews, startHeartbeat } from "./connection/heartbeat.ts"
@@ -19,7 +20,7 @@ import type { AttemptResult } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
 import type { Clock, Random } from "../core/model/ports.ts"
 import type { Logger } from "../engine/ports.ts"
-import { messageOf, Runner } from "../engine/attempts/runner.ts"
+import { Runner } from "../engine/attempts/runner.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { claimed } from "../protocol/api/workers.ts"

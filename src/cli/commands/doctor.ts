@@ -1,6 +1,7 @@
 // `ork doctor`: what this machine can do and whether the stores work. Exit 1 if something does not.
 
 import { platform, release } from "node:os"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Context, Inspection } from "../target/backends.ts"
 import { serverAddress, type ServerFlags } from "../target/connect.ts"
 import { printJson, printSpans } from "../terminal/output.ts"
@@ -144,5 +145,3 @@ const keyCheck = async (client: Client, key: string | null): Promise<Check> => {
     return { name, state: "fail", detail: messageOf(error) }
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,5 +1,6 @@
 // Opens what a command needs, and closes it whatever happens.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Context } from "./backends.ts"
 import { InputError } from "../terminal/errors.ts"
 import { loadConfig, type StoreFlags } from "./settings.ts"
@@ -33,7 +34,7 @@ export const withStores = async <T>(context: Context, flags: StoreFlags, use: (o
 export const openWritableObjects = async (context: Context, config: Config): Promise<ObjectStore> => {
   const objects = await context.backends.openObjects(config)
   await objects.check().catch((error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new InputError(`${reason}; point ORK_OBJECT_STORE at one that can be written`)
   })
   return objects

@@ -2,6 +2,7 @@
 // by the engine over a Scope of plain JSON. Synchronous; what may take long is told by `isBounded`, and engine/gate/evaluator.ts
 // runs the rest where it can be ended.
 
+import { messageOf } from "../model/error-message.ts"
 import { fromCel, parseCel, toCel, type CelExpression } from "./cel.ts"
 import { formatPath, parsePath, walkPath, type Reference } from "./expression-path.ts"
 import { isObject, type Json, type JsonObject } from "../model/json.ts"
@@ -167,14 +168,14 @@ export const expressionsOf = (template: Template): string[] => {
 
 const parseReason = (error: unknown): string => {
   if (error instanceof RangeError) return "it is nested too deeply"
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   const at = /^<input>:(\d+):(\d+): (.*)$/s.exec(message)
   return at === null ? message : `not an expression, at character ${at[2]}: ${at[3]}`
 }
 
 const evaluateReason = (error: unknown, scope: ExpressionScope, refs: readonly Reference[]): string => {
   if (error instanceof RangeError) return "it is nested too deeply"
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   const missing = refs.find((ref) => !Object.hasOwn(scope, ref.root))
   if (message === "unresolved attribute" && missing !== undefined) return `${formatPath(missing.root, [])} is not there`
   const field = /^field not found: (.*)$/s.exec(message)?.[1]

@@ -1,6 +1,7 @@
 // JSON Schema (draft 2020-12) through ajv, for task outputs, params and the schemas themselves. ajv is loaded on first use: it
 // takes 25 to 60 ms that a workflow without schemas need not pay. Nothing else imports it.
 
+import { messageOf } from "./error-message.ts"
 import { createRequire } from "node:module"
 import type { ErrorObject, ValidateFunction } from "ajv"
 import type { Json, JsonObject } from "./json.ts"
@@ -37,7 +38,7 @@ export const schemaProblem = (schema: JsonObject): string | null => {
     validator(schema)
     return null
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     const invalid = /^schema is invalid: (.*)$/s.exec(message)?.[1]
     return invalid === undefined
       ? message

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { nearest } from "./nearest.ts"
-import { parseCpu, parseDuration, parseMemory } from "./quantities.ts"
+import { formatDuration, parseCpu, parseDuration, parseMemory } from "./quantities.ts"
 
 describe("durations", () => {
   it.each([
@@ -54,6 +54,22 @@ describe("sizes", () => {
     ["two", null],
   ])("cpu %j is %j cores", (value, cores) => {
     expect(parseCpu(value)).toBe(cores)
+  })
+})
+
+describe("formatDuration", () => {
+  it.each([
+    [0, "0ms"],
+    [500, "500ms"],
+    [1000, "1s"],
+    [1500, "1.5s"],
+    [90_000, "90s"],
+    [5_400_000, "90m"],
+    [7_200_000, "2h"],
+    [172_800_000, "2d"],
+  ])("writes %i ms as %s, which parseDuration reads back", (ms, text) => {
+    expect(formatDuration(ms)).toBe(text)
+    expect(parseDuration(text)).toBe(ms)
   })
 })
 

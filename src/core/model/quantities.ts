@@ -31,6 +31,18 @@ export const parseDuration = (value: unknown): number | null => {
   return inRange(total)
 }
 
+/**
+ * Writes milliseconds as a user would, with the largest unit that divides them: `90m`, `500ms`, `1.5s`. `parseDuration` reads the
+ * result back.
+ */
+export const formatDuration = (ms: number): string => {
+  for (const unit of ["d", "h", "m", "s"] as const) {
+    const size = UNITS_MS[unit]
+    if (ms >= size && ms % size === 0) return `${ms / size}${unit}`
+  }
+  return ms < UNITS_MS.s ? `${ms}ms` : `${ms / UNITS_MS.s}s`
+}
+
 const inRange = (ms: number): number | null => (Number.isFinite(ms) && ms >= 0 && ms <= MAX_MS ? Math.round(ms) : null)
 
 const UNITS_BYTES: Readonly<Record<string, number>> = {

@@ -1,11 +1,12 @@
 // The attempts that this engine has in flight: from a claim to its assignment, through the runner, to the change that ends it.
 // Each ends as one outcome, whatever ended it.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import { Conclusions, nodeOf } from "./to-change.ts"
 import { type Inputs, isTaskFault } from "./assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import { ProgressTeller } from "./progress.ts"
-import { messageOf, nothingFor, Runner, Stop } from "./runner.ts"
+import { nothingFor, Runner, Stop } from "./runner.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Assignment, LaunchContext, StopReason } from "../../executors/executor.ts"

@@ -1,6 +1,8 @@
 // Runs one assignment on its executor: the clocks (start timeout, timeout), the reason that stops it, the check of its output.
 // Knows nothing of stores and claims. Used by the engine for work of its own, and by a worker for what a server gave it.
 
+import { messageOf } from "../../core/model/error-message.ts"
+import { formatDuration } from "../../core/model/quantities.ts"
 import { type Deadline, Deadlines } from "./deadlines.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import { isDeferral } from "../../core/rules/defer.ts"
@@ -167,18 +169,4 @@ class AttemptClock implements Deadline {
   #from(ms: number | null): number {
     return ms === null ? Number.POSITIVE_INFINITY : this.#clock.now() + ms
   }
-}
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-export const formatDuration = (ms: number): string => {
-  for (const [unit, size] of [
-    ["d", 86_400_000],
-    ["h", 3_600_000],
-    ["m", 60_000],
-    ["s", 1000],
-  ] as const) {
-    if (ms >= size && ms % size === 0) return `${ms / size}${unit}`
-  }
-  return `${ms}ms`
 }

@@ -1,9 +1,9 @@
 // From how an attempt ended to the change that is written: the task's retry or end, and what of its output is kept for others.
 // The same for work of this engine and for what a worker reports.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Inputs } from "./assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
-import { messageOf } from "./runner.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { isDeferral, readDeferral } from "../../core/rules/defer.ts"

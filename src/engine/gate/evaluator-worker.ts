@@ -2,6 +2,7 @@
 // answer does not come.
 
 import { parentPort } from "node:worker_threads"
+import { messageOf } from "../../core/model/error-message.ts"
 import { warmUp } from "../../core/expressions/cel.ts"
 import { evaluate, type ExpressionScope } from "../../core/expressions/expressions.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -20,7 +21,7 @@ const answer = ({ source, scope }: EvaluateRequest): EvaluateReply => {
   try {
     return { value: evaluate(source, scope) }
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) }
+    return { error: messageOf(error) }
   }
 }
 

@@ -1,6 +1,7 @@
 // Fires schedules. Sleeps until the next tick of all is due; then takes what is due in batches, each tick conditional on nobody
 // else having fired it, and each with a key that is kept: one run per tick, whatever restarts.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import { scheduleKey } from "./deploy.ts"
 import type { Evaluator, Logger } from "../ports.ts"
 import { newRunId, type RunId } from "../../core/model/ids.ts"
@@ -189,6 +190,6 @@ export const scheduledParams = async (
       ? { values: bound.params }
       : { problem: bound.problems.map(({ path, message }) => `${path} ${message}`).join("; ") }
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) }
+    return { problem: messageOf(error) }
   }
 }

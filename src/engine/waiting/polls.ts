@@ -1,8 +1,8 @@
 // Asks other services whether deferred work is done. A poll that cannot be asked is asked again, ever less often; what the
 // answer means is said by the task's own expressions.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { EngineOptions } from "../ports.ts"
-import { messageOf } from "../attempts/runner.ts"
 import { secretOf } from "../attempts/secret.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import type { Next } from "./waiting.ts"

@@ -9,13 +9,13 @@ import { type Inputs, isTaskFault } from "../attempts/assignment-builder.ts"
 import { outputOf } from "../attempts/outputs.ts"
 import { Polls } from "./polls.ts"
 import type { EngineOptions } from "../ports.ts"
-import { formatDuration } from "../attempts/runner.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
-import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
+import { DURATION_HINT, parseDuration, formatDuration } from "../../core/model/quantities.ts"
+import { soonest } from "../../core/time/soonest.ts"
 import { checkSchema } from "../../core/model/json-schema.ts"
 import type { WaitingExecutor, WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
@@ -172,9 +172,3 @@ const limitOf = (node: Node, waits: WaitingOn): number | null => {
 
 const bounded = (next: Next, left: number | null): Next =>
   "waitingOn" in next ? { ...next, delayMs: soonest(next.delayMs, left) } : next
-
-export function soonest(a: number, b: number | null): number
-export function soonest(a: number | null, b: number | null): number | null
-export function soonest(a: number | null, b: number | null): number | null {
-  return a === null ? b : b === null ? a : Math.min(a, b)
-}

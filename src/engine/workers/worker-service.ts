@@ -4,6 +4,7 @@
 // A worker has one claim under way at a time and says what it knows: attempts that it was given but does not know (an answer got
 // lost on its way) go back, attempts that are others' by now it is told to drop.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import { attemptToken, isAttemptToken, isTokenOf, newWorkerSecrets } from "./credentials.ts"
 import { type Claimed, NOTHING, type Poll, Polls, type Serve } from "./polls.ts"
 import { Reports } from "./reports.ts"
@@ -12,7 +13,6 @@ import { remoteAssignment } from "./remote-assignment.ts"
 import type { Engine } from "../engine.ts"
 import { Inputs, isTaskFault } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
-import { messageOf } from "../attempts/runner.ts"
 import type { Fence } from "../../core/model/change.ts"
 import { type AttemptId, type HolderId, newHolderId, type RunId } from "../../core/model/ids.ts"
 import { lanesOf, type WorkerCapabilities } from "../../core/routing/capabilities.ts"

@@ -1,6 +1,6 @@
 // What Cloud Run said no with, what may be tried again, and what to do about the rest.
 
-import { messageOf } from "../messages.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import { LATE } from "./in-time.ts"
 import { partsOf } from "./shapes.ts"
 

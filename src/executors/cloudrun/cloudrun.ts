@@ -1,12 +1,12 @@
 // The cloudrun executor: each attempt an execution of an existing Cloud Run job, with the attempt's arguments, variables and time limit. One
 // loop looks at all of them, another reads what they say. An execution outlives the server that started it: the next one finds it by the attempt.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { specOf } from "../exec/exec.ts"
 import type { Assignment, Executor, LaunchContext } from "../executor.ts"
-import { messageOf } from "../messages.ts"
 import { CloudRunApi } from "./api.ts"
 import { LogReader } from "./log-reader.ts"
 import { CloudLoggingApi } from "./logging-api.ts"

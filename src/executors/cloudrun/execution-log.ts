@@ -1,13 +1,13 @@
 // The log of one attempt that any image runs: what the shared reader finds of it goes to the attempt's log, with its own times; the last line
 // of stdout by those times may be its output. What cannot be read is told in the log, and harms nothing else.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, StopReason } from "../executor.ts"
 import { type Answer, NOTHING, textAnswer } from "../output.ts"
 import { Bell } from "../remote/pacing.ts"
-import { messageOf } from "../messages.ts"
 import { type ApiError, isPassing, logInWords } from "./api-error.ts"
 import type { EntryLine } from "./log-entries.ts"
 import type { LogReader } from "./log-reader.ts"

@@ -1,6 +1,7 @@
 // One attempt as an execution of a job: start or find again → wait → end. The shared loop says what has become of it; with `ork exec` in the
 // container the object store says more, and sooner.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -9,7 +10,6 @@ import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
 import { type Answer, NOTHING } from "../output.ts"
 import { backoff, Bell, delay } from "../remote/pacing.ts"
 import { stoppedResult } from "../stopped.ts"
-import { messageOf } from "../messages.ts"
 import type { CloudRunApi } from "./api.ts"
 import { ApiError, errorOf, inWords, isPassing } from "./api-error.ts"
 import { ExecutionLog } from "./execution-log.ts"

@@ -4,7 +4,7 @@
 import { Agent, type ClientRequest, type IncomingMessage, request as httpRequest, type RequestOptions } from "node:http"
 import { Agent as TlsAgent, request as httpsRequest } from "node:https"
 import type { Duplex } from "node:stream"
-import { messageOf } from "../messages.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { EngineAddress } from "./address.ts"
 
 /** The newest version that this client was written for, and the oldest that has all it uses. */

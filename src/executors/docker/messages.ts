@@ -1,8 +1,8 @@
 // What went wrong with a container, in words.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import { exitCodeInWords, outOfMemory, programInWords } from "../remote/container-messages.ts"
-import { messageOf } from "../messages.ts"
 import { EngineError } from "./engine.ts"
 import { NoSuchImage } from "./image.ts"
 

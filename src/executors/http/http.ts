@@ -3,6 +3,7 @@
 // The log tells of request and answer, never of headers or of a whole body.
 
 import type { Response } from "undici"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -12,7 +13,7 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { INLINE_MAX } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
-import { bytesInWords, messageOf } from "../messages.ts"
+import { bytesInWords } from "../messages.ts"
 import { answerOutput, bodyInWords, readBody, retryAfterMs } from "./answer.ts"
 import { type Address, guardedFetch, type HttpPolicy, httpPolicy, RefusedRequest } from "./guarded-fetch.ts"
 import { BadRequest, type HttpRequest, httpRequest } from "./request.ts"

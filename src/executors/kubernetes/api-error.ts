@@ -1,6 +1,6 @@
 // What the API server said no with, and what may be tried again.
 
-import { messageOf } from "../messages.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 
 /** An answer other than 2xx. */
 export class ApiError extends Error {

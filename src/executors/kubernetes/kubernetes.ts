@@ -1,13 +1,13 @@
 // The kubernetes executor: each attempt a batch/v1 Job named after it, one watch of Jobs and one of pods for all of them. A Job outlives the
 // server that made it: creating it again finds it.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { environmentProblem } from "../environment.ts"
 import { specOf } from "../exec/exec.ts"
 import type { Assignment, Executor, LaunchContext } from "../executor.ts"
-import { messageOf } from "../messages.ts"
 import { Cluster, type ClusterOptions } from "./cluster.ts"
 import { containerEnvironment, MAX_SECRET, optionsOf, type Request, requestOf } from "./job.ts"
 import { JobRequests } from "./job-requests.ts"

@@ -1,6 +1,7 @@
 // One attempt as a Job of the cluster: create or find again → wait → follow its log while it runs → end. The shared watch says what has become
 // of it; this says what follows from that.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
@@ -8,7 +9,6 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import { type Gone, watchExec } from "../exec/exec.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
 import { stoppedResult } from "../stopped.ts"
-import { messageOf } from "../messages.ts"
 import { inWords, isHopeless, isPassing } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"
 import { answerOf } from "./answer.ts"

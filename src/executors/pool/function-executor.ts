@@ -3,6 +3,7 @@
 // A stop is SIGTERM to all processes of the worker, SIGKILL after the grace: a function that never looks at its signal ends at once.
 
 import { resolve, sep } from "node:path"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -16,7 +17,6 @@ import { killAttempt } from "../process/leftovers.ts"
 import { type Begun, resultBase } from "../process/result.ts"
 import { exitInWords } from "../process/messages.ts"
 import { stoppedResult } from "../stopped.ts"
-import { messageOf } from "../messages.ts"
 import { AttemptOutput, failureOf, storeOutput } from "./attempt-output.ts"
 import { factsOf, type TaskFrame } from "./frames.ts"
 import { type GroupOptions, WorkerPool } from "./pool.ts"

@@ -6,6 +6,7 @@ import { execFileSync, spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
 import { chownSync, closeSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { constants } from "node:os"
+import { messageOf } from "../../core/model/error-message.ts"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
 import { LogWriter } from "../../objects/logs/log-writer.ts"
 import { type Mask, maskOf } from "../../objects/mask.ts"
@@ -51,7 +52,7 @@ class StartFailure extends Error {
   constructor(stage: Stage, error: unknown) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "EIO"
     const errno = (constants.errno as { [name: string]: number })[code] ?? constants.errno.EIO
-    const text = error instanceof Error ? error.message : String(error)
+    const text = messageOf(error)
     super(text)
     this.failed = { stage, errno, text }
   }

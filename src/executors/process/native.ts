@@ -9,6 +9,7 @@ import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { messageOf } from "../../core/model/error-message.ts"
 
 const run = promisify(execFile)
 
@@ -80,7 +81,7 @@ const compile = async (files: string[], path: string): Promise<string | null> =>
     } catch (error) {
       rmSync(draft, { force: true })
       if (error instanceof Error && "code" in error && error.code === "ENOENT") continue
-      return `${compiler} could not compile it: ${error instanceof Error ? error.message : String(error)}`
+      return `${compiler} could not compile it: ${messageOf(error)}`
     }
   }
   return `there is no C compiler (tried ${COMPILERS.join(", ")})`

@@ -1,6 +1,7 @@
 // One look at the queue for all jobs together: every second while something happens, less often up to every 10 s while nothing does, and
 // never while there is no job. A controller that does not answer is asked again in the same way.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { SlurmCli } from "./cli.ts"
 import { isOver, parseScontrol, parseSqueue, type QueuedJob } from "./queue.ts"
@@ -115,7 +116,7 @@ export class QueuePoller {
     this.#looking = this.#ask()
       .then((jobs) => this.#tell(asking, jobs))
       .catch((error: unknown) => {
-        this.problem = error instanceof Error ? error.message : String(error)
+        this.problem = messageOf(error)
       })
       .finally(() => {
         this.#looking = null

@@ -1,6 +1,7 @@
 // One attempt as a job of the cluster: submit or find again → wait → follow its files while it runs → end. The exit code in its folder is
 // the truth about the command; the queue tells the rest.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
@@ -8,7 +9,6 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
 import { readAnswer } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
-import { messageOf } from "../messages.ts"
 import type { SlurmCli } from "./cli.ts"
 import { FileFollower } from "./file-follower.ts"
 import type { JobFolders } from "./job-folders.ts"

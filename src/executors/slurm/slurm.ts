@@ -2,13 +2,13 @@
 // logs and exit codes travel through a folder that Ork and all nodes share. A job outlives the server that submitted it: the next one
 // finds it by the attempt.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { stoppedResult } from "../stopped.ts"
-import { messageOf } from "../messages.ts"
 import { SlurmCli } from "./cli.ts"
 import { JobFolders } from "./job-folders.ts"
 import { QueuePoller } from "./poller.ts"

@@ -1,9 +1,9 @@
 // Hands attempts over to the cluster: those of one task that come together and ask for the same as one array. An answer that is lost does
 // not make two jobs: the queue is asked for the name first.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { Assignment } from "../executor.ts"
-import { messageOf } from "../messages.ts"
 import { Batcher } from "./batcher.ts"
 import type { SlurmCli } from "./cli.ts"
 import type { JobFolders } from "./job-folders.ts"

@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto"
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises"
 import type { FileHandle } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
+import { messageOf } from "../../core/model/error-message.ts"
 import { ObjectStoreError } from "../errors.ts"
 import { checkDeletion, checkKey, checkPrefix } from "../keys.ts"
 import type { ObjectStore } from "../objects.ts"
@@ -73,7 +74,7 @@ export class FileObjectStore implements ObjectStore {
     try {
       await probe(this)
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       throw new ObjectStoreError(`in ${this.root}`, reason, { cause: error })
     }
   }

@@ -1,5 +1,6 @@
 // What Google's errors mean to the person who set the store up, and what to do about them.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import { GcsError } from "./client.ts"
 
 const NO_BUCKET = /bucket does not exist/i
@@ -10,7 +11,7 @@ export const isMissing = ({ status, message }: GcsError): boolean => status === 
 export const isBeyondEnd = (error: unknown): boolean => error instanceof GcsError && error.status === 416
 
 export const explainGcs = (error: unknown, bucket: string): string => {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   if (NO_BUCKET.test(message)) return `there is no bucket ${bucket}: make it, or correct its name`
   if (NO_CREDENTIALS.test(message)) {
     return "there are no credentials: set GOOGLE_APPLICATION_CREDENTIALS to a key file, or give the machine a service account"

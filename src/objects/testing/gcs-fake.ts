@@ -7,6 +7,7 @@ import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { buffer } from "node:stream/consumers"
+import { messageOf } from "../../core/model/error-message.ts"
 
 const COMMON = ["alt", "fields", "prettyPrint", "key", "quotaUser", "userProject", "projection", "$.xgafv"]
 const PRECONDITIONS = ["ifGenerationMatch", "ifGenerationNotMatch", "ifMetagenerationMatch", "ifMetagenerationNotMatch"]
@@ -83,7 +84,7 @@ export class GcsFake {
       this.#route(request, new URL(request.url!, "http://fake"), body, response)
     } catch (error) {
       const status = error instanceof Refused ? error.status : 500
-      const message = error instanceof Error ? error.message : String(error)
+      const message = messageOf(error)
       const reason = status === 404 ? "notFound" : status === 416 ? "requestedRangeNotSatisfiable" : "invalid"
       json(response, status, { error: { code: status, message, errors: [{ message, domain: "global", reason }] } })
     }

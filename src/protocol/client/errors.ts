@@ -1,5 +1,6 @@
 // The one error of the client: what the server refused, or that there was no answer.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Problem } from "../../core/model/problems.ts"
 import { isObject } from "../../core/model/json.ts"
 import type { ErrorCode } from "../api/common.ts"
@@ -60,9 +61,7 @@ export const unreachable = (url: string, error: unknown): ClientError => {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : ""
   const late = error instanceof Error && error.name === "TimeoutError"
-  const reason = late
-    ? "it did not answer in time"
-    : (REASONS[code] ?? (cause instanceof Error ? cause.message : String(cause)))
+  const reason = late ? "it did not answer in time" : (REASONS[code] ?? messageOf(cause))
   return new ClientError("UNREACHABLE", `no server answers at ${url}: ${reason}`, { cause: error })
 }
 

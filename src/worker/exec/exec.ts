@@ -7,6 +7,7 @@ import { mkdir } from "node:fs/promises"
 import { join, posix, resolve } from "node:path"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
+import { messageOf } from "../../core/model/error-message.ts"
 import { persistently, StatusWriter } from "./exec-status.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -61,7 +62,7 @@ const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> =>
   try {
     return execSpec.parse(JSON.parse(Buffer.from(bytes).toString("utf8")))
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new ExecProblem(`the spec at ${key} cannot be understood: ${reason}; is this Ork older than the server?`)
   }
 }
@@ -89,7 +90,7 @@ const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, sta
     const told = result.state === "lost" && options.stopped.aborted
     return told ? { ...result, error: "stopped by a signal: what ran it was told to end" } : result
   } catch (error) {
-    return runner.failed(`could not prepare the task: ${error instanceof Error ? error.message : String(error)}`, true)
+    return runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
   } finally {
     options.stopped.removeEventListener("abort", onStopped)
     await executor?.stop?.()

@@ -2,6 +2,7 @@
 // the look at timers go out at once; what the claims need, and COMMIT, follow at once. Only a batch that meets limits, cancels,
 // timers or ends of runs takes more round trips, inside the same transaction; and a small plain one takes a single one (relay.ts).
 
+import { soonest } from "../../../core/time/soonest.ts"
 import type { Fence } from "../../../core/model/change.ts"
 import { wildcardFunctions } from "../../../core/routing/lanes.ts"
 import { JOBS } from "../../shared/job-rows.ts"
@@ -367,7 +368,5 @@ const lessWork = (batch: Batch, taken: number): Batch => ({
 const once = (fences: Fence[]): Fence[] => [...new Map(fences.map((fence) => [fence.attemptId, fence])).values()]
 
 const inFull = (ms: number | null): number | null => (ms === null ? null : Math.max(0, Math.ceil(ms)))
-
-const soonest = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.min(a, b))
 
 const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0, woken: false }

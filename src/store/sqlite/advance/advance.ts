@@ -1,5 +1,6 @@
 // One turn of the loop in one transaction: timers, changes and what they release, cancels, ends of runs, freed limits, claims.
 
+import { soonest } from "../../../core/time/soonest.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { cancellingRuns, cancelPending, heldOf } from "./cancel-pending.ts"
 import { claimGates, claimWork, takerOf } from "../claim/claim.ts"
@@ -56,5 +57,3 @@ export const advance = (tx: Tx, batch: Batch, turns: Turns): Advanced => {
     nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), limit > 0 && taker !== null ? nextWakeMs(tx, lanes) : null),
   }
 }
-
-const soonest = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.min(a, b))
