@@ -13,6 +13,7 @@ import { buildServer, close, listen } from "../src/api/http/server.ts"
 import { Engine } from "../src/engine/engine.ts"
 import { inlineEvaluator } from "../src/engine/gate/evaluator.ts"
 import type { EngineOptions } from "../src/engine/ports.ts"
+import { createServices } from "../src/engine/services/services.ts"
 import { systemClock, systemRandom } from "../src/engine/system.ts"
 import { WorkerDesk } from "../src/engine/workers/worker-service.ts"
 import type { Executor } from "../src/executors/executor.ts"
@@ -64,9 +65,9 @@ const serveNoop = async (): Promise<void> => {
     clock: systemClock,
     random: systemRandom,
     secret: () => null,
-    wake: () => engine.look(),
+    services: createServices({ ...parts, engine, store, wake: () => engine.look() }),
     workers: desk,
-    config: { apiKey: KEY, version: "bench", dataDir: folder.path },
+    config: { apiKey: KEY, version: "bench" },
   })
   process.send!(await listen(server, { host: "127.0.0.1", port: 0 }))
   process.once("message", () => {

@@ -9,11 +9,9 @@ import type { Clock } from "../core/model/ports.ts"
 import { type Problem, problemText } from "../core/model/problems.ts"
 import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
 import { collectBundle, needsFiles, withBundle } from "../engine/services/bundle-files.ts"
-import { deploy } from "../engine/services/deploy.ts"
-import { type Bundle, keepBundle } from "../objects/bundles.ts"
-import type { ObjectStore } from "../objects/objects.ts"
+import type { WorkflowService } from "../engine/services/workflows.ts"
+import type { Bundle } from "../objects/bundles.ts"
 import { parseDefinition, type ParsedDefinition } from "../definition/parse.ts"
-import type { Store } from "../store/contract/store.ts"
 
 /** An editor writes a file in several steps. */
 const SETTLE_MS = 100
@@ -21,13 +19,10 @@ const RETRY_MS = 1000
 
 export interface FolderDeploysOptions {
   folder: string
-  store: Pick<Store, "putWorkflow">
-  objects: ObjectStore
+  workflows: Pick<WorkflowService, "deploy">
   clock: Clock
   log: Logger
   profiles: WorkerProfiles
-  /** Something was deployed: schedules may have changed. */
-  wake(): void
 }
 
 /** Its definitions, by name. */
@@ -129,19 +124,16 @@ export class FolderDeploys {
   }
 
   async #deploy(file: string, parsed: Extract<ParsedDefinition, { ok: true }>, bundle: Bundle | null): Promise<void> {
-    const { log, objects, wake } = this.#options
+    const { log, workflows } = this.#options
     const { name } = parsed.workflow
     const other = this.#sources.get(name)
     if (other !== undefined && other !== file) {
       log.warn({ file, other, workflow: name }, "two files define the same workflow; the later one counts")
     }
-    if (bundle !== null) await keepBundle(objects, bundle)
-    const { version, outcome } = await deploy(this.#options, bundle === null ? parsed : withBundle(parsed, bundle.hash))
-    // Again: it may have been tidied away before the version named it.
-    if (bundle !== null) await keepBundle(objects, bundle)
+    const definition = bundle === null ? parsed : withBundle(parsed, bundle.hash)
+    const { version, outcome } = await workflows.deploy(definition, { bundle })
     this.#sources.set(name, file)
     if (outcome !== "same") log.info({ file, workflow: name, version }, "deployed")
-    wake()
   }
 }
 

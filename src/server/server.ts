@@ -17,12 +17,12 @@ import { buildServer, close, listen } from "../api/http/server.ts"
 import { type Config, withoutPassword } from "../config.ts"
 import type { Clock, Fetch, Random } from "../core/model/ports.ts"
 import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
-import { backfill } from "../engine/services/backfill.ts"
 import { Engine } from "../engine/engine.ts"
 import { explain, holderLives } from "../engine/services/explain.ts"
 import { Notifier } from "../engine/services/notifier.ts"
 import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
+import { createServices } from "../engine/services/services.ts"
 import { WorkerDesk } from "../engine/workers/worker-service.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { Conflict } from "../store/contract/errors.ts"
@@ -155,6 +155,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     scheduler.look()
     notifier.look()
   }
+  const services = createServices({ ...engineParts, engine, store, wake })
   const { workerProfiles: profiles } = config
   const api = buildServer({
     engine,
@@ -164,12 +165,11 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     clock,
     random,
     secret: parts.secret,
-    wake,
-    config: { apiKey: parts.apiKey, version: parts.version, dataDir, pageDir: PAGE_DIR, profiles },
+    services,
+    config: { apiKey: parts.apiKey, version: parts.version, pageDir: PAGE_DIR, profiles },
     explain: (runId, task) => explain({ store, lives: holderLives(store, () => clock.now(), parts.alive) }, runId, task),
-    backfill: (request) => backfill({ store, evaluator, clock, random, wake }, request),
     metrics: metrics.text,
-    figures: {
+    serverStats: {
       columns: () => series.columns(),
       endedPerMinute: (queue) => series.endedPerMinute(queue),
       objectsBytes: () => usage.bytes(),
@@ -180,7 +180,9 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
   metrics.watch(api.app)
   const housekeeping = new Housekeeping({ ...config, store, objects, dataDir, clock, log })
   const folder =
-    parts.folder === null ? null : new FolderDeploys({ folder: parts.folder, store, objects, profiles, clock, log, wake })
+    parts.folder === null
+      ? null
+      : new FolderDeploys({ folder: parts.folder, workflows: services.workflows, profiles, clock, log })
 
   const closeApi: Step = {
     part: "answers",

@@ -34,5 +34,3 @@ export const sameText = (a: string, b: string): boolean => {
   const [left, right] = [Buffer.from(a), Buffer.from(b)]
   return left.length === right.length && timingSafeEqual(left, right)
 }
-
-export const KEY_PREFIX = "ork_"

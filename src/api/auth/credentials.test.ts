@@ -17,7 +17,7 @@ let revoked = ""
 let before = ""
 
 beforeAll(async () => {
-  api = await setup({ config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", failuresPerMinute: 1_000_000 } })
+  api = await setup({ config: { failuresPerMinute: 1_000_000 } })
   for (const scope of SCOPES) keys.set(scope, await api.newKey(scope))
   const made = await api.call("POST", "/keys", { body: { name: "gone", scopes: ["admin"] } })
   revoked = made.body["key"] as string

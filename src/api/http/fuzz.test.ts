@@ -5,14 +5,14 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import type { JsonSchema, OpenApi } from "./openapi.ts"
 import { pathsOf } from "./mount.ts"
 import { ROUTES } from "../routes/table.ts"
-import { ADMIN_KEY, setup } from "../testing/setup.ts"
+import { setup } from "../testing/setup.ts"
 
 let api: Awaited<ReturnType<typeof setup>>
 let document: OpenApi
 const ids: string[] = []
 
 beforeAll(async () => {
-  api = await setup({ config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", failuresPerMinute: 1_000_000 } })
+  api = await setup({ config: { failuresPerMinute: 1_000_000 } })
   document = (await api.call("GET", "/openapi.json")).body as unknown as OpenApi
   await api.deploy("etl", { a: "say hi", many: { command: "say x", parallel: 2 } })
   const key = (await api.call("POST", "/keys", { body: { name: "k", scopes: ["read"] } })).body["id"] as string

@@ -1,34 +1,52 @@
-// What an API server is made of. `buildServer` takes the options; every handler gets the `Api`.
+// The parts of an API server. `buildServer` takes `ServerOptions`; every handler gets an `Api`. Handlers read the store directly and
+// change it only through the services of the engine, which wake the loop.
 
 import type { Logger } from "pino"
 import type { Clock, Random, SecretSource } from "../../core/model/ports.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
-import type { RetryPlan, RetryRequest } from "../../core/rules/retry-plan.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
-import type { ExternalSignals } from "../../engine/waiting/external-signals.ts"
-import type { TriggerRequest } from "../../engine/engine.ts"
-import type { Listener } from "../../engine/loop/events.ts"
+import type { Engine } from "../../engine/engine.ts"
+import type { Services } from "../../engine/services/services.ts"
 import type { WorkerDesk } from "../../engine/workers/worker-service.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
-import type { RunRow } from "../../store/contract/store.ts"
+import type { ApiKeys } from "../auth/api-keys.ts"
 import type { Audit } from "../auth/audit.ts"
 import type { Authenticator } from "../auth/authenticator.ts"
-import type { EventFeed } from "../streams/event-feed.ts"
 import type { SignIns } from "../auth/sign-ins.ts"
+import type { EventFeed } from "../streams/event-feed.ts"
 import type { Streams } from "../streams/streams.ts"
 
-/** What the API asks of the engine. */
-export interface ApiEngine {
-  trigger(request: TriggerRequest): Promise<RunRow>
-  cancel(runId: RunId): Promise<void>
-  pause(runId: RunId, paused: boolean): Promise<void>
-  planRetry(runId: RunId, request: RetryRequest): Promise<Exclude<RetryPlan, { problem: string }>>
-  retry(runId: RunId, request: RetryRequest): Promise<void>
-  readonly externalSignals: Pick<ExternalSignals, "approval" | "callback">
-  onEvent(listener: Listener): () => void
-}
+/** Members of the store that handlers may use. None of them changes anything. */
+export const STORE_READS = [
+  "kind",
+  "leases",
+  "compiled",
+  "countRows",
+  "getJob",
+  "getQueue",
+  "getRun",
+  "getTask",
+  "getWorkflow",
+  "listAttempts",
+  "listAudit",
+  "listHolders",
+  "listInstances",
+  "listKeys",
+  "listQueues",
+  "listRuns",
+  "listSchedules",
+  "listTasks",
+  "listVersions",
+  "listWorkflows",
+  "nextTickMs",
+  "searchJobs",
+  "stats",
+  "workerToken",
+] as const satisfies readonly (keyof ServerStore)[]
+
+export type ReadStore = Pick<ServerStore, (typeof STORE_READS)[number]>
 
 export interface Explanation {
   task: string | null
@@ -37,17 +55,9 @@ export interface Explanation {
   sentence: string
 }
 
-export interface BackfillRequest {
-  workflow: string
-  from: string
-  to: string
-  plan: boolean
-  maxActiveRuns: number | null
-}
-
-/** What this server counted of its own work. */
-export interface Figures {
-  /** One entry a minute, oldest first. */
+/** Statistics that this server keeps about its own work. */
+export interface ServerStats {
+  /** Columns with one entry a minute, oldest first. */
   columns(): {
     from: number
     success: number[]
@@ -58,24 +68,23 @@ export interface Figures {
     running: (number | null)[]
   }
   endedPerMinute(queue: string): number
-  /** What logs and outputs take; null: not known. */
+  /** Bytes of all logs and outputs, or null when unknown. */
   objectsBytes(): Promise<number | null>
 }
 
-/** Parts that a server may have; the routes of a part that is missing are not there. */
+/** Parts that a server may lack. Routes that require a missing part are not mounted. */
 export interface ApiParts {
   explain?: (runId: RunId, task?: string) => Promise<Explanation[]>
-  backfill?: (request: BackfillRequest) => Promise<{ ticks: string[]; runs: string[] }>
-  /** In Prometheus' text format. */
+  /** Returns the metrics in Prometheus' text format. */
   metrics?: () => Promise<string>
-  figures?: Figures
-  /** Serves the workers that ask this server. */
+  serverStats?: ServerStats
+  /** Serves workers that connect to this server. */
   workers?: Pick<WorkerDesk, "register" | "heartbeat" | "claim" | "report" | "appendLogs" | "putOutput" | "upstream" | "leave">
-  /** Takes the results of workers that are pushed to; false: the token is not that of a live attempt. */
+  /** Accepts the result of a task that was pushed to a worker. Returns false when the token belongs to no attempt in flight. */
   push?: (result: PushedResult) => boolean
 }
 
-/** How a task ended that was pushed to a worker. */
+/** Result of a task that was pushed to a worker. */
 export interface PushedResult {
   taskId: string
   token: string
@@ -87,41 +96,37 @@ export interface PushedResult {
 }
 
 export interface ApiConfig {
-  /** The server's own key, 16 characters or more: an admin key. */
+  /** The server's own key: an admin key of at least 16 characters. */
   apiKey: string
   version: string
-  /** Run folders lie below it. */
-  dataDir: string
-  /** What `worker` of a task may name; nothing by default. */
+  /** Profiles that `worker` of a task may name. Default: none. */
   profiles?: WorkerProfiles
-  /** Where the built web page lies; without it there is none. */
+  /** Folder of the built web UI. Without it, the server has no web UI. */
   pageDir?: string
-  /** Wrong keys from one address in a minute before it has to wait. */
+  /** Wrong keys that one address may send in a minute before it has to wait. */
   failuresPerMinute?: number
-  /** Behind a proxy that sets X-Forwarded-For and -Proto. */
+  /** The server is behind a proxy that sets X-Forwarded-For and X-Forwarded-Proto. */
   trustProxy?: boolean
   heartbeatMs?: number
-  /** Bytes that a slow reader of a stream may lag behind before it is cut off. */
+  /** Bytes that a slow reader of a stream may lag behind before the server cuts it off. */
   streamBuffer?: number
 }
 
 export interface ServerOptions extends ApiParts {
-  engine: ApiEngine
+  engine: Pick<Engine, "onEvent">
+  services: Services
   store: ServerStore
   objects: ObjectStore
   config: ApiConfig
   log: Logger
   clock: Clock
   random: Random
-  /** The value of a secret, or null: for the signatures of webhooks. */
+  /** Returns the value of a secret, or null when it is not set. Signatures of webhooks are checked with it. */
   secret: SecretSource
-  /** Wakes the engine after a change that it did not make itself (a job, a queue). */
-  wake(): void
 }
 
-export interface Api {
-  engine: ApiEngine
-  store: ServerStore
+export interface Api extends Services {
+  store: ReadStore
   objects: ObjectStore
   config: ApiConfig
   log: Logger
@@ -129,9 +134,9 @@ export interface Api {
   random: Random
   parts: ApiParts
   secret: SecretSource
-  wake(): void
   startedAt: number
   auth: Authenticator
+  keys: ApiKeys
   signIns: SignIns
   audit: Audit
   feed: EventFeed

@@ -3,6 +3,7 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from "fastify"
 import type { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
+import { ApiKeys } from "../auth/api-keys.ts"
 import { Audit } from "../auth/audit.ts"
 import { Authenticator } from "../auth/authenticator.ts"
 import { BODY_LIMIT } from "./body.ts"
@@ -89,29 +90,31 @@ export const buildServer = (options: ServerOptions): ApiServer => {
   mount(app, api, routes)
   installDocs(app, routes, options.config.version)
   if (options.config.pageDir !== undefined) installPage(app, options.config.pageDir)
-  stopWith(app, api)
+  stopWith(app, api, options)
   return { app, signInToken: () => api.signIns.newToken() }
 }
 
 const send = (reply: FastifyReply, error: ApiError): FastifyReply =>
   reply.code(error.status).headers(error.headers).send(error.body())
 
-const makeApi = ({ explain, backfill, metrics, figures, workers, push, ...always }: ServerOptions): Api => {
+const makeApi = ({ explain, metrics, serverStats, workers, push, services, ...always }: ServerOptions): Api => {
   const { store, config, log, clock, random } = always
   const signIns = new SignIns(config.apiKey, () => clock.now(), random)
+  const auth = new Authenticator(store, clock, signIns, config)
   return {
+    ...services,
     ...always,
     parts: {
       ...(explain !== undefined && { explain }),
-      ...(backfill !== undefined && { backfill }),
       ...(metrics !== undefined && { metrics }),
-      ...(figures !== undefined && { figures }),
+      ...(serverStats !== undefined && { serverStats }),
       ...(workers !== undefined && { workers }),
       ...(push !== undefined && { push }),
     },
     startedAt: clock.now(),
     signIns,
-    auth: new Authenticator(store, clock, signIns, config),
+    auth,
+    keys: new ApiKeys({ store, clock, random, changed: () => auth.forget() }),
     audit: new Audit(store, clock, (count) => log.error({ count }, "audit entries were lost: the store is away")),
     feed: new EventFeed(store, clock, (error) =>
       log.warn({ error: String(error) }, "could not read the event log; trying again"),
@@ -123,9 +126,9 @@ const makeApi = ({ explain, backfill, metrics, figures, workers, push, ...always
   }
 }
 
-const stopWith = (app: FastifyInstance, api: Api): void => {
-  const unsubscribe = api.engine.onEvent(() => api.feed.wake())
-  api.store.onWake(() => api.feed.wake())
+const stopWith = (app: FastifyInstance, api: Api, { engine, store }: ServerOptions): void => {
+  const unsubscribe = engine.onEvent(() => api.feed.wake())
+  store.onWake(() => api.feed.wake())
   // Connections that have asked for nothing yet. To Node they are not idle, and closing would wait for them for ever.
   const silent = new Set<Socket>()
   app.server.on("connection", (socket: Socket) => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { ADMIN_KEY, setup } from "../testing/setup.ts"
+import { setup } from "../testing/setup.ts"
 
 const build = (files: Record<string, string>): string => {
   const folder = mkdtempSync(join(tmpdir(), "ork-page-"))
@@ -12,7 +12,7 @@ const build = (files: Record<string, string>): string => {
   return folder
 }
 
-const serve = (pageDir: string) => setup({ config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", pageDir } })
+const serve = (pageDir: string) => setup({ config: { pageDir } })
 
 const FILES = { "index.html": "<p>page</p>", "assets/a-1.js": "plain", "assets/a-1.js.br": "br", "assets/a-1.js.gz": "gz" }
 

@@ -31,7 +31,7 @@ export const bundleRoutes = [
         if (error instanceof BadArchive) throw invalidField("", `the body is not an archive of plain files: ${error.message}`)
         throw error
       }
-      await api.objects.put(bundleKey(hash), bytes)
+      await api.workflows.putBundle({ hash, bytes })
       return { status: 200, body: { hash, bytes: bytes.length } }
     },
   }),

@@ -34,7 +34,7 @@ export const answerRoutes = [
         const { name, path } = await findTask(api, found, params.name, body)
         const comment = body.comment ?? null
         const by = await nameOf(api, caller)
-        await api.engine.externalSignals.approval({ runId: found.id, name, path, approved: verb === "approve", comment, by })
+        await api.externalSignals.approval({ runId: found.id, name, path, approved: verb === "approve", comment, by })
         const answered = await findTask(api, found, name, { path })
         const details = comment === null ? {} : { details: comment }
         return { status: 200, body: await shownTask(api, found, answered), ...details }
@@ -58,7 +58,7 @@ export const answerRoutes = [
       const given = { status: status ?? "success", ...(error !== undefined && { error }) } as const
       try {
         const output = body.output === undefined ? {} : { output: body.output as Json }
-        await api.engine.externalSignals.callback(params.token, { ...given, ...output })
+        await api.externalSignals.callback(params.token, { ...given, ...output })
       } catch (problem) {
         if (problem instanceof NotFound) api.auth.failed(request.ip)
         throw problem

@@ -1,8 +1,6 @@
 // Webhook triggers: no key, but a signature made with the workflow's secret. The same message again gives the run it made.
 
-import { newRunId } from "../../core/model/ids.ts"
 import { isObject, type JsonObject } from "../../core/model/json.ts"
-import { bindParams } from "../../core/rules/params.ts"
 import { run } from "../../protocol/api/runs.ts"
 import { workflowParams } from "../../protocol/api/workflows.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
@@ -55,21 +53,17 @@ export const hookRoutes = [
       }
       const values = parseJson(body.text) ?? {}
       if (!isObject(values)) throw new ApiError("VALIDATION_ERROR", "the body must be an object: the params of the run")
-      const bound = bindParams(found.compiled, { values: values as JsonObject })
-      if (!bound.ok) throw invalid(bound.problems)
-      const id = newRunId(api.clock.now(), api.random.hex128())
-      const made = await api.engine.trigger({
-        id,
-        workflowId: found.id,
-        versionId: found.versionId,
+      const triggered = await api.runs.trigger({
+        workflow: found,
         trigger: "webhook",
-        params: bound.params,
+        params: values as JsonObject,
         priority: null,
         logicalDate: null,
         idempotencyKey: `hook:${signature}`,
-        workingDir: null,
       })
-      return { status: made.id === id ? 201 : 200, body: runShape(made), target: made.id }
+      if ("problems" in triggered) throw invalid(triggered.problems)
+      const { run: made, created } = triggered
+      return { status: created ? 201 : 200, body: runShape(made), target: made.id }
     },
   }),
 ]

@@ -90,9 +90,8 @@ const toNew = (api: Api, caller: Caller, body: z.output<typeof newJob>, path: st
 })
 
 const create = async (api: Api, jobs: NewJob[]): Promise<JobRow[]> => {
-  const made = await api.store.createJobs(jobs)
+  const made = await api.jobs.create(jobs)
   if (!Array.isArray(made)) throw refusal(made)
-  api.wake()
   return made
 }
 
@@ -187,9 +186,8 @@ export const jobRoutes = [
     errors: [409],
     audit: "job.update",
     async handle({ params, body, api }) {
-      const made = await api.store.updateJob(params.job_id, toChange(body))
+      const made = await api.jobs.update(params.job_id, toChange(body))
       if (isRefusal(made)) throw refusal(made, params.job_id)
-      api.wake()
       return { status: 200, body: jobShape(made) }
     },
   }),
@@ -204,12 +202,8 @@ export const jobRoutes = [
     errors: [409],
     audit: "job.delete",
     async handle({ params, api }) {
-      const refused = await api.store.deleteJob(params.job_id)
+      const refused = await api.jobs.delete(params.job_id)
       if (refused !== null) throw refusal(refused, params.job_id)
-      api.wake()
-      await api.objects
-        .deletePrefix(`jobs/${params.job_id}/`)
-        .catch((error: unknown) => api.log.warn({ job: params.job_id, error: String(error) }, "could not remove a job's log"))
       return { status: 204 }
     },
   }),
@@ -224,9 +218,8 @@ export const jobRoutes = [
     errors: [409],
     audit: "job.cancel",
     async handle({ params, api }) {
-      const made = await api.store.cancelJob(params.job_id)
+      const made = await api.jobs.cancel(params.job_id)
       if (isRefusal(made)) throw refusal(made, params.job_id)
-      api.wake()
       return { status: 202, body: jobShape(made) }
     },
   }),

@@ -1,8 +1,6 @@
 // API keys: shown once, kept as hashes.
 
 import { createdKey, keyParams, keys, newKey } from "../../protocol/api/service.ts"
-import { uuidv7 } from "../../core/model/ids.ts"
-import { hashKey, KEY_PREFIX } from "../auth/auth.ts"
 import { notFound } from "../http/errors.ts"
 import { route } from "../http/route.ts"
 import { keyShape } from "../views/shapes.ts"
@@ -31,12 +29,8 @@ export const keyRoutes = [
     answers: { 201: { about: "The key", schema: createdKey } },
     audit: "key.create",
     async handle({ body, api }) {
-      const { random } = api
-      const key = KEY_PREFIX + random.hex128() + random.hex128()
-      const id = uuidv7(api.clock.now(), random.hex128())
-      const made = await api.store.createKey({ id, name: body.name, scopes: [...new Set(body.scopes)], hash: hashKey(key) })
-      api.auth.forget()
-      return { status: 201, body: { ...keyShape(made), key }, target: id, details: made.scopes.join(" ") }
+      const { row, key } = await api.keys.create(body.name, body.scopes)
+      return { status: 201, body: { ...keyShape(row), key }, target: row.id, details: row.scopes.join(" ") }
     },
   }),
   route({
@@ -49,9 +43,7 @@ export const keyRoutes = [
     answers: { 204: { about: "Removed" } },
     audit: "key.remove",
     async handle({ params, api }) {
-      const removed = await api.store.removeKey(params.id)
-      api.auth.forget()
-      if (!removed) throw notFound(`there is no key ${params.id}`)
+      if (!(await api.keys.remove(params.id))) throw notFound(`there is no key ${params.id}`)
       return { status: 204 }
     },
   }),

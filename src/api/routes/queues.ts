@@ -16,7 +16,10 @@ export const queueRoutes = [
     scope: "read",
     answers: { 200: { about: "The queues", schema: queues } },
     async handle({ api }) {
-      return { status: 200, body: { items: (await api.store.listQueues()).map((row) => queueShape(row, api.parts.figures)) } }
+      return {
+        status: 200,
+        body: { items: (await api.store.listQueues()).map((row) => queueShape(row, api.parts.serverStats)) },
+      }
     },
   }),
   route({
@@ -30,7 +33,7 @@ export const queueRoutes = [
     async handle({ params, api }) {
       const found = await api.store.getQueue(params.name)
       if (found === null) throw notFound(`there is no queue ${params.name}: nothing was put into it, and it has no settings`)
-      return { status: 200, body: queueShape(found, api.parts.figures) }
+      return { status: 200, body: queueShape(found, api.parts.serverStats) }
     },
   }),
   route({
@@ -45,15 +48,14 @@ export const queueRoutes = [
     audit: "queue.set",
     async handle({ params, body, api }) {
       const { concurrency, rate_limit: rate, paused } = body
-      const made = await api.store.putQueue(params.name, {
+      const made = await api.queues.update(params.name, {
         ...(concurrency !== undefined && { concurrency }),
         ...(rate !== undefined && {
           rate: rate === null ? null : { limit: rate.limit, periodMs: Math.round(rate.period_seconds * 1000) },
         }),
         ...(paused !== undefined && { paused }),
       })
-      api.wake()
-      return { status: 200, body: queueShape(made, api.parts.figures), details: JSON.stringify(body) }
+      return { status: 200, body: queueShape(made, api.parts.serverStats), details: JSON.stringify(body) }
     },
   }),
 ]

@@ -1,18 +1,15 @@
 // Runs: list, look at, cancel, retry, pause, remove.
 
 import type { RunId } from "../../core/model/ids.ts"
-import { runEnded } from "../../core/model/status.ts"
-import { removeRunFiles } from "../../engine/services/retention.ts"
 import { explainQuery, explanations, retryBody, retryPlan, run, runList, runParams, runQuery } from "../../protocol/api/runs.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import type { RunRow } from "../../store/contract/store.ts"
 import { pageOf, parsePlace, placeCursor } from "../http/cursors.ts"
-import { conflict, notFound } from "../http/errors.ts"
+import { notFound } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 
 const TAG = "runs"
-const ROWS_PER_REMOVAL = 1000
 
 export const findRun = async (api: Api, id: string): Promise<RunRow> => {
   const found = await api.store.getRun(id as RunId)
@@ -67,14 +64,7 @@ export const runRoutes = [
     errors: [409],
     audit: "run.remove",
     async handle({ params, api }) {
-      const found = await findRun(api, params.id)
-      if (!runEnded(found.status) || found.hooksPending > 0) {
-        throw conflict(`run ${found.id} has not ended; cancel it first`)
-      }
-      // Objects first: a run without its logs can be removed again, logs without their run would stay for ever.
-      await api.objects.deletePrefix(`runs/${found.id}/`)
-      await removeRunFiles(api.config.dataDir, found.id)
-      while (!(await api.store.removeRun(found.id, ROWS_PER_REMOVAL)));
+      await api.runs.remove(params.id as RunId)
       return { status: 204 }
     },
   }),
@@ -104,7 +94,7 @@ export const runRoutes = [
     errors: [409],
     audit: "run.cancel",
     async handle({ params, api }) {
-      await api.engine.cancel(params.id as RunId)
+      await api.runs.cancel(params.id as RunId)
       return { status: 202, body: await shown(api, params.id) }
     },
   }),
@@ -126,10 +116,10 @@ export const runRoutes = [
       const request = body.from === undefined ? {} : { from: body.from }
       const id = params.id as RunId
       if (body.plan === true) {
-        const { again, kept } = await api.engine.planRetry(id, request)
+        const { again, kept } = await api.runs.planRetry(id, request)
         return { status: 200, body: { again, kept }, details: "plan only" }
       }
-      await api.engine.retry(id, request)
+      await api.runs.retry(id, request)
       return {
         status: 202,
         body: await shown(api, params.id),
@@ -149,7 +139,7 @@ export const runRoutes = [
       errors: [409],
       audit: `run.${verb}`,
       async handle({ params, api }) {
-        await api.engine.pause(params.id as RunId, verb === "pause")
+        await api.runs.setPaused(params.id as RunId, verb === "pause")
         return { status: 200, body: await shown(api, params.id) }
       },
     }),

@@ -81,7 +81,7 @@ test("a caller is told what its key may do", async () => {
 })
 
 test("too many wrong keys from an address are refused for a while; a key that worked from there goes on", async () => {
-  await using api = await setup({ config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", failuresPerMinute: 3 } })
+  await using api = await setup({ config: { failuresPerMinute: 3 } })
   const known = await api.newKey("read")
   expect((await api.call("GET", "/runs", { key: known })).status).toBe(200)
   for (let i = 0; i < 3; i++) expect((await api.call("GET", "/runs", { key: `wrong-${i}` })).status).toBe(401)
@@ -107,5 +107,5 @@ test("a key is shown once, kept as a hash, and never logged", async () => {
 })
 
 test("a server key of fewer than 16 characters is refused", async () => {
-  await expect(setup({ config: { apiKey: "short", version: "1", dataDir: "" } })).rejects.toThrow(/16/)
+  await expect(setup({ config: { apiKey: "short" } })).rejects.toThrow(/16/)
 })

@@ -14,11 +14,11 @@ export const statsRoutes = [
     query: statsQuery,
     answers: { 200: { about: "The figures", schema: stats } },
     async handle({ query, api }) {
-      const columns = query.series === true ? (api.parts.figures?.columns() ?? null) : null
+      const columns = query.series === true ? (api.parts.serverStats?.columns() ?? null) : null
       const [found, holders, objectsBytes] = await Promise.all([
         api.store.stats(),
         api.store.listHolders(),
-        api.parts.figures?.objectsBytes() ?? null,
+        api.parts.serverStats?.objectsBytes() ?? null,
       ])
       return {
         status: 200,

@@ -1,6 +1,5 @@
 // Tasks of a run: every instance with its attempts; one instance again; one marked by hand.
 
-import type { RunId } from "../../core/model/ids.ts"
 import {
   markBody,
   instanceQuery,
@@ -17,7 +16,7 @@ import { json, strict } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import { numberCursor, pageOf, parseNumber } from "../http/cursors.ts"
 import { findRetried, findTask, listedTask, shownTask } from "../views/find-task.ts"
-import { conflict, notFound } from "../http/errors.ts"
+import { notFound } from "../http/errors.ts"
 import { sendOutput } from "../streams/output-stream.ts"
 import { route, STREAMED } from "../http/route.ts"
 import { findRun } from "./runs.ts"
@@ -101,10 +100,10 @@ export const taskRoutes = [
       const found = await findRun(api, params.id)
       const retried = await findRetried(api, found, params.name, query)
       if (body.plan === true) {
-        const { again, kept } = await api.engine.planRetry(found.id, retried)
+        const { again, kept } = await api.runs.planRetry(found.id, retried)
         return { status: 200, body: { again, kept }, details: "plan only" }
       }
-      await api.engine.retry(found.id, retried)
+      await api.runs.retry(found.id, retried)
       return { status: 202, body: runShape(await findRun(api, params.id)) }
     },
   }),
@@ -122,12 +121,7 @@ export const taskRoutes = [
     audit: "task.mark",
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
-      const { name, path, waitingOn } = await findTask(api, found, params.name, query)
-      const outcome = await api.store.overrideOutcome({ runId: found.id, name, path, ...body })
-      if (outcome === "live") throw conflict(`task ${name} is running; cancel the run, or wait for the task's end`)
-      if (outcome === "not_found") throw notFound(`task ${name} of run ${found.id} is no more`)
-      if (waitingOn?.kind === "workflow") await api.store.requestCancel(waitingOn.runId as RunId, "cancel")
-      api.wake()
+      await api.runs.overrideOutcome(await findTask(api, found, params.name, query), body)
       const marked = await findTask(api, found, params.name, query)
       return { status: 200, body: await shownTask(api, found, marked), details: `${body.status}: ${body.reason}` }
     },

@@ -2,7 +2,7 @@
 
 import { expect, onTestFinished, test } from "vitest"
 import { encodeFrame } from "../../protocol/wire/log-frames.ts"
-import { ADMIN_KEY, setup as setupApi } from "../testing/setup.ts"
+import { setup as setupApi } from "../testing/setup.ts"
 
 interface Given {
   row: number
@@ -23,7 +23,7 @@ const END = { state: "success", started_at: 1, finished_at: 2, output: { inline:
 
 /** A server that takes no work of the queue `far` itself. */
 const setup = async (config: { failuresPerMinute?: number } = {}) => {
-  const api = await setupApi({ lanes: ["q:default"], config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", ...config } })
+  const api = await setupApi({ lanes: ["q:default"], config: { ...config } })
   onTestFinished(() => api[Symbol.asyncDispose]())
   await api.deploy("far", { a: { command: "x", queue: "far" } })
   const hire = async (name = "w") => {

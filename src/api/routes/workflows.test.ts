@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { ADMIN_KEY, setup } from "../testing/setup.ts"
+import { setup } from "../testing/setup.ts"
 
 const YAML = { "content-type": "application/yaml" }
 
@@ -41,7 +41,7 @@ test("every problem of a definition is told with its place, and nothing is store
 
 test("the profile that a task names as its worker is the server's; one that it does not have is told", async () => {
   const profiles = { big: { queue: "heavy", labels: ["ram"] } }
-  await using api = await setup({ config: { apiKey: ADMIN_KEY, version: "1", dataDir: "", profiles } })
+  await using api = await setup({ config: { profiles } })
   const flow = (worker: string) => ({ name: "etl", tasks: { a: { command: "say hi", worker } } })
   const refused = await api.call("POST", "/workflows", { body: flow("bigg") })
   expect([refused.status, refused.body.error!.details]).toMatchObject([400, [{ path: "tasks.a.worker", suggestion: "big" }]])
@@ -112,7 +112,7 @@ test("figures by the minute are given when they are asked for", async () => {
     running: [null],
   }
   await using api = await setup({
-    figures: { columns: () => columns, endedPerMinute: (queue) => queue.length, objectsBytes: async () => 12 },
+    serverStats: { columns: () => columns, endedPerMinute: (queue) => queue.length, objectsBytes: async () => 12 },
   })
   expect((await api.call("GET", "/stats")).body).toMatchObject({ series: null, objects_bytes: 12 })
   expect((await api.call("GET", "/stats?series=true")).body["series"]).toEqual({ ...columns, from: "1970-01-01T00:00:00.000Z" })

@@ -1,13 +1,10 @@
 // Workflows: deploy, look at, trigger, pause. A definition may name files only when their bundle came before it.
 
-import { bindParams } from "../../core/rules/params.ts"
 import type { Problem } from "../../core/model/problems.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { missingFiles, withBundle } from "../../engine/services/bundle-files.ts"
-import { deploy, nextFiringsOf } from "../../engine/services/deploy.ts"
-import { newRunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
-import { bundleKey, keepBundle } from "../../objects/bundles.ts"
+import { bundleKey } from "../../objects/bundles.ts"
 import { readTar } from "../../objects/tar.ts"
 import { newRun, run } from "../../protocol/api/runs.ts"
 import {
@@ -114,10 +111,11 @@ export const workflowRoutes = [
       const files = bundle === undefined ? null : await readBundle(api, bundle)
       const missing = files === null ? [] : missingFiles(parsed.workflow, new Set(readTar(files).map(({ path }) => path)))
       if (missing.length > 0) throw invalid(missing)
-      const stored = await deploy(api, parsed, { ifNew: request.headers["if-none-match"] === "*" })
+      const stored = await api.workflows.deploy(parsed, {
+        bundle: files === null ? null : { hash: bundle!, bytes: Buffer.from(files) },
+        ifNew: request.headers["if-none-match"] === "*",
+      })
       if (stored.outcome === "exists") throw conflict(`there is a workflow ${name} already`)
-      if (files !== null) await keepBundle(api.objects, { hash: bundle!, bytes: Buffer.from(files) })
-      api.wake()
       return {
         status: stored.outcome === "new" ? 201 : 200,
         body: workflowShape(await findWorkflow(api, name)),
@@ -168,7 +166,7 @@ export const workflowRoutes = [
     answers: { 204: { about: "Removed" } },
     audit: "workflow.remove",
     async handle({ params, api }) {
-      if (!(await api.store.removeWorkflow(params.name))) throw notFound(`there is no workflow ${params.name}`)
+      await api.workflows.remove(params.name)
       return { status: 204 }
     },
   }),
@@ -204,22 +202,18 @@ export const workflowRoutes = [
     audit: "run.create",
     async handle({ params, body, request, api }) {
       const found = await findWorkflow(api, params.name)
-      const bound = bindParams(found.compiled, body.params === undefined ? {} : { values: body.params as JsonObject })
-      if (!bound.ok) throw invalid(bound.problems)
-      const id = newRunId(api.clock.now(), api.random.hex128())
-      const made = await api.engine.trigger({
-        id,
-        workflowId: found.id,
-        versionId: found.versionId,
+      const triggered = await api.runs.trigger({
+        workflow: found,
         trigger: "manual",
-        params: bound.params,
+        params: (body.params ?? {}) as JsonObject,
         priority: body.priority ?? null,
         logicalDate: body.logical_date ?? null,
         idempotencyKey: body.idempotency_key ?? keyHeader(request.headers["idempotency-key"]),
-        workingDir: null,
       })
+      if ("problems" in triggered) throw invalid(triggered.problems)
+      const { run: made, created } = triggered
       return {
-        status: made.id === id ? 201 : 200,
+        status: created ? 201 : 200,
         body: runShape(made),
         headers: { location: `/api/v1/runs/${made.id}` },
         target: made.id,
@@ -237,12 +231,7 @@ export const workflowRoutes = [
       answers: { 200: { about: "The workflow", schema: workflow } },
       audit: `workflow.${verb}`,
       async handle({ params: { name }, api }) {
-        const { compiled } = await findWorkflow(api, name)
-        const nextAt = nextFiringsOf(compiled, api.clock.now())
-        if (!(await api.store.setWorkflowPaused({ name, paused: verb === "pause", nextAt }))) {
-          throw notFound(`there is no workflow ${name}`)
-        }
-        api.wake()
+        await api.workflows.setPaused(name, verb === "pause")
         return { status: 200, body: workflowShape(await findWorkflow(api, name)) }
       },
     }),
@@ -253,7 +242,6 @@ export const workflowRoutes = [
     tag: TAG,
     summary: "One run for each tick of the schedule in a range; with `plan` only the ticks",
     scope: "trigger",
-    needs: "backfill",
     params: workflowParams,
     body: { schema: backfillBody, required: true },
     answers: { 200: { about: "The ticks, and the runs that were made", schema: backfill } },
@@ -261,7 +249,7 @@ export const workflowRoutes = [
     audit: "workflow.backfill",
     async handle({ params, body, api }) {
       if (body.to <= body.from) throw invalidField("to", "must be later than from")
-      const made = await api.parts.backfill!({
+      const made = await api.workflows.backfill({
         workflow: params.name,
         from: body.from,
         to: body.to,

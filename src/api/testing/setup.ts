@@ -9,16 +9,17 @@ import { vi } from "vitest"
 import type { RunId } from "../../core/model/ids.ts"
 import { Engine } from "../../engine/engine.ts"
 import { inlineEvaluator } from "../../engine/gate/evaluator.ts"
+import { createServices } from "../../engine/services/services.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import type { KeyScope } from "../../store/contract/keys.ts"
 import type { EngineOptions } from "../../engine/ports.ts"
 import { WorkerDesk } from "../../engine/workers/worker-service.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
-import type { Explanation, ServerOptions } from "../http/ports.ts"
+import type { ApiConfig, Explanation, ServerOptions } from "../http/ports.ts"
 import { type ApiServer, buildServer, close } from "../http/server.ts"
 import { ScriptedExecutor } from "./scripted.ts"
-import { openTestStore } from "./store.ts"
+import { openTestStore, rejectChanges } from "./store.ts"
 
 export const ADMIN_KEY = "the-admin-key-of-tests"
 
@@ -70,7 +71,11 @@ const explain = async (): Promise<Explanation[]> => [
 
 /** `await using` takes it down. */
 export const setup = async (
-  change: Partial<ServerOptions> & { wrap?: (store: ServerStore) => ServerStore; lanes?: string[] } = {},
+  change: Partial<Omit<ServerOptions, "config">> & {
+    config?: Partial<ApiConfig>
+    wrap?: (store: ServerStore) => ServerStore
+    lanes?: string[]
+  } = {},
 ) => {
   const folder = await mkdtemp(join(tmpdir(), "ork-api-"))
   const objects = new FileObjectStore(join(folder, "objects"))
@@ -108,20 +113,19 @@ export const setup = async (
   await engine.start()
   const server = buildServer({
     engine,
-    store,
+    store: rejectChanges(store),
     objects,
     log,
     clock: systemClock,
     random: systemRandom,
     secret: (name) => (name === "HOOK" ? "hook-secret" : null),
-    wake: () => engine.look(),
+    services: createServices({ ...parts, engine, store, wake: () => engine.look() }),
     explain,
-    backfill: async ({ from }) => ({ ticks: [from], runs: [] }),
     metrics: async () => "ork_up 1\n",
     workers: desk,
     push: () => false,
     ...change,
-    config: { apiKey: ADMIN_KEY, version: "1.2.3", dataDir: folder, ...change.config },
+    config: { apiKey: ADMIN_KEY, version: "1.2.3", ...change.config },
   })
   await server.app.ready()
 

@@ -3,6 +3,7 @@
 import { join } from "node:path"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
+import { STORE_READS } from "../http/ports.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import { openPostgres } from "../../store/postgres/postgres.ts"
 import { openSqlite } from "../../store/sqlite/sqlite.ts"
@@ -18,6 +19,21 @@ export const openTestStore = async (folder: string): Promise<ServerStore> => {
   await store.migrate()
   return store
 }
+
+/** Members of the store that the server uses outside of handlers: keys, the audit log and the event feed. */
+const SERVER_MEMBERS = ["appendAudit", "createKey", "findKey", "onWake", "readEvents", "removeKey", "touchKeys"]
+
+/** Wraps the store that an API server gets: every change that bypasses the services throws. */
+export const rejectChanges = (store: ServerStore): ServerStore =>
+  new Proxy(store, {
+    get(target, name) {
+      if (![...STORE_READS, ...SERVER_MEMBERS].includes(String(name))) {
+        throw new Error(`use a service of the engine in place of store.${String(name)}`)
+      }
+      const member: unknown = Reflect.get(target, name)
+      return typeof member === "function" ? (member.bind(target) as unknown) : member
+    },
+  })
 
 /** One database for a test file; it goes with the server of the test run. */
 const url = async (): Promise<string> => {

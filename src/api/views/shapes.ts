@@ -13,7 +13,7 @@ import type { ScheduleRow, VersionRow, WorkflowRow } from "../../store/contract/
 import type { JobRow } from "../../store/contract/jobs.ts"
 import type { AuditRow, KeyRow } from "../../store/contract/keys.ts"
 import type { QueueRow } from "../../store/contract/queues.ts"
-import type { Figures } from "../http/ports.ts"
+import type { ServerStats } from "../http/ports.ts"
 import type { LeaseHolderRow } from "../../store/contract/store.ts"
 
 const specShape = (spec: ScheduleSpec): z.output<typeof workflows.scheduleSpec> => ({
@@ -144,7 +144,7 @@ export const jobResultShape = (row: JobRow): z.output<typeof jobs.jobResult> => 
   finished_at: row.finishedAt,
 })
 
-export const queueShape = (row: QueueRow, figures?: Figures): z.output<typeof service.queue> => ({
+export const queueShape = (row: QueueRow, serverStats?: ServerStats): z.output<typeof service.queue> => ({
   name: row.name,
   concurrency: row.concurrency,
   rate_limit: row.rate === null ? null : { limit: row.rate.limit, period_seconds: row.rate.periodMs / 1000 },
@@ -152,7 +152,7 @@ export const queueShape = (row: QueueRow, figures?: Figures): z.output<typeof se
   ready: row.ready,
   running: row.running,
   oldest_ready_seconds: row.oldestReadyMs === null ? null : row.oldestReadyMs / 1000,
-  ended_per_minute: figures?.endedPerMinute(row.name) ?? null,
+  ended_per_minute: serverStats?.endedPerMinute(row.name) ?? null,
 })
 
 /** Where holders are judged by their processes, those that are not workers renew nothing: they are seen now. */

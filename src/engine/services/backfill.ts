@@ -23,7 +23,7 @@ export interface BackfillParts {
   evaluator: Pick<Evaluator, "render">
   clock: Clock
   random: Random
-  /** Runs were made. */
+  /** Called after each batch of runs, also on error: the commit may have succeeded. */
   wake(): void
 }
 
@@ -58,8 +58,8 @@ export const backfill = async (
   for (const [i, each] of due.entries()) runs.push(await runOf(parts, workflow, each, i % lanes))
   const made: string[] = []
   for (let i = 0; i < runs.length; i += RUNS_AT_ONCE) {
-    for (const { run } of await parts.store.createRuns(runs.slice(i, i + RUNS_AT_ONCE))) made.push(run.id)
-    parts.wake()
+    const created = await parts.store.createRuns(runs.slice(i, i + RUNS_AT_ONCE)).finally(parts.wake)
+    for (const { run } of created) made.push(run.id)
   }
   return { ticks, runs: made }
 }

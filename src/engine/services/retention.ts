@@ -6,6 +6,7 @@ import { rm } from "node:fs/promises"
 import { runFolder, upstreamFolder } from "../attempts/assignment-builder.ts"
 import { bundleFolder, bundleHash, bundlePrefix, BUNDLES } from "../../objects/bundles.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import type { RunId } from "../../core/model/ids.ts"
 import type { Catalog } from "../../store/contract/catalog.ts"
 import type { Store } from "../../store/contract/store.ts"
 
@@ -29,9 +30,7 @@ export const removeExpired = async (
     const expired = await store.expiredRuns({ ...rule, limit: RUNS_AT_ONCE })
     for (const runId of expired) {
       if (signal?.aborted === true) return removed
-      await objects.deletePrefix(`runs/${runId}/`)
-      await removeRunFiles(dataDir, runId)
-      while (!(await store.removeRun(runId, ROWS_AT_ONCE))) continue
+      await removeRun({ store, objects, dataDir }, runId)
       removed += 1
     }
     if (expired.length < RUNS_AT_ONCE) return removed
@@ -59,9 +58,14 @@ export const removeUnusedBundles = async (
   }
 }
 
-/** Removes everything that a run left on this machine outside of the stores. */
-export const removeRunFiles = async (dataDir: string, runId: string): Promise<void> => {
+/** Removes an ended run with its objects and files. Objects go first: a run without them can be removed again. */
+export const removeRun = async (
+  { store, objects, dataDir }: { store: Pick<Store, "removeRun">; objects: Pick<ObjectStore, "deletePrefix">; dataDir: string },
+  runId: RunId,
+): Promise<void> => {
+  await objects.deletePrefix(`runs/${runId}/`)
   for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
     await rm(folder, { recursive: true, force: true })
   }
+  while (!(await store.removeRun(runId, ROWS_AT_ONCE))) continue
 }

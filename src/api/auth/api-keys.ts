@@ -1,0 +1,38 @@
+// Creates and removes API keys. The store holds their hashes; a key itself is shown once. Every change empties the cache of the
+// authenticator, also when the call fails: the commit may have succeeded.
+
+import { uuidv7 } from "../../core/model/ids.ts"
+import type { Clock, Random } from "../../core/model/ports.ts"
+import type { KeyRow, KeyStore, KeyScope } from "../../store/contract/keys.ts"
+import { hashKey } from "./auth.ts"
+
+const KEY_PREFIX = "ork_"
+
+export interface ApiKeysOptions {
+  store: Pick<KeyStore, "createKey" | "removeKey">
+  clock: Clock
+  random: Random
+  /** Empties the cache of keys. */
+  changed(): void
+}
+
+export class ApiKeys {
+  readonly #options: ApiKeysOptions
+
+  constructor(options: ApiKeysOptions) {
+    this.#options = options
+  }
+
+  async create(name: string, scopes: readonly KeyScope[]): Promise<{ row: KeyRow; key: string }> {
+    const { store, clock, random, changed } = this.#options
+    const key = KEY_PREFIX + random.hex128() + random.hex128()
+    const id = uuidv7(clock.now(), random.hex128())
+    const row = await store.createKey({ id, name, scopes: [...new Set(scopes)], hash: hashKey(key) }).finally(changed)
+    return { row, key }
+  }
+
+  /** Returns false when there is no such key. */
+  remove(id: string): Promise<boolean> {
+    return this.#options.store.removeKey(id).finally(this.#options.changed)
+  }
+}

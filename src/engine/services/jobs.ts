@@ -1,0 +1,44 @@
+// Changes of jobs on behalf of people. Every change wakes the loop, also when the call fails: the commit may have succeeded.
+
+import type { Logger } from "../ports.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import type { JobChange, JobRefusal, JobRow, JobStore, NewJob } from "../../store/contract/jobs.ts"
+
+export interface JobServiceOptions {
+  store: Pick<JobStore, "createJobs" | "updateJob" | "deleteJob" | "cancelJob">
+  objects: Pick<ObjectStore, "deletePrefix">
+  log: Pick<Logger, "warn">
+  wake(): void
+}
+
+export class JobService {
+  readonly #options: JobServiceOptions
+
+  constructor(options: JobServiceOptions) {
+    this.#options = options
+  }
+
+  /** Creates all of the jobs or none. A job may depend on another of the same call. */
+  create(jobs: NewJob[]): Promise<JobRow[] | JobRefusal> {
+    return this.#options.store.createJobs(jobs).finally(this.#options.wake)
+  }
+
+  update(id: string, change: JobChange): Promise<JobRow | JobRefusal> {
+    return this.#options.store.updateJob(id, change).finally(this.#options.wake)
+  }
+
+  cancel(id: string): Promise<JobRow | JobRefusal> {
+    return this.#options.store.cancelJob(id).finally(this.#options.wake)
+  }
+
+  /** Deletes a job and its logs and outputs. Returns the rejection, or null when the job is deleted. */
+  async delete(id: string): Promise<JobRefusal | null> {
+    const { store, objects, log, wake } = this.#options
+    const rejected = await store.deleteJob(id).finally(wake)
+    if (rejected !== null) return rejected
+    await objects
+      .deletePrefix(`jobs/${id}/`)
+      .catch((error: unknown) => log.warn({ job: id, error: String(error) }, "failed to remove the log of a deleted job"))
+    return null
+  }
+}

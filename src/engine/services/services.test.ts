@@ -1,0 +1,54 @@
+import { expect, test, vi } from "vitest"
+import { createServices, type Services, type ServicesOptions } from "./services.ts"
+import { inlineEvaluator } from "../gate/evaluator.ts"
+import { systemClock, systemRandom } from "../system.ts"
+import { StoreUnavailable } from "../../store/contract/errors.ts"
+import type { TaskRow } from "../../store/contract/store.ts"
+
+/** Services over a store whose changes fail after the commit may have succeeded. */
+const setup = () => {
+  const wake = vi.fn<() => void>()
+  const unavailable = (): Promise<never> => Promise.reject(new StoreUnavailable("ork.db", "the connection was lost"))
+  const store = new Proxy({}, { get: (_, name) => (name === "getWorkflow" ? () => WORKFLOW : unavailable) })
+  const services = createServices({
+    store: store as ServicesOptions["store"],
+    engine: {} as ServicesOptions["engine"],
+    objects: {} as ServicesOptions["objects"],
+    evaluator: inlineEvaluator,
+    clock: systemClock,
+    random: systemRandom,
+    log: { info: () => {}, warn: () => {}, error: () => {} },
+    dataDir: "",
+    wake,
+  })
+  return { services, wake }
+}
+
+const compiled = {
+  name: "etl",
+  params: [],
+  schedules: [{ cron: "@daily", timezone: "UTC", catchup: "skip", overlap: "allow" }],
+}
+const WORKFLOW = Promise.resolve({ id: 1, versionId: 1, compiled })
+const TASK = { runId: "", name: "a", path: "", waitingOn: null } as unknown as TaskRow
+const DEFINITION = { workflow: compiled, hash: "", source: "" } as unknown as Parameters<Services["workflows"]["deploy"]>[0]
+const DAY = { workflow: "etl", from: "2026-01-01T00:00:00Z", to: "2026-01-01T12:00:00Z", plan: false, maxActiveRuns: null }
+
+const CHANGES: [string, (services: Services) => Promise<unknown>][] = [
+  ["overriding an outcome", ({ runs }) => runs.overrideOutcome(TASK, { status: "success", reason: "checked" })],
+  ["creating a job", ({ jobs }) => jobs.create([])],
+  ["updating a job", ({ jobs }) => jobs.update("id", { priority: 1 })],
+  ["cancelling a job", ({ jobs }) => jobs.cancel("id")],
+  ["deleting a job", ({ jobs }) => jobs.delete("id")],
+  ["updating a queue", ({ queues }) => queues.update("default", { paused: true })],
+  ["deploying a workflow", ({ workflows }) => workflows.deploy(DEFINITION)],
+  ["removing a workflow", ({ workflows }) => workflows.remove("etl")],
+  ["pausing a workflow", ({ workflows }) => workflows.setPaused("etl", true)],
+  ["backfilling a workflow", ({ workflows }) => workflows.backfill(DAY)],
+]
+
+test.each(CHANGES)("%s wakes the loop also when the store fails, because the commit may have succeeded", async (_, change) => {
+  const { services, wake } = setup()
+  await expect(change(services)).rejects.toThrow("the connection was lost")
+  expect(wake).toHaveBeenCalledOnce()
+})

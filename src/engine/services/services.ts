@@ -1,0 +1,32 @@
+// The services through which the API changes anything: one entry point, which wakes the loop after every change.
+
+import { JobService } from "./jobs.ts"
+import { QueueService } from "./queues.ts"
+import { RunService, type RunServiceOptions } from "./runs.ts"
+import { WorkflowService } from "./workflows.ts"
+import type { Engine } from "../engine.ts"
+import type { EngineOptions } from "../ports.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
+
+export interface Services {
+  runs: RunService
+  jobs: JobService
+  queues: QueueService
+  workflows: WorkflowService
+  externalSignals: Pick<Engine["externalSignals"], "approval" | "callback">
+}
+
+export interface ServicesOptions extends Pick<EngineOptions, "objects" | "evaluator" | "clock" | "random" | "log" | "dataDir"> {
+  engine: RunServiceOptions["engine"] & Pick<Engine, "externalSignals">
+  store: ServerStore
+  /** Wakes whatever may have work after a commit: the loop, the polls of workers, the scheduler, the notifier. */
+  wake(): void
+}
+
+export const createServices = (options: ServicesOptions): Services => ({
+  runs: new RunService(options),
+  jobs: new JobService(options),
+  queues: new QueueService(options),
+  workflows: new WorkflowService(options),
+  externalSignals: options.engine.externalSignals,
+})

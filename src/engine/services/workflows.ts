@@ -1,0 +1,70 @@
+// Changes of workflows and their schedules: deploy, remove, pause, backfill. Called by the API and by `ork serve --dir`. Every change
+// wakes the loop and the scheduler, also when the call fails: the commit may have succeeded.
+
+import { backfill, type BackfillRequest } from "./backfill.ts"
+import { deploy, nextFiringsOf } from "./deploy.ts"
+import type { Evaluator } from "../ports.ts"
+import type { Clock, Random } from "../../core/model/ports.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { type Bundle, bundleKey, keepBundle } from "../../objects/bundles.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import type { Catalog } from "../../store/contract/catalog.ts"
+import { NotFound } from "../../store/contract/errors.ts"
+import type { Store, StoredVersion } from "../../store/contract/store.ts"
+
+export interface WorkflowServiceOptions {
+  store: Pick<Store, "putWorkflow" | "createRuns"> & Pick<Catalog, "getWorkflow" | "removeWorkflow" | "setWorkflowPaused">
+  objects: Pick<ObjectStore, "put" | "size">
+  evaluator: Pick<Evaluator, "render">
+  clock: Clock
+  random: Random
+  wake(): void
+}
+
+export class WorkflowService {
+  readonly #options: WorkflowServiceOptions
+
+  constructor(options: WorkflowServiceOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Deploys a definition with the bundle that it names. Stores the bundle a second time after the version: housekeeping may have
+   * removed it before a version named it.
+   */
+  async deploy(
+    definition: { workflow: CompiledWorkflow; hash: string; source: string },
+    { bundle = null, ifNew = false }: { bundle?: Bundle | null; ifNew?: boolean } = {},
+  ): Promise<StoredVersion> {
+    const { objects, wake } = this.#options
+    if (bundle !== null) await keepBundle(objects, bundle)
+    const stored = await deploy(this.#options, definition, { ifNew }).finally(wake)
+    if (bundle !== null && stored.outcome !== "exists") await keepBundle(objects, bundle)
+    return stored
+  }
+
+  async putBundle({ hash, bytes }: Bundle): Promise<void> {
+    await this.#options.objects.put(bundleKey(hash), bytes)
+  }
+
+  /** Removes a workflow and its schedules; its runs stay. */
+  async remove(name: string): Promise<void> {
+    const { store, wake } = this.#options
+    if (!(await store.removeWorkflow(name).finally(wake))) throw new NotFound(`there is no workflow ${name}`)
+  }
+
+  /** Pauses or resumes the workflow's schedules. A resumed schedule skips the ticks that it missed. */
+  async setPaused(name: string, paused: boolean): Promise<void> {
+    const { store, clock, wake } = this.#options
+    const workflow = await store.getWorkflow(name)
+    const nextAt = workflow === null ? [] : nextFiringsOf(workflow.compiled, clock.now())
+    if (workflow === null || !(await store.setWorkflowPaused({ name, paused, nextAt }).finally(wake))) {
+      throw new NotFound(`there is no workflow ${name}`)
+    }
+  }
+
+  /** Creates a run for each past tick of the workflow's schedules in a range. With `plan`, only returns the ticks. */
+  backfill(request: BackfillRequest): Promise<{ ticks: string[]; runs: string[] }> {
+    return backfill(this.#options, request)
+  }
+}
