@@ -10,7 +10,7 @@ import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
 import { eventLog } from "./advance/event-log.ts"
-import { Group } from "./connection/call-batcher.ts"
+import { CallBatcher } from "./connection/call-batcher.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import {
   forgiveWorkers,
@@ -23,11 +23,11 @@ import {
   workerToken,
 } from "./admin/lease-holders.ts"
 import { insight } from "./admin/stats.ts"
-import { Instants } from "./connection/store-clock.ts"
+import { StoreClock } from "./connection/store-clock.ts"
 import { jobStore } from "./jobs/jobs.ts"
 import { keyStore } from "./admin/keys.ts"
 import { Loops, ADVANCE_CONCURRENCY } from "./advance/loops.ts"
-import { Memory } from "./cache/cache.ts"
+import { Cache } from "./cache/cache.ts"
 import { migrate } from "./schema/migrations.ts"
 import { noticeStore } from "./admin/notifications.ts"
 import { Listener, NOTIFY } from "./connection/listener.ts"
@@ -37,7 +37,7 @@ import { expiredRuns, removeRun } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { getRuns, listRuns } from "./runs/run-reads.ts"
-import type { Runner } from "./connection/session.ts"
+import type { SqlRunner } from "./connection/connection.ts"
 import {
   getCached,
   getTask,
@@ -48,7 +48,7 @@ import {
   listTasks,
   pastDurations,
 } from "./runs/task-reads.ts"
-import { Sessions } from "./connection/transaction.ts"
+import { ConnectionPool } from "./connection/connection-pool.ts"
 import { Workflows } from "./admin/workflows.ts"
 
 export interface PostgresOptions {
@@ -70,23 +70,23 @@ const MAX_READ = 1_000
 
 export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<ServerStore> => {
   const target = { url, schema }
-  const instants = new Instants(clock, random)
-  const memory = new Memory()
-  const shared = new Sessions(target, "ork", SHARED)
+  const instants = new StoreClock(clock, random)
+  const memory = new Cache()
+  const shared = new ConnectionPool(target, "ork", SHARED)
   // Of its own: who needs a version may hold one of the shared ones already.
-  const versions = new Sessions(target, "ork", 1)
+  const versions = new ConnectionPool(target, "ork", 1)
   const workflows = new Workflows(versions, instants)
   const channel = `ork_${schema}`.slice(0, MAX_CHANNEL)
   const self = random.hex128()
   const listener = new Listener(target, channel, self)
   const listening = (): boolean => listener.listening
   const loops = new Loops(target, { workflows, memory, instants, channel, self, listening })
-  listener.onNote(() => loops.stale())
+  listener.onNotification(() => loops.stale())
 
-  const read = <T>(work: (session: Runner) => Promise<T>): Promise<T> => shared.use(work)
-  const write = <T>(work: (tx: Runner) => Promise<T>): Promise<T> => shared.transaction(work)
+  const read = <T>(work: (session: SqlRunner) => Promise<T>): Promise<T> => shared.use(work)
+  const write = <T>(work: (tx: SqlRunner) => Promise<T>): Promise<T> => shared.transaction(work)
   /** A write that may give others something to do. */
-  const tell = async <T>(work: (tx: Runner) => Promise<T>): Promise<T> => {
+  const tell = async <T>(work: (tx: SqlRunner) => Promise<T>): Promise<T> => {
     const result = await shared.transaction(async (tx) => {
       const value = await work(tx)
       await tx.run(NOTIFY, [channel, self])
@@ -96,7 +96,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     return result
   }
   const rowsOf = ({ versionId }: NewRun): number => (workflows.knows(versionId) ? workflows.now(versionId).nodes.length : 1)
-  const creations = new Group<NewRun, { run: RunRow; created: boolean }>(
+  const creations = new CallBatcher<NewRun, { run: RunRow; created: boolean }>(
     async (runs) => {
       await workflows.load(runs.map((run) => run.versionId))
       return tell((tx) => createRuns(tx, instants, workflows, runs))
@@ -106,9 +106,9 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   )
 
   // Waiting for hundreds of runs is one question, not hundreds.
-  const runs = new Group<RunId, RunRow | null>((ids) => read((session) => getRuns(session, ids)), MAX_READ)
+  const runs = new CallBatcher<RunId, RunRow | null>((ids) => read((session) => getRuns(session, ids)), MAX_READ)
 
-  const access: Access = { read, write, tell, instants, workflows }
+  const access: Access = { read, write, writeAndNotify: tell, clock: instants, workflows }
   return {
     ...catalog(access),
     ...eventLog(access),
@@ -143,7 +143,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     listHolders: () => read(listHolders),
     workerToken: (id) => read((session) => workerToken(session, id)),
     reapHolders: async (limit, { workers } = { workers: true }) => {
-      const reap = (tx: Runner) => reapHolders(tx, instants.now(), { limit, workers })
+      const reap = (tx: SqlRunner) => reapHolders(tx, instants.now(), { limit, workers })
       return (await tell(reap)).left
     },
     readClaims: (fences) => read((session) => readClaims(session, { memory, workflows, now: instants.now() }, fences)),

@@ -5,13 +5,13 @@ import type { RunId } from "../../../core/model/ids.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts"
 import type { Access } from "../connection/access.ts"
-import { anyOf } from "../connection/array-params.ts"
+import { anyParam } from "../connection/array-params.ts"
 import { NEWEST_OF } from "../runs/run-reads.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, nextTickMs } from "./schedules.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused, type Workflows } from "./workflows.ts"
 
-export const catalog = ({ read, tell, instants, workflows }: Access): Catalog => ({
+export const catalog = ({ read, writeAndNotify, clock, workflows }: Access): Catalog => ({
   listWorkflows: async (query) => withCompiled(workflows, await read((session) => listWorkflows(session, query))),
   getWorkflow: async (name) => {
     const [found] = await read((session) => session.run<Columns>(GET, [name]))
@@ -19,14 +19,14 @@ export const catalog = ({ read, tell, instants, workflows }: Access): Catalog =>
   },
   listVersions: (query) => read((session) => listVersions(session, query)),
   bundlesInUse: (hashes) => read((session) => bundlesInUse(session, hashes)),
-  removeWorkflow: (name) => tell((tx) => removeWorkflow(tx, instants.now(), name)),
-  setWorkflowPaused: (input) => tell((tx) => setWorkflowPaused(tx, input)),
+  removeWorkflow: (name) => writeAndNotify((tx) => removeWorkflow(tx, clock.now(), name)),
+  setWorkflowPaused: (input) => writeAndNotify((tx) => setWorkflowPaused(tx, input)),
   listSchedules: (query) => read((session) => listSchedules(session, query)),
-  dueSchedules: (limit) => read((session) => dueSchedules(session, instants.now(), limit)),
-  nextTickMs: () => read((session) => nextTickMs(session, instants.now())),
+  dueSchedules: (limit) => read((session) => dueSchedules(session, clock.now(), limit)),
+  nextTickMs: () => read((session) => nextTickMs(session, clock.now())),
   fireTicks: async (ticks) => {
     await workflows.load(ticks.flatMap(({ run }) => run?.versionId ?? []))
-    return tell((tx) => fireTicks(tx, instants, workflows, ticks))
+    return writeAndNotify((tx) => fireTicks(tx, clock, workflows, ticks))
   },
   activeRunsOf: (scheduleId) => read((session) => activeRunsOf(session, scheduleId)),
 })
@@ -86,12 +86,12 @@ const lastRunOf = ({ id, status, createdAt, startedAt, finishedAt }: LastRun): O
 })
 
 const listWorkflows = async (
-  session: Runner,
+  session: SqlRunner,
   query: { search?: string; tag?: string; after?: string; limit: number; runs: number },
 ): Promise<Listed[]> => {
   const { after = "", search = null, tag = null, limit } = query
   const rows = await session.run<Columns>(LIST, [after, search, tag, limit])
-  const ids = anyOf(rows.map(({ id }) => id))
+  const ids = anyParam(rows.map(({ id }) => id))
   const lastRuns = session.run<LastRun>(LAST_RUNS, [ids, query.runs])
   const nextAt = session.run<{ workflow_id: number; next: string | null }>(NEXT_AT, [ids])
   const runs = Map.groupBy(await lastRuns, ({ workflow }) => workflow)
@@ -115,6 +115,6 @@ const VERSIONS = statement(
 const LATEST = 2_147_483_647
 
 const listVersions = (
-  session: Runner,
+  session: SqlRunner,
   { name, before = LATEST, limit }: { name: string; before?: number; limit: number },
 ): Promise<VersionRow[]> => session.run<VersionRow>(VERSIONS, [name, Math.min(before, LATEST), limit])

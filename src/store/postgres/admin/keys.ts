@@ -2,16 +2,16 @@
 
 import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
 import type { Access } from "../connection/access.ts"
-import { anyText, clean, plain, texts } from "../connection/array-params.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { anyTextParam, replaceNul, arrayParam, textArrayParam } from "../connection/array-params.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
-export const keyStore = ({ read, write, instants }: Access): KeyStore => ({
-  createKey: (input) => write((tx) => createKey(tx, instants.now(), input)),
+export const keyStore = ({ read, write, clock }: Access): KeyStore => ({
+  createKey: (input) => write((tx) => createKey(tx, clock.now(), input)),
   findKey: (hash) => read((session) => findKey(session, hash)),
   listKeys: () => read(listKeys),
   removeKey: (id) => write(async (tx) => (await tx.run(REMOVE, [id])).length === 1),
-  touchKeys: (ids) => write(async (tx) => void (await tx.run(TOUCH, [instants.now(), anyText(ids)]))),
-  appendAudit: (entries) => write((tx) => appendAudit(tx, instants.now(), entries)),
+  touchKeys: (ids) => write(async (tx) => void (await tx.run(TOUCH, [clock.now(), anyTextParam(ids)]))),
+  appendAudit: (entries) => write((tx) => appendAudit(tx, clock.now(), entries)),
   listAudit: (query) => read((session) => listAudit(session, query)),
 })
 
@@ -28,24 +28,24 @@ type Columns = Omit<KeyRow, "scopes"> & { scopes: string }
 const keyOf = (columns: Columns): KeyRow => ({ ...columns, scopes: JSON.parse(columns.scopes) as KeyScope[] })
 
 const createKey = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   { id, name, scopes, hash }: Parameters<KeyStore["createKey"]>[0],
 ): Promise<KeyRow> => {
-  const [made] = await tx.run<Columns>(CREATE, [now, id, clean(name), JSON.stringify(scopes), hash])
+  const [made] = await tx.run<Columns>(CREATE, [now, id, replaceNul(name), JSON.stringify(scopes), hash])
   return keyOf(made!)
 }
 
 const BY_HASH = statement("keys_by_hash", `SELECT ${COLUMNS} FROM api_keys WHERE hash = $1`)
 
-const findKey = async (session: Runner, hash: string): Promise<KeyRow | null> => {
+const findKey = async (session: SqlRunner, hash: string): Promise<KeyRow | null> => {
   const [found] = await session.run<Columns>(BY_HASH, [hash])
   return found === undefined ? null : keyOf(found)
 }
 
 const LIST = statement("keys_list", `SELECT ${COLUMNS} FROM api_keys ORDER BY created_at, id`)
 
-const listKeys = async (session: Runner): Promise<KeyRow[]> => (await session.run<Columns>(LIST)).map(keyOf)
+const listKeys = async (session: SqlRunner): Promise<KeyRow[]> => (await session.run<Columns>(LIST)).map(keyOf)
 
 const REMOVE = statement("keys_remove", "DELETE FROM api_keys WHERE id = $1 RETURNING id")
 
@@ -60,15 +60,19 @@ const APPEND = statement(
    FROM unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::text[]) AS c (n, key_id, action, target, details) ORDER BY n`,
 )
 
-const appendAudit = async (tx: Runner, now: string | null, entries: readonly Omit<AuditRow, "seq" | "at">[]): Promise<void> => {
+const appendAudit = async (
+  tx: SqlRunner,
+  now: string | null,
+  entries: readonly Omit<AuditRow, "seq" | "at">[],
+): Promise<void> => {
   if (entries.length === 0) return
   await tx.run(APPEND, [
     now,
-    plain(entries.map((_, n) => n)),
-    texts(entries.map(({ keyId }) => keyId)),
-    texts(entries.map(({ action }) => action)),
-    texts(entries.map(({ target }) => target)),
-    texts(entries.map(({ details }) => details)),
+    arrayParam(entries.map((_, n) => n)),
+    textArrayParam(entries.map(({ keyId }) => keyId)),
+    textArrayParam(entries.map(({ action }) => action)),
+    textArrayParam(entries.map(({ target }) => target)),
+    textArrayParam(entries.map(({ details }) => details)),
   ])
 }
 
@@ -77,5 +81,5 @@ const AUDIT = statement(
   `SELECT seq, at, key_id AS "keyId", action, target, details FROM audit WHERE seq < $1::bigint ORDER BY seq DESC LIMIT $2::int`,
 )
 
-const listAudit = (session: Runner, { before, limit }: { before?: number; limit: number }): Promise<AuditRow[]> =>
+const listAudit = (session: SqlRunner, { before, limit }: { before?: number; limit: number }): Promise<AuditRow[]> =>
   session.run<AuditRow>(AUDIT, [before ?? Number.MAX_SAFE_INTEGER, limit])

@@ -5,8 +5,8 @@ import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
 import type { InFlightAttempt, LeaseHolderRow, LiveAttempt, NewLeaseHolder } from "../../contract/store.ts"
 import { jobsLeftBehind } from "../jobs/reads.ts"
-import { HELD, LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { IN_FLIGHT_ROWS, REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 const UNTIL = "COALESCE($1::timestamptz, now()) + $2::int * interval '1 millisecond'"
 
@@ -19,7 +19,7 @@ const REGISTER = statement(
      token_hash = excluded.token_hash`,
 )
 
-export const registerHolder = async (tx: Runner, now: string | null, holder: NewLeaseHolder): Promise<void> => {
+export const registerHolder = async (tx: SqlRunner, now: string | null, holder: NewLeaseHolder): Promise<void> => {
   const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null } = holder
   const served = capabilities === null ? null : JSON.stringify(capabilities)
   await tx.run(REGISTER, [now, leaseMs, id, kind, name, process, runId, served, tokenHash])
@@ -30,7 +30,7 @@ const RENEW = statement(
   `UPDATE holders SET lease_ms = $2, lease_until = ${UNTIL} WHERE id = $3::uuid AND NOT dead RETURNING id`,
 )
 
-export const renewHolder = async (tx: Runner, now: string | null, id: HolderId, leaseMs: number): Promise<boolean> =>
+export const renewHolder = async (tx: SqlRunner, now: string | null, id: HolderId, leaseMs: number): Promise<boolean> =>
   (await tx.run(RENEW, [now, leaseMs, id])).length === 1
 
 /** Another server that is alive could have renewed them. */
@@ -41,7 +41,7 @@ const FORGIVE = statement(
      SELECT 1 FROM holders s WHERE s.kind = 'server' AND NOT s.dead AND s.lease_until >= COALESCE($1::timestamptz, now()))`,
 )
 
-export const forgiveWorkers = async (tx: Runner, now: string | null): Promise<void> => {
+export const forgiveWorkers = async (tx: SqlRunner, now: string | null): Promise<void> => {
   await tx.run(FORGIVE, [now])
 }
 
@@ -50,7 +50,7 @@ const TOKEN = statement(
   `SELECT token_hash AS "tokenHash" FROM holders WHERE id = $1::uuid AND kind = 'worker' AND NOT dead`,
 )
 
-export const workerToken = async (session: Runner, id: HolderId): Promise<string | null> =>
+export const workerToken = async (session: SqlRunner, id: HolderId): Promise<string | null> =>
   (await session.run<{ tokenHash: string | null }>(TOKEN, [id]))[0]?.tokenHash ?? null
 
 const BURY = statement("holder_bury", "UPDATE holders SET dead = true WHERE id = $1::uuid")
@@ -58,11 +58,11 @@ const BURY = statement("holder_bury", "UPDATE holders SET dead = true WHERE id =
 const REMOVE_IDLE = statement(
   "holders_remove_idle",
   `DELETE FROM holders h WHERE h.dead
-   AND NOT EXISTS (SELECT 1 FROM ${HELD()} WHERE t.holder = h.id)`,
+   AND NOT EXISTS (SELECT 1 FROM ${IN_FLIGHT_ROWS()} WHERE t.holder = h.id)`,
 )
 
 /** What it still holds is given up on, for the next `reapHolders`. */
-export const removeHolder = async (tx: Runner, id: HolderId): Promise<void> => {
+export const removeHolder = async (tx: SqlRunner, id: HolderId): Promise<void> => {
   await tx.run(BURY, [id])
   await tx.run(REMOVE_IDLE)
 }
@@ -72,11 +72,11 @@ const HOLDERS = statement(
   `SELECT h.id, h.kind, h.name, h.process, h.run_id AS "runId", h.lease_ms AS "leaseMs", h.lease_until AS "leaseUntil", h.dead,
      h.capabilities, COALESCE(a.in_flight, 0)::int AS "inFlight"
    FROM holders h LEFT JOIN (
-     SELECT t.holder, count(*) AS in_flight FROM ${HELD()} WHERE t.status <> 'pending' GROUP BY t.holder
+     SELECT t.holder, count(*) AS in_flight FROM ${IN_FLIGHT_ROWS()} WHERE t.status <> 'pending' GROUP BY t.holder
    ) a ON a.holder = h.id ORDER BY h.seq`,
 )
 
-export const listHolders = async (session: Runner): Promise<LeaseHolderRow[]> => {
+export const listHolders = async (session: SqlRunner): Promise<LeaseHolderRow[]> => {
   const rows = await session.run<Omit<LeaseHolderRow, "capabilities"> & { capabilities: string | null }>(HOLDERS)
   const parse = (text: string | null): WorkerCapabilities | null =>
     text === null ? null : (JSON.parse(text) as WorkerCapabilities)
@@ -86,11 +86,11 @@ export const listHolders = async (session: Runner): Promise<LeaseHolderRow[]> =>
 const HELD_BY = statement(
   "holder_held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop
-   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
+   FROM ${IN_FLIGHT_ROWS()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
    WHERE t.holder = $1::uuid ORDER BY t.id`,
 )
 
-export const heldBy = (session: Runner, id: HolderId): Promise<InFlightAttempt[]> => session.run(HELD_BY, [id])
+export const heldBy = (session: SqlRunner, id: HolderId): Promise<InFlightAttempt[]> => session.run(HELD_BY, [id])
 
 const BURY_LATE = statement(
   "holders_bury_late",
@@ -103,7 +103,7 @@ const OF_DEAD = `t.holder IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holders h WH
 
 /** Found first, and locked then: a lock on what comes from the list would be one on all that is held. */
 const LOCKED = (which: string): string => `ARRAY(
-       SELECT t.id FROM tasks t WHERE t.id = ANY (ARRAY(SELECT t.id FROM ${HELD()} WHERE ${OF_DEAD} AND ${which}))
+       SELECT t.id FROM tasks t WHERE t.id = ANY (ARRAY(SELECT t.id FROM ${IN_FLIGHT_ROWS()} WHERE ${OF_DEAD} AND ${which}))
          AND ${OF_DEAD} AND ${which} FOR UPDATE SKIP LOCKED)`
 
 const RELEASE_GATES = statement(
@@ -112,9 +112,9 @@ const RELEASE_GATES = statement(
      UPDATE tasks t SET attempt_id = NULL, holder = NULL WHERE t.id = ANY (${LOCKED("t.status = 'pending'")})
      RETURNING ${READINESS("t")}
    ), listed AS (
-     ${LIST("back")}
+     ${ENQUEUE("back")}
    )
-   ${LET_GO("back")} RETURNING h.id`,
+   ${REMOVE_IN_FLIGHT("back")} RETURNING h.id`,
 )
 
 /** Rows that they had woken are due again. */
@@ -125,7 +125,7 @@ const LET_SLEEP = statement(
        ${LOCKED("t.status = 'running' AND t.waiting_on IS NOT NULL")})
      RETURNING run_seq, id
    )
-   ${LET_GO("back")} RETURNING h.id`,
+   ${REMOVE_IN_FLIGHT("back")} RETURNING h.id`,
 )
 
 const TIDY = statement(
@@ -138,13 +138,13 @@ const LEFT_BEHIND = statement(
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node,
      t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId",
      CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS cancelling
-   FROM ${HELD()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
+   FROM ${IN_FLIGHT_ROWS()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
    WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL ORDER BY t.id LIMIT $1`,
 )
 
 /** `released`: gate claims that others may take now. */
 export const reapHolders = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   { limit, workers }: { limit: number; workers: boolean },
 ): Promise<{ left: LiveAttempt[]; released: number }> => {

@@ -3,9 +3,9 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { NewNotification } from "../../../core/rules/notifications.ts"
 import type { NotificationRow, NotificationStore } from "../../contract/notifications.ts"
-import { plain, texts } from "../connection/array-params.ts"
-import type { Instants } from "../connection/store-clock.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { arrayParam, textArrayParam } from "../connection/array-params.ts"
+import type { StoreClock } from "../connection/store-clock.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 /** Notices of one run, due after so many milliseconds. */
 export interface Owed {
@@ -21,15 +21,15 @@ const ADD = statement(
    FROM unnest($2::uuid[], $3::text[], $4::int[], $5::bigint[]) AS c (run_id, kind, target, after)`,
 )
 
-export const addNotices = async (tx: Runner, now: string | null, owed: readonly Owed[]): Promise<void> => {
+export const addNotices = async (tx: SqlRunner, now: string | null, owed: readonly Owed[]): Promise<void> => {
   const rows = owed.flatMap(({ runId, notices, afterMs = 0 }) => notices.map((notice) => ({ runId, afterMs, ...notice })))
   if (rows.length === 0) return
   await tx.run(ADD, [
     now,
-    plain(rows.map(({ runId }) => runId)),
-    texts(rows.map(({ kind }) => kind)),
-    plain(rows.map(({ target }) => target)),
-    plain(rows.map(({ afterMs }) => afterMs)),
+    arrayParam(rows.map(({ runId }) => runId)),
+    textArrayParam(rows.map(({ kind }) => kind)),
+    arrayParam(rows.map(({ target }) => target)),
+    arrayParam(rows.map(({ afterMs }) => afterMs)),
   ])
 }
 
@@ -56,9 +56,9 @@ const NEXT = statement(
 )
 
 export const noticeStore = (
-  read: <T>(work: (session: Runner) => Promise<T>) => Promise<T>,
-  write: <T>(work: (tx: Runner) => Promise<T>) => Promise<T>,
-  instants: Instants,
+  read: <T>(work: (session: SqlRunner) => Promise<T>) => Promise<T>,
+  write: <T>(work: (tx: SqlRunner) => Promise<T>) => Promise<T>,
+  instants: StoreClock,
 ): NotificationStore => ({
   claimNotifications: ({ limit, leaseMs }) =>
     write(async (tx) => {
@@ -66,6 +66,6 @@ export const noticeStore = (
       return taken.toSorted((a, b) => a.id - b.id)
     }),
   postponeNotification: (id, delayMs) => write(async (tx) => void (await tx.run(PUT_OFF, [instants.now(), id, delayMs]))),
-  removeNotifications: (ids) => write(async (tx) => void (await tx.run(REMOVE, [plain(ids)]))),
+  removeNotifications: (ids) => write(async (tx) => void (await tx.run(REMOVE, [arrayParam(ids)]))),
   nextNotificationMs: () => read(async (session) => (await session.run<{ ms: number }>(NEXT, [instants.now()]))[0]?.ms ?? null),
 })

@@ -3,22 +3,22 @@
 import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
 import type { Access } from "../connection/access.ts"
-import { alone } from "../claim/queue-limits.ts"
+import { excludeTaskWrites } from "../claim/queue-limits.ts"
 import { oldestReady, type ReadyLane } from "./ready-age.ts"
-import { HELD } from "../claim/ready-queue.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "./workflows.ts"
 
-export const queueStore = ({ read, tell, instants, workflows }: Access): QueueStore => {
-  const list = (session: Runner): Promise<QueueRow[]> => listQueues(session, instants.now(), workflows)
-  const one = async (session: Runner, name: string): Promise<QueueRow | null> =>
+export const queueStore = ({ read, writeAndNotify, clock, workflows }: Access): QueueStore => {
+  const list = (session: SqlRunner): Promise<QueueRow[]> => listQueues(session, clock.now(), workflows)
+  const one = async (session: SqlRunner, name: string): Promise<QueueRow | null> =>
     (await list(session)).find((queue) => queue.name === name) ?? null
   return {
     getQueue: (name) => read((session) => one(session, name)),
     listQueues: () => read(list),
     putQueue: (name, settings) =>
-      tell(async (tx) => {
-        await putQueue(tx, instants.now(), name, settings)
+      writeAndNotify(async (tx) => {
+        await putQueue(tx, clock.now(), name, settings)
         const row = (await one(tx, name))!
         await count(tx, row)
         return row
@@ -53,16 +53,16 @@ const READY_BY_LANE = statement(
 
 const RUNNING_BY_LANE = statement(
   "queues_running",
-  `SELECT t.lane, count(*)::int AS count FROM ${HELD()}
+  `SELECT t.lane, count(*)::int AS count FROM ${IN_FLIGHT_ROWS()}
    WHERE t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL AND ${SHARED} GROUP BY t.lane`,
 )
 
 const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }
 
-export const listQueues = async (session: Runner, now: string | null, workflows: Workflows): Promise<QueueRow[]> => {
+export const listQueues = async (session: SqlRunner, now: string | null, workflows: Workflows): Promise<QueueRow[]> => {
   const settings = session.run<Columns>(SETTINGS)
-  const ready = later(session.run<ReadyLane & { count: number; now: string }>(READY_BY_LANE, [now]))
-  const running = later(session.run<{ lane: string; count: number }>(RUNNING_BY_LANE))
+  const ready = pipelined(session.run<ReadyLane & { count: number; now: string }>(READY_BY_LANE, [now]))
+  const running = pipelined(session.run<{ lane: string; count: number }>(RUNNING_BY_LANE))
   const queues = new Map<string, QueueRow>()
   const add = (name: string, given: QueueSettings): QueueRow => {
     const row = { name, ...given, ready: 0, running: 0, oldestReadyMs: null }
@@ -98,8 +98,8 @@ const PUT = statement(
        THEN q.refilled_at ELSE excluded.refilled_at END`,
 )
 
-const putQueue = async (tx: Runner, now: string | null, name: string, change: Partial<QueueSettings>): Promise<void> => {
-  await alone(tx)
+const putQueue = async (tx: SqlRunner, now: string | null, name: string, change: Partial<QueueSettings>): Promise<void> => {
+  await excludeTaskWrites(tx)
   const [before] = await tx.run<Columns>(GET, [name])
   const { concurrency, rate, paused } = { ...(before === undefined ? NONE : settingsOf(before)), ...change }
   await tx.run(PUT, [now, name, concurrency, rate?.limit ?? null, rate?.periodMs ?? null, paused])
@@ -113,7 +113,7 @@ const COUNT = statement(
 const FORGET = statement("queue_forget", "DELETE FROM limits WHERE key = $1")
 
 /** What runs already counts from the start: so the limit holds at once, and every end frees what was counted. */
-const count = async (tx: Runner, { name, concurrency, running }: QueueRow): Promise<void> => {
+const count = async (tx: SqlRunner, { name, concurrency, running }: QueueRow): Promise<void> => {
   if (concurrency === null) await tx.run(FORGET, [queueLimitKey(name)])
   else await tx.run(COUNT, [queueLimitKey(name), concurrency, running])
 }

@@ -5,11 +5,11 @@ import type { Fence } from "../../../core/model/change.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
-import { plain } from "../connection/array-params.ts"
-import { CLAIMED, type Taken } from "../claim/claimed-row.ts"
-import type { Memory } from "../cache/cache.ts"
+import { arrayParam } from "../connection/array-params.ts"
+import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
+import type { Cache } from "../cache/cache.ts"
 import { toClaims } from "../claim/to-claims.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "./workflows.ts"
 
 const LIVE = statement(
@@ -25,20 +25,20 @@ const LIVE = statement(
 )
 
 export interface ClaimReader {
-  memory: Memory
+  memory: Cache
   workflows: Workflows
   now: string | null
 }
 
 export const readClaims = async (
-  tx: Runner,
+  tx: SqlRunner,
   { memory, workflows, now }: ClaimReader,
   fences: readonly Fence[],
 ): Promise<Claim[]> => {
   if (fences.length === 0) return []
-  const rows = await tx.run<Taken>(LIVE, [
-    plain(fences.map(({ row }) => row)),
-    plain(fences.map(({ attemptId }) => attemptId)),
+  const rows = await tx.run<ClaimedRow>(LIVE, [
+    arrayParam(fences.map(({ row }) => row)),
+    arrayParam(fences.map(({ attemptId }) => attemptId)),
     now,
   ])
   await workflows.load(rows.flatMap((row) => (row.run_seq === JOBS ? [] : row.version_id)))
@@ -58,7 +58,12 @@ const ADOPT = statement(
    SELECT id AS row, attempt_id AS "attemptId" FROM adopted`,
 )
 
-export const adopt = async (tx: Runner, reader: ClaimReader, holder: HolderId, fences: readonly Fence[]): Promise<Claim[]> => {
-  const values = [plain(fences.map(({ row }) => row)), plain(fences.map(({ attemptId }) => attemptId)), holder]
+export const adopt = async (
+  tx: SqlRunner,
+  reader: ClaimReader,
+  holder: HolderId,
+  fences: readonly Fence[],
+): Promise<Claim[]> => {
+  const values = [arrayParam(fences.map(({ row }) => row)), arrayParam(fences.map(({ attemptId }) => attemptId)), holder]
   return readClaims(tx, reader, await tx.run<Fence>(ADOPT, values))
 }

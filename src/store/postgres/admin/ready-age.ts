@@ -1,8 +1,8 @@
 // Since when the oldest ready row of a lane has been ready: told from what came before it, since rows do not keep it. The oldest
 // run's first ready row, and the first job, stand for all of their lane.
 
-import { plain } from "../connection/array-params.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import { arrayParam } from "../connection/array-params.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "./workflows.ts"
 
 /** A lane in which something is ready: its oldest run, and its first job by its row. */
@@ -30,11 +30,11 @@ const JOB = statement("ready_job", "SELECT updated_at AS since FROM jobs WHERE t
 
 /** Epoch milliseconds. */
 export const oldestReady = async (
-  session: Runner,
+  session: SqlRunner,
   workflows: Workflows,
   { lane, runSeq, job }: ReadyLane,
 ): Promise<number | null> => {
-  const ofJob = job === null ? [] : later(session.run<{ since: string }>(JOB, [job]))
+  const ofJob = job === null ? [] : pipelined(session.run<{ since: string }>(JOB, [job]))
   const first = runSeq === null ? [] : await session.run<Row>(FIRST_ROW, [lane, runSeq])
   const times = [...(await ofJob)]
   for (const row of first) times.push(...(await readySince(session, workflows, row)))
@@ -55,10 +55,10 @@ const SINCE = statement(
 
 /** Its last attempt's end, its container's start or its upstreams' end, whichever came last, but not before the run. */
 const readySince = async (
-  session: Runner,
+  session: SqlRunner,
   workflows: Workflows,
   { id, node, parent_id, version_id }: Row,
 ): Promise<{ since: string }[]> => {
   const upstream = parent_id === null ? (await workflows.compiled(version_id)).nodes[node]!.upstream : []
-  return session.run<{ since: string }>(SINCE, [id, plain(upstream)])
+  return session.run<{ since: string }>(SINCE, [id, arrayParam(upstream)])
 }

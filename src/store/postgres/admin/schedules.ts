@@ -6,11 +6,11 @@ import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { ScheduleRow, Tick } from "../../contract/catalog.ts"
 import { sameTimes, scheduleText } from "../../shared/schedule-text.ts"
 import type { RunRow } from "../../contract/store.ts"
-import { anyOf, plain, texts } from "../connection/array-params.ts"
+import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { createRuns } from "../runs/create.ts"
-import type { Instants } from "../connection/store-clock.ts"
+import type { StoreClock } from "../connection/store-clock.ts"
 import { readRuns } from "../runs/run-reads.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "./workflows.ts"
 
 interface Deployed {
@@ -37,7 +37,10 @@ const PUT = statement(
 const REMOVE_FROM = statement("schedules_remove", "DELETE FROM schedules WHERE workflow_id = $1 AND position >= $2")
 
 /** One whose times are as before goes on where it stands: ticks that it missed meanwhile are still due. */
-export const putSchedules = async (tx: Runner, { workflowId, versionId, active, specs, nextAt }: Deployed): Promise<void> => {
+export const putSchedules = async (
+  tx: SqlRunner,
+  { workflowId, versionId, active, specs, nextAt }: Deployed,
+): Promise<void> => {
   const rows = await tx.run<{ position: number; spec: string }>(SPECS, [workflowId])
   const before = new Map(rows.map(({ position, spec }) => [position, JSON.parse(spec) as ScheduleSpec]))
   const same = specs.flatMap((spec, i) => (before.has(i) && sameTimes(before.get(i)!, spec) ? [i] : []))
@@ -46,21 +49,21 @@ export const putSchedules = async (tx: Runner, { workflowId, versionId, active, 
       workflowId,
       versionId,
       active,
-      plain(specs.map((_, i) => i)),
-      texts(specs.map((spec) => JSON.stringify(spec))),
-      plain(specs.map((_, i) => nextAt[i] ?? null)),
-      anyOf(same),
+      arrayParam(specs.map((_, i) => i)),
+      textArrayParam(specs.map((spec) => JSON.stringify(spec))),
+      arrayParam(specs.map((_, i) => nextAt[i] ?? null)),
+      anyParam(same),
     ])
   if (before.size > specs.length) await tx.run(REMOVE_FROM, [workflowId, specs.length])
 }
 
-export const removeSchedules = async (tx: Runner, workflowId: number): Promise<void> => {
+export const removeSchedules = async (tx: SqlRunner, workflowId: number): Promise<void> => {
   await tx.run(REMOVE_FROM, [workflowId, 0])
 }
 
 const REST = statement("schedules_rest", "UPDATE schedules SET active = false WHERE workflow_id = $1")
 
-export const pauseSchedules = async (tx: Runner, workflowId: number): Promise<void> => {
+export const pauseSchedules = async (tx: SqlRunner, workflowId: number): Promise<void> => {
   await tx.run(REST, [workflowId])
 }
 
@@ -72,8 +75,8 @@ const RESUME = statement(
 )
 
 /** What it missed while it rested is not made up for. */
-export const resumeSchedules = async (tx: Runner, workflowId: number, nextAt: readonly (string | null)[]): Promise<void> => {
-  await tx.run(RESUME, [workflowId, plain(nextAt.map((_, position) => position)), plain(nextAt)])
+export const resumeSchedules = async (tx: SqlRunner, workflowId: number, nextAt: readonly (string | null)[]): Promise<void> => {
+  await tx.run(RESUME, [workflowId, arrayParam(nextAt.map((_, position) => position)), arrayParam(nextAt)])
 }
 
 const COLUMNS = `
@@ -93,7 +96,7 @@ const LIST_OF_WORKFLOW = statement(
 )
 
 export const listSchedules = async (
-  session: Runner,
+  session: SqlRunner,
   { workflow, after = 0, limit }: { workflow?: string; after?: number; limit: number },
 ): Promise<ScheduleRow[]> => {
   const rows =
@@ -109,7 +112,7 @@ const DUE = statement(
    ORDER BY s.next_at, s.id LIMIT $2::int`,
 )
 
-export const dueSchedules = async (session: Runner, now: string | null, limit: number): Promise<ScheduleRow[]> =>
+export const dueSchedules = async (session: SqlRunner, now: string | null, limit: number): Promise<ScheduleRow[]> =>
   (await session.run<Columns>(DUE, [now, limit])).map(scheduleOf)
 
 const NEXT = statement(
@@ -118,7 +121,7 @@ const NEXT = statement(
    FROM schedules WHERE active AND next_at IS NOT NULL ORDER BY next_at LIMIT 1`,
 )
 
-export const nextTickMs = async (session: Runner, now: string | null): Promise<number | null> =>
+export const nextTickMs = async (session: SqlRunner, now: string | null): Promise<number | null> =>
   (await session.run<{ ms: number }>(NEXT, [now]))[0]?.ms ?? null
 
 const LOCK = statement(
@@ -139,12 +142,12 @@ const TAKE = statement(
 )
 
 export const fireTicks = async (
-  tx: Runner,
-  instants: Instants,
+  tx: SqlRunner,
+  instants: StoreClock,
   workflows: Workflows,
   ticks: readonly Tick[],
 ): Promise<{ fired: boolean; run: RunRow | null }[]> => {
-  const ids = [anyOf(new Set(ticks.map(({ scheduleId }) => scheduleId)))]
+  const ids = [anyParam(new Set(ticks.map(({ scheduleId }) => scheduleId)))]
   const locked = tx.run(LOCK, ids)
   const specs = tx.run<{ id: number; position: number; spec: string }>(FIND, ids)
   await locked
@@ -166,7 +169,7 @@ const ACTIVE_RUNS = statement(
   `SELECT seq FROM runs WHERE schedule_id = $1 AND schedule_id IS NOT NULL AND status IN ('pending', 'running') ORDER BY seq`,
 )
 
-export const activeRunsOf = async (session: Runner, scheduleId: number): Promise<RunRow[]> => {
+export const activeRunsOf = async (session: SqlRunner, scheduleId: number): Promise<RunRow[]> => {
   const seqs = (await session.run<{ seq: number }>(ACTIVE_RUNS, [scheduleId])).map(({ seq }) => seq)
   const runs = await readRuns(session, seqs)
   return seqs.flatMap((seq) => runs.get(seq) ?? [])

@@ -9,17 +9,17 @@ import type { Advanced } from "../../contract/store.ts"
 import type { Access } from "../connection/access.ts"
 import { markTask } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
-import { HELD } from "../claim/ready-queue.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "./workflows.ts"
 
 /** `closed` hears of runs that a mark ended. */
 export const insight = (
-  { read, tell, instants, workflows }: Access,
+  { read, writeAndNotify, clock, workflows }: Access,
   closed: (runs: Advanced["closed"]) => void,
 ): StatsStore => ({
   overrideOutcome: async (mark) => {
-    const marked = await tell((tx) => markTask(tx, instants.now(), workflows, mark))
+    const marked = await writeAndNotify((tx) => markTask(tx, clock.now(), workflows, mark))
     closed(marked.closed)
     return marked.answer
   },
@@ -28,14 +28,14 @@ export const insight = (
     await workflows.load(holders.flatMap(({ version_id }) => version_id ?? []))
     return holders.map((holder) => nameOf(workflows, holder))
   },
-  stats: () => read((session) => stats(session, instants.now(), workflows)),
+  stats: () => read((session) => stats(session, clock.now(), workflows)),
 })
 
 const LIVE = "t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL"
 
 /** The live rows are found first, by their index: that of all rows by id would hold the history. */
 const HOLDERS = (condition: string): string => `
-  WITH live AS MATERIALIZED (SELECT t.id, t.run_seq, t.node, t.path FROM ${HELD()} WHERE ${LIVE} AND ${condition})
+  WITH live AS MATERIALIZED (SELECT t.id, t.run_seq, t.node, t.path FROM ${IN_FLIGHT_ROWS()} WHERE ${LIVE} AND ${condition})
   SELECT l.node, l.path, r.version_id, j.name AS job
   FROM (SELECT * FROM live ORDER BY id LIMIT $2::int) l
   LEFT JOIN runs r ON r.seq = l.run_seq LEFT JOIN jobs j ON j.task_id = l.id ORDER BY l.id`
@@ -63,7 +63,7 @@ interface Holder {
   job: string | null
 }
 
-const limitHolders = async (session: Runner, key: string, limit: number): Promise<Holder[]> => {
+const limitHolders = async (session: SqlRunner, key: string, limit: number): Promise<Holder[]> => {
   const task = taskOfLimit(key)
   const live = await session.run<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : LIMIT_HOLDERS, [key, limit])
   return task === null ? live : [...live, ...(await session.run<Holder>(OPEN_GROUPS, [task.runId, task.node, limit]))]
@@ -81,10 +81,10 @@ const RUNS = statement(
 
 const RUNNING = statement(
   "stats_running",
-  `SELECT count(*)::int AS running, pg_database_size(current_database()) AS bytes FROM ${HELD()} WHERE ${LIVE} AND t.kind = 'task'`,
+  `SELECT count(*)::int AS running, pg_database_size(current_database()) AS bytes FROM ${IN_FLIGHT_ROWS()} WHERE ${LIVE} AND t.kind = 'task'`,
 )
 
-const stats = async (session: Runner, now: string | null, workflows: Workflows): Promise<Stats> => {
+const stats = async (session: SqlRunner, now: string | null, workflows: Workflows): Promise<Stats> => {
   const counted = session.run<{ status: RunStatus; count: number }>(RUNS)
   const live = session.run<{ running: number; bytes: number }>(RUNNING)
   const runs = new Map((await counted).map(({ status, count }) => [status, count]))

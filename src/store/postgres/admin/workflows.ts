@@ -3,12 +3,12 @@
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { NotFound } from "../../contract/errors.ts"
 import type { NewVersion, StoredVersion } from "../../contract/store.ts"
-import { anyText, clean } from "../connection/array-params.ts"
-import type { Instants } from "../connection/store-clock.ts"
-import { Recent } from "../cache/cache.ts"
+import { anyTextParam, replaceNul } from "../connection/array-params.ts"
+import type { StoreClock } from "../connection/store-clock.ts"
+import { BoundedMap } from "../cache/cache.ts"
 import { putSchedules, removeSchedules, pauseSchedules, resumeSchedules } from "./schedules.ts"
-import { type Runner, statement } from "../connection/session.ts"
-import type { Sessions } from "../connection/transaction.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
+import type { ConnectionPool } from "../connection/connection-pool.ts"
 
 const KEPT = 1_000
 
@@ -41,17 +41,17 @@ interface Put {
 }
 
 export class Workflows {
-  readonly #sessions: Sessions
-  readonly #instants: Instants
-  readonly #compiled = new Recent<number, CompiledWorkflow>(KEPT)
+  readonly #sessions: ConnectionPool
+  readonly #instants: StoreClock
+  readonly #compiled = new BoundedMap<number, CompiledWorkflow>(KEPT)
 
-  constructor(sessions: Sessions, instants: Instants) {
+  constructor(sessions: ConnectionPool, instants: StoreClock) {
     this.#sessions = sessions
     this.#instants = instants
   }
 
   /** The workflow's row is locked by the upsert, so two deploys of it follow each other. */
-  async put(tx: Runner, input: NewVersion): Promise<StoredVersion> {
+  async put(tx: SqlRunner, input: NewVersion): Promise<StoredVersion> {
     const { compiled, deploy } = input
     const now = this.#instants.now()
     const { id: workflowId, deployed_version: deployed, paused } = (await tx.run<Put>(PUT_WORKFLOW, [compiled.name, now]))[0]!
@@ -72,11 +72,18 @@ export class Workflows {
   }
 
   async #add(
-    tx: Runner,
+    tx: SqlRunner,
     workflowId: number,
     { hash, source, compiled }: { hash: string; source: string; compiled: CompiledWorkflow },
   ): Promise<{ id: number; version: number }> {
-    const values = [workflowId, hash, clean(source), JSON.stringify(compiled), this.#instants.now(), compiled.bundle ?? null]
+    const values = [
+      workflowId,
+      hash,
+      replaceNul(source),
+      JSON.stringify(compiled),
+      this.#instants.now(),
+      compiled.bundle ?? null,
+    ]
     return (await tx.run<{ id: number; version: number }>(ADD_VERSION, values))[0]!
   }
 
@@ -109,8 +116,8 @@ export class Workflows {
 
 const BUNDLES_IN_USE = statement("bundles_in_use", "SELECT DISTINCT bundle FROM versions WHERE bundle = ANY($1::text[])")
 
-export const bundlesInUse = async (session: Runner, hashes: string[]): Promise<string[]> =>
-  (await session.run<{ bundle: string }>(BUNDLES_IN_USE, [anyText(hashes)])).map(({ bundle }) => bundle)
+export const bundlesInUse = async (session: SqlRunner, hashes: string[]): Promise<string[]> =>
+  (await session.run<{ bundle: string }>(BUNDLES_IN_USE, [anyTextParam(hashes)])).map(({ bundle }) => bundle)
 
 const UNDEPLOY = statement(
   "undeploy",
@@ -118,7 +125,7 @@ const UNDEPLOY = statement(
    WHERE name = $1 AND deployed_version IS NOT NULL RETURNING id`,
 )
 
-export const removeWorkflow = async (tx: Runner, now: string | null, name: string): Promise<boolean> => {
+export const removeWorkflow = async (tx: SqlRunner, now: string | null, name: string): Promise<boolean> => {
   const [found] = await tx.run<{ id: number }>(UNDEPLOY, [name, now])
   if (found === undefined) return false
   await removeSchedules(tx, found.id)
@@ -131,7 +138,7 @@ const PAUSE = statement(
 )
 
 export const setWorkflowPaused = async (
-  tx: Runner,
+  tx: SqlRunner,
   { name, paused, nextAt }: { name: string; paused: boolean; nextAt: (string | null)[] },
 ): Promise<boolean> => {
   const [found] = await tx.run<{ id: number }>(PAUSE, [name, paused])

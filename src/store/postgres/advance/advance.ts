@@ -9,27 +9,27 @@ import { JOBS } from "../../shared/job-rows.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../../contract/store.ts"
 import { cancelPending } from "./cancel-pending.ts"
 import { Changes, type Task } from "./changes.ts"
-import type { Taken } from "../claim/claimed-row.ts"
+import type { ClaimedRow } from "../claim/claimed-row.ts"
 import { type Closed, closeRuns } from "./close-runs.ts"
 import { logEvents } from "./event-log.ts"
-import { tellCancelled, tellClaims, tellClosed, tellSteps } from "./events.ts"
+import { emitCancelled, emitClaims, emitClosed, emitChanges } from "./events.ts"
 import { cancelOverdue, withDeadlines } from "./group-deadlines.ts"
 import { findHeld } from "./find-in-flight.ts"
-import { fold, type Step } from "./coalesce-changes.ts"
-import type { Instants } from "../connection/store-clock.ts"
-import { tellReleased } from "../jobs/edges.ts"
-import { lockJobs, settleJobs } from "./job-changes.ts"
-import { type Ended, type Memory, worthKnowing } from "../cache/cache.ts"
+import { coalesceChanges, type AttemptChanges } from "./coalesce-changes.ts"
+import type { StoreClock } from "../connection/store-clock.ts"
+import { emitReleased } from "../jobs/edges.ts"
+import { lockJobs, finishJobs } from "./job-changes.ts"
+import { type FinishedTask, type Cache, cacheableResults } from "../cache/cache.ts"
 import { loadRuns, toClaims } from "../claim/to-claims.ts"
 import { NOTIFY } from "../connection/listener.ts"
-import type { Taker } from "../claim/claim-unblocked.ts"
+import type { Claimer } from "../claim/claim-unblocked.ts"
 import { legOf, relay } from "./relay.ts"
-import { later, type Runner } from "../connection/session.ts"
+import { pipelined, type SqlRunner } from "../connection/connection.ts"
 import { FenceLost } from "./finish-successes.ts"
 import { NOTHING_TAKEN, Takes, type Taking } from "../claim/claims.ts"
-import { type Look, look, runTimers } from "./timers.ts"
-import type { Sessions, Transaction } from "../connection/transaction.ts"
-import { claimWoken } from "./waiting.ts"
+import { type PendingWork, pollPendingWork, runTimers } from "./timers.ts"
+import type { ConnectionPool, Transaction } from "../connection/connection-pool.ts"
+import { claimResumed } from "./waiting.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 /** What others do without saying so (a retry that they set, a server that died) is seen this late at most. */
@@ -39,10 +39,10 @@ const LOOK_EVERY_MS = 25
 const REST_MS = 10_000
 
 export interface LoopDeps {
-  sessions: Sessions
+  sessions: ConnectionPool
   workflows: Workflows
-  memory: Memory
-  instants: Instants
+  memory: Cache
+  instants: StoreClock
   /** Names this store among those that listen, and where they listen. */
   channel: string
   self: string
@@ -77,7 +77,7 @@ export class Loop {
   }
 
   async advance(batch: Batch): Promise<Advanced> {
-    const folded = fold(batch.changes)
+    const folded = coalesceChanges(batch.changes)
     this.busy = true
     try {
       const turn = (await this.#relay(batch, folded)) ?? (await this.#transact(batch, folded))
@@ -106,7 +106,7 @@ export class Loop {
   /** The whole turn in one round trip, where nothing but these ends is to be seen to. */
   async #relay(batch: Batch, { steps, refused }: Folded): Promise<Turn | null> {
     const { instants, memory, workflows, sessions } = this.#deps
-    const now = instants.roughly()
+    const now = instants.localNow()
     if (this.#slow || this.#gated || this.#takes.general || refused.length > 0) return null
     if (this.#emptied !== batch.claim.lanes.join() || now >= this.#dueAt || now < this.#relaysFrom || !this.#fresh(batch))
       return null
@@ -118,7 +118,7 @@ export class Loop {
       return null
     }
     const { taken, events, gates, more } = relayed
-    const ends = worthKnowing(leg.ends)
+    const ends = cacheableResults(leg.ends)
     const claims = await sessions.use((session) => toClaims(session, memory, workflows, taken, ends, instants.now()))
     return {
       tasks: leg.tasks,
@@ -159,31 +159,31 @@ export class Loop {
   }
 
   #fresh({ gate }: Batch): boolean {
-    const age = this.#deps.instants.roughly() - this.#lookedAt
+    const age = this.#deps.instants.localNow() - this.#lookedAt
     // The clock may have been set back.
     const fresh = age >= 0 && age < LOOK_EVERY_MS && gate.lanes.join() === this.#lookedFor
     return fresh && !this.#stale && this.#deps.listening()
   }
 
   /** Who takes what becomes ready, where claims go the short way. */
-  #taker({ holder, claim }: Batch): Taker | null {
+  #taker({ holder, claim }: Batch): Claimer | null {
     const short = claim.limit > 0 && !this.#takes.general && wildcardFunctions(claim.lanes).length === 0
-    return short ? { holder, ...claim, ids: this.#deps.instants.attemptIds() } : null
+    return short ? { holder, ...claim, ids: this.#deps.instants.newAttemptIds() } : null
   }
 
   #due(): number | null {
-    return this.#dueAt === Number.POSITIVE_INFINITY ? null : this.#dueAt - this.#deps.instants.roughly()
+    return this.#dueAt === Number.POSITIVE_INFINITY ? null : this.#dueAt - this.#deps.instants.localNow()
   }
 
   async #turn(tx: Transaction, batch: Batch, { steps, refused }: Folded, careful: boolean): Promise<Turn> {
     const { workflows, instants, memory } = this.#deps
     const now = instants.now()
     const { tasks: found, lost } = await findHeld(tx, memory, steps)
-    const known = await lockJobs(tx, found, instants.roughly())
+    const known = await lockJobs(tx, found, instants.localNow())
     await workflows.load(known.flatMap(({ held }) => (held.runSeq === JOBS ? [] : held.versionId)))
-    const { tasks, overdue } = await withDeadlines(tx, workflows, known, instants.roughly())
+    const { tasks, overdue } = await withDeadlines(tx, workflows, known, instants.localNow())
     const changes = new Changes(tasks, careful)
-    const slow = this.#slow || changes.limited || overdue.size > 0 || instants.roughly() >= this.#dueAt
+    const slow = this.#slow || changes.limited || overdue.size > 0 || instants.localNow() >= this.#dueAt
     const timers = async (): Promise<number> => {
       const { ready: made, groups } = await runTimers(tx, now, workflows)
       for (const group of groups) overdue.add(group)
@@ -192,40 +192,40 @@ export class Loop {
 
     const locked = changes.lock(tx)
     let ready = slow ? await timers() : 0
-    const changing = later(changes.apply(tx, now, workflows, batch.gate.lanes, slow ? null : this.#taker(batch)))
+    const changing = pipelined(changes.apply(tx, now, workflows, batch.gate.lanes, slow ? null : this.#taker(batch)))
     if (slow) await changing
-    const woken = slow ? await claimWoken(tx, halfOf(batch), now) : []
+    const woken = slow ? await claimResumed(tx, halfOf(batch), now) : []
     const early = slow ? null : this.#takes.send(tx, batch, now, { gates: this.#gated, shared: true })
     const skip = !slow && this.#knows(changes, batch) && early?.claim !== null
     if (!skip) this.#stale = false
-    const looking = skip ? null : later(look(tx, now, batch))
+    const looking = skip ? null : pipelined(pollPendingWork(tx, now, batch))
     await locked
     const changed = await changing
-    const released = await settleJobs(tx, now, tasks, changed)
+    const released = await finishJobs(tx, now, tasks, changed)
     ready += changed.ready + released.ready.length
     let taking: Taking =
       early === null ? NOTHING_TAKEN : await this.#takes.read(tx, lessWork(batch, changed.onward.length), early, now)
     if (changed.onward.length > 0) taking = { ...taking, claims: [...changed.onward, ...taking.claims] }
     const done = changed.done.length > 0
-    let seen: Look =
+    let seen: PendingWork =
       looking !== null
         ? await looking
         : done
-          ? await look(tx, now, batch)
+          ? await pollPendingWork(tx, now, batch)
           : { now: taking.at!, due: this.#due(), gates: changed.gates, cancelling: [], stopped: [] }
 
     const late = !slow && seen.due !== null && seen.due <= 0
     if (late) {
       ready += await timers()
       const wish = { ...halfOf(batch), limit: Math.min(halfOf(batch).limit, batch.gate.limit - taking.gates.length) }
-      woken.push(...(await claimWoken(tx, wish, now)))
-      seen = await look(tx, now, batch)
+      woken.push(...(await claimResumed(tx, wish, now)))
+      seen = await pollPendingWork(tx, now, batch)
     }
     const cancelling = seen.cancelling.map(({ runSeq }) => runSeq)
     const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, now, workflows, cancelling)
     const expired = overdue.size === 0 ? null : await cancelOverdue(tx, now, overdue)
     const ended = [...(cancelled?.rows ?? []), ...(expired?.rows ?? [])]
-    for (const row of ended) if (row.was_ready) changed.freed.chances(row.limits)
+    for (const row of ended) if (row.was_ready) changed.freed.addChances(row.limits)
     const over = [...new Set([...changed.done, ...cancelling])]
     const closed = over.length === 0 ? NOTHING_CLOSED : await closeRuns(tx, now, workflows, over)
     const unparked = changed.freed.any ? await changed.freed.apply(tx) : 0
@@ -236,38 +236,38 @@ export class Loop {
     if (slow || late || cancelled !== null || expired !== null || forGate || freed || this.#takes.general)
       taking = await this.#takes.more(tx, batch, taking, now)
     if (cancelled !== null || expired !== null || changed.timed || late || closed.woken || closed.started.length > 0)
-      seen = await look(tx, now, batch)
+      seen = await pollPendingWork(tx, now, batch)
 
     taking = { ...taking, gates: [...woken, ...taking.gates] }
 
     const events: StoreEvent[] = []
     const told = { workflows, at: seen.now, events }
-    tellSteps(told, tasks, changed)
-    events.push(...tellReleased(released, seen.now))
+    emitChanges(told, tasks, changed)
+    events.push(...emitReleased(released, seen.now))
     if (ended.length > 0) {
       const runs = await loadRuns(
         tx,
         memory,
         ended.map((row) => row.run_seq),
       )
-      tellCancelled(told, ended, runs)
+      emitCancelled(told, ended, runs)
     }
-    tellClosed(told, closed)
+    emitClosed(told, closed)
     await workflows.load([...taking.gates, ...taking.claims].flatMap((row) => (row.run_seq === JOBS ? [] : row.version_id)))
-    tellClaims(told, taking.claims)
+    emitClaims(told, taking.claims)
     const logged = logEvents(tx, now, events)
-    const ends = worthKnowing(changes.ends(changed.applied))
+    const ends = cacheableResults(changes.ends(changed.applied))
     // Of what was made ready, something is left for others; or it may be, where more was listed than is counted.
     const own = [...taking.gates, ...taking.claims].filter(({ fresh }) => fresh === true).length
     const others = changes.limited || cancelled !== null || expired !== null || taking.unparked
     const notified = ready > own || (others && own > 0) ? this.#notify(tx) : null
-    const gates = later(toClaims(tx, memory, workflows, taking.gates, ends, now))
-    const claims = later(toClaims(tx, memory, workflows, taking.claims, ends, now))
+    const gates = pipelined(toClaims(tx, memory, workflows, taking.gates, ends, now))
+    const claims = pipelined(toClaims(tx, memory, workflows, taking.claims, ends, now))
     void tx.commit()
     await logged
     await notified
     const taken = { gates: await gates, claims: await claims }
-    const settled = new Set(tasks.flatMap(({ step }) => (changed.applied.has(step) && step.last ? step.fence.attemptId : [])))
+    const settled = new Set(tasks.flatMap(({ step }) => (changed.applied.has(step) && step.final ? step.fence.attemptId : [])))
     const isDue = seen.due !== null && seen.due <= 0
     const open = seen.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
     return {
@@ -292,7 +292,7 @@ export class Loop {
     }
   }
 
-  #notify(tx: Runner): Promise<unknown> {
+  #notify(tx: SqlRunner): Promise<unknown> {
     return tx.run(NOTIFY, [this.#deps.channel, this.#deps.self])
   }
 
@@ -304,17 +304,17 @@ export class Loop {
     const { claim } = batch
     this.#emptied = advanced.more || advanced.claims.length >= claim.limit ? null : claim.lanes.join()
     if (looked) {
-      this.#lookedAt = this.#deps.instants.roughly()
+      this.#lookedAt = this.#deps.instants.localNow()
       this.#lookedFor = batch.gate.lanes.join()
-      this.#dueAt = due === null ? Number.POSITIVE_INFINITY : this.#deps.instants.roughly() + due
+      this.#dueAt = due === null ? Number.POSITIVE_INFINITY : this.#deps.instants.localNow() + due
     }
-    for (const [place, end] of ends) memory.ended.set(place, end)
+    for (const [place, end] of ends) memory.finished.set(place, end)
     for (const { held, step } of tasks) {
-      if (!changed.has(step) || step.last !== null) memory.held.delete(held.attemptId)
-      else memory.held.set(held.attemptId, { ...held, started: held.started || step.start !== null })
+      if (!changed.has(step) || step.final !== null) memory.inFlight.delete(held.attemptId)
+      else memory.inFlight.set(held.attemptId, { ...held, started: held.started || step.start !== null })
     }
     const remember = (claim: Claim, gate: boolean): void =>
-      memory.held.set(claim.attemptId, {
+      memory.inFlight.set(claim.attemptId, {
         row: claim.row,
         attemptId: claim.attemptId,
         runSeq: claim.runSeq,
@@ -339,13 +339,13 @@ export class Loop {
   }
 }
 
-type Folded = ReturnType<typeof fold>
+type Folded = ReturnType<typeof coalesceChanges>
 
 interface Turn {
   tasks: Task[]
-  changed: ReadonlyMap<Step, unknown>
-  ends: ReadonlyMap<string, Ended>
-  rows: ReadonlyMap<number, Taken>
+  changed: ReadonlyMap<AttemptChanges, unknown>
+  ends: ReadonlyMap<string, FinishedTask>
+  rows: ReadonlyMap<number, ClaimedRow>
   looked: boolean
   slow: boolean
   gated: boolean

@@ -3,10 +3,10 @@
 
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
-import { plain, texts } from "../connection/array-params.ts"
-import type { Last, Progressed, Started, Step } from "./coalesce-changes.ts"
-import { INNER_RUN, LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { arrayParam, textArrayParam } from "../connection/array-params.ts"
+import type { FinalChange, Progressed, Started, AttemptChanges } from "./coalesce-changes.ts"
+import { INNER_RUN, REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 /** Told again (the answer to the first time was lost), a start holds and changes nothing. */
 const STARTED = statement(
@@ -25,8 +25,11 @@ const PROGRESS = statement(
    RETURNING c.attempt_id`,
 )
 
-export const progressRows = (tx: Runner, changes: readonly Progressed[]): Promise<Row[]> =>
-  tx.run(PROGRESS, [...fences(changes), texts(changes.map(({ fraction, details }) => JSON.stringify({ fraction, details })))])
+export const progressRows = (tx: SqlRunner, changes: readonly Progressed[]): Promise<Row[]> =>
+  tx.run(PROGRESS, [
+    ...fences(changes),
+    textArrayParam(changes.map(({ fraction, details }) => JSON.stringify({ fraction, details }))),
+  ])
 
 const RETRY = statement(
   "retry",
@@ -54,9 +57,9 @@ const RETRY = statement(
      FROM past p WHERE t.id = p.id
      RETURNING p.attempt_id, t.available_at, ${READINESS("t")}
    ), listed AS (
-     ${LIST("back")}
+     ${ENQUEUE("back")}
    ), let_go AS (
-     ${LET_GO("back")}
+     ${REMOVE_IN_FLIGHT("back")}
    )
    SELECT attempt_id, available_at FROM back`,
 )
@@ -74,9 +77,9 @@ const RELEASE = statement(
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND (t.status IN ('dispatched', 'pending') OR t.waiting_on IS NOT NULL)
      RETURNING c.attempt_id, ${READINESS("t")}
    ), listed AS (
-     ${LIST("back")}
+     ${ENQUEUE("back")}
    ), let_go AS (
-     ${LET_GO("back")}
+     ${REMOVE_IN_FLIGHT("back")}
    )
    SELECT attempt_id FROM back`,
 )
@@ -89,9 +92,9 @@ const ADMIT = statement(
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status = 'pending'
      RETURNING c.attempt_id, ${READINESS("t")}
    ), listed AS (
-     ${LIST("admitted")}
+     ${ENQUEUE("admitted")}
    ), let_go AS (
-     ${LET_GO("admitted")}
+     ${REMOVE_IN_FLIGHT("admitted")}
    )
    SELECT attempt_id FROM admitted`,
 )
@@ -109,60 +112,62 @@ const CACHE = statement(
 )
 
 type Row = { attempt_id: AttemptId; available_at?: string | null }
-export type Retry = Extract<Last, { kind: "retry" }>
-export type Admit = Extract<Last, { kind: "enqueue" }>
+export type Retry = Extract<FinalChange, { kind: "retry" }>
+export type Admit = Extract<FinalChange, { kind: "enqueue" }>
 
 const fences = (changes: readonly { row: number; attemptId: string }[]): [string | null, string | null] => [
-  plain(changes.map((change) => change.row)),
-  plain(changes.map((change) => change.attemptId)),
+  arrayParam(changes.map((change) => change.row)),
+  arrayParam(changes.map((change) => change.attemptId)),
 ]
 
-export const startRows = (tx: Runner, changes: readonly Started[]): Promise<Row[]> =>
+export const startRows = (tx: SqlRunner, changes: readonly Started[]): Promise<Row[]> =>
   tx.run(STARTED, [
     ...fences(changes),
-    plain(changes.map((change) => iso(change.at))),
-    texts(changes.map((change) => change.externalId ?? null)),
+    arrayParam(changes.map((change) => iso(change.at))),
+    textArrayParam(changes.map((change) => change.externalId ?? null)),
   ])
 
 export const retryRows = (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
-  changes: readonly { step: Step; change: Retry }[],
+  changes: readonly { step: AttemptChanges; change: Retry }[],
 ): Promise<Row[]> => {
   const instant = (ms: number | null | undefined): string | null => (ms === null || ms === undefined ? null : iso(ms))
   return tx.run(RETRY, [
     now,
     ...fences(changes.map(({ change }) => change)),
-    plain(changes.map(({ change }) => Math.ceil(change.delayMs))),
-    plain(changes.map(({ change }) => change.lost)),
-    plain(changes.map(({ change }) => change.result.state)),
-    plain(changes.map(({ step, change }) => instant(change.result.startedAt ?? step.start?.at))),
-    plain(changes.map(({ change }) => instant(change.result.finishedAt))),
-    texts(changes.map(({ change }) => change.result.error ?? null)),
-    plain(changes.map(({ change }) => change.result.exitCode ?? null)),
-    texts(changes.map(({ change }) => (change.result.usage === undefined ? null : JSON.stringify(change.result.usage)))),
-    texts(changes.map(({ step, change }) => change.result.externalId ?? step.start?.externalId ?? null)),
+    arrayParam(changes.map(({ change }) => Math.ceil(change.delayMs))),
+    arrayParam(changes.map(({ change }) => change.lost)),
+    arrayParam(changes.map(({ change }) => change.result.state)),
+    arrayParam(changes.map(({ step, change }) => instant(change.result.startedAt ?? step.start?.at))),
+    arrayParam(changes.map(({ change }) => instant(change.result.finishedAt))),
+    textArrayParam(changes.map(({ change }) => change.result.error ?? null)),
+    arrayParam(changes.map(({ change }) => change.result.exitCode ?? null)),
+    textArrayParam(
+      changes.map(({ change }) => (change.result.usage === undefined ? null : JSON.stringify(change.result.usage))),
+    ),
+    textArrayParam(changes.map(({ step, change }) => change.result.externalId ?? step.start?.externalId ?? null)),
   ])
 }
 
 export const releaseRows = (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   changes: readonly { row: number; attemptId: string }[],
 ): Promise<Row[]> => tx.run(RELEASE, [...fences(changes), now])
 
 export const admitRows = (
-  tx: Runner,
+  tx: SqlRunner,
   changes: readonly Admit[],
   limitIds: (limits: Admit["limits"]) => number[] | null,
 ): Promise<Row[]> =>
   tx.run(ADMIT, [
     ...fences(changes),
-    texts(changes.map((change) => change.lane)),
-    texts(
+    textArrayParam(changes.map((change) => change.lane)),
+    textArrayParam(
       changes.map((change) => {
         const ids = limitIds(change.limits)
-        return ids === null ? null : plain(ids)
+        return ids === null ? null : arrayParam(ids)
       }),
     ),
   ])
@@ -175,14 +180,14 @@ export interface CacheEntry {
   ttlMs: number | null
 }
 
-export const cacheOutputs = (tx: Runner, now: string | null, entries: readonly CacheEntry[]): Promise<unknown[]> =>
+export const cacheOutputs = (tx: SqlRunner, now: string | null, entries: readonly CacheEntry[]): Promise<unknown[]> =>
   tx.run(CACHE, [
     now,
-    plain(entries.map((entry) => entry.workflowId)),
-    texts(entries.map((entry) => entry.task)),
-    texts(entries.map((entry) => entry.key)),
-    texts(entries.map((entry) => entry.output[0])),
-    texts(entries.map((entry) => entry.output[1])),
-    plain(entries.map((entry) => entry.output[2])),
-    plain(entries.map((entry) => entry.ttlMs)),
+    arrayParam(entries.map((entry) => entry.workflowId)),
+    textArrayParam(entries.map((entry) => entry.task)),
+    textArrayParam(entries.map((entry) => entry.key)),
+    textArrayParam(entries.map((entry) => entry.output[0])),
+    textArrayParam(entries.map((entry) => entry.output[1])),
+    arrayParam(entries.map((entry) => entry.output[2])),
+    arrayParam(entries.map((entry) => entry.ttlMs)),
   ])

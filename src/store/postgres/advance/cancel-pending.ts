@@ -6,11 +6,11 @@ import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { timedOut } from "../../shared/messages.ts"
 import type { CancelReason } from "../../contract/store.ts"
-import { anyOf, plain, texts } from "../connection/array-params.ts"
-import { ENTRY, LIST, READINESS, UNLIST } from "../claim/ready-queue.ts"
+import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
+import { ENTRY, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./count-down.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
-import { wakeCancelled } from "./waiting.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
+import { resumeCancelled } from "./waiting.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 /** The end of a statement whose CTE `doomed` holds rows that wait (id, parked): cancels them, at $1. */
@@ -21,7 +21,7 @@ export const END_DOOMED = `ended AS (
      RETURNING ${ENTRY("t")}, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, t.attempt, t.limits,
        d.parked IS NULL AND t.upstream_pending = 0 AS was_ready
    ), unlisted AS (
-     ${UNLIST("ended")}
+     ${DEQUEUE("ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`
 
@@ -36,9 +36,9 @@ export const CUT_OFF = (containers: string): string => `off AS (
      FROM ${containers} c WHERE t.id = c.id AND ${HALF_MADE}
      RETURNING ${READINESS("t")}
    ), unlisted AS (
-     ${UNLIST("off")}
+     ${DEQUEUE("off")}
    )
-   ${LIST("off")}`
+   ${ENQUEUE("off")}`
 
 const BEGIN = statement(
   "cancel_begin",
@@ -54,20 +54,20 @@ const UNPARK_CONTAINERS = statement(
      WHERE t.parked = 0 AND t.run_seq = ANY ($1::bigint[]) AND t.status = 'pending' AND t.kind <> 'task' AND t.children_created > 0
      RETURNING ${READINESS("t")}
    )
-   ${LIST("unparked")}`,
+   ${ENQUEUE("unparked")}`,
 )
 
 /** The caller has locked the runs. */
 export const beginCancel = async (
-  tx: Runner,
+  tx: SqlRunner,
   workflows: Workflows,
   runs: readonly { seq: number; version_id: number }[],
   reason: CancelReason,
 ): Promise<void> => {
   await workflows.load(runs.map((run) => run.version_id))
   const errors = runs.map((run) => (reason === "timeout" ? timedOut(workflows.now(run.version_id).timeoutMs) : null))
-  const seqs = plain(runs.map((run) => run.seq))
-  const begun = tx.run(BEGIN, [reason, seqs, texts(errors)])
+  const seqs = arrayParam(runs.map((run) => run.seq))
+  const begun = tx.run(BEGIN, [reason, seqs, textArrayParam(errors)])
   const unparked = tx.run(UNPARK_CONTAINERS, [seqs])
   await begun
   await unparked
@@ -121,20 +121,20 @@ export interface CancelledRow {
 
 /** `full`: there may be more for the next transaction. */
 export const cancelPending = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   workflows: Workflows,
   seqs: readonly number[],
 ): Promise<{ rows: CancelledRow[]; full: boolean }> => {
-  const runs = await tx.run<{ seq: number; version_id: number }>(LOCK, [anyOf(seqs)])
+  const runs = await tx.run<{ seq: number; version_id: number }>(LOCK, [anyParam(seqs)])
   if (runs.length === 0) return { rows: [], full: false }
   await workflows.load(runs.map((run) => run.version_id))
   const nodes = runs.flatMap(({ seq, version_id }) => rootNodes(workflows.now(version_id)).map((node) => ({ seq, node })))
-  const places = [plain(nodes.map(({ seq }) => seq)), plain(nodes.map(({ node }) => node))]
-  const cut = tx.run(CUT, [plain(runs.map(({ seq }) => seq)), ...places])
-  const rows = tx.run<CancelledRow>(CANCEL, [now, plain(runs.map(({ seq }) => seq)), ...places])
-  const woken = later(
-    wakeCancelled(
+  const places = [arrayParam(nodes.map(({ seq }) => seq)), arrayParam(nodes.map(({ node }) => node))]
+  const cut = tx.run(CUT, [arrayParam(runs.map(({ seq }) => seq)), ...places])
+  const rows = tx.run<CancelledRow>(CANCEL, [now, arrayParam(runs.map(({ seq }) => seq)), ...places])
+  const woken = pipelined(
+    resumeCancelled(
       tx,
       now,
       runs.map(({ seq }) => seq),

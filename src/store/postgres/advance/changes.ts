@@ -16,17 +16,17 @@ import {
   retryRows,
   startRows,
 } from "./attempt-changes.ts"
-import { anyOf } from "../connection/array-params.ts"
-import type { Taken } from "../claim/claimed-row.ts"
+import { anyParam } from "../connection/array-params.ts"
+import type { ClaimedRow } from "../claim/claimed-row.ts"
 import { dropDeadlines, setDeadlines } from "./group-deadlines.ts"
 import { dropChildren, expandRow } from "./expand.ts"
-import type { Expand, Open, Step } from "./coalesce-changes.ts"
-import { ensureLimits, Freed, lockLimits, useSlots } from "../claim/limits.ts"
-import type { Held } from "../cache/cache.ts"
+import type { Expand, Open, AttemptChanges } from "./coalesce-changes.ts"
+import { ensureLimits, FreedSlots, lockLimits, useSlots } from "../claim/limits.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
 import { type Opened, openGroup } from "./open-group.ts"
 import { type LimitOf, limitsByLane, queueKeys, queueLimits } from "../claim/queue-limits.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
-import type { Taker } from "../claim/claim-unblocked.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
+import type { Claimer } from "../claim/claim-unblocked.ts"
 import type { End, Settled } from "./outcome.ts"
 import { endOf, endRows } from "./finish-attempts.ts"
 import { type Wait, type WaitingRow, waitRows } from "./waiting.ts"
@@ -34,19 +34,19 @@ import type { Workflows } from "../admin/workflows.ts"
 
 /** A step whose row is known. */
 export interface Task {
-  held: Held
-  step: Step
+  held: InFlightAttempt
+  step: AttemptChanges
   /** A job that was deleted while it ran. */
   deleted?: boolean
 }
 
 export interface Changed {
   /** Steps whose fence held, with the instant when a retry is due, or since when and until when one waits. */
-  applied: Map<Step, { availableAt: string | null; wait?: { startedAt: string; wakeAt: string | null } }>
+  applied: Map<AttemptChanges, { availableAt: string | null; wait?: { startedAt: string; wakeAt: string | null } }>
   /** Steps with which the last children of a container were made. */
-  expanded: Set<Step>
+  expanded: Set<AttemptChanges>
   refused: Fence[]
-  freed: Freed
+  freed: FreedSlots
   /** Runs in which nothing is open any more. */
   done: number[]
   /** Something became ready for the gate. */
@@ -58,7 +58,7 @@ export interface Changed {
   /** A group was opened that has a timeout: something more is due some time. */
   timed: boolean
   /** What became ready and was taken at once. */
-  onward: Taken[]
+  onward: ClaimedRow[]
 }
 
 /** As the statement of ends does by itself. */
@@ -89,7 +89,7 @@ export class Changes {
 
   #sort(task: Task): void {
     const { step, held } = task
-    const change = step.last
+    const change = step.final
     if (change === null) {
       if (step.start !== null) this.#starts.push(task)
       return
@@ -113,18 +113,18 @@ export class Changes {
   }
 
   /** The steps of `applied` that ended rows, with how. */
-  ends(applied: ReadonlyMap<Step, unknown>): End[] {
+  ends(applied: ReadonlyMap<AttemptChanges, unknown>): End[] {
     return this.#ends.filter(({ task }) => applied.has(task.step)).map(({ end }) => end)
   }
 
-  lock(tx: Runner): Promise<unknown> {
+  lock(tx: SqlRunner): Promise<unknown> {
     if (this.#ends.length === this.#tasks.length) return Promise.resolve()
-    return tx.run(LOCK_RUNS, [anyOf(new Set(this.#tasks.map(({ held }) => held.runSeq)))])
+    return tx.run(LOCK_RUNS, [anyParam(new Set(this.#tasks.map(({ held }) => held.runSeq)))])
   }
 
   /** Lanes of the live rows that these changes are the last word about: their queues' slots are free then. */
   #lanesLeft(): string[] {
-    return this.#tasks.flatMap(({ held, step }) => (held.gate || step.last === null ? [] : held.lane))
+    return this.#tasks.flatMap(({ held, step }) => (held.gate || step.final === null ? [] : held.lane))
   }
 
   #limits(): Limit[] {
@@ -139,17 +139,17 @@ export class Changes {
 
   /** Sends everything before its first wait, unless limits are named. */
   async apply(
-    tx: Runner,
+    tx: SqlRunner,
     now: string | null,
     workflows: Workflows,
     gateLanes: readonly string[],
-    taker: Taker | null,
+    taker: Claimer | null,
   ): Promise<Changed> {
     const named = this.#limits()
     const ids = named.length === 0 ? new Map<string, number>() : await ensureLimits(tx, named)
     const states = named.length === 0 ? new Map<number, LimitState>() : await lockLimits(tx, ids.values())
     const idsOf = (limits: readonly Limit[]): number[] => limits.map(({ key }) => ids.get(key)!)
-    const make = async (row: Held, change: Expand | Open): Promise<Opened> => {
+    const make = async (row: InFlightAttempt, change: Expand | Open): Promise<Opened> => {
       if (change.kind === "open_group") return openGroup(tx, now, row, change, idsOf, states)
       const kind = isGroup(workflows.now(row.versionId).nodes[row.node]!) ? "group" : "task"
       return (await expandRow(tx, now, row, change, idsOf(change.limits), states, kind)) ? "made" : "refused"
@@ -172,7 +172,7 @@ export class Changes {
     const waiting = this.#waits.length === 0 ? [] : waitRows(tx, now, this.#waits)
     const expanded = this.#expands.map(({ held, step }) => ({
       step,
-      chunks: step.expands.map((change) => later(make(held, change))),
+      chunks: step.expands.map((change) => pipelined(make(held, change))),
     }))
     const released =
       this.#releases.length === 0
@@ -201,7 +201,7 @@ export class Changes {
     const ended =
       this.#ends.length === 0
         ? NO_END
-        : later(
+        : pipelined(
             endRows(
               tx,
               now,
@@ -214,7 +214,7 @@ export class Changes {
             ),
           )
 
-    const slots = this.#ends.length === 0 ? later(queueLimits(tx, this.#lanesLeft())) : null
+    const slots = this.#ends.length === 0 ? pipelined(queueLimits(tx, this.#lanesLeft())) : null
 
     const held = new Set<AttemptId>()
     const due = new Map<AttemptId, string | null>()
@@ -224,12 +224,12 @@ export class Changes {
       held.add(row.attempt_id)
     for (const row of await retried) due.set(row.attempt_id, row.available_at ?? null)
     const settled = await ended
-    const chunks = new Map<Step, Opened[]>()
+    const chunks = new Map<AttemptChanges, Opened[]>()
     for (const { step, chunks: made } of expanded) chunks.set(step, await Promise.all(made))
     const outcome = this.#read(held, due, waits, settled, chunks, slots === null ? limitsByLane(settled.queues) : await slots)
     for (const { limits, opened } of settled.groups) {
-      if (opened) outcome.freed.slots(limits)
-      else outcome.freed.chances(limits)
+      if (opened) outcome.freed.addSlots(limits)
+      else outcome.freed.addChances(limits)
     }
     const used = this.#expands.flatMap(({ step }) =>
       step.expands.flatMap((change, i) =>
@@ -246,14 +246,14 @@ export class Changes {
     due: ReadonlyMap<AttemptId, string | null>,
     waits: ReadonlyMap<AttemptId, WaitingRow>,
     settled: Settled,
-    chunks: ReadonlyMap<Step, Opened[]>,
+    chunks: ReadonlyMap<AttemptChanges, Opened[]>,
     limitOf: LimitOf,
   ): Changed {
     const changed: Changed = {
       applied: new Map(),
       expanded: new Set(),
       refused: [],
-      freed: new Freed(),
+      freed: new FreedSlots(),
       done: settled.done,
       gates: settled.gates,
       ready: settled.ready,
@@ -262,14 +262,14 @@ export class Changes {
       onward: settled.onward,
     }
     for (const { held: row, step } of this.#tasks) {
-      const { fence, last, expands } = step
+      const { fence, final, expands } = step
       const made = expands.filter((_, i) => chunks.get(step)![i] === "made")
       const parked = expands.filter((_, i) => chunks.get(step)![i] === "parked")
       changed.ready += made.reduce((n, change) => n + Math.max(1, childrenOf(change)), 0)
       if (made.some((change) => change.offset + childrenOf(change) === change.total)) changed.expanded.add(step)
       const { attemptId } = fence
       const written =
-        last === null && step.start === null && step.progress === null ? true : isWritten(attemptId, held, due, settled)
+        final === null && step.start === null && step.progress === null ? true : isWritten(attemptId, held, due, settled)
       if (!written || made.length + parked.length < expands.length) {
         changed.refused.push(fence)
         continue
@@ -278,27 +278,27 @@ export class Changes {
       const wait = waits.get(attemptId)
       const times = wait === undefined ? {} : { wait: { startedAt: wait.started_at, wakeAt: wait.resume_at } }
       changed.applied.set(step, { availableAt, ...times })
-      if (last === null) continue
+      if (final === null) continue
       if (!row.gate) {
         const queue = limitOf(row.lane)
-        changed.freed.slots(row.limits)
-        changed.freed.slots(queue)
+        changed.freed.addSlots(row.limits)
+        changed.freed.addSlots(queue)
         changed.queueFreed ||= queue.length > 0
       }
-      if (!isEnd(last.kind) && last.kind !== "wait" && availableAt === null) changed.ready += 1
+      if (!isEnd(final.kind) && final.kind !== "wait" && availableAt === null) changed.ready += 1
     }
     return changed
   }
 
   /** Writes that only rows whose fence held may cause. */
-  async #follow(tx: Runner, now: string | null, workflows: Workflows, changed: Changed): Promise<void> {
+  async #follow(tx: SqlRunner, now: string | null, workflows: Workflows, changed: Changed): Promise<void> {
     const { applied, expanded } = changed
     const containers = this.#tasks.filter(
       ({ held, step }) =>
-        expanded.has(step) || (held.kind !== "task" && applied.has(step) && step.last !== null && isEnd(step.last.kind)),
+        expanded.has(step) || (held.kind !== "task" && applied.has(step) && step.final !== null && isEnd(step.final.kind)),
     )
     const groups = containers.filter(({ held }) => held.kind === "group")
-    const placesOf = (which: (task: Task) => boolean): Held[] => groups.filter(which).map(({ held }) => held)
+    const placesOf = (which: (task: Task) => boolean): InFlightAttempt[] => groups.filter(which).map(({ held }) => held)
     if (groups.length > 0) {
       changed.timed = await setDeadlines(
         tx,
@@ -313,12 +313,12 @@ export class Changes {
       )
     }
     const cached = this.#ends.flatMap(({ task: { held, step }, end }) => {
-      const { last } = step
-      if (last?.kind !== "finish" || last.cache === undefined || last.status !== "success" || !applied.has(step)) return []
+      const { final } = step
+      if (final?.kind !== "finish" || final.cache === undefined || final.status !== "success" || !applied.has(step)) return []
       const task = workflows.now(held.versionId).nodes[held.node]!.name
       const [inline, key, bytes] = end.output
       const output: End["output"] = inline === null && key === null ? ["null", null, null] : [inline, key, bytes]
-      return [{ workflowId: held.workflowId, task, key: last.cache.key, output, ttlMs: last.cache.ttlMs }]
+      return [{ workflowId: held.workflowId, task, key: final.cache.key, output, ttlMs: final.cache.ttlMs }]
     })
     if (containers.length > 0)
       await dropChildren(

@@ -7,11 +7,11 @@ import { hookRows, initialRows } from "../../../core/rules/new-rows.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { taskFailed } from "../../shared/messages.ts"
 import type { Advanced, CancelReason } from "../../contract/store.ts"
-import { anyOf, plain, texts } from "../connection/array-params.ts"
+import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { addNotices } from "../admin/notifications.ts"
 import { insertRows, STAND_IN } from "../runs/insert-rows.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
-import { wakeParents } from "./waiting.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
+import { resumeParents } from "./waiting.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 /** Over: nothing open; or cancelled before it started. A run that another transaction works on is left to it. */
@@ -69,12 +69,12 @@ export interface Closed {
 }
 
 export const closeRuns = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   workflows: Workflows,
   seqs: readonly number[],
 ): Promise<Closed> => {
-  const over = await tx.run<OverRow>(OVER, [anyOf(seqs)])
+  const over = await tx.run<OverRow>(OVER, [anyParam(seqs)])
   if (over.length === 0) return { runs: [], started: [], rows: 0, woken: false }
   await workflows.load(over.map((run) => run.version_id))
   const ends = over.map((run) => ({ run, compiled: workflows.now(run.version_id), status: closeStatus(run) }))
@@ -88,23 +88,23 @@ export const closeRuns = async (
   })
   const updated = tx.run(CLOSE, [
     now,
-    plain(closed.map(({ run }) => run.seq)),
-    plain(closed.map(({ status }) => status)),
-    texts(closed.map(({ error }) => error)),
-    plain(closed.map(({ hooks }) => hooks.length)),
+    arrayParam(closed.map(({ run }) => run.seq)),
+    arrayParam(closed.map(({ status }) => status)),
+    textArrayParam(closed.map(({ error }) => error)),
+    arrayParam(closed.map(({ hooks }) => hooks.length)),
   ])
   const parents = over.flatMap((run) => run.parent_row ?? [])
-  const woken = later(wakeParents(tx, now, parents))
+  const woken = pipelined(resumeParents(tx, now, parents))
   const hooked = closed.filter(({ hooks }) => hooks.length > 0)
   const inserted: Promise<unknown>[] = hooked.map(({ run, hooks }) =>
-    later(insertRows(tx, [run], run.workflow_id, hooks, true)),
+    pipelined(insertRows(tx, [run], run.workflow_id, hooks, true)),
   )
   const owed = ends.map(({ run, compiled, status }) => ({ runId: run.id, notices: endNotifications(compiled, run, status) }))
-  inserted.push(later(addNotices(tx, now, owed)))
+  inserted.push(pipelined(addNotices(tx, now, owed)))
   // One that is being created waits for the count of those that run: the end of this one must not pass it unseen.
   const awaited = ends.filter(({ run, compiled }) => compiled.maxActiveRuns !== undefined || run.schedule_id !== null)
   if (awaited.length > 0) inserted.push(lockWorkflows(tx, new Set(awaited.map(({ run }) => run.workflow_id))))
-  const waiting = tx.run<{ id: number }>(WAITING, [anyOf(new Set(over.map((run) => run.workflow_id)))])
+  const waiting = tx.run<{ id: number }>(WAITING, [anyParam(new Set(over.map((run) => run.workflow_id)))])
   await updated
   await woken
   await Promise.all(inserted)
@@ -123,8 +123,8 @@ export const closeRuns = async (
   }
 }
 
-const firstFailed = async (tx: Runner, ends: readonly { run: OverRow }[]): Promise<Map<number, number>> => {
-  const rows = await tx.run<{ seq: number; node: number }>(FIRST_FAILED, [plain(ends.map(({ run }) => run.seq))])
+const firstFailed = async (tx: SqlRunner, ends: readonly { run: OverRow }[]): Promise<Map<number, number>> => {
+  const rows = await tx.run<{ seq: number; node: number }>(FIRST_FAILED, [arrayParam(ends.map(({ run }) => run.seq))])
   return new Map(rows.map(({ seq, node }) => [seq, node]))
 }
 
@@ -173,18 +173,18 @@ interface PendingRun {
 }
 
 /** Sent at once; in order, so that transactions cannot wait for each other. */
-export const lockWorkflows = (tx: Runner, workflowIds: Iterable<number>): Promise<unknown> =>
-  tx.run(LOCK_WORKFLOWS, [anyOf(workflowIds)])
+export const lockWorkflows = (tx: SqlRunner, workflowIds: Iterable<number>): Promise<unknown> =>
+  tx.run(LOCK_WORKFLOWS, [anyParam(workflowIds)])
 
 /** Starts the oldest waiting runs of workflows while `max_active_runs` and their schedules allow it. Takes the workflows' locks. */
 export const activate = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   workflows: Workflows,
   workflowIds: readonly number[],
 ): Promise<{ runs: { seq: number; id: RunId }[]; rows: number }> => {
   if (workflowIds.length === 0) return { runs: [], rows: 0 }
-  const ids = [anyOf(new Set(workflowIds))]
+  const ids = [anyParam(new Set(workflowIds))]
   const locked = lockWorkflows(tx, new Set(workflowIds))
   const counted = tx.run<{ id: number; running: number }>(RUNNING, ids)
   const oldest = tx.run<PendingRun>(OLDEST, ids)
@@ -210,7 +210,7 @@ export const activate = async (
 
 /** Pending runs get their rows; returns how many. */
 export const startRuns = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   workflows: Workflows,
   runs: readonly PendingRun[],
@@ -218,14 +218,14 @@ export const startRuns = async (
   const planned = runs.map((run) => ({ run, ...plan(workflows.now(run.version_id), run) }))
   const started = tx.run(START, [
     now,
-    plain(planned.map(({ run }) => run.seq)),
-    plain(planned.map(({ timeoutMs }) => timeoutMs)),
-    plain(planned.map(({ rows }) => rows.length)),
-    plain(planned.map(({ tasks }) => tasks)),
+    arrayParam(planned.map(({ run }) => run.seq)),
+    arrayParam(planned.map(({ timeoutMs }) => timeoutMs)),
+    arrayParam(planned.map(({ rows }) => rows.length)),
+    arrayParam(planned.map(({ tasks }) => tasks)),
   ])
-  const inserted = planned.map(({ run, rows }) => later(insertRows(tx, [run], run.workflow_id, rows, false)))
+  const inserted = planned.map(({ run, rows }) => pipelined(insertRows(tx, [run], run.workflow_id, rows, false)))
   const owed = planned.map(({ run, ...rest }) => ({ runId: run.id, notices: rest.notices, afterMs: rest.deadlineMs }))
-  inserted.push(later(addNotices(tx, now, owed)))
+  inserted.push(pipelined(addNotices(tx, now, owed)))
   await started
   await Promise.all(inserted)
   return planned.reduce((n, { rows }) => n + rows.length, 0)

@@ -9,32 +9,32 @@ export type Started = Extract<Change, { kind: "started" }>
 export type Expand = Extract<Change, { kind: "expand" }>
 export type Open = Extract<Change, { kind: "open_group" }>
 export type Progressed = Extract<Change, { kind: "progress" }>
-export type Last = Exclude<Change, { kind: "started" | "progress" | "expand" | "open_group" }>
+export type FinalChange = Exclude<Change, { kind: "started" | "progress" | "expand" | "open_group" }>
 
-export interface Step {
+export interface AttemptChanges {
   fence: Fence
   start: Started | null
   /** The latest. */
   progress: Progressed | null
   expands: (Expand | Open)[]
-  last: Last | null
+  final: FinalChange | null
 }
 
-export const fold = (changes: readonly Change[]): { steps: Step[]; refused: Fence[] } => {
-  const steps = new Map<AttemptId, Step>()
+export const coalesceChanges = (changes: readonly Change[]): { steps: AttemptChanges[]; refused: Fence[] } => {
+  const steps = new Map<AttemptId, AttemptChanges>()
   const refused: Fence[] = []
   for (const change of changes) {
     const fence = { row: change.row, attemptId: change.attemptId }
     let step = steps.get(change.attemptId)
     if (step === undefined)
-      steps.set(change.attemptId, (step = { fence, start: null, progress: null, expands: [], last: null }))
+      steps.set(change.attemptId, (step = { fence, start: null, progress: null, expands: [], final: null }))
     if (step.fence.row !== change.row || !add(step, change)) refused.push(fence)
   }
   return { steps: [...steps.values()], refused }
 }
 
-const add = (step: Step, change: Change): boolean => {
-  if (step.last !== null) return false
+const add = (step: AttemptChanges, change: Change): boolean => {
+  if (step.final !== null) return false
   switch (change.kind) {
     case "started":
       if (step.expands.length > 0) return false
@@ -50,7 +50,7 @@ const add = (step: Step, change: Change): boolean => {
       step.expands.push(change)
       return true
     default:
-      step.last = change
+      step.final = change
       return true
   }
 }

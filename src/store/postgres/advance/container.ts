@@ -1,7 +1,7 @@
 // What an expansion and the opening of a group share: children are made in chunks under the container's fence; with the last
 // chunk it waits for them.
 
-import { LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
+import { REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
 
 /** $1 now, $2 row, $3 attempt, $4 total, $5 offset, $6 how many children this chunk makes. */
 export const MADE = (kind: "fan" | "group", lane: string): string => `
@@ -19,7 +19,7 @@ export const MADE = (kind: "fan" | "group", lane: string): string => `
 
 /** What MADE, as `container`, does to the lists. */
 export const MADE_LISTED = `listed AS (
-     ${LIST("container")}
+     ${ENQUEUE("container")}
    ), let_go AS (
-     ${LET_GO("(SELECT * FROM container WHERE made)")}
+     ${REMOVE_IN_FLIGHT("(SELECT * FROM container WHERE made)")}
    )`

@@ -1,7 +1,7 @@
 // What the ends of rows do to their container and their run: parts of statements whose CTE `ended` holds the rows that ended
 // (run_seq, parent_id, hook, kind, status).
 
-import { ENTRY, LIST, READY } from "../claim/ready-queue.ts"
+import { ENTRY, ENQUEUE, READY } from "../claim/ready-queue.ts"
 
 /** The last child makes its container ready again, for the gate to gather. One that is being made may be ready all the while. */
 export const COUNT_CONTAINERS = `containers AS (
@@ -12,7 +12,7 @@ export const COUNT_CONTAINERS = `containers AS (
      WHERE t.id = e.parent_id
      RETURNING ${ENTRY("t")}, t.children_pending = 0 AND ${READY("t")} AS ready
    ), gathered AS (
-     ${LIST("containers")}
+     ${ENQUEUE("containers")}
    )`
 
 export const COUNT_RUNS = `counted AS (

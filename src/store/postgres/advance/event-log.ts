@@ -9,11 +9,11 @@ import { decodeEvents, encodeEvents, eventId, parseEventId } from "../../shared/
 import type { EventLog, LoggedEvent } from "../../contract/event-log.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { Access } from "../connection/access.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
-export const eventLog = ({ read, write, instants }: Access): EventLog => ({
+export const eventLog = ({ read, write, clock }: Access): EventLog => ({
   readEvents: (query) => read((session) => readEvents(session, query)),
-  trimEvents: (query) => write((tx) => trimEvents(tx, instants.now(), query)),
+  trimEvents: (query) => write((tx) => trimEvents(tx, clock.now(), query)),
 })
 
 const APPEND = statement(
@@ -22,7 +22,7 @@ const APPEND = statement(
 )
 
 /** Once a transaction, at its end. Sends its statement at once. */
-export const logEvents = (tx: Runner, now: string | null, events: readonly StoreEvent[]): Promise<unknown> => {
+export const logEvents = (tx: SqlRunner, now: string | null, events: readonly StoreEvent[]): Promise<unknown> => {
   if (events.length === 0) return Promise.resolve()
   const { runs, text } = encodeEvents(events)
   return tx.run(APPEND, [now, events.length, JSON.stringify(runs), text])
@@ -57,7 +57,7 @@ type Page = Awaited<ReturnType<EventLog["readEvents"]>>
 
 /** Looks at `MAX_BATCHES` at most; the cursor then stands behind what was looked at, found or not. */
 const readEvents = async (
-  session: Runner,
+  session: SqlRunner,
   { after, runId, limit }: { after: string | null; runId?: RunId; limit: number },
 ): Promise<Page> => {
   const from = after === null ? null : parseEventId(after)
@@ -87,7 +87,7 @@ const readEvents = async (
   return { events, cursor, gap }
 }
 
-const fromNow = async (session: Runner, gap: boolean): Promise<Page> => {
+const fromNow = async (session: SqlRunner, gap: boolean): Promise<Page> => {
   const [newest] = await session.run<{ batch: number; size: number }>(NEWEST)
   return { events: [], cursor: newest === undefined ? eventId(0, 0) : eventId(newest.batch, newest.size - 1), gap }
 }
@@ -112,7 +112,7 @@ const TRIM_FOREIGN = statement(
 )
 
 const trimEvents = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   { olderThanMs, limit }: { olderThanMs: number; limit: number },
 ): Promise<number> => {

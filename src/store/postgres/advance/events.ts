@@ -7,11 +7,11 @@ import { isReportedWhenRenewed, waitingView } from "../../../core/model/waiting-
 import type { StoreEvent } from "../../contract/store.ts"
 import type { CancelledRow } from "./cancel-pending.ts"
 import type { Changed, Task } from "./changes.ts"
-import type { Taken } from "../claim/claimed-row.ts"
+import type { ClaimedRow } from "../claim/claimed-row.ts"
 import type { Closed } from "./close-runs.ts"
-import type { Step } from "./coalesce-changes.ts"
+import type { AttemptChanges } from "./coalesce-changes.ts"
 import { jobEvent } from "../jobs/edges.ts"
-import type { RunFacts } from "../cache/cache.ts"
+import type { RunInfo } from "../cache/cache.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 export interface Told {
@@ -35,7 +35,7 @@ type News = Pick<StoreEvent, "availableAt" | "total" | "waiting" | "progress"> &
   error?: string | null | undefined
 }
 
-const tellTask = ({ workflows, events }: Told, place: Place, { status, at, attempt, error, ...rest }: News): void => {
+const emitTask = ({ workflows, events }: Told, place: Place, { status, at, attempt, error, ...rest }: News): void => {
   const task = workflows.now(place.versionId).nodes[place.node]!.name
   const event: StoreEvent = { type: "task", runId: place.runId, task, path: place.path, attempt, status, at, ...rest }
   if (error !== undefined && error !== null) event.error = error
@@ -43,7 +43,7 @@ const tellTask = ({ workflows, events }: Told, place: Place, { status, at, attem
 }
 
 /** RUNNING begins with the claim: the start itself changes nothing. */
-const tellJob = ({ events }: Told, id: string, { status, at, ...rest }: Omit<News, "attempt">): void => {
+const emitJob = ({ events }: Told, id: string, { status, at, ...rest }: Omit<News, "attempt">): void => {
   if (status !== "running") events.push(jobEvent(id, jobStatus(status), at, rest))
 }
 
@@ -57,7 +57,7 @@ const isoMemo = (): ((ms: number) => string) => {
   }
 }
 
-export const tellSteps = (
+export const emitChanges = (
   told: Told,
   tasks: readonly Task[],
   { applied, expanded }: Pick<Changed, "applied" | "expanded">,
@@ -66,11 +66,11 @@ export const tellSteps = (
   for (const { held, step, deleted } of tasks) {
     const { attempt } = held
     const tell = (news: Omit<News, "attempt">, count = attempt): void => {
-      if (held.runSeq !== JOBS) tellTask(told, held, { attempt: count, ...news })
-      else if (deleted !== true) tellJob(told, held.path, news)
+      if (held.runSeq !== JOBS) emitTask(told, held, { attempt: count, ...news })
+      else if (deleted !== true) emitJob(told, held.path, news)
     }
     if (expanded.has(step)) {
-      const [{ kind, total }] = step.expands as [Step["expands"][number]]
+      const [{ kind, total }] = step.expands as [AttemptChanges["expands"][number]]
       tell({ status: "running", at: told.at, ...(kind === "expand" && { total }) })
     }
     const outcome = applied.get(step)
@@ -81,22 +81,22 @@ export const tellSteps = (
       const status = held.started || step.start !== null ? "running" : "dispatched"
       tell({ status, at: told.at, progress: { fraction, details } })
     }
-    const { last } = step
-    switch (last?.kind) {
+    const { final } = step
+    switch (final?.kind) {
       case "wait": {
         const { startedAt, wakeAt } = outcome.wait!
         const at = held.started ? told.at : startedAt
         const begins = held.gate && !held.started
-        if (held.gate && held.started && !isReportedWhenRenewed(last.waitingOn)) break
-        tell({ status: "running", at, waiting: waitingView(last.waitingOn, wakeAt) }, begins ? attempt + 1 : attempt)
+        if (held.gate && held.started && !isReportedWhenRenewed(final.waitingOn)) break
+        tell({ status: "running", at, waiting: waitingView(final.waitingOn, wakeAt) }, begins ? attempt + 1 : attempt)
         break
       }
       case "finish":
       case "retry": {
-        const { startedAt, finishedAt, error } = last.result
+        const { startedAt, finishedAt, error } = final.result
         // A start that was not reported on its own is told before the end.
         if (startedAt !== null && !held.started && step.start === null) tell({ status: "running", at: instant(startedAt) })
-        if (last.kind === "finish") tell({ status: last.status, at: instant(finishedAt), error })
+        if (final.kind === "finish") tell({ status: final.status, at: instant(finishedAt), error })
         else {
           const { availableAt } = outcome
           tell({ status: "pending", at: told.at, error, ...(availableAt === null ? {} : { availableAt }) })
@@ -104,16 +104,16 @@ export const tellSteps = (
         break
       }
       case "skip":
-        tell({ status: "skipped", at: told.at, error: last.reason })
+        tell({ status: "skipped", at: told.at, error: final.reason })
         break
       case "fail":
-        tell({ status: "failed", at: told.at, error: last.error })
+        tell({ status: "failed", at: told.at, error: final.error })
         break
       case "reuse":
         tell({ status: "success", at: told.at })
         break
       case "gather":
-        tell({ status: last.status, at: told.at, error: last.error })
+        tell({ status: final.status, at: told.at, error: final.error })
         break
       case "release":
         if (!held.gate) tell({ status: "pending", at: told.at }, attempt - 1)
@@ -122,27 +122,27 @@ export const tellSteps = (
       case undefined:
         break
       default:
-        last satisfies never
+        final satisfies never
     }
   }
 }
 
-export const tellCancelled = (told: Told, rows: readonly CancelledRow[], runs: ReadonlyMap<number, RunFacts>): void => {
+export const emitCancelled = (told: Told, rows: readonly CancelledRow[], runs: ReadonlyMap<number, RunInfo>): void => {
   for (const { run_seq, node, path, attempt } of rows) {
     const run = runs.get(run_seq)!
     const place = { runId: run.id, versionId: run.versionId, node, path }
-    tellTask(told, place, { status: "cancelled", at: told.at, attempt })
+    emitTask(told, place, { status: "cancelled", at: told.at, attempt })
   }
 }
 
-export const tellClosed = ({ at, events }: Told, closed: Closed): void => {
+export const emitClosed = ({ at, events }: Told, closed: Closed): void => {
   for (const { runId, status, error } of closed.runs)
     events.push({ type: "run", runId, status, at, ...(error === null ? {} : { error }) })
   for (const { id } of closed.started) events.push({ type: "run", runId: id, status: "running", at })
 }
 
-export const tellClaims = (told: Told, claims: readonly Taken[]): void => {
+export const emitClaims = (told: Told, claims: readonly ClaimedRow[]): void => {
   for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt } of claims)
-    if (run_seq === JOBS) tellJob(told, path, { status: "dispatched", at: told.at })
-    else tellTask(told, { runId, versionId, node, path }, { status: "dispatched", at: told.at, attempt })
+    if (run_seq === JOBS) emitJob(told, path, { status: "dispatched", at: told.at })
+    else emitTask(told, { runId, versionId, node, path }, { status: "dispatched", at: told.at, attempt })
 }

@@ -6,13 +6,13 @@
 import type { LimitState } from "../../../core/rules/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { instancePath, toJson } from "../../shared/codec.ts"
-import { anyOf, plain, texts } from "../connection/array-params.ts"
+import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { MADE, MADE_LISTED } from "./container.ts"
 import type { Expand } from "./coalesce-changes.ts"
-import type { Held } from "../cache/cache.ts"
-import { ENTRY, LIST, READINESS, UNLIST } from "../claim/ready-queue.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import { ENTRY, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"
 import { CHILDLESS, COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 /** $1 now, $2 row, $3 attempt, $4 total, $5 offset, $6 how many, $14 the gate's lane. */
 const EXPAND = statement(
@@ -35,7 +35,7 @@ const EXPAND = statement(
        priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked, inner_run = excluded.inner_run
      RETURNING ${READINESS("tasks")}
    ), made_ready AS (
-     ${LIST("made")}
+     ${ENQUEUE("made")}
    ), counted AS (
      UPDATE runs r SET tasks_total = r.tasks_total + $6 - o.total, ${UNCOUNT}
      FROM container c CROSS JOIN (SELECT ${COUNTS} FROM old t) o WHERE r.seq = c.run_seq AND NOT c.hook AND $15 = 'task'
@@ -60,7 +60,7 @@ const DROP = statement(
    ), gone AS (
      DELETE FROM tasks t USING doomed d WHERE t.id = d.id RETURNING ${ENTRY("t")}, t.hook, t.kind, t.status
    ), unlisted AS (
-     ${UNLIST("gone")}
+     ${DEQUEUE("gone")}
    ), forgotten AS (
      DELETE FROM attempts a USING gone g WHERE a.task_id = g.id
    )
@@ -71,9 +71,9 @@ const DROP = statement(
 
 /** True when the fence held. */
 export const expandRow = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
-  held: Held,
+  held: InFlightAttempt,
   change: Expand,
   limits: readonly number[],
   states: ReadonlyMap<number, LimitState>,
@@ -90,10 +90,10 @@ export const expandRow = async (
     offset,
     items.length,
     instancePath(held.path, 0).slice(0, -1),
-    texts(items.map(toJson)) ?? `{${items.map(() => "NULL").join(",")}}`,
+    textArrayParam(items.map(toJson)) ?? `{${items.map(() => "NULL").join(",")}}`,
     change.lane,
     change.priority,
-    limits.length === 0 ? null : plain(limits),
+    limits.length === 0 ? null : arrayParam(limits),
     room,
     under,
     gateLane({ id: held.runId, private: held.private, rootRunId: held.rootRunId }),
@@ -102,7 +102,8 @@ export const expandRow = async (
   return made.length > 0
 }
 
-export const dropChildren = (tx: Runner, containers: readonly number[]): Promise<unknown> => tx.run(DROP, [anyOf(containers)])
+export const dropChildren = (tx: SqlRunner, containers: readonly number[]): Promise<unknown> =>
+  tx.run(DROP, [anyParam(containers)])
 
 /** How many of the new instances may be ready, and the limit under which the others wait. */
 const smallestRoom = (

@@ -3,11 +3,11 @@
 import type { Fence } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
-import { plain } from "../connection/array-params.ts"
+import { arrayParam } from "../connection/array-params.ts"
 import type { Task } from "./changes.ts"
-import type { Step } from "./coalesce-changes.ts"
-import type { Held, Memory } from "../cache/cache.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import type { AttemptChanges } from "./coalesce-changes.ts"
+import type { InFlightAttempt, Cache } from "../cache/cache.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 const HELD = statement(
   "held",
@@ -20,20 +20,20 @@ const HELD = statement(
 
 /** What the store gave out it knows; the rest (another's, or from before a restart) it reads. */
 export const findHeld = async (
-  tx: Runner,
-  memory: Memory,
-  steps: readonly Step[],
+  tx: SqlRunner,
+  memory: Cache,
+  steps: readonly AttemptChanges[],
 ): Promise<{ tasks: Task[]; lost: Fence[] }> => {
-  const found = new Map<AttemptId, Held>()
+  const found = new Map<AttemptId, InFlightAttempt>()
   const unknown: Fence[] = []
   for (const { fence } of steps) {
-    const held = memory.held.get(fence.attemptId)
+    const held = memory.inFlight.get(fence.attemptId)
     if (held === undefined) unknown.push(fence)
     else found.set(fence.attemptId, held)
   }
   if (unknown.length > 0) {
-    const values = [plain(unknown.map(({ row }) => row)), plain(unknown.map(({ attemptId }) => attemptId))]
-    type Found = Omit<Held, "gate" | "started"> & { status: TaskStatus; waiting: boolean }
+    const values = [arrayParam(unknown.map(({ row }) => row)), arrayParam(unknown.map(({ attemptId }) => attemptId))]
+    type Found = Omit<InFlightAttempt, "gate" | "started"> & { status: TaskStatus; waiting: boolean }
     for (const { status, waiting, ...row } of await tx.run<Found>(HELD, values))
       found.set(row.attemptId, { ...row, gate: status === "pending" || waiting, started: status === "running" })
   }

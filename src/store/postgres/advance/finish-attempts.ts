@@ -8,15 +8,15 @@ import { upstreamEnd } from "../../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
 import { JOBS } from "../../shared/job-rows.ts"
-import { anyOf, anyText, plain, texts } from "../connection/array-params.ts"
-import type { Last, Step } from "./coalesce-changes.ts"
-import type { Held } from "../cache/cache.ts"
-import type { Taker } from "../claim/claim-unblocked.ts"
+import { anyParam, anyTextParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
+import type { FinalChange, AttemptChanges } from "./coalesce-changes.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import type { Claimer } from "../claim/claim-unblocked.ts"
 import { type End, OUTCOME, QUEUES, type Settled } from "./outcome.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
-import { LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
+import { REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./count-down.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 import { isPlain, succeedRows } from "./finish-successes.ts"
 
 const END = statement(
@@ -51,9 +51,9 @@ const END = statement(
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
      RETURNING ${READINESS("t")}, t.upstream_pending = 0 AND t.lane = ANY ($21::text[]) AS gate
    ), let_go AS (
-     ${LET_GO("ended")}
+     ${REMOVE_IN_FLIGHT("ended")}
    ), listed AS (
-     ${LIST("released")}
+     ${ENQUEUE("released")}
    ), ${COUNT_RUNS}
    SELECT (SELECT array_agg(attempt_id) FROM ended) AS ended, (SELECT array_agg(seq) FROM counted WHERE done) AS done,
      (SELECT count(*) FROM released WHERE ready)::int AS ready, EXISTS (SELECT 1 FROM released WHERE gate) AS gates,
@@ -81,41 +81,41 @@ export const edgesOfEnds = (ends: readonly End[], compiled: (versionId: number) 
   })
 
 export const endRows = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   ends: readonly End[],
   compiled: (versionId: number) => CompiledWorkflow,
   gateLanes: readonly string[],
   queues: readonly string[],
   careful: boolean,
-  taker: Taker | null,
+  taker: Claimer | null,
 ): Promise<Settled> => {
   const edges = edgesOfEnds(ends, compiled)
   if (!careful && ends.every((end) => isPlain(end, compiled)))
     return succeedRows(tx, now, ends, edges, compiled, gateLanes, queues, taker)
   const [answer] = await tx.run<Answer>(END, [
     now,
-    plain(ends.map((end) => end.held.row)),
-    plain(ends.map((end) => end.held.attemptId)),
-    plain(ends.map((end) => end.from)),
-    plain(ends.map((end) => end.status)),
-    plain(ends.map((end) => end.skip)),
-    plain(ends.map((end) => end.outcome)),
-    texts(ends.map((end) => end.output[0])),
-    texts(ends.map((end) => end.output[1])),
-    plain(ends.map((end) => end.output[2])),
-    texts(ends.map((end) => end.error)),
-    plain(ends.map((end) => end.exitCode)),
-    texts(ends.map((end) => end.usage)),
-    texts(ends.map((end) => end.externalId)),
-    plain(ends.map((end) => end.startedAt)),
-    plain(ends.map((end) => end.finishedAt)),
-    plain(edges.map((list) => list[0]?.end ?? null)),
-    texts(edges.map((list) => (list.length === 0 ? null : plain(list.map((edge) => edge.node))))),
-    texts(edges.map((list) => texts(list.map((edge) => edge.reroute)))),
-    anyOf(new Set(ends.map((end) => end.held.runSeq))),
-    anyText(gateLanes),
-    anyText(queues),
+    arrayParam(ends.map((end) => end.held.row)),
+    arrayParam(ends.map((end) => end.held.attemptId)),
+    arrayParam(ends.map((end) => end.from)),
+    arrayParam(ends.map((end) => end.status)),
+    arrayParam(ends.map((end) => end.skip)),
+    arrayParam(ends.map((end) => end.outcome)),
+    textArrayParam(ends.map((end) => end.output[0])),
+    textArrayParam(ends.map((end) => end.output[1])),
+    arrayParam(ends.map((end) => end.output[2])),
+    textArrayParam(ends.map((end) => end.error)),
+    arrayParam(ends.map((end) => end.exitCode)),
+    textArrayParam(ends.map((end) => end.usage)),
+    textArrayParam(ends.map((end) => end.externalId)),
+    arrayParam(ends.map((end) => end.startedAt)),
+    arrayParam(ends.map((end) => end.finishedAt)),
+    arrayParam(edges.map((list) => list[0]?.end ?? null)),
+    textArrayParam(edges.map((list) => (list.length === 0 ? null : arrayParam(list.map((edge) => edge.node))))),
+    textArrayParam(edges.map((list) => textArrayParam(list.map((edge) => edge.reroute)))),
+    anyParam(new Set(ends.map((end) => end.held.runSeq))),
+    anyTextParam(gateLanes),
+    anyTextParam(queues),
   ])
   const { ended, done, gathers, ready, gates, queues: limits, groups } = answer!
   return {
@@ -132,7 +132,7 @@ export const endRows = async (
 const NOTHING: OutputColumns = [null, null, null]
 
 /** What a change makes of a row, when it ends it; null when it does not. */
-export const endOf = (held: Held, step: Step, change: Last): End | null => {
+export const endOf = (held: InFlightAttempt, step: AttemptChanges, change: FinalChange): End | null => {
   const gate = { held, from: "gate", skip: null, outcome: null, exitCode: null, usage: null, externalId: null } as const
   const untimed = { startedAt: null, finishedAt: null }
   switch (change.kind) {

@@ -6,13 +6,20 @@ import type { Edge } from "../../../core/rules/effects.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { taskPriority } from "../../../core/rules/new-rows.ts"
 import { JOBS } from "../../shared/job-rows.ts"
-import { anyText, plain, texts } from "../connection/array-params.ts"
+import { anyTextParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { TAKEN } from "../claim/claim.ts"
-import { NONE_BEFORE_IT, ONWARD, type OnwardRow, takenOnward, type Taker, takerValues } from "../claim/claim-unblocked.ts"
+import {
+  NONE_BEFORE_IT,
+  CLAIM_UNBLOCKED,
+  type UnblockedRow,
+  claimedUnblocked,
+  type Claimer,
+  takerValues,
+} from "../claim/claim-unblocked.ts"
 import { type End, OUTCOME, QUEUES, type Settled } from "./outcome.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
-import { LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
-import { type Runner, statement, type Value } from "../connection/session.ts"
+import { REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement, type Value } from "../connection/connection.ts"
 import { CLAIMED_NAMES } from "../claim/claimed-row.ts"
 
 /** An attempt of the batch was not held any more: the transaction must not be committed. */
@@ -54,7 +61,7 @@ export const SUCCEEDED = `locked AS MATERIALIZED (
        AND (SELECT count(*) FROM counted) >= 0
      RETURNING t.id, t.run_seq
    ), let_go AS (
-     ${LET_GO("ended")}
+     ${REMOVE_IN_FLIGHT("ended")}
    )`
 
 export const ALL_HELD = "(SELECT count(*) FROM ended) = cardinality($2::bigint[])"
@@ -85,7 +92,7 @@ export const SUCCEED = statement(
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending' AND (SELECT count(*) FROM counted) >= 0
      RETURNING ${READINESS("t")}
    ), listed AS (
-     ${LIST("released")}
+     ${ENQUEUE("released")}
    ), ${ANSWER} SELECT * FROM answer`,
 )
 
@@ -94,7 +101,7 @@ const ONCE = (value: string): string => `CASE WHEN COALESCE(nth, 1) = 1 THEN ${v
 
 export const SUCCEED_ONWARD = statement(
   "succeed_onward",
-  `WITH ${SUCCEEDED}, ${ONWARD(NONE_BEFORE_IT, BELOW())}, ${ANSWER}
+  `WITH ${SUCCEEDED}, ${CLAIM_UNBLOCKED(NONE_BEFORE_IT, BELOW())}, ${ANSWER}
    SELECT ${CLAIMED_NAMES}, new_id, ${["held", "done", "ready", "gates", "queues"].map((name) => `${ONCE(name)} AS ${name}`).join(", ")},
      ${ONCE(`(SELECT set_config('${TAKEN}', count(*)::text, true) FROM onward)`)} AS noted
    FROM answer LEFT JOIN (SELECT *, row_number() OVER () AS nth FROM onward) o ON true`,
@@ -165,52 +172,52 @@ export const succeedValues = (
   queues: readonly string[],
 ): Value[] => [
   now,
-  plain(ends.map((end) => end.held.row)),
-  plain(ends.map((end) => end.held.attemptId)),
-  texts(ends.map((end) => end.output[0])),
-  texts(ends.map((end) => end.output[1])),
-  plain(ends.map((end) => end.output[2])),
-  plain(ends.map((end) => end.exitCode)),
-  texts(ends.map((end) => end.usage)),
-  texts(ends.map((end) => end.externalId)),
-  plain(ends.map((end) => end.startedAt)),
-  plain(ends.map((end) => end.finishedAt)),
-  plain(runs.map(({ of }) => of.runSeq)),
-  plain(runs.map(({ tasks }) => tasks)),
-  plain(runs.map(({ hooks }) => hooks)),
-  plain(runs.map(({ of }) => of.generation)),
-  plain(below.map(({ runSeq }) => runSeq)),
-  plain(below.map(({ node }) => node)),
-  plain(below.map(({ ended }) => ended)),
-  anyText(gateLanes),
-  anyText(queues),
+  arrayParam(ends.map((end) => end.held.row)),
+  arrayParam(ends.map((end) => end.held.attemptId)),
+  textArrayParam(ends.map((end) => end.output[0])),
+  textArrayParam(ends.map((end) => end.output[1])),
+  arrayParam(ends.map((end) => end.output[2])),
+  arrayParam(ends.map((end) => end.exitCode)),
+  textArrayParam(ends.map((end) => end.usage)),
+  textArrayParam(ends.map((end) => end.externalId)),
+  arrayParam(ends.map((end) => end.startedAt)),
+  arrayParam(ends.map((end) => end.finishedAt)),
+  arrayParam(runs.map(({ of }) => of.runSeq)),
+  arrayParam(runs.map(({ tasks }) => tasks)),
+  arrayParam(runs.map(({ hooks }) => hooks)),
+  arrayParam(runs.map(({ of }) => of.generation)),
+  arrayParam(below.map(({ runSeq }) => runSeq)),
+  arrayParam(below.map(({ node }) => node)),
+  arrayParam(below.map(({ ended }) => ended)),
+  anyTextParam(gateLanes),
+  anyTextParam(queues),
 ]
 
 /** Workflows, and queues that there is no room for, share what is free: claims see to that. */
-const mayGoOn = ({ below, runs, queues }: Sum, { limit }: Taker): boolean =>
+const mayGoOn = ({ below, runs, queues }: Sum, { limit }: Claimer): boolean =>
   below.length > 0 &&
   runs.every(({ of }) => of.workflowId === runs[0]!.of.workflowId) &&
   (below.length <= limit || queues.size <= 1)
 
 /** `edges`: of each end; `taker`: who takes what becomes ready. Sends its statement at once. */
 export const succeedRows = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   ends: readonly End[],
   edges: readonly Edge[][],
   compiled: (versionId: number) => CompiledWorkflow,
   gateLanes: readonly string[],
   queues: readonly string[],
-  taker: Taker | null,
+  taker: Claimer | null,
 ): Promise<Settled> => {
   const sum = addUp(ends, edges, compiled)
   const values = succeedValues(now, ends, sum, gateLanes, queues)
   const answers = await (taker !== null && mayGoOn(sum, taker)
-    ? tx.run<Answer & Partial<OnwardRow>>(SUCCEED_ONWARD, [...values, ...takerValues(taker, sum.queues)])
+    ? tx.run<Answer & Partial<UnblockedRow>>(SUCCEED_ONWARD, [...values, ...takerValues(taker, sum.queues)])
     : tx.run<Answer & { id?: never }>(SUCCEED, values))
   const { held, done, ready, gates, queues: limits } = answers[0]!
   if (!held) throw new FenceLost()
   const ended = new Set(ends.map((end) => end.held.attemptId))
-  const onward = takenOnward(answers, sum.runs)
+  const onward = claimedUnblocked(answers, sum.runs)
   return { ended, done: done ?? [], ready, gates, queues: limits ?? [], groups: [], onward }
 }

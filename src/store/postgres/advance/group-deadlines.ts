@@ -7,18 +7,18 @@ import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import { timedOut } from "../../shared/messages.ts"
-import { anyOf, plain } from "../connection/array-params.ts"
+import { anyParam, arrayParam } from "../connection/array-params.ts"
 import { type CancelledRow, CUT_OFF, END_DOOMED } from "./cancel-pending.ts"
 import type { Task } from "./changes.ts"
-import type { Last, Step } from "./coalesce-changes.ts"
-import type { Held } from "../cache/cache.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import type { FinalChange, AttemptChanges } from "./coalesce-changes.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 import { dropStops } from "./stop-requests.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 const NOW = "COALESCE($1::timestamptz, now())"
 
-type Place = Pick<Held, "row" | "versionId" | "node">
+type Place = Pick<InFlightAttempt, "row" | "versionId" | "node">
 
 const SET = statement(
   "deadlines_set",
@@ -29,7 +29,7 @@ const SET = statement(
 
 /** These groups are open from now on. Returns whether one of them has a timeout. */
 export const setDeadlines = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   workflows: Workflows,
   groups: readonly Place[],
@@ -37,7 +37,7 @@ export const setDeadlines = async (
   const timed = groups.filter((group) => timeoutOf(workflows, group) !== null)
   if (timed.length === 0) return false
   const timeouts = timed.map((group) => timeoutOf(workflows, group))
-  await tx.run(SET, [now, plain(timed.map(({ row }) => row)), plain(timeouts)])
+  await tx.run(SET, [now, arrayParam(timed.map(({ row }) => row)), arrayParam(timeouts)])
   return true
 }
 
@@ -47,9 +47,9 @@ const timeoutOf = (workflows: Workflows, { versionId, node }: Place): number | n
 const DROP = statement("deadlines_drop", "DELETE FROM deadlines WHERE task_id = ANY ($1::bigint[])")
 
 /** These groups have ended. */
-export const dropDeadlines = async (tx: Runner, workflows: Workflows, groups: readonly Place[]): Promise<void> => {
+export const dropDeadlines = async (tx: SqlRunner, workflows: Workflows, groups: readonly Place[]): Promise<void> => {
   const timed = groups.filter((group) => timeoutOf(workflows, group) !== null)
-  if (timed.length > 0) await tx.run(DROP, [anyOf(timed.map(({ row }) => row))])
+  if (timed.length > 0) await tx.run(DROP, [anyParam(timed.map(({ row }) => row))])
 }
 
 /** All runs of the batch, in order: later locks of the same transaction add none. */
@@ -73,12 +73,12 @@ export interface Judged {
 }
 
 /** The changes with what becomes of those about rows that are, or lie in, groups whose time is over. */
-export const withDeadlines = async (tx: Runner, workflows: Workflows, tasks: Task[], now: number): Promise<Judged> => {
+export const withDeadlines = async (tx: SqlRunner, workflows: Workflows, tasks: Task[], now: number): Promise<Judged> => {
   const judged: Judged = { tasks, overdue: new Set() }
   const timed = tasks.filter(({ held }) => held.runSeq !== JOBS && hasGroupTimeout(workflows.now(held.versionId), held.node))
   if (timed.length === 0) return judged
-  const locked = tx.run(LOCK_RUNS, [anyOf(new Set(tasks.map(({ held }) => held.runSeq)))])
-  const read = tx.run<{ row: number; groups: number[] }>(PASSED, [anyOf(timed.map(({ held }) => held.row))])
+  const locked = tx.run(LOCK_RUNS, [anyParam(new Set(tasks.map(({ held }) => held.runSeq)))])
+  const read = tx.run<{ row: number; groups: number[] }>(PASSED, [anyParam(timed.map(({ held }) => held.row))])
   await locked
   const passed = new Map((await read).map(({ row, groups }) => [row, groups]))
   if (passed.size === 0) return judged
@@ -87,19 +87,25 @@ export const withDeadlines = async (tx: Runner, workflows: Workflows, tasks: Tas
     const { held, step } = task
     const groups = passed.get(held.row)
     if (groups === undefined) return task
-    const last = step.last === null ? null : lastOf(workflows, held, step.last, groups, now)
+    const last = step.final === null ? null : lastOf(workflows, held, step.final, groups, now)
     if (last?.kind === "finish") ended.push(held.row)
     if (leaves(last, step)) for (const group of groups) judged.overdue.add(group)
-    return { ...task, step: { ...step, last } }
+    return { ...task, step: { ...step, final: last } }
   })
   if (ended.length > 0) await dropStops(tx, ended)
   return judged
 }
 
-const leaves = (last: Last | null, { expands }: Step): boolean =>
+const leaves = (last: FinalChange | null, { expands }: AttemptChanges): boolean =>
   expands.length > 0 || last?.kind === "enqueue" || last?.kind === "release" || last?.kind === "wait"
 
-const lastOf = (workflows: Workflows, held: Held, change: Last, groups: readonly number[], now: number): Last => {
+const lastOf = (
+  workflows: Workflows,
+  held: InFlightAttempt,
+  change: FinalChange,
+  groups: readonly number[],
+  now: number,
+): FinalChange => {
   switch (change.kind) {
     case "gather": {
       if (change.status !== "failed") return change
@@ -117,7 +123,7 @@ const lastOf = (workflows: Workflows, held: Held, change: Last, groups: readonly
   }
 }
 
-const cancelled = (change: Extract<Last, { kind: "retry" | "wait" | "release" }>, now: number): Last => {
+const cancelled = (change: Extract<FinalChange, { kind: "retry" | "wait" | "release" }>, now: number): FinalChange => {
   const { row, attemptId } = change
   const none = { startedAt: change.kind === "wait" ? (change.startedAt ?? null) : null, finishedAt: now }
   const result = change.kind === "retry" ? change.result : none
@@ -127,7 +133,7 @@ const cancelled = (change: Extract<Last, { kind: "retry" | "wait" | "release" }>
 const DUE = statement("deadlines_due", `SELECT task_id FROM deadlines WHERE at <= ${NOW} ORDER BY at LIMIT ${MAX_DUE}`)
 
 /** Groups that are overdue. */
-export const dueGroups = async (tx: Runner, now: string | null): Promise<number[]> =>
+export const dueGroups = async (tx: SqlRunner, now: string | null): Promise<number[]> =>
   (await tx.run<{ task_id: number }>(DUE, [now])).map(({ task_id }) => task_id)
 
 /** Runs that another transaction works on are left to it. */
@@ -199,15 +205,15 @@ export interface Expired {
 }
 
 /** Ends what is below groups that are overdue, a bounded number of rows. */
-export const cancelOverdue = async (tx: Runner, now: string | null, groups: Iterable<number>): Promise<Expired> => {
-  const ids = anyOf(groups)
+export const cancelOverdue = async (tx: SqlRunner, now: string | null, groups: Iterable<number>): Promise<Expired> => {
+  const ids = anyParam(groups)
   const locked = await tx.run<{ seq: number }>(LOCK, [ids])
-  const passed = await tx.run<{ id: number; is_open: boolean }>(PASS, [ids, anyOf(locked.map(({ seq }) => seq))])
+  const passed = await tx.run<{ id: number; is_open: boolean }>(PASS, [ids, anyParam(locked.map(({ seq }) => seq))])
   const open = passed.filter((group) => group.is_open)
   if (open.length === 0) return { rows: [], full: false }
-  const below = anyOf(open.map(({ id }) => id))
+  const below = anyParam(open.map(({ id }) => id))
   const values = [now, below]
-  const sent = [tx.run(CUT, [below]), tx.run(STOP, [below]), tx.run(WAKE, values)].map(later)
+  const sent = [tx.run(CUT, [below]), tx.run(STOP, [below]), tx.run(WAKE, values)].map(pipelined)
   const ended = tx.run<CancelledRow>(CANCEL, values)
   await Promise.all(sent)
   const rows = await ended

@@ -3,14 +3,14 @@
 
 import { jobStatus, JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
-import { anyOf, plain } from "../connection/array-params.ts"
+import { anyParam, arrayParam } from "../connection/array-params.ts"
 import type { Changed, Task } from "./changes.ts"
-import type { Taken } from "../claim/claimed-row.ts"
-import type { Last } from "./coalesce-changes.ts"
+import type { ClaimedRow } from "../claim/claimed-row.ts"
+import type { FinalChange } from "./coalesce-changes.ts"
 import { forgetJobs, type Released, releaseDependents } from "../jobs/edges.ts"
 import { JOB_CLAIM, jobClaimOf, type JobClaimColumns } from "../jobs/reads.ts"
-import { enter } from "../claim/queue-limits.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import { announceTaskWrites } from "../claim/queue-limits.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 import { dropStops, withStop } from "./stop-requests.ts"
 
 const LOCK = statement("jobs_lock", "SELECT 1 FROM tasks WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE")
@@ -34,10 +34,10 @@ interface Locked {
 const isJob = ({ held }: Task): boolean => held.runSeq === JOBS
 
 /** The tasks with what is true of their jobs now: others may have moved, cancelled or deleted them. */
-export const lockJobs = async (tx: Runner, tasks: Task[], now: number): Promise<Task[]> => {
+export const lockJobs = async (tx: SqlRunner, tasks: Task[], now: number): Promise<Task[]> => {
   if (!tasks.some(isJob)) return tasks
-  const rows = [anyOf(tasks.filter(isJob).map(({ held }) => held.row))]
-  const entered = enter(tx)
+  const rows = [anyParam(tasks.filter(isJob).map(({ held }) => held.row))]
+  const entered = announceTaskWrites(tx)
   const locked = tx.run(LOCK, rows)
   const read = tx.run<Locked>(READ, rows)
   await entered
@@ -47,8 +47,8 @@ export const lockJobs = async (tx: Runner, tasks: Task[], now: number): Promise<
     const row = isJob(task) ? found.get(task.held.row) : undefined
     if (row === undefined) return task
     const { path, lane, limits, deleted, stopped } = row
-    const { last } = task.step
-    const step = last === null ? task.step : { ...task.step, last: withStop(last, stopped, now) }
+    const { final } = task.step
+    const step = final === null ? task.step : { ...task.step, last: withStop(final, stopped, now) }
     return { held: { ...task.held, path, lane, limits }, step, deleted }
   })
 }
@@ -59,29 +59,29 @@ const MOVE = statement(
    FROM unnest($2::bigint[], $3::text[]) AS c (id, status) WHERE j.task_id = c.id`,
 )
 
-const isEnd = (last: Last | null): last is Extract<Last, { kind: "finish" }> => last?.kind === "finish"
+const isEnd = (last: FinalChange | null): last is Extract<FinalChange, { kind: "finish" }> => last?.kind === "finish"
 
 const NOTHING: Released = { ready: [], blocked: [] }
 
 /** What follows from the changes whose fence held. */
-export const settleJobs = async (
-  tx: Runner,
+export const finishJobs = async (
+  tx: SqlRunner,
   now: string | null,
   tasks: readonly Task[],
   { applied }: Pick<Changed, "applied">,
 ): Promise<Released> => {
-  const moved = tasks.filter((task) => isJob(task) && task.step.last !== null && applied.has(task.step))
+  const moved = tasks.filter((task) => isJob(task) && task.step.final !== null && applied.has(task.step))
   if (moved.length === 0) return NOTHING
   const rows = moved.map(({ held }) => held.row)
-  const status = moved.map(({ step }) => jobStatus(isEnd(step.last) ? step.last.status : "pending"))
-  const told = tx.run(MOVE, [now, plain(rows), plain(status)])
+  const status = moved.map(({ step }) => jobStatus(isEnd(step.final) ? step.final.status : "pending"))
+  const told = tx.run(MOVE, [now, arrayParam(rows), arrayParam(status)])
   const over = dropStops(tx, rows)
-  const ended = moved.filter(({ step }) => isEnd(step.last))
+  const ended = moved.filter(({ step }) => isEnd(step.final))
   const rowsOf = (which: (task: Task) => boolean): number[] => ended.filter(which).map(({ held }) => held.row)
-  const released = later(
+  const released = pipelined(
     releaseDependents(tx, now, {
-      completed: rowsOf(({ step }) => isEnd(step.last) && step.last.status === "success"),
-      failed: rowsOf(({ step }) => isEnd(step.last) && step.last.status !== "success"),
+      completed: rowsOf(({ step }) => isEnd(step.final) && step.final.status === "success"),
+      failed: rowsOf(({ step }) => isEnd(step.final) && step.final.status !== "success"),
     }),
   )
   await told
@@ -101,15 +101,19 @@ const CLAIM = statement(
 )
 
 /** Those of the taken rows that are jobs, as claims by row. Sends its statement at once. */
-export const claimJobs = async (tx: Runner, now: string | null, taken: readonly Taken[]): Promise<Map<number, Claim>> => {
+export const claimJobs = async (
+  tx: SqlRunner,
+  now: string | null,
+  taken: readonly ClaimedRow[],
+): Promise<Map<number, Claim>> => {
   const rows = taken.filter((row) => row.run_seq === JOBS)
   if (rows.length === 0) return new Map()
-  const found = await tx.run<JobClaimColumns>(CLAIM, [now, plain(rows.map(({ id }) => id))])
+  const found = await tx.run<JobClaimColumns>(CLAIM, [now, arrayParam(rows.map(({ id }) => id))])
   const jobs = new Map(found.map((columns) => [columns.row, columns]))
   return new Map(rows.map((row) => [row.id, toClaim(row, jobs.get(row.id)!)]))
 }
 
-const toClaim = (row: Taken, columns: JobClaimColumns): Claim => ({
+const toClaim = (row: ClaimedRow, columns: JobClaimColumns): Claim => ({
   row: row.id,
   attemptId: row.new_id,
   ...NO_RUN_FIELDS,

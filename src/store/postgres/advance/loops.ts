@@ -3,18 +3,21 @@
 
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { Loop, type LoopDeps } from "./advance.ts"
-import type { Target } from "../connection/session.ts"
-import { Sessions } from "../connection/transaction.ts"
+import type { Target } from "../connection/connection.ts"
+import { ConnectionPool } from "../connection/connection-pool.ts"
 
 /** Two keep Postgres busy while answers are read; a commit of its own is worth it from so many changes on. */
 export const ADVANCE_CONCURRENCY = { maxConcurrent: 2, minBatch: 64 } as const
 
 export class Loops {
-  readonly #sessions: Sessions[]
+  readonly #sessions: ConnectionPool[]
   readonly #loops: Loop[]
 
   constructor(target: Target, deps: Omit<LoopDeps, "sessions">) {
-    this.#sessions = Array.from({ length: ADVANCE_CONCURRENCY.maxConcurrent }, () => new Sessions(target, "ork advance", 1))
+    this.#sessions = Array.from(
+      { length: ADVANCE_CONCURRENCY.maxConcurrent },
+      () => new ConnectionPool(target, "ork advance", 1),
+    )
     this.#loops = this.#sessions.map((sessions) => new Loop({ ...deps, sessions }))
   }
 

@@ -8,13 +8,13 @@ import type { LimitState } from "../../../core/rules/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { Limit } from "../../../core/rules/new-rows.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
-import { plain, texts } from "../connection/array-params.ts"
+import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { MADE, MADE_LISTED } from "./container.ts"
 import type { Open } from "./coalesce-changes.ts"
-import type { Held } from "../cache/cache.ts"
-import { LET_GO, LIST, READINESS } from "../claim/ready-queue.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import { REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
 import { CHILDLESS, COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 /** $1 now, $2 row, $3 attempt, $4 total, $5 offset, $6 how many, $7 the gate's lane, $8 … $13 the rows, $14 how many are listed. */
 const OPEN = statement(
@@ -39,7 +39,7 @@ const OPEN = statement(
        priority = excluded.priority, limits = excluded.limits, inner_run = excluded.inner_run
      RETURNING ${READINESS("tasks")}
    ), made_ready AS (
-     ${LIST("made")}
+     ${ENQUEUE("made")}
    ), counted AS (
      UPDATE runs r SET tasks_total = r.tasks_total + $14::int - o.total, ${UNCOUNT}
      FROM container c CROSS JOIN (SELECT ${COUNTS} FROM old t WHERE t.kind = 'task') o WHERE r.seq = c.run_seq
@@ -54,7 +54,7 @@ const PARK = statement(
      WHERE id = $1::bigint AND attempt_id = $2::uuid AND status = 'pending' AND kind = 'group' AND started_at IS NULL
      RETURNING run_seq, id
    ), let_go AS (
-     ${LET_GO("parked")}
+     ${REMOVE_IN_FLIGHT("parked")}
    )
    SELECT id FROM parked`,
 )
@@ -77,9 +77,9 @@ const GO_ON = statement(
    ), released AS (
      UPDATE tasks t SET parked = NULL FROM below b WHERE t.id = b.id AND t.parked = ${HELD_BACK} RETURNING ${READINESS("t")}
    ), listed AS (
-     ${LIST("(SELECT * FROM container UNION ALL SELECT * FROM released) r")}
+     ${ENQUEUE("(SELECT * FROM container UNION ALL SELECT * FROM released) r")}
    ), let_go AS (
-     ${LET_GO("container")}
+     ${REMOVE_IN_FLIGHT("container")}
    )
    SELECT id FROM container`,
 )
@@ -88,9 +88,9 @@ export type Opened = "made" | "parked" | "refused"
 
 /** Counts the slots that it takes into `states`; the caller writes them down once it knows what was made. */
 export const openGroup = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
-  held: Held,
+  held: InFlightAttempt,
   change: Open,
   idsOf: (limits: readonly Limit[]) => number[],
   states: Map<number, LimitState>,
@@ -102,7 +102,7 @@ export const openGroup = async (
   if (full !== undefined) return (await tx.run(PARK, [row, attemptId, full])).length > 0 ? "parked" : "refused"
   const lane = gateLane({ id: held.runId, private: held.private, rootRunId: held.rootRunId })
   if (goesOn) return (await tx.run(GO_ON, [now, row, attemptId, total, lane])).length > 0 ? "made" : "refused"
-  const limitsOf = (limits: readonly Limit[]): string | null => (limits.length === 0 ? null : plain(idsOf(limits)))
+  const limitsOf = (limits: readonly Limit[]): string | null => (limits.length === 0 ? null : arrayParam(idsOf(limits)))
   const made = await tx.run(OPEN, [
     now,
     row,
@@ -111,12 +111,12 @@ export const openGroup = async (
     offset,
     rows.length,
     lane,
-    plain(rows.map(({ node }) => node)),
-    plain(rows.map(({ kind }) => kind)),
-    plain(rows.map(({ upstreamPending }) => upstreamPending)),
-    texts(rows.map(({ lane }) => lane)),
-    plain(rows.map(({ priority }) => priority)),
-    texts(rows.map(({ limits }) => limitsOf(limits))),
+    arrayParam(rows.map(({ node }) => node)),
+    arrayParam(rows.map(({ kind }) => kind)),
+    arrayParam(rows.map(({ upstreamPending }) => upstreamPending)),
+    textArrayParam(rows.map(({ lane }) => lane)),
+    arrayParam(rows.map(({ priority }) => priority)),
+    textArrayParam(rows.map(({ limits }) => limitsOf(limits))),
     rows.filter(({ kind }) => kind === "task").length,
   ])
   return made.length > 0 ? "made" : "refused"

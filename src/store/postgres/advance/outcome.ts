@@ -3,13 +3,13 @@
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { AttemptState, SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import type { OutputColumns } from "../../shared/codec.ts"
-import type { Taken } from "../claim/claimed-row.ts"
-import type { Held } from "../cache/cache.ts"
+import type { ClaimedRow } from "../claim/claimed-row.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
 
 /** A row that ends, and what it looks like then. */
 export interface End {
-  held: Held
+  held: InFlightAttempt
   /** gate, container: pending under the gate's claim. live: dispatched or running. */
   from: "gate" | "container" | "live"
   status: TaskEnd
@@ -38,7 +38,7 @@ export interface Settled {
   /** Groups that ended under limits; those that were opened held slots of them. */
   groups: { limits: number[]; opened: boolean }[]
   /** What became ready and was taken at once (onward.ts). */
-  onward: Taken[]
+  onward: ClaimedRow[]
 }
 
 /** What is said of every row that ended, from its change `c`. */

@@ -9,20 +9,27 @@ import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import type { Batch, StoreEvent } from "../../contract/store.ts"
-import { texts } from "../connection/array-params.ts"
+import { textArrayParam } from "../connection/array-params.ts"
 import type { Task } from "./changes.ts"
-import { CLAIMED_NAMES, MS, type Taken } from "../claim/claimed-row.ts"
-import { tellClaims, tellSteps } from "./events.ts"
-import type { Step } from "./coalesce-changes.ts"
-import type { Instants } from "../connection/store-clock.ts"
-import type { Memory } from "../cache/cache.ts"
-import { IS_WANTED, NOTHING_LISTED, ONWARD, type OnwardRow, takenOnward, takerValues } from "../claim/claim-unblocked.ts"
+import { CLAIMED_NAMES, MS, type ClaimedRow } from "../claim/claimed-row.ts"
+import { emitClaims, emitChanges } from "./events.ts"
+import type { AttemptChanges } from "./coalesce-changes.ts"
+import type { StoreClock } from "../connection/store-clock.ts"
+import type { Cache } from "../cache/cache.ts"
+import {
+  IS_WANTED,
+  NOTHING_LISTED,
+  CLAIM_UNBLOCKED,
+  type UnblockedRow,
+  claimedUnblocked,
+  takerValues,
+} from "../claim/claim-unblocked.ts"
 import type { End } from "./outcome.ts"
 import { queueKeys } from "../claim/queue-limits.ts"
-import { isCollision, isUnreadable, statement } from "../connection/session.ts"
+import { isCollision, isUnreadable, statement } from "../connection/connection.ts"
 import { edgesOfEnds, endOf } from "./finish-attempts.ts"
 import { addUp, ALL_HELD, BELOW, IS_GATES, isPlain, SUCCEEDED, succeedValues, type Sum } from "./finish-successes.ts"
-import type { Sessions } from "../connection/transaction.ts"
+import type { ConnectionPool } from "../connection/connection-pool.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 /** The text that is no number makes the statement fail. */
@@ -33,7 +40,7 @@ const WHOLE = `(CASE WHEN ${ALL_HELD} AND NOT EXISTS (SELECT 1 FROM counted WHER
 /** $28 what is told of each row below if it is taken, $29 … $31 the batch of events, $32 channel, $33 who says it. */
 export const RELAY = statement(
   "relay",
-  `WITH ${SUCCEEDED}, ${ONWARD(NOTHING_LISTED, BELOW({ values: ", $28::text[]", names: ", told" }), ["told"])}, logged AS (
+  `WITH ${SUCCEEDED}, ${CLAIM_UNBLOCKED(NOTHING_LISTED, BELOW({ values: ", $28::text[]", names: ", told" }), ["told"])}, logged AS (
      INSERT INTO events (at, size, runs, events)
      SELECT COALESCE($1::timestamptz, now()), $29::int + count(*), $30::text,
        ${withDispatched("$31::text", { begun: "told", attempt: "attempt" })}
@@ -49,7 +56,7 @@ export const RELAY = statement(
 )
 
 /** `gates`: something waits for the gate now; `more`: something is ready that could be claimed. */
-type Answer = OnwardRow & { gates: boolean; more: boolean; now: number }
+type Answer = UnblockedRow & { gates: boolean; more: boolean; now: number }
 
 /** Ends that this turn is for, and what they do to others. */
 export interface Leg {
@@ -62,18 +69,18 @@ export interface Leg {
 const MOST = 32
 
 /** null: these changes take more than one statement. */
-export const legOf = (workflows: Workflows, memory: Memory, { claim }: Batch, steps: readonly Step[]): Leg | null => {
+export const legOf = (workflows: Workflows, memory: Cache, { claim }: Batch, steps: readonly AttemptChanges[]): Leg | null => {
   if (steps.length === 0 || steps.length > MOST || claim.limit <= 0 || wildcardFunctions(claim.lanes).length > 0) return null
   const compiled = (versionId: number): CompiledWorkflow => workflows.now(versionId)
   const tasks: Task[] = []
   const ends: End[] = []
   for (const step of steps) {
-    const { fence, last } = step
-    const held = memory.held.get(fence.attemptId)
+    const { fence, final } = step
+    const held = memory.inFlight.get(fence.attemptId)
     if (held === undefined || held.row !== fence.row || held.runSeq === JOBS) return null
     if (held.limits !== null || !workflows.knows(held.versionId)) return null
-    if (step.progress !== null || last?.kind !== "finish" || last.cache !== undefined) return null
-    const end = endOf(held, step, last)
+    if (step.progress !== null || final?.kind !== "finish" || final.cache !== undefined) return null
+    const end = endOf(held, step, final)
     if (end === null || !isPlain(end, compiled)) return null
     tasks.push({ held, step })
     ends.push(end)
@@ -85,15 +92,15 @@ export const legOf = (workflows: Workflows, memory: Memory, { claim }: Batch, st
 }
 
 export interface Relayed extends Pick<Answer, "gates" | "more"> {
-  taken: Taken[]
+  taken: ClaimedRow[]
   /** What the ends and the claims tell. */
   events: StoreEvent[]
 }
 
 export interface RelayDeps {
-  sessions: Sessions
+  sessions: ConnectionPool
   workflows: Workflows
-  instants: Instants
+  instants: StoreClock
   channel: string
   self: string
 }
@@ -105,7 +112,7 @@ export const relay = async (deps: RelayDeps, batch: Batch, { tasks, ends, sum }:
   const events: StoreEvent[] = []
   const applied = new Map(tasks.map(({ step }) => [step, { availableAt: null }]))
   // Ends have instants of their own.
-  tellSteps({ workflows, at: "", events }, tasks, { applied, expanded: new Set() })
+  emitChanges({ workflows, at: "", events }, tasks, { applied, expanded: new Set() })
   const heldOf = new Map(sum.runs.map(({ of }) => [of.runSeq, of]))
   const log = encodeEvents(
     events,
@@ -117,8 +124,8 @@ export const relay = async (deps: RelayDeps, batch: Batch, { tasks, ends, sum }:
   const queues = queueKeys(tasks.map(({ held }) => held.lane))
   const values = [
     ...succeedValues(instants.now(), ends, sum, gate.lanes, queues),
-    ...takerValues({ holder, ...claim, ids: instants.attemptIds() }, sum.queues),
-    texts(log.dispatches),
+    ...takerValues({ holder, ...claim, ids: instants.newAttemptIds() }, sum.queues),
+    textArrayParam(log.dispatches),
     events.length,
     JSON.stringify(log.runs),
     log.text,
@@ -131,8 +138,8 @@ export const relay = async (deps: RelayDeps, batch: Batch, { tasks, ends, sum }:
   })
   if (answer === null) return null
   const [{ gates, more, now }] = answer as [Answer]
-  const taken = takenOnward(answer, sum.runs)
+  const taken = claimedUnblocked(answer, sum.runs)
   await workflows.load(taken.map((row) => row.version_id))
-  tellClaims({ workflows, at: iso(now), events }, taken)
+  emitClaims({ workflows, at: iso(now), events }, taken)
   return { taken, events, gates, more }
 }

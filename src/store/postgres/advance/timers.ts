@@ -4,11 +4,11 @@
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { MAX_DUE } from "../../shared/bounds.ts"
 import type { Batch, CancelReason } from "../../contract/store.ts"
-import { anyText } from "../connection/array-params.ts"
+import { anyTextParam } from "../connection/array-params.ts"
 import { beginCancel } from "./cancel-pending.ts"
 import { dueGroups } from "./group-deadlines.ts"
-import { HELD, LIST, READINESS } from "../claim/ready-queue.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import { IN_FLIGHT_ROWS, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 const DUE = statement(
@@ -19,7 +19,7 @@ const DUE = statement(
        ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
      ) d WHERE t.id = d.id RETURNING ${READINESS("t")}
    )
-   ${LIST("due")} RETURNING id`,
+   ${ENQUEUE("due")} RETURNING id`,
 )
 
 const LATE = statement(
@@ -31,12 +31,12 @@ const LATE = statement(
 
 /** Retries that are due, and runs that are late. Returns how many rows became ready, and groups that are late. */
 export const runTimers = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   workflows: Workflows,
 ): Promise<{ ready: number; groups: number[] }> => {
   const due = tx.run(DUE, [now])
-  const groups = later(dueGroups(tx, now))
+  const groups = pipelined(dueGroups(tx, now))
   const late = tx.run<{ seq: number; version_id: number }>(LATE, [now])
   const ready = (await due).length
   const runs = await late
@@ -58,13 +58,13 @@ const LOOK = statement(
      EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) CROSS JOIN LATERAL (
        SELECT 1 FROM ready_queue q WHERE q.lane = l.lane LIMIT 1) g) AS gates,
      (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling, 'held', EXISTS (
-        SELECT 1 FROM ${HELD("WHERE run_seq = r.seq")}
+        SELECT 1 FROM ${IN_FLIGHT_ROWS("WHERE run_seq = r.seq")}
         WHERE t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
       FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling,
      (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stop_requests s WHERE s.holder = $2::uuid) AS stopped`,
 )
 
-export interface Look {
+export interface PendingWork {
   /** The instant of this transaction. */
   now: string
   /** Something is ready for the gate. */
@@ -77,9 +77,13 @@ export interface Look {
   stopped: AttemptId[]
 }
 
-export const look = async (tx: Runner, now: string | null, batch: Pick<Batch, "holder" | "gate">): Promise<Look> => {
-  type Row = Omit<Look, "cancelling" | "stopped"> & { [Key in "cancelling" | "stopped"]: Look[Key] | null }
-  const lanes = anyText(batch.gate.lanes)
+export const pollPendingWork = async (
+  tx: SqlRunner,
+  now: string | null,
+  batch: Pick<Batch, "holder" | "gate">,
+): Promise<PendingWork> => {
+  type Row = Omit<PendingWork, "cancelling" | "stopped"> & { [Key in "cancelling" | "stopped"]: PendingWork[Key] | null }
+  const lanes = anyTextParam(batch.gate.lanes)
   const [row] = await tx.run<Row>(LOOK, [now, batch.holder, lanes, batch.gate.limit > 0 ? lanes : "{}"])
   return { ...row!, cancelling: row!.cancelling ?? [], stopped: row!.stopped ?? [] }
 }

@@ -5,15 +5,15 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
-import { anyText, plain, texts } from "../connection/array-params.ts"
-import { LIVE_HOLDER, type Wish } from "../claim/claim.ts"
-import { CLAIMED, type Taken } from "../claim/claimed-row.ts"
-import type { Last, Step } from "./coalesce-changes.ts"
-import type { Held } from "../cache/cache.ts"
-import { HOLD, LET_GO } from "../claim/ready-queue.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { anyTextParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
+import { LIVE_HOLDER, type ClaimRequest } from "../claim/claim.ts"
+import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
+import type { FinalChange, AttemptChanges } from "./coalesce-changes.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import { ADD_IN_FLIGHT, REMOVE_IN_FLIGHT } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
-export type Wait = Extract<Last, { kind: "wait" }>
+export type Wait = Extract<FinalChange, { kind: "wait" }>
 
 const NOW = (parameter: string): string => `COALESCE(${parameter}::timestamptz, now())`
 
@@ -32,7 +32,7 @@ const WAIT = statement(
        AND t.status IN ('pending', 'dispatched', 'running')
      RETURNING c.attempt_id, t.resume_at, t.started_at, t.run_seq, t.id
    ), let_go AS (
-     ${LET_GO("waiting")}
+     ${REMOVE_IN_FLIGHT("waiting")}
    )
    SELECT attempt_id, resume_at, started_at FROM waiting`,
 )
@@ -44,18 +44,18 @@ export interface WaitingRow {
 }
 
 export const waitRows = (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
-  changes: readonly { held: Held; step: Step; change: Wait }[],
+  changes: readonly { held: InFlightAttempt; step: AttemptChanges; change: Wait }[],
 ): Promise<WaitingRow[]> =>
   tx.run(WAIT, [
     now,
-    plain(changes.map(({ change }) => change.row)),
-    plain(changes.map(({ change }) => change.attemptId)),
-    texts(changes.map(({ change }) => JSON.stringify(change.waitingOn))),
-    plain(changes.map(({ change }) => (change.delayMs === null ? null : Math.max(0, Math.ceil(change.delayMs))))),
-    texts(changes.map(({ held }) => gateLane({ id: held.runId, private: held.private, rootRunId: held.rootRunId }))),
-    plain(changes.map(({ step, change }) => instant(change.startedAt ?? step.start?.at))),
+    arrayParam(changes.map(({ change }) => change.row)),
+    arrayParam(changes.map(({ change }) => change.attemptId)),
+    textArrayParam(changes.map(({ change }) => JSON.stringify(change.waitingOn))),
+    arrayParam(changes.map(({ change }) => (change.delayMs === null ? null : Math.max(0, Math.ceil(change.delayMs))))),
+    textArrayParam(changes.map(({ held }) => gateLane({ id: held.runId, private: held.private, rootRunId: held.rootRunId }))),
+    arrayParam(changes.map(({ step, change }) => instant(change.startedAt ?? step.start?.at))),
   ])
 
 const instant = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms))
@@ -79,13 +79,17 @@ const WAKE = statement(
      UPDATE tasks t SET holder = $5::uuid, resume_at = NULL FROM k WHERE t.id = k.id AND NOT k.paused
      RETURNING ${CLAIMED}, t.waiting_on, t.cancel_requested, (EXTRACT(epoch FROM ${NOW("$6")} - t.started_at) * 1000)::float8 AS elapsed
    ), held AS (
-     ${HOLD("woken")}
+     ${ADD_IN_FLIGHT("woken")}
    )
    SELECT * FROM woken`,
 )
 
-export const claimWoken = async (tx: Runner, { holder, lanes, limit }: Wish, now: string | null): Promise<Taken[]> =>
-  limit <= 0 || lanes.length === 0 ? [] : tx.run(WAKE, [anyText(lanes), limit, null, null, holder, now])
+export const claimResumed = async (
+  tx: SqlRunner,
+  { holder, lanes, limit }: ClaimRequest,
+  now: string | null,
+): Promise<ClaimedRow[]> =>
+  limit <= 0 || lanes.length === 0 ? [] : tx.run(WAKE, [anyTextParam(lanes), limit, null, null, holder, now])
 
 const WAKE_PARENTS = statement(
   "wake_parents",
@@ -96,8 +100,8 @@ const WAKE_PARENTS = statement(
 )
 
 /** Their child runs have ended. */
-export const wakeParents = (tx: Runner, now: string | null, rows: readonly number[]): Promise<unknown[]> =>
-  rows.length === 0 ? Promise.resolve([]) : tx.run(WAKE_PARENTS, [now, plain(rows)])
+export const resumeParents = (tx: SqlRunner, now: string | null, rows: readonly number[]): Promise<unknown[]> =>
+  rows.length === 0 ? Promise.resolve([]) : tx.run(WAKE_PARENTS, [now, arrayParam(rows)])
 
 const WAKE_CANCELLED = statement(
   "wake_cancelled",
@@ -111,12 +115,13 @@ const WAKE_CANCELLED = statement(
 )
 
 /** Their runs are being cancelled: what waits is due, once. Returns how many there were. */
-export const wakeCancelled = async (tx: Runner, now: string | null, seqs: readonly number[]): Promise<number> =>
-  (await tx.run(WAKE_CANCELLED, [now, plain(seqs)])).length
+export const resumeCancelled = async (tx: SqlRunner, now: string | null, seqs: readonly number[]): Promise<number> =>
+  (await tx.run(WAKE_CANCELLED, [now, arrayParam(seqs)])).length
 
 const WAKE_RESUMED = statement(
   "wake_resumed",
   `UPDATE tasks SET resume_at = ${NOW("$1")}, parked = NULL WHERE run_seq = $2 AND waiting_on IS NOT NULL AND parked = 0`,
 )
 
-export const wakeResumed = (tx: Runner, now: string | null, seq: number): Promise<unknown> => tx.run(WAKE_RESUMED, [now, seq])
+export const resumeUnpaused = (tx: SqlRunner, now: string | null, seq: number): Promise<unknown> =>
+  tx.run(WAKE_RESUMED, [now, seq])

@@ -9,7 +9,7 @@ import { JOBS } from "../../shared/job-rows.ts"
 import type { RowKind } from "../../contract/store.ts"
 
 /** A row that somebody holds, as far as its changes need it. None of this changes while it is held, but for jobs (`lockJobs`). */
-export interface Held {
+export interface InFlightAttempt {
   row: number
   attemptId: AttemptId
   runSeq: number
@@ -35,13 +35,13 @@ export interface Held {
 }
 
 /** How a row ended, for those below it in the same round of its run. */
-export interface Ended {
+export interface FinishedTask {
   status: TaskStatus
   output: OutputColumns
 }
 
 /** What never changes about a run. */
-export interface RunFacts {
+export interface RunInfo {
   id: RunId
   workflow: string
   versionId: number
@@ -61,7 +61,7 @@ export interface RunFacts {
  * A map that forgets what was put in longest ago: it keeps the last `size`, and up to as many before. Two generations, because to
  * look for the oldest entry of one map takes longer the more were deleted before it.
  */
-export class Recent<Key, Value> {
+export class BoundedMap<Key, Value> {
   #young = new Map<Key, Value>()
   #old = new Map<Key, Value>()
   readonly #size: number
@@ -93,23 +93,23 @@ const ENDED = 5_000
 /** Larger outputs are read again. */
 const LONGEST_OUTPUT = 1_000
 
-export class Memory {
-  readonly held = new Recent<AttemptId, Held>(HELD)
-  readonly runs = new Recent<number, RunFacts>(RUNS)
-  readonly ended = new Recent<string, Ended>(ENDED)
+export class Cache {
+  readonly inFlight = new BoundedMap<AttemptId, InFlightAttempt>(HELD)
+  readonly runs = new BoundedMap<number, RunInfo>(RUNS)
+  readonly finished = new BoundedMap<string, FinishedTask>(ENDED)
 }
 
 /** The place of a row in one round of its run. */
-export const placeKey = (runSeq: number, round: number, node: number, path: string): string =>
+export const taskKey = (runSeq: number, round: number, node: number, path: string): string =>
   `${runSeq}/${round}/${node}/${path}`
 
 /** The ends of a turn by place, as far as they are worth remembering. */
-export const worthKnowing = (
-  ends: readonly { held: Held; status: TaskStatus; output: OutputColumns }[],
-): Map<string, Ended> => {
-  const known = new Map<string, Ended>()
+export const cacheableResults = (
+  ends: readonly { held: InFlightAttempt; status: TaskStatus; output: OutputColumns }[],
+): Map<string, FinishedTask> => {
+  const known = new Map<string, FinishedTask>()
   for (const { held, status, output } of ends)
     if (held.runSeq !== JOBS && (output[0]?.length ?? 0) <= LONGEST_OUTPUT)
-      known.set(placeKey(held.runSeq, held.generation, held.node, held.path), { status, output })
+      known.set(taskKey(held.runSeq, held.generation, held.node, held.path), { status, output })
   return known
 }

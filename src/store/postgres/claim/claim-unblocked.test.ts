@@ -18,7 +18,7 @@ import { GATE, names, type Open, setup, type TurnInput, WORK, type World } from 
 import { decodeEvents } from "../../shared/event-codec.ts"
 import type { ServerStore } from "../../contract/server-store.ts"
 import type { Advanced, Claim, StoreEvent } from "../../contract/store.ts"
-import { Exchange } from "../connection/pipeline.ts"
+import { Pipeline } from "../connection/pipeline.ts"
 import { openPostgres } from "../postgres.ts"
 
 let database: TestDatabase
@@ -321,7 +321,7 @@ describe("a turn of one statement", () => {
     expect(claims).toHaveLength(4)
     const lanes = ["q:mine"]
     await world.turn({ claim: 5, gate: 5, lanes })
-    const add = vi.spyOn(Exchange.prototype, "add")
+    const add = vi.spyOn(Pipeline.prototype, "add")
     onTestFinished(() => add.mockRestore())
     for (const claim of claims) expect((await next(world, [claim], { lanes })).rejected).toEqual([])
     expect(add.mock.calls.filter(([{ name }]) => name === "relay")).toHaveLength(1)

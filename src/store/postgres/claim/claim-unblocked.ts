@@ -5,23 +5,31 @@
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { wildcardRange, isExactLane } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
-import { anyText } from "../connection/array-params.ts"
-import { ME, type Wish } from "./claim.ts"
-import { CLAIMED_NAMES, CLAIMED_ROW, NEW_ID, type Taken } from "./claimed-row.ts"
-import type { Held } from "../cache/cache.ts"
-import { HOLD, LIST, READY } from "./ready-queue.ts"
-import type { Value } from "../connection/session.ts"
+import { anyTextParam } from "../connection/array-params.ts"
+import { ME, type ClaimRequest } from "./claim.ts"
+import { CLAIMED_NAMES, CLAIMED_ROW, NEW_ID, type ClaimedRow } from "./claimed-row.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import { ADD_IN_FLIGHT, ENQUEUE, READY } from "./ready-queue.ts"
+import type { Value } from "../connection/connection.ts"
 
 /** Who takes what becomes ready. */
-export interface Taker extends Wish {
+export interface Claimer extends ClaimRequest {
   ids: AttemptId
 }
 
 /** $21 holder, $22 attempt ids, $23 lanes and from $24 to $25 those between two names, $26 how many, $27 `queues`: of the rows below. */
-export const takerValues = ({ holder, ids, lanes, limit }: Taker, queues: Iterable<string>): Value[] => {
+export const takerValues = ({ holder, ids, lanes, limit }: Claimer, queues: Iterable<string>): Value[] => {
   const every = wildcardRange(lanes)
   const most = Math.min(limit, MAX_CANDIDATES)
-  return [holder, ids, anyText(lanes.filter(isExactLane)), every?.from ?? null, every?.to ?? null, most, anyText([...queues])]
+  return [
+    holder,
+    ids,
+    anyTextParam(lanes.filter(isExactLane)),
+    every?.from ?? null,
+    every?.to ?? null,
+    most,
+    anyTextParam([...queues]),
+  ]
 }
 
 export const IS_WANTED = (lane: string): string =>
@@ -83,7 +91,7 @@ const ONWARD_VALUES = {
  * `below`: a set (run_seq, node, path, ended, place, …) of rows with how many of their upstreams have ended; `counted`: their runs. `also`: what
  * else is returned of it. Gives `released`, some of which are `ready`, and those that went on as `onward`.
  */
-export const ONWARD = (first: First, below: string, also: readonly string[] = []): string => `
+export const CLAIM_UNBLOCKED = (first: First, below: string, also: readonly string[] = []): string => `
    ${ME(NO_SETTINGS, "$21")}, ${first.head}, released AS (
      UPDATE tasks t SET upstream_pending = GREATEST(t.upstream_pending - k.ended, 0),
        ${Object.entries(ONWARD_VALUES)
@@ -98,19 +106,22 @@ export const ONWARD = (first: First, below: string, also: readonly string[] = []
    ), onward AS (
      SELECT ${[CLAIMED_NAMES, "new_id", ...also].join(", ")} FROM released WHERE goes
    ), held AS (
-     ${HOLD("onward")}
+     ${ADD_IN_FLIGHT("onward")}
    ), listed AS (
-     ${LIST("released")}
+     ${ENQUEUE("released")}
    )`
 
 /** Of its run all is known. */
-export type OnwardRow = Omit<
-  Taken,
+export type UnblockedRow = Omit<
+  ClaimedRow,
   "limits" | "run_id" | "version_id" | "generation" | "cancelling" | "run_status" | "run_error" | "paused"
 >
 
 /** From an answer, which may have none; `runs`: theirs, by a row of each. */
-export const takenOnward = (rows: readonly Partial<OnwardRow>[], runs: readonly { of: Held }[]): Taken[] => {
+export const claimedUnblocked = (
+  rows: readonly Partial<UnblockedRow>[],
+  runs: readonly { of: InFlightAttempt }[],
+): ClaimedRow[] => {
   const known = new Map(runs.map(({ of }) => [of.runSeq, of]))
   return rows.filter(isTaken).map((row) => {
     const { runId, versionId, generation } = known.get(row.run_seq)!
@@ -126,4 +137,4 @@ export const takenOnward = (rows: readonly Partial<OnwardRow>[], runs: readonly 
   })
 }
 
-const isTaken = (row: Partial<OnwardRow>): row is OnwardRow => typeof row.id === "number"
+const isTaken = (row: Partial<UnblockedRow>): row is UnblockedRow => typeof row.id === "number"

@@ -6,12 +6,12 @@ import { admit } from "../../../core/rules/admit.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
 import { wildcardRange, isExactLane, LANE_RANGES, type LaneRange, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../../shared/bounds.ts"
-import { anyText, plain } from "../connection/array-params.ts"
-import type { Instants } from "../connection/store-clock.ts"
+import { anyTextParam, arrayParam } from "../connection/array-params.ts"
+import type { StoreClock } from "../connection/store-clock.ts"
 import { tryLockLimits } from "./limits.ts"
-import { ENTRY, HOLD, LIST, READINESS, READY, UNLIST } from "./ready-queue.ts"
-import { type Runner, statement } from "../connection/session.ts"
-import { CLAIMED, isFree, MS, NEW_ID, type Taken } from "./claimed-row.ts"
+import { ENTRY, ADD_IN_FLIGHT, ENQUEUE, READINESS, READY, DEQUEUE } from "./ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
+import { CLAIMED, isFree, MS, NEW_ID, type ClaimedRow } from "./claimed-row.ts"
 
 /** Where a statement notes how many rows it took, for the claim behind it. */
 export const TAKEN = "ork.taken"
@@ -155,7 +155,7 @@ export const TAKE = (set: string): string => `, unlisted AS (
     FROM chosen k WHERE t.id = k.id AND NOT k.idle AND ${FREE} AND k.id = ANY (ARRAY(SELECT id FROM unlisted))
     RETURNING ${CLAIMED}
   ), held AS (
-    ${HOLD("taken")}
+    ${ADD_IN_FLIGHT("taken")}
   )
   SELECT c.*, rest.rest, EXISTS (SELECT 1 FROM me WHERE NOT free) AS queued, (SELECT ${MS("COALESCE($6::timestamptz, now())")}) AS now,
     (SELECT array_agg(k.id) FROM chosen k WHERE NOT k.idle AND (k.limits IS NOT NULL OR k.paused)) AS bound
@@ -214,9 +214,9 @@ const ADMITTED = statement(
      UPDATE tasks t SET parked = c.parked FROM unnest($3::bigint[], $4::bigint[]) AS c (id, parked) WHERE t.id = c.id
      RETURNING ${ENTRY("t")}
    ), unlisted AS (
-     ${UNLIST("(SELECT * FROM taken UNION ALL SELECT * FROM parked)")}
+     ${DEQUEUE("(SELECT * FROM taken UNION ALL SELECT * FROM parked)")}
    ), held AS (
-     ${HOLD("taken")}
+     ${ADD_IN_FLIGHT("taken")}
    ), used AS (
      UPDATE limits l SET used = l.used + c.slots FROM unnest($7::bigint[], $8::int[]) AS c (id, slots) WHERE l.id = c.id
    ), unparked AS (
@@ -224,16 +224,16 @@ const ADMITTED = statement(
        SELECT id FROM tasks WHERE parked = c.id ORDER BY priority DESC, run_seq, id LIMIT c.rows FOR NO KEY UPDATE SKIP LOCKED
      ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
    )
-   ${LIST("unparked")}`,
+   ${ENQUEUE("unparked")}`,
 )
 
 /**
  * `queued`: a queue of these lanes has settings; then nothing was taken. `now`: the instant of the transaction, in milliseconds.
  * `bound`: rows that core `admit` must judge.
  */
-export type Answer = Taken & { rest: boolean; queued: boolean; now: number; bound: number[] | null }
+export type Answer = ClaimedRow & { rest: boolean; queued: boolean; now: number; bound: number[] | null }
 
-export interface Wish {
+export interface ClaimRequest {
   holder: HolderId
   lanes: readonly string[]
   limit: number
@@ -242,25 +242,25 @@ export interface Wish {
 /** Claims of one kind; remembers whose turn it was. */
 export class Claims {
   readonly #kind: "gate" | "claim"
-  readonly #instants: Instants
+  readonly #instants: StoreClock
   #served = 0
   /** The short way is tried first, and again after a claim that found one workflow alone. */
   #simple = true
   /** Settings of queues, or several queues to be served in turn, ask for the longer way (queue-claim.ts). */
   general = false
 
-  constructor(kind: "gate" | "claim", instants: Instants) {
+  constructor(kind: "gate" | "claim", instants: StoreClock) {
     this.#kind = kind
     this.#instants = instants
   }
 
   /** `shared`: what a statement before it took counts too (`TAKEN`). Sent at once; `finish` reads the answer. */
-  send(tx: Runner, wish: Wish, now: string | null, shared = false): Promise<Answer[]> {
+  send(tx: SqlRunner, wish: ClaimRequest, now: string | null, shared = false): Promise<Answer[]> {
     const limit = Math.min(wish.limit, MAX_CANDIDATES)
     const lanes = wish.lanes.filter(isExactLane)
-    const values = [anyText(lanes), limit, this.#served, this.#instants.attemptIds(), wish.holder, now]
+    const values = [anyTextParam(lanes), limit, this.#served, this.#instants.newAttemptIds(), wish.holder, now]
     if (this.#kind === "gate") return tx.run(STATEMENTS.gate[this.#simple ? "simple" : "fair"], values)
-    const queues = anyText(lanes.flatMap((lane) => queueOfLane(lane) ?? []))
+    const queues = anyTextParam(lanes.flatMap((lane) => queueOfLane(lane) ?? []))
     const every = wildcardRange(wish.lanes)
     if (every !== null) return tx.run(CLAIM_EVERY.get(every.name)!, [...values, queues, shared])
     return tx.run(STATEMENTS.claim[this.#simple ? "simple" : "fair"], [...values, queues, shared])
@@ -271,12 +271,12 @@ export class Claims {
    * enough, none are left, or this turn has looked at its share.
    */
   async finish(
-    tx: Runner,
+    tx: SqlRunner,
     first: readonly Answer[],
-    wish: Wish,
+    wish: ClaimRequest,
     now: string | null,
-  ): Promise<{ taken: Taken[]; more: boolean; unparked: boolean }> {
-    const taken: Taken[] = []
+  ): Promise<{ taken: ClaimedRow[]; more: boolean; unparked: boolean }> {
+    const taken: ClaimedRow[] = []
     let looked = 0
     let unparked = false
     for (let answer = first; ; answer = await this.send(tx, { ...wish, limit: wish.limit - taken.length }, now)) {
@@ -309,11 +309,11 @@ export class Claims {
  * for their place.
  */
 export const admitRows = async (
-  tx: Runner,
-  rows: readonly Taken[],
+  tx: SqlRunner,
+  rows: readonly ClaimedRow[],
   holder: HolderId,
   now: string | null,
-): Promise<{ taken: Taken[]; left: boolean; unparked: boolean }> => {
+): Promise<{ taken: ClaimedRow[]; left: boolean; unparked: boolean }> => {
   const bound = rows.filter((row) => !isFree(row))
   if (bound.length === 0) return { taken: [...rows], left: false, unparked: false }
   const limits = await tryLockLimits(
@@ -324,16 +324,16 @@ export const admitRows = async (
   const { claim, park, used, unpark } = admit(candidates, limits)
   const ids = new Map(bound.map((row) => [row.id, row.new_id]))
   await tx.run(ADMITTED, [
-    plain(claim),
-    plain(claim.map((row) => ids.get(row)!)),
-    plain(park.map(({ row }) => row)),
-    plain(park.map(({ limit }) => limit)),
+    arrayParam(claim),
+    arrayParam(claim.map((row) => ids.get(row)!)),
+    arrayParam(park.map(({ row }) => row)),
+    arrayParam(park.map(({ limit }) => limit)),
     holder,
     now,
-    plain([...used.keys()]),
-    plain([...used.values()]),
-    plain([...unpark.keys()]),
-    plain([...unpark.values()]),
+    arrayParam([...used.keys()]),
+    arrayParam([...used.values()]),
+    arrayParam([...unpark.keys()]),
+    arrayParam([...unpark.values()]),
   ])
   const admitted = new Set(claim)
   const taken = rows.flatMap((row) =>
@@ -343,11 +343,11 @@ export const admitRows = async (
 }
 
 /** The rows of an answer, in order: the ids of one batch differ in their places only. */
-export const lockedRows = async (tx: Runner, answer: readonly Answer[], instants: Instants): Promise<Taken[]> => {
+export const lockedRows = async (tx: SqlRunner, answer: readonly Answer[], instants: StoreClock): Promise<ClaimedRow[]> => {
   const { bound } = answer[0]!
   const taken = inOrder(answer.filter((row) => row.id !== null))
   if (bound === null) return taken
-  return [...taken, ...inOrder(await tx.run<Taken>(BOUND, [plain(bound), instants.attemptIds()]))]
+  return [...taken, ...inOrder(await tx.run<ClaimedRow>(BOUND, [arrayParam(bound), instants.newAttemptIds()]))]
 }
 
-const inOrder = (rows: readonly Taken[]): Taken[] => rows.toSorted((a, b) => (a.new_id < b.new_id ? -1 : 1))
+const inOrder = (rows: readonly ClaimedRow[]): ClaimedRow[] => rows.toSorted((a, b) => (a.new_id < b.new_id ? -1 : 1))

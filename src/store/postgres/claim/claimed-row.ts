@@ -34,7 +34,7 @@ export const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32)
 export const MS = (instant: string): string => `(date_part('epoch', ${instant}::timestamptz(3)) * 1000)::bigint`
 
 /** Of a job (`run_seq` 0) all that is its run's is null. */
-export interface Taken {
+export interface ClaimedRow {
   id: number
   run_seq: number
   node: number
@@ -75,4 +75,4 @@ export interface Taken {
 }
 
 /** It waits for nothing but its turn. */
-export const isFree = (row: Taken): boolean => row.limits === null && !row.paused
+export const isFree = (row: ClaimedRow): boolean => row.limits === null && !row.paused

@@ -5,10 +5,10 @@ import { wildcardFunctions } from "../../../core/routing/lanes.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { Batch } from "../../contract/store.ts"
 import { type Answer, Claims } from "./claim.ts"
-import type { Taken } from "./claimed-row.ts"
-import type { Instants } from "../connection/store-clock.ts"
+import type { ClaimedRow } from "./claimed-row.ts"
+import type { StoreClock } from "../connection/store-clock.ts"
 import { QueueClaims } from "./queue-claim.ts"
-import type { Runner } from "../connection/session.ts"
+import type { SqlRunner } from "../connection/connection.ts"
 
 interface Sent {
   gate: Promise<Answer[]> | null
@@ -16,8 +16,8 @@ interface Sent {
 }
 
 export interface Taking {
-  gates: Taken[]
-  claims: Taken[]
+  gates: ClaimedRow[]
+  claims: ClaimedRow[]
   more: boolean
   /** The instant of the transaction, if the claim was asked. */
   at: string | null
@@ -32,7 +32,7 @@ export class Takes {
   readonly #work: Claims
   readonly #queued: QueueClaims
 
-  constructor(instants: Instants) {
+  constructor(instants: StoreClock) {
     this.#gates = new Claims("gate", instants)
     this.#work = new Claims("claim", instants)
     this.#queued = new QueueClaims(instants)
@@ -44,7 +44,7 @@ export class Takes {
   }
 
   /** `shared`: what the changes of this batch took is part of what it may take. */
-  send(tx: Runner, batch: Batch, now: string | null, { gates = true, shared = false } = {}): Sent {
+  send(tx: SqlRunner, batch: Batch, now: string | null, { gates = true, shared = false } = {}): Sent {
     const { holder, gate, claim } = batch
     // The short way knows no lanes of calls but those that are named.
     if (wildcardFunctions(claim.lanes).length > 0) this.#work.general = true
@@ -53,7 +53,7 @@ export class Takes {
     return { gate: gates ? send(this.#gates, gate) : null, claim: this.general ? null : send(this.#work, claim, shared) }
   }
 
-  async read(tx: Runner, batch: Batch, sent: Sent, now: string | null): Promise<Taking> {
+  async read(tx: SqlRunner, batch: Batch, sent: Sent, now: string | null): Promise<Taking> {
     const { holder } = batch
     const gate = sent.gate === null ? NONE : await this.#gates.finish(tx, await sent.gate, { holder, ...batch.gate }, now)
     const claim = sent.claim === null ? NONE : await this.#work.finish(tx, await sent.claim, { holder, ...batch.claim }, now)
@@ -62,7 +62,7 @@ export class Takes {
   }
 
   /** What is ready beside `taking`. */
-  async more(tx: Runner, batch: Batch, taking: Taking, now: string | null): Promise<Taking> {
+  async more(tx: SqlRunner, batch: Batch, taking: Taking, now: string | null): Promise<Taking> {
     const rest = {
       ...batch,
       gate: { ...batch.gate, limit: batch.gate.limit - taking.gates.length },

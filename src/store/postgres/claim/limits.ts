@@ -3,9 +3,9 @@
 
 import type { LimitState } from "../../../core/rules/admit.ts"
 import type { Limit } from "../../../core/rules/new-rows.ts"
-import { anyOf, plain, texts } from "../connection/array-params.ts"
-import { LIST, READINESS } from "./ready-queue.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
+import { ENQUEUE, READINESS } from "./ready-queue.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 
 const ENSURE = statement(
   "limits_ensure",
@@ -28,7 +28,7 @@ const RECAP = statement(
        FOR NO KEY UPDATE SKIP LOCKED
      ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
    )
-   ${LIST("unparked")}`,
+   ${ENQUEUE("unparked")}`,
 )
 
 const LOCK = statement("limits_lock", "SELECT id, cap, used FROM limits WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE")
@@ -56,7 +56,7 @@ const FREE = statement(
        FOR NO KEY UPDATE SKIP LOCKED
      ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
    ), listed AS (
-     ${LIST("unparked")}
+     ${ENQUEUE("unparked")}
    )
    SELECT id FROM unparked`,
 )
@@ -66,13 +66,13 @@ interface LimitRow extends LimitState {
 }
 
 /** The ids of these limits, made on first use. */
-export const ensureLimits = async (tx: Runner, limits: Iterable<Limit>): Promise<Map<string, number>> => {
+export const ensureLimits = async (tx: SqlRunner, limits: Iterable<Limit>): Promise<Map<string, number>> => {
   const wanted = [...new Map([...limits].map((limit) => [limit.key, limit])).values()]
   const ids = new Map<string, number>()
   const changed: { id: number; old: number; cap: number }[] = []
   // Another transaction that makes the same limit is waited for, and its row is there for the next look only.
   for (let missing = wanted; missing.length > 0; missing = missing.filter(({ key }) => !ids.has(key))) {
-    const values = [texts(missing.map(({ key }) => key)), plain(missing.map(({ cap }) => cap))]
+    const values = [textArrayParam(missing.map(({ key }) => key)), arrayParam(missing.map(({ cap }) => cap))]
     const caps = new Map(missing.map(({ key, cap }) => [key, cap]))
     for (const row of await tx.run<{ id: number; key: string; cap: number }>(ENSURE, values)) {
       ids.set(row.key, row.id)
@@ -86,7 +86,7 @@ export const ensureLimits = async (tx: Runner, limits: Iterable<Limit>): Promise
       changed.map(({ id }) => id),
     )
     const columns = [changed.map(({ id }) => id), changed.map(({ old }) => old), changed.map(({ cap }) => cap)]
-    await tx.run(RECAP, columns.map(plain))
+    await tx.run(RECAP, columns.map(arrayParam))
   }
   return ids
 }
@@ -94,30 +94,30 @@ export const ensureLimits = async (tx: Runner, limits: Iterable<Limit>): Promise
 const states = (rows: readonly LimitRow[]): Map<number, LimitState> =>
   new Map(rows.map(({ id, cap, used }) => [id, { cap, used }]))
 
-export const lockLimits = async (tx: Runner, ids: Iterable<number>): Promise<Map<number, LimitState>> =>
-  states(await tx.run<LimitRow>(LOCK, [anyOf(new Set(ids))]))
+export const lockLimits = async (tx: SqlRunner, ids: Iterable<number>): Promise<Map<number, LimitState>> =>
+  states(await tx.run<LimitRow>(LOCK, [anyParam(new Set(ids))]))
 
-export const tryLockLimits = async (tx: Runner, ids: Iterable<number>): Promise<Map<number, LimitState>> =>
-  states(await tx.run<LimitRow>(TRY_LOCK, [anyOf(new Set(ids))]))
+export const tryLockLimits = async (tx: SqlRunner, ids: Iterable<number>): Promise<Map<number, LimitState>> =>
+  states(await tx.run<LimitRow>(TRY_LOCK, [anyParam(new Set(ids))]))
 
 /** One slot each; the caller has locked them and knows that there is one. */
-export const useSlots = async (tx: Runner, ids: readonly number[]): Promise<void> => {
-  await tx.run(USE, [plain(ids)])
+export const useSlots = async (tx: SqlRunner, ids: readonly number[]): Promise<void> => {
+  await tx.run(USE, [arrayParam(ids)])
 }
 
 /** What a transaction gives back to limits. `chances`: rows that went away unclaimed, whose turn the next parked one has. */
-export class Freed {
+export class FreedSlots {
   readonly #slots = new Map<number, number>()
   readonly #chances = new Map<number, number>()
 
-  slots(limits: readonly number[] | null): void {
+  addSlots(limits: readonly number[] | null): void {
     for (const id of limits ?? []) {
       this.#slots.set(id, (this.#slots.get(id) ?? 0) + 1)
       this.#chances.set(id, (this.#chances.get(id) ?? 0) + 1)
     }
   }
 
-  chances(limits: readonly number[] | null): void {
+  addChances(limits: readonly number[] | null): void {
     for (const id of limits ?? []) this.#chances.set(id, (this.#chances.get(id) ?? 0) + 1)
   }
 
@@ -126,11 +126,11 @@ export class Freed {
   }
 
   /** Gives it all back and lets as many parked rows be claimed; returns how many. */
-  async apply(tx: Runner): Promise<number> {
+  async apply(tx: SqlRunner): Promise<number> {
     const ids = [...this.#chances.keys()]
-    const locked = later(lockLimits(tx, ids))
+    const locked = pipelined(lockLimits(tx, ids))
     const values = [ids, ids.map((id) => this.#slots.get(id) ?? 0), ids.map((id) => this.#chances.get(id)!)]
-    const unparked = tx.run(FREE, values.map(plain))
+    const unparked = tx.run(FREE, values.map(arrayParam))
     await locked
     return (await unparked).length
   }

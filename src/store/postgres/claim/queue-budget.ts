@@ -5,9 +5,9 @@
 import { FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_CALL_LANES, MAX_GROUPS } from "../../shared/bounds.ts"
 import { type Rate, refill, tokenWaitMs } from "../../shared/rate.ts"
-import { anyText, plain, texts } from "../connection/array-params.ts"
+import { anyTextParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { tryLockLimits } from "./limits.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 const NEXT = (after: string, bound: string): string =>
   `SELECT q.lane FROM ready_queue q WHERE q.lane > ${after} AND ${bound} ORDER BY q.lane LIMIT 1`
@@ -53,10 +53,16 @@ export interface Lane {
 }
 
 /** `after`: the lane that was served last. */
-export const readLanes = (tx: Runner, wanted: readonly string[], after: string): Promise<Lane[]> => {
+export const readLanes = (tx: SqlRunner, wanted: readonly string[], after: string): Promise<Lane[]> => {
   const { from, to } = wildcardRange(wanted) ?? { from: null, to: null }
   const start = from !== null && after > from && after < to ? after : from
-  return tx.run<Lane>(LANES, [anyText(wanted.filter(isExactLane)), from, to, start, texts(wildcardFunctions(wanted))])
+  return tx.run<Lane>(LANES, [
+    anyTextParam(wanted.filter(isExactLane)),
+    from,
+    to,
+    start,
+    textArrayParam(wildcardFunctions(wanted)),
+  ])
 }
 
 const LOCK_TOKENS = statement(
@@ -88,19 +94,21 @@ interface Queue {
   missed: boolean
 }
 
-export class QueueBook {
+export class QueueBudget {
   readonly #queues: ReadonlyMap<string, Queue>
 
   private constructor(queues: ReadonlyMap<string, Queue>) {
     this.#queues = queues
   }
 
-  static async open(tx: Runner, lanes: readonly Lane[], now: string | null): Promise<QueueBook> {
+  static async open(tx: SqlRunner, lanes: readonly Lane[], now: string | null): Promise<QueueBudget> {
     const queued = [...new Map(lanes.flatMap((lane) => (lane.queue === null ? [] : [[lane.queue, lane]]))).values()]
     const rated = queued.filter((lane) => lane.rate_limit !== null && !lane.paused).map(({ queue }) => queue!)
     const limited = queued.flatMap(({ limit, paused }) => (limit === null || paused ? [] : limit))
     const locking =
-      rated.length === 0 ? [] : tx.run<{ name: string; tokens: number; passed: number }>(LOCK_TOKENS, [anyText(rated), now])
+      rated.length === 0
+        ? []
+        : tx.run<{ name: string; tokens: number; passed: number }>(LOCK_TOKENS, [anyTextParam(rated), now])
     const limits = limited.length === 0 ? new Map<number, never>() : await tryLockLimits(tx, limited)
     const tokens = new Map((await locking).map((row) => [row.name, row]))
     const queues = queued.map((lane): [string, Queue] => {
@@ -121,7 +129,7 @@ export class QueueBook {
         },
       ]
     })
-    return new QueueBook(new Map(queues))
+    return new QueueBudget(new Map(queues))
   }
 
   /** Some queue has settings. */
@@ -135,7 +143,7 @@ export class QueueBook {
   }
 
   /** How many rows of this lane may start now; lanes of one queue share it. */
-  room({ queue }: Pick<Lane, "queue">): number {
+  available({ queue }: Pick<Lane, "queue">): number {
     const found = queue === null ? undefined : this.#queues.get(queue)
     if (found === undefined) return Number.POSITIVE_INFINITY
     if (found.paused || found.missed) return 0
@@ -144,7 +152,7 @@ export class QueueBook {
   }
 
   /** A row of this lane was taken. */
-  take(lane: string): void {
+  use(lane: string): void {
     const queue = this.#queues.get(queueOfLane(lane) ?? "")
     if (queue === undefined) return
     queue.taken += 1
@@ -158,15 +166,20 @@ export class QueueBook {
     return tokenWaitMs(found.rate, found.rate.tokens)
   }
 
-  async save(tx: Runner, now: string | null): Promise<void> {
+  async save(tx: SqlRunner, now: string | null): Promise<void> {
     const taken = [...this.#queues.values()].filter((queue) => queue.taken > 0)
     const rated = taken.filter((queue) => queue.rate !== null)
     const limited = taken.filter((queue) => queue.limit !== null)
     const spent =
       rated.length === 0
         ? null
-        : tx.run(SAVE_TOKENS, [now, texts(rated.map(({ name }) => name)), plain(rated.map(({ rate }) => rate!.tokens))])
-    if (limited.length > 0) await tx.run(USE, [plain(limited.map((q) => q.limit)), plain(limited.map((q) => q.taken))])
+        : tx.run(SAVE_TOKENS, [
+            now,
+            textArrayParam(rated.map(({ name }) => name)),
+            arrayParam(rated.map(({ rate }) => rate!.tokens)),
+          ])
+    if (limited.length > 0)
+      await tx.run(USE, [arrayParam(limited.map((q) => q.limit)), arrayParam(limited.map((q) => q.taken))])
     await spent
   }
 }

@@ -4,7 +4,7 @@
 
 import { wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES, MAX_GROUPS } from "../../shared/bounds.ts"
-import { anyText, plain, texts } from "../connection/array-params.ts"
+import { anyTextParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import {
   admitRows,
   type Answer,
@@ -15,15 +15,15 @@ import {
   PLACED,
   PRIORITY,
   TAKE,
-  type Wish,
+  type ClaimRequest,
   WORK,
   WORKED,
 } from "./claim.ts"
-import { isFree, type Taken } from "./claimed-row.ts"
-import type { Instants } from "../connection/store-clock.ts"
-import { type Lane, QueueBook, readLanes } from "./queue-budget.ts"
-import { enter } from "./queue-limits.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { isFree, type ClaimedRow } from "./claimed-row.ts"
+import type { StoreClock } from "../connection/store-clock.ts"
+import { type Lane, QueueBudget, readLanes } from "./queue-budget.ts"
+import { announceTaskWrites } from "./queue-limits.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 const WORKFLOW = (group: string, after: string): string =>
   `SELECT q.workflow_id FROM ready_queue q WHERE q.lane = ${group}.lane AND q.priority = ${group}.top ${after}
@@ -76,7 +76,7 @@ const WAITING = statement(
 )
 
 export interface QueuedClaim {
-  taken: Taken[]
+  taken: ClaimedRow[]
   more: boolean
   /** Milliseconds until the rate of a queue lets more of it start, or null. */
   waitMs: number | null
@@ -85,20 +85,20 @@ export interface QueuedClaim {
 }
 
 export class QueueClaims {
-  readonly #instants: Instants
+  readonly #instants: StoreClock
   #served = 0
   #lane = ""
 
-  constructor(instants: Instants) {
+  constructor(instants: StoreClock) {
     this.#instants = instants
   }
 
-  async take(tx: Runner, wish: Wish, now: string | null): Promise<QueuedClaim> {
+  async take(tx: SqlRunner, wish: ClaimRequest, now: string | null): Promise<QueuedClaim> {
     if (wish.limit <= 0) return { taken: [], more: false, waitMs: null, settled: false }
-    const entered = enter(tx)
+    const entered = announceTaskWrites(tx)
     const lanes = await readLanes(tx, wish.lanes, this.#lane)
     await entered
-    const book = await QueueBook.open(tx, lanes, now)
+    const book = await QueueBudget.open(tx, lanes, now)
     const { taken, more } = await this.#loop(tx, wish, lanes, book, now)
     await book.save(tx, now)
     const last = taken.at(-1)
@@ -114,22 +114,22 @@ export class QueueClaims {
   }
 
   async #loop(
-    tx: Runner,
-    wish: Wish,
+    tx: SqlRunner,
+    wish: ClaimRequest,
     lanes: readonly Lane[],
-    book: QueueBook,
+    book: QueueBudget,
     now: string | null,
-  ): Promise<{ taken: Taken[]; more: boolean }> {
-    const taken: Taken[] = []
+  ): Promise<{ taken: ClaimedRow[]; more: boolean }> {
+    const taken: ClaimedRow[] = []
     for (let looked = 0; ;) {
-      const open = lanes.filter((lane) => book.room(lane) > 0)
+      const open = lanes.filter((lane) => book.available(lane) > 0)
       if (open.length === 0) return { taken, more: false }
       const answer = await this.#ask(tx, { ...wish, limit: wish.limit - taken.length }, open, book, now)
       const rows = await lockedRows(tx, answer, this.#instants)
       looked += rows.length
       const admitted = await admitRows(tx, rows, wish.holder, now)
       taken.push(...admitted.taken)
-      for (const row of admitted.taken) book.take(row.lane)
+      for (const row of admitted.taken) book.use(row.lane)
       const { rest } = answer[0]!
       if (taken.length >= wish.limit) return { taken, more: false }
       if (rows.length === 0) return { taken, more: rest }
@@ -138,28 +138,28 @@ export class QueueClaims {
     }
   }
 
-  #ask(tx: Runner, wish: Wish, lanes: readonly Lane[], book: QueueBook, now: string | null): Promise<Answer[]> {
-    const bounds = lanes.map((lane) => book.room(lane))
+  #ask(tx: SqlRunner, wish: ClaimRequest, lanes: readonly Lane[], book: QueueBudget, now: string | null): Promise<Answer[]> {
+    const bounds = lanes.map((lane) => book.available(lane))
     return tx.run(CLAIM, [
-      anyText(lanes.map(({ lane }) => lane)),
+      anyTextParam(lanes.map(({ lane }) => lane)),
       Math.min(wish.limit, MAX_CANDIDATES),
       this.#served,
-      this.#instants.attemptIds(),
+      this.#instants.newAttemptIds(),
       wish.holder,
       now,
-      plain(lanes.map(({ place }) => place)),
-      texts(lanes.map(({ queue }) => queue)),
-      plain(bounds.map((room) => (room === Number.POSITIVE_INFINITY ? null : room))),
+      arrayParam(lanes.map(({ place }) => place)),
+      textArrayParam(lanes.map(({ queue }) => queue)),
+      arrayParam(bounds.map((room) => (room === Number.POSITIVE_INFINITY ? null : room))),
     ])
   }
 }
 
 /** When the first queue that is out of tokens, and has rows that wait, has one again. */
-const waitOf = async (tx: Runner, book: QueueBook, lanes: readonly Lane[]): Promise<number | null> => {
+const waitOf = async (tx: SqlRunner, book: QueueBudget, lanes: readonly Lane[]): Promise<number | null> => {
   const spent = lanes.filter((lane) => book.waitMs(lane) !== null)
   if (spent.length === 0) return null
   const waiting = new Set(
-    (await tx.run<{ lane: string }>(WAITING, [anyText(spent.map(({ lane }) => lane))])).map(({ lane }) => lane),
+    (await tx.run<{ lane: string }>(WAITING, [anyTextParam(spent.map(({ lane }) => lane))])).map(({ lane }) => lane),
   )
   const waits = spent.flatMap((lane) => (waiting.has(lane.lane) ? book.waitMs(lane)! : []))
   return waits.length === 0 ? null : Math.min(...waits)

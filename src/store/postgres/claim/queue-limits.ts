@@ -2,17 +2,17 @@
 // has written there already, or says that it will (`enter`), so that a row counts exactly once.
 
 import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
-import { anyText } from "../connection/array-params.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { anyTextParam } from "../connection/array-params.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 const ENTER = statement("queues_enter", "LOCK TABLE tasks IN ROW EXCLUSIVE MODE")
 const ALONE = statement("queues_alone", "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE")
 
 /** Before rows of tasks are locked, too: who waits for such a row may be one that `alone` waits for. */
-export const enter = (tx: Runner): Promise<unknown> => tx.run(ENTER)
+export const announceTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(ENTER)
 
 /** Waits for the transactions that have written to tasks, and holds up those that will. */
-export const alone = (tx: Runner): Promise<unknown> => tx.run(ALONE)
+export const excludeTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(ALONE)
 
 const FIND = statement("queues_limits", "SELECT id, key FROM limits WHERE key = ANY ($1::text[])")
 
@@ -46,7 +46,7 @@ export const limitsByLane = (found: readonly QueueLimit[]): LimitOf => {
 }
 
 /** Sends its statement at once. */
-export const queueLimits = async (tx: Runner, lanes: Iterable<string>): Promise<LimitOf> => {
+export const queueLimits = async (tx: SqlRunner, lanes: Iterable<string>): Promise<LimitOf> => {
   const keys = queueKeys(lanes)
-  return limitsByLane(keys.length === 0 ? [] : await tx.run<QueueLimit>(FIND, [anyText(keys)]))
+  return limitsByLane(keys.length === 0 ? [] : await tx.run<QueueLimit>(FIND, [anyTextParam(keys)]))
 }

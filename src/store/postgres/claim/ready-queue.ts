@@ -15,7 +15,7 @@ export const ENTRY = (t: string): string => `${t}.id, ${t}.lane, ${t}.priority, 
 export const READINESS = (t: string): string => `${ENTRY(t)}, ${READY(t)} AS ready`
 
 /** `rows`: a set with READINESS, none of which was ready before. */
-export const LIST = (rows: string): string =>
+export const ENQUEUE = (rows: string): string =>
   `INSERT INTO ready_queue (lane, priority, workflow_id, run_seq, id)
      SELECT lane, priority, workflow_id, run_seq, id FROM ${rows} WHERE ready`
 
@@ -23,7 +23,7 @@ export const LIST = (rows: string): string =>
  * `rows`: a set with ENTRY, as it was while they were ready. Entries are looked up one by one and removed by their place, not joined:
  * Postgres plans once, and a list that was empty then would be read as a whole for every row when it is not.
  */
-export const UNLIST = (rows: string): string =>
+export const DEQUEUE = (rows: string): string =>
   `DELETE FROM ready_queue q WHERE q.ctid = ANY (ARRAY(
        SELECT f.ctid FROM ${rows} e CROSS JOIN LATERAL (
          SELECT r.ctid FROM ready_queue r WHERE r.lane = e.lane AND r.priority = e.priority AND r.workflow_id = e.workflow_id
@@ -31,10 +31,10 @@ export const UNLIST = (rows: string): string =>
        ) f))`
 
 /** `rows`: a set of rows (run_seq, id) that have a holder now, and had none. */
-export const HOLD = (rows: string): string => `INSERT INTO in_flight (run_seq, id) SELECT run_seq, id FROM ${rows}`
+export const ADD_IN_FLIGHT = (rows: string): string => `INSERT INTO in_flight (run_seq, id) SELECT run_seq, id FROM ${rows}`
 
 /** `rows`: a set of rows (run_seq, id) that have no holder any more. */
-export const LET_GO = (rows: string): string =>
+export const REMOVE_IN_FLIGHT = (rows: string): string =>
   `DELETE FROM in_flight h WHERE h.ctid = ANY (ARRAY(
        SELECT f.ctid FROM ${rows} e CROSS JOIN LATERAL (
          SELECT r.ctid FROM in_flight r WHERE r.run_seq = e.run_seq AND r.id = e.id OFFSET 0
@@ -47,5 +47,5 @@ export const INNER_RUN = (t: string): string => `CASE WHEN ${t}.parent_id IS NOT
  * The rows `t` that somebody holds, `of` a run or of all; an entry too many has no holder. Each is looked up by its id: joined as it likes,
  * Postgres reads all of `tasks`, which is mostly history.
  */
-export const HELD = (of = ""): string =>
+export const IN_FLIGHT_ROWS = (of = ""): string =>
   `(SELECT id FROM in_flight ${of} OFFSET 0) x CROSS JOIN LATERAL (SELECT * FROM tasks WHERE id = x.id AND holder IS NOT NULL OFFSET 0) t`

@@ -9,11 +9,11 @@ import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { fromJson, outputOf } from "../../shared/codec.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
-import { anyOf, plain, texts } from "../connection/array-params.ts"
-import type { Taken } from "./claimed-row.ts"
+import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
+import type { ClaimedRow } from "./claimed-row.ts"
 import { claimJobs } from "../advance/job-changes.ts"
-import { type Ended, type Memory, placeKey, type RunFacts } from "../cache/cache.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import { type FinishedTask, type Cache, taskKey, type RunInfo } from "../cache/cache.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 const NEEDS = statement(
@@ -32,7 +32,7 @@ const RUNS = statement(
 
 interface RunRow {
   seq: number
-  id: RunFacts["id"]
+  id: RunInfo["id"]
   name: string
   version_id: number
   params: string
@@ -43,21 +43,21 @@ interface RunRow {
   private: boolean
   working_dir: string | null
   timezone: string | null
-  root_run_id: RunFacts["rootRunId"]
+  root_run_id: RunInfo["rootRunId"]
   depth: number
 }
 
-export const loadRuns = async (tx: Runner, memory: Memory, seqs: Iterable<number>): Promise<Map<number, RunFacts>> => {
+export const loadRuns = async (tx: SqlRunner, memory: Cache, seqs: Iterable<number>): Promise<Map<number, RunInfo>> => {
   const wanted = new Set(seqs)
-  const found = new Map<number, RunFacts>()
+  const found = new Map<number, RunInfo>()
   for (const seq of wanted) {
     const known = memory.runs.get(seq)
     if (known !== undefined) found.set(seq, known)
   }
   const missing = [...wanted].filter((seq) => !found.has(seq))
   if (missing.length === 0) return found
-  for (const row of await tx.run<RunRow>(RUNS, [anyOf(missing)])) {
-    const facts: RunFacts = {
+  for (const row of await tx.run<RunRow>(RUNS, [anyParam(missing)])) {
+    const facts: RunInfo = {
       id: row.id,
       workflow: row.name,
       versionId: row.version_id,
@@ -87,15 +87,15 @@ type NeedRow = { place: number; status: TaskStatus } & {
 
 /** The rows that were taken, as claims; `fresh`: the ends of this transaction. Sends its statements at once. */
 export const toClaims = async (
-  tx: Runner,
-  memory: Memory,
+  tx: SqlRunner,
+  memory: Cache,
   workflows: Workflows,
-  all: readonly Taken[],
-  fresh: ReadonlyMap<string, Ended>,
+  all: readonly ClaimedRow[],
+  fresh: ReadonlyMap<string, FinishedTask>,
   now: string | null,
 ): Promise<Claim[]> => {
   if (all.length === 0) return []
-  const jobs = later(claimJobs(tx, now, all))
+  const jobs = pipelined(claimJobs(tx, now, all))
   const taken = all.filter((row) => row.run_seq !== JOBS)
   const places = new Map<string, number>()
   const wanted: { runSeq: number; node: number; path: string }[] = []
@@ -104,8 +104,8 @@ export const toClaims = async (
     // Rows beside it share its path, but for the index of an instance; those further out have a beginning of it.
     return workflow.nodes[row.node]!.reads.map((node): [number, number | State] => {
       const path = pathPrefix(row.path, groupPathLengths(workflow)[node]!)
-      const place = placeKey(row.run_seq, row.generation, node, path)
-      const ended = fresh.get(place) ?? memory.ended.get(place)
+      const place = taskKey(row.run_seq, row.generation, node, path)
+      const ended = fresh.get(place) ?? memory.finished.get(place)
       if (ended !== undefined) return [node, { status: ended.status, output: outputOf(...ended.output) }]
       let index = places.get(place)
       if (index === undefined) {
@@ -115,16 +115,16 @@ export const toClaims = async (
       return [node, index]
     })
   })
-  const runs = later(
+  const runs = pipelined(
     loadRuns(
       tx,
       memory,
       taken.map((row) => row.run_seq),
     ),
   )
-  const states = wanted.length === 0 ? [] : later(readStates(tx, wanted))
-  const items = later(readParents(tx, workflows, taken))
-  const counts = later(readCounts(tx, taken))
+  const states = wanted.length === 0 ? [] : pipelined(readStates(tx, wanted))
+  const items = pipelined(readParents(tx, workflows, taken))
+  const counts = pipelined(readCounts(tx, taken))
   const claims = await jobs
   const facts = await runs
   const found = await states
@@ -148,14 +148,14 @@ export const toClaims = async (
 }
 
 const readStates = async (
-  tx: Runner,
+  tx: SqlRunner,
   wanted: readonly { runSeq: number; node: number; path: string }[],
 ): Promise<(State | undefined)[]> => {
   const rows = await tx.run<NeedRow>(NEEDS, [
-    plain(wanted.map((_, place) => place)),
-    plain(wanted.map(({ runSeq }) => runSeq)),
-    plain(wanted.map(({ node }) => node)),
-    texts(wanted.map(({ path }) => path)),
+    arrayParam(wanted.map((_, place) => place)),
+    arrayParam(wanted.map(({ runSeq }) => runSeq)),
+    arrayParam(wanted.map(({ node }) => node)),
+    textArrayParam(wanted.map(({ path }) => path)),
   ])
   const states: (State | undefined)[] = Array.from({ length: wanted.length })
   for (const row of rows)
@@ -170,7 +170,7 @@ const PARENTS = statement(
 )
 
 /** By row, the item of the group whose item its expressions read. */
-const readParents = async (tx: Runner, workflows: Workflows, taken: readonly Taken[]): Promise<Map<number, Json>> => {
+const readParents = async (tx: SqlRunner, workflows: Workflows, taken: readonly ClaimedRow[]): Promise<Map<number, Json>> => {
   const inside = taken.flatMap(({ id, run_seq, version_id, node, path }) => {
     const workflow = workflows.now(version_id)
     const { parent } = workflow.nodes[node]!
@@ -178,10 +178,10 @@ const readParents = async (tx: Runner, workflows: Workflows, taken: readonly Tak
   })
   if (inside.length === 0) return new Map()
   const rows = await tx.run<{ id: number; item: string | null }>(PARENTS, [
-    plain(inside.map(({ id }) => id)),
-    plain(inside.map(({ run_seq }) => run_seq)),
-    plain(inside.map(({ parent }) => parent)),
-    texts(inside.map(({ path }) => path)),
+    arrayParam(inside.map(({ id }) => id)),
+    arrayParam(inside.map(({ run_seq }) => run_seq)),
+    arrayParam(inside.map(({ parent }) => parent)),
+    textArrayParam(inside.map(({ path }) => path)),
   ])
   return new Map(rows.map(({ id, item }) => [id, fromJson(item)]))
 }
@@ -189,14 +189,20 @@ const readParents = async (tx: Runner, workflows: Workflows, taken: readonly Tak
 const COUNTS = statement("fan_counts", "SELECT id, children_total FROM tasks WHERE id = ANY ($1::bigint[]) AND kind = 'fan'")
 
 /** By container, how many instances there are of a fan-out. */
-const readCounts = async (tx: Runner, taken: readonly Taken[]): Promise<Map<number | null, number>> => {
+const readCounts = async (tx: SqlRunner, taken: readonly ClaimedRow[]): Promise<Map<number | null, number>> => {
   const parents = new Set(taken.flatMap(({ kind, parent_id }) => (kind === "task" && parent_id !== null ? parent_id : [])))
   if (parents.size === 0) return new Map()
-  const rows = await tx.run<{ id: number; children_total: number }>(COUNTS, [anyOf(parents)])
+  const rows = await tx.run<{ id: number; children_total: number }>(COUNTS, [anyParam(parents)])
   return new Map(rows.map(({ id, children_total }) => [id, children_total]))
 }
 
-const toClaim = (row: Taken, run: Claim["run"], needs: Map<number, State>, parentItem: Json, count: number | null): Claim => ({
+const toClaim = (
+  row: ClaimedRow,
+  run: Claim["run"],
+  needs: Map<number, State>,
+  parentItem: Json,
+  count: number | null,
+): Claim => ({
   row: row.id,
   attemptId: row.new_id,
   runSeq: row.run_seq,
@@ -223,7 +229,7 @@ const toClaim = (row: Taken, run: Claim["run"], needs: Map<number, State>, paren
   job: null,
 })
 
-const runOf = (row: Taken, run: RunFacts): Claim["run"] => ({
+const runOf = (row: ClaimedRow, run: RunInfo): Claim["run"] => ({
   workflow: run.workflow,
   params: run.params,
   trigger: run.trigger,
@@ -240,7 +246,7 @@ const runOf = (row: Taken, run: RunFacts): Claim["run"] => ({
   error: row.run_error,
 })
 
-const waitsOf = (waits: string, { elapsed, cancel_requested }: Taken): Claim["waitingOn"] => ({
+const waitsOf = (waits: string, { elapsed, cancel_requested }: ClaimedRow): Claim["waitingOn"] => ({
   for: JSON.parse(waits) as WaitingOn,
   elapsedMs: Math.max(0, elapsed ?? 0),
   ...(cancel_requested === true && { cancelRequested: cancel_requested }),

@@ -1,15 +1,15 @@
 // How the facets of the store reach the database.
 
-import type { Instants } from "./store-clock.ts"
-import type { Runner } from "./session.ts"
+import type { StoreClock } from "./store-clock.ts"
+import type { SqlRunner } from "./connection.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 export interface Access {
-  read<T>(work: (session: Runner) => Promise<T>): Promise<T>
+  read<T>(work: (session: SqlRunner) => Promise<T>): Promise<T>
   /** One transaction. */
-  write<T>(work: (tx: Runner) => Promise<T>): Promise<T>
+  write<T>(work: (tx: SqlRunner) => Promise<T>): Promise<T>
   /** One transaction that may give others something to do: wakes them. */
-  tell<T>(work: (tx: Runner) => Promise<T>): Promise<T>
-  instants: Instants
+  writeAndNotify<T>(work: (tx: SqlRunner) => Promise<T>): Promise<T>
+  clock: StoreClock
   workflows: Workflows
 }

@@ -4,7 +4,7 @@
 const SPECIAL = /["\\\0]/
 
 const element = (value: string): string =>
-  SPECIAL.test(value) ? `"${clean(value).replaceAll(/["\\]/g, String.raw`\$&`)}"` : `"${value}"`
+  SPECIAL.test(value) ? `"${replaceNul(value).replaceAll(/["\\]/g, String.raw`\$&`)}"` : `"${value}"`
 
 const column = <T>(values: readonly (T | null)[], write: (value: T) => string): string | null => {
   if (values.every((value) => value === null)) return null
@@ -16,15 +16,15 @@ const column = <T>(values: readonly (T | null)[], write: (value: T) => string): 
   return `${text}}`
 }
 
-export const texts = (values: readonly (string | null)[]): string | null => column(values, element)
+export const textArrayParam = (values: readonly (string | null)[]): string | null => column(values, element)
 
 /** Numbers, booleans, uuids, instants: nothing in them needs quotes. */
-export const plain = (values: readonly (string | number | boolean | null)[]): string | null => column(values, String)
+export const arrayParam = (values: readonly (string | number | boolean | null)[]): string | null => column(values, String)
 
 /** As `plain`, but an empty array is an empty set rather than NULL: for `= ANY`. */
-export const anyOf = (values: Iterable<string | number>): string => `{${[...values].join(",")}}`
+export const anyParam = (values: Iterable<string | number>): string => `{${[...values].join(",")}}`
 
-export const anyText = (values: readonly string[]): string => `{${values.map(element).join(",")}}`
+export const anyTextParam = (values: readonly string[]): string => `{${values.map(element).join(",")}}`
 
 /** Postgres has no text with a NUL in it. */
-export const clean = (text: string): string => text.replaceAll("\0", "\uFFFD")
+export const replaceNul = (text: string): string => text.replaceAll("\0", "\uFFFD")

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest"
-import { Group } from "./call-batcher.ts"
+import { CallBatcher } from "./call-batcher.ts"
 
 describe("a group", () => {
   it("does what is asked at once together, up to its bound", async () => {
     const done: number[][] = []
-    const group = new Group<number, string>(
+    const group = new CallBatcher<number, string>(
       (items) => {
         done.push(items)
         return Promise.resolve(items.map(String))
@@ -18,7 +18,7 @@ describe("a group", () => {
   })
 
   it("tries each member alone when they fail together", async () => {
-    const group = new Group<number, number>(
+    const group = new CallBatcher<number, number>(
       (items) => (items.includes(2) ? Promise.reject(new Error("two")) : Promise.resolve(items)),
       10,
     )

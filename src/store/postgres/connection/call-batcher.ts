@@ -8,9 +8,9 @@ interface Member<In, Out> {
   reject: (reason: unknown) => void
 }
 
-export class Group<In, Out> {
+export class CallBatcher<In, Out> {
   readonly #work: (items: In[]) => Promise<Out[]>
-  readonly #most: number
+  readonly #maxWeight: number
   readonly #weight: (item: In) => number
   #waiting: Member<In, Out>[] = []
   #busy = false
@@ -18,7 +18,7 @@ export class Group<In, Out> {
   /** `work` answers each item, in order. A group ends with the member that reaches `most`, by the `weight` of items. */
   constructor(work: (items: In[]) => Promise<Out[]>, most: number, weight: (item: In) => number = () => 1) {
     this.#work = work
-    this.#most = most
+    this.#maxWeight = most
     this.#weight = weight
   }
 
@@ -41,7 +41,7 @@ export class Group<In, Out> {
   #size(): number {
     let sum = 0
     const last = this.#waiting.findIndex(
-      ({ items }) => (sum += items.reduce((n, item) => n + this.#weight(item), 0)) >= this.#most,
+      ({ items }) => (sum += items.reduce((n, item) => n + this.#weight(item), 0)) >= this.#maxWeight,
     )
     return last === -1 ? this.#waiting.length : last + 1
   }

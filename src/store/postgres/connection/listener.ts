@@ -1,8 +1,7 @@
 // Waking each other: a store that commits something which another may take says so in the same transaction (NOTIFY); each
 // listens on a connection of its own, and comes back by itself when that one breaks.
 
-import type { Session, Target } from "./session.ts"
-import { Session as Connection, statement } from "./session.ts"
+import { Connection, statement, type Target } from "./connection.ts"
 
 /** $1 the channel, $2 who says it: its own notes wake nobody. */
 export const NOTIFY = statement("notify", "SELECT pg_notify($1, $2)")
@@ -16,7 +15,7 @@ export class Listener {
   readonly #self: string
   readonly #wakes: (() => void)[] = []
   readonly #notes: (() => void)[] = []
-  #session: Session | null = null
+  #session: Connection | null = null
   #timer: NodeJS.Timeout | undefined
   #closed = false
   #listening = false
@@ -31,11 +30,11 @@ export class Listener {
 
   /** Notes of others arrive now. */
   get listening(): boolean {
-    return this.#listening && this.#session?.gone === false
+    return this.#listening && this.#session?.broken === false
   }
 
   /** Called before those who wake. */
-  onNote(note: () => void): void {
+  onNotification(note: () => void): void {
     this.#notes.push(note)
   }
 
@@ -52,7 +51,7 @@ export class Listener {
       session.onNotification((who) => {
         if (who !== this.#self) this.#wake()
       })
-      session.onGone(() => this.#again(FIRST_WAIT_MS))
+      session.onBroken(() => this.#again(FIRST_WAIT_MS))
       this.#session = session
       if (this.#closed) return await session.close()
       await session.script(`LISTEN "${this.#channel.replaceAll('"', '""')}"`)

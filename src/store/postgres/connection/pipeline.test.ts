@@ -5,9 +5,9 @@ import pg from "pg"
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
 import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
 import { StoreUnavailable } from "../../contract/errors.ts"
-import { Exchange, type ExchangeDeps } from "./pipeline.ts"
-import { Session, statement } from "./session.ts"
-import { Sessions } from "./transaction.ts"
+import { Pipeline, type PipelineDeps } from "./pipeline.ts"
+import { Connection, statement } from "./connection.ts"
+import { ConnectionPool } from "./connection-pool.ts"
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -23,8 +23,8 @@ const SPELT = statement("spelling", "SELECT 1 AS n")
 const PID = statement("pid", "SELECT pg_backend_pid() AS pid")
 const WAIT = statement("wait", "SELECT 1 AS n FROM pg_sleep(600)")
 
-const open = async (): Promise<Session> => {
-  const session = await Session.open({ url: database.url, schema: "public" }, "exchange test")
+const open = async (): Promise<Connection> => {
+  const session = await Connection.open({ url: database.url, schema: "public" }, "exchange test")
   onTestFinished(() => session.close())
   return session
 }
@@ -37,7 +37,7 @@ const asleep = async (pid: number): Promise<void> => {
   while ((await query(ASLEEP, [pid])).length === 0);
 }
 
-const pidOf = async (session: Session): Promise<number> => (await session.run<{ pid: number }>(PID))[0]!.pid
+const pidOf = async (session: Connection): Promise<number> => (await session.run<{ pid: number }>(PID))[0]!.pid
 
 beforeEach(() => {
   onTestFinished(() => void vi.restoreAllMocks())
@@ -46,7 +46,7 @@ beforeEach(() => {
 const spy = (message: "sync" | "parse" | "describe" | "bind") => vi.spyOn(pg.Connection.prototype, message)
 
 describe("statements that are sent before waiting", () => {
-  const send = async (session: Session): Promise<unknown[]> => {
+  const send = async (session: Connection): Promise<unknown[]> => {
     const first = session.run(ONE)
     await Promise.resolve()
     const second = session.run(NUMBER, [2])
@@ -155,7 +155,7 @@ describe("a statement", () => {
     for (const error of errors) expect(error).toMatchObject({ code: "22012", message: "division by zero" })
     const again = [session.run(ONE), session.run(DIVIDE, [5]), session.run(NUMBER, [3])]
     expect(await Promise.all(again)).toEqual([[{ n: 1 }], [{ n: 2 }], [{ n: 3 }]])
-    expect(session.gone).toBe(false)
+    expect(session.broken).toBe(false)
   })
 
   it("that Postgres could not read is prepared anew under its name", async () => {
@@ -169,7 +169,7 @@ describe("a statement", () => {
   it("that is sent again while its first try is under way and fails works", async () => {
     const session = await open()
     const failing = session.run(DIVIDE, [0])
-    session.divide()
+    session.sync()
     const working = session.run(DIVIDE, [2])
     await expect(failing).rejects.toMatchObject({ code: "22012" })
     expect(await working).toEqual([{ n: 5 }])
@@ -183,8 +183,8 @@ describe("a statement", () => {
     const fail = (): never => {
       throw unreadable
     }
-    const deps: ExchangeDeps = { prepared: new Map(), parserOf: () => fail, asError: (error) => error }
-    await expect(client.query(new Exchange(deps)).add(ONE, [])).rejects.toBe(unreadable)
+    const deps: PipelineDeps = { prepared: new Map(), parserOf: () => fail, asError: (error) => error }
+    await expect(client.query(new Pipeline(deps)).add(ONE, [])).rejects.toBe(unreadable)
     expect((await client.query<{ n: number }>("SELECT 1 AS n")).rows).toEqual([{ n: 1 }])
   })
 })
@@ -201,7 +201,7 @@ describe("what is under way", () => {
     await failed
     await behind
     await expect(session.run(ONE)).rejects.toThrow(StoreUnavailable)
-    expect(session.gone).toBe(true)
+    expect(session.broken).toBe(true)
   })
 
   it("fails as unavailable when no answer comes for two minutes", async () => {
@@ -214,7 +214,7 @@ describe("what is under way", () => {
     vi.advanceTimersByTime(120_000)
     vi.useRealTimers()
     await failed
-    await vi.waitUntil(() => session.gone)
+    await vi.waitUntil(() => session.broken)
     await query("SELECT pg_terminate_backend($1)", [pid])
   })
 
@@ -233,8 +233,8 @@ describe("what is under way", () => {
 describe("a transaction", () => {
   const STATUS = statement("status", "SELECT pg_current_xact_id_if_assigned() IS NOT NULL AS writes")
 
-  const sessions = (): Sessions => {
-    const one = new Sessions({ url: database.url, schema: "public" }, "exchange test", 1)
+  const sessions = (): ConnectionPool => {
+    const one = new ConnectionPool({ url: database.url, schema: "public" }, "exchange test", 1)
     onTestFinished(() => one.close())
     return one
   }

@@ -5,7 +5,7 @@
 // its transaction. So every statement of it is answered at its end, or fails with the first error.
 
 import pg from "pg"
-import type { Statement, Value } from "./session.ts"
+import type { Statement, Value } from "./connection.ts"
 
 interface Column {
   name: string
@@ -32,7 +32,7 @@ interface Call {
   reject(reason: unknown): void
 }
 
-export interface ExchangeDeps {
+export interface PipelineDeps {
   /** Of the connection, by name: filled here. */
   prepared: Map<string, Prepared>
   /** Reads values of the type with that number. */
@@ -42,8 +42,8 @@ export interface ExchangeDeps {
 }
 
 /** pg lets only its own queries follow each other without waiting, hence a subclass: it calls `submit`, `handle…`, `callback`. */
-export class Exchange extends pg.Query {
-  readonly #deps: ExchangeDeps
+export class Pipeline extends pg.Query {
+  readonly #deps: PipelineDeps
   readonly #calls: Call[] = []
   /** Sent to be prepared, by name. They are known to the connection only once they were answered. */
   readonly #preparing = new Map<string, Prepared>()
@@ -53,7 +53,7 @@ export class Exchange extends pg.Query {
   #connection: pg.Connection | undefined
   #open = true
 
-  constructor(deps: ExchangeDeps) {
+  constructor(deps: PipelineDeps) {
     super("")
     this.#deps = deps
     // A tick alone would come before the microtasks when the caller is not in one itself.

@@ -5,7 +5,7 @@ import type { Clock, Random } from "../../../core/model/ports.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { type AttemptId, newAttemptId } from "../../../core/model/ids.ts"
 
-export class Instants {
+export class StoreClock {
   readonly #clock: Clock | undefined
   readonly #random: Random
 
@@ -20,12 +20,12 @@ export class Instants {
   }
 
   /** Roughly now, for ids, whose order is a courtesy. */
-  roughly(): number {
+  localNow(): number {
     return this.#clock?.now() ?? Date.now()
   }
 
   /** An id whose last four digits a statement replaces by the number of the claim in its batch. */
-  attemptIds(): AttemptId {
-    return newAttemptId(this.roughly(), this.#random.hex128())
+  newAttemptIds(): AttemptId {
+    return newAttemptId(this.localNow(), this.#random.hex128())
   }
 }

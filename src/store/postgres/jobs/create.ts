@@ -4,16 +4,20 @@ import { detectCycle, type JobStatus, propagateFailure } from "../../../core/rul
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobRefusal, JobRow, NewJob } from "../../contract/jobs.ts"
 import { blockedBy } from "../../shared/messages.ts"
-import { plain, texts } from "../connection/array-params.ts"
+import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { holdKnown, insertEdges, type Known, openOf, waitingStatus } from "./dependencies.ts"
 import { jobEvent } from "./edges.ts"
 import { readJobs } from "./reads.ts"
 import { ensureLimits } from "../claim/limits.ts"
-import { LIST, READINESS } from "../claim/ready-queue.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
-export const createJobs = async (tx: Runner, now: string | null, jobs: readonly NewJob[]): Promise<JobRow[] | JobRefusal> => {
+export const createJobs = async (
+  tx: SqlRunner,
+  now: string | null,
+  jobs: readonly NewJob[],
+): Promise<JobRow[] | JobRefusal> => {
   if (jobs.length === 0) return []
   const ids = [...jobs.map(({ id }) => id), ...jobs.flatMap(({ dependencies }) => dependencies)]
   const existing = await holdKnown(tx, ids)
@@ -75,7 +79,7 @@ const INSERT = statement(
      FROM new ORDER BY n
      RETURNING ${READINESS("tasks")}, path
    ), listed AS (
-     ${LIST("row")}
+     ${ENQUEUE("row")}
    )
    INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload)
    SELECT r.id, n.id, n.name, n.queue, n.priority, n.status, COALESCE($1::timestamptz, now()), COALESCE($1::timestamptz, now()),
@@ -87,7 +91,7 @@ const INSERT = statement(
 const BAD: ReadonlySet<JobStatus> = new Set(["FAILED", "BLOCKED"])
 
 const insert = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   jobs: readonly NewJob[],
   statuses: ReadonlyMap<string, JobStatus>,
@@ -95,27 +99,27 @@ const insert = async (
   // Rows are claimed in their order: among jobs of one call that is the order of their ids.
   const sorted = jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   const limits = await ensureLimits(tx, sorted.flatMap(jobLimits))
-  const limitsOf = (job: NewJob): string | null => plain(jobLimits(job).map(({ key }) => limits.get(key)!))
+  const limitsOf = (job: NewJob): string | null => arrayParam(jobLimits(job).map(({ key }) => limits.get(key)!))
   const status = sorted.map(({ id }) => statuses.get(id)!)
   const guilty = sorted.map(({ dependencies }, i) =>
     status[i] === "BLOCKED" ? dependencies.find((id) => BAD.has(statuses.get(id)!))! : null,
   )
   const rows = await tx.run<{ row: number; id: string }>(INSERT, [
     now,
-    plain(sorted.map(({ id }) => id)),
-    texts(sorted.map(({ name }) => name)),
-    texts(sorted.map(({ queue }) => queue)),
-    texts(sorted.map(jobLane)),
-    plain(sorted.map(({ priority }) => priority)),
-    plain(status),
-    plain(guilty.map((id) => (id === null ? "pending" : "skipped"))),
-    plain(sorted.map(({ dependencies }) => openOf(dependencies, statuses))),
-    texts(sorted.map(limitsOf)),
-    texts(guilty.map((id) => (id === null ? null : blockedBy(id)))),
-    texts(sorted.map(({ concurrencyKey }) => concurrencyKey)),
-    texts(sorted.map(({ retryPolicy }) => JSON.stringify(retryPolicy))),
-    texts(sorted.map(({ task }) => (task === null ? null : JSON.stringify(task)))),
-    texts(sorted.map(({ payload }) => JSON.stringify(payload))),
+    arrayParam(sorted.map(({ id }) => id)),
+    textArrayParam(sorted.map(({ name }) => name)),
+    textArrayParam(sorted.map(({ queue }) => queue)),
+    textArrayParam(sorted.map(jobLane)),
+    arrayParam(sorted.map(({ priority }) => priority)),
+    arrayParam(status),
+    arrayParam(guilty.map((id) => (id === null ? "pending" : "skipped"))),
+    arrayParam(sorted.map(({ dependencies }) => openOf(dependencies, statuses))),
+    textArrayParam(sorted.map(limitsOf)),
+    textArrayParam(guilty.map((id) => (id === null ? null : blockedBy(id)))),
+    textArrayParam(sorted.map(({ concurrencyKey }) => concurrencyKey)),
+    textArrayParam(sorted.map(({ retryPolicy }) => JSON.stringify(retryPolicy))),
+    textArrayParam(sorted.map(({ task }) => (task === null ? null : JSON.stringify(task)))),
+    textArrayParam(sorted.map(({ payload }) => JSON.stringify(payload))),
   ])
   return new Map(rows.map(({ row, id }) => [id, row]))
 }

@@ -5,11 +5,11 @@ import { dependencyStatus, detectCycle, type JobStatus } from "../../../core/rul
 import type { JobRefusal, JobRow } from "../../contract/jobs.ts"
 import { blockedBy } from "../../shared/messages.ts"
 import type { StoreEvent } from "../../contract/store.ts"
-import { anyOf, plain } from "../connection/array-params.ts"
-import { jobEvent, releaseDependents, tellReleased } from "./edges.ts"
-import { enter } from "../claim/queue-limits.ts"
-import { LIST, READINESS } from "../claim/ready-queue.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import { anyParam, arrayParam } from "../connection/array-params.ts"
+import { jobEvent, releaseDependents, emitReleased } from "./edges.ts"
+import { announceTaskWrites } from "../claim/queue-limits.ts"
+import { ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 
 /** The weakest lock: ends and claims take `FOR UPDATE` and wait; who gives a parked row its slot back does not. */
 const HOLD = statement(
@@ -22,10 +22,10 @@ const KNOWN = statement("job_deps_known", "SELECT id, task_id AS row, status FRO
 export type Known = Map<string, { row: number; status: JobStatus }>
 
 /** Those of these jobs that exist; their statuses stay as they are until the end of this transaction. */
-export const holdKnown = async (tx: Runner, ids: readonly string[]): Promise<Known> => {
+export const holdKnown = async (tx: SqlRunner, ids: readonly string[]): Promise<Known> => {
   if (ids.length === 0) return new Map()
-  const wanted = [anyOf(new Set(ids))]
-  const entered = enter(tx)
+  const wanted = [anyParam(new Set(ids))]
+  const entered = announceTaskWrites(tx)
   const held = tx.run(HOLD, wanted)
   const known = tx.run<{ id: string; row: number; status: JobStatus }>(KNOWN, wanted)
   await entered
@@ -40,15 +40,15 @@ const INSERT = statement(
 )
 
 export const insertEdges = async (
-  tx: Runner,
+  tx: SqlRunner,
   jobs: readonly { row: number; dependencies: readonly number[] }[],
 ): Promise<void> => {
   const edges = jobs.flatMap(({ row, dependencies }) => dependencies.map((dependency, place) => ({ dependency, row, place })))
   if (edges.length === 0) return
   await tx.run(INSERT, [
-    plain(edges.map(({ dependency }) => dependency)),
-    plain(edges.map(({ row }) => row)),
-    plain(edges.map(({ place }) => place)),
+    arrayParam(edges.map(({ dependency }) => dependency)),
+    arrayParam(edges.map(({ row }) => row)),
+    arrayParam(edges.map(({ place }) => place)),
   ])
 }
 
@@ -62,13 +62,13 @@ const TURNS = statement(
 )
 
 /** Changes of edges follow each other: two that are fine alone may make a circle together. New jobs cannot close one. */
-export const takeTurns = (tx: Runner): Promise<unknown> => tx.run(TURNS)
+export const takeTurns = (tx: SqlRunner): Promise<unknown> => tx.run(TURNS)
 
 const same = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((id) => b.includes(id))
 
 /** A circle is told of whatever the job's status. Dependencies that stay as they are may be sent along at any time. */
 export const dependenciesRefused = async (
-  tx: Runner,
+  tx: SqlRunner,
   job: JobRow,
   dependencies: readonly string[],
   existing: Known,
@@ -90,9 +90,9 @@ const ABOVE = statement(
 )
 
 /** All that these jobs depend on, by job. */
-const edgesAbove = async (tx: Runner, ids: readonly string[]): Promise<Map<string, string[]>> => {
+const edgesAbove = async (tx: SqlRunner, ids: readonly string[]): Promise<Map<string, string[]>> => {
   const edges = new Map<string, string[]>()
-  for (const { from, to } of await tx.run<{ from: string; to: string }>(ABOVE, [anyOf(new Set(ids))])) {
+  for (const { from, to } of await tx.run<{ from: string; to: string }>(ABOVE, [anyParam(new Set(ids))])) {
     const list = edges.get(from)
     if (list === undefined) edges.set(from, [to])
     else list.push(to)
@@ -102,7 +102,7 @@ const edgesAbove = async (tx: Runner, ids: readonly string[]): Promise<Map<strin
 
 const REMOVE = statement("job_edges_remove", "DELETE FROM job_edges WHERE dependent = $1")
 
-export const removeEdges = (tx: Runner, row: number): Promise<unknown> => tx.run(REMOVE, [row])
+export const removeEdges = (tx: SqlRunner, row: number): Promise<unknown> => tx.run(REMOVE, [row])
 
 /** $3 the job's status, $4 the row's, $5 its error. */
 const SET = statement(
@@ -112,7 +112,7 @@ const SET = statement(
        finished_at = CASE WHEN $5::text IS NOT NULL THEN COALESCE($1::timestamptz, now()) END
      WHERE t.id = $2 RETURNING ${READINESS("t")}
    ), listed AS (
-     ${LIST("row")}
+     ${ENQUEUE("row")}
    )
    UPDATE jobs SET status = $6 WHERE task_id = $2`,
 )
@@ -129,14 +129,14 @@ export const waitingStatus = (dependencies: readonly string[], statuses: Readonl
 
 /** Of a PENDING job, or the same as before. Returns what there is to tell. */
 export const changeDependencies = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   at: string,
   job: JobRow,
   dependencies: readonly string[],
   existing: Known,
 ): Promise<StoreEvent[]> => {
-  const removed = later(removeEdges(tx, job.row))
+  const removed = pipelined(removeEdges(tx, job.row))
   await insertEdges(tx, [{ row: job.row, dependencies: dependencies.map((id) => existing.get(id)!.row) }])
   await removed
   if (job.status !== "PENDING") return []
@@ -149,5 +149,5 @@ export const changeDependencies = async (
   if (status === "PENDING") return []
   if (status === "READY") return [jobEvent(job.id, status, at)]
   const released = await releaseDependents(tx, now, { completed: [], failed: [job.row] })
-  return [jobEvent(job.id, status, at, { error }), ...tellReleased(released, at)]
+  return [jobEvent(job.id, status, at, { error }), ...emitReleased(released, at)]
 }

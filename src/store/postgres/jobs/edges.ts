@@ -6,10 +6,10 @@ import type { JobStatus } from "../../../core/rules/jobs.ts"
 import { NO_RUN } from "../../shared/event-codec.ts"
 import { blockedBy } from "../../shared/messages.ts"
 import type { StoreEvent } from "../../contract/store.ts"
-import { anyOf } from "../connection/array-params.ts"
-import { ENTRY, LIST, READINESS, UNLIST } from "../claim/ready-queue.ts"
+import { anyParam } from "../connection/array-params.ts"
+import { ENTRY, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"
 import { STAND_IN } from "../runs/insert-rows.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 
 /** All that waits below the failed jobs $1, with the job on account of which each is blocked; in order, near ones first. */
 const BELOW = `below (id, by) AS (
@@ -36,7 +36,7 @@ const COMPLETE = statement(
      WHERE t.id = e.dependent AND t.status = 'pending' AND t.upstream_pending > 0
      RETURNING ${READINESS("t")}, t.upstream_pending
    ), listed AS (
-     ${LIST("counted")}
+     ${ENQUEUE("counted")}
    )
    UPDATE jobs j SET status = 'READY', updated_at = COALESCE($1::timestamptz, now())
    FROM counted c WHERE c.upstream_pending = 0 AND j.task_id = c.id RETURNING j.id`,
@@ -67,28 +67,28 @@ export interface Released {
 const NOTHING: Released = { ready: [], blocked: [] }
 
 /** While a lock is waited for, jobs may be added below the failed: asked again until all that is there is held, and nobody can. */
-const lockBelow = async (tx: Runner, failed: readonly number[], completed: readonly number[]): Promise<void> => {
+const lockBelow = async (tx: SqlRunner, failed: readonly number[], completed: readonly number[]): Promise<void> => {
   for (let held = ""; ;) {
-    const found = anyOf((await tx.run<{ id: number }>(LOCK, [anyOf(failed), anyOf(completed)])).map(({ id }) => id))
+    const found = anyParam((await tx.run<{ id: number }>(LOCK, [anyParam(failed), anyParam(completed)])).map(({ id }) => id))
     if (failed.length === 0 || found === held || found === NONE) return
     held = found
   }
 }
 
-const NONE = anyOf([])
+const NONE = anyParam([])
 
 /** Rows of jobs that ended. Nobody sees a job wait for one that will never complete: all the way down, in this transaction. */
 export const releaseDependents = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   { completed, failed }: { completed: readonly number[]; failed: readonly number[] },
 ): Promise<Released> => {
   if (completed.length + failed.length === 0) return NOTHING
-  const locked = later(lockBelow(tx, failed, completed))
+  const locked = pipelined(lockBelow(tx, failed, completed))
   if (failed.length > 0) await locked
-  const freed = completed.length === 0 ? [] : tx.run<{ id: string }>(COMPLETE, [now, anyOf(completed)])
+  const freed = completed.length === 0 ? [] : tx.run<{ id: string }>(COMPLETE, [now, anyParam(completed)])
   const doomed =
-    failed.length === 0 ? [] : tx.run<{ id: string; error: string }>(BLOCK, [anyOf(failed), now, blockedBy(STAND_IN)])
+    failed.length === 0 ? [] : tx.run<{ id: string; error: string }>(BLOCK, [anyParam(failed), now, blockedBy(STAND_IN)])
   await locked
   const ready = (await freed).map(({ id }) => id).toSorted()
   return { ready, blocked: await doomed }
@@ -99,12 +99,12 @@ const FORGET = statement(
   `WITH past AS (DELETE FROM attempts WHERE task_id = ANY ($1::bigint[])), gone AS (
      DELETE FROM tasks t WHERE t.id = ANY ($1::bigint[]) RETURNING ${ENTRY("t")}
    )
-   ${UNLIST("gone")}`,
+   ${DEQUEUE("gone")}`,
 )
 
 /** The rows of jobs that are deleted and, if they were live, dead. */
-export const forgetJobs = async (tx: Runner, rows: readonly number[]): Promise<void> => {
-  if (rows.length > 0) await tx.run(FORGET, [anyOf(rows)])
+export const forgetJobs = async (tx: SqlRunner, rows: readonly number[]): Promise<void> => {
+  if (rows.length > 0) await tx.run(FORGET, [anyParam(rows)])
 }
 
 export const jobEvent = (
@@ -122,7 +122,7 @@ export const jobEvent = (
   ...(told.availableAt !== undefined && told.availableAt !== null && { availableAt: told.availableAt }),
 })
 
-export const tellReleased = ({ ready, blocked }: Released, at: string): StoreEvent[] => [
+export const emitReleased = ({ ready, blocked }: Released, at: string): StoreEvent[] => [
   ...ready.map((id) => jobEvent(id, "READY", at)),
   ...blocked.map(({ id, error }) => jobEvent(id, "BLOCKED", at, { error })),
 ]

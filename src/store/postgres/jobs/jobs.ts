@@ -5,22 +5,22 @@ import { CANCELLED, jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRefusal, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { Access } from "../connection/access.ts"
-import { anyOf, plain } from "../connection/array-params.ts"
+import { anyParam, arrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { createJobs } from "./create.ts"
 import { changeDependencies, dependenciesRefused, holdKnown, removeEdges, takeTurns } from "./dependencies.ts"
-import { forgetJobs, jobEvent, releaseDependents, tellReleased } from "./edges.ts"
+import { forgetJobs, jobEvent, releaseDependents, emitReleased } from "./edges.ts"
 import { getJob, readJobs } from "./reads.ts"
 import { searchJobs } from "./search.ts"
-import { ensureLimits, Freed, lockLimits } from "../claim/limits.ts"
-import { enter, queueLimits } from "../claim/queue-limits.ts"
-import { ENTRY, LIST, READINESS, UNLIST } from "../claim/ready-queue.ts"
-import { isDuplicate, type Runner, statement } from "../connection/session.ts"
+import { ensureLimits, FreedSlots, lockLimits } from "../claim/limits.ts"
+import { announceTaskWrites, queueLimits } from "../claim/queue-limits.ts"
+import { ENTRY, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"
+import { isDuplicate, type SqlRunner, statement } from "../connection/connection.ts"
 import { stopAttempt } from "../advance/stop-requests.ts"
 
-export const jobStore = ({ read, tell, instants }: Access): JobStore => ({
+export const jobStore = ({ read, writeAndNotify, clock }: Access): JobStore => ({
   createJobs: (jobs) => {
-    const create = () => tell((tx) => createJobs(tx, instants.now(), jobs))
+    const create = () => writeAndNotify((tx) => createJobs(tx, clock.now(), jobs))
     // Another one made a job of that id in between: the second time it is seen, and refused.
     return create().catch((error: unknown) => {
       if (isDuplicate(error)) return create()
@@ -28,9 +28,9 @@ export const jobStore = ({ read, tell, instants }: Access): JobStore => ({
     })
   },
   getJob: (id) => read((session) => getJob(session, id)),
-  updateJob: (id, change) => tell((tx) => updateJob(tx, instants.now(), id, change)),
-  deleteJob: (id) => tell((tx) => deleteJob(tx, id)),
-  cancelJob: (id) => tell((tx) => cancelJob(tx, instants.now(), id)),
+  updateJob: (id, change) => writeAndNotify((tx) => updateJob(tx, clock.now(), id, change)),
+  deleteJob: (id) => writeAndNotify((tx) => deleteJob(tx, id)),
+  cancelJob: (id) => writeAndNotify((tx) => cancelJob(tx, clock.now(), id)),
   searchJobs: (query) => read((session) => searchJobs(session, query)),
 })
 
@@ -59,8 +59,8 @@ interface Found {
 type Row = Pick<Found, "lane" | "limits"> & { status: string; now: string }
 
 /** The job as it is, until the end of this transaction. */
-const find = async (tx: Runner, now: string | null, id: string): Promise<Found | null> => {
-  const entered = enter(tx)
+const find = async (tx: SqlRunner, now: string | null, id: string): Promise<Found | null> => {
+  const entered = announceTaskWrites(tx)
   const locked = tx.run(LOCK, [id])
   const read = tx.run<Row>(ROW, [id, now])
   await entered
@@ -73,7 +73,7 @@ const find = async (tx: Runner, now: string | null, id: string): Promise<Found |
 }
 
 /** The job, or why it cannot be changed any more. */
-const findOpen = async (tx: Runner, now: string | null, id: string): Promise<Found | JobRefusal> => {
+const findOpen = async (tx: SqlRunner, now: string | null, id: string): Promise<Found | JobRefusal> => {
   const found = await find(tx, now, id)
   if (found === null) return { refused: "not_found" }
   const { status } = found.job
@@ -90,16 +90,16 @@ const WRITE = statement(
    ), row AS (
      UPDATE tasks t SET priority = $6::smallint, parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), unlisted AS (
-     ${UNLIST("before")}
+     ${DEQUEUE("before")}
    ), listed AS (
-     ${LIST("row")}
+     ${ENQUEUE("row")}
    )
    UPDATE jobs SET name = $3, queue = $4, payload = $5, priority = $6::smallint, retry_policy = $7,
      updated_at = COALESCE($1::timestamptz, now())
    WHERE task_id = $2`,
 )
 
-const updateJob = async (tx: Runner, now: string | null, id: string, change: JobChange): Promise<JobRow | JobRefusal> => {
+const updateJob = async (tx: SqlRunner, now: string | null, id: string, change: JobChange): Promise<JobRow | JobRefusal> => {
   const { dependencies } = change
   if (dependencies !== undefined) await takeTurns(tx)
   const found = await findOpen(tx, now, id)
@@ -122,26 +122,26 @@ const MOVE = statement(
   `WITH before AS MATERIALIZED (SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = $1), row AS (
      UPDATE tasks t SET lane = $2, limits = $3::bigint[], parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), unlisted AS (
-     ${UNLIST("before")}
+     ${DEQUEUE("before")}
    )
-   ${LIST("row")}`,
+   ${ENQUEUE("row")}`,
 )
 
 const USE = statement("limits_use", "UPDATE limits SET used = used + 1 WHERE id = ANY ($1::bigint[])")
 
 /** A live attempt takes its slots along, whether or not there is room. */
-const changeQueue = async (tx: Runner, { live, lane, limits }: Found, job: JobRow): Promise<void> => {
+const changeQueue = async (tx: SqlRunner, { live, lane, limits }: Found, job: JobRow): Promise<void> => {
   const moved = jobLane(job)
   const limitOf = await queueLimits(tx, [lane, moved])
   const ids = [...(await ensureLimits(tx, jobLimits(job))).values()]
-  const freed = new Freed()
+  const freed = new FreedSlots()
   if (live) {
     const used = [...ids, ...limitOf(moved)]
-    freed.slots([...(limits ?? []), ...limitOf(lane)])
+    freed.addSlots([...(limits ?? []), ...limitOf(lane)])
     await lockLimits(tx, [...(limits ?? []), ...limitOf(lane), ...used])
-    await tx.run(USE, [anyOf(used)])
-  } else freed.chances(limits)
-  await tx.run(MOVE, [job.row, moved, plain(ids)])
+    await tx.run(USE, [anyParam(used)])
+  } else freed.addChances(limits)
+  await tx.run(MOVE, [job.row, moved, arrayParam(ids)])
   if (freed.any) await freed.apply(tx)
 }
 
@@ -154,12 +154,12 @@ const CANCEL = statement(
        available_at = NULL
      WHERE t.id = $2 RETURNING ${ENTRY("t")}
    ), unlisted AS (
-     ${UNLIST("row")}
+     ${DEQUEUE("row")}
    )
    UPDATE jobs SET status = 'FAILED', updated_at = COALESCE($1::timestamptz, now()) WHERE task_id = $2`,
 )
 
-const cancelJob = async (tx: Runner, now: string | null, id: string): Promise<JobRow | JobRefusal> => {
+const cancelJob = async (tx: SqlRunner, now: string | null, id: string): Promise<JobRow | JobRefusal> => {
   const found = await findOpen(tx, now, id)
   if ("refused" in found) return found
   const { job, at, limits } = found
@@ -169,16 +169,16 @@ const cancelJob = async (tx: Runner, now: string | null, id: string): Promise<Jo
   }
   await tx.run(CANCEL, [now, job.row, CANCELLED])
   const released = await releaseDependents(tx, now, { completed: [], failed: [job.row] })
-  const events: StoreEvent[] = [jobEvent(id, "FAILED", at, { error: CANCELLED }), ...tellReleased(released, at)]
+  const events: StoreEvent[] = [jobEvent(id, "FAILED", at, { error: CANCELLED }), ...emitReleased(released, at)]
   await logEvents(tx, now, events)
   await giveWay(tx, limits)
   return (await readJobs(tx, [job.row]))[0]!
 }
 
 /** A row went away without using its slots: the next one parked there has its turn. */
-const giveWay = async (tx: Runner, limits: readonly number[] | null): Promise<void> => {
-  const freed = new Freed()
-  freed.chances(limits)
+const giveWay = async (tx: SqlRunner, limits: readonly number[] | null): Promise<void> => {
+  const freed = new FreedSlots()
+  freed.addChances(limits)
   if (freed.any) await freed.apply(tx)
 }
 
@@ -188,7 +188,7 @@ const DELETE = statement("job_delete", "DELETE FROM jobs WHERE task_id = $1")
 /** The row of a live attempt stays, under another name, until that has ended. */
 const ORPHAN = statement("job_orphan", "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = $1")
 
-const deleteJob = async (tx: Runner, id: string): Promise<JobRefusal | null> => {
+const deleteJob = async (tx: SqlRunner, id: string): Promise<JobRefusal | null> => {
   const found = await find(tx, null, id)
   if (found === null) return { refused: "not_found" }
   const { row } = found.job

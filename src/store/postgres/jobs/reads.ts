@@ -5,8 +5,8 @@ import type { Json, JsonObject } from "../../../core/model/json.ts"
 import { outputOf } from "../../shared/codec.ts"
 import type { JobRow } from "../../contract/jobs.ts"
 import type { JobClaim } from "../../contract/store.ts"
-import { plain } from "../connection/array-params.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { arrayParam } from "../connection/array-params.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 const COLUMNS = `j.task_id AS row, j.id, j.name, j.queue, j.payload, j.priority, j.retry_policy, j.task, j.concurrency_key, j.status,
   j.created_at, j.updated_at, t.attempt, t.error, t.exit_code, t.output, t.output_key, t.output_bytes, t.worker, t.attempt_id,
@@ -49,13 +49,13 @@ const BY_ROW = statement(
 const BY_ID = statement("job_by_id", `SELECT ${COLUMNS} FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = $1::uuid`)
 
 /** In the order of the rows asked for; each must be there. */
-export const readJobs = async (session: Runner, rows: readonly number[]): Promise<JobRow[]> => {
+export const readJobs = async (session: SqlRunner, rows: readonly number[]): Promise<JobRow[]> => {
   if (rows.length === 0) return []
-  const found = new Map((await session.run<Columns>(BY_ROW, [plain(rows)])).map((c) => [c.row, jobOf(c)]))
+  const found = new Map((await session.run<Columns>(BY_ROW, [arrayParam(rows)])).map((c) => [c.row, jobOf(c)]))
   return rows.map((row) => found.get(row)!)
 }
 
-export const getJob = async (session: Runner, id: string): Promise<JobRow | null> => {
+export const getJob = async (session: SqlRunner, id: string): Promise<JobRow | null> => {
   const [found] = await session.run<Columns>(BY_ID, [id])
   return found === undefined ? null : jobOf(found)
 }
@@ -113,8 +113,8 @@ const LEFT_BEHIND = statement(
 const DELETED: JobClaim = { id: "", name: "", queue: "", payload: null, retryPolicy: DEFAULT_JOB_RETRY, task: null }
 
 /** What is known of the jobs of these rows. */
-export const jobsLeftBehind = async (session: Runner, rows: readonly number[]): Promise<(row: number) => JobClaim> => {
-  const found = rows.length === 0 ? [] : await session.run<JobClaimColumns>(LEFT_BEHIND, [plain(rows)])
+export const jobsLeftBehind = async (session: SqlRunner, rows: readonly number[]): Promise<(row: number) => JobClaim> => {
+  const found = rows.length === 0 ? [] : await session.run<JobClaimColumns>(LEFT_BEHIND, [arrayParam(rows)])
   const jobs = new Map(found.map((columns) => [columns.row, jobClaimOf(columns)]))
   return (row) => jobs.get(row) ?? DELETED
 }

@@ -3,9 +3,9 @@
 
 import { JOB_LIMITS } from "../../../core/rules/jobs.ts"
 import type { JobFilter, JobRow, JobStore } from "../../contract/jobs.ts"
-import { anyOf } from "../connection/array-params.ts"
+import { anyParam } from "../connection/array-params.ts"
 import { readJobs } from "./reads.ts"
-import { type Runner, type Statement, statement } from "../connection/session.ts"
+import { type SqlRunner, type Statement, statement } from "../connection/connection.ts"
 
 type Query = Parameters<JobStore["searchJobs"]>[0]
 
@@ -33,13 +33,13 @@ const statementOf = ({ queue, status }: JobFilter): { page: Statement; values: s
   return { page: OF_QUEUE_BY_STATUS, values: [queue, status] }
 }
 
-export const searchJobs = async (session: Runner, { filter, limit, after }: Query): Promise<JobRow[]> => {
+export const searchJobs = async (session: SqlRunner, { filter, limit, after }: Query): Promise<JobRow[]> => {
   const { page, values } = statementOf(filter)
   const cut = filter.createdBefore !== undefined && (after === undefined || filter.createdBefore <= after.createdAt)
   const upper = cut ? filter.createdBefore! : (after?.createdAt ?? "infinity")
   const ties = cut || after === undefined ? null : after
   const rows = await session.run<{ task_id: number }>(page, [
-    anyOf(prioritiesOf(filter)),
+    anyParam(prioritiesOf(filter)),
     filter.createdAfter ?? "-infinity",
     upper,
     ties?.createdAt ?? null,

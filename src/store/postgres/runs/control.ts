@@ -3,9 +3,9 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CancelReason } from "../../contract/store.ts"
 import { beginCancel } from "../advance/cancel-pending.ts"
-import { LIST, READINESS } from "../claim/ready-queue.ts"
-import { type Runner, statement } from "../connection/session.ts"
-import { wakeResumed } from "../advance/waiting.ts"
+import { ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
+import { resumeUnpaused } from "../advance/waiting.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 const ACTIVE = statement(
@@ -18,7 +18,12 @@ interface Active {
   version_id: number
 }
 
-export const requestCancel = async (tx: Runner, workflows: Workflows, runId: RunId, reason: CancelReason): Promise<boolean> => {
+export const requestCancel = async (
+  tx: SqlRunner,
+  workflows: Workflows,
+  runId: RunId,
+  reason: CancelReason,
+): Promise<boolean> => {
   const [run] = await tx.run<Active>(ACTIVE, [runId])
   if (run === undefined) return false
   await beginCancel(tx, workflows, [run], reason)
@@ -30,15 +35,15 @@ const PAUSE = statement("control_pause", "UPDATE runs SET paused = $2 WHERE seq 
 const UNPARK = statement(
   "control_unpark",
   `WITH unparked AS (UPDATE tasks t SET parked = NULL WHERE t.parked = 0 AND t.run_seq = $1 RETURNING ${READINESS("t")})
-   ${LIST("unparked")}`,
+   ${ENQUEUE("unparked")}`,
 )
 
-export const setPaused = async (tx: Runner, now: string | null, runId: RunId, paused: boolean): Promise<boolean> => {
+export const setPaused = async (tx: SqlRunner, now: string | null, runId: RunId, paused: boolean): Promise<boolean> => {
   const [run] = await tx.run<Active>(ACTIVE, [runId])
   if (run === undefined) return false
   await tx.run(PAUSE, [run.seq, paused])
   if (paused) return true
-  await wakeResumed(tx, now, run.seq)
+  await resumeUnpaused(tx, now, run.seq)
   await tx.run(UNPARK, [run.seq])
   return true
 }

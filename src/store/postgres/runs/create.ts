@@ -5,14 +5,14 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import { runPriority } from "../../../core/rules/new-rows.ts"
 import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
-import { plain, texts } from "../connection/array-params.ts"
+import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { activate, lockWorkflows, plan } from "../advance/close-runs.ts"
 import { logEvents } from "../advance/event-log.ts"
-import type { Instants } from "../connection/store-clock.ts"
+import type { StoreClock } from "../connection/store-clock.ts"
 import { addNotices } from "../admin/notifications.ts"
 import { insertRows } from "./insert-rows.ts"
 import { readRuns } from "./run-reads.ts"
-import { later, type Runner, statement } from "../connection/session.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 const INSERT = statement(
@@ -41,8 +41,8 @@ const BY_KEY = statement(
 )
 
 export const createRuns = async (
-  tx: Runner,
-  instants: Instants,
+  tx: SqlRunner,
+  instants: StoreClock,
   workflows: Workflows,
   runs: readonly NewRun[],
 ): Promise<{ run: RunRow; created: boolean }[]> => {
@@ -63,10 +63,10 @@ export const createRuns = async (
   const shapes = Map.groupBy(begun, ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`)
   const rows = [...shapes.values()].map((shape) => {
     const members = shape.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id, rootRunId: run.parent?.rootRunId ?? null }))
-    return later(insertRows(tx, members, shape[0]!.run.workflowId, shape[0]!.rows, false))
+    return pipelined(insertRows(tx, members, shape[0]!.run.workflowId, shape[0]!.rows, false))
   })
   const owed = begun.map(({ run, notices, deadlineMs }) => ({ runId: run.id, notices, afterMs: deadlineMs }))
-  rows.push(later(addNotices(tx, now, owed)))
+  rows.push(pipelined(addNotices(tx, now, owed)))
   await Promise.all(rows)
   const activated = await activate(tx, now, workflows, waiting)
 
@@ -95,38 +95,38 @@ const tellCreated = (made: readonly { run: RunRow; created: boolean }[], started
 
 type Planned = { run: NewRun; priority: number; waits: boolean } & ReturnType<typeof plan>
 
-const insertRuns = (tx: Runner, now: string | null, planned: readonly Planned[]): Promise<{ seq: number; id: string }[]> =>
+const insertRuns = (tx: SqlRunner, now: string | null, planned: readonly Planned[]): Promise<{ seq: number; id: string }[]> =>
   tx.run(INSERT, [
     now,
-    plain(planned.map(({ run }) => run.id)),
-    plain(planned.map(({ run }) => run.workflowId)),
-    plain(planned.map(({ run }) => run.versionId)),
-    plain(planned.map(({ waits }) => waits)),
-    texts(planned.map(({ run }) => run.trigger)),
-    texts(planned.map(({ run }) => JSON.stringify(run.params))),
-    plain(planned.map(({ priority }) => priority)),
-    texts(planned.map(({ run }) => run.logicalDate)),
-    texts(planned.map(({ run }) => run.idempotencyKey)),
-    plain(planned.map(({ run }) => run.private)),
-    texts(planned.map(({ run }) => run.workingDir)),
-    plain(planned.map(({ waits, timeoutMs }) => (waits ? null : timeoutMs))),
-    plain(planned.map(({ waits, rows }) => (waits ? 0 : rows.length))),
-    plain(planned.map(({ waits, tasks }) => (waits ? 0 : tasks))),
-    texts(planned.map(({ run }) => run.timezone ?? null)),
-    plain(planned.map(({ run }) => run.scheduleId ?? null)),
-    plain(planned.map(({ run }) => run.waitForSchedule === true)),
-    plain(planned.map(({ run }) => run.parent?.row ?? null)),
-    plain(planned.map(({ run }) => run.parent?.runId ?? null)),
-    texts(planned.map(({ run }) => run.parent?.task ?? null)),
-    plain(planned.map(({ run }) => run.parent?.rootRunId ?? null)),
-    plain(planned.map(({ run }) => run.parent?.depth ?? 0)),
+    arrayParam(planned.map(({ run }) => run.id)),
+    arrayParam(planned.map(({ run }) => run.workflowId)),
+    arrayParam(planned.map(({ run }) => run.versionId)),
+    arrayParam(planned.map(({ waits }) => waits)),
+    textArrayParam(planned.map(({ run }) => run.trigger)),
+    textArrayParam(planned.map(({ run }) => JSON.stringify(run.params))),
+    arrayParam(planned.map(({ priority }) => priority)),
+    textArrayParam(planned.map(({ run }) => run.logicalDate)),
+    textArrayParam(planned.map(({ run }) => run.idempotencyKey)),
+    arrayParam(planned.map(({ run }) => run.private)),
+    textArrayParam(planned.map(({ run }) => run.workingDir)),
+    arrayParam(planned.map(({ waits, timeoutMs }) => (waits ? null : timeoutMs))),
+    arrayParam(planned.map(({ waits, rows }) => (waits ? 0 : rows.length))),
+    arrayParam(planned.map(({ waits, tasks }) => (waits ? 0 : tasks))),
+    textArrayParam(planned.map(({ run }) => run.timezone ?? null)),
+    arrayParam(planned.map(({ run }) => run.scheduleId ?? null)),
+    arrayParam(planned.map(({ run }) => run.waitForSchedule === true)),
+    arrayParam(planned.map(({ run }) => run.parent?.row ?? null)),
+    arrayParam(planned.map(({ run }) => run.parent?.runId ?? null)),
+    textArrayParam(planned.map(({ run }) => run.parent?.task ?? null)),
+    arrayParam(planned.map(({ run }) => run.parent?.rootRunId ?? null)),
+    arrayParam(planned.map(({ run }) => run.parent?.depth ?? 0)),
   ])
 
-const findByKey = async (tx: Runner, runs: readonly NewRun[]): Promise<[string, number][]> => {
+const findByKey = async (tx: SqlRunner, runs: readonly NewRun[]): Promise<[string, number][]> => {
   const rows = await tx.run<{ seq: number; asked: string }>(BY_KEY, [
-    plain(runs.map(({ id }) => id)),
-    plain(runs.map(({ workflowId }) => workflowId)),
-    texts(runs.map(({ idempotencyKey }) => idempotencyKey)),
+    arrayParam(runs.map(({ id }) => id)),
+    arrayParam(runs.map(({ workflowId }) => workflowId)),
+    textArrayParam(runs.map(({ idempotencyKey }) => idempotencyKey)),
   ])
   return rows.map(({ seq, asked }) => [asked, seq])
 }

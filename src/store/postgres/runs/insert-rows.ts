@@ -3,9 +3,9 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { NewRow } from "../../../core/rules/new-rows.ts"
-import { plain, texts } from "../connection/array-params.ts"
-import { LIST, READINESS } from "../claim/ready-queue.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { arrayParam, textArrayParam } from "../connection/array-params.ts"
+import { ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 /** Stands for the run's id in lanes and keys of a template. */
 export const STAND_IN = "00000000-0000-0000-0000-000000000000" as RunId
@@ -30,12 +30,12 @@ const ROWS = statement(
        WITH ORDINALITY AS t (node, kind, upstream_pending, lane, priority, keys, n)
      ORDER BY r.seq, t.n RETURNING ${READINESS("tasks")}
    )
-   ${LIST("made")}`,
+   ${ENQUEUE("made")}`,
 )
 
 /** Sends its statements at once. `rows` were planned for the run id STAND_IN. */
 export const insertRows = async (
-  tx: Runner,
+  tx: SqlRunner,
   runs: readonly { seq: number; id: string; rootRunId: string | null }[],
   workflowId: number,
   rows: readonly NewRow[],
@@ -43,22 +43,24 @@ export const insertRows = async (
 ): Promise<void> => {
   if (runs.length === 0 || rows.length === 0) return
   const limits = new Map(rows.flatMap((row) => row.limits).map((limit) => [limit.key, limit]))
-  const ids = texts(runs.map((run) => run.id))
+  const ids = textArrayParam(runs.map((run) => run.id))
   const caps = [...limits.values()]
   const made =
-    caps.length === 0 ? null : tx.run(LIMITS, [ids, texts(caps.map(({ key }) => key)), plain(caps.map(({ cap }) => cap))])
+    caps.length === 0
+      ? null
+      : tx.run(LIMITS, [ids, textArrayParam(caps.map(({ key }) => key)), arrayParam(caps.map(({ cap }) => cap))])
   const inserted = tx.run(ROWS, [
-    plain(runs.map((run) => run.seq)),
+    arrayParam(runs.map((run) => run.seq)),
     ids,
     workflowId,
     hook,
-    plain(rows.map((row) => row.node)),
-    plain(rows.map((row) => row.kind)),
-    plain(rows.map((row) => row.upstreamPending)),
-    texts(rows.map((row) => row.lane)),
-    plain(rows.map((row) => row.priority)),
-    texts(rows.map((row) => (row.limits.length === 0 ? null : texts(row.limits.map(({ key }) => key))))),
-    texts(runs.map((run) => run.rootRunId ?? run.id)),
+    arrayParam(rows.map((row) => row.node)),
+    arrayParam(rows.map((row) => row.kind)),
+    arrayParam(rows.map((row) => row.upstreamPending)),
+    textArrayParam(rows.map((row) => row.lane)),
+    arrayParam(rows.map((row) => row.priority)),
+    textArrayParam(rows.map((row) => (row.limits.length === 0 ? null : textArrayParam(row.limits.map(({ key }) => key))))),
+    textArrayParam(runs.map((run) => run.rootRunId ?? run.id)),
   ])
   await made
   await inserted

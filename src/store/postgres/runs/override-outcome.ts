@@ -13,14 +13,14 @@ import {
 import type { StatsStore } from "../../contract/stats.ts"
 import { taskFailed } from "../../shared/messages.ts"
 import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
-import { plain, texts } from "../connection/array-params.ts"
+import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { type Closed, closeRuns } from "../advance/close-runs.ts"
 import { logEvents } from "../advance/event-log.ts"
-import { tellClosed } from "../advance/events.ts"
-import { Freed } from "../claim/limits.ts"
-import { ENTRY, LET_GO, LIST, READINESS, UNLIST } from "../claim/ready-queue.ts"
+import { emitClosed } from "../advance/events.ts"
+import { FreedSlots } from "../claim/limits.ts"
+import { ENTRY, REMOVE_IN_FLIGHT, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "../advance/count-down.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 type Mark = Parameters<StatsStore["overrideOutcome"]>[0]
@@ -69,7 +69,7 @@ interface Row {
   was_ready: boolean
 }
 
-export const markTask = async (tx: Runner, now: string | null, workflows: Workflows, mark: Mark): Promise<Marked> => {
+export const markTask = async (tx: SqlRunner, now: string | null, workflows: Workflows, mark: Mark): Promise<Marked> => {
   const [run] = await tx.run<Run>(RUN, [mark.runId, now])
   if (run === undefined) return { answer: "not_found", closed: [] }
   const compiled = await workflows.compiled(run.version_id)
@@ -97,7 +97,7 @@ export const markTask = async (tx: Runner, now: string | null, workflows: Workfl
     ...(mark.status === "failed" && { error: mark.reason }),
   }
   const events: StoreEvent[] = [task]
-  tellClosed({ workflows, at: run.now, events }, closed)
+  emitClosed({ workflows, at: run.now, events }, closed)
   events.push(...(await closeAnew(tx, run, mark)))
   await logEvents(tx, now, events)
   return { answer: "done", closed: closed.runs.map(({ runSeq, runId, status: end }) => ({ runSeq, runId, status: end })) }
@@ -114,16 +114,16 @@ const END = statement(
        available_at = NULL, inner_run = NULL
      WHERE t.id = $1 RETURNING ${ENTRY("t")}, t.parent_id, t.hook, t.kind, t.status
    ), unlisted AS (
-     ${UNLIST("ended")}
+     ${DEQUEUE("ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT done FROM counted`,
 )
 
 /** Whether nothing of the run is open any more. */
-const endPending = async (tx: Runner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
+const endPending = async (tx: SqlRunner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
   const [counted] = await tx.run<{ done: boolean }>(END, [row.id, mark.status, errorOf(mark), now])
-  const freed = new Freed()
-  if (row.was_ready) freed.chances(row.limits)
+  const freed = new FreedSlots()
+  if (row.was_ready) freed.addChances(row.limits)
   if (freed.any) await freed.apply(tx)
   return counted!.done
 }
@@ -135,13 +135,13 @@ const END_WAITING = statement(
        waiting_on = NULL, resume_at = NULL, cancel_requested = false, parked = NULL
      WHERE t.id = $1 RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status
    ), let_go AS (
-     ${LET_GO("ended")}
+     ${REMOVE_IN_FLIGHT("ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT done FROM counted`,
 )
 
 /** Whoever has it woken just now finds its fence gone. */
-const endWaiting = async (tx: Runner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
+const endWaiting = async (tx: SqlRunner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
   const [counted] = await tx.run<{ done: boolean }>(END_WAITING, [row.id, mark.status, errorOf(mark), now])
   return counted!.done
 }
@@ -158,7 +158,7 @@ const COUNT = statement(
    WHERE seq = $1`,
 )
 
-const judgeAnew = async (tx: Runner, seq: number, row: Row, before: TaskEnd, mark: Mark): Promise<void> => {
+const judgeAnew = async (tx: SqlRunner, seq: number, row: Row, before: TaskEnd, mark: Mark): Promise<void> => {
   const change = (...of: TaskEnd[]): number => Number(of.includes(mark.status)) - Number(of.includes(before))
   const listed = row.kind === "task" && !row.hook
   const counts = (["success", "failed", "skipped", "cancelled"] as const).map((status) => (listed ? change(status) : 0))
@@ -179,14 +179,14 @@ const REACH = statement(
        upstream_waived = t.upstream_waived + $6::int, lane = COALESCE(b.rerouted, t.lane)
      FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), unlisted AS (
-     ${UNLIST("before")}
+     ${DEQUEUE("before")}
    )
-   ${LIST("reached")}`,
+   ${ENQUEUE("reached")}`,
 )
 
 /** What is below and still waits is released, or judged by the new end in place of the one `before`. */
 const reach = async (
-  tx: Runner,
+  tx: SqlRunner,
   seq: number,
   row: Row,
   edges: ReturnType<typeof edgesOf>,
@@ -197,7 +197,7 @@ const reach = async (
   if (before !== null) change[before] -= 1
   change[edges[0]!.end] += 1
   const counts = [change.failed, change.unmet, change.waived]
-  const columns = [plain(edges.map(({ node }) => node)), texts(edges.map(({ reroute }) => reroute))]
+  const columns = [arrayParam(edges.map(({ node }) => node)), textArrayParam(edges.map(({ reroute }) => reroute))]
   await tx.run(REACH, [seq, row.path, before === null ? 1 : 0, ...counts, ...columns])
 }
 
@@ -211,7 +211,7 @@ const STATE = statement(
 const CLOSE = statement("mark_close", "UPDATE runs SET status = $2, error = $3 WHERE seq = $1")
 
 /** A run that has ended is failed or a success by what its tasks are now; a cancelled one stays so. Hooks do not run again. */
-const closeAnew = async (tx: Runner, run: Run, { name }: Mark): Promise<StoreEvent[]> => {
+const closeAnew = async (tx: SqlRunner, run: Run, { name }: Mark): Promise<StoreEvent[]> => {
   const [state] = await tx.run<{ status: RunStatus; failed: number; bad: boolean }>(STATE, [run.seq])
   const { status, failed, bad } = state!
   if (status === "success" && failed > 0) {

@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import { Conflict } from "../../contract/errors.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 const EXPIRED = statement(
   "runs_expired",
@@ -22,7 +22,7 @@ const OLDER = statement(
 )
 
 export const expiredRuns = async (
-  session: Runner,
+  session: SqlRunner,
   now: string | null,
   { olderThanMs, keep, limit }: { olderThanMs?: number; keep?: number; limit: number },
 ): Promise<RunId[]> => {
@@ -56,7 +56,7 @@ const REMOVE_LIMITS = statement(
 
 const REMOVE_RUN = statement("remove_run", "DELETE FROM runs WHERE seq = $1")
 
-export const removeRun = async (tx: Runner, runId: RunId, maxRows: number): Promise<boolean> => {
+export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): Promise<boolean> => {
   const [run] = await tx.run<{ seq: number; ended: boolean }>(RUN, [runId])
   if (run === undefined) return true
   if (!run.ended) throw new Conflict(`run ${runId} has not ended: cancel it and wait for it and its hooks before removing it`)

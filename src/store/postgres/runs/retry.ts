@@ -4,13 +4,13 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RetryReset } from "../../../core/rules/retry-plan.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
-import { anyOf, plain, texts } from "../connection/array-params.ts"
+import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { startRuns } from "../advance/close-runs.ts"
 import { setDeadlines } from "../advance/group-deadlines.ts"
 import { logEvents } from "../advance/event-log.ts"
-import { INNER_RUN, LIST, READINESS } from "../claim/ready-queue.ts"
+import { INNER_RUN, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
 import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 const ENDED = statement(
@@ -102,7 +102,7 @@ const HOLD_BACK = statement(
 )
 
 /** Of a run that had ended, so that none was. */
-const LIST_READY = statement("retry_list", LIST(`(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = $1) t`))
+const LIST_READY = statement("retry_list", ENQUEUE(`(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = $1) t`))
 
 const RECOUNT = statement(
   "retry_recount",
@@ -139,7 +139,7 @@ interface EndedRun {
 }
 
 export const retryRun = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   workflows: Workflows,
   runId: RunId,
@@ -149,7 +149,7 @@ export const retryRun = async (
   if (run === undefined) return false
   const compiled = await workflows.compiled(run.version_id)
   const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))
-  if (hooks.length > 0) await tx.run(DROP_HOOKS, [run.seq, plain(hooks)])
+  if (hooks.length > 0) await tx.run(DROP_HOOKS, [run.seq, arrayParam(hooks)])
   const [{ begun } = { begun: false }] = await tx.run<{ begun: boolean }>(BEGUN, [run.seq])
   const [reopened] = await tx.run<{ now: string }>(REOPEN, [now, run.seq, compiled.timeoutMs ?? null, begun])
   if (begun) await resetRows(tx, now, run, workflows, reset)
@@ -160,7 +160,7 @@ export const retryRun = async (
 
 /** Children before their containers, which count them. */
 const resetRows = async (
-  tx: Runner,
+  tx: SqlRunner,
   now: string | null,
   { seq, version_id: versionId }: EndedRun,
   workflows: Workflows,
@@ -170,25 +170,25 @@ const resetRows = async (
   if (partly.length > 0)
     await tx.run(RESET_INSTANCES, [
       seq,
-      plain(partly.map(({ node }) => node)),
-      texts(partly.map(({ path }) => path)),
-      texts(partly.map(({ extent }) => (typeof extent === "object" ? extent.path : null))),
-      texts(partly.map(({ instanceLane }) => instanceLane)),
+      arrayParam(partly.map(({ node }) => node)),
+      textArrayParam(partly.map(({ path }) => path)),
+      textArrayParam(partly.map(({ extent }) => (typeof extent === "object" ? extent.path : null))),
+      textArrayParam(partly.map(({ instanceLane }) => instanceLane)),
     ])
-  const places = [plain(nodes.map(({ node }) => node)), texts(nodes.map(({ path }) => path))]
+  const places = [arrayParam(nodes.map(({ node }) => node)), textArrayParam(nodes.map(({ path }) => path))]
   await tx.run(RESET_ROWS, [
     seq,
     ...places,
-    plain(nodes.map(({ upstreamPending }) => upstreamPending)),
-    plain(nodes.map(({ upstream }) => upstream.failed)),
-    plain(nodes.map(({ upstream }) => upstream.unmet)),
-    plain(nodes.map(({ upstream }) => upstream.waived)),
-    texts(nodes.map(({ lane }) => lane)),
+    arrayParam(nodes.map(({ upstreamPending }) => upstreamPending)),
+    arrayParam(nodes.map(({ upstream }) => upstream.failed)),
+    arrayParam(nodes.map(({ upstream }) => upstream.unmet)),
+    arrayParam(nodes.map(({ upstream }) => upstream.waived)),
+    textArrayParam(nodes.map(({ lane }) => lane)),
   ])
-  const parts = plain(nodes.map(({ extent }) => extent !== "all"))
+  const parts = arrayParam(nodes.map(({ extent }) => extent !== "all"))
   const containers = await tx.run<Container>(RESET_CONTAINERS, [now, seq, ...places, parts])
   const queued = containers.flatMap(({ row, queued: waits }) => (waits ? row : []))
-  if (queued.length > 0) await tx.run(HOLD_BACK, [anyOf(queued)])
+  if (queued.length > 0) await tx.run(HOLD_BACK, [anyParam(queued)])
   const opened = containers.filter((container) => container.opened)
   await setDeadlines(
     tx,

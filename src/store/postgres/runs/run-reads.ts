@@ -4,9 +4,9 @@ import type { RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
 import { RUN_STATUSES, type RunStatus } from "../../../core/model/status.ts"
 import { type CancelReason, type NewRun, type RunRow, type Store, TRIGGERS } from "../../contract/store.ts"
-import { anyOf, plain } from "../connection/array-params.ts"
-import { HELD } from "../claim/ready-queue.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { anyParam, arrayParam } from "../connection/array-params.ts"
+import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 const COLUMNS = `
 SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r.trigger, r.params,
@@ -19,7 +19,7 @@ FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r
 CROSS JOIN LATERAL (
   SELECT (count(*) FILTER (WHERE t.status = 'dispatched'))::int AS dispatched,
     (count(*) FILTER (WHERE t.status = 'running'))::int AS running
-  FROM ${HELD("WHERE run_seq = r.seq")} WHERE t.kind = 'task' AND NOT t.hook
+  FROM ${IN_FLIGHT_ROWS("WHERE run_seq = r.seq")} WHERE t.kind = 'task' AND NOT t.hook
 ) live`
 
 interface Columns {
@@ -57,16 +57,16 @@ interface Columns {
 
 const BY_SEQS = statement("runs_by_seq", `${COLUMNS} WHERE r.seq = ANY ($1::bigint[])`)
 
-export const readRuns = async (session: Runner, seqs: Iterable<number>): Promise<Map<number, RunRow>> => {
-  const rows = await session.run<Columns>(BY_SEQS, [anyOf(new Set(seqs))])
+export const readRuns = async (session: SqlRunner, seqs: Iterable<number>): Promise<Map<number, RunRow>> => {
+  const rows = await session.run<Columns>(BY_SEQS, [anyParam(new Set(seqs))])
   return new Map(rows.map((row) => [row.seq, runOf(row)]))
 }
 
 const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY ($1::uuid[])`)
 
 /** In the order of the ids; null: there is none of that id. */
-export const getRuns = async (session: Runner, ids: readonly RunId[]): Promise<(RunRow | null)[]> => {
-  const rows = await session.run<Columns>(BY_IDS, [anyOf(new Set(ids))])
+export const getRuns = async (session: SqlRunner, ids: readonly RunId[]): Promise<(RunRow | null)[]> => {
+  const rows = await session.run<Columns>(BY_IDS, [anyParam(new Set(ids))])
   const runs = new Map(rows.map((row) => [row.id, runOf(row)]))
   return ids.map((id) => runs.get(id) ?? null)
 }
@@ -107,7 +107,7 @@ const FIRST_ID = "00000000-0000-0000-0000-000000000000"
 type RunQuery = Parameters<Store["listRuns"]>[0]
 
 /** By status or trigger, the kinds of runs that fit are read by the index of kinds: runs that do not fit cost nothing. */
-export const listRuns = async (session: Runner, query: RunQuery): Promise<RunRow[]> => {
+export const listRuns = async (session: SqlRunner, query: RunQuery): Promise<RunRow[]> => {
   const { status, trigger, workflow } = query
   const { createdAt, id } = upperBound(query)
   const page = [createdAt, id, query.createdAfter ?? "-infinity", query.limit]
@@ -115,7 +115,7 @@ export const listRuns = async (session: Runner, query: RunQuery): Promise<RunRow
     if (status === undefined && trigger === undefined)
       return workflow === undefined ? session.run(LIST, page) : session.run(LIST_OF_WORKFLOW, [...page, workflow])
     const kinds = kindsOf(query)
-    const columns = [plain(kinds.map((kind) => kind.trigger)), plain(kinds.map((kind) => kind.status))]
+    const columns = [arrayParam(kinds.map((kind) => kind.trigger)), arrayParam(kinds.map((kind) => kind.status))]
     return workflow === undefined
       ? session.run(LIST_OF_KINDS, [...page, ...columns])
       : session.run(LIST_OF_WORKFLOW_AND_KINDS, [...page, workflow, ...columns])

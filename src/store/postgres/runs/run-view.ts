@@ -5,8 +5,8 @@ import type { TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { hasPast, type InstanceRow, type PastAttempt, type RunViewStore, type RowCount } from "../../contract/run-view.ts"
 import type { Access } from "../connection/access.ts"
-import { anyOf } from "../connection/array-params.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { anyParam } from "../connection/array-params.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 
 export const picture = ({ read }: Pick<Access, "read">): RunViewStore => ({
   listInstances: (query) => read((session) => listInstances(session, query)),
@@ -43,7 +43,7 @@ const PAST = statement(
 const NOTHING = { node: -1, path: "" }
 
 const listInstances = async (
-  session: Runner,
+  session: SqlRunner,
   { runId, after = NOTHING, limit }: Parameters<RunViewStore["listInstances"]>[0],
 ): Promise<InstanceRow[]> => {
   const rows = await session.run<Columns>(INSTANCES, [runId, after.node, after.path, limit])
@@ -63,8 +63,8 @@ const listInstances = async (
   }))
 }
 
-const pastOf = async (session: Runner, ids: readonly number[]): Promise<Map<number, PastAttempt[]>> => {
-  const rows = await session.run<PastAttempt & { task_id: number }>(PAST, [anyOf(ids)])
+const pastOf = async (session: SqlRunner, ids: readonly number[]): Promise<Map<number, PastAttempt[]>> => {
+  const rows = await session.run<PastAttempt & { task_id: number }>(PAST, [anyParam(ids)])
   const attempts = rows.map(({ task_id, ...attempt }) => ({ task_id, attempt }))
   return new Map(
     [...Map.groupBy(attempts, ({ task_id }) => task_id)].map(([id, found]) => [id, found.map(({ attempt }) => attempt)]),
@@ -77,4 +77,4 @@ const COUNTS = statement(
    FROM tasks t WHERE t.run_seq = (SELECT seq FROM runs WHERE id = $1::uuid) GROUP BY t.node, t.kind, t.status ORDER BY t.node`,
 )
 
-const countRows = (session: Runner, runId: RunId): Promise<RowCount[]> => session.run<RowCount>(COUNTS, [runId])
+const countRows = (session: SqlRunner, runId: RunId): Promise<RowCount[]> => session.run<RowCount>(COUNTS, [runId])

@@ -9,9 +9,9 @@ import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
 import { fromJson, outputOf, parkedOf } from "../../shared/codec.ts"
 import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../../contract/store.ts"
-import { anyOf } from "../connection/array-params.ts"
+import { anyParam } from "../connection/array-params.ts"
 import { NEWEST_OF } from "./run-reads.ts"
-import { type Runner, statement } from "../connection/session.ts"
+import { type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "../admin/workflows.ts"
 
 const COLUMNS = `
@@ -91,14 +91,14 @@ const LIST_OF_TASK = statement(
 )
 
 const numbersOf = ({ nodes }: CompiledWorkflow, of: (node: Node) => boolean): string =>
-  anyOf(nodes.flatMap((node, i) => (of(node) ? [i] : [])))
+  anyParam(nodes.flatMap((node, i) => (of(node) ? [i] : [])))
 
 const isTop = ({ group }: Node): boolean => group === null
 
 type RunPlace = { seq: number; version_id: number }
 
 export const listTasks = async (
-  session: Runner,
+  session: SqlRunner,
   workflows: Workflows,
   { runId, name, after = 0, limit }: { runId: RunId; name?: string; after?: number; limit: number },
 ): Promise<TaskRow[]> => {
@@ -122,7 +122,7 @@ const GET = statement(
 )
 
 export const getTask = async (
-  session: Runner,
+  session: SqlRunner,
   workflows: Workflows,
   { runId, name, path }: { runId: RunId; name: string; path: string },
 ): Promise<TaskRow | null> => {
@@ -176,7 +176,7 @@ const NODES = statement(
    WHERE NOT t.hook AND t.parent_id IS NULL ORDER BY t.id`,
 )
 
-export const listNodes = async (session: Runner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
+export const listNodes = async (session: SqlRunner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
   const [run] = await session.run<RunPlace>(RUN, [runId])
   if (run === undefined) return []
   return session.run<NodeState>(NODES, [run.seq, numbersOf(await workflows.compiled(run.version_id), isTop)])
@@ -191,7 +191,7 @@ const INNER = statement(
 )
 
 export const listInner = async (
-  session: Runner,
+  session: SqlRunner,
   workflows: Workflows,
   { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
 ): Promise<(NodeState & { row: number })[]> => {
@@ -209,7 +209,7 @@ const ATTEMPTS = statement(
    FROM attempts WHERE task_id = $1 ORDER BY attempt`,
 )
 
-export const listAttempts = async (session: Runner, row: number): Promise<AttemptRow[]> => {
+export const listAttempts = async (session: SqlRunner, row: number): Promise<AttemptRow[]> => {
   const rows = await session.run<Omit<AttemptRow, "usage"> & { usage: string | null }>(ATTEMPTS, [row])
   return rows.map((attempt) => ({ ...attempt, usage: usageOf(attempt.usage) }))
 }
@@ -224,7 +224,7 @@ const INSTANCES = statement(
 type OutputRow = { output: string | null; output_key: string | null; output_bytes: number | null }
 
 export const instanceOutputs = async (
-  session: Runner,
+  session: SqlRunner,
   { containerRow, after, limit }: { containerRow: number; after: number; limit: number },
 ): Promise<ChildOutput[]> => {
   type Row = OutputRow & { id: number; node: number; status: TaskStatus }
@@ -244,7 +244,7 @@ const CACHED = statement(
 )
 
 export const getCached = async (
-  session: Runner,
+  session: SqlRunner,
   now: string | null,
   { workflowId, task, key }: { workflowId: number; task: string; key: string },
 ): Promise<Output | null> => {
@@ -265,7 +265,11 @@ const DURATIONS = statement(
    GROUP BY past.version_id, t.node`,
 )
 
-export const pastDurations = async (session: Runner, workflows: Workflows, workflow: string): Promise<Map<string, number>> => {
+export const pastDurations = async (
+  session: SqlRunner,
+  workflows: Workflows,
+  workflow: string,
+): Promise<Map<string, number>> => {
   const sums = new Map<string, { seconds: number; count: number }>()
   type Sum = { version_id: number; node: number; seconds: number; count: number }
   for (const { version_id, node, seconds, count } of await session.run<Sum>(DURATIONS, [workflow])) {

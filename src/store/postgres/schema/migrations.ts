@@ -6,8 +6,8 @@
 // column that a plain claim or end changes (status, attempt_id, holder, upstream_pending): so those write to no index at all.
 
 import { SchemaTooNew } from "../../contract/errors.ts"
-import { placeOf, type Session, statement } from "../connection/session.ts"
-import type { Sessions } from "../connection/transaction.ts"
+import { hostOf, type Connection, statement } from "../connection/connection.ts"
+import type { ConnectionPool } from "../connection/connection-pool.ts"
 
 const FIRST = `
 CREATE TABLE workflows (
@@ -361,7 +361,7 @@ const REACHED = statement("migrate_reached", "WITH old AS (DELETE FROM schema_ve
 
 /** Applies what is missing, all of it or nothing; servers that start together wait for each other. */
 export const migrate = (
-  sessions: Sessions,
+  sessions: ConnectionPool,
   target: { url: string; schema: string },
   migrations: readonly string[] = MIGRATIONS,
 ): Promise<void> =>
@@ -372,19 +372,19 @@ export const migrate = (
       await apply(session, target, migrations)
       await session.script("COMMIT")
     } catch (error) {
-      if (!session.gone) await session.script("ROLLBACK")
+      if (!session.broken) await session.script("ROLLBACK")
       throw error
     }
   })
 
 const apply = async (
-  session: Session,
+  session: Connection,
   target: { url: string; schema: string },
   migrations: readonly string[],
 ): Promise<void> => {
   await session.script(PREPARE(`"${target.schema.replaceAll('"', '""')}"`))
   const found = (await session.run<{ version: number }>(FOUND))[0]!.version
-  if (found > migrations.length) throw new SchemaTooNew(placeOf(target.url), found, migrations.length)
+  if (found > migrations.length) throw new SchemaTooNew(hostOf(target.url), found, migrations.length)
   if (found === migrations.length) return
   for (const step of migrations.slice(found)) await session.script(step)
   await session.run(REACHED, [migrations.length])

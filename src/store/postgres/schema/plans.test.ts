@@ -7,10 +7,10 @@ import { createDatabase, type TestDatabase } from "../../../../test/support/post
 import { newHolderId, newRunId } from "../../../core/model/ids.ts"
 import { workflow } from "../../../core/testing.ts"
 import { seededRandom, WORK } from "../../conformance/world.ts"
-import { Exchange } from "../connection/pipeline.ts"
+import { Pipeline } from "../connection/pipeline.ts"
 import { openPostgres } from "../postgres.ts"
 import { RELAY } from "../advance/relay.ts"
-import { SETTINGS } from "../connection/session.ts"
+import { SETTINGS } from "../connection/connection.ts"
 import { SUCCEED, SUCCEED_ONWARD } from "../advance/finish-successes.ts"
 
 interface Plan {
@@ -32,7 +32,7 @@ const statementsOf = async (database: TestDatabase): Promise<Map<string, string>
   const store = await openPostgres({ url: database.url, random, schema: "ork" })
   onTestFinished(() => store.close())
   await store.migrate()
-  const add = vi.spyOn(Exchange.prototype, "add")
+  const add = vi.spyOn(Pipeline.prototype, "add")
   onTestFinished(() => add.mockRestore())
 
   const holder = newHolderId(Date.now(), random.hex128())
@@ -162,7 +162,7 @@ it("plans are made anew while a connection is young, and ever more rarely", asyn
     await database.drop()
   })
   await store.migrate()
-  const add = vi.spyOn(Exchange.prototype, "add")
+  const add = vi.spyOn(Pipeline.prototype, "add")
   onTestFinished(() => add.mockRestore())
   const turns: number[] = []
   for (let turn = 0; turn < 80; turn++) {

@@ -2,7 +2,7 @@
 // share a few. A session that broke is replaced by the next one who needs it, so the store recovers by itself.
 
 import { StoreUnavailable } from "../../contract/errors.ts"
-import { isCollision, placeOf, type Runner, Session, type Statement, type Target, type Value } from "./session.ts"
+import { isCollision, hostOf, type SqlRunner, Connection, type Statement, type Target, type Value } from "./connection.ts"
 
 const MAX_COLLISIONS = 8
 /**
@@ -12,11 +12,11 @@ const MAX_COLLISIONS = 8
 const LARGE = 1_000
 
 /** Sessions that are opened when needed, at most `size` of them; who finds none waits in line. */
-export class Sessions {
+export class ConnectionPool {
   readonly #target: Target
   readonly #application: string
   readonly #size: number
-  readonly #idle: Session[] = []
+  readonly #idle: Connection[] = []
   readonly #waiting: (() => void)[] = []
   #busy = 0
   #closed = false
@@ -27,20 +27,20 @@ export class Sessions {
     this.#size = size
   }
 
-  async use<T>(work: (session: Session) => Promise<T>): Promise<T> {
+  async use<T>(work: (session: Connection) => Promise<T>): Promise<T> {
     while (this.#busy >= this.#size) await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    if (this.#closed) throw new StoreUnavailable(placeOf(this.#target.url), "it was closed")
+    if (this.#closed) throw new StoreUnavailable(hostOf(this.#target.url), "it was closed")
     this.#busy += 1
-    let session: Session | undefined
+    let session: Connection | undefined
     try {
       session = this.#idle.pop()
-      while (session?.gone) session = this.#idle.pop()
-      session ??= await Session.open(this.#target, this.#application)
+      while (session?.broken) session = this.#idle.pop()
+      session ??= await Connection.open(this.#target, this.#application)
       return await work(session)
     } finally {
       this.#busy -= 1
-      session?.divide()
-      if (session !== undefined && !session.gone) {
+      session?.sync()
+      if (session !== undefined && !session.broken) {
         if (this.#closed) await session.close()
         else this.#idle.push(session)
       }
@@ -79,13 +79,13 @@ export class Sessions {
   }
 }
 
-export class Transaction implements Runner {
-  readonly #session: Session
+export class Transaction implements SqlRunner {
+  readonly #session: Connection
   #begun = false
   #large = false
   #commit: Promise<unknown> | undefined
 
-  constructor(session: Session) {
+  constructor(session: Connection) {
     this.#session = session
   }
 
@@ -93,7 +93,7 @@ export class Transaction implements Runner {
     if (!this.#begun) this.#session.begin()
     this.#begun = true
     this.#large ||= values.some((value) => typeof value === "string" && value.length > LARGE)
-    return this.#large ? this.#session.last<Row>(statement, values) : this.#session.run<Row>(statement, values)
+    return this.#large ? this.#session.runAndSync<Row>(statement, values) : this.#session.run<Row>(statement, values)
   }
 
   /** Sends COMMIT behind what was sent. The answer counts only if everything before it was answered well: await that first. */
@@ -103,6 +103,6 @@ export class Transaction implements Runner {
   }
 
   async rollback(): Promise<void> {
-    if (this.#begun && !this.#session.gone) await this.#session.rollback().catch(() => {})
+    if (this.#begun && !this.#session.broken) await this.#session.rollback().catch(() => {})
   }
 }

@@ -4,7 +4,7 @@
 
 import pg from "pg"
 import { StoreUnavailable } from "../../contract/errors.ts"
-import { Exchange, type ExchangeDeps } from "./pipeline.ts"
+import { Pipeline, type PipelineDeps } from "./pipeline.ts"
 
 /** One SQL statement, prepared under its name on first use. */
 export interface Statement {
@@ -17,12 +17,12 @@ export const statement = (name: string, text: string): Statement => ({ name, tex
 export type Value = string | number | boolean | null
 
 /** What runs statements: a connection, inside or outside of a transaction. */
-export interface Runner {
+export interface SqlRunner {
   run<Row>(statement: Statement, values?: readonly Value[]): Promise<Row[]>
 }
 
 /** For work that is awaited later: its failure is heard there, and is not unhandled until then. */
-export const later = <T>(work: Promise<T>): Promise<T> => {
+export const pipelined = <T>(work: Promise<T>): Promise<T> => {
   work.catch(() => {})
   return work
 }
@@ -64,7 +64,7 @@ export const SETTINGS = (schema: string): string =>
    SET statement_timeout TO 0; SET idle_in_transaction_session_timeout TO '60s'`
 
 /** Where a database is, for messages: no user, no password. */
-export const placeOf = (url: string): string => {
+export const hostOf = (url: string): string => {
   try {
     const { host, pathname } = new URL(url)
     return `${host}${pathname}`
@@ -93,7 +93,7 @@ const asStoreError = (error: unknown, url: string): unknown => {
   if (error instanceof StoreUnavailable) return error
   const code = codeOf(error)
   if (error instanceof pg.DatabaseError && !GONE.test(code)) return error
-  return new StoreUnavailable(placeOf(url), error instanceof Error ? error.message || code : String(error), { cause: error })
+  return new StoreUnavailable(hostOf(url), error instanceof Error ? error.message || code : String(error), { cause: error })
 }
 
 const BEGIN = statement("begin", "BEGIN")
@@ -103,24 +103,24 @@ const DISCARD = statement("discard_plans", "DISCARD PLANS")
 /** Transactions of a connection before its plans are made anew, and by what factor that grows each time. */
 const REPLAN = { first: 16, factor: 4 }
 
-export class Session implements Runner {
+export class Connection implements SqlRunner {
   readonly #client: pg.Client
   readonly #url: string
-  readonly #deps: ExchangeDeps
-  #exchange: Exchange | undefined
+  readonly #deps: PipelineDeps
+  #exchange: Pipeline | undefined
   #transactions = 0
   #replanAt = REPLAN.first
-  #gone = false
+  #broken = false
 
   private constructor(client: pg.Client, url: string) {
     this.#client = client
     this.#url = url
     this.#deps = { prepared: new Map(), parserOf, asError: (error) => asStoreError(error, url) }
-    client.on("error", () => (this.#gone = true))
-    client.on("end", () => (this.#gone = true))
+    client.on("error", () => (this.#broken = true))
+    client.on("end", () => (this.#broken = true))
   }
 
-  static async open(target: Target, application: string): Promise<Session> {
+  static async open(target: Target, application: string): Promise<Connection> {
     const client = new pg.Client({
       connectionString: target.url,
       application_name: application,
@@ -129,7 +129,7 @@ export class Session implements Runner {
       query_timeout: ANSWER_TIMEOUT_MS,
       pipeline: true,
     })
-    const session = new Session(client, target.url)
+    const session = new Connection(client, target.url)
     try {
       await client.connect()
       await client.query(SETTINGS(target.schema))
@@ -141,12 +141,12 @@ export class Session implements Runner {
   }
 
   /** The connection broke: open another. */
-  get gone(): boolean {
-    return this.#gone
+  get broken(): boolean {
+    return this.#broken
   }
 
   run<Row>(statement: Statement, values: readonly Value[] = []): Promise<Row[]> {
-    return later(this.#open().add<Row>(statement, values))
+    return pipelined(this.#open().add<Row>(statement, values))
   }
 
   /**
@@ -155,52 +155,52 @@ export class Session implements Runner {
    */
   begin(): void {
     this.#count()
-    void later(this.#open().add(BEGIN, [], true))
+    void pipelined(this.#open().add(BEGIN, [], true))
   }
 
   /** A transaction of one statement. */
   alone<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
     this.#count()
-    return this.last<Row>(statement, values)
+    return this.runAndSync<Row>(statement, values)
   }
 
   #count(): void {
     this.#transactions += 1
     if (this.#transactions < this.#replanAt) return
     this.#replanAt *= REPLAN.factor
-    void this.last(DISCARD)
+    void this.runAndSync(DISCARD)
   }
 
   /** The last of what is sent together. */
-  last<Row>(statement: Statement, values: readonly Value[] = []): Promise<Row[]> {
-    const answer = later(this.#open().add<Row>(statement, values, true))
-    this.divide()
+  runAndSync<Row>(statement: Statement, values: readonly Value[] = []): Promise<Row[]> {
+    const answer = pipelined(this.#open().add<Row>(statement, values, true))
+    this.sync()
     return answer
   }
 
   commit(): Promise<unknown> {
-    return this.last(COMMIT)
+    return this.runAndSync(COMMIT)
   }
 
   /** ROLLBACK, alone: behind a failure Postgres would skip it. */
   rollback(): Promise<unknown> {
-    this.divide()
-    return this.last(ROLLBACK)
+    this.sync()
+    return this.runAndSync(ROLLBACK)
   }
 
   /** What follows does not fail with what was sent so far. */
-  divide(): void {
+  sync(): void {
     if (this.#exchange?.open) this.#exchange.seal()
   }
 
-  #open(): Exchange {
-    if (!this.#exchange?.open) this.#exchange = this.#client.query(new Exchange(this.#deps))
+  #open(): Pipeline {
+    if (!this.#exchange?.open) this.#exchange = this.#client.query(new Pipeline(this.#deps))
     return this.#exchange
   }
 
   /** Statements without parameters, several in one text: migrations, LISTEN. */
   async script(text: string): Promise<void> {
-    this.divide()
+    this.sync()
     try {
       await this.#client.query(text)
     } catch (error) {
@@ -212,12 +212,12 @@ export class Session implements Runner {
     this.#client.on("notification", ({ payload }) => listener(payload ?? ""))
   }
 
-  onGone(listener: () => void): void {
+  onBroken(listener: () => void): void {
     this.#client.once("end", listener)
   }
 
   async close(): Promise<void> {
-    this.#gone = true
+    this.#broken = true
     await this.#client.end().catch(() => {})
   }
 }
