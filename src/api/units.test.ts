@@ -2,10 +2,10 @@
 
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { tooDeep } from "./http/body.ts"
-import { nameCursor, numberCursor, parseName, parseNumber, parsePlace, placeCursor } from "./http/cursors.ts"
+import { isTooDeep } from "./http/body.ts"
+import { nameCursor, numberCursor, parseNameCursor, parseNumberCursor, parseTimeCursor, timeCursor } from "./http/cursors.ts"
 import { compareEventIds } from "./streams/event-id.ts"
-import { Lru } from "./http/lru.ts"
+import { ExpiringCache } from "./http/expiring-cache.ts"
 import { SESSION_SECONDS, SignIns } from "./auth/sign-ins.ts"
 import { Throttle } from "./auth/throttle.ts"
 
@@ -17,23 +17,23 @@ describe("cursors", () => {
     fc.assert(
       fc.property(fc.date({ min: new Date(0), max: new Date("9999-12-31"), noInvalidDate: true }), fc.uuid(), (date, id) => {
         const place = { createdAt: date.toISOString(), id }
-        expect(parsePlace(placeCursor(place))).toEqual(place)
-        expect(parsePlace(placeCursor(place).replaceAll("=", ""))).toEqual(place)
+        expect(parseTimeCursor(timeCursor(place))).toEqual(place)
+        expect(parseTimeCursor(timeCursor(place).replaceAll("=", ""))).toEqual(place)
       }),
     )
-    expect(parseNumber("t", numberCursor("t", 42))).toBe(42)
-    expect(parseName("w", nameCursor("w", "a.b-c"))).toBe("a.b-c")
+    expect(parseNumberCursor("t", numberCursor("t", 42))).toBe(42)
+    expect(parseNameCursor("w", nameCursor("w", "a.b-c"))).toBe("a.b-c")
   })
 
   test("refuse every other text", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.base64String()), (text) => {
-        expect(() => parsePlace(text)).toThrow(/cursor/)
-        expect(() => parseNumber("t", text)).toThrow(/cursor/)
-        expect(() => parseName("w", text)).toThrow(/cursor/)
+        expect(() => parseTimeCursor(text)).toThrow(/cursor/)
+        expect(() => parseNumberCursor("t", text)).toThrow(/cursor/)
+        expect(() => parseNameCursor("w", text)).toThrow(/cursor/)
       }),
     )
-    expect(() => parseNumber("t", numberCursor("s", 42))).toThrow(/cursor/)
+    expect(() => parseNumberCursor("t", numberCursor("s", 42))).toThrow(/cursor/)
   })
 })
 
@@ -41,10 +41,10 @@ test("the depth of a JSON text is told without parsing it, whatever stands in it
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 6 }), fc.nat(8), (value, max) => {
       const text = JSON.stringify(value)
-      expect(tooDeep(text, max)).toBe(text.length > max && depth(value) > max)
+      expect(isTooDeep(text, max)).toBe(text.length > max && depth(value) > max)
     }),
   )
-  expect(tooDeep('["[[[[","\\"[[[["]', 1)).toBe(false)
+  expect(isTooDeep('["[[[[","\\"[[[["]', 1)).toBe(false)
 })
 
 test("event ids are ordered by batch, then place, as numbers", () => {
@@ -54,7 +54,7 @@ test("event ids are ordered by batch, then place, as numbers", () => {
 
 test("an LRU forgets the least recently used and what is too old", () => {
   let now = 0
-  const lru = new Lru<number>(2, 100, () => now)
+  const lru = new ExpiringCache<number>(2, 100, () => now)
   lru.set("a", 1)
   lru.set("b", 2)
   expect(lru.get("a")).toBe(1)
@@ -69,7 +69,7 @@ describe("sessions", () => {
 
   test("hold on every server with the same key until they are over", () => {
     let now = 0
-    const session = new SignIns("the same key", () => now, random).session("server")
+    const session = new SignIns("the same key", () => now, random).newSession("server")
     const other = new SignIns("the same key", () => now, random)
     expect(other.subjectOf(session)).toBe("server")
     now = SESSION_SECONDS * 1000
@@ -78,7 +78,7 @@ describe("sessions", () => {
 
   test("cannot be changed", () => {
     const signIns = new SignIns("key", () => 0, random)
-    const session = signIns.session("abc")
+    const session = signIns.newSession("abc")
     fc.assert(
       fc.property(fc.nat(session.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, char) => {
         fc.pre(session[at] !== char)
@@ -101,13 +101,13 @@ describe("sessions", () => {
 test("an address that guessed too often waits out a minute, and others do not", () => {
   let now = 0
   const throttle = new Throttle(2, () => now)
-  throttle.worked("here", "good")
-  for (let i = 0; i < 2; i++) throttle.failed("here")
-  expect(throttle.wait("here", "any")).toBe(60)
-  expect(throttle.wait("here", "good")).toBe(0)
-  expect(throttle.wait("there", "any")).toBe(0)
+  throttle.recordSuccess("here", "good")
+  for (let i = 0; i < 2; i++) throttle.recordFailure("here")
+  expect(throttle.secondsToWait("here", "any")).toBe(60)
+  expect(throttle.secondsToWait("here", "good")).toBe(0)
+  expect(throttle.secondsToWait("there", "any")).toBe(0)
   now = 30_000
-  expect(throttle.wait("here", "any")).toBe(30)
+  expect(throttle.secondsToWait("here", "any")).toBe(30)
   now = 60_000
-  expect(throttle.wait("here", "any")).toBe(0)
+  expect(throttle.secondsToWait("here", "any")).toBe(0)
 })

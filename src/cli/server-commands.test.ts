@@ -168,7 +168,7 @@ test.each([
 test("runs, show and logs ask the server", async () => {
   await using world = await commandLine()
   await world.api.deploy("etl", { a: "say one;say two", each: { command: "say x", foreach: [1, 2] } })
-  const id = await world.api.ran("etl")
+  const id = await world.api.runToEnd("etl")
   expect((await world.ork("runs")).stdout).toMatch(new RegExp(`✓ success +${id} +etl .* 3/3\n`))
   expect(await world.json("runs", "--status", "failed")).toEqual([])
   expect(await world.json("runs", "--trigger", "manual", "--created-after", "2020-01-01")).toMatchObject([{ id }])
@@ -207,7 +207,7 @@ test("where the folder's server is dead, reading commands go to the store; where
 test("explain tells a sentence for each task", async () => {
   await using world = await commandLine()
   await world.api.deploy("etl", { a: "true" })
-  await world.api.ran("etl")
+  await world.api.runToEnd("etl")
   expect((await world.ork("explain", "latest", "a")).stdout).toBe("· a waits for its upstream\n")
   expect(await world.json("explain", "latest")).toMatchObject([{ task: "a", sentence: "a waits for its upstream" }])
 })
@@ -235,7 +235,7 @@ test("a failed run is retried, from a task or one instance of it, and planned be
     b: { command: "fail", depends_on: ["a"], foreach: [1, 2] },
     c: { command: "true", depends_on: ["b"] },
   })
-  const id = await world.api.ran("bad")
+  const id = await world.api.runToEnd("bad")
   expect((await world.ork("retry", id, "--plan")).stdout).toBe("again: b, c\nkept: a\n")
   expect(await world.json("retry", id, "--from", "a", "--plan")).toEqual({ again: ["a", "b", "c"], kept: [] })
   expect((await world.ork("retry", id)).stdout).toMatch(`run ${id} goes on`)

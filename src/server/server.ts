@@ -166,7 +166,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     random,
     secret: parts.secret,
     services,
-    config: { apiKey: parts.apiKey, version: parts.version, pageDir: PAGE_DIR, profiles },
+    config: { apiKey: parts.apiKey, version: parts.version, webUiDir: PAGE_DIR, profiles },
     explain: (runId, task) => explain({ store, lives: holderLives(store, () => clock.now(), parts.alive) }, runId, task),
     metrics: metrics.text,
     serverStats: {

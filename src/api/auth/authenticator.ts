@@ -9,7 +9,7 @@ import type { Clock } from "../../core/model/ports.ts"
 import { isTokenOf, workerOf } from "../../engine/workers/credentials.ts"
 import { type Caller, hashKey, sameText } from "./auth.ts"
 import { ApiError, conflict } from "../http/errors.ts"
-import { Lru } from "../http/lru.ts"
+import { ExpiringCache } from "../http/expiring-cache.ts"
 import type { ApiConfig } from "../http/ports.ts"
 import { cookieOf, OWN_KEY, type SignIns } from "./sign-ins.ts"
 import { Throttle } from "./throttle.ts"
@@ -31,8 +31,8 @@ export class Authenticator {
   readonly #clock: Clock
   readonly #signIns: SignIns
   readonly #ownHash: string
-  readonly #known: Lru<KeyRow | null>
-  readonly #workers: Lru<string | null>
+  readonly #known: ExpiringCache<KeyRow | null>
+  readonly #workers: ExpiringCache<string | null>
   readonly #throttle: Throttle
   readonly #used = new Set<string>()
   #cancelTouch: (() => void) | null = null
@@ -42,13 +42,13 @@ export class Authenticator {
     this.#clock = clock
     this.#signIns = signIns
     this.#ownHash = hashKey(config.apiKey)
-    this.#known = new Lru(KEYS, KEY_MS, () => clock.now())
-    this.#workers = new Lru(KEYS, KEY_MS, () => clock.now())
+    this.#known = new ExpiringCache(KEYS, KEY_MS, () => clock.now())
+    this.#workers = new ExpiringCache(KEYS, KEY_MS, () => clock.now())
     this.#throttle = new Throttle(config.failuresPerMinute ?? FAILURES_PER_MINUTE, () => clock.now())
   }
 
   /** Throws UNAUTHORIZED or RATE_LIMITED. Gives the caller at once where it can. */
-  caller(request: FastifyRequest): Caller | Promise<Caller> {
+  authenticate(request: FastifyRequest): Caller | Promise<Caller> {
     const key = keyOf(request)
     const worker = key === null ? null : workerOf(key)
     if (worker !== null) return this.#byWorker(request.ip, worker, key!)
@@ -71,17 +71,17 @@ export class Authenticator {
   }
 
   /** A token that was no good counts as a wrong key. */
-  failed(address: string): void {
-    this.#throttle.failed(address)
+  recordFailure(address: string): void {
+    this.#throttle.recordFailure(address)
   }
 
-  check(address: string): void {
-    const seconds = this.#throttle.wait(address, "")
+  checkThrottle(address: string): void {
+    const seconds = this.#throttle.secondsToWait(address, "")
     if (seconds > 0) throw tooMany(seconds)
   }
 
   /** A key was removed or made: look again. */
-  forget(): void {
+  clearCache(): void {
     this.#known.clear()
   }
 
@@ -91,10 +91,10 @@ export class Authenticator {
   }
 
   #byHash(address: string, hash: string, via: "key" | "cookie"): Caller | Promise<Caller> {
-    const seconds = this.#throttle.wait(address, hash)
+    const seconds = this.#throttle.secondsToWait(address, hash)
     if (seconds > 0) throw tooMany(seconds)
     if (sameText(hash, this.#ownHash)) {
-      this.#throttle.worked(address, hash)
+      this.#throttle.recordSuccess(address, hash)
       return { keyId: null, scopes: OWN, via }
     }
     const known = this.#known.get(hash)
@@ -110,8 +110,8 @@ export class Authenticator {
     if (stored === undefined) this.#workers.set(worker, (stored = await this.#store.workerToken(worker)))
     if (stored === null) throw conflict(`the worker ${worker} was given up on, or has left: register again`)
     if (!isTokenOf(stored, token)) {
-      this.check(address)
-      this.#throttle.failed(address)
+      this.checkThrottle(address)
+      this.#throttle.recordFailure(address)
       throw missingKey("the worker's token is wrong")
     }
     return { keyId: null, scopes: WORKER, via: "key", worker }
@@ -125,10 +125,10 @@ export class Authenticator {
 
   #accept(address: string, hash: string, via: "key" | "cookie", row: KeyRow | null): Caller {
     if (row === null) {
-      this.#throttle.failed(address)
+      this.#throttle.recordFailure(address)
       throw missingKey("the API key is not known here; it may have been removed")
     }
-    this.#throttle.worked(address, hash)
+    this.#throttle.recordSuccess(address, hash)
     this.#used.add(row.id)
     this.#cancelTouch ??= this.#clock.after(TOUCH_MS, () => void this.#touch())
     return { keyId: row.id, scopes: row.scopes, via }

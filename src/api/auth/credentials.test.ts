@@ -57,7 +57,7 @@ const BAD: [string, () => Record<string, string>][] = [
   ["a wrong bearer", () => ({ authorization: "Bearer wrong-key-wrong-key" })],
   ["another scheme", () => ({ authorization: `Basic ${Buffer.from(`x:${ADMIN_KEY}`).toString("base64")}` })],
   ["a removed key", () => ({ "x-api-key": revoked })],
-  ["a forged session", () => ({ cookie: setCookie(forged.session("server"), false).split(";")[0]! })],
+  ["a forged session", () => ({ cookie: setCookie(forged.newSession("server"), false).split(";")[0]! })],
   ["a broken session", () => ({ cookie: "ork_session=server.99999999999." })],
 ]
 

@@ -5,7 +5,7 @@
 import { createHmac } from "node:crypto"
 import type { Random } from "../../core/model/ports.ts"
 import { sameText } from "./auth.ts"
-import { Lru } from "../http/lru.ts"
+import { ExpiringCache } from "../http/expiring-cache.ts"
 
 const COOKIE = "ork_session"
 export const SESSION_SECONDS = 7 * 86_400
@@ -19,13 +19,13 @@ export class SignIns {
   readonly #secret: string
   readonly #now: () => number
   readonly #random: Random
-  readonly #links: Lru<string>
+  readonly #links: ExpiringCache<string>
 
   constructor(apiKey: string, now: () => number, random: Random) {
     this.#secret = createHmac("sha256", apiKey).update("ork sessions").digest("hex")
     this.#now = now
     this.#random = random
-    this.#links = new Lru(MAX_LINKS, LINK_MS, now)
+    this.#links = new ExpiringCache(MAX_LINKS, LINK_MS, now)
   }
 
   /** A token for `/ui/sign-in?token=…`, good for one use within an hour. `subject`: the hash of a key, or OWN_KEY. */
@@ -43,7 +43,7 @@ export class SignIns {
   }
 
   /** The value of a session's cookie. */
-  session(subject: string): string {
+  newSession(subject: string): string {
     const until = Math.floor(this.#now() / 1000) + SESSION_SECONDS
     const claim = `${subject}.${until}`
     return `${claim}.${this.#sign(claim)}`

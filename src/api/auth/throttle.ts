@@ -1,7 +1,7 @@
 // Slows guessing down: an address with too many wrong keys in a minute has to wait. A key that has worked from that address
 // before goes on working meanwhile, so a neighbour's mistake locks nobody out.
 
-import { Lru } from "../http/lru.ts"
+import { ExpiringCache } from "../http/expiring-cache.ts"
 
 const WINDOW_MS = 60_000
 const MAX_ADDRESSES = 10_000
@@ -15,31 +15,31 @@ interface Failures {
 export class Throttle {
   readonly #limit: number
   readonly #now: () => number
-  readonly #failures: Lru<Failures>
-  readonly #good: Lru<true>
+  readonly #failures: ExpiringCache<Failures>
+  readonly #good: ExpiringCache<true>
 
   constructor(limit: number, now: () => number) {
     this.#limit = limit
     this.#now = now
-    this.#failures = new Lru(MAX_ADDRESSES, WINDOW_MS, now)
-    this.#good = new Lru(MAX_ADDRESSES, GOOD_MS, now)
+    this.#failures = new ExpiringCache(MAX_ADDRESSES, WINDOW_MS, now)
+    this.#good = new ExpiringCache(MAX_ADDRESSES, GOOD_MS, now)
   }
 
   /** Seconds to wait before this address may try this credential, or 0. */
-  wait(address: string, hash: string): number {
+  secondsToWait(address: string, hash: string): number {
     const found = this.#failures.get(address)
     if (found === undefined || found.count < this.#limit) return 0
     if (this.#good.get(`${address} ${hash}`) === true) return 0
     return Math.max(1, Math.ceil((found.until - this.#now()) / 1000))
   }
 
-  failed(address: string): void {
+  recordFailure(address: string): void {
     const found = this.#failures.get(address) ?? { count: 0, until: this.#now() + WINDOW_MS }
     found.count += 1
     if (found.count === 1) this.#failures.set(address, found)
   }
 
-  worked(address: string, hash: string): void {
+  recordSuccess(address: string, hash: string): void {
     const pair = `${address} ${hash}`
     if (this.#good.get(pair) === undefined) this.#good.set(pair, true)
   }

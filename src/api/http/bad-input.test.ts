@@ -23,7 +23,7 @@ beforeAll(async () => {
   )
   await api.deploy("done", { a: "say hi", many: { command: "say x", parallel: 2 } })
   await api.deploy("slow", { a: "block" })
-  run = await api.ran("done")
+  run = await api.runToEnd("done")
   running = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
   await api.executor.blocked("a")
   job = (await api.call("POST", "/jobs", { body: { name: "j", queue: "q" } })).body["id"] as string

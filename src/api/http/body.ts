@@ -9,7 +9,7 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
 /** Deeper than `max` brackets, strings left out. Does not care whether the text is JSON. */
-export const tooDeep = (text: string, max = MAX_DEPTH): boolean => {
+export const isTooDeep = (text: string, max = MAX_DEPTH): boolean => {
   if (text.length <= max) return false
   let depth = 0
   let quoted = false
@@ -49,7 +49,7 @@ export const collectBody = async (data: AsyncIterable<Uint8Array>, maxBytes: num
 /** `undefined` for no body at all. */
 export const parseJson = (text: string): unknown => {
   if (text.trim() === "") return undefined
-  if (tooDeep(text)) throw new ApiError("VALIDATION_ERROR", `the body is nested more than ${MAX_DEPTH} levels deep`)
+  if (isTooDeep(text)) throw new ApiError("VALIDATION_ERROR", `the body is nested more than ${MAX_DEPTH} levels deep`)
   try {
     return MAY_OVERFLOW.test(text) ? JSON.parse(text, finite) : JSON.parse(text)
   } catch (error) {

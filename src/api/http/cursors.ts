@@ -3,7 +3,7 @@
 import { isUuid } from "../../core/model/ids.ts"
 import { invalidField } from "./errors.ts"
 
-export interface Place {
+export interface TimePosition {
   createdAt: string
   id: string
 }
@@ -21,9 +21,9 @@ const decode = (cursor: string): string => {
 }
 
 /** `{created_at_iso}|{id}`. */
-export const placeCursor = (row: Place): string => encode(`${row.createdAt}|${row.id}`)
+export const timeCursor = (row: TimePosition): string => encode(`${row.createdAt}|${row.id}`)
 
-export const parsePlace = (cursor: string): Place => {
+export const parseTimeCursor = (cursor: string): TimePosition => {
   const [createdAt = "", id = "", ...more] = decode(cursor).split("|")
   if (more.length > 0 || !INSTANT.test(createdAt) || Number.isNaN(Date.parse(createdAt)) || !isUuid(id)) throw bad()
   return { createdAt, id }
@@ -32,7 +32,7 @@ export const parsePlace = (cursor: string): Place => {
 /** For lists in the order of a number; `kind` keeps cursors of other lists out. */
 export const numberCursor = (kind: string, value: number): string => encode(`${kind}|${value}`)
 
-export const parseNumber = (kind: string, cursor: string): number => {
+export const parseNumberCursor = (kind: string, cursor: string): number => {
   const [found, digits = ""] = decode(cursor).split("|")
   const value = Number(digits)
   if (found !== kind || !/^\d{1,16}$/.test(digits) || !Number.isSafeInteger(value)) throw bad()
@@ -42,7 +42,7 @@ export const parseNumber = (kind: string, cursor: string): number => {
 /** For lists in the order of a name. */
 export const nameCursor = (kind: string, name: string): string => encode(`${kind}|${name}`)
 
-export const parseName = (kind: string, cursor: string): string => {
+export const parseNameCursor = (kind: string, cursor: string): string => {
   const text = decode(cursor)
   const name = text.slice(kind.length + 1)
   if (!text.startsWith(`${kind}|`) || !/^[A-Za-z0-9_.-]{1,128}$/.test(name)) throw bad()
@@ -52,7 +52,7 @@ export const parseName = (kind: string, cursor: string): string => {
 /** For instances of a run's tasks, in the order of nodes and paths. */
 export const instanceCursor = ({ node, path }: { node: number; path: string }): string => encode(`i|${node}|${path}`)
 
-export const parseInstance = (cursor: string): { node: number; path: string } => {
+export const parseInstanceCursor = (cursor: string): { node: number; path: string } => {
   const [, node, path] = /^i\|(\d{1,9})\|([\d.]{0,99})$/.exec(decode(cursor)) ?? []
   if (node === undefined || path === undefined) throw bad()
   return { node: Number(node), path }

@@ -6,7 +6,7 @@ import { signatureOf } from "../../protocol/wire/signature.ts"
 import type { OpenApi } from "./openapi.ts"
 import { ROUTES } from "../routes/table.ts"
 import { DocumentChecker } from "../testing/document.ts"
-import { type Answer, type CallOptions, setup, waitsFor } from "../testing/setup.ts"
+import { type TestResponse, type CallOptions, setup, untilWaiting } from "../testing/setup.ts"
 import { makeBundle } from "../../objects/bundles.ts"
 
 test("the document is valid OpenAPI 3.1 in shape, and says what the routes check", async () => {
@@ -114,7 +114,7 @@ test("every route answers as the document says", async () => {
 
   await api.deploy("asks", { yes: { executor: "approval", message: "go?" }, no: { executor: "approval" }, far: "defer" })
   const asks = { id: (await api.call("POST", "/workflows/asks/runs")).body["id"] as string }
-  await waitsFor(api, asks.id, 3)
+  await untilWaiting(api, asks.id, 3)
   await ask("GET", "/runs/{id}/tasks", asks)
   await ask("POST", "/runs/{id}/tasks/{name}/approve", { ...asks, name: "yes" }, { body: { comment: "fine" } })
   await ask("POST", "/runs/{id}/tasks/{name}/approve", { ...asks, name: "yes" })
@@ -169,7 +169,7 @@ test("every route answers as the document says", async () => {
   expect(missing.toSorted()).toEqual(streams.toSorted())
 })
 
-type Ask = (method: string, path: string, at?: Record<string, string>, options?: CallOptions) => Promise<Answer>
+type Ask = (method: string, path: string, at?: Record<string, string>, options?: CallOptions) => Promise<TestResponse>
 
 /** What a worker says in its life. */
 const askAsWorker = async (api: Awaited<ReturnType<typeof setup>>, ask: Ask): Promise<void> => {

@@ -17,7 +17,7 @@ beforeAll(async () => {
   await api.deploy("etl", { a: "say hi", many: { command: "say x", parallel: 2 } })
   const key = (await api.call("POST", "/keys", { body: { name: "k", scopes: ["read"] } })).body["id"] as string
   ids.push(
-    await api.ran("etl"),
+    await api.runToEnd("etl"),
     (await api.call("POST", "/jobs", { body: { name: "j", queue: "q" } })).body["id"] as string,
     key,
   )

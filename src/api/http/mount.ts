@@ -5,8 +5,8 @@ import { type Caller, mayCall, NOBODY } from "../auth/auth.ts"
 import { parseJson } from "./body.ts"
 import { ApiError } from "./errors.ts"
 import type { Api } from "./ports.ts"
-import { type Answer, type BodySpec, type Route, STREAMED, type TextBody } from "./route.ts"
-import { check, queryReader } from "./validate.ts"
+import { type RouteResponse, type BodySpec, type Route, STREAMED, type TextBody } from "./route.ts"
+import { validate, queryParser } from "./validate.ts"
 import { strict } from "../../protocol/api/common.ts"
 
 export const PREFIX = "/api/v1"
@@ -20,7 +20,7 @@ declare module "fastify" {
 export const BYTES = "application/octet-stream"
 
 const NOTHING = strict({})
-const readNothing = queryReader(NOTHING)
+const readNothing = queryParser(NOTHING)
 
 const fastifyPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1")
 
@@ -40,7 +40,7 @@ export const mount = (app: FastifyInstance, api: Api, routes: readonly Route[]):
 
 /** Streams have no HEAD. */
 const hasHead = (route: Route): boolean =>
-  route.method === "GET" && Object.values(route.answers).some((spec) => spec.schema !== undefined)
+  route.method === "GET" && Object.values(route.responses).some((spec) => spec.schema !== undefined)
 
 /** Nothing of a request is read before its key is known to allow it. */
 const guard =
@@ -48,7 +48,7 @@ const guard =
   async (request: FastifyRequest): Promise<void> => {
     request.caller = NOBODY
     if (route.scope === null) return route.path.startsWith("/ui/") && route.method !== "GET" ? checkSite(request) : undefined
-    const found = api.auth.caller(request)
+    const found = api.auth.authenticate(request)
     const caller = found instanceof Promise ? await found : found
     if (!mayCall(caller, route.scope)) {
       throw new ApiError("FORBIDDEN", `this needs a key with the scope ${route.scope}; the key has ${caller.scopes.join(", ")}`)
@@ -81,11 +81,11 @@ const hostOf = (origin: string): string | null => (URL.canParse(origin) ? new UR
 const answer = (api: Api, route: Route) => {
   const params = route.params ?? NOTHING
   const query = route.query ?? NOTHING
-  const readQuery = route.query === undefined ? readNothing : queryReader(route.query)
+  const readQuery = route.query === undefined ? readNothing : queryParser(route.query)
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const call = {
-      params: check(params, request.params),
-      query: check(query, readQuery(request.query)),
+      params: validate(params, request.params),
+      query: validate(query, readQuery(request.query)),
       body: readBody(route.body, request),
       caller: request.caller,
       request,
@@ -121,13 +121,13 @@ const readBody = (spec: BodySpec | undefined, request: FastifyRequest): unknown 
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "send the body as JSON with the header Content-Type: application/json")
   }
   const value = parseJson(text)
-  if (spec === undefined) return void check(NOTHING, value ?? {})
-  return check(spec.schema, value === undefined && spec.required !== true ? {} : value)
+  if (spec === undefined) return void validate(NOTHING, value ?? {})
+  return validate(spec.schema, value === undefined && spec.required !== true ? {} : value)
 }
 
-const audit = async (api: Api, route: Route, call: { params: unknown; caller: Caller }, made: Answer): Promise<void> => {
+const audit = async (api: Api, route: Route, call: { params: unknown; caller: Caller }, made: RouteResponse): Promise<void> => {
   const target = made.target ?? Object.values(call.params as Record<string, string>).join("/")
   const entry = { keyId: call.caller.keyId, action: route.audit!, target, details: made.details ?? null }
-  if (route.scope === "admin") await api.audit.record(entry)
-  else api.audit.note(entry)
+  if (route.scope === "admin") await api.audit.write(entry)
+  else api.audit.writeLater(entry)
 }

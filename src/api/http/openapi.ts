@@ -2,7 +2,7 @@
 
 import { z } from "zod"
 import { error } from "../../protocol/api/common.ts"
-import type { AnswerSpec, BodySpec, Route } from "./route.ts"
+import type { ResponseSpec, BodySpec, Route } from "./route.ts"
 import { BYTES, PREFIX } from "./mount.ts"
 
 export type JsonSchema = { [keyword: string]: unknown }
@@ -148,24 +148,24 @@ const requestBody = (schemas: Schemas, body: BodySpec): NonNullable<Operation["r
 
 const responses = (schemas: Schemas, route: Route, errorSchema: JsonSchema): Operation["responses"] => {
   const told: Operation["responses"] = {}
-  for (const [status, spec] of Object.entries(route.answers)) told[status] = response(schemas, spec)
+  for (const [status, spec] of Object.entries(route.responses)) told[status] = response(schemas, spec)
   for (const status of errorsOf(route)) {
     told[status] = { description: ERRORS[status]!, content: { "application/json": { schema: errorSchema } } }
   }
   return told
 }
 
-const response = (schemas: Schemas, spec: AnswerSpec): Operation["responses"][string] => {
+const response = (schemas: Schemas, spec: ResponseSpec): Operation["responses"][string] => {
   if (spec.schema !== undefined) {
-    return { description: spec.about, content: { "application/json": { schema: schemas.of(spec.schema, "output") } } }
+    return { description: spec.description, content: { "application/json": { schema: schemas.of(spec.schema, "output") } } }
   }
-  if (spec.types === undefined) return { description: spec.about }
+  if (spec.types === undefined) return { description: spec.description }
   const lines = spec.lines === undefined ? null : schemas.of(spec.lines, "output")
   const content = spec.types.map((type) => [
     type,
     { schema: { type: "string", ...(lines !== null && type !== "text/plain" && { contentSchema: lines }) } },
   ])
-  return { description: spec.about, content: Object.fromEntries(content) as { [type: string]: { schema: JsonSchema } } }
+  return { description: spec.description, content: Object.fromEntries(content) as { [type: string]: { schema: JsonSchema } } }
 }
 
 /** Every route may be asked with a query that it does not know; the rest depends on what it takes. */

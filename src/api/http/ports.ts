@@ -12,7 +12,7 @@ import type { WorkerDesk } from "../../engine/workers/worker-service.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { ApiKeys } from "../auth/api-keys.ts"
-import type { Audit } from "../auth/audit.ts"
+import type { AuditLog } from "../auth/audit-log.ts"
 import type { Authenticator } from "../auth/authenticator.ts"
 import type { SignIns } from "../auth/sign-ins.ts"
 import type { EventFeed } from "../streams/event-feed.ts"
@@ -102,7 +102,7 @@ export interface ApiConfig {
   /** Profiles that `worker` of a task may name. Default: none. */
   profiles?: WorkerProfiles
   /** Folder of the built web UI. Without it, the server has no web UI. */
-  pageDir?: string
+  webUiDir?: string
   /** Wrong keys that one address may send in a minute before it has to wait. */
   failuresPerMinute?: number
   /** The server is behind a proxy that sets X-Forwarded-For and X-Forwarded-Proto. */
@@ -138,7 +138,7 @@ export interface Api extends Services {
   auth: Authenticator
   keys: ApiKeys
   signIns: SignIns
-  audit: Audit
+  audit: AuditLog
   feed: EventFeed
   streams: Streams
 }

@@ -40,7 +40,7 @@ test("while the database is away every request is answered 503 with Retry-After,
   }
   expect((await api.call("GET", "/health")).status).toBe(200)
   broken.away = false
-  await api.ran("etl")
+  await api.runToEnd("etl")
 })
 
 test("a fault of ours is a 500 that shows nothing of itself, and is in the log", async () => {

@@ -16,8 +16,8 @@ export type BodySpec =
   /** The handler gets the bytes as they come, and bounds them itself. */
   | { bytes: true }
 
-export interface AnswerSpec {
-  about: string
+export interface ResponseSpec {
+  description: string
   schema?: z.ZodType
   /** Other than JSON: what is sent, by content type. */
   types?: readonly string[]
@@ -40,7 +40,7 @@ export interface Call<Params, Query, Body> {
   api: Api
 }
 
-export interface Answer {
+export interface RouteResponse {
   status: number
   body?: unknown
   headers?: Readonly<Record<string, string>>
@@ -65,14 +65,14 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
   params?: Params
   query?: Query
   body?: BodySpec
-  answers: Readonly<Record<number, AnswerSpec>>
+  responses: Readonly<Record<number, ResponseSpec>>
   /** Refusals beyond the usual ones. */
   errors?: readonly number[]
   /** Set for every route that changes something: the action's name in the audit log. */
   audit?: string
   /** Left out of the table when the server lacks the part that it needs. */
-  needs?: keyof Api["parts"]
-  handle(call: Call<z.output<Params>, z.output<Query>, Body>): Promise<Answer | typeof STREAMED> | Answer
+  requires?: keyof Api["parts"]
+  handle(call: Call<z.output<Params>, z.output<Query>, Body>): Promise<RouteResponse | typeof STREAMED> | RouteResponse
 }
 
 export type Route = RouteSpec<z.ZodType, z.ZodType, unknown>

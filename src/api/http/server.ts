@@ -4,18 +4,18 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRepl
 import type { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
 import { ApiKeys } from "../auth/api-keys.ts"
-import { Audit } from "../auth/audit.ts"
+import { AuditLog } from "../auth/audit-log.ts"
 import { Authenticator } from "../auth/authenticator.ts"
 import { BODY_LIMIT } from "./body.ts"
 import { installDocs } from "./docs.ts"
 import { ApiError, internal, toApiError } from "./errors.ts"
 import { EventFeed } from "../streams/event-feed.ts"
 import { BYTES, mount } from "./mount.ts"
-import { installPage } from "./web-ui.ts"
+import { installWebUi } from "./web-ui.ts"
 import type { Api, ServerOptions } from "./ports.ts"
 import { routesFor } from "../routes/table.ts"
 import { SignIns } from "../auth/sign-ins.ts"
-import { refuseUnknown } from "./unknown-route.ts"
+import { rejectUnknownRoutes } from "./unknown-route.ts"
 import { HEARTBEAT_MS, STREAM_BUFFER, Streams } from "../streams/streams.ts"
 
 const MIN_KEY = 16
@@ -72,7 +72,7 @@ export const buildServer = (options: ServerOptions): ApiServer => {
   app.addContentTypeParser(BYTES, (_request, body, done) => done(null, body))
   app.decorateRequest("caller")
   app.setErrorHandler((error, request, reply) => send(reply, told(error, request.id)))
-  refuseUnknown(app)
+  rejectUnknownRoutes(app)
   app.addHook("onSend", (_request, reply, _payload, done) => {
     reply.header("x-content-type-options", "nosniff")
     if (!reply.hasHeader("cache-control")) reply.header("cache-control", "no-store")
@@ -89,7 +89,7 @@ export const buildServer = (options: ServerOptions): ApiServer => {
   const routes = routesFor(api.parts)
   mount(app, api, routes)
   installDocs(app, routes, options.config.version)
-  if (options.config.pageDir !== undefined) installPage(app, options.config.pageDir)
+  if (options.config.webUiDir !== undefined) installWebUi(app, options.config.webUiDir)
   stopWith(app, api, options)
   return { app, signInToken: () => api.signIns.newToken() }
 }
@@ -114,8 +114,8 @@ const makeApi = ({ explain, metrics, serverStats, workers, push, services, ...al
     startedAt: clock.now(),
     signIns,
     auth,
-    keys: new ApiKeys({ store, clock, random, changed: () => auth.forget() }),
-    audit: new Audit(store, clock, (count) => log.error({ count }, "audit entries were lost: the store is away")),
+    keys: new ApiKeys({ store, clock, random, changed: () => auth.clearCache() }),
+    audit: new AuditLog(store, clock, (count) => log.error({ count }, "audit entries were lost: the store is away")),
     feed: new EventFeed(store, clock, (error) =>
       log.warn({ error: String(error) }, "could not read the event log; trying again"),
     ),

@@ -8,7 +8,7 @@ interface Known {
   method: string
 }
 
-export const refuseUnknown = (app: FastifyInstance): void => {
+export const rejectUnknownRoutes = (app: FastifyInstance): void => {
   const known: Known[] = []
   app.addHook("onRoute", ({ url, method }) => {
     for (const each of [method].flat()) known.push({ segments: url.split("/"), method: each })

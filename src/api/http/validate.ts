@@ -5,7 +5,7 @@ import { pathText, type Problem } from "../../core/model/problems.ts"
 import { problemsOfIssues } from "../../definition/schema-issues.ts"
 import { invalid } from "./errors.ts"
 
-export const check = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> => {
+export const validate = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> => {
   const parsed = schema.safeParse(value, { reportInput: true })
   if (parsed.success) return parsed.data
   throw invalid(
@@ -18,10 +18,10 @@ export const check = <Schema extends z.ZodType>(schema: Schema, value: unknown):
 }
 
 type Query = { [name: string]: unknown }
-export type QueryReader = (query: unknown) => unknown
+export type QueryParser = (query: unknown) => unknown
 
 /** Query values arrive as text: those of number and boolean fields are read as such where they look it. */
-export const queryReader = (schema: z.ZodType): QueryReader => {
+export const queryParser = (schema: z.ZodType): QueryParser => {
   const shape = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }).properties ?? {}
   const typeOf = (name: string): unknown => {
     const field = Object.hasOwn(shape, name) ? shape[name] : undefined

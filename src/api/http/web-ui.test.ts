@@ -12,7 +12,7 @@ const build = (files: Record<string, string>): string => {
   return folder
 }
 
-const serve = (pageDir: string) => setup({ config: { pageDir } })
+const serve = (pageDir: string) => setup({ config: { webUiDir: pageDir } })
 
 const FILES = { "index.html": "<p>page</p>", "assets/a-1.js": "plain", "assets/a-1.js.br": "br", "assets/a-1.js.gz": "gz" }
 

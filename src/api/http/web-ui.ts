@@ -55,7 +55,7 @@ const filesOf = (folder: string): Map<string, number> => {
   return files
 }
 
-export const installPage = (app: FastifyInstance, folder: string): void => {
+export const installWebUi = (app: FastifyInstance, folder: string): void => {
   let known = new Map<string, number>()
   let builtAt: number | null = null
   /** A page that was built anew under a running server has other names. */

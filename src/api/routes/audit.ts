@@ -1,7 +1,7 @@
 // The audit log: every change, by which key.
 
 import { auditList, auditQuery } from "../../protocol/api/service.ts"
-import { numberCursor, pageOf, parseNumber } from "../http/cursors.ts"
+import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
 import { route } from "../http/route.ts"
 import { auditShape } from "../views/shapes.ts"
 
@@ -13,9 +13,9 @@ export const auditRoutes = [
     summary: "Changes, newest first",
     scope: "admin",
     query: auditQuery,
-    answers: { 200: { about: "A page of changes", schema: auditList } },
+    responses: { 200: { description: "A page of changes", schema: auditList } },
     async handle({ query: { limit, cursor }, api }) {
-      const before = cursor === undefined ? {} : { before: parseNumber("a", cursor) }
+      const before = cursor === undefined ? {} : { before: parseNumberCursor("a", cursor) }
       const rows = await api.store.listAudit({ limit: limit + 1, ...before })
       return { status: 200, body: pageOf(rows, limit, auditShape, (row) => numberCursor("a", row.seq)) }
     },

@@ -19,7 +19,7 @@ export const bundleRoutes = [
     scope: "admin",
     params: bundleParams,
     body: { bytes: true },
-    answers: { 200: { about: "It is stored", schema: bundle } },
+    responses: { 200: { description: "It is stored", schema: bundle } },
     errors: [413],
     audit: "bundle.put",
     async handle({ params: { hash }, body, api }) {
@@ -42,7 +42,7 @@ export const bundleRoutes = [
     summary: "The files of a version",
     scope: "worker",
     params: bundleParams,
-    answers: { 200: { about: "A tar archive", types: ["application/octet-stream"] } },
+    responses: { 200: { description: "A tar archive", types: ["application/octet-stream"] } },
     async handle({ params: { hash }, api }) {
       const bytes = await api.objects.get(bundleKey(hash))
       if (bytes === null) throw notFound(`there is no bundle ${hash}`)

@@ -11,7 +11,7 @@ const TAG = "events"
 
 const EVENTS = {
   200: {
-    about:
+    description:
       "Events `run` and `task`, each with an id; Last-Event-ID goes on after it. `log`: a line. `gap`: some are no longer kept.",
     types: [SSE_TYPE],
     lines: event,
@@ -26,7 +26,7 @@ export const eventRoutes = [
     summary: "What happens to every run, as it happens",
     scope: "read",
     query: eventQuery,
-    answers: EVENTS,
+    responses: EVENTS,
     async handle({ query, request, reply, api }) {
       await streamEvents(api, request, reply, { runId: null, after: lastEventId(request, query.after), logs: false })
       return STREAMED
@@ -40,7 +40,7 @@ export const eventRoutes = [
     scope: "read",
     params: runParams,
     query: runEventQuery,
-    answers: EVENTS,
+    responses: EVENTS,
     async handle({ params, query, request, reply, api }) {
       const { id } = await findRun(api, params.id)
       const after = lastEventId(request, query.after)

@@ -1,12 +1,12 @@
 import { expect, test, vi } from "vitest"
-import { setup, waitsFor } from "../testing/setup.ts"
+import { setup, untilWaiting } from "../testing/setup.ts"
 
 const waiting = async (tasks: { [task: string]: unknown }) => {
   const api = await setup()
   await api.deploy("asks", tasks)
   const { body } = await api.call("POST", "/workflows/asks/runs")
   const id = body["id"] as string
-  await waitsFor(api, id, 1)
+  await untilWaiting(api, id, 1)
   return { api, id, at: `/runs/${id}/tasks` }
 }
 
@@ -49,7 +49,7 @@ test("one instance of several is answered by its index", async () => {
   await using _ = api
   await api.deploy("many", { ask: { executor: "approval", foreach: ["a", "b"] } })
   const id = (await api.call("POST", "/workflows/many/runs")).body["id"] as string
-  await waitsFor(api, id, 2)
+  await untilWaiting(api, id, 2)
   expect((await api.call("POST", `/runs/${id}/tasks/ask/approve`)).status).toBe(400)
   expect((await api.call("POST", `/runs/${id}/tasks/ask/approve`, { body: { index: 1 } })).body).toMatchObject({ index: 1 })
   expect((await api.call("GET", `/runs/${id}/tasks/ask?index=0`)).body).toMatchObject({ status: "running" })

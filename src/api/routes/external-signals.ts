@@ -4,7 +4,7 @@ import { answerBody, callbackBody, callbackParams, task, taskParams } from "../.
 import type { Json } from "../../core/model/json.ts"
 import { NotFound } from "../../store/contract/errors.ts"
 import type { Caller } from "../auth/auth.ts"
-import { findTask, shownTask } from "../views/find-task.ts"
+import { findTask, taskDetails } from "../views/find-task.ts"
 import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 import { findRun } from "./runs.ts"
@@ -16,7 +16,7 @@ const nameOf = async (api: Api, { keyId }: Caller): Promise<string> => {
   return keys.find(({ id }) => id === keyId)?.name ?? keyId
 }
 
-export const answerRoutes = [
+export const externalSignalRoutes = [
   ...(["approve", "reject"] as const).map((verb) =>
     route({
       method: "POST",
@@ -26,7 +26,7 @@ export const answerRoutes = [
       scope: "trigger",
       params: taskParams,
       body: { schema: answerBody },
-      answers: { 200: { about: "The task", schema: task } },
+      responses: { 200: { description: "The task", schema: task } },
       errors: [409],
       audit: `task.${verb}`,
       async handle({ params, body, caller, api }) {
@@ -37,7 +37,7 @@ export const answerRoutes = [
         await api.externalSignals.approval({ runId: found.id, name, path, approved: verb === "approve", comment, by })
         const answered = await findTask(api, found, name, { path })
         const details = comment === null ? {} : { details: comment }
-        return { status: 200, body: await shownTask(api, found, answered), ...details }
+        return { status: 200, body: await taskDetails(api, found, answered), ...details }
       },
     }),
   ),
@@ -49,18 +49,18 @@ export const answerRoutes = [
     scope: null,
     params: callbackParams,
     body: { schema: callbackBody },
-    answers: { 204: { about: "Taken" } },
+    responses: { 204: { description: "Taken" } },
     errors: [404, 409, 429],
     audit: "task.callback",
     async handle({ params, body, request, api }) {
-      api.auth.check(request.ip)
+      api.auth.checkThrottle(request.ip)
       const { status, error } = body
       const given = { status: status ?? "success", ...(error !== undefined && { error }) } as const
       try {
         const output = body.output === undefined ? {} : { output: body.output as Json }
         await api.externalSignals.callback(params.token, { ...given, ...output })
       } catch (problem) {
-        if (problem instanceof NotFound) api.auth.failed(request.ip)
+        if (problem instanceof NotFound) api.auth.recordFailure(request.ip)
         throw problem
       }
       return { status: 204, target: "callback", details: given.status }

@@ -20,7 +20,7 @@ const NESTED = {
 test("tasks inside groups are listed and found by name and path, with their input and their log", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
-  const id = await api.ran("nested")
+  const id = await api.runToEnd("nested")
   expect((await api.call("GET", `/runs/${id}`)).body).toMatchObject({ status: "success", tasks: { success: 8 } })
   const list = (await api.call("GET", `/runs/${id}/tasks?name=region.each`)).body["items"] as { path: string; index: number }[]
   expect(list.map(({ path, index }) => [path, index]).toSorted((a, b) => (a[0]! < b[0]! ? -1 : 1))).toEqual([
@@ -40,7 +40,7 @@ test("tasks inside groups are listed and found by name and path, with their inpu
 test("one item, or one task of one item, is run again with all below it", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
-  const id = await api.ran("nested")
+  const id = await api.runToEnd("nested")
   const attempts = async (): Promise<string[]> => {
     const { body } = await api.call("GET", `/runs/${id}/tasks`)
     const items = body["items"] as { name: string; path: string; attempt: number }[]
@@ -64,7 +64,7 @@ test("one item, or one task of one item, is run again with all below it", async 
 test("the plan of a retry names what is inside by its path", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
-  const id = await api.ran("nested")
+  const id = await api.runToEnd("nested")
   const plan = await api.call("POST", `/runs/${id}/retry`, { body: { from: "region.load", plan: true } })
   expect(plan.body).toEqual({
     again: ["region.load[0]", "region.each[0]", "region.load[1]", "region.each[1]", "last"],

@@ -2,7 +2,7 @@
 
 import { health, ready } from "../../protocol/api/service.ts"
 import { unavailable } from "../http/errors.ts"
-import { Lru } from "../http/lru.ts"
+import { ExpiringCache } from "../http/expiring-cache.ts"
 import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 
@@ -11,11 +11,11 @@ const TAG = "server"
 const CHECK_MS = 1000
 const PATIENCE_MS = 5000
 
-const checks = new WeakMap<Api, Lru<Promise<string[]>>>()
+const checks = new WeakMap<Api, ExpiringCache<Promise<string[]>>>()
 
 /** Names of the parts that do not answer. */
 const failing = (api: Api): Promise<string[]> => {
-  const kept = checks.get(api) ?? new Lru<Promise<string[]>>(1, CHECK_MS, () => api.clock.now())
+  const kept = checks.get(api) ?? new ExpiringCache<Promise<string[]>>(1, CHECK_MS, () => api.clock.now())
   checks.set(api, kept)
   const running = kept.get("") ?? look(api)
   kept.set("", running)
@@ -51,7 +51,7 @@ export const healthRoutes = [
     tag: TAG,
     summary: "Whether the server lives",
     scope: null,
-    answers: { 200: { about: "It does", schema: health } },
+    responses: { 200: { description: "It does", schema: health } },
     handle({ api }) {
       return { status: 200, body: { status: "ok", version: api.config.version } }
     },
@@ -62,7 +62,7 @@ export const healthRoutes = [
     tag: TAG,
     summary: "Whether the database and the object store answer",
     scope: null,
-    answers: { 200: { about: "They do", schema: ready } },
+    responses: { 200: { description: "They do", schema: ready } },
     async handle({ api }) {
       const found = await failing(api)
       if (found.length > 0) throw unavailable(`not ready: the ${found.join(" and the ")} cannot be reached`)
@@ -75,8 +75,8 @@ export const healthRoutes = [
     tag: TAG,
     summary: "Figures for Prometheus",
     scope: "read",
-    needs: "metrics",
-    answers: { 200: { about: "In Prometheus' text format", types: ["text/plain"] } },
+    requires: "metrics",
+    responses: { 200: { description: "In Prometheus' text format", types: ["text/plain"] } },
     async handle({ api }) {
       const body = await api.parts.metrics!()
       return { status: 200, body, headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" } }

@@ -31,14 +31,14 @@ export const hookRoutes = [
     scope: null,
     params: workflowParams,
     body: { text: ["application/json"], example: '{ "date": "2026-01-31" }' },
-    answers: {
-      200: { about: "The run that the same message had made before", schema: run },
-      201: { about: "The new run", schema: run },
+    responses: {
+      200: { description: "The run that the same message had made before", schema: run },
+      201: { description: "The new run", schema: run },
     },
     errors: [401, 429],
     audit: "run.hook",
     async handle({ params, body, request, api }) {
-      api.auth.check(request.ip)
+      api.auth.checkThrottle(request.ip)
       const found = await api.store.getWorkflow(params.name)
       const webhook = found?.compiled.webhook
       if (found === null || webhook === undefined) throw notFound(`there is no webhook ${params.name}`)
@@ -48,7 +48,7 @@ export const hookRoutes = [
       const timestamp = single(request.headers[TIMESTAMP_HEADER])
       const problem = signatureProblem(secret, { timestamp, signature, body: body.text }, api.clock.now())
       if (problem !== null) {
-        api.auth.failed(request.ip)
+        api.auth.recordFailure(request.ip)
         throw new ApiError("UNAUTHORIZED", problem)
       }
       const values = parseJson(body.text) ?? {}

@@ -8,7 +8,7 @@ import { job, jobBatch, jobChange, jobList, jobParams, jobQuery, jobResult, newJ
 import { parseValue } from "../../definition/parse.ts"
 import type { JobChange, JobFilter, JobRefusal, JobRow, NewJob } from "../../store/contract/jobs.ts"
 import { type Caller, mayCall } from "../auth/auth.ts"
-import { pageOf, parsePlace, placeCursor } from "../http/cursors.ts"
+import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
 import { ApiError, conflict, invalid, invalidField, notFound } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
@@ -121,7 +121,7 @@ export const jobRoutes = [
     summary: "Submits a job",
     scope: "trigger",
     body: { schema: newJob, required: true },
-    answers: { 201: { about: "The new job", schema: job } },
+    responses: { 201: { description: "The new job", schema: job } },
     errors: [409],
     audit: "job.create",
     async handle({ body, caller, api }) {
@@ -136,7 +136,7 @@ export const jobRoutes = [
     summary: "Submits up to 1,000 jobs, all or none; they may depend on each other",
     scope: "trigger",
     body: { schema: newJobs, required: true },
-    answers: { 201: { about: "The new jobs in the order given", schema: jobBatch } },
+    responses: { 201: { description: "The new jobs in the order given", schema: jobBatch } },
     errors: [409],
     audit: "job.batch",
     async handle({ body, caller, api }) {
@@ -154,12 +154,12 @@ export const jobRoutes = [
     summary: "Jobs, newest first, then by id",
     scope: "read",
     query: jobQuery,
-    answers: { 200: { about: "A page of jobs", schema: jobList } },
+    responses: { 200: { description: "A page of jobs", schema: jobList } },
     async handle({ query, api }) {
       const { limit, cursor } = query
-      const after = cursor === undefined ? {} : { after: parsePlace(cursor) }
+      const after = cursor === undefined ? {} : { after: parseTimeCursor(cursor) }
       const rows = await api.store.searchJobs({ filter: toFilter(query), limit: limit + 1, ...after })
-      return { status: 200, body: pageOf(rows, limit, jobShape, placeCursor) }
+      return { status: 200, body: pageOf(rows, limit, jobShape, timeCursor) }
     },
   }),
   route({
@@ -169,7 +169,7 @@ export const jobRoutes = [
     summary: "A job",
     scope: "read",
     params: jobParams,
-    answers: { 200: { about: "The job", schema: job } },
+    responses: { 200: { description: "The job", schema: job } },
     async handle({ params, api }) {
       return { status: 200, body: jobShape(await findJob(api, params.job_id)) }
     },
@@ -182,7 +182,7 @@ export const jobRoutes = [
     scope: "trigger",
     params: jobParams,
     body: { schema: jobChange, required: true },
-    answers: { 200: { about: "The job as it is now", schema: job } },
+    responses: { 200: { description: "The job as it is now", schema: job } },
     errors: [409],
     audit: "job.update",
     async handle({ params, body, api }) {
@@ -198,7 +198,7 @@ export const jobRoutes = [
     summary: "Deletes a job that no other depends on; a running one is killed",
     scope: "trigger",
     params: jobParams,
-    answers: { 204: { about: "Deleted" } },
+    responses: { 204: { description: "Deleted" } },
     errors: [409],
     audit: "job.delete",
     async handle({ params, api }) {
@@ -214,7 +214,7 @@ export const jobRoutes = [
     summary: "Ends a job as FAILED with the error `cancelled`; what depends on it is BLOCKED",
     scope: "trigger",
     params: jobParams,
-    answers: { 202: { about: "The job; one that runs ends when its process is dead", schema: job } },
+    responses: { 202: { description: "The job; one that runs ends when its process is dead", schema: job } },
     errors: [409],
     audit: "job.cancel",
     async handle({ params, api }) {
@@ -230,7 +230,7 @@ export const jobRoutes = [
     summary: "How a job ended, and its output",
     scope: "read",
     params: jobParams,
-    answers: { 200: { about: "The result; output and error are null while there is none", schema: jobResult } },
+    responses: { 200: { description: "The result; output and error are null while there is none", schema: jobResult } },
     async handle({ params, api }) {
       return { status: 200, body: jobResultShape(await findJob(api, params.job_id)) }
     },

@@ -14,7 +14,7 @@ export const keyRoutes = [
     tag: TAG,
     summary: "API keys, without the keys themselves",
     scope: "admin",
-    answers: { 200: { about: "The keys", schema: keys } },
+    responses: { 200: { description: "The keys", schema: keys } },
     async handle({ api }) {
       return { status: 200, body: { items: (await api.store.listKeys()).map(keyShape) } }
     },
@@ -26,7 +26,7 @@ export const keyRoutes = [
     summary: "Makes a key; this answer is the only one that shows it",
     scope: "admin",
     body: { schema: newKey, required: true },
-    answers: { 201: { about: "The key", schema: createdKey } },
+    responses: { 201: { description: "The key", schema: createdKey } },
     audit: "key.create",
     async handle({ body, api }) {
       const { row, key } = await api.keys.create(body.name, body.scopes)
@@ -40,7 +40,7 @@ export const keyRoutes = [
     summary: "Removes a key: whoever has it is out",
     scope: "admin",
     params: keyParams,
-    answers: { 204: { about: "Removed" } },
+    responses: { 204: { description: "Removed" } },
     audit: "key.remove",
     async handle({ params, api }) {
       if (!(await api.keys.remove(params.id))) throw notFound(`there is no key ${params.id}`)

@@ -5,7 +5,7 @@ import { taskParams } from "../../protocol/api/runs.ts"
 import { jobLogQuery, jobLogTimesQuery, logLine, logQuery, logTimes, logTimesQuery } from "../../protocol/api/streams.ts"
 import { findTask } from "../views/find-task.ts"
 import { NDJSON_TYPE, SSE_TYPE } from "../streams/log-format.ts"
-import { followJob, followTask, jobLog, presentLog } from "../streams/log-source.ts"
+import { followJob, followTask, jobLog, currentLog } from "../streams/log-source.ts"
 import { followLog, sendLog, timesOf } from "../streams/log-stream.ts"
 import { route, STREAMED } from "../http/route.ts"
 import { findJob } from "./jobs.ts"
@@ -15,14 +15,14 @@ const TAG = "logs"
 
 const LOG = {
   200: {
-    about:
+    description:
       "The log: raw, or by Accept as JSON lines or events of LogLine. X-Ork-Next-Offset tells where to go on, X-Ork-Size how long it is.",
     types: ["text/plain", NDJSON_TYPE, SSE_TYPE],
     lines: logLine,
   },
 }
 
-const TIMES = { 200: { about: "Times and streams by byte of the raw log", schema: logTimes } }
+const TIMES = { 200: { description: "Times and streams by byte of the raw log", schema: logTimes } }
 
 export const logRoutes = [
   route({
@@ -33,11 +33,11 @@ export const logRoutes = [
     scope: "read",
     params: taskParams,
     query: logQuery,
-    answers: LOG,
+    responses: LOG,
     async handle({ params, query, request, reply, api }) {
       const task = await findTask(api, await findRun(api, params.id), params.name, query)
       const asked = { api, request, reply, offset: query.offset ?? 0, length: query.length }
-      const present = await presentLog(api, task, query.attempt)
+      const present = await currentLog(api, task, query.attempt)
       if (query.follow === true) await followLog(asked, followTask(api, task, query.attempt))
       else await sendLog(asked, present)
       return STREAMED
@@ -51,10 +51,10 @@ export const logRoutes = [
     scope: "read",
     params: taskParams,
     query: logTimesQuery,
-    answers: TIMES,
+    responses: TIMES,
     async handle({ params, query, api }) {
       const task = await findTask(api, await findRun(api, params.id), params.name, query)
-      return { status: 200, body: await timesOf(await presentLog(api, task, query.attempt), query) }
+      return { status: 200, body: await timesOf(await currentLog(api, task, query.attempt), query) }
     },
   }),
   route({
@@ -65,7 +65,7 @@ export const logRoutes = [
     scope: "read",
     params: jobParams,
     query: jobLogQuery,
-    answers: LOG,
+    responses: LOG,
     async handle({ params, query, request, reply, api }) {
       const job = await findJob(api, params.job_id)
       const asked = { api, request, reply, offset: query.offset ?? 0, length: query.length }
@@ -82,7 +82,7 @@ export const logRoutes = [
     scope: "read",
     params: jobParams,
     query: jobLogTimesQuery,
-    answers: TIMES,
+    responses: TIMES,
     async handle({ params, query, api }) {
       return { status: 200, body: await timesOf(jobLog(api, await findJob(api, params.job_id)), query) }
     },

@@ -17,9 +17,9 @@ export const pushRoutes = [
     summary: "How a task ended that was pushed to a worker",
     scope: null,
     body: { schema: taskResultBody, required: true },
-    answers: { 204: { about: "Taken" } },
+    responses: { 204: { description: "Taken" } },
     errors: [401, 409],
-    needs: "push",
+    requires: "push",
     handle({ body, request, api }) {
       const token = body.token ?? bearer(request.headers.authorization)
       if (token === "") throw missingKey("the token of the attempt is needed, as Authorization: Bearer TOKEN")

@@ -14,7 +14,7 @@ export const queueRoutes = [
     tag: TAG,
     summary: "All queues",
     scope: "read",
-    answers: { 200: { about: "The queues", schema: queues } },
+    responses: { 200: { description: "The queues", schema: queues } },
     async handle({ api }) {
       return {
         status: 200,
@@ -29,7 +29,7 @@ export const queueRoutes = [
     summary: "A queue",
     scope: "read",
     params: queueParams,
-    answers: { 200: { about: "The queue", schema: queue } },
+    responses: { 200: { description: "The queue", schema: queue } },
     async handle({ params, api }) {
       const found = await api.store.getQueue(params.name)
       if (found === null) throw notFound(`there is no queue ${params.name}: nothing was put into it, and it has no settings`)
@@ -44,7 +44,7 @@ export const queueRoutes = [
     scope: "admin",
     params: queueParams,
     body: { schema: queueSettings, required: true },
-    answers: { 200: { about: "The queue as it is now", schema: queue } },
+    responses: { 200: { description: "The queue as it is now", schema: queue } },
     audit: "queue.set",
     async handle({ params, body, api }) {
       const { concurrency, rate_limit: rate, paused } = body

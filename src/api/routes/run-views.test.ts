@@ -20,7 +20,7 @@ type Row = Record<string, unknown>
 test("the graph of a run has every task with its counts, its status and its times", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
-  const id = await api.ran("nested")
+  const id = await api.runToEnd("nested")
   const { body } = await api.call("GET", `/runs/${id}/graph`)
   expect(body).toMatchObject({ run_id: id, workflow: "nested", version: 1 })
   const tasks = new Map((body["tasks"] as Row[]).map((task) => [task["name"] as string, task]))
@@ -41,7 +41,7 @@ test("the graph of a run has every task with its counts, its status and its time
 test("instances come page by page in the order of the graph's tasks, with the attempts before", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
-  const id = await api.ran("nested")
+  const id = await api.runToEnd("nested")
   await api.call("POST", `/runs/${id}/tasks/region.each/retry?path=1.0`)
   await api.engine.ended(id as never)
   const found: Row[] = []
@@ -72,10 +72,10 @@ test("instances come page by page in the order of the graph's tasks, with the at
 test("the grid has the last runs, newest first, with a cell for each task that any of them had", async () => {
   await using api = await setup()
   await api.deploy("daily", { a: "say a", old: "fail" })
-  const first = await api.ran("daily")
+  const first = await api.runToEnd("daily")
   await api.deploy("daily", { a: "say a", many: { depends_on: ["a"], parallel: 3, command: "say b" } })
-  const second = await api.ran("daily")
-  const third = await api.ran("daily")
+  const second = await api.runToEnd("daily")
+  const third = await api.runToEnd("daily")
   const { body } = await api.call("GET", "/workflows/daily/grid")
   expect((body["tasks"] as Row[]).map(({ name }) => name)).toEqual(["a", "many", "old"])
   const runs = body["runs"] as { id: string; status: string; cells: (Row | null)[] }[]

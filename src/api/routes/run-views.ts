@@ -5,7 +5,7 @@ import { grid, gridQuery, instanceList, instanceListQuery, runGraph } from "../.
 import { runParams } from "../../protocol/api/runs.ts"
 import { workflowParams } from "../../protocol/api/workflows.ts"
 import type { RunRow } from "../../store/contract/store.ts"
-import { instanceCursor, pageOf, parseInstance } from "../http/cursors.ts"
+import { instanceCursor, pageOf, parseInstanceCursor } from "../http/cursors.ts"
 import { type GridRun, gridShape } from "../views/grid.ts"
 import { nodeSummary } from "../views/node-status.ts"
 import type { Api } from "../http/ports.ts"
@@ -14,7 +14,7 @@ import { graphTasks } from "../views/shapes.ts"
 import { findRun } from "./runs.ts"
 import { findWorkflow } from "./workflows.ts"
 
-export const pictureRoutes = [
+export const runViewRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/graph",
@@ -22,7 +22,7 @@ export const pictureRoutes = [
     summary: "The graph of a run's own version, with how far each task is",
     scope: "read",
     params: runParams,
-    answers: { 200: { about: "The graph", schema: runGraph } },
+    responses: { 200: { description: "The graph", schema: runGraph } },
     async handle({ params, api }) {
       const found = await findRun(api, params.id)
       const compiled = await api.store.compiled(found.versionId)
@@ -42,14 +42,14 @@ export const pictureRoutes = [
     scope: "read",
     params: runParams,
     query: instanceListQuery,
-    answers: { 200: { about: "A page of instances, in the order of the graph's tasks", schema: instanceList } },
+    responses: { 200: { description: "A page of instances, in the order of the graph's tasks", schema: instanceList } },
     async handle({ params, query: { limit, cursor }, api }) {
       const found = await findRun(api, params.id)
       const { nodes } = await api.store.compiled(found.versionId)
       const rows = await api.store.listInstances({
         runId: found.id,
         limit: limit + 1,
-        ...(cursor !== undefined && { after: parseInstance(cursor) }),
+        ...(cursor !== undefined && { after: parseInstanceCursor(cursor) }),
       })
       const body = pageOf(
         rows,
@@ -85,7 +85,7 @@ export const pictureRoutes = [
     scope: "read",
     params: workflowParams,
     query: gridQuery,
-    answers: { 200: { about: "Tasks by runs", schema: grid } },
+    responses: { 200: { description: "Tasks by runs", schema: grid } },
     async handle({ params: { name }, query: { limit, run }, api }) {
       const runs = await runsOf(api, name, limit, run)
       // Its runs stay when a workflow is removed.

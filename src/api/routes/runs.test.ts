@@ -31,7 +31,7 @@ test("a task shows the input that it was given: item, upstream outputs, its own 
     input: { upper: "${{ item }}-${{ params.n }}", from: "${{ tasks.a.output.task }}" },
   }
   await api.deploy("etl", { a: "true", each, never: { command: "true", if: "false" } }, { params: { n: 7 } })
-  const id = await api.ran("etl")
+  const id = await api.runToEnd("etl")
   const input = async (task: string) => (await api.call("GET", `/runs/${id}/tasks/${task}`)).body["input"]
   expect(await input("each?index=1")).toEqual({ item: "y", a: { task: "a" }, upper: "y-7", from: "a" })
   expect(await input("a")).toEqual({})
@@ -118,7 +118,7 @@ test("a run is cancelled, retried and removed; each only when it may be", async 
 test("one instance of a fan-out is looked at and retried by its index", async () => {
   await using api = await setup()
   await api.deploy("many", { a: { command: "say hi", foreach: ["x", "y", "z"] } })
-  const id = await api.ran("many")
+  const id = await api.runToEnd("many")
   const one = await api.call("GET", `/runs/${id}/tasks/a?index=1`)
   expect(one.body).toMatchObject({ index: 1, path: "1", attempt: 1 })
   const planned = await api.call("POST", `/runs/${id}/tasks/a/retry?index=1`, { body: { plan: true } })
@@ -147,7 +147,7 @@ test("a paused run starts nothing until it is resumed", async () => {
 test("a failed task is marked a success by hand, and its run with it; a running one cannot be marked", async () => {
   await using api = await setup()
   await api.deploy("bad", { a: "fail" })
-  const id = await api.ran("bad")
+  const id = await api.runToEnd("bad")
   const marked = await api.call("POST", `/runs/${id}/tasks/a/mark`, { body: { status: "success", reason: "done by hand" } })
   expect([marked.status, marked.body["status"]]).toEqual([200, "success"])
   expect((await api.call("GET", `/runs/${id}`)).body["status"]).toBe("success")
@@ -186,7 +186,7 @@ test("runs are filtered by workflow and status", async () => {
   await using api = await setup()
   await api.deploy("good", { a: "true" })
   await api.deploy("bad", { a: "fail" })
-  const [good, bad] = [await api.ran("good"), await api.ran("bad")]
+  const [good, bad] = [await api.runToEnd("good"), await api.runToEnd("bad")]
   const ids = async (query: string) => ((await api.call("GET", `/runs?${query}`)).body["items"] as Run[]).map((run) => run.id)
   expect(await ids("workflow=good")).toEqual([good])
   expect(await ids("status=failed")).toEqual([bad])
@@ -197,7 +197,7 @@ test("runs are filtered by workflow and status", async () => {
 test("runs are filtered by trigger and by when they were created", async () => {
   await using api = await setup()
   await api.deploy("good", { a: "true" })
-  const id = await api.ran("good")
+  const id = await api.runToEnd("good")
   const { created_at } = (await api.call("GET", `/runs/${id}`)).body as unknown as Run
   const count = async (query: string) => ((await api.call("GET", `/runs?${query}`)).body["items"] as Run[]).length
   expect(await count("trigger=manual")).toBe(1)

@@ -4,7 +4,7 @@ import type { RunId } from "../../core/model/ids.ts"
 import { explainQuery, explanations, retryBody, retryPlan, run, runList, runParams, runQuery } from "../../protocol/api/runs.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import type { RunRow } from "../../store/contract/store.ts"
-import { pageOf, parsePlace, placeCursor } from "../http/cursors.ts"
+import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
 import { notFound } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
@@ -27,18 +27,18 @@ export const runRoutes = [
     summary: "Runs, newest first",
     scope: "read",
     query: runQuery,
-    answers: { 200: { about: "A page of runs", schema: runList } },
+    responses: { 200: { description: "A page of runs", schema: runList } },
     async handle({ query: { limit, cursor, workflow, status, trigger, created_after, created_before }, api }) {
       const rows = await api.store.listRuns({
         limit: limit + 1,
-        ...(cursor !== undefined && { before: parsePlace(cursor) }),
+        ...(cursor !== undefined && { before: parseTimeCursor(cursor) }),
         ...(workflow !== undefined && { workflow }),
         ...(status !== undefined && { status }),
         ...(trigger !== undefined && { trigger }),
         ...(created_after !== undefined && { createdAfter: created_after }),
         ...(created_before !== undefined && { createdBefore: created_before }),
       })
-      return { status: 200, body: pageOf(rows, limit, runShape, placeCursor) }
+      return { status: 200, body: pageOf(rows, limit, runShape, timeCursor) }
     },
   }),
   route({
@@ -48,7 +48,7 @@ export const runRoutes = [
     summary: "A run, with its tasks counted by status",
     scope: "read",
     params: runParams,
-    answers: { 200: { about: "The run", schema: run } },
+    responses: { 200: { description: "The run", schema: run } },
     async handle({ params, api }) {
       return { status: 200, body: await shown(api, params.id) }
     },
@@ -60,7 +60,7 @@ export const runRoutes = [
     summary: "Removes a run that has ended, with its tasks, logs and outputs",
     scope: "admin",
     params: runParams,
-    answers: { 204: { about: "Removed" } },
+    responses: { 204: { description: "Removed" } },
     errors: [409],
     audit: "run.remove",
     async handle({ params, api }) {
@@ -74,10 +74,10 @@ export const runRoutes = [
     tag: TAG,
     summary: "Why what waits, waits, and what failed or was skipped, did so",
     scope: "read",
-    needs: "explain",
+    requires: "explain",
     params: runParams,
     query: explainQuery,
-    answers: { 200: { about: "One sentence for each task", schema: explanations } },
+    responses: { 200: { description: "One sentence for each task", schema: explanations } },
     async handle({ params, query, api }) {
       const found = await findRun(api, params.id)
       return { status: 200, body: { items: await api.parts.explain!(found.id, query.task) } }
@@ -90,7 +90,7 @@ export const runRoutes = [
     summary: "Cancels a run: pending tasks at once, running ones when their processes are dead",
     scope: "trigger",
     params: runParams,
-    answers: { 202: { about: "It is being cancelled", schema: run } },
+    responses: { 202: { description: "It is being cancelled", schema: run } },
     errors: [409],
     audit: "run.cancel",
     async handle({ params, api }) {
@@ -106,9 +106,9 @@ export const runRoutes = [
     scope: "trigger",
     params: runParams,
     body: { schema: retryBody },
-    answers: {
-      200: { about: "With `plan`: what would run again", schema: retryPlan },
-      202: { about: "It goes on", schema: run },
+    responses: {
+      200: { description: "With `plan`: what would run again", schema: retryPlan },
+      202: { description: "It goes on", schema: run },
     },
     errors: [409],
     audit: "run.retry",
@@ -135,7 +135,7 @@ export const runRoutes = [
       summary: verb === "pause" ? "Starts no further task of the run" : "Lets the run go on",
       scope: "trigger",
       params: runParams,
-      answers: { 200: { about: "The run", schema: run } },
+      responses: { 200: { description: "The run", schema: run } },
       errors: [409],
       audit: `run.${verb}`,
       async handle({ params, api }) {

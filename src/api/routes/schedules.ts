@@ -1,7 +1,7 @@
 // Schedules of all deployed workflows with their next ticks.
 
 import { scheduleList, scheduleQuery } from "../../protocol/api/workflows.ts"
-import { numberCursor, pageOf, parseNumber } from "../http/cursors.ts"
+import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
 import { invalidField } from "../http/errors.ts"
 import { route } from "../http/route.ts"
 import { scheduleShape } from "../views/shapes.ts"
@@ -17,7 +17,7 @@ export const scheduleRoutes = [
     summary: "Schedules, with the next ticks of each",
     scope: "read",
     query: scheduleQuery,
-    answers: { 200: { about: "A page of schedules", schema: scheduleList } },
+    responses: { 200: { description: "A page of schedules", schema: scheduleList } },
     async handle({ query: { limit, cursor, workflow, ticks }, api }) {
       if (ticks * limit > MOST_TICKS) {
         throw invalidField("ticks", `must be at most ${Math.floor(MOST_TICKS / limit)} with a limit of ${limit}`)
@@ -25,7 +25,7 @@ export const scheduleRoutes = [
       const rows = await api.store.listSchedules({
         limit: limit + 1,
         ...(workflow !== undefined && { workflow }),
-        ...(cursor !== undefined && { after: parseNumber("s", cursor) }),
+        ...(cursor !== undefined && { after: parseNumberCursor("s", cursor) }),
       })
       const now = api.clock.now()
       return {

@@ -25,7 +25,7 @@ export const signInRoutes = [
     tag: TAG,
     summary: "Whose key this is, and what it may do",
     scope: "read",
-    answers: { 200: { about: "The caller", schema: session } },
+    responses: { 200: { description: "The caller", schema: session } },
     handle({ caller, api }) {
       return { status: 200, body: { key_id: caller.keyId, scopes: caller.scopes, version: api.config.version } }
     },
@@ -37,18 +37,20 @@ export const signInRoutes = [
     summary: "Exchanges the token of a sign-in link for a session cookie, once",
     scope: null,
     query: tokenQuery,
-    answers: { 303: { about: "Signed in; goes on to the web page. A browser whose link is no good is asked for a key" } },
+    responses: {
+      303: { description: "Signed in; goes on to the web page. A browser whose link is no good is asked for a key" },
+    },
     errors: [401, 429],
     handle({ query, request, api }) {
       if (query.token === undefined) return toWelcome(null)
-      api.auth.check(request.ip)
+      api.auth.checkThrottle(request.ip)
       const subject = api.signIns.redeem(query.token)
       if (subject === null) {
-        api.auth.failed(request.ip)
+        api.auth.recordFailure(request.ip)
         if (isBrowser(request)) return toWelcome("link")
         throw new ApiError("UNAUTHORIZED", "this link has been used or is too old; `ork serve` prints a new one when it starts")
       }
-      const cookie = setCookie(api.signIns.session(subject), request.protocol === "https")
+      const cookie = setCookie(api.signIns.newSession(subject), request.protocol === "https")
       return { status: 303, headers: { location: "/ui/", "set-cookie": cookie, "referrer-policy": "no-referrer" } }
     },
   }),
@@ -59,11 +61,11 @@ export const signInRoutes = [
     summary: "Exchanges an API key for a session cookie",
     scope: null,
     body: { schema: signInBody, required: true },
-    answers: { 204: { about: "Signed in" } },
+    responses: { 204: { description: "Signed in" } },
     errors: [401, 429],
     async handle({ body, request, api }) {
       const subject = await api.auth.subjectOf(request.ip, body.key)
-      const cookie = setCookie(api.signIns.session(subject), request.protocol === "https")
+      const cookie = setCookie(api.signIns.newSession(subject), request.protocol === "https")
       return { status: 204, headers: { "set-cookie": cookie } }
     },
   }),
@@ -73,7 +75,7 @@ export const signInRoutes = [
     tag: TAG,
     summary: "Ends the session of this browser",
     scope: null,
-    answers: { 204: { about: "Signed out" } },
+    responses: { 204: { description: "Signed out" } },
     handle({ request }) {
       return { status: 204, headers: { "set-cookie": setCookie(null, request.protocol === "https") } }
     },

@@ -12,7 +12,7 @@ export const statsRoutes = [
     summary: "Figures of the whole",
     scope: "read",
     query: statsQuery,
-    answers: { 200: { about: "The figures", schema: stats } },
+    responses: { 200: { description: "The figures", schema: stats } },
     async handle({ query, api }) {
       const columns = query.series === true ? (api.parts.serverStats?.columns() ?? null) : null
       const [found, holders, objectsBytes] = await Promise.all([

@@ -2,7 +2,7 @@
 
 import type { ApiParts } from "../http/ports.ts"
 import type { Route } from "../http/route.ts"
-import { answerRoutes } from "./external-signals.ts"
+import { externalSignalRoutes } from "./external-signals.ts"
 import { auditRoutes } from "./audit.ts"
 import { bundleRoutes } from "./bundles.ts"
 import { eventRoutes } from "./events.ts"
@@ -11,7 +11,7 @@ import { hookRoutes } from "./hooks.ts"
 import { jobRoutes } from "./jobs.ts"
 import { keyRoutes } from "./keys.ts"
 import { logRoutes } from "./logs.ts"
-import { pictureRoutes } from "./run-views.ts"
+import { runViewRoutes } from "./run-views.ts"
 import { pushRoutes } from "./push.ts"
 import { queueRoutes } from "./queues.ts"
 import { runRoutes } from "./runs.ts"
@@ -27,8 +27,8 @@ export const ROUTES: readonly Route[] = [
   ...bundleRoutes,
   ...runRoutes,
   ...taskRoutes,
-  ...pictureRoutes,
-  ...answerRoutes,
+  ...runViewRoutes,
+  ...externalSignalRoutes,
   ...logRoutes,
   ...eventRoutes,
   ...jobRoutes,
@@ -46,4 +46,4 @@ export const ROUTES: readonly Route[] = [
 
 /** Without the routes of parts that the server lacks. */
 export const routesFor = (parts: ApiParts): Route[] =>
-  ROUTES.filter((route) => route.needs === undefined || parts[route.needs] !== undefined)
+  ROUTES.filter((route) => route.requires === undefined || parts[route.requires] !== undefined)

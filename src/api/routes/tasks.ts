@@ -14,8 +14,8 @@ import {
 } from "../../protocol/api/runs.ts"
 import { json, strict } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
-import { numberCursor, pageOf, parseNumber } from "../http/cursors.ts"
-import { findRetried, findTask, listedTask, shownTask } from "../views/find-task.ts"
+import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
+import { findRetryTarget, findTask, taskSummary, taskDetails } from "../views/find-task.ts"
 import { notFound } from "../http/errors.ts"
 import { sendOutput } from "../streams/output-stream.ts"
 import { route, STREAMED } from "../http/route.ts"
@@ -33,19 +33,19 @@ export const taskRoutes = [
     scope: "read",
     params: runParams,
     query: taskQuery,
-    answers: { 200: { about: "A page of tasks", schema: taskList } },
+    responses: { 200: { description: "A page of tasks", schema: taskList } },
     async handle({ params, query: { limit, cursor, name }, api }) {
       const found = await findRun(api, params.id)
       const rows = await api.store.listTasks({
         runId: found.id,
         limit: limit + 1,
         ...(name !== undefined && { name }),
-        ...(cursor !== undefined && { after: parseNumber("t", cursor) }),
+        ...(cursor !== undefined && { after: parseNumberCursor("t", cursor) }),
       })
       const page = pageOf(
         rows,
         limit,
-        (row) => listedTask(api, found, row),
+        (row) => taskSummary(api, found, row),
         (row) => numberCursor("t", row.row),
       )
       return { status: 200, body: { ...page, items: await Promise.all(page.items) } }
@@ -59,10 +59,10 @@ export const taskRoutes = [
     scope: "read",
     params: taskParams,
     query: instance,
-    answers: { 200: { about: "The task", schema: task } },
+    responses: { 200: { description: "The task", schema: task } },
     async handle({ params, query, api }) {
       const found = await findRun(api, params.id)
-      return { status: 200, body: await shownTask(api, found, await findTask(api, found, params.name, query)) }
+      return { status: 200, body: await taskDetails(api, found, await findTask(api, found, params.name, query)) }
     },
   }),
   route({
@@ -73,7 +73,7 @@ export const taskRoutes = [
     scope: "read",
     params: taskParams,
     query: instance,
-    answers: { 200: { about: "The output as it is", schema: json } },
+    responses: { 200: { description: "The output as it is", schema: json } },
     async handle({ params, query, request, reply, api }) {
       const { name, output } = await findTask(api, await findRun(api, params.id), params.name, query)
       if (output === null) throw notFound(`task ${name} has no output`)
@@ -90,15 +90,15 @@ export const taskRoutes = [
     params: taskParams,
     query: instance,
     body: { schema: retryTaskBody },
-    answers: {
-      200: { about: "With `plan`: what would run again", schema: retryPlan },
-      202: { about: "The run goes on", schema: run },
+    responses: {
+      200: { description: "With `plan`: what would run again", schema: retryPlan },
+      202: { description: "The run goes on", schema: run },
     },
     errors: [409],
     audit: "task.retry",
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
-      const retried = await findRetried(api, found, params.name, query)
+      const retried = await findRetryTarget(api, found, params.name, query)
       if (body.plan === true) {
         const { again, kept } = await api.runs.planRetry(found.id, retried)
         return { status: 200, body: { again, kept }, details: "plan only" }
@@ -116,14 +116,14 @@ export const taskRoutes = [
     params: taskParams,
     query: instance,
     body: { schema: markBody, required: true },
-    answers: { 200: { about: "The task", schema: task } },
+    responses: { 200: { description: "The task", schema: task } },
     errors: [409],
     audit: "task.mark",
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
       await api.runs.overrideOutcome(await findTask(api, found, params.name, query), body)
       const marked = await findTask(api, found, params.name, query)
-      return { status: 200, body: await shownTask(api, found, marked), details: `${body.status}: ${body.reason}` }
+      return { status: 200, body: await taskDetails(api, found, marked), details: `${body.status}: ${body.reason}` }
     },
   }),
 ]

@@ -58,7 +58,7 @@ export const workerRoutes = [
     tag: TAG,
     summary: "Processes that run tasks",
     scope: "read",
-    answers: { 200: { about: "The processes", schema: workers } },
+    responses: { 200: { description: "The processes", schema: workers } },
     async handle({ api }) {
       const now = api.clock.now()
       const holders = await api.store.listHolders()
@@ -72,9 +72,9 @@ export const workerRoutes = [
     summary: "Registers a worker; this answer is the only one that shows its token",
     scope: "worker",
     body: { schema: wire.newWorker, required: true },
-    answers: { 201: { about: "The worker", schema: wire.registered } },
+    responses: { 201: { description: "The worker", schema: wire.registered } },
     audit: "worker.register",
-    needs: "workers",
+    requires: "workers",
     async handle({ body, api }) {
       const made = await api.parts.workers!.register(body)
       return { status: 201, body: made, target: made.id, details: body.name }
@@ -87,9 +87,9 @@ export const workerRoutes = [
     summary: "The worker leaves; what it still has is given to others",
     scope: "worker",
     params: wire.workerParams,
-    answers: { 204: { about: "Gone" } },
+    responses: { 204: { description: "Gone" } },
     audit: "worker.remove",
-    needs: "workers",
+    requires: "workers",
     async handle(call) {
       const admin = call.caller.scopes.includes("admin")
       await call.api.parts.workers!.leave(admin ? (call.params.id as HolderId) : await itself(call))
@@ -101,7 +101,7 @@ export const workerRoutes = [
     path: "/workers/{id}/heartbeat",
     summary: "Renews the worker's lease",
     body: { schema: wire.heartbeatBody },
-    answers: { 200: { about: "What to stop", schema: wire.heartbeat } },
+    responses: { 200: { description: "What to stop", schema: wire.heartbeat } },
     async handle(call) {
       return { status: 200, body: await call.api.parts.workers!.heartbeat(await itself(call)) }
     },
@@ -111,7 +111,7 @@ export const workerRoutes = [
     path: "/workers/{id}/claim",
     summary: "Takes work, up to `free` tasks; waits for it up to `wait_ms`",
     body: { schema: wire.claimBody, required: true },
-    answers: { 200: { about: "Work, and what the worker must know", schema: wire.claimed } },
+    responses: { 200: { description: "Work, and what the worker must know", schema: wire.claimed } },
     async handle(call) {
       const gone = untilGone(call)
       return { status: 200, body: await call.api.parts.workers!.claim(await itself(call), call.body, gone) }
@@ -122,7 +122,7 @@ export const workerRoutes = [
     path: "/workers/{id}/report",
     summary: "Starts, progress and ends of attempts; answered when they are committed, 409 when all were refused",
     body: { schema: wire.reportBody, required: true },
-    answers: { 200: { about: "What was refused", schema: wire.reported } },
+    responses: { 200: { description: "What was refused", schema: wire.reported } },
     async handle(call) {
       const lost = await call.api.parts.workers!.report(await itself(call), call.body)
       const all = new Set(call.body.entries.map((entry) => entry.attempt_id)).size
@@ -135,7 +135,7 @@ export const workerRoutes = [
     path: "/workers/{id}/logs",
     summary: "Pieces of logs, as frames of a header, index records and raw bytes",
     body: { bytes: true },
-    answers: { 200: { about: "Where to go on in each log", schema: wire.logAnswer } },
+    responses: { 200: { description: "Where to go on in each log", schema: wire.logAnswer } },
     async handle(call) {
       const id = await itself(call)
       const frames = decodeFrames(await collectBody(call.body, wire.MAX_LOG_BYTES))
@@ -149,7 +149,7 @@ export const workerRoutes = [
     summary: "An output that is too large for a report, whole, as JSON text",
     query: wire.attemptQuery,
     body: { bytes: true },
-    answers: { 200: { about: "Its size", schema: wire.outputAnswer } },
+    responses: { 200: { description: "Its size", schema: wire.outputAnswer } },
     async handle(call) {
       const putting = call.api.parts.workers!.putOutput(await itself(call), fenceOf(call), call.body)
       const bytes = await putting.catch((error: unknown) => {
@@ -167,9 +167,9 @@ export const workerRoutes = [
     scope: "worker",
     params: wire.workerParams,
     query: wire.upstreamQuery,
-    answers: { 200: { about: "The output as JSON text", types: ["application/octet-stream"] } },
+    responses: { 200: { description: "The output as JSON text", types: ["application/octet-stream"] } },
     errors: [409],
-    needs: "workers",
+    requires: "workers",
     async handle(call) {
       const found = await call.api.parts.workers!.upstream(await itself(call), fenceOf(call), call.query.task)
       if (found === null) throw refused()

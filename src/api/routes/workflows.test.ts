@@ -56,7 +56,7 @@ test("the profile that a task names as its worker is the server's; one that it d
 test("a workflow is removed, and its runs stay", async () => {
   await using api = await setup()
   await api.deploy("etl", { a: "say hi" })
-  const id = await api.ran("etl")
+  const id = await api.runToEnd("etl")
   expect((await api.call("DELETE", "/workflows/etl")).status).toBe(204)
   expect((await api.call("GET", "/workflows/etl")).status).toBe(404)
   expect((await api.call("POST", "/workflows/etl/runs")).status).toBe(404)

@@ -22,7 +22,7 @@ import {
 import { parseDefinition, type ParsedDefinition } from "../../definition/parse.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
-import { nameCursor, numberCursor, pageOf, parseName, parseNumber } from "../http/cursors.ts"
+import { nameCursor, numberCursor, pageOf, parseNameCursor, parseNumberCursor } from "../http/cursors.ts"
 import { conflict, invalid, invalidField, notFound } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { route, type TextBody } from "../http/route.ts"
@@ -78,12 +78,12 @@ export const workflowRoutes = [
     summary: "Deployed workflows by name, with their last runs and next tick",
     scope: "read",
     query: workflowQuery,
-    answers: { 200: { about: "A page of workflows", schema: workflowList } },
+    responses: { 200: { description: "A page of workflows", schema: workflowList } },
     async handle({ query: { limit, cursor, search, tag }, api }) {
       const rows = await api.store.listWorkflows({
         limit: limit + 1,
         runs: LAST_RUNS,
-        ...(cursor !== undefined && { after: parseName("w", cursor) }),
+        ...(cursor !== undefined && { after: parseNameCursor("w", cursor) }),
         ...(search !== undefined && { search }),
         ...(tag !== undefined && { tag }),
       })
@@ -98,9 +98,9 @@ export const workflowRoutes = [
     scope: "admin",
     query: definitionQuery,
     body: DEFINITION,
-    answers: {
-      200: { about: "The same as before, or a new version", schema: workflow },
-      201: { about: "New", schema: workflow },
+    responses: {
+      200: { description: "The same as before, or a new version", schema: workflow },
+      201: { description: "New", schema: workflow },
     },
     errors: [409],
     audit: "workflow.deploy",
@@ -133,7 +133,7 @@ export const workflowRoutes = [
     scope: "read",
     query: definitionQuery,
     body: DEFINITION,
-    answers: { 200: { about: "What is wrong with it, if anything", schema: validation } },
+    responses: { 200: { description: "What is wrong with it, if anything", schema: validation } },
     handle({ body, query: { bundle }, api }) {
       const parsed = parse(api, body, bundle)
       return {
@@ -151,7 +151,7 @@ export const workflowRoutes = [
     summary: "A workflow with its definition, params and graph",
     scope: "read",
     params: workflowParams,
-    answers: { 200: { about: "The workflow", schema: workflow } },
+    responses: { 200: { description: "The workflow", schema: workflow } },
     async handle({ params, api }) {
       return { status: 200, body: workflowShape(await findWorkflow(api, params.name)) }
     },
@@ -163,7 +163,7 @@ export const workflowRoutes = [
     summary: "Removes a workflow and its schedules; its runs stay",
     scope: "admin",
     params: workflowParams,
-    answers: { 204: { about: "Removed" } },
+    responses: { 204: { description: "Removed" } },
     audit: "workflow.remove",
     async handle({ params, api }) {
       await api.workflows.remove(params.name)
@@ -178,10 +178,10 @@ export const workflowRoutes = [
     scope: "read",
     params: workflowParams,
     query: pageQuery,
-    answers: { 200: { about: "A page of versions", schema: versionList } },
+    responses: { 200: { description: "A page of versions", schema: versionList } },
     async handle({ params: { name }, query: { limit, cursor }, api }) {
       await findWorkflow(api, name)
-      const before = cursor === undefined ? {} : { before: parseNumber("v", cursor) }
+      const before = cursor === undefined ? {} : { before: parseNumberCursor("v", cursor) }
       const rows = await api.store.listVersions({ name, limit: limit + 1, ...before })
       return { status: 200, body: pageOf(rows, limit, versionShape, (row) => numberCursor("v", row.version)) }
     },
@@ -195,9 +195,9 @@ export const workflowRoutes = [
     scope: "trigger",
     params: workflowParams,
     body: { schema: newRun },
-    answers: {
-      200: { about: "The run that the idempotency key had made before", schema: run },
-      201: { about: "The new run", schema: run },
+    responses: {
+      200: { description: "The run that the idempotency key had made before", schema: run },
+      201: { description: "The new run", schema: run },
     },
     audit: "run.create",
     async handle({ params, body, request, api }) {
@@ -228,7 +228,7 @@ export const workflowRoutes = [
       summary: verb === "pause" ? "Lets the schedules of a workflow rest" : "Lets them go on",
       scope: "admin",
       params: workflowParams,
-      answers: { 200: { about: "The workflow", schema: workflow } },
+      responses: { 200: { description: "The workflow", schema: workflow } },
       audit: `workflow.${verb}`,
       async handle({ params: { name }, api }) {
         await api.workflows.setPaused(name, verb === "pause")
@@ -244,7 +244,7 @@ export const workflowRoutes = [
     scope: "trigger",
     params: workflowParams,
     body: { schema: backfillBody, required: true },
-    answers: { 200: { about: "The ticks, and the runs that were made", schema: backfill } },
+    responses: { 200: { description: "The ticks, and the runs that were made", schema: backfill } },
     errors: [409],
     audit: "workflow.backfill",
     async handle({ params, body, api }) {

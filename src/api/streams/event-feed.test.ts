@@ -56,7 +56,7 @@ const open = (feed: EventFeed, runId: RunId | null, after: string | null) => {
       await Promise.resolve()
     },
     deliver: take,
-    gap: () => void (gaps += 1),
+    onGap: () => void (gaps += 1),
   })
   return { got, close: () => closed.abort(), gaps: () => gaps }
 }

@@ -10,7 +10,7 @@ import { compareEventIds } from "./event-id.ts"
 
 const PAGE = 500
 const RETRY_MS = 1000
-export const LOOK_MS = 1000
+export const POLL_MS = 1000
 
 /** An event and its text on the wire, made once for all streams. */
 export interface Frame {
@@ -28,7 +28,7 @@ export interface Listener {
   runId: RunId | null
   deliver(frames: readonly Frame[]): void
   /** Some events are gone for good. */
-  gap(): void
+  onGap(): void
 }
 
 interface Live extends Listener {
@@ -44,9 +44,9 @@ export interface FollowRequest {
   catchUp(frames: readonly Frame[]): Promise<void>
   /** What happens from now on, in order; does not wait. */
   deliver(frames: readonly Frame[]): void
-  gap(): void
+  onGap(): void
   /** It is live: everything after this id is delivered. */
-  joined?(after: string): void
+  onLive?(after: string): void
   signal: AbortSignal
 }
 
@@ -92,12 +92,12 @@ export class EventFeed {
     request.signal.addEventListener("abort", leave, { once: true })
     if (request.signal.aborted) return leave()
     await this.#start()
-    const { runId, deliver, gap } = request
+    const { runId, deliver, onGap } = request
     const join = (after: string): void => {
       if (request.signal.aborted) return
-      live = { runId, after, deliver, gap }
+      live = { runId, after, deliver, onGap }
       this.#live.add(live)
-      request.joined?.(after)
+      request.onLive?.(after)
     }
     if (request.after === null) return join(this.#cursor!)
     await this.#catchUp(request, request.after, join)
@@ -108,7 +108,7 @@ export class EventFeed {
     let position = after
     if (compareEventIds(position, end) > 0) {
       // An id from another database, or from before a restore.
-      request.gap()
+      request.onGap()
       position = end
     }
     while (!request.signal.aborted) {
@@ -120,7 +120,7 @@ export class EventFeed {
         limit: PAGE,
         ...(request.runId !== null && { runId: request.runId }),
       })
-      if (page.gap) request.gap()
+      if (page.gap) request.onGap()
       if (page.events.length > 0) await request.catchUp(page.events.map(frameOf))
       // Nothing found and no way made: what the feed had read before this look holds nothing for us either.
       const stuck = page.events.length === 0 && compareEventIds(page.cursor, position) <= 0
@@ -155,7 +155,7 @@ export class EventFeed {
 
   #lookLater(): void {
     this.#cancelLook?.()
-    this.#cancelLook = this.#clock.after(LOOK_MS, () => {
+    this.#cancelLook = this.#clock.after(POLL_MS, () => {
       this.wake()
       this.#lookLater()
     })
@@ -188,7 +188,7 @@ export class EventFeed {
   #deliver(page: Awaited<ReturnType<EventLog["readEvents"]>>): boolean {
     if (this.#cursor === null) return false
     this.#cursor = later(page.cursor, this.#cursor)
-    if (page.gap) for (const live of this.#live) live.gap()
+    if (page.gap) for (const live of this.#live) live.onGap()
     if (page.events.length === 0) return false
     const frames = page.events.map(frameOf)
     const byRun = Map.groupBy(frames, (frame) => frame.event.runId)

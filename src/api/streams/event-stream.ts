@@ -40,15 +40,15 @@ export const streamEvents = async (
       catchUp: (frames) => stream.send(textOf(frames)),
       deliver: (frames) => {
         stream.write(textOf(frames))
-        lines?.see(frames)
+        lines?.update(frames)
       },
-      gap: () => stream.write(GAP),
+      onGap: () => stream.write(GAP),
       // Without data it is no event to a client, but one that is cut off before the first event resumes from here.
-      joined: (id) => stream.write(`id: ${id}\n\n`),
+      onLive: (id) => stream.write(`id: ${id}\n\n`),
     })
     await lines?.start()
   } catch (error) {
     api.log.warn({ error: String(error) }, "an event stream was cut short")
-    stream.cut()
+    stream.abort()
   }
 }

@@ -9,7 +9,7 @@ import type { JobRow } from "../../store/contract/jobs.ts"
 import type { TaskRow } from "../../store/contract/store.ts"
 import { invalidField } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
-import { Watch, type Watched } from "./watch.ts"
+import { ChangeWatcher, type WatchTarget } from "./change-watcher.ts"
 
 export interface AttemptLog {
   log: TaskLog
@@ -32,9 +32,9 @@ interface Standing {
 
 type Look = () => Promise<Standing | null>
 
-const follow = (api: Api, watched: Watched, look: Look, only?: number): LogSource =>
+const follow = (api: Api, watched: WatchTarget, look: Look, only?: number): LogSource =>
   async function* attempts(signal) {
-    const watch = await Watch.open(api.feed, watched, signal)
+    const watch = await ChangeWatcher.open(api.feed, watched, signal)
     let attempt = only ?? 0
     while (!signal.aborted) {
       const now = await look()
@@ -48,18 +48,18 @@ const follow = (api: Api, watched: Watched, look: Look, only?: number): LogSourc
         attempt += 1
       } else if (now.attempt > attempt) attempt += 1
       else if (now.ended) return
-      else await watch.changed()
+      else await watch.nextChange()
     }
   }
 
 /** Aborted when the attempt is over or the reader is gone. */
-const endOf = (attempt: number, signal: AbortSignal, watch: Watch, look: Look): AbortSignal => {
+const endOf = (attempt: number, signal: AbortSignal, watch: ChangeWatcher, look: Look): AbortSignal => {
   const over = new AbortController()
   const wait = async (): Promise<void> => {
     while (!signal.aborted) {
       const now = await look()
       if (now === null || !now.live || now.attempt > attempt) return
-      await watch.changed()
+      await watch.nextChange()
     }
   }
   // When the store is away the follower ends as well: its reader asks again.
@@ -85,7 +85,7 @@ const taskLog = async (api: Api, task: TaskRow, attempt: number): Promise<TaskLo
 }
 
 /** What is there now. `attempt` undefined: the latest. */
-export const presentLog = (api: Api, task: TaskRow, attempt: number | undefined): Promise<TaskLog | null> => {
+export const currentLog = (api: Api, task: TaskRow, attempt: number | undefined): Promise<TaskLog | null> => {
   if (attempt !== undefined && attempt > task.attempt) {
     throw invalidField("attempt", `task ${task.name} has had ${task.attempt} attempts`)
   }
@@ -101,8 +101,8 @@ export const followTask = (api: Api, task: TaskRow, only: number | undefined): L
     const live = !ended && now.status !== "pending"
     return { attempt: now.attempt, live, ended, logOf: (attempt) => taskLog(api, now, attempt) }
   }
-  const concerns: Watched["concerns"] = (event) => event.type === "run" || (event.task === name && event.path === path)
-  return follow(api, { runId, concerns }, look, only)
+  const concerns: WatchTarget["matches"] = (event) => event.type === "run" || (event.task === name && event.path === path)
+  return follow(api, { runId, matches: concerns }, look, only)
 }
 
 // -- jobs ----------------------------------------------------------------------------------------------------------------------
@@ -121,5 +121,5 @@ export const followJob = (api: Api, job: JobRow): LogSource => {
       logOf: async (attempt) => (attempt === now.attemptCount ? jobLog(api, now) : null),
     }
   }
-  return follow(api, { runId: null, concerns: (event) => event.type === "job" && event.jobId === job.id }, look)
+  return follow(api, { runId: null, matches: (event) => event.type === "job" && event.jobId === job.id }, look)
 }

@@ -108,6 +108,6 @@ const guarded = async (api: Api, stream: Stream, work: () => Promise<void>): Pro
     stream.end()
   } catch (error) {
     api.log.warn({ error: String(error) }, "a log stream was cut short")
-    stream.cut()
+    stream.abort()
   }
 }

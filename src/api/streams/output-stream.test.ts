@@ -5,7 +5,7 @@ import { setup } from "../testing/setup.ts"
 test("an output is sent as the JSON that it is, small or large; a task without one has none", async () => {
   await using api = await setup()
   await api.deploy("etl", { a: "say hi", b: { command: "say b", if: "false" } })
-  const id = await api.ran("etl")
+  const id = await api.runToEnd("etl")
   const small = await api.call("GET", `/runs/${id}/tasks/a/output`)
   expect([small.status, small.text]).toEqual([200, '{"task":"a"}'])
   expect(small.headers["content-type"]).toBe("application/json; charset=utf-8")

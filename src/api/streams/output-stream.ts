@@ -26,6 +26,6 @@ export const sendOutput = async (
     stream.end()
   } catch (error) {
     api.log.warn({ error: String(error) }, "an output was cut short")
-    stream.cut()
+    stream.abort()
   }
 }

@@ -6,7 +6,7 @@ import { indexOf } from "../../protocol/api/shapes.ts"
 import type { TaskRow } from "../../store/contract/store.ts"
 import type { Frame } from "./event-feed.ts"
 import { lineShape } from "./log-format.ts"
-import { presentLog } from "./log-source.ts"
+import { currentLog } from "./log-source.ts"
 import type { Api } from "../http/ports.ts"
 import type { Stream } from "./streams.ts"
 
@@ -35,7 +35,7 @@ export class RunLogs {
     for (const task of tasks) if (task.status === "running") this.#follow(task.name, task.path, true)
   }
 
-  see(frames: readonly Frame[]): void {
+  update(frames: readonly Frame[]): void {
     for (const { event } of frames) {
       if (event.type !== "task" || event.task === undefined) continue
       const path = event.path ?? ""
@@ -56,7 +56,7 @@ export class RunLogs {
 
   async #copy(name: string, path: string, fromNow: boolean, ended: AbortSignal): Promise<void> {
     const task = await this.#api.store.getTask({ runId: this.#runId, name, path })
-    const log = task === null ? null : await presentLog(this.#api, task, undefined)
+    const log = task === null ? null : await currentLog(this.#api, task, undefined)
     if (task === null || log === null) return
     const offset = fromNow ? await log.size() : 0
     for await (const line of log.lines({ offset, ended })) {

@@ -32,7 +32,7 @@ test("a stream of all events tells a run from its creation to its end, in order"
   const stream = await openStream(`${api.url}/api/v1/events`)
   expect(stream.response.headers["content-type"]).toBe("text/event-stream")
   await stream.until(": ork")
-  const id = await api.ran("etl")
+  const id = await api.runToEnd("etl")
   const text = await stream.until(/"task":null[^\n]*"status":"success"/)
   const told = eventsOf(text).filter((event) => event.data.run_id === id)
   expect(told[0]).toMatchObject({ event: "run" })
@@ -44,7 +44,7 @@ test("a stream of all events tells a run from its creation to its end, in order"
 test("a stream of one run leaves the others out, and goes on after Last-Event-ID without a gap or a repeat", async () => {
   await using api = await served()
   await api.deploy("etl", { a: "say hi" })
-  const [mine, other] = [await api.ran("etl"), await api.ran("etl")]
+  const [mine, other] = [await api.runToEnd("etl"), await api.runToEnd("etl")]
   const first = await openStream(`${api.url}/runs/${mine}/events`, { "last-event-id": "0.0" })
   const all = eventsOf(await first.until(/"task":null[^\n]*"status":"success"/))
   first.close()
@@ -60,11 +60,11 @@ test("a stream of one run leaves the others out, and goes on after Last-Event-ID
 test("a new stream is told where it begins, so that it can resume from there before its first event", async () => {
   await using api = await served()
   await api.deploy("etl", { a: "say hi" })
-  await api.ran("etl")
+  await api.runToEnd("etl")
   const first = await openStream(`${api.url}/events`)
   const [, begin] = /\nid: (\d+\.\d+)\n\n/.exec(await first.until(/\nid: \d+\.\d+\n\n/))!
   first.close()
-  const id = await api.ran("etl")
+  const id = await api.runToEnd("etl")
   const second = await openStream(`${api.url}/events`, { "last-event-id": begin! })
   const told = eventsOf(await second.until(/"task":null[^\n]*"status":"success"/))
   expect(new Set(told.map((event) => event.data.run_id))).toEqual(new Set([id]))
@@ -88,7 +88,7 @@ test("a reader that takes nothing is cut off, and others go on", async () => {
   const ended = slow.ended()
   const good = await openStream(`${api.url}/workers`)
   for (let i = 0; i < 200 && !slow.response.destroyed; i++) {
-    await api.ran("etl")
+    await api.runToEnd("etl")
     const { body } = await api.call("GET", "/stats")
     if (body["streams"] === 0) break
   }
@@ -110,7 +110,7 @@ test("closing the server ends its streams", async () => {
 test("a log is read raw, from an offset and from its end", async () => {
   await using api = await served()
   await api.deploy("etl", { a: "say one;say two" })
-  const id = await api.ran("etl")
+  const id = await api.runToEnd("etl")
   const whole = await api.call("GET", `/runs/${id}/tasks/a/logs`)
   expect(whole.text).toBe("one\ntwo\n")
   expect(whole.headers["x-ork-next-offset"]).toBe("8")
@@ -124,7 +124,7 @@ test("a log is read raw, from an offset and from its end", async () => {
 test("a part of a log is read by offset and length, and its times beside it", async () => {
   await using api = await served()
   await api.deploy("etl", { a: "say one;say two;say three" })
-  const logs = `/runs/${await api.ran("etl")}/tasks/a/logs`
+  const logs = `/runs/${await api.runToEnd("etl")}/tasks/a/logs`
   const part = await api.call("GET", `${logs}?offset=4&length=4`)
   expect(part.text).toBe("two\n")
   expect([part.headers["x-ork-next-offset"], part.headers["x-ork-size"]]).toEqual(["8", "14"])
@@ -145,7 +145,7 @@ test("a part of a log is read by offset and length, and its times beside it", as
 test("a log is read as JSON lines and as events by Accept", async () => {
   await using api = await served()
   await api.deploy("etl", { a: "say one;say two" })
-  const id = await api.ran("etl")
+  const id = await api.runToEnd("etl")
   const lines = await api.call("GET", `/runs/${id}/tasks/a/logs`, { headers: { accept: "application/x-ndjson" } })
   const parsed = lines.text
     .trim()
@@ -200,7 +200,7 @@ test("when the reader of a followed log goes, the reading stops", async () => {
 test("a task that wrote nothing, or has not run, has an empty log", async () => {
   await using api = await served()
   await api.deploy("etl", { a: "true", b: { command: "say b", if: "false" } })
-  const id = await api.ran("etl")
+  const id = await api.runToEnd("etl")
   for (const name of ["a", "b"]) {
     const { status, text } = await api.call("GET", `/runs/${id}/tasks/${name}/logs`)
     expect([status, text]).toEqual([200, ""])

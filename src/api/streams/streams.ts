@@ -56,7 +56,7 @@ export class Streams {
       ...head.headers,
     })
     response.flushHeaders()
-    if (request.raw.destroyed && !response.writable) stream.cut()
+    if (request.raw.destroyed && !response.writable) stream.abort()
     this.#beat()
     return stream
   }
@@ -70,7 +70,7 @@ export class Streams {
   #beat(): void {
     this.#cancelBeat ??= this.#clock.after(this.#limits.heartbeatMs, () => {
       this.#cancelBeat = null
-      for (const stream of this.#open) stream.beat()
+      for (const stream of this.#open) stream.sendHeartbeat()
       if (this.#open.size > 0 && !this.#closing) this.#beat()
     })
   }
@@ -89,7 +89,7 @@ export class Stream {
     this.#bufferBytes = bufferBytes
     this.#heartbeat = heartbeat
     response.once("close", () => this.#closed.abort())
-    response.on("error", () => this.cut())
+    response.on("error", () => this.abort())
   }
 
   /** Aborted when the reader has gone or the stream has ended. */
@@ -101,14 +101,14 @@ export class Stream {
   write(data: string | Uint8Array): void {
     if (this.closed.aborted) return
     this.#response.write(data)
-    if (this.#response.writableLength > this.#bufferBytes) this.cut()
+    if (this.#response.writableLength > this.#bufferBytes) this.abort()
   }
 
   /** Waits until the reader has room for more. */
   async send(data: string | Uint8Array): Promise<void> {
     if (this.closed.aborted || this.#response.write(data)) return
     await new Promise<void>((resolve) => {
-      const stalled = this.#clock.after(STALL_MS, () => this.cut())
+      const stalled = this.#clock.after(STALL_MS, () => this.abort())
       const done = (): void => {
         stalled()
         this.closed.removeEventListener("abort", done)
@@ -120,7 +120,7 @@ export class Stream {
     })
   }
 
-  beat(): void {
+  sendHeartbeat(): void {
     if (this.#heartbeat !== null) this.write(this.#heartbeat)
   }
 
@@ -130,7 +130,7 @@ export class Stream {
     this.#closed.abort()
   }
 
-  cut(): void {
+  abort(): void {
     this.#response.destroy()
     this.#closed.abort()
   }

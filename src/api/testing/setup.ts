@@ -32,12 +32,12 @@ export interface TestServer {
   /** What the server logged, line by line. */
   logged: string[]
   /** Asks as the administrator; `key: null` as nobody. Objects are sent as JSON. */
-  call(method: string, url: string, options?: CallOptions): Promise<Answer>
+  call(method: string, url: string, options?: CallOptions): Promise<TestResponse>
   newKey(...scopes: KeyScope[]): Promise<string>
   /** Deploys tasks given as commands by name, or a whole definition. */
   deploy(name: string, tasks: { [task: string]: unknown }, rest?: object): Promise<void>
   /** Triggers a run and waits for its end. */
-  ran(name: string): Promise<string>
+  runToEnd(name: string): Promise<string>
 }
 
 export interface CallOptions {
@@ -46,7 +46,7 @@ export interface CallOptions {
   headers?: Record<string, string>
 }
 
-export interface Answer {
+export interface TestResponse {
   status: number
   /** Parsed JSON; the text if it is none. */
   body: { [field: string]: unknown } & { error?: { code: string; message: string; details?: { path: string }[] } }
@@ -141,7 +141,12 @@ export const setup = async (
       ...(body !== undefined && { payload: isJson(body) ? JSON.stringify(body) : (body as string | Buffer) }),
     }
     const found = await server.app.inject(options)
-    return { status: found.statusCode, body: parse(found.body) as Answer["body"], text: found.body, headers: found.headers }
+    return {
+      status: found.statusCode,
+      body: parse(found.body) as TestResponse["body"],
+      text: found.body,
+      headers: found.headers,
+    }
   }
   const deploy: TestServer["deploy"] = async (name, tasks, rest = {}) => {
     const all = Object.entries(tasks).map(([task, spec]) => [task, typeof spec === "string" ? { command: spec } : spec])
@@ -160,7 +165,7 @@ export const setup = async (
     async newKey(...scopes: KeyScope[]) {
       return (await call("POST", "/keys", { body: { name: scopes.join(), scopes } })).body["key"] as string
     },
-    async ran(name: string) {
+    async runToEnd(name: string) {
       const { body } = await call("POST", `/workflows/${name}/runs`)
       await engine.ended(body["id"] as never)
       return body["id"] as string
@@ -176,7 +181,7 @@ export const setup = async (
 }
 
 /** Until so many tasks of a run go on without a slot. */
-export const waitsFor = async (api: Pick<TestServer, "store">, runId: string, count: number): Promise<void> => {
+export const untilWaiting = async (api: Pick<TestServer, "store">, runId: string, count: number): Promise<void> => {
   await vi.waitUntil(async () => {
     const tasks = await api.store.listTasks({ runId: runId as RunId, limit: 100 })
     return tasks.filter(({ waitingOn }) => waitingOn !== null).length === count

@@ -38,7 +38,7 @@ export const findTask = async (api: Api, run: RunRow, name: string, instance: In
 }
 
 /** What a retry begins with: an instance, one item of a group, or one task of one item. Without a path a group means all of it. */
-export const findRetried = async (api: Api, run: RunRow, name: string, instance: Instance): Promise<RetryRequest> => {
+export const findRetryTarget = async (api: Api, run: RunRow, name: string, instance: Instance): Promise<RetryRequest> => {
   const path = instancePathOf(instance)
   if (path !== undefined) {
     if ((await api.store.getTask({ runId: run.id, name, path })) === null) throw await unknownTask(api, run, name, path)
@@ -63,18 +63,18 @@ const pastAttempts = async (api: Api, task: TaskRow): Promise<AttemptRow[]> =>
   task.attempt > 1 || (task.attempt === 1 && task.status === "pending") ? await api.store.listAttempts(task.row) : []
 
 /** In a list: without its input, which would have to be put together from other tasks. */
-export const listedTask = async (api: Api, run: RunRow, task: TaskRow): Promise<TaskShape> => {
+export const taskSummary = async (api: Api, run: RunRow, task: TaskRow): Promise<TaskShape> => {
   const workflow = await api.store.compiled(run.versionId)
   const attempts = attemptShapes(task, await pastAttempts(api, task))
   return taskShape(task, workflow.nodes[task.node]!, { input: null, attempts })
 }
 
-export const shownTask = async (
+export const taskDetails = async (
   api: Api,
   run: RunRow,
   task: TaskRow,
 ): Promise<TaskShape & { work: ReturnType<typeof workShape> }> => {
   const workflow = await api.store.compiled(run.versionId)
   const input = await taskInput(api, run, task, workflow)
-  return { ...(await listedTask(api, run, task)), input, work: workShape(workflow.nodes[task.node]!) }
+  return { ...(await taskSummary(api, run, task)), input, work: workShape(workflow.nodes[task.node]!) }
 }

@@ -7,7 +7,7 @@ test("a task by itself says what it does as it was written, in lists it does not
     a: { command: 'say ${{ params.who }} "and ${{ params.who }}"', timeout: 60 },
     b: { command: ["say", "hi ${{ params.who }}", "2"], depends_on: ["a"] },
   }, { params: { who: { type: "string", default: "x" } } }) // prettier-ignore
-  const id = await api.ran("etl")
+  const id = await api.runToEnd("etl")
   const { body } = await api.call("GET", `/runs/${id}/tasks/a`)
   expect(body["work"]).toMatchObject({
     executor: "process",

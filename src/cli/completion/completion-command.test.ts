@@ -40,7 +40,7 @@ test.each([
 test("runs are completed by id, and without a server there is still the latest", async () => {
   await using world = await commandLine()
   await world.api.deploy("etl", { a: "true" })
-  const id = await world.api.ran("etl")
+  const id = await world.api.runToEnd("etl")
   expect((await world.ork("__complete", "--", "show", "")).stdout).toBe(`${id}\nlatest\n`)
   await world.file(".ork/server.json", "{}")
   expect((await runMain(["__complete", "--", "show", ""], { cwd: world.cwd, env: { ORK_PORT: "9" } })).stdout).toBe("latest\n")

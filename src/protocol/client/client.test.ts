@@ -128,7 +128,7 @@ test("a log is followed from attempt to attempt until the task ends, also from b
 test("a log of a task that was skipped is followed to nothing", async () => {
   await using world = await served()
   await world.api.deploy("etl", { a: { command: "say a", if: "false" } })
-  const id = await world.api.ran("etl")
+  const id = await world.api.runToEnd("etl")
   expect(await take(world.client.followLog({ runId: id, task: "a" }))).toEqual([])
 })
 

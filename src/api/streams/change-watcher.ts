@@ -4,19 +4,19 @@ import type { RunId } from "../../core/model/ids.ts"
 import type { LoggedEvent } from "../../store/contract/event-log.ts"
 import type { EventFeed } from "./event-feed.ts"
 
-export interface Watched {
+export interface WatchTarget {
   /** null: a job. */
   runId: RunId | null
-  concerns(event: LoggedEvent): boolean
+  matches(event: LoggedEvent): boolean
 }
 
-export class Watch {
+export class ChangeWatcher {
   #changed = false
   #wake: (() => void) | null = null
 
   /** Live when it resolves: a change after that is not missed. */
-  static async open(feed: EventFeed, { runId, concerns }: Watched, signal: AbortSignal): Promise<Watch> {
-    const watch = new Watch()
+  static async open(feed: EventFeed, { runId, matches }: WatchTarget, signal: AbortSignal): Promise<ChangeWatcher> {
+    const watch = new ChangeWatcher()
     signal.addEventListener("abort", () => watch.#notify(), { once: true })
     await feed.follow({
       runId,
@@ -24,15 +24,15 @@ export class Watch {
       signal,
       catchUp: () => Promise.resolve(),
       deliver: (frames) => {
-        if (frames.some(({ event }) => concerns(event))) watch.#notify()
+        if (frames.some(({ event }) => matches(event))) watch.#notify()
       },
-      gap: () => watch.#notify(),
+      onGap: () => watch.#notify(),
     })
     return watch
   }
 
   /** Resolves when there was a change since the last time, or the signal is aborted. */
-  async changed(): Promise<void> {
+  async nextChange(): Promise<void> {
     if (!this.#changed) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve

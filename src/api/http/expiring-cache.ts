@@ -1,6 +1,6 @@
 // A map that forgets: the least recently used entries beyond `max`, and every entry after `ttlMs`.
 
-export class Lru<V> {
+export class ExpiringCache<V> {
   readonly #max: number
   readonly #ttlMs: number
   readonly #now: () => number

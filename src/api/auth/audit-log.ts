@@ -12,7 +12,7 @@ const BATCH = 500
 /** While the store is away; older entries go first, and the log says so. */
 const MAX_WAITING = 100_000
 
-export class Audit {
+export class AuditLog {
   readonly #store: Pick<KeyStore, "appendAudit">
   readonly #clock: Clock
   readonly #lost: (count: number) => void
@@ -27,12 +27,12 @@ export class Audit {
   }
 
   /** Resolves when the entry is committed. */
-  record(entry: AuditEntry): Promise<void> {
+  write(entry: AuditEntry): Promise<void> {
     return this.#store.appendAudit([entry])
   }
 
   /** Written soon. */
-  note(entry: AuditEntry): void {
+  writeLater(entry: AuditEntry): void {
     this.#waiting.push(entry)
     if (this.#waiting.length > MAX_WAITING) {
       this.#waiting.shift()
