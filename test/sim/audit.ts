@@ -1,6 +1,6 @@
 // The database recounted: whatever it counts (edges, children, slots, tasks of a run) equals what its rows say.
 
-import type { BookLimit, BookRun, OpenTask, ReadyTask } from "./books.ts"
+import type { LimitRecord, RunRecord, OpenTask, ReadyTask } from "./database/reader.ts"
 import type { Life } from "./life.ts"
 import { endOf, hasEnded, isLive, lastIndex } from "./model.ts"
 import { isOverdue } from "./overdue.ts"
@@ -10,8 +10,8 @@ import { placeText } from "./witness.ts"
 import type { World } from "./world.ts"
 
 export const audit = (world: World): void => {
-  const runs = world.books.runs()
-  const rows = world.books.openTasks()
+  const runs = world.tables.runs()
+  const rows = world.tables.openTasks()
   const byRun = Map.groupBy(rows, (row) => row.run_seq)
   for (const run of runs) {
     const own = byRun.get(run.seq) ?? []
@@ -76,8 +76,8 @@ const isReady = (row: OpenTask): boolean =>
   row.parked === null &&
   row.available_at === null
 
-const checkLimits = (world: World, runs: BookRun[], rows: OpenTask[]): void => {
-  const limits = new Map(world.books.limits().map((limit) => [limit.id, limit]))
+const checkLimits = (world: World, runs: RunRecord[], rows: OpenTask[]): void => {
+  const limits = new Map(world.tables.limits().map((limit) => [limit.id, limit]))
   const used = new Map<number, number>()
   const promised = new Set<number>()
   for (const row of rows) {
@@ -101,12 +101,12 @@ const checkLimits = (world: World, runs: BookRun[], rows: OpenTask[]): void => {
   }
 }
 
-const told = (limit: BookLimit): string => `${limit.key} with ${limit.used} of ${limit.cap} used`
+const told = (limit: LimitRecord): string => `${limit.key} with ${limit.used} of ${limit.cap} used`
 
 /** Runs that a user retried are let in whatever the number. */
 const checkActive = (world: World): void => {
   const active = new Map<string, number>()
-  for (const run of world.books.runs()) {
+  for (const run of world.tables.runs()) {
     if (run.status !== "running" || world.retries(run.id) > 0) continue
     active.set(run.workflow, (active.get(run.workflow) ?? 0) + 1)
   }
@@ -120,7 +120,7 @@ const checkActive = (world: World): void => {
 const checkStopped = (world: World, life: Life): void => {
   for (const attempt of world.witness.live) {
     if (attempt.incarnation !== life || attempt.stopped || attempt.sim.node.hook !== null) continue
-    const row = world.books.task(world.books.run(attempt.runId)!.seq, attempt.sim.index, attempt.path)
+    const row = world.tables.task(world.tables.run(attempt.runId)!.seq, attempt.sim.index, attempt.path)
     const overdue = row?.attempt_id === attempt.id && isOverdue(world, row, SLACK_MS)
     if (!world.commits.cancelled.has(attempt.runId) && !overdue) continue
     throw new Violation("what is cancelled is stopped", placeText(attempt))
@@ -144,7 +144,7 @@ export const checkIdle = (world: World): void => {
   if (world.wakes > 0) return
   const lives = world.lives.filter((life) => life.alive && life.started)
   const shared = world.scenario.engines.filter((engine) => engine.privateRun === null).length
-  const ready = world.books.ready()
+  const ready = world.tables.ready()
   for (const life of lives) {
     const spec = world.scenario.engines[life.engine]!
     if (

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util"
 import type { Change } from "../../src/core/model/change.ts"
 import type { RetryReset } from "../../src/core/rules/retry-plan.ts"
 import type { Advanced, Batch, Claim, LiveAttempt } from "../../src/store/contract/store.ts"
-import type { BookTask } from "./books.ts"
+import type { TaskRecord } from "./database/reader.ts"
 import { checkDecision } from "./decisions.ts"
 import type { Life } from "./life.ts"
 import { isLive } from "./model.ts"
@@ -18,6 +18,14 @@ import type { World } from "./world.ts"
 type Settling = Extract<Change, { kind: "finish" | "retry" }>
 
 const isSettling = (change: Change): change is Settling => change.kind === "finish" || change.kind === "retry"
+
+interface PerformedCall {
+  method: string
+  args: unknown[]
+  answer: unknown
+  /** See `SimDatabase.refresh`. */
+  wakeUp: string | null
+}
 
 export class Commits {
   readonly #world: World
@@ -38,6 +46,7 @@ export class Commits {
   }
 
   before(_life: Life, method: string, args: unknown[]): void {
+    if (method === "reapHolders") this.#world.giveUpExpired()
     if (method !== "retryRun") return
     const [runId, plan] = args as [string, RetryReset]
     this.#retrying = checkRetryPlan(this.#world, runId, plan)
@@ -47,7 +56,7 @@ export class Commits {
     this.#world.fail(new Violation("the store takes every call", `${method} of ${life.name}: ${error.stack ?? error.message}`))
   }
 
-  after(life: Life, method: string, args: unknown[], answer: unknown): void {
+  after(life: Life, { method, args, answer, wakeUp }: PerformedCall): void {
     this.count += 1
     switch (method) {
       case "advance":
@@ -77,7 +86,7 @@ export class Commits {
       default:
         break
     }
-    this.#world.committed(life, method, answer)
+    this.#world.committed(life, method, answer, wakeUp)
   }
 
   // -- advance -------------------------------------------------------------------------------------------------------------------
@@ -113,33 +122,33 @@ export class Commits {
   /** Its fence is named as refused for a start that came after it; the result itself was taken just now. */
   #isNew({ attemptId, row: id, ...change }: Settling): boolean {
     if (this.#applied.has(attemptId)) return false
-    const row = this.#world.books.taskByRow(id)
+    const row = this.#world.tables.taskByRow(id)
     if (change.kind === "retry" && !this.#isEnded(row, attemptId))
-      return this.#world.books.attempts(id).some((past) => past.attempt_id === attemptId)
+      return this.#world.tables.attempts(id).some((past) => past.attempt_id === attemptId)
     const status = change.kind === "retry" ? "cancelled" : change.status
     return row !== undefined && row.attempt_id === attemptId && row.status === status
   }
 
   #checkRefused(change: Settling): void {
-    const row = this.#world.books.taskByRow(change.row)
+    const row = this.#world.tables.taskByRow(change.row)
     if (row === undefined || row.attempt_id !== change.attemptId || !isLive(row)) return
     throw new Violation("no good report is refused", `${change.kind} of row ${change.row}, which still has ${change.attemptId}`)
   }
 
   /** It would be tried again, but for a group around it whose time is over. */
-  #isEnded(row: BookTask | undefined, attemptId: string): boolean {
+  #isEnded(row: TaskRecord | undefined, attemptId: string): boolean {
     return row?.status === "cancelled" && row.attempt_id === attemptId && isOverdue(this.#world, row)
   }
 
   #apply(given: Settling): void {
-    const { books, witness, clock } = this.#world
+    const { tables, witness, clock } = this.#world
     const { attemptId, result } = given
-    const isEnded = given.kind === "retry" && this.#isEnded(books.taskByRow(given.row), attemptId)
+    const isEnded = given.kind === "retry" && this.#isEnded(tables.taskByRow(given.row), attemptId)
     const change: Settling = isEnded ? { ...given, kind: "finish", status: "cancelled" } : given
     const told = `${change.kind} of row ${change.row} ${attemptId}`
     if (this.#applied.has(attemptId)) throw new Violation("a result is applied once", told)
     this.#applied.add(attemptId)
-    const row = books.taskByRow(change.row)
+    const row = tables.taskByRow(change.row)
     if (row === undefined) throw new Violation("no good report is refused", `${told}: there is no such row`)
     const attempt = witness.attempts.get(attemptId)
     if (attempt !== undefined && result.state !== "lost" && !isDeferred(attempt)) {
@@ -157,7 +166,7 @@ export class Commits {
     if (change.kind === "retry" && row.attempt_id === attemptId) {
       throw new Violation("what is acknowledged is stored", `${told}: the row still has it`)
     }
-    const run = books.runBySeq(row.run_seq)
+    const run = tables.runBySeq(row.run_seq)
     const history = witness.history(run.id, row.node, row.path)
     checkDecision(this.#world, run, row, history, change)
     const retryAfterMs = result.retryAfterMs ?? null
@@ -177,7 +186,7 @@ export class Commits {
   #checkPriority(batch: Batch, advanced: Advanced): void {
     if (advanced.claims.length < batch.claim.limit || advanced.more) return
     const least = Math.min(...advanced.claims.map((claim) => claim.priority))
-    const behind = batch.claim.lanes.map((lane) => this.#world.books.firstAbove(least, lane)).find((row) => row !== undefined)
+    const behind = batch.claim.lanes.map((lane) => this.#world.tables.firstAbove(least, lane)).find((row) => row !== undefined)
     if (behind === undefined) return
     throw new Violation("the highest priority goes first", `row ${behind.id} of ${behind.priority} waits behind ${least}`)
   }

@@ -1,7 +1,7 @@
 // Success, retry, failure or cancel: whether a committed change is what the budgets of its task say.
 
 import type { Change } from "../../src/core/model/change.ts"
-import type { BookRun, BookTask } from "./books.ts"
+import type { RunRecord, TaskRecord } from "./database/reader.ts"
 import { isOverdue } from "./overdue.ts"
 import { Violation } from "./trace.ts"
 import type { History } from "./witness.ts"
@@ -10,7 +10,7 @@ import type { World } from "./world.ts"
 type Settling = Extract<Change, { kind: "finish" | "retry" }>
 
 /** Called before the change is added to the history. */
-export const checkDecision = (world: World, run: BookRun, row: BookTask, history: History, change: Settling): void => {
+export const checkDecision = (world: World, run: RunRecord, row: TaskRecord, history: History, change: Settling): void => {
   const sim = world.simOf(run.workflow, row.node)
   const { retry, lostRetries } = sim.node
   const { state, retryable } = change.result

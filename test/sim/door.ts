@@ -10,7 +10,7 @@ import type { World } from "./world.ts"
 type Call = (...args: unknown[]) => Promise<unknown>
 
 /** What a call of this kind does to the world is told to the commit log. */
-const DIRECT = new Set(["kind", "compiledNow", "onWake", "close", "commits"])
+const DIRECT = new Set(["kind", "compiledNow", "close"])
 
 export const openDoor = (world: World, life: Life, store: Store): Store => {
   const door = new Door(world, life, store)
@@ -109,11 +109,12 @@ class Door {
         (answer) => ({ answer }),
         (error: Error) => ({ error }),
       )
+      const wakeUp = await this.#world.database.refresh(this.#store)
       if ("error" in outcome) {
         commits.failed(this.#life, method, outcome.error)
         then(undefined, outcome.error)
       } else {
-        commits.after(this.#life, method, args, outcome.answer)
+        commits.after(this.#life, { method, args, answer: outcome.answer, wakeUp })
         then(outcome.answer)
       }
     })

@@ -13,12 +13,12 @@ export const dump = (world: World): string[] => {
       `engine ${life.name}: started ${life.started}, calls ${life.calls}, failing ${life.failing}, draining ${life.draining}`,
     )
   }
-  for (const run of world.books.runs()) {
+  for (const run of world.tables.runs()) {
     const flags = [run.paused ? "paused" : "", run.cancelling ?? "", run.private ? "private" : ""].filter((flag) => flag !== "")
     lines.push(
       `run ${world.labelOf(run.id)} (${run.workflow}) ${run.status} ${flags.join(" ")} open ${run.open_tasks} hooks ${run.hooks_pending}`,
     )
-    const open = world.books.tasksOf(run.seq).filter((row) => !hasEnded(row))
+    const open = world.tables.tasksOf(run.seq).filter((row) => !hasEnded(row))
     for (const row of open.slice(0, ROWS)) {
       const { name } = world.simOf(run.workflow, row.node).node
       const facts = {
@@ -33,7 +33,7 @@ export const dump = (world: World): string[] => {
     }
     if (open.length > ROWS) lines.push(`  and ${open.length - ROWS} more`)
   }
-  for (const limit of world.books.limits()) {
+  for (const limit of world.tables.limits()) {
     if (limit.used > 0) lines.push(`limit ${limit.id} ${limit.key}: ${limit.used} of ${limit.cap}`)
   }
   return lines

@@ -3,16 +3,16 @@
 import { isDeepStrictEqual } from "node:util"
 import type { Json, JsonObject } from "../../src/core/model/json.ts"
 import type { Assignment } from "../../src/executors/executor.ts"
-import type { BookRun, BookTask } from "./books.ts"
+import type { RunRecord, TaskRecord } from "./database/reader.ts"
 import { endOf, hasEnded, hookEvents, isLive, lastIndex, leastDelay, ownName, ruleVerdict, scopeOf } from "./model.ts"
 import { Violation } from "./trace.ts"
 import { placeText, type Witnessed } from "./witness.ts"
 import type { World } from "./world.ts"
 
 export const checkLaunch = (world: World, attempt: Witnessed, assignment: Assignment): void => {
-  const run = world.books.run(attempt.runId)
+  const run = world.tables.run(attempt.runId)
   if (run === undefined) throw new Violation("recorded before launched", `${placeText(attempt)} is of a run that is not stored`)
-  const row = world.books.task(run.seq, attempt.sim.index, attempt.path)
+  const row = world.tables.task(run.seq, attempt.sim.index, attempt.path)
   const excused = world.givenUp(attempt)
   if (!excused) checkRecorded(attempt, row)
   checkAlone(world, attempt)
@@ -28,7 +28,7 @@ export const checkLaunch = (world: World, attempt: Witnessed, assignment: Assign
   }
 }
 
-const checkRecorded = (attempt: Witnessed, row: BookTask | undefined): void => {
+const checkRecorded = (attempt: Witnessed, row: TaskRecord | undefined): void => {
   if (row !== undefined && row.attempt_id === attempt.id && isLive(row)) return
   const found = row === undefined ? "no row" : `${row.status}, attempt ${row.attempt_id}`
   throw new Violation(
@@ -93,7 +93,7 @@ const checkLimits = (world: World, attempt: Witnessed): void => {
   demand("of the run", workflow.compiled.concurrency, sameRun)
 }
 
-const checkRule = (world: World, run: BookRun, attempt: Witnessed): void => {
+const checkRule = (world: World, run: RunRecord, attempt: Witnessed): void => {
   const { sim, workflow } = attempt
   const upstream = world.model.upstream(workflow, run, sim, attempt.path)
   const early = upstream.find((row) => !hasEnded(row))
@@ -108,7 +108,7 @@ const checkRule = (world: World, run: BookRun, attempt: Witnessed): void => {
   if (truth !== true) fail(`its if is ${truth}`)
 }
 
-const checkInput = (world: World, run: BookRun, attempt: Witnessed, assignment: Assignment): void => {
+const checkInput = (world: World, run: RunRecord, attempt: Witnessed, assignment: Assignment): void => {
   const { sim, workflow } = attempt
   const input = assignment.input as JsonObject
   const demand = (what: string, found: Json | undefined, wanted: Json | undefined): void => {

@@ -8,7 +8,6 @@ import { Engine } from "../../src/engine/engine.ts"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import type { Evaluator, Logger } from "../../src/engine/ports.ts"
 import type { Store } from "../../src/store/contract/store.ts"
-import { openSqlite } from "../../src/store/sqlite/sqlite.ts"
 import { openDoor } from "./door.ts"
 import { FakeExecutor } from "./executor.ts"
 import { Rng } from "./rng.ts"
@@ -57,8 +56,7 @@ export const beginLife = async (world: World, engine: number, number: number): P
     awaited: new Map(),
   } as unknown as Life
   life.clock = world.clock.of(life)
-  const opened = await openSqlite({
-    path: world.path,
+  const opened = await world.database.openStore({
     clock: life.clock,
     random: new Rng("store", world.scenario.seed, name),
     isDead: (holder) => world.isDead(holder),
@@ -80,12 +78,13 @@ export const beginLife = async (world: World, engine: number, number: number): P
     maxFanout: 100_000,
     maxOutputBytes: 1 << 20,
     graceMs: 1000,
-    dataDir: world.path,
+    dataDir: "data",
     secret: () => null,
-    findWorkflow: async (workflow) => {
-      const found = await opened.getWorkflow(workflow)
-      return found === null ? null : { workflowId: found.id, versionId: found.versionId }
-    },
+    findWorkflow: (workflow) =>
+      world.during(async () => {
+        const found = await opened.getWorkflow(workflow)
+        return found === null ? null : { workflowId: found.id, versionId: found.versionId }
+      }),
   })
   return life
 }

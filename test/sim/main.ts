@@ -1,12 +1,13 @@
-// `npm run sim -- --seeds N [--from K] [--every E]` plays N seeds from K on, each or each E-th; `--seed K [--trace]` plays one
-// again, bit for bit. `--keep-going` tells all that fail.
-// The first seed that breaks an invariant is told with how to replay it, and ends the command with 1.
+// `npm run sim -- [--store sqlite|postgres] [--seeds N] [--from K] [--every E]` runs N seeds from K on, or every E-th one.
+// `--seed K [--trace]` replays one seed. The command stops at the first seed that violates an invariant, prints how to replay it and
+// exits with 1; with `--keep-going` it runs all seeds and prints one line for each failure.
 
 import { parseArgs } from "node:util"
-import { type Outcome, Simulator } from "./simulate.ts"
+import { describeFailure, Simulator, STORES } from "./simulate.ts"
 
 const { values } = parseArgs({
   options: {
+    store: { type: "string", default: "sqlite" },
     seeds: { type: "string", default: "200" },
     from: { type: "string", default: "1" },
     every: { type: "string", default: "1" },
@@ -23,21 +24,17 @@ const number = (name: string, text: string): number => {
   process.exit(2)
 }
 
-const report = ({ seed, failure, digest }: Outcome): void => {
-  if (failure === null) return
-  console.log(`seed ${seed} failed: ${failure.message}`)
-  for (const line of failure.tail) console.log(`  ${line}`)
-  for (const line of failure.state) console.log(line)
-  console.log(`invariant: ${failure.invariant}`)
-  console.log(`trace ${digest}; replay with: npm run sim -- --seed ${seed} --trace`)
+const store = STORES.find((known) => known === values.store)
+if (store === undefined) {
+  console.error(`--store takes ${STORES.join(" or ")}, not ${values.store}`)
+  process.exit(2)
 }
-
-const simulator = new Simulator()
+const simulator = await Simulator.create(store)
 let failed = 0
 try {
   if (values.seed !== undefined) {
     const outcome = await simulator.run(number("seed", values.seed), values.trace ? (line) => console.log(line) : null)
-    report(outcome)
+    for (const line of describeFailure(outcome)) console.log(line)
     if (outcome.failure !== null) failed = 1
     else
       console.log(
@@ -55,7 +52,7 @@ try {
       if (outcome.failure === null) continue
       failed += 1
       if (!values["keep-going"]) {
-        report(outcome)
+        for (const line of describeFailure(outcome)) console.log(line)
         break
       }
       console.log(`seed ${seed} failed: ${outcome.failure.message.split("\n")[0]}`)
@@ -65,6 +62,6 @@ try {
     else if (values["keep-going"]) console.log(`${failed} of ${count} seeds failed`)
   }
 } finally {
-  simulator.close()
+  await simulator.close()
 }
 process.exit(failed === 0 ? 0 : 1)

@@ -2,7 +2,7 @@
 
 import type { Json } from "../../src/core/model/json.ts"
 import type { HookEvent, RetryPolicy, RunWhen } from "../../src/core/model/workflow.ts"
-import { type BookRun, type Books, type BookTask, parseOutput } from "./books.ts"
+import { type RunRecord, type TableReader, type TaskRecord, parseOutput } from "./database/reader.ts"
 import type { MemoryObjects } from "./objects.ts"
 import type { SimNode, SimWorkflow, View } from "./workflows.ts"
 
@@ -12,7 +12,7 @@ const ENDED = ["success", "failed", "skipped", "cancelled"]
 export const hasEnded = (task: { status: string }): boolean => ENDED.includes(task.status)
 export const isLive = (task: { status: string }): boolean => task.status === "dispatched" || task.status === "running"
 
-export const endOf = (task: Pick<BookTask, "status" | "skip_reason">): End => {
+export const endOf = (task: Pick<TaskRecord, "status" | "skip_reason">): End => {
   if (task.status === "success") return "success"
   if (task.status === "skipped") return task.skip_reason ?? "waived"
   return "failed"
@@ -57,7 +57,7 @@ export const hookEvents = (status: string): HookEvent[] => {
 
 /** Reads what a run's tasks would see from the database and the object store. */
 export class Model {
-  readonly #books: Books
+  readonly #tables: TableReader
   readonly #objects: MemoryObjects
 
   /** What ended fan-outs gave: every instance below asks for it. */
@@ -65,18 +65,18 @@ export class Model {
 
   readonly #workflowOf: (name: string) => SimWorkflow
 
-  constructor(books: Books, objects: MemoryObjects, workflowOf: (name: string) => SimWorkflow) {
-    this.#books = books
+  constructor(tables: TableReader, objects: MemoryObjects, workflowOf: (name: string) => SimWorkflow) {
+    this.#tables = tables
     this.#objects = objects
     this.#workflowOf = workflowOf
   }
 
-  output(task: BookTask): Json {
+  output(task: TaskRecord): Json {
     return task.output_key === null ? parseOutput(task) : (JSON.parse(this.#objects.text(task.output_key)) as Json)
   }
 
   /** What a task hands down: its output, or of a fan-out the list of its instances' outputs. */
-  handedDown(task: BookTask): Json {
+  handedDown(task: TaskRecord): Json {
     const known = this.#lists.get(task.id)
     if (known !== undefined && known.finishedAt === task.finished_at) return known.list
     const value = this.#handedDown(task)
@@ -84,28 +84,28 @@ export class Model {
     return value
   }
 
-  #handedDown(task: BookTask): Json {
+  #handedDown(task: TaskRecord): Json {
     if (task.status === "skipped" || (task.kind === "task" && task.status !== "success")) return null
     if (task.kind === "task") return this.output(task)
     if (task.status !== "success" && task.children_created === 0) return null
-    const given = (child: BookTask): Json => (child.status === "success" ? this.handedDown(child) : null)
-    const children = this.#books.instances(task.id)
+    const given = (child: TaskRecord): Json => (child.status === "success" ? this.handedDown(child) : null)
+    const children = this.#tables.instances(task.id)
     if (task.kind === "fan") return children.toSorted((a, b) => lastIndex(a.path) - lastIndex(b.path)).map(given)
-    const { nodes } = this.#workflowOf(this.#books.runBySeq(task.run_seq).workflow)
+    const { nodes } = this.#workflowOf(this.#tables.runBySeq(task.run_seq).workflow)
     return Object.fromEntries(children.map((child) => [ownName(nodes[child.node]!), given(child)]))
   }
 
   /** The rows beside it, or beside its fan-out. */
-  upstream(workflow: SimWorkflow, run: BookRun, sim: SimNode, path: string): BookTask[] {
+  upstream(workflow: SimWorkflow, run: RunRecord, sim: SimNode, path: string): TaskRecord[] {
     return sim.node.upstream.map((up) => {
-      const row = this.#books.task(run.seq, up, scopeOf(workflow, sim, path))
+      const row = this.#tables.task(run.seq, up, scopeOf(workflow, sim, path))
       if (row === undefined) throw new Error(`${run.id} has no row of ${workflow.nodes[up]!.node.name}`)
       return row
     })
   }
 
   /** What the expressions of a task see: of an instance, with its index. */
-  view(workflow: SimWorkflow, run: BookRun, sim: SimNode, path: string): View {
+  view(workflow: SimWorkflow, run: RunRecord, sim: SimNode, path: string): View {
     const scope = scopeOf(workflow, sim, path)
     return {
       params: JSON.parse(run.params) as View["params"],
@@ -113,7 +113,7 @@ export class Model {
       parentIndex: scope === "" ? null : lastIndex(scope),
       up: (name) => {
         const node = workflow.nodes.find((each) => each.node.group === sim.node.group && ownName(each) === name)!
-        const row = this.#books.task(run.seq, node.index, scope)!
+        const row = this.#tables.task(run.seq, node.index, scope)!
         return { status: row.status, output: this.handedDown(row) }
       },
     }

@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util"
 import type { RetryRequest, RetryReset } from "../../src/core/rules/retry-plan.ts"
-import type { BookRun, BookTask } from "./books.ts"
+import type { RunRecord, TaskRecord } from "./database/reader.ts"
 import { hasEnded, lastIndex, scopeOf } from "./model.ts"
 import { Violation } from "./trace.ts"
 import { checkRun } from "./verify.ts"
@@ -14,17 +14,17 @@ import type { World } from "./world.ts"
 type Fate = "again" | "waits" | "below"
 
 export interface RetrySnapshot {
-  run: BookRun
-  before: BookTask[]
+  run: RunRecord
+  before: TaskRecord[]
   fates: Map<number, Fate>
 }
 
 /** The run as it ended is checked here: afterwards it is another one. null: the retry must be refused. */
 export const checkRetryPlan = (world: World, runId: string, plan: RetryReset): RetrySnapshot | null => {
-  const run = world.books.run(runId)
+  const run = world.tables.run(runId)
   if (run === undefined || run.finished_at === null || run.hooks_pending > 0 || run.finished_at !== plan.endedAt) return null
   checkRun(world, run)
-  const before = world.books.tasksOf(run.seq)
+  const before = world.tables.tasksOf(run.seq)
   if (before.every((row) => row.hook === 1)) return { run, before, fates: new Map() }
   const planned = plan.nodes.map(({ node, path, extent }) => {
     const fate = extent === "all" ? "again" : typeof extent === "object" ? `waits for ${extent.path}` : "waits"
@@ -44,12 +44,12 @@ export const checkRetryPlan = (world: World, runId: string, plan: RetryReset): R
 class Reading {
   readonly fates = new Map<number, Fate>()
   readonly #workflow: SimWorkflow
-  readonly #rows: BookTask[]
-  readonly #byId: Map<number, BookTask>
+  readonly #rows: TaskRecord[]
+  readonly #byId: Map<number, TaskRecord>
   /** The one instance of a plain fan-out that goes again. */
-  #alone: BookTask | null = null
+  #alone: TaskRecord | null = null
 
-  constructor(workflow: SimWorkflow, rows: BookTask[]) {
+  constructor(workflow: SimWorkflow, rows: TaskRecord[]) {
     this.#workflow = workflow
     this.#rows = rows.filter((row) => row.hook === 0)
     this.#byId = new Map(this.#rows.map((row) => [row.id, row]))
@@ -79,30 +79,30 @@ class Reading {
     return this
   }
 
-  #isItem({ node, kind }: BookTask): boolean {
+  #isItem({ node, kind }: TaskRecord): boolean {
     return this.#workflow.nodes[node]!.items !== null && kind !== "fan"
   }
 
   /** Not left over from an earlier round: whatever it lies in has made it. */
-  #isThere(row: BookTask): boolean {
+  #isThere(row: TaskRecord): boolean {
     const around = row.parent_id === null ? undefined : this.#byId.get(row.parent_id)
     if (around === undefined) return true
     if (around.kind === "group") return this.#isWhole(around) && this.#isThere(around)
     return lastIndex(row.path) < around.children_created && this.#isThere(around)
   }
 
-  #isWhole(group: BookTask): boolean {
+  #isWhole(group: TaskRecord): boolean {
     const wanted = this.#workflow.nodes.filter(({ node }) => node.group === group.node).length
     return group.children_created > 0 && this.#children(group).length === wanted
   }
 
-  #children({ id }: BookTask): BookTask[] {
+  #children({ id }: TaskRecord): TaskRecord[] {
     return this.#rows.filter((row) => row.parent_id === id)
   }
 
-  #again(row: BookTask): void {
+  #again(row: TaskRecord): void {
     this.fates.set(row.id, "again")
-    const bury = (around: BookTask): void => {
+    const bury = (around: TaskRecord): void => {
       for (const child of this.#children(around)) {
         this.fates.set(child.id, "below")
         bury(child)
@@ -112,7 +112,7 @@ class Reading {
   }
 
   /** Of rows side by side: those that did not succeed. */
-  #failed(rows: BookTask[]): boolean {
+  #failed(rows: TaskRecord[]): boolean {
     const bad = rows.filter((row) => row.status !== "success")
     for (const row of bad) {
       const { upstream } = this.#workflow.nodes[row.node]!.node
@@ -122,7 +122,7 @@ class Reading {
     return bad.length > 0
   }
 
-  #part(row: BookTask): void {
+  #part(row: TaskRecord): void {
     const children = this.#children(row).filter((child) => this.#isThere(child))
     if (row.kind === "task" || row.children_created === 0) return this.#again(row)
     if (row.kind === "group") {
@@ -138,7 +138,7 @@ class Reading {
     for (const child of bad) this.#part(child)
   }
 
-  #one(rows: BookTask[], path: string): void {
+  #one(rows: TaskRecord[], path: string): void {
     const found = rows.find((row) => row.path === path)
     if (found !== undefined && !this.#isItem(found)) return this.#start(found, "again")
     if (found !== undefined) {
@@ -150,12 +150,12 @@ class Reading {
     if (fan !== undefined) this.#start(fan, "again")
   }
 
-  #scope({ node }: BookTask, path: string): string {
+  #scope({ node }: TaskRecord, path: string): string {
     return scopeOf(this.#workflow, this.#workflow.nodes[node]!, path)
   }
 
   /** All below it begins anew; what it lies in waits, and all below that begins anew. */
-  #start(row: BookTask, fate: "again" | "waits"): void {
+  #start(row: TaskRecord, fate: "again" | "waits"): void {
     if (fate === "again") this.#again(row)
     else this.fates.set(row.id, "waits")
     const reached = new Set([row.node])
@@ -179,8 +179,8 @@ class Reading {
 }
 
 export const checkRetried = (world: World, { run, before, fates }: RetrySnapshot): void => {
-  const after = new Map(world.books.tasksOf(run.seq).map((row) => [row.id, row]))
-  const fail = (row: BookTask, why: string): never => {
+  const after = new Map(world.tables.tasksOf(run.seq).map((row) => [row.id, row]))
+  const fail = (row: TaskRecord, why: string): never => {
     throw new Violation("a retry runs the right tasks", `${world.labelOf(run.id)} node ${row.node} [${row.path}]: ${why}`)
   }
   const kept = new Set<number>()

@@ -72,10 +72,10 @@ const LAST_ACTION_MS = 60_000
 /** Every so many seeds there is a fan-out that takes several transactions to make, and crashes while it is made. */
 const HUGE_EVERY = 40
 
-export const makeScenario = (seed: number): Scenario => {
+export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean }): Scenario => {
   const rng = new Rng("scenario", seed)
   const huge = seed % HUGE_EVERY === 0
-  const leases = rng.chance(0.4)
+  const leases = rng.chance(0.4) || leasesOnly
   const workflows = Array.from({ length: rng.pick([1, 1, 2, 2, 3, 4]) }, (_, i) => makeWorkflow(rng, `w${i}`, huge && i === 0))
   for (const [i, workflow] of workflows.entries()) addGroups(new Rng("groups", seed, i), workflow)
   const child = makeChild(new Rng("child", seed))

@@ -1,12 +1,11 @@
 // One seed from its beginning to its end: a fresh database, the world, and the checks when all is over.
 
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { openSqlite } from "../../src/store/sqlite/sqlite.ts"
 import type { StoredVersion } from "../../src/store/contract/store.ts"
 import { audit, checkIdle } from "./audit.ts"
 import { VirtualClock } from "./clock.ts"
+import type { SimDatabase, SimDatabases } from "./database/database.ts"
+import { postgresDatabases } from "./database/postgres.ts"
+import { sqliteDatabases } from "./database/sqlite.ts"
 import { dump } from "./dump.ts"
 import { Rng } from "./rng.ts"
 import { makeScenario, type Scenario } from "./scenario.ts"
@@ -16,6 +15,7 @@ import { checkRun } from "./verify.ts"
 import { World } from "./world.ts"
 
 export interface Outcome {
+  store: StoreKind
   seed: number
   digest: string
   events: number
@@ -24,28 +24,50 @@ export interface Outcome {
   failure: { invariant: string; message: string; tail: string[]; state: string[] } | null
 }
 
+/** The lines that explain a failure and how to replay it; none for a seed that passed. */
+export const describeFailure = ({ store, seed, failure, digest }: Outcome): string[] =>
+  failure === null
+    ? []
+    : [
+        `seed ${seed} failed: ${failure.message}`,
+        ...failure.tail.map((line) => `  ${line}`),
+        ...failure.state,
+        `invariant: ${failure.invariant}`,
+        `trace ${digest}; replay with: npm run sim --${store === "sqlite" ? "" : ` --store ${store}`} --seed ${seed} --trace`,
+      ]
+
 /** All runs must be over after this much virtual time. */
 const UNTIL_MS = 4 * 3_600_000
 const AUDIT_EVERY = 4
 
-/** Databases lie in memory where the system has a place for that. */
-const memoryDir = (): string => mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "ork-sim-"))
+export const STORES = ["sqlite", "postgres"] as const
+export type StoreKind = (typeof STORES)[number]
+
+const OPEN: Record<StoreKind, () => Promise<SimDatabases>> = { sqlite: sqliteDatabases, postgres: postgresDatabases }
 
 export class Simulator {
-  readonly #dir = memoryDir()
-  readonly #template = join(this.#dir, "template.db")
-  #made = false
+  readonly #store: StoreKind
+  readonly #databases: SimDatabases
 
-  close(): void {
-    rmSync(this.#dir, { recursive: true, force: true })
+  private constructor(store: StoreKind, databases: SimDatabases) {
+    this.#store = store
+    this.#databases = databases
+  }
+
+  static async create(store: StoreKind): Promise<Simulator> {
+    return new Simulator(store, await OPEN[store]())
+  }
+
+  close(): Promise<void> {
+    return this.#databases.close()
   }
 
   async run(seed: number, print: ((line: string) => void) | null = null): Promise<Outcome> {
-    const scenario = makeScenario(seed)
+    const database = await this.#databases.create(seed)
+    const scenario = makeScenario(seed, database)
     const trace = new Trace(print)
-    const path = join(this.#dir, `${seed}.db`)
-    const versions = await this.#prepare(scenario, path)
-    const world = new World(scenario, path, trace)
+    const versions = await deploy(scenario, database)
+    const world = new World(scenario, database, trace)
     let failure: Outcome["failure"] = null
     try {
       await playSeed(world, versions)
@@ -55,10 +77,10 @@ export class Simulator {
       failure = { invariant, message, tail: trace.tail, state: dump(world) }
     }
     for (const life of world.lives) if (life.alive) await life.store.close()
-    world.books.close()
-    for (const suffix of ["", "-wal", "-shm", ".wake"]) rmSync(path + suffix, { force: true })
+    await database.close()
     const { commits, witness } = world
     return {
+      store: this.#store,
       seed,
       digest: trace.digest(),
       events: trace.lines,
@@ -67,26 +89,16 @@ export class Simulator {
       failure,
     }
   }
+}
 
-  /** A database with the schema and the workflows in it. */
-  async #prepare(scenario: Scenario, path: string): Promise<StoredVersion[]> {
-    const clock = new VirtualClock()
-    const open = (file: string) => openSqlite({ path: file, clock, random: new Rng("prepare") })
-    if (!this.#made) {
-      const store = await open(this.#template)
-      await store.migrate()
-      await store.close()
-      this.#made = true
-    }
-    copyFileSync(this.#template, path)
-    const store = await open(path)
-    const versions: StoredVersion[] = []
-    for (const { compiled } of scenario.workflows) {
-      versions.push(await store.putWorkflow({ compiled, hash: compiled.name, source: "", deploy: true }))
-    }
-    await store.close()
-    return versions
+const deploy = async ({ workflows }: Scenario, database: SimDatabase): Promise<StoredVersion[]> => {
+  const store = await database.openStore({ clock: new VirtualClock(), random: new Rng("prepare"), isDead: () => false })
+  const versions: StoredVersion[] = []
+  for (const { compiled } of workflows) {
+    versions.push(await store.putWorkflow({ compiled, hash: compiled.name, source: "", deploy: true }))
   }
+  await store.close()
+  return versions
 }
 
 const playSeed = async (world: World, versions: StoredVersion[]): Promise<void> => {
@@ -95,12 +107,12 @@ const playSeed = async (world: World, versions: StoredVersion[]): Promise<void> 
   let audited = -AUDIT_EVERY
   const quiet = (): void => {
     const since = world.commits.count - audited
-    if (since < AUDIT_EVERY || since < world.books.size() / 20) return
+    if (since < AUDIT_EVERY || since < world.tables.size() / 20) return
     audited = world.commits.count
     audit(world)
     checkIdle(world)
   }
-  const rests = (): boolean => users.idle && world.books.unfinished() === 0 && world.witness.live.size === 0 && isQuiet(world)
+  const rests = (): boolean => users.idle && world.tables.unfinished() === 0 && world.witness.live.size === 0 && isQuiet(world)
   await world.play(rests, quiet, UNTIL_MS)
   audit(world)
   await stopAll(world)
@@ -145,7 +157,7 @@ const checkTold = (world: World): void => {
 }
 
 const checkEnd = (world: World, users: Users): void => {
-  const runs = world.books.runs()
+  const runs = world.tables.runs()
   const stored = new Set(runs.map((run) => run.id))
   for (const id of [...users.acknowledged.keys(), ...world.commits.created]) {
     if (!stored.has(id)) throw new Violation("nothing acknowledged is lost", `${world.labelOf(id)} is not stored`)
@@ -154,7 +166,7 @@ const checkEnd = (world: World, users: Users): void => {
   const twice = labels.find((label, i) => labels.indexOf(label) !== i)
   if (twice !== undefined) throw new Violation("a key starts one run", `${twice} is there twice`)
   for (const run of runs) checkRun(world, run)
-  for (const limit of world.books.limits()) {
+  for (const limit of world.tables.limits()) {
     if (limit.used !== 0) throw new Violation("slots are counted once", `${limit.key} has ${limit.used} used at the end`)
   }
   for (const run of runs) world.tell(null, `${world.labelOf(run.id)} ${run.status} ${run.error ?? ""}`)

@@ -1,7 +1,7 @@
 // A task is stopped only for a reason: its time is over, or that of a group around it, its run was stopped, its engine leaves, or somebody else has it.
 
 import type { StopReason } from "../../src/executors/executor.ts"
-import type { BookTask } from "./books.ts"
+import type { TaskRecord } from "./database/reader.ts"
 import { isOverdue } from "./overdue.ts"
 import { Violation } from "./trace.ts"
 import { placeText, type Witnessed } from "./witness.ts"
@@ -12,11 +12,11 @@ export const checkStop = (world: World, attempt: Witnessed, reason: StopReason):
   throw new Violation("no task is stopped without a reason", `${placeText(attempt)} #${attempt.number}: ${reason}`)
 }
 
-const rowOf = (world: World, { runId, sim, path }: Witnessed): BookTask =>
-  world.books.task(world.books.run(runId)!.seq, sim.index, path)!
+const rowOf = (world: World, { runId, sim, path }: Witnessed): TaskRecord =>
+  world.tables.task(world.tables.run(runId)!.seq, sim.index, path)!
 
 const isJust = (world: World, attempt: Witnessed, reason: StopReason): boolean => {
-  const run = world.books.run(attempt.runId)!
+  const run = world.tables.run(attempt.runId)!
   const now = world.clock.now()
   switch (reason) {
     case "cancel":
@@ -24,7 +24,7 @@ const isJust = (world: World, attempt: Witnessed, reason: StopReason): boolean =
     case "shutdown":
       return attempt.incarnation.draining
     case "lost": {
-      const row = world.books.task(run.seq, attempt.sim.index, attempt.path)
+      const row = world.tables.task(run.seq, attempt.sim.index, attempt.path)
       return world.givenUp(attempt) || row?.attempt_id !== attempt.id
     }
     case "timeout": {

@@ -121,7 +121,7 @@ export class Users {
     life.subject.ended(runId as RunId).then(
       () => {
         life.awaited.set(runId, true)
-        const run = this.#world.books.run(runId)!
+        const run = this.#world.tables.run(runId)!
         if ((run.finished_at === null || run.hooks_pending > 0) && this.#world.retries(runId) === retries) {
           this.#world.fail(new Violation("the end is told at the end", `${this.#world.labelOf(runId)} is ${run.status}`))
         }
@@ -138,7 +138,7 @@ export class Users {
     const later = (ms: number): void => {
       if (tries < MAX_TRIES) this.#later(ms, () => this.#act(action, tries + 1))
     }
-    if (runId === null || this.#world.books.run(runId) === undefined) return later(AGAIN_MS)
+    if (runId === null || this.#world.tables.run(runId) === undefined) return later(AGAIN_MS)
     const told = (life: Life): void => this.#world.tell(life, `${action.kind} of ${spec.label} is acknowledged`)
     switch (action.kind) {
       case "cancel":
@@ -161,11 +161,11 @@ export class Users {
         )
       }
       case "retry": {
-        const run = this.#world.books.run(runId)!
+        const run = this.#world.tables.run(runId)!
         const workflow = this.#world.scenario.workflows[spec.workflow]!
         const instances = (task: string): string[] => {
           const node = workflow.nodes.findIndex((sim) => sim.node.name === task)
-          const rows = this.#world.books.tasksOf(run.seq)
+          const rows = this.#world.tables.tasksOf(run.seq)
           return rows.filter((row) => row.node === node && row.parent_id !== null).map((row) => row.path)
         }
         const request = retryRequest(action, workflow, instances)
@@ -201,10 +201,10 @@ export class Users {
 
   /** Until it waits no more. */
   #answer(row: number, attemptId: string, kind: "approval" | "callback"): void {
-    const { books, answers, tokens } = this.#world
-    const task = books.taskByRow(row)
+    const { tables, answers, tokens } = this.#world
+    const task = tables.taskByRow(row)
     if (task === undefined || task.attempt_id !== attemptId || task.waiting_on === null) return
-    const run = books.runBySeq(task.run_seq)
+    const run = tables.runBySeq(task.run_seq)
     const { node } = this.#world.simOf(run.workflow, task.node)
     const answer = { good: this.#rng.chance(0.7), output: { said: this.#rng.int(0, 9) } }
     answers.set(attemptId, [...(answers.get(attemptId) ?? []), answer])
@@ -227,7 +227,7 @@ export class Users {
   /** Of a sub-workflow, that of the run that somebody started. */
   #specOf(runId: string): RunSpec {
     const spec = this.#world.scenario.runs.find(({ label }) => label === this.#world.labelOf(runId))
-    return spec ?? this.#specOf(this.#world.books.parentOf(runId))
+    return spec ?? this.#specOf(this.#world.tables.parentOf(runId))
   }
 
   /** An operator restarts an engine in good order. */

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util"
 import type { Json } from "../../src/core/model/json.ts"
-import type { BookRun, BookTask } from "./books.ts"
+import type { RunRecord, TaskRecord } from "./database/reader.ts"
 import { endOf, hasEnded, hookEvents, lastIndex, ruleVerdict } from "./model.ts"
 import { isOver } from "./overdue.ts"
 import { Violation } from "./trace.ts"
@@ -12,20 +12,20 @@ import type { World } from "./world.ts"
 
 interface Ended {
   world: World
-  run: BookRun
+  run: RunRecord
   workflow: SimWorkflow
-  rows: BookTask[]
+  rows: TaskRecord[]
   /** A user or the run's own time limit stopped it: tasks may be cancelled instead of what they would have been. */
   stopped: boolean
 }
 
-const fail = ({ world, run }: Ended, row: BookTask, why: string): never => {
+const fail = ({ world, run }: Ended, row: TaskRecord, why: string): never => {
   const { name } = world.simOf(run.workflow, row.node).node
   throw new Violation("tasks end as the rules say", `${world.labelOf(run.id)}/${name}[${row.path}] is ${row.status}: ${why}`)
 }
 
-export const checkRun = (world: World, run: BookRun): void => {
-  const rows = world.books.tasksOf(run.seq)
+export const checkRun = (world: World, run: RunRecord): void => {
+  const rows = world.tables.tasksOf(run.seq)
   const stopped = world.mayStop(run)
   const ended: Ended = { world, run, workflow: world.workflowOf(run.workflow), rows, stopped }
   for (const row of rows) if (!hasEnded(row)) fail(ended, row, "its run has ended")
@@ -83,8 +83,8 @@ const checkHooks = (ended: Ended): void => {
 
 export const checkCounts = (
   world: World,
-  run: BookRun,
-  rows: Pick<BookTask, "kind" | "hook" | "status" | "parent_id">[],
+  run: RunRecord,
+  rows: Pick<TaskRecord, "kind" | "hook" | "status" | "parent_id">[],
 ): void => {
   const tasks = rows.filter((row) => row.kind === "task" && row.hook === 0)
   const count = (status: string): number => tasks.filter((row) => row.status === status).length
@@ -100,14 +100,14 @@ export const checkCounts = (
     hooks_pending: rows.filter((row) => row.hook === 1 && !hasEnded(row)).length,
   }
   for (const [name, value] of Object.entries(wanted)) {
-    const found = run[name as keyof BookRun]
+    const found = run[name as keyof RunRecord]
     if (found !== value)
       throw new Violation("counts are right", `${name} of ${world.labelOf(run.id)} is ${found}, not ${value}`)
   }
 }
 
-const checkAttempts = (ended: Ended, row: BookTask): void => {
-  const numbers = ended.world.books.attempts(row.id).map(({ attempt }) => attempt)
+const checkAttempts = (ended: Ended, row: TaskRecord): void => {
+  const numbers = ended.world.tables.attempts(row.id).map(({ attempt }) => attempt)
   const past = row.attempt_id === null ? row.attempt : row.attempt - 1
   const wanted = Array.from({ length: past }, (_, i) => i + 1)
   if (isDeepStrictEqual(numbers, wanted)) return
@@ -116,7 +116,7 @@ const checkAttempts = (ended: Ended, row: BookTask): void => {
   throw new Violation("every attempt is kept", told)
 }
 
-const checkNode = (ended: Ended, row: BookTask): void => {
+const checkNode = (ended: Ended, row: TaskRecord): void => {
   const { world, run, workflow, stopped } = ended
   const sim = workflow.nodes[row.node]!
   if (world.isKept(run.id, row.id)) return
@@ -139,12 +139,13 @@ const checkNode = (ended: Ended, row: BookTask): void => {
   else checkFan(ended, row, sim)
 }
 
-const checkOne = (ended: Ended, row: BookTask): void => (row.kind === "group" ? checkGroup(ended, row) : checkWork(ended, row))
+const checkOne = (ended: Ended, row: TaskRecord): void =>
+  row.kind === "group" ? checkGroup(ended, row) : checkWork(ended, row)
 
 /** A run in small: it has all of its tasks, each ended by the rules, and fails when one of them did. */
-const checkGroup = (ended: Ended, row: BookTask): void => {
+const checkGroup = (ended: Ended, row: TaskRecord): void => {
   const { world, workflow, stopped } = ended
-  const inside = world.books.instances(row.id)
+  const inside = world.tables.instances(row.id)
   const over = isOver(world, row)
   if (!over && row.error?.startsWith("timed out") === true) fail(ended, row, "its time was not over")
   const wanted = workflow.nodes.filter(({ node }) => node.group === row.node).map(({ index }) => index)
@@ -158,9 +159,9 @@ const checkGroup = (ended: Ended, row: BookTask): void => {
   if (row.status !== (bad ? "failed" : "success")) fail(ended, row, `a task in it failed: ${bad}`)
 }
 
-const checkFan = (ended: Ended, row: BookTask, sim: SimNode): void => {
+const checkFan = (ended: Ended, row: TaskRecord, sim: SimNode): void => {
   const { world, run, workflow, stopped } = ended
-  const instances = world.books.instances(row.id)
+  const instances = world.tables.instances(row.id)
   const items = sim.items!(world.model.view(workflow, run, sim, row.path))
   if (items === "error") {
     if (row.status !== "failed" || instances.length > 0) fail(ended, row, "it has no list to work on")
@@ -190,7 +191,7 @@ const checkFan = (ended: Ended, row: BookTask, sim: SimNode): void => {
 const parse = (text: string | null): Json => (text === null ? null : (JSON.parse(text) as Json))
 
 /** A row that should have been worked on: its end is what the last attempt said. */
-const checkWork = (ended: Ended, row: BookTask): void => {
+const checkWork = (ended: Ended, row: TaskRecord): void => {
   const { world, run, workflow } = ended
   const sim = workflow.nodes[row.node]!
   const history = world.witness.history(run.id, row.node, row.path)

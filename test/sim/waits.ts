@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util"
 import type { Json } from "../../src/core/model/json.ts"
-import type { BookTask } from "./books.ts"
+import type { TaskRecord } from "./database/reader.ts"
 import type { Rng } from "./rng.ts"
 import type { Witnessed } from "./witness.ts"
 import { makeWorkflow, type SimNode, type SimWorkflow, type WaitPlan } from "./workflows.ts"
@@ -73,7 +73,7 @@ const makeWaiting = (sim: SimNode, plan: WaitPlan, child: string): void => {
 export const isDeferred = ({ sim, result }: Witnessed): boolean => sim.waits?.kind === "defer" && result?.state === "success"
 
 /** Why a task that waited cannot have ended so; null: it can. */
-export const waitedWrongly = (world: World, sim: SimNode, row: BookTask, state: string): string | null => {
+export const waitedWrongly = (world: World, sim: SimNode, row: TaskRecord, state: string): string | null => {
   const plan = sim.waits!
   const { timeoutMs } = sim.node
   const took = row.started_at === null ? 0 : Date.parse(row.finished_at!) - Date.parse(row.started_at)
@@ -92,7 +92,7 @@ export const waitedWrongly = (world: World, sim: SimNode, row: BookTask, state: 
       return isDefault || answers.some(({ good }) => good === said) ? null : "nobody said so"
     }
     case "workflow": {
-      const child = world.books.childOf(row.attempt_id!)
+      const child = world.tables.childOf(row.attempt_id!)
       if (state === "timeout") return late ? null : "it had time left"
       return child?.status === state ? null : `its run is ${child?.status}`
     }

@@ -1,14 +1,14 @@
-// A world for one seed: engines on one database file under a virtual clock, users, faults, and the books that are kept of it.
-// Between two events all real work (microtasks, SQLite) is let finish, so that nothing depends on the machine's own time.
+// A world for one seed: engines on one database under a virtual clock, users, faults, and the books that are kept of it.
+// Between two events all real work (microtasks, the database) is let finish, so that nothing depends on the machine's own time.
 
-import { readFileSync } from "node:fs"
 import { setImmediate as immediate } from "node:timers/promises"
 import type { AttemptResult } from "../../src/core/model/change.ts"
 import type { Json } from "../../src/core/model/json.ts"
 import type { RetryRequest } from "../../src/core/rules/retry-plan.ts"
 import type { Assignment, StopReason } from "../../src/executors/executor.ts"
 import type { LeaseHolderRow } from "../../src/store/contract/store.ts"
-import { type BookRun, Books } from "./books.ts"
+import type { SimDatabase } from "./database/database.ts"
+import type { RunRecord, TableReader } from "./database/reader.ts"
 import { VirtualClock } from "./clock.ts"
 import { Commits } from "./commits.ts"
 import { describeResult } from "./executor.ts"
@@ -29,12 +29,12 @@ const SPIN = 20_000
 
 export class World {
   readonly scenario: Scenario
-  readonly path: string
+  readonly database: SimDatabase
   readonly trace: Trace
   readonly clock = new VirtualClock()
   readonly objects = new MemoryObjects()
   readonly witness = new Witness()
-  readonly books: Books
+  readonly tables: TableReader
   readonly model: Model
   readonly commits: Commits
   readonly lives: Life[] = []
@@ -57,15 +57,15 @@ export class World {
   readonly #retries = new Map<string, number>()
   readonly #callsOf: number[]
   #outstanding = 0
+  #drained: () => void = () => undefined
   #violation: Error | null = null
-  #woken = ""
 
-  constructor(scenario: Scenario, path: string, trace: Trace) {
+  constructor(scenario: Scenario, database: SimDatabase, trace: Trace) {
     this.scenario = scenario
-    this.path = path
+    this.database = database
     this.trace = trace
-    this.books = new Books(path)
-    this.model = new Model(this.books, this.objects, (name) => this.workflowOf(name))
+    this.tables = database.tables
+    this.model = new Model(this.tables, this.objects, (name) => this.workflowOf(name))
     this.commits = new Commits(this)
     this.#callsOf = scenario.engines.map(() => 0)
   }
@@ -90,12 +90,25 @@ export class World {
     this.#outstanding += 1
     work()
       .catch((error: Error) => this.fail(error))
-      .finally(() => (this.#outstanding -= 1))
+      .finally(() => {
+        this.#outstanding -= 1
+        if (this.#outstanding === 0) this.#drained()
+      })
+  }
+
+  /** As `real`, for a caller that waits for the result. */
+  during<T>(work: () => Promise<T>): Promise<T> {
+    const result = work()
+    this.real(() => result.then(() => undefined))
+    return result
   }
 
   async settle(): Promise<void> {
-    do await immediate()
-    while (this.#outstanding > 0)
+    await immediate()
+    while (this.#outstanding > 0) {
+      await new Promise<void>((resolve) => (this.#drained = resolve))
+      await immediate()
+    }
     if (this.#violation !== null) throw this.#violation
   }
 
@@ -170,26 +183,27 @@ export class World {
     return dead
   }
 
+  /** The store is about to give up on the holders whose leases are over. */
+  giveUpExpired(): void {
+    if (!this.scenario.leases) return
+    for (const { id, lease_until } of this.tables.holders()) {
+      if (Date.parse(lease_until) < this.clock.now()) this.deadHolders.add(id)
+    }
+  }
+
   /** Somebody else may run it again. */
   givenUp(attempt: Witnessed): boolean {
     return attempt.holder !== null && this.deadHolders.has(attempt.holder)
   }
 
-  /** After each commit: processes on the same file wake each other by a file beside it. */
-  committed(life: Life, method: string, answer: unknown): void {
+  /** After each commit: the other processes are woken, if it sent a wake-up. */
+  committed(life: Life, method: string, answer: unknown, wakeUp: string | null): void {
     this.tell(life, `${method} ${summary(answer)}`)
-    let woken = ""
-    try {
-      woken = readFileSync(`${this.path}.wake`, "utf8")
-    } catch {
-      return
-    }
-    if (woken === this.#woken) return
-    this.#woken = woken
+    if (wakeUp === null) return
     for (const other of this.lives) {
       if (other === life || !other.alive) continue
       this.wakes += 1
-      this.clock.after(hash(woken) % 5, () => {
+      this.clock.after(hash(wakeUp) % 5, () => {
         this.wakes -= 1
         if (other.alive) other.wake()
       })
@@ -261,7 +275,7 @@ export class World {
 
   paramsOf(runId: string): View["params"] {
     const spec = this.scenario.runs.find(({ label }) => label === this.labelOf(runId))
-    return spec?.params ?? (JSON.parse(this.books.run(runId)!.params) as View["params"])
+    return spec?.params ?? (JSON.parse(this.tables.run(runId)!.params) as View["params"])
   }
 
   workflowOf(name: string): SimWorkflow {
@@ -297,7 +311,7 @@ export class World {
   // -- what users asked for --------------------------------------------------------------------------------------------------------
 
   /** A user stopped the run, or its time was over. */
-  mayStop(run: BookRun): boolean {
+  mayStop(run: RunRecord): boolean {
     const { timeoutMs } = this.workflowOf(run.workflow).compiled
     const since = run.started_at === null ? Number.POSITIVE_INFINITY : Date.parse(run.started_at)
     const over = timeoutMs !== undefined && this.clock.now() >= since + timeoutMs
@@ -317,7 +331,7 @@ export class World {
   reset(runId: string, kept: Set<number>): void {
     this.#kept.set(runId, kept)
     this.#retries.set(runId, this.retries(runId) + 1)
-    const run = this.books.run(runId)!
+    const run = this.tables.run(runId)!
     for (const { index, node } of this.workflowOf(run.workflow).nodes) {
       if (node.hook !== null) this.witness.forget(runId, index, null)
     }

@@ -1,10 +1,10 @@
-// The database as it stands, read beside the store by statements of the simulation's own.
+// Reads the tables of a store, for the checks, by statements of the simulation's own: SQLite's tables, or a copy of Postgres's in the same form.
 
-import { DatabaseSync, type StatementSync } from "node:sqlite"
-import type { Json } from "../../src/core/model/json.ts"
-import type { RunStatus, SkipReason, TaskStatus } from "../../src/core/model/status.ts"
+import type { DatabaseSync, StatementSync } from "node:sqlite"
+import type { Json } from "../../../src/core/model/json.ts"
+import type { RunStatus, SkipReason, TaskStatus } from "../../../src/core/model/status.ts"
 
-export interface BookRun {
+export interface RunRecord {
   seq: number
   id: string
   workflow: string
@@ -27,7 +27,7 @@ export interface BookRun {
   error: string | null
 }
 
-export interface BookTask {
+export interface TaskRecord {
   id: number
   run_seq: number
   node: number
@@ -65,21 +65,21 @@ export interface BookTask {
   started_at: string | null
 }
 
-export interface BookLimit {
+export interface LimitRecord {
   id: number
   key: string
   cap: number
   used: number
 }
 
-export interface BookAttempt {
+export interface AttemptRecord {
   attempt: number
   attempt_id: string
   state: string
 }
 
 export type OpenTask = Omit<
-  BookTask,
+  TaskRecord,
   | "attempt"
   | "failures"
   | "losses"
@@ -93,7 +93,7 @@ export type OpenTask = Omit<
   | "priority"
 >
 
-export type ReadyTask = Pick<BookTask, "id" | "lane" | "attempt"> & { private: number; run_id: string }
+export type ReadyTask = Pick<TaskRecord, "id" | "lane" | "attempt"> & { private: number; run_id: string }
 
 const OPEN_TASKS = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip_reason, t.upstream_pending, t.upstream_failed, t.upstream_unmet, t.upstream_waived,
@@ -106,16 +106,12 @@ const RUN = "SELECT r.*, w.name AS workflow FROM runs r JOIN workflows w ON w.id
 const READY =
   "t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_pending = 0 AND t.parked IS NULL AND t.available_at IS NULL"
 
-export class Books {
+export class TableReader {
   readonly #db: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
 
-  constructor(path: string) {
-    this.#db = new DatabaseSync(path, { readOnly: true })
-  }
-
-  close(): void {
-    this.#db.close()
+  constructor(db: DatabaseSync) {
+    this.#db = db
   }
 
   #all<T>(sql: string, ...values: (string | number)[]): T[] {
@@ -127,12 +123,12 @@ export class Books {
     return statement.all(...values) as unknown as T[]
   }
 
-  runs(): BookRun[] {
+  runs(): RunRecord[] {
     return this.#all(`${RUN} ORDER BY r.seq`)
   }
 
-  run(id: string): BookRun | undefined {
-    return this.#all<BookRun>(`${RUN} WHERE r.id = ?`, id)[0]
+  run(id: string): RunRecord | undefined {
+    return this.#all<RunRecord>(`${RUN} WHERE r.id = ?`, id)[0]
   }
 
   parentOf(id: string): string {
@@ -144,8 +140,8 @@ export class Books {
     return this.#all<{ status: RunStatus }>("SELECT status FROM runs WHERE idempotency_key = ?", `task:${attemptId}`)[0]
   }
 
-  runBySeq(seq: number): BookRun {
-    return this.#all<BookRun>(`${RUN} WHERE r.seq = ?`, seq)[0]!
+  runBySeq(seq: number): RunRecord {
+    return this.#all<RunRecord>(`${RUN} WHERE r.seq = ?`, seq)[0]!
   }
 
   /** Runs that have not ended, or whose hooks have not. */
@@ -154,7 +150,7 @@ export class Books {
     return this.#all<{ n: number }>(sql)[0]!.n
   }
 
-  tasksOf(runSeq: number): BookTask[] {
+  tasksOf(runSeq: number): TaskRecord[] {
     return this.#all("SELECT * FROM tasks WHERE run_seq = ? ORDER BY id", runSeq)
   }
 
@@ -168,23 +164,23 @@ export class Books {
     return this.#all<{ n: number | null }>("SELECT max(id) AS n FROM tasks")[0]!.n ?? 0
   }
 
-  task(runSeq: number, node: number, path: string): BookTask | undefined {
-    return this.#all<BookTask>("SELECT * FROM tasks WHERE run_seq = ? AND node = ? AND path = ?", runSeq, node, path)[0]
+  task(runSeq: number, node: number, path: string): TaskRecord | undefined {
+    return this.#all<TaskRecord>("SELECT * FROM tasks WHERE run_seq = ? AND node = ? AND path = ?", runSeq, node, path)[0]
   }
 
-  taskByRow(row: number): BookTask | undefined {
-    return this.#all<BookTask>("SELECT * FROM tasks WHERE id = ?", row)[0]
+  taskByRow(row: number): TaskRecord | undefined {
+    return this.#all<TaskRecord>("SELECT * FROM tasks WHERE id = ?", row)[0]
   }
 
-  instances(containerRow: number): BookTask[] {
+  instances(containerRow: number): TaskRecord[] {
     return this.#all("SELECT * FROM tasks WHERE parent_id = ? ORDER BY id", containerRow)
   }
 
-  attempts(row: number): BookAttempt[] {
+  attempts(row: number): AttemptRecord[] {
     return this.#all("SELECT attempt, attempt_id, state FROM attempts WHERE task_id = ? ORDER BY attempt", row)
   }
 
-  limits(): BookLimit[] {
+  limits(): LimitRecord[] {
     return this.#all("SELECT * FROM limits ORDER BY id")
   }
 
@@ -212,4 +208,4 @@ export class Books {
   }
 }
 
-export const parseOutput = (task: BookTask): Json => (task.output === null ? null : (JSON.parse(task.output) as Json))
+export const parseOutput = (task: TaskRecord): Json => (task.output === null ? null : (JSON.parse(task.output) as Json))

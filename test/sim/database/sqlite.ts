@@ -1,0 +1,52 @@
+// SQLite files in memory: the schema is created once and copied for each seed.
+
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { openSqlite } from "../../../src/store/sqlite/sqlite.ts"
+import { VirtualClock } from "../clock.ts"
+import { Rng } from "../rng.ts"
+import type { OpenOptions, SimDatabase, SimDatabases } from "./database.ts"
+import { TableReader } from "./reader.ts"
+
+/** A folder in memory where the system has one. */
+const makeFolder = (): string => mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "ork-sim-"))
+
+export const sqliteDatabases = async (): Promise<SimDatabases> => {
+  const folder = makeFolder()
+  const template = join(folder, "template.db")
+  const store = await openSqlite({ path: template, clock: new VirtualClock(), random: new Rng("template") })
+  await store.migrate()
+  await store.close()
+  return {
+    create: async (seed) => {
+      const path = join(folder, `${seed}.db`)
+      copyFileSync(template, path)
+      return sqliteDatabase(path)
+    },
+    close: async () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+const sqliteDatabase = (path: string): SimDatabase => {
+  const connection = new DatabaseSync(path, { readOnly: true })
+  let wakes = ""
+  return {
+    leasesOnly: false,
+    tables: new TableReader(connection),
+    openStore: (options: OpenOptions) => openSqlite({ path, ...options }),
+    // Processes on one file wake each other by writing to a file beside it.
+    refresh: async () => {
+      const wakeFile = `${path}.wake`
+      const written = existsSync(wakeFile) ? readFileSync(wakeFile, "utf8") : ""
+      if (written === wakes) return null
+      wakes = written
+      return written
+    },
+    close: async () => {
+      connection.close()
+      for (const suffix of ["", "-wal", "-shm", ".wake"]) rmSync(path + suffix, { force: true })
+    },
+  }
+}
