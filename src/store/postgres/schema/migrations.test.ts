@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
+import { migrationLockSuite } from "../../conformance/migrations.ts"
 import { seededRandom } from "../../conformance/world.ts"
 import { SchemaTooNew } from "../../contract/errors.ts"
 import type { Store } from "../../contract/store.ts"
@@ -32,27 +33,29 @@ UNION ALL SELECT c.relname, 'WITH (' || array_to_string(c.reloptions, ', ') || '
 FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND c.reloptions IS NOT NULL
 ORDER BY 1, 2`
 
-it("the migrations add up to the committed schema", async () => {
+describe("migrations", () => migrationLockSuite(MIGRATIONS, new URL("migrations.lock", import.meta.url)))
+
+it("the migrations produce schema.txt", async () => {
   await (await open("snapshot")).migrate()
   const lines = await query(SCHEMA, ["snapshot"])
   const text = lines.map(({ name, line }) => `${String(name)}: ${String(line)}\n`).join("")
   await expect(text).toMatchFileSnapshot("schema.txt")
 })
 
-it("stores that start together migrate once", async () => {
+it("stores that start at the same time migrate once", async () => {
   const stores = await Promise.all([1, 2, 3, 4].map(() => open("together")))
   await Promise.all(stores.map((store) => store.migrate()))
   expect(await query("SELECT version FROM together.schema_version")).toEqual([{ version: MIGRATIONS.length }])
 })
 
-it("a schema that a newer Ork made is refused", async () => {
+it("a schema of a newer Ork is rejected", async () => {
   const store = await open("newer")
   await store.migrate()
   await query("UPDATE newer.schema_version SET version = $1", [MIGRATIONS.length + 1])
   await expect(store.migrate()).rejects.toThrow(SchemaTooNew)
 })
 
-it("two schemas of one database know nothing of each other", async () => {
+it("two schemas of one database are independent", async () => {
   const [one, two] = [await open("one"), await open("two")]
   await one.migrate()
   await two.migrate()

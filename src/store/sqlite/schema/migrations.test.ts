@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest"
 import { systemClock as clock, systemRandom as random } from "../../../engine/system.ts"
+import { migrationLockSuite } from "../../conformance/migrations.ts"
 import { SchemaTooNew } from "../../contract/errors.ts"
 import { Database } from "../connection/database.ts"
 import { migrate, MIGRATIONS } from "./migrations.ts"
@@ -22,13 +23,15 @@ const schemaOf = (db: Database): string =>
     .join("\n")
 
 describe("migrations", () => {
-  it("add up to schema.sql", async () => {
+  migrationLockSuite(MIGRATIONS, new URL("migrations.lock", import.meta.url))
+
+  it("produce schema.sql", async () => {
     const db = fresh()
     migrate(db)
     await expect(schemaOf(db)).toMatchFileSnapshot("schema.sql")
   })
 
-  it("are applied once each, from where the database stands", () => {
+  it("are applied once each, starting from the version of the database", () => {
     const db = fresh()
     const steps = ["CREATE TABLE a (x)", "CREATE TABLE b (x)"]
     migrate(db, steps.slice(0, 1))
@@ -37,7 +40,7 @@ describe("migrations", () => {
     expect(schemaOf(db)).toBe("CREATE TABLE a (x);\n\nCREATE TABLE b (x);\n")
   })
 
-  it("leave the database as it was when one fails", () => {
+  it("leave the database unchanged when one fails", () => {
     const db = fresh()
     expect(() => migrate(db, ["CREATE TABLE a (x)", "nonsense"])).toThrow("nonsense")
     expect(schemaOf(db)).toBe("")
@@ -45,7 +48,7 @@ describe("migrations", () => {
     expect(schemaOf(db)).toBe("CREATE TABLE a (x);\n")
   })
 
-  it("refuse a schema that is newer than the code, saying what to do", () => {
+  it("reject a schema that is newer than the code and say what to do", () => {
     const db = fresh()
     migrate(db, [...MIGRATIONS, "CREATE TABLE later (x)"])
     expect(() => migrate(db)).toThrow(SchemaTooNew)
@@ -54,7 +57,7 @@ describe("migrations", () => {
     )
   })
 
-  it("of several processes at once all succeed", async () => {
+  it("succeed when several processes apply them at the same time", async () => {
     const path = tempFile()
     const code = `const store = await openSqlite({ path, clock, random }); await store.migrate(); say("done"); await store.close()`
     const others = [otherProcess(path, code), otherProcess(path, code), otherProcess(path, code)]
@@ -75,9 +78,9 @@ describe("the schema", () => {
     ["an attempt without its id and holder", insert("dispatched")],
     ["an attempt without its holder", insert("running", "x")],
     ["an unknown status", insert("done")],
-    ["an ended run without its time", "UPDATE runs SET status = 'success'"],
-    ["more ended than there were", "UPDATE runs SET open_tasks = -1"],
-  ])("refuses %s", (_, sql) => {
+    ["a finished run without finished_at", "UPDATE runs SET status = 'success'"],
+    ["a negative number of open tasks", "UPDATE runs SET open_tasks = -1"],
+  ])("rejects %s", (_, sql) => {
     const one = db()
     migrate(one)
     one.exec(`INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, private, created_at)

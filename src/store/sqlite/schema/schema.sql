@@ -112,7 +112,7 @@ CREATE TABLE limits (
   used INTEGER NOT NULL DEFAULT 0 CHECK (used >= 0)
 ) STRICT;
 
-CREATE TABLE notices (
+CREATE TABLE notifications (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   run_id TEXT NOT NULL,
   kind TEXT NOT NULL,
@@ -121,7 +121,7 @@ CREATE TABLE notices (
   tries INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
-CREATE INDEX notices_due ON notices (due_at);
+CREATE INDEX notifications_due ON notifications (due_at);
 
 CREATE TABLE queues (
   name TEXT PRIMARY KEY,
@@ -140,7 +140,7 @@ CREATE TABLE runs (
   workflow_id INTEGER NOT NULL,
   version_id INTEGER NOT NULL,
   status TEXT NOT NULL CHECK (status = 'pending' OR status = 'running' OR status = 'success' OR status = 'failed' OR status = 'cancelled'),
-  open INTEGER NOT NULL DEFAULT 0 CHECK (open >= 0),
+  open_tasks INTEGER NOT NULL DEFAULT 0 CHECK (open_tasks >= 0),
   failed INTEGER NOT NULL DEFAULT 0,
   hooks_pending INTEGER NOT NULL DEFAULT 0 CHECK (hooks_pending >= 0),
   tasks_total INTEGER NOT NULL DEFAULT 0,
@@ -166,7 +166,10 @@ CREATE TABLE runs (
   parent_run TEXT,
   parent_task TEXT,
   root_run_id TEXT,
-  depth INTEGER NOT NULL DEFAULT 0, schedule_id INTEGER, queue_behind INTEGER NOT NULL DEFAULT 0, timezone TEXT,
+  depth INTEGER NOT NULL DEFAULT 0,
+  schedule_id INTEGER,
+  queue_behind INTEGER NOT NULL DEFAULT 0,
+  timezone TEXT,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 
@@ -178,7 +181,7 @@ CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL;
 
 CREATE INDEX runs_created ON runs (created_at, id);
 
-CREATE INDEX runs_done ON runs (seq) WHERE status = 'running' AND open = 0;
+CREATE INDEX runs_done ON runs (seq) WHERE status = 'running' AND open_tasks = 0;
 
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 
@@ -211,7 +214,7 @@ CREATE TABLE settings (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE stops (
+CREATE TABLE stop_requests (
   task_id INTEGER PRIMARY KEY,
   attempt_id TEXT NOT NULL,
   holder INTEGER NOT NULL
@@ -241,7 +244,7 @@ CREATE TABLE tasks (
   upstream_failed INTEGER NOT NULL DEFAULT 0,
   upstream_unmet INTEGER NOT NULL DEFAULT 0,
   upstream_waived INTEGER NOT NULL DEFAULT 0,
-  skip TEXT CHECK (skip IN ('unmet', 'waived')),
+  skip_reason TEXT CHECK (skip_reason IN ('unmet', 'waived')),
   worker TEXT,
   external_id TEXT,
   dispatched_at TEXT,
@@ -258,18 +261,18 @@ CREATE TABLE tasks (
   children_total INTEGER,
   children_pending INTEGER CHECK (children_pending >= 0),
   children_failed INTEGER NOT NULL DEFAULT 0,
-  expanded INTEGER NOT NULL DEFAULT 0,
-  waits TEXT,
+  children_created INTEGER NOT NULL DEFAULT 0,
+  waiting_on TEXT,
   resume_at TEXT,
   resume_lane TEXT,
-  stopping INTEGER NOT NULL DEFAULT 0,
+  cancel_requested INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
   room BLOB,
-  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waits IS NOT NULL))),
-  CHECK (waits IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
-  CHECK (resume_at IS NULL OR waits IS NOT NULL),
+  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waiting_on IS NOT NULL))),
+  CHECK (waiting_on IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
+  CHECK (resume_at IS NULL OR waiting_on IS NOT NULL),
   CHECK (holder IS NULL OR status = 'pending' OR status = 'dispatched' OR status = 'running'),
-  CHECK (parked IS NULL OR status = 'pending' OR waits IS NOT NULL),
+  CHECK (parked IS NULL OR status = 'pending' OR waiting_on IS NOT NULL),
   CHECK (available_at IS NULL OR status = 'pending')
 ) STRICT;
 
@@ -292,7 +295,7 @@ CREATE INDEX tasks_resume ON tasks (resume_lane, resume_at) WHERE resume_at IS N
 
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
 
-CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waits IS NOT NULL;
+CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waiting_on IS NOT NULL;
 
 CREATE TABLE ticks (
   workflow_id INTEGER NOT NULL,
@@ -322,5 +325,7 @@ CREATE TABLE workflows (
   name TEXT NOT NULL UNIQUE,
   deployed_version INTEGER,
   paused INTEGER NOT NULL DEFAULT 0,
-  created_at TEXT NOT NULL
-, tags TEXT NOT NULL DEFAULT '[]', updated_at TEXT) STRICT;
+  tags TEXT NOT NULL DEFAULT '[]',
+  created_at TEXT NOT NULL,
+  updated_at TEXT
+) STRICT;

@@ -1,0 +1,321 @@
+// Migration 1: the initial schema. Released: never edit this file; add a migration instead (see migrations.ts).
+//
+// CHECK constraints over more than two values use OR: for IN, SQLite would build a temporary index at every statement.
+// The indexes that the loop reads (ready, timers, parked, pending, in flight) are partial and contain no finished rows.
+
+export const INITIAL = `
+CREATE TABLE workflows (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  deployed_version INTEGER,
+  paused INTEGER NOT NULL DEFAULT 0,
+  tags TEXT NOT NULL DEFAULT '[]',
+  created_at TEXT NOT NULL,
+  updated_at TEXT
+) STRICT;
+
+CREATE TABLE versions (
+  id INTEGER PRIMARY KEY,
+  workflow_id INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  hash TEXT NOT NULL,
+  source TEXT NOT NULL,
+  compiled TEXT NOT NULL,
+  bundle TEXT,
+  created_at TEXT NOT NULL,
+  UNIQUE (workflow_id, hash),
+  UNIQUE (workflow_id, version)
+) STRICT;
+CREATE INDEX versions_bundle ON versions (bundle) WHERE bundle IS NOT NULL;
+
+-- open_tasks: number of unfinished top-level rows, hooks excluded. failed: number of failed ones. queue_behind: the run stays
+-- pending while an earlier run of its schedule is active.
+CREATE TABLE runs (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  workflow_id INTEGER NOT NULL,
+  version_id INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status = 'pending' OR status = 'running' OR status = 'success' OR status = 'failed' OR status = 'cancelled'),
+  open_tasks INTEGER NOT NULL DEFAULT 0 CHECK (open_tasks >= 0),
+  failed INTEGER NOT NULL DEFAULT 0,
+  hooks_pending INTEGER NOT NULL DEFAULT 0 CHECK (hooks_pending >= 0),
+  tasks_total INTEGER NOT NULL DEFAULT 0,
+  tasks_success INTEGER NOT NULL DEFAULT 0,
+  tasks_failed INTEGER NOT NULL DEFAULT 0,
+  tasks_skipped INTEGER NOT NULL DEFAULT 0,
+  tasks_cancelled INTEGER NOT NULL DEFAULT 0,
+  paused INTEGER NOT NULL DEFAULT 0,
+  cancelling TEXT CHECK (cancelling IN ('cancel', 'timeout')),
+  "trigger" TEXT NOT NULL,
+  params TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  logical_date TEXT,
+  idempotency_key TEXT,
+  private INTEGER NOT NULL,
+  working_dir TEXT,
+  created_at TEXT NOT NULL,
+  started_at TEXT,
+  finished_at TEXT,
+  timeout_at TEXT,
+  error TEXT,
+  parent_row INTEGER,
+  parent_run TEXT,
+  parent_task TEXT,
+  root_run_id TEXT,
+  depth INTEGER NOT NULL DEFAULT 0,
+  schedule_id INTEGER,
+  queue_behind INTEGER NOT NULL DEFAULT 0,
+  timezone TEXT,
+  CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
+) STRICT;
+CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX runs_created ON runs (created_at, id);
+CREATE INDEX runs_of_workflow ON runs (workflow_id, created_at, id);
+CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_active ON runs (workflow_id, status) WHERE finished_at IS NULL;
+CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL;
+CREATE INDEX runs_done ON runs (seq) WHERE status = 'running' AND open_tasks = 0;
+CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
+CREATE INDEX runs_by_kind ON runs ("trigger", status, created_at, id);
+CREATE INDEX runs_of_workflow_by_kind ON runs (workflow_id, "trigger", status, created_at, id);
+CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NOT NULL AND finished_at IS NULL;
+
+-- limits: JSON list of limit ids, NULL for none. parked: 0 for a paused run, else the id of the full limit.
+-- holder: holders.seq of the process that runs the task or evaluates its gate. waiting_on: what a running row without a slot waits
+-- for; the gate of
+-- resume_lane claims the row when resume_at is due. cancel_requested: the row was resumed because its run is being cancelled.
+CREATE TABLE tasks (
+  id INTEGER PRIMARY KEY,
+  run_seq INTEGER NOT NULL,
+  node INTEGER NOT NULL,
+  path TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind = 'task' OR kind = 'fan' OR kind = 'group'),
+  hook INTEGER NOT NULL DEFAULT 0,
+  status TEXT NOT NULL CHECK (status = 'pending' OR status = 'dispatched' OR status = 'running' OR status = 'success' OR status = 'failed' OR status = 'skipped' OR status = 'cancelled'),
+  upstream_pending INTEGER NOT NULL CHECK (upstream_pending >= 0),
+  lane TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  workflow_id INTEGER NOT NULL,
+  parked INTEGER,
+  attempt_id TEXT,
+  holder INTEGER,
+  available_at TEXT,
+  attempt INTEGER NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+  parent_id INTEGER,
+  limits TEXT,
+  failures INTEGER NOT NULL DEFAULT 0,
+  losses INTEGER NOT NULL DEFAULT 0,
+  upstream_failed INTEGER NOT NULL DEFAULT 0,
+  upstream_unmet INTEGER NOT NULL DEFAULT 0,
+  upstream_waived INTEGER NOT NULL DEFAULT 0,
+  skip_reason TEXT CHECK (skip_reason IN ('unmet', 'waived')),
+  worker TEXT,
+  external_id TEXT,
+  dispatched_at TEXT,
+  started_at TEXT,
+  finished_at TEXT,
+  item TEXT,
+  output TEXT,
+  output_key TEXT,
+  output_bytes INTEGER,
+  error TEXT,
+  exit_code INTEGER,
+  usage TEXT,
+  outcome TEXT CHECK (outcome = 'success' OR outcome = 'failed' OR outcome = 'timeout' OR outcome = 'lost' OR outcome = 'cancelled'),
+  children_total INTEGER,
+  children_pending INTEGER CHECK (children_pending >= 0),
+  children_failed INTEGER NOT NULL DEFAULT 0,
+  children_created INTEGER NOT NULL DEFAULT 0,
+  waiting_on TEXT,
+  resume_at TEXT,
+  resume_lane TEXT,
+  cancel_requested INTEGER NOT NULL DEFAULT 0,
+  progress TEXT,
+  room BLOB,
+  CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waiting_on IS NOT NULL))),
+  CHECK (waiting_on IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
+  CHECK (resume_at IS NULL OR waiting_on IS NOT NULL),
+  CHECK (holder IS NULL OR status = 'pending' OR status = 'dispatched' OR status = 'running'),
+  CHECK (parked IS NULL OR status = 'pending' OR waiting_on IS NOT NULL),
+  CHECK (available_at IS NULL OR status = 'pending')
+) STRICT;
+CREATE UNIQUE INDEX tasks_key ON tasks (run_seq, node, path);
+CREATE INDEX tasks_of_run ON tasks (run_seq);
+CREATE INDEX tasks_children ON tasks (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq)
+  WHERE status = 'pending' AND attempt_id IS NULL AND upstream_pending = 0 AND parked IS NULL AND available_at IS NULL;
+CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
+CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq) WHERE parked IS NOT NULL;
+CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL AND parent_id IS NOT NULL;
+CREATE INDEX tasks_in_flight ON tasks (run_seq) WHERE holder IS NOT NULL;
+CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waiting_on IS NOT NULL;
+CREATE INDEX tasks_resume ON tasks (resume_lane, resume_at) WHERE resume_at IS NOT NULL;
+
+CREATE TABLE attempts (
+  task_id INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  attempt_id TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state = 'success' OR state = 'failed' OR state = 'timeout' OR state = 'lost' OR state = 'cancelled'),
+  worker TEXT,
+  external_id TEXT,
+  exit_code INTEGER,
+  error TEXT,
+  usage TEXT,
+  dispatched_at TEXT,
+  started_at TEXT,
+  finished_at TEXT,
+  PRIMARY KEY (task_id, attempt)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE limits (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  cap INTEGER NOT NULL CHECK (cap > 0),
+  used INTEGER NOT NULL DEFAULT 0 CHECK (used >= 0)
+) STRICT;
+
+CREATE TABLE holders (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  process TEXT NOT NULL,
+  run_id TEXT,
+  lease_ms INTEGER NOT NULL,
+  lease_until TEXT NOT NULL,
+  dead INTEGER NOT NULL DEFAULT 0,
+  capabilities TEXT,
+  token_hash TEXT
+) STRICT;
+
+CREATE TABLE settings (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE cache (
+  workflow_id INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  key TEXT NOT NULL,
+  output TEXT,
+  output_key TEXT,
+  output_bytes INTEGER,
+  expires_at TEXT,
+  PRIMARY KEY (workflow_id, task, key)
+) STRICT, WITHOUT ROWID;
+
+-- One row per transaction that has events. The newest row is never removed: the next batch number follows it.
+CREATE TABLE events (
+  batch INTEGER PRIMARY KEY,
+  at TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  runs TEXT NOT NULL,
+  events TEXT NOT NULL
+) STRICT;
+
+-- active: the workflow is not paused.
+CREATE TABLE schedules (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  workflow_id INTEGER NOT NULL,
+  version_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  spec TEXT NOT NULL,
+  active INTEGER NOT NULL,
+  next_at TEXT,
+  last_tick_at TEXT,
+  UNIQUE (workflow_id, position)
+) STRICT;
+CREATE INDEX schedules_due ON schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
+
+-- Every fired tick, kept forever. schedule: position, cron expression and time zone, so that it outlives the row in schedules.
+CREATE TABLE ticks (
+  workflow_id INTEGER NOT NULL,
+  schedule TEXT NOT NULL,
+  tick_at TEXT NOT NULL,
+  run_id TEXT,
+  PRIMARY KEY (workflow_id, schedule, tick_at)
+) STRICT, WITHOUT ROWID;
+
+-- tokens: how many tasks may start under the rate limit, as of refilled_at. The limit q:NAME counts the queue's concurrency.
+CREATE TABLE queues (
+  name TEXT PRIMARY KEY,
+  concurrency INTEGER CHECK (concurrency > 0),
+  rate_limit INTEGER CHECK (rate_limit > 0),
+  rate_period_ms INTEGER CHECK (rate_period_ms > 0),
+  paused INTEGER NOT NULL DEFAULT 0,
+  tokens REAL NOT NULL DEFAULT 0,
+  refilled_at TEXT,
+  CHECK ((rate_limit IS NULL) = (rate_period_ms IS NULL))
+) STRICT, WITHOUT ROWID;
+
+-- A job is a row of tasks with run_seq 0 and the job's id as path. status is derived from that row and stored for the search indexes.
+CREATE TABLE jobs (
+  task_id INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status = 'PENDING' OR status = 'READY' OR status = 'RUNNING' OR status = 'COMPLETED' OR status = 'FAILED' OR status = 'BLOCKED'),
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  concurrency_key TEXT,
+  retry_policy TEXT NOT NULL,
+  task TEXT,
+  payload TEXT NOT NULL
+) STRICT;
+CREATE INDEX jobs_created ON jobs (priority, created_at DESC, id);
+CREATE INDEX jobs_of_queue ON jobs (queue, priority, created_at DESC, id);
+CREATE INDEX jobs_by_status ON jobs (status, priority, created_at DESC, id);
+CREATE INDEX jobs_of_queue_by_status ON jobs (queue, status, priority, created_at DESC, id);
+
+CREATE TABLE job_edges (
+  dependency INTEGER NOT NULL,
+  dependent INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  PRIMARY KEY (dependency, dependent)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_edges_back ON job_edges (dependent, position, dependency);
+
+-- In-flight attempts that their holder must stop: attempts of cancelled or deleted jobs, and of groups past their timeout.
+CREATE TABLE stop_requests (
+  task_id INTEGER PRIMARY KEY,
+  attempt_id TEXT NOT NULL,
+  holder INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE api_keys (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  scopes TEXT NOT NULL,
+  hash TEXT NOT NULL UNIQUE,
+  created_at TEXT NOT NULL,
+  last_used_at TEXT
+) STRICT;
+
+CREATE TABLE audit (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  at TEXT NOT NULL,
+  key_id TEXT,
+  action TEXT NOT NULL,
+  target TEXT NOT NULL,
+  details TEXT
+) STRICT;
+
+CREATE TABLE notifications (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  target INTEGER NOT NULL,
+  due_at TEXT NOT NULL,
+  tries INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX notifications_due ON notifications (due_at);
+-- Timeouts of open groups. at: when the timeout is due, NULL while nothing is to be done. passed: the timeout has passed, and the
+-- group's tasks are being cancelled.
+CREATE TABLE deadlines (
+  task_id INTEGER PRIMARY KEY,
+  at TEXT,
+  passed INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX deadlines_due ON deadlines (at) WHERE at IS NOT NULL;
+`
