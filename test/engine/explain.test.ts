@@ -34,7 +34,7 @@ describe("explain", () => {
     const runId = await world.trigger("name: w\ntasks: { t: { command: x, parallel: 3, concurrency: 2 } }")
     await world.pass(100)
     const why = await world.why(runId)
-    expect(why["t2"]).toBe("t[2] waits for a slot: 2 of 2 instances of it at once (its concurrency), held by t[0], t[1].")
+    expect(why["t2"]).toBe("t[2] waits for a slot of its concurrency: 2 of 2 in use by t[0], t[1].")
   })
 
   it("says when a retry comes, and after which error", async () => {
@@ -73,9 +73,9 @@ describe("explain", () => {
     const runId = await world.trigger("name: w\ntasks: { a: { command: x, queue: gpu } }")
     await world.pass(100)
     expect(await world.why(runId, { serves: false })).toEqual({
-      a: "a waits: nobody who is alive takes work from the queue gpu.",
+      a: "a waits because no live server or worker accepts the queue gpu.",
     })
-    expect(await world.why(runId)).toEqual({ a: "a waits: nobody who is alive takes work from the queue gpu." })
+    expect(await world.why(runId)).toEqual({ a: "a waits because no live server or worker accepts the queue gpu." })
     await world.store.putQueue("gpu", { paused: true })
     expect(await world.why(runId)).toEqual({ a: "a waits because the queue gpu is paused." })
   })
@@ -96,7 +96,7 @@ describe("explain", () => {
     const world = await setup()
     const runId = await world.trigger("name: w\ntasks: { a: { command: x, labels: [gpu, big] } }")
     await world.pass(100)
-    const nobody = "a waits: nobody who is alive takes work from the queue default and has the labels big, gpu."
+    const nobody = "a waits because no live server or worker accepts the queue default and has the labels big, gpu."
     expect(await world.why(runId)).toEqual({ a: nobody })
     const employ = (id: string, labels: string[]): Promise<void> =>
       world.store.registerHolder({
@@ -120,7 +120,9 @@ describe("explain", () => {
     await world.trigger(text)
     const runId = await world.trigger(text)
     await world.pass(100)
-    expect(await world.why(runId)).toEqual({ run: "The run waits: 1 of at most 1 runs of w are active (max_active_runs)." })
+    expect(await world.why(runId)).toEqual({
+      run: "The run waits because 1 of at most 1 runs of w are active (max_active_runs).",
+    })
   })
 
   it("says that a run is paused", async () => {

@@ -75,7 +75,9 @@ it("ork serve runs what its handlers register, from every queue, and follows cha
 
   await server.deploy({ name: "other", tasks: { a: { executor: "rezise" } } })
   const waiting = await server.trigger("other")
-  expect(await explained(server, waiting)).toContain("a waits: no worker has the function rezise; start one that registers it")
+  expect(await explained(server, waiting)).toContain(
+    "a waits because no live worker has the function rezise; start one that registers it",
+  )
 })
 
 it("ork worker takes the calls of its own functions, from its queues and with its labels, and none of others", async () => {
@@ -88,7 +90,7 @@ it("ork worker takes the calls of its own functions, from its queues and with it
   const run = await server.trigger("calls")
   await probe(async () => (JSON.stringify(await outputs(server, run)).includes('"first":["success"') ? true : null))
   expect(await explained(server, run)).toContain(
-    "second waits: nobody who is alive has the function resize and takes work from the queue default and has the label gpu",
+    "second waits because no live worker accepts the queue default and has the label gpu and has the function resize",
   )
   await server.deploy({
     name: "more",

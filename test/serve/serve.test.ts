@@ -99,7 +99,7 @@ describe("a server", () => {
     const id = await idle.trigger("queued")
     expect(await statuses(idle, id)).toEqual(["pending", "pending"])
     const { body } = await idle.call("GET", `/runs/${id}/explain`)
-    expect(JSON.stringify(body)).toContain("nobody who is alive takes work from the queue fast")
+    expect(JSON.stringify(body)).toContain("no live server or worker accepts the queue fast")
     idle.process.kill("SIGTERM")
     await idle.process.exit
 

@@ -51,7 +51,7 @@ describe("a worker", () => {
     await reached(server, runId, "success", 1)
     const { body } = await server.call("GET", `/runs/${runId}/explain`)
     expect((body["items"] as { sentence: string }[]).map(({ sentence }) => sentence)).toEqual([
-      "b waits: nobody who is alive takes work from the queue default and has the label tpu.",
+      "b waits because no live server or worker accepts the queue default and has the label tpu.",
     ])
     const { body: listed } = await server.call("GET", "/workers")
     expect((listed["items"] as { kind: string }[]).find(({ kind }) => kind === "worker")).toMatchObject({

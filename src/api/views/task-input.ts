@@ -11,7 +11,7 @@ import {
   type ExpressionScope,
 } from "../../core/expressions/expressions.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
-import { lastIndex, pathPrefix, groupPathLengths, shortName } from "../../core/model/task-path.ts"
+import { lastIndex, enclosingPath, shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { RunRow, TaskRow } from "../../store/contract/store.ts"
 import type { Api } from "../http/ports.ts"
@@ -38,11 +38,10 @@ const upstreamTasks = async (
   node: Node,
   workflow: CompiledWorkflow,
 ): Promise<ExpressionScope["tasks"]> => {
-  const depths = groupPathLengths(workflow)
   const found = await Promise.all(
     [...new Set([...node.upstream, ...node.reads])].map(async (index) => {
       const above = workflow.nodes[index]!
-      const path = pathPrefix(task.path, depths[index]!)
+      const path = enclosingPath(workflow, index, task.path)
       const row = await api.store.getTask({ runId: task.runId, name: above.name, path })
       return [shortName(above), { status: row?.status ?? "pending", output: await shown(api, row?.output ?? null) }] as const
     }),
@@ -58,7 +57,7 @@ const parentOf = async (
 ): Promise<ExpressionScope["parent"]> => {
   if (node.parent === undefined) return undefined
   const group = workflow.nodes[node.parent]!
-  const path = pathPrefix(task.path, groupPathLengths(workflow)[task.node]!)
+  const path = enclosingPath(workflow, task.node, task.path)
   const row = await api.store.getTask({ runId: task.runId, name: group.name, path })
   return { index: lastIndex(path), ...(group.fan?.foreach !== undefined && { item: row?.item ?? null }) }
 }

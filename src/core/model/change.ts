@@ -1,13 +1,13 @@
-// What can happen to a task row, as data. Executors give results, the gate gives verdicts; `decide` turns both into
-// changes, and a store applies a change only while its fence (the attempt id that the claim minted) still holds.
+// Everything that can happen to a task row, as data. The gate and `decide` produce changes; a store applies a change only while
+// its fence (the attempt id of the claim) still holds.
 
 import type { AttemptId } from "./ids.ts"
 import type { Json } from "./json.ts"
-import type { NewRow } from "../rules/new-rows.ts"
+import type { Limit, NewRow } from "./row.ts"
 import type { AttemptState, SkipReason } from "./status.ts"
 import type { WaitingOn } from "./waiting-on.ts"
 
-/** An output: inline up to 64 KiB, else an object's key. */
+/** An output: inline up to 64 KiB, otherwise the key of an object. */
 export type Output = { inline: Json } | { key: string; bytes: number }
 
 export interface Usage {
@@ -17,7 +17,7 @@ export interface Usage {
   signal?: string
 }
 
-/** How one attempt ended, whoever ran it. Times are epoch milliseconds on the holder's clock. */
+/** Result of one attempt, from any executor. Times are epoch milliseconds on the lease holder's clock. */
 export interface AttemptResult {
   state: AttemptState
   startedAt: number | null
@@ -27,55 +27,55 @@ export interface AttemptResult {
   exitCode?: number
   externalId?: string
   usage?: Usage
-  /** false: trying again cannot help. */
+  /** false: another attempt cannot succeed. */
   retryable?: boolean
   retryAfterMs?: number
-  /** Why it did not begin, as far as its executor knows: told when it ran out of time to. */
+  /** What kept the attempt from starting, as far as the executor knows. Part of the error when the start times out. */
   waitedFor?: string
 }
 
-/** Says which row and which claim of it a change is about. */
+/** Identifies a row and the claim under which a change was made. */
 export interface Fence {
   /** Row number of the task. */
   row: number
   attemptId: AttemptId
-  /** Its run, 0 for a job: turns that speak of different runs may be under way at once. */
+  /** Sequence number of the run; 0 for a job. Changes of different runs may be applied concurrently. */
   runSeq?: number
 }
 
 export const fenceOf = ({ row, attemptId, runSeq }: Required<Fence>): Required<Fence> => ({ row, attemptId, runSeq })
 
 export type Change =
-  /** The process has begun: dispatched → running. */
+  /** The process runs: dispatched → running. */
   | (Fence & { kind: "started"; at: number; externalId?: string })
-  /** How far a live attempt is; only the latest is kept. */
+  /** Progress of a running attempt. Stores keep the latest only. */
   | (Fence & { kind: "progress"; fraction: number | null; details: Json })
   /**
-   * It goes on without a slot: → running, nobody's, woken after the delay (null: by an event alone). From the gate, where that
-   * begins its attempt; from a live attempt, whose slots are given back; or again from a woken row.
+   * The task waits without a slot and without a holder: → running, to be resumed after `delayMs` (null: by an event only). Emitted
+   * by the gate when it begins the attempt, by an attempt that defers its work (its slots are freed), or again by a resumed row.
    */
   | (Fence & { kind: "wait"; waitingOn: WaitingOn; delayMs: number | null; startedAt?: number })
-  /** Success, failure or cancel of an attempt, for good. */
+  /** The task reaches its final status. */
   | (Fence & {
       kind: "finish"
       status: "success" | "failed" | "cancelled"
       result: AttemptResult
-      /** Keeps the output under this key for later runs (`cache:`). */
+      /** Stores the output under this key for later runs (`cache:`). */
       cache?: { key: string; ttlMs: number | null }
     })
-  /** A failed or lost attempt that is tried again: → pending, available after the delay. */
+  /** A failed or lost attempt is repeated: → pending, available after the delay. */
   | (Fence & { kind: "retry"; delayMs: number; lost: boolean; result: AttemptResult })
-  /** The gate says no: → skipped. */
+  /** The gate skips the task: → skipped. */
   | (Fence & { kind: "skip"; skipReason: SkipReason; reason: string })
-  /** The gate could not judge (bad expression, bad reference): → failed without an attempt. */
+  /** The gate cannot evaluate the task (bad expression, bad reference): → failed, without an attempt. */
   | (Fence & { kind: "fail"; error: string })
-  /** The gate says go: the row moves to the lane where work is claimed, under these limits. */
-  | (Fence & { kind: "enqueue"; lane: string; limits: { key: string; cap: number }[] })
-  /** The gate found a cached success. */
+  /** The gate lets the task run: the row moves to the lane where workers claim it, under these limits. */
+  | (Fence & { kind: "enqueue"; lane: string; limits: Limit[] })
+  /** The gate finds a cached output: → success. */
   | (Fence & { kind: "reuse"; output: Output })
   /**
-   * The gate makes instances `offset … offset + items.length - 1` of `total`; with the last of them the container waits for
-   * its children. `items` holds null for `parallel`. Instances take `lane` and `limits`.
+   * The gate creates instances `offset … offset + items.length - 1` of `total`, with this lane, priority and limits. After the last
+   * one the container waits for its instances. `items` holds null for `parallel`.
    */
   | (Fence & {
       kind: "expand"
@@ -84,18 +84,18 @@ export type Change =
       items: Json[]
       lane: string
       priority: number
-      limits: { key: string; cap: number }[]
+      limits: Limit[]
     })
   /**
-   * The gate opens a group: rows `offset … offset + rows.length - 1` of `total` are made at its path; with the last of them it
-   * waits for its tasks. A slot of each of its `limits` is taken with the first; while one is full, the group is parked instead.
-   * Without rows (`offset` is `total`): a group that a retry goes on with takes its slots again, and its rows may go.
+   * The gate opens a group: it creates rows `offset … offset + rows.length - 1` of `total` at the group's path. After the last one
+   * the group waits for its tasks. The first chunk takes a slot of each limit; while one is full, the group is parked instead.
+   * Without rows (`offset` equals `total`), a retried group takes its slots again and its existing rows may run.
    */
-  | (Fence & { kind: "open_group"; total: number; offset: number; rows: NewRow[]; limits: { key: string; cap: number }[] })
-  /** All instances, or all tasks of a group, have ended: the container ends with what they made. */
+  | (Fence & { kind: "open_group"; total: number; offset: number; rows: NewRow[]; limits: Limit[] })
+  /** All instances of a fan-out, or all tasks of a group, have finished: the container finishes with their outputs. */
   | (Fence & { kind: "gather"; status: "success" | "failed" | "cancelled"; output: Output; error?: string })
   /**
-   * The holder gives it back unstarted (drain, no such executor here): → as before the claim, attempt not counted. A woken row is
-   * due again.
+   * The holder gives the claim back unstarted (drain, missing executor): the row is as before the claim and the attempt does not
+   * count. A resumed row is due again.
    */
   | (Fence & { kind: "release" })

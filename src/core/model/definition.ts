@@ -1,5 +1,5 @@
-// A workflow as its author writes it (YAML, JSON, `defineWorkflow`). `compile` turns it into a CompiledWorkflow; the schema of
-// the same shape is in definition/workflow-schema.ts. Field names are those of the file, so snake_case.
+// Types of a workflow definition as its author writes it (YAML, JSON, `defineWorkflow`). definition/workflow-schema.ts validates the
+// shape, `compile` turns it into a CompiledWorkflow. Field names are those of the file, hence snake_case.
 
 import type { Json, JsonObject } from "./json.ts"
 import type { HookEvent, RunWhen } from "./workflow.ts"
@@ -17,27 +17,27 @@ export interface RetryDefinition {
   jitter?: boolean
 }
 
-/** A secret, with a text before it such as `Bearer `. */
+/** A secret; `prefix` is put before its value, such as `Bearer `. */
 export type SecretDefinition = { secret: string; prefix?: string }
 
-/** What is expected of the answer to a request. */
+/** Options of `http` tasks. */
 export type HttpDefinition = {
-  /** Statuses that are a success: 200, "2xx". */
+  /** Statuses that count as success: 200, "2xx". */
   expect?: (number | string)[]
-  /** Other statuses after which it is tried again. */
+  /** Further statuses after which the request is retried. */
   retry_on?: (number | string)[]
   redirects?: number
   max_body?: number | string
 }
 
-/** How the container is made. */
+/** Options of the container of a `docker` task. */
 export type DockerDefinition = {
   pull?: "missing" | "always" | "never"
   platform?: string
-  /** `source:target[:ro]`; a source with a slash is a folder or file of the engine's machine, else a volume. */
+  /** `source:target[:ro]`. A source with a slash is a folder or file on the container engine's machine, any other a volume. */
   mounts?: string[]
   tmpfs?: string[]
-  /** Where the run's folder is mounted; false: nowhere. */
+  /** Mount point of the run's folder; false: not mounted. */
   work?: string | false
   workdir?: string
   entrypoint?: string[]
@@ -52,13 +52,13 @@ export type DockerDefinition = {
   gpus?: number | "all"
 }
 
-/** How the Job and its pod are made. Lists of objects and `affinity` are passed on in Kubernetes' own words. */
+/** Options of the Job and the pod of a `kubernetes` task. Lists of objects and `affinity` are passed to Kubernetes unchanged. */
 export type KubernetesDefinition = {
   namespace?: string
   service_account?: string
-  /** The pod may speak to the cluster with its service account. */
+  /** Mounts the token of the service account, so that the pod may call the cluster's API. */
   automount_token?: boolean
-  /** The container runs `ork exec`, which its image must have. */
+  /** Runs the command through `ork exec`, which the image must contain. */
   exec?: boolean
   entrypoint?: string[]
   workdir?: string
@@ -74,16 +74,16 @@ export type KubernetesDefinition = {
   volumes?: JsonObject[]
   volume_mounts?: JsonObject[]
   env_from?: JsonObject[]
-  /** Beside what `resources` asks for, and in place of it. */
+  /** Added to what `resources` requests; the same resource here wins. */
   requests?: { [resource: string]: string | number }
   limits?: { [resource: string]: string | number }
   security?: KubernetesSecurity
-  /** How long the Job stays after its end. */
+  /** How long the cluster keeps the finished Job. */
   ttl?: Duration
 }
 
 export type KubernetesSecurity = {
-  /** `image`: whoever the image says. */
+  /** `image`: the user of the image. */
   run_as_user?: number | "image"
   run_as_group?: number | "image"
   run_as_non_root?: boolean
@@ -91,42 +91,42 @@ export type KubernetesSecurity = {
   allow_privilege_escalation?: boolean
   privileged?: boolean
   read_only_root?: boolean
-  /** Those that are given back. */
+  /** Capabilities to add; all others are dropped. */
   capabilities?: string[]
   seccomp?: "RuntimeDefault" | "Unconfined"
 }
 
-/** Which job is run, and how. */
+/** Options of the Cloud Run job of a `cloudrun` task. */
 export type CloudrunDefinition = {
   project?: string
   region?: string
-  /** Which of the job's containers, when it has several. */
+  /** Container of the job to configure, when it has several. */
   container?: string
-  /** In place of the job's own arguments; `command` is the same unless `ork exec` runs it. */
+  /** Replaces the job's arguments. Without `exec`, `command` does the same. */
   args?: string[]
-  /** The container runs `ork exec`, which its image must have. */
+  /** Runs the command through `ork exec`, which the image must contain. */
   exec?: boolean
 }
 
-/** How the job is submitted. */
+/** Options of the job of a `slurm` task. */
 export type SlurmDefinition = {
   partition?: string
   account?: string
   qos?: string
-  /** The cluster's own limit; without it that of the partition. */
+  /** Time limit of the cluster; without it, that of the partition. */
   time?: Duration
   gres?: string
   constraint?: string
   nodes?: number
   tasks?: number
-  /** More options of sbatch, as they are. */
+  /** Further options of sbatch, passed unchanged. */
   options?: string[]
 }
 
 export interface TaskDefinition {
   description?: string
   executor?: string
-  // What it runs, by executor.
+  // What the task runs.
   command?: string | string[]
   file?: string
   function?: string
@@ -138,20 +138,20 @@ export interface TaskDefinition {
   job?: string
   workflow?: string
   duration?: Duration
-  /** sleep: until this instant. */
+  /** For `sleep`: the instant at which it finishes. */
   until?: string
-  /** approval: what is asked, and the answer when nobody gives one in time. */
+  /** For `approval`: the question, and the decision after the timeout. */
   message?: string
   default?: "approve" | "reject"
-  // Options that one executor has alone.
+  // Options of one executor.
   http?: HttpDefinition
   docker?: DockerDefinition
   kubernetes?: KubernetesDefinition
   slurm?: SlurmDefinition
   cloudrun?: CloudrunDefinition
-  /** A group: in place of a command. */
+  /** Makes the task a group; replaces the command. */
   tasks?: { [name: string]: TaskDefinition }
-  // When.
+  // When it runs, and how often.
   depends_on?: string[]
   run_when?: RunWhen
   if?: string | boolean
@@ -160,7 +160,7 @@ export interface TaskDefinition {
   concurrency?: number
   concurrency_key?: string
   cache?: { key: string; ttl?: Duration }
-  // With what.
+  // Input and environment.
   input?: JsonObject
   env?: EnvDefinition
   working_dir?: string
@@ -168,13 +168,13 @@ export interface TaskDefinition {
   script_dir?: string
   resources?: { cpu?: number | string; memory?: number | string }
   output?: string | JsonObject
-  // How often, how long.
+  // Retries and timeouts.
   retries?: number
   retry?: RetryDefinition
   lost_retries?: number
   timeout?: Duration
   start_timeout?: Duration
-  // Where.
+  // Where it runs.
   queue?: string
   labels?: string[]
   worker?: string
@@ -198,7 +198,7 @@ export interface NotifyDefinition {
   slack?: string
 }
 
-/** An object with `type`, `default`, `enum`, … is a spec; anything else is the default itself. */
+/** An object with `type`, `default`, `enum`, … specifies the param; any other value is its default. */
 export type ParamDefinition = Json
 
 export type WorkflowDefinition = {

@@ -1,23 +1,23 @@
-// What a function of a task is called with, and how one is named that a program registers (`register`, `startWorker`).
+// Types of functions that tasks call, and the rule for names of registered functions (`register`, `startWorker`).
 
 import type { Json, JsonObject } from "./json.ts"
 
-/** What `executor` says of a task that calls a registered function: `function` is its name. */
+/** Value of `executor` for a task that calls a registered function, named by `function`. */
 export const FUNCTION_EXECUTOR = "function"
 
 const FUNCTION_NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/
 
 export const isFunctionName = (name: string): boolean => FUNCTION_NAME.test(name)
 
-export const FUNCTION_NAME_HINT = 'letters, digits, "_", "." and "-", at most 64, the first a letter or "_"'
+export const FUNCTION_NAME_HINT = 'use at most 64 letters, digits, "_", "." and "-", beginning with a letter or "_"'
 
 export interface FunctionLog {
-  /** The same as `info`. */
-  (...said: unknown[]): void
-  debug(...said: unknown[]): void
-  info(...said: unknown[]): void
-  warn(...said: unknown[]): void
-  error(...said: unknown[]): void
+  /** Short for `info`. */
+  (...values: unknown[]): void
+  debug(...values: unknown[]): void
+  info(...values: unknown[]): void
+  warn(...values: unknown[]): void
+  error(...values: unknown[]): void
 }
 
 export interface FunctionContext {
@@ -25,20 +25,23 @@ export interface FunctionContext {
   readonly taskId: string
   readonly taskName: string
   readonly workflowName: string
-  /** From 1. */
+  /** Counts from 1. */
   readonly attempt: number
   readonly parallelIndex: number | null
   readonly parallelCount: number | null
   readonly logicalDate: string | null
-  /** The variables of the task: `env` of the definition, secrets among them, and ORK_*. */
+  /** Variables of the task: `env` of the definition, including secrets, and ORK_*. */
   readonly env: { readonly [name: string]: string }
-  /** Lines in the attempt's log; those of `warn` and `error` on stderr. */
+  /** Writes lines to the attempt's log; `warn` and `error` write to stderr. */
   readonly log: FunctionLog
-  /** Aborted when the task is cancelled or has run out of time. In a worker process, who never asks for it is ended at once then. */
+  /**
+   * Aborted when the task is cancelled or times out. A function in a worker process that never reads the signal is killed at once
+   * instead.
+   */
   readonly signal: AbortSignal
-  /** Says that the function is alive and, if it likes, with what it is busy. */
+  /** Reports that the function is alive, optionally with what it is doing. */
   heartbeat(details?: Json): void
-  /** How far it is, 0 to 1. */
+  /** Reports the completed fraction, 0 to 1. */
   progress(fraction: number, details?: Json): void
 }
 
@@ -47,5 +50,5 @@ export type TaskFunction<Input = JsonObject, Output = unknown> = (
   context: FunctionContext,
 ) => Output | Promise<Output>
 
-/** One of many, whose input is its author's matter: declared as a method, so that whatever it takes fits. */
+/** A function with any input type. Declared as a method, because method parameters are bivariant. */
 export type AnyFunction = { call(input: unknown, context: FunctionContext): unknown }["call"]

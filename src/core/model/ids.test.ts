@@ -5,7 +5,7 @@ import { isUuid, newRunId, parseRunId, parseTaskId, taskId } from "./ids.ts"
 const hex = fc.string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 32, maxLength: 32 })
 
 describe("ids", () => {
-  it("are UUIDv7: of their version and variant, and in the order of time", () => {
+  it("are UUIDv7 and sort by time", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 4e12 }), hex, (ms, random) => {
         const id = newRunId(ms, random)
@@ -15,7 +15,7 @@ describe("ids", () => {
     )
   })
 
-  it("of tasks give their row back and belong to their run", () => {
+  it("of tasks contain the row and the prefix of the run id", () => {
     fc.assert(
       fc.property(hex, fc.integer({ min: 1, max: 2 ** 40 - 1 }), (random, row) => {
         const run = newRunId(1_800_000_000_000, random)
@@ -26,7 +26,7 @@ describe("ids", () => {
     )
   })
 
-  it.each(["", "nope", "../../etc/passwd", "0198F000-0000-7000-8000-000000000001"])("refuse %j", (text) => {
+  it.each(["", "nope", "../../etc/passwd", "0198F000-0000-7000-8000-000000000001"])("reject %j", (text) => {
     expect(parseRunId(text)).toBeNull()
     expect(parseTaskId(text)).toBeNull()
   })

@@ -1,5 +1,5 @@
-// Ids are UUIDv7 outside and integers inside. A task's public id is made of its run's id and its row number, so it costs no
-// column and no index: `parseTaskId` gives the row back.
+// Ids are UUIDv7 in the API and integers in the store. A task's public id combines the run's id and the row number, so it needs no
+// column and no index: `parseTaskId` returns the row.
 
 declare const brand: unique symbol
 type Branded<Name extends string> = string & { readonly [brand]: Name }
@@ -14,7 +14,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 let lastMs = -1
 let lastTime = ""
 
-/** The first two groups; ids made in one millisecond share them. */
+/** Returns the first two groups of the UUID. Cached: ids of one millisecond share them. */
 const timePart = (ms: number): string => {
   if (ms !== lastMs) {
     const time = ms.toString(16).padStart(12, "0")
@@ -26,7 +26,7 @@ const timePart = (ms: number): string => {
 
 const VARIANT = "89ab89ab89ab89ab"
 
-/** `hex` are 32 random hex digits. */
+/** Makes a UUIDv7 from an instant and 32 random hex digits. */
 export const uuidv7 = (ms: number, hex: string): string => {
   const variant = VARIANT[Number.parseInt(hex[3]!, 16)]!
   return `${timePart(ms)}-7${hex.slice(0, 3)}-${variant}${hex.slice(4, 7)}-${hex.slice(7, 19)}`
@@ -39,7 +39,7 @@ export const newHolderId = (ms: number, hex: string): HolderId => uuidv7(ms, hex
 export const isUuid = (text: string): boolean => UUID.test(text)
 export const parseRunId = (text: string): RunId | null => (UUID.test(text) ? (text as RunId) : null)
 
-/** The last 40 bits of the run's id give way to the row number: unique, ordered like its run, and readable back. */
+/** Replaces the last 40 bits of the run's id by the row number: unique, sorts like the run, and reversible. */
 export const taskId = (runId: string, row: number): TaskId =>
   (runId.slice(0, 26) + row.toString(16).padStart(10, "0")) as TaskId
 

@@ -4,7 +4,7 @@ import { checkSchema, schemaProblem } from "./json-schema.ts"
 describe("JSON Schemas", () => {
   const rows = { type: "object", required: ["rows"], properties: { rows: { type: "array", items: { type: "integer" } } } }
 
-  it("say what does not fit, and where", () => {
+  it("report what violates them, and where", () => {
     expect(checkSchema(rows, { rows: [1, 2] })).toBeNull()
     expect(checkSchema(rows, {})).toBe("must have required property 'rows'")
     expect(checkSchema(rows, { rows: [1, "x"] })).toBe("rows.1 must be integer")
@@ -12,7 +12,7 @@ describe("JSON Schemas", () => {
     expect(checkSchema({ enum: ["a", 1] }, "b")).toBe('must be equal to one of the allowed values: "a", 1')
   })
 
-  it("are checked themselves", () => {
+  it("are validated themselves", () => {
     expect(schemaProblem(rows)).toBeNull()
     expect(schemaProblem({ prefixItems: [{ type: "string" }], unevaluatedItems: false })).toBeNull()
     expect(schemaProblem({ type: "objekt" })).toBe("type must be equal to one of the allowed values")

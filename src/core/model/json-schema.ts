@@ -1,5 +1,5 @@
-// JSON Schema (draft 2020-12) through ajv, for task outputs, params and the schemas themselves. ajv is loaded on first use: it
-// takes 25 to 60 ms that a workflow without schemas need not pay. Nothing else imports it.
+// JSON Schema (draft 2020-12) by ajv, for task outputs, params and the schemas themselves. ajv is loaded on first use, because
+// loading takes 25 to 60 ms. No other file imports it.
 
 import { messageOf } from "./error-message.ts"
 import { createRequire } from "node:module"
@@ -22,7 +22,7 @@ const validator = (schema: JsonObject): ValidateFunction => {
   const key = JSON.stringify(schema)
   const known = cache.get(key)
   if (known !== undefined) return known
-  // A fresh one now and then: ajv keeps every schema that it ever compiled.
+  // An ajv instance keeps every schema that it compiled, so it is replaced together with the cache.
   if (ajv === undefined || cache.size >= CACHE_SIZE) {
     ajv = createAjv()
     cache.clear()
@@ -32,7 +32,7 @@ const validator = (schema: JsonObject): ValidateFunction => {
   return validate
 }
 
-/** What is wrong with the schema itself, or null. */
+/** Returns the problem of the schema itself, or null. */
 export const schemaProblem = (schema: JsonObject): string | null => {
   try {
     validator(schema)
@@ -49,7 +49,7 @@ export const schemaProblem = (schema: JsonObject): string | null => {
   }
 }
 
-/** What does not fit, or null. The schema was checked before. */
+/** Returns how the value violates the schema, or null. The schema must be valid. */
 export const checkSchema = (schema: JsonObject, value: Json): string | null => {
   const validate = validator(schema)
   if (validate(value) === true) return null
@@ -65,5 +65,5 @@ const describe = ({ instancePath, message, keyword, params }: ErrorObject): stri
       : keyword === "additionalProperties"
         ? `: ${String(params["additionalProperty"])}`
         : ""
-  return `${place}${message ?? "does not fit"}${detail}`
+  return `${place}${message ?? "does not match the schema"}${detail}`
 }

@@ -1,5 +1,6 @@
-// "Did you mean …": the nearest of the known names by edit distance. Called wherever a name is not known.
+// Suggestions for unknown names ("did you mean …"), by edit distance.
 
+/** Counts insertions, deletions, substitutions and swaps of neighbours; stops above `limit`. */
 const distance = (a: string, b: string, limit: number): number => {
   if (Math.abs(a.length - b.length) > limit) return limit + 1
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
@@ -20,11 +21,11 @@ const distance = (a: string, b: string, limit: number): number => {
   return row[b.length]!
 }
 
-/** Names longer than this are not compared: the work is bounded whatever the input. */
+/** Bounds on the work: longer names, and names beyond the first 2,000, are not compared. */
 const MAX_LENGTH = 64
 const MAX_KNOWN = 2000
 
-/** The known name that is close enough to be a slip of the pen, or undefined. */
+/** Returns the known name that is close enough to be the one meant, or undefined. */
 export const nearest = (name: string, known: Iterable<string>): string | undefined => {
   if (name.length === 0 || name.length > MAX_LENGTH) return undefined
   const wanted = name.toLowerCase()

@@ -1,4 +1,4 @@
-// What the core and the engine take from the world, so that a simulation can give them another one.
+// Interfaces to the outside world that the engine is given, so that tests and the simulation can replace them.
 
 /** Milliseconds since the epoch, and timers on the same clock. */
 export interface Clock {
@@ -16,13 +16,13 @@ export interface Random {
 
 export const iso = (ms: number): string => new Date(ms).toISOString()
 
-/** The value of a secret, at once where that is possible; null: there is none of that name. */
+/** Returns the value of a secret, synchronously where possible; null when there is no secret of that name. */
 export type SecretSource = (name: string) => string | null | Promise<string | null>
 
 /**
- * Sends a request to where the configuration lets one go, and follows up to `redirects` redirects (none unless said). Only `signal`
- * ends it: nothing else limits how long an answer may take. Rejects when there is no answer; with an error of the name
- * REFUSED_REQUEST when the configuration does not let it go there.
+ * Sends a request to an address that the configuration allows, and follows up to `redirects` redirects (default 0). Has no timeout:
+ * only `signal` ends the request. Rejects when there is no response; with an error named BLOCKED_REQUEST when the configuration
+ * does not allow the address.
  */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
 

@@ -1,17 +1,17 @@
-// What is wrong with a definition or with params: collected, never thrown, so that all of it is told at once.
+// Problems of a definition or of params. They are collected, not thrown, so that one report lists all of them.
 
 export type Path = readonly (string | number)[]
 
-/** A problem as the compiler finds it; definition/parse.ts adds line and column. */
+/** A problem with the path in the definition where it is; definition/parse.ts adds line and column. */
 export interface DefinitionProblem {
   path: Path
   message: string
   suggestion?: string
-  /** Points at the key itself rather than at its value: the key is what is wrong. */
+  /** The key at the path is wrong, rather than its value. */
   key?: true
 }
 
-/** A problem as it is shown. */
+/** A problem as it is shown to users. */
 export interface Problem {
   /** `tasks.process.retry`; empty for the document as a whole. */
   path: string
@@ -24,10 +24,12 @@ export interface Problem {
 export class ProblemCollector {
   readonly list: DefinitionProblem[] = []
 
+  /** Adds a problem of the value at the path. */
   add(path: Path, message: string, suggestion?: string): void {
     this.list.push(suggestion === undefined ? { path, message } : { path, message, suggestion })
   }
 
+  /** Adds a problem of the key at the path. */
   addKey(path: Path, message: string, suggestion?: string): void {
     this.list.push(suggestion === undefined ? { path, message, key: true } : { path, message, suggestion, key: true })
   }
@@ -35,9 +37,9 @@ export class ProblemCollector {
 
 export const pathText = (path: Path): string => path.join(".")
 
-/** `flow.yaml:3:5: tasks.a.retry: message (did you mean "x"?)`: one line for people. */
+/** Formats a problem as one line: `flow.yaml:3:5: tasks.a.retry: message (did you mean "x"?)`. */
 export const problemText = (problem: Problem, file?: string): string => {
-  const place = [file, problem.line, problem.column].filter((part) => part !== undefined).join(":")
+  const location = [file, problem.line, problem.column].filter((part) => part !== undefined).join(":")
   const hint = problem.suggestion === undefined ? "" : ` (did you mean "${problem.suggestion}"?)`
-  return [place, problem.path, problem.message + hint].filter((part) => part !== "").join(": ")
+  return [location, problem.path, problem.message + hint].filter((part) => part !== "").join(": ")
 }

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest"
-import { nearest } from "./nearest.ts"
 import { formatDuration, parseCpu, parseDuration, parseMemory } from "./quantities.ts"
 
 describe("durations", () => {
@@ -20,7 +19,7 @@ describe("durations", () => {
   })
 
   it.each(["", "10x", "m10", "-5s", "10 m", "1m1h", "1h1h", "s", "9999999d", -1, Infinity, NaN, null, true, "1e3s"])(
-    "%j is none",
+    "%j is no duration",
     (value) => {
       expect(parseDuration(value)).toBeNull()
     },
@@ -70,23 +69,5 @@ describe("formatDuration", () => {
   ])("writes %i ms as %s, which parseDuration reads back", (ms, text) => {
     expect(formatDuration(ms)).toBe(text)
     expect(parseDuration(text)).toBe(ms)
-  })
-})
-
-describe("nearest", () => {
-  const known = ["depends_on", "command", "retries", "retry", "timeout"]
-
-  it.each([
-    ["depend_on", "depends_on"],
-    ["dependson", "depends_on"],
-    ["comand", "command"],
-    ["Command", "command"],
-    ["timeuot", "timeout"],
-    ["retrys", "retry"],
-    ["zzz", undefined],
-    ["", undefined],
-    ["x".repeat(1000), undefined],
-  ])("to %j is %j", (name, expected) => {
-    expect(nearest(name, known)).toBe(expected)
   })
 })

@@ -1,16 +1,16 @@
-// Durations, memory sizes and CPU counts as users write them. Each parser gives null for what it does not understand; the
-// caller says what was expected. Also used for values that come out of expressions (`duration` of a sleep).
+// Durations, memory sizes and CPU counts as users write them, in definitions or as results of expressions. Each parser returns
+// null for other values; the caller reports what is expected, using the hint.
 
 const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** Ten years: longer is a slip, and timers stay far from overflow. */
+/** Ten years. Longer durations are mistakes, and would overflow timers. */
 const MAX_MS = 3650 * UNITS_MS.d
 
 export const DURATION_HINT = 'seconds or a text such as "90s", "10m", "2h", "1d", "500ms"'
 
 const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 
-/** Seconds, or a number with a unit; several units may follow each other (`1h30m`). In milliseconds. */
+/** Parses seconds, or numbers with units (`90s`, `1h30m`), to milliseconds. */
 export const parseDuration = (value: unknown): number | null => {
   if (typeof value === "number") return inRange(value * 1000)
   if (typeof value !== "string" || value.length > 40) return null
@@ -60,7 +60,7 @@ const UNITS_BYTES: Readonly<Record<string, number>> = {
 
 export const MEMORY_HINT = 'bytes or a text such as "512Mi", "1Gi", "500M"'
 
-/** Bytes; `Ki Mi Gi Ti` are powers of 1024, `K M G T` of 1000. */
+/** Parses a size to bytes: `Ki Mi Gi Ti` are powers of 1024, `K M G T` powers of 1000. */
 export const parseMemory = (value: unknown): number | null => {
   if (typeof value === "number") return Number.isSafeInteger(value) && value > 0 ? value : null
   if (typeof value !== "string") return null
@@ -73,7 +73,7 @@ export const parseMemory = (value: unknown): number | null => {
 
 export const CPU_HINT = 'a number of cores such as 2, 0.5 or "500m"'
 
-/** Cores; `500m` is half of one. */
+/** Parses a number of cores; `500m` is half a core. */
 export const parseCpu = (value: unknown): number | null => {
   if (typeof value === "number") return value > 0 && value <= 4096 ? value : null
   if (typeof value !== "string") return null

@@ -12,8 +12,8 @@ const compiled = (text: string): CompiledWorkflow => {
 
 const groups = compiled(readFileSync(new URL("../../../test/definitions/good/groups.yaml", import.meta.url), "utf8"))
 
-describe("a drawn workflow", () => {
-  it("stands layer by layer in text", () => {
+describe("renderGraph", () => {
+  it("draws text layer by layer", () => {
     expect(renderGraph(groups, "text")).toBe(
       [
         "groups",
@@ -34,7 +34,7 @@ describe("a drawn workflow", () => {
     expect(renderGraph(compiled(text), "text").split("\n").slice(1, 4)).toEqual([" 1  a", " 2  c  ← a", " 3  d  ← a, c"])
   })
 
-  it("is mermaid with groups as subgraphs", () => {
+  it("draws groups as subgraphs in mermaid", () => {
     expect(renderGraph(groups, "mermaid")).toBe(
       [
         "flowchart TD",
@@ -55,14 +55,14 @@ describe("a drawn workflow", () => {
     )
   })
 
-  it("is dot with groups as clusters", () => {
+  it("draws groups as clusters in dot", () => {
     const dot = renderGraph(groups, "dot")
     expect(dot).toContain('subgraph cluster_1 {\n    label="each\\n× list.files";\n    t3 [label="fetch"];')
     expect(dot).toContain("t0 -> t3 [lhead=cluster_1];")
     expect(dot).toContain("t3 -> t2 [ltail=cluster_1];")
   })
 
-  it("lets no expression break out of its label", () => {
+  it("escapes expressions in labels", () => {
     const odd = compiled(`name: x\ntasks:\n  a: { command: x, if: "'\\"<b>\\\\n\\e[31m' == ''" }\n`)
     expect(renderGraph(odd, "text")).not.toContain("\u001b")
     expect(renderGraph(odd, "mermaid")).toContain("#34;#60;b#62;")

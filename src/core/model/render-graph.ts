@@ -1,5 +1,6 @@
-// Drawings of a compiled workflow: plain text for a terminal, mermaid and dot for documents. Groups are boxes, hooks stand apart.
+// Drawings of a compiled workflow: plain text for a terminal, mermaid and dot for documents. Groups are boxes; hooks are listed apart.
 
+import { groupMembers, isGroup, shortName } from "./task-path.ts"
 import { type CompiledWorkflow, type HookEvent, HOOK_EVENTS, type Node } from "./workflow.ts"
 
 export const GRAPH_FORMATS = ["text", "mermaid", "dot"] as const
@@ -20,77 +21,86 @@ export const renderGraph = (workflow: CompiledWorkflow, format: GraphFormat): st
 
 // -- shared ----------------------------------------------------------------------------------------------------------------------
 
-const membersOf = (workflow: CompiledWorkflow): Map<number | null, number[]> => {
-  const members = new Map<number | null, number[]>()
-  workflow.nodes.forEach((node, i) => {
-    if (node.hook !== null) return
-    const list = members.get(node.group)
-    if (list === undefined) members.set(node.group, [i])
-    else list.push(i)
-  })
-  return members
-}
-
 const hooksOf = (workflow: CompiledWorkflow, hook: HookEvent): number[] =>
   workflow.nodes.flatMap((node, i) => (node.hook === hook ? [i] : []))
 
-const shortName = (node: Node): string => (node.hook === null ? node.name.slice(node.name.lastIndexOf(".") + 1) : node.name)
+/** Lists what distinguishes the task from a plain one: `× discover.files`, `if params.limit > 10`. */
+const remarksOf = (node: Node): string[] =>
+  [
+    ...(node.executor === "process" || isGroup(node) ? [] : [node.executor]),
+    ...(node.fan === undefined ? [] : [`× ${node.fan.reference}`]),
+    ...(node.rule === "all_success" ? [] : [node.rule]),
+    ...(node.if === undefined ? [] : [`if ${node.if}`]),
+  ].map(oneLine)
 
-/** What sets the task apart from a plain one: `× discover.files, if params.limit > 10`. */
-const remarks = (node: Node, isGroup: boolean): string[] => allRemarks(node, isGroup).map(oneLine)
-
-/** An expression may hold anything, and this is drawn on a terminal. */
+/** Removes control characters: an expression may contain any text, and a terminal shows it. */
 const oneLine = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, " ")
 
-const allRemarks = (node: Node, isGroup: boolean): string[] => [
-  ...(node.executor === "process" || isGroup ? [] : [node.executor]),
-  ...(node.fan === undefined ? [] : [`× ${node.fan.reference}`]),
-  ...(node.rule === "all_success" ? [] : [node.rule]),
-  ...(node.if === undefined ? [] : [`if ${node.if}`]),
-]
+/** Syntax of a format in which groups contain their tasks. */
+interface BoxSyntax {
+  openGroup(i: number, label: string): string[]
+  closeGroup: string
+  task(i: number, label: string): string
+}
+
+const drawBoxes = (workflow: CompiledWorkflow, { openGroup, closeGroup, task }: BoxSyntax): string[] => {
+  const lines: string[] = []
+  const drawGroup = (group: number | null, indent: string): void => {
+    for (const i of groupMembers(workflow, group)) {
+      const node = workflow.nodes[i]!
+      const label = [shortName(node), ...remarksOf(node)].join("\n")
+      if (!isGroup(node)) {
+        lines.push(indent + task(i, label))
+        continue
+      }
+      lines.push(...openGroup(i, label).map((line) => indent + line))
+      drawGroup(i, `${indent}  `)
+      lines.push(indent + closeGroup)
+    }
+  }
+  drawGroup(null, "  ")
+  return lines
+}
 
 // -- text ------------------------------------------------------------------------------------------------------------------------
 
-/** Layer by layer: every task stands below all that it waits for, with the names of those at its right. */
+/** Draws layer by layer: every task is below all that it waits for, with the names of those at its right. */
 const renderText = (workflow: CompiledWorkflow): string => {
-  const members = membersOf(workflow)
   const lines = [workflow.name]
-  const scope = (group: number | null, indent: string): void => {
-    const inside = members.get(group) ?? []
-    const layers = layersOf(workflow, inside)
-    const width = Math.min(32, Math.max(0, ...inside.map((i) => shortName(workflow.nodes[i]!).length)))
-    for (const [depth, layer] of layers.entries()) {
-      for (const [place, i] of layer.entries()) {
+  const drawGroup = (group: number | null, indent: string): void => {
+    const members = groupMembers(workflow, group)
+    const width = Math.min(32, Math.max(0, ...members.map((i) => shortName(workflow.nodes[i]!).length)))
+    for (const [depth, layer] of layersOf(workflow, members).entries()) {
+      for (const [position, i] of layer.entries()) {
         const node = workflow.nodes[i]!
-        const isGroup = members.has(i)
-        const from = node.upstream.map((up) => shortName(workflow.nodes[up]!))
-        const notes = [
-          ...(from.length === 0 ? [] : [`← ${listed(from)}`]),
-          ...remarks(node, isGroup).map((note) => `(${note})`),
-        ]
-        const mark = place === 0 ? String(depth + 1).padStart(2) : "  "
-        lines.push(
-          `${indent}${mark}  ${`${shortName(node)}${isGroup ? "/" : ""}`.padEnd(width + 1)} ${notes.join(" ")}`.trimEnd(),
-        )
-        if (isGroup) scope(i, `${indent}    `)
+        const layerNumber = position === 0 ? String(depth + 1).padStart(2) : "  "
+        const name = `${shortName(node)}${isGroup(node) ? "/" : ""}`.padEnd(width + 1)
+        lines.push(`${indent}${layerNumber}  ${name} ${notesOf(workflow, node)}`.trimEnd())
+        if (isGroup(node)) drawGroup(i, `${indent}    `)
       }
     }
   }
-  scope(null, "")
+  drawGroup(null, "")
   for (const hook of HOOK_EVENTS) {
     for (const i of hooksOf(workflow, hook)) {
-      const notes = remarks(workflow.nodes[i]!, false).map((note) => ` (${note})`)
-      lines.push(` ↳  ${workflow.nodes[i]!.name}${notes.join("")}`)
+      const node = workflow.nodes[i]!
+      lines.push(` ↳  ${node.name} ${notesOf(workflow, node)}`.trimEnd())
     }
   }
   return `${lines.join("\n")}\n`
 }
 
-const listed = (names: string[]): string =>
+const notesOf = (workflow: CompiledWorkflow, node: Node): string => {
+  const upstream = node.upstream.map((up) => shortName(workflow.nodes[up]!))
+  const arrow = upstream.length === 0 ? [] : [`← ${shorten(upstream)}`]
+  return [...arrow, ...remarksOf(node).map((remark) => `(${remark})`)].join(" ")
+}
+
+const shorten = (names: string[]): string =>
   names.length <= 6 ? names.join(", ") : `${names.slice(0, 5).join(", ")} and ${names.length - 5} more`
 
-/** Each node one layer below the lowest of its upstreams. */
-const layersOf = (workflow: CompiledWorkflow, members: number[]): number[][] => {
+/** Puts each node one layer below the lowest of its upstreams. */
+const layersOf = (workflow: CompiledWorkflow, members: readonly number[]): number[][] => {
   const depth = new Map<number, number>()
   const left = new Map(members.map((i) => [i, workflow.nodes[i]!.upstream.length]))
   const ready = members.filter((i) => left.get(i) === 0)
@@ -114,20 +124,14 @@ const layersOf = (workflow: CompiledWorkflow, members: number[]): number[][] => 
 // -- mermaid -----------------------------------------------------------------------------------------------------------------------
 
 const renderMermaid = (workflow: CompiledWorkflow): string => {
-  const members = membersOf(workflow)
-  const lines = ["flowchart TD"]
-  const scope = (group: number | null, indent: string): void => {
-    for (const i of members.get(group) ?? []) {
-      const node = workflow.nodes[i]!
-      const label = mermaidText([shortName(node), ...remarks(node, members.has(i))].join("\n"))
-      if (members.has(i)) {
-        lines.push(`${indent}subgraph t${i}["${label}"]`)
-        scope(i, `${indent}  `)
-        lines.push(`${indent}end`)
-      } else lines.push(`${indent}t${i}["${label}"]`)
-    }
-  }
-  scope(null, "  ")
+  const lines = [
+    "flowchart TD",
+    ...drawBoxes(workflow, {
+      openGroup: (i, label) => [`subgraph t${i}["${mermaidText(label)}"]`],
+      closeGroup: "end",
+      task: (i, label) => `t${i}["${mermaidText(label)}"]`,
+    }),
+  ]
   for (const [i, node] of workflow.nodes.entries()) for (const up of node.upstream) lines.push(`  t${up} --> t${i}`)
   for (const hook of HOOK_EVENTS) {
     const hooks = hooksOf(workflow, hook)
@@ -145,36 +149,38 @@ const mermaidText = (text: string): string =>
 // -- dot ---------------------------------------------------------------------------------------------------------------------------
 
 const renderDot = (workflow: CompiledWorkflow): string => {
-  const members = membersOf(workflow)
-  const lines = [`digraph ${dotText(workflow.name)} {`, "  compound=true;", "  node [shape=box, style=rounded];"]
-  const scope = (group: number | null, indent: string): void => {
-    for (const i of members.get(group) ?? []) {
-      const node = workflow.nodes[i]!
-      const label = dotText([shortName(node), ...remarks(node, members.has(i))].join("\n"))
-      if (members.has(i)) {
-        lines.push(`${indent}subgraph cluster_${i} {`, `${indent}  label=${label};`)
-        scope(i, `${indent}  `)
-        lines.push(`${indent}}`)
-      } else lines.push(`${indent}t${i} [label=${label}];`)
-    }
-  }
-  scope(null, "  ")
-  /** An edge of a group is drawn between boxes, from and to a task inside. */
-  const anchor = (i: number): number => {
-    let at = i
-    while (members.has(at)) at = members.get(at)![0]!
-    return at
-  }
+  const lines = [
+    `digraph ${dotText(workflow.name)} {`,
+    "  compound=true;",
+    "  node [shape=box, style=rounded];",
+    ...drawBoxes(workflow, {
+      openGroup: (i, label) => [`subgraph cluster_${i} {`, `  label=${dotText(label)};`],
+      closeGroup: "}",
+      task: (i, label) => `t${i} [label=${dotText(label)}];`,
+    }),
+  ]
   for (const [i, node] of workflow.nodes.entries()) {
     for (const up of node.upstream) {
-      const ends = [...(members.has(up) ? [`ltail=cluster_${up}`] : []), ...(members.has(i) ? [`lhead=cluster_${i}`] : [])]
-      lines.push(`  t${anchor(up)} -> t${anchor(i)}${ends.length === 0 ? "" : ` [${ends.join(", ")}]`};`)
+      const ends = [
+        ...(isGroup(workflow.nodes[up]!) ? [`ltail=cluster_${up}`] : []),
+        ...(isGroup(node) ? [`lhead=cluster_${i}`] : []),
+      ]
+      lines.push(
+        `  t${anchorOf(workflow, up)} -> t${anchorOf(workflow, i)}${ends.length === 0 ? "" : ` [${ends.join(", ")}]`};`,
+      )
     }
   }
   for (const hook of HOOK_EVENTS) {
     for (const i of hooksOf(workflow, hook)) lines.push(`  t${i} [label=${dotText(workflow.nodes[i]!.name)}, style=dashed];`)
   }
   return `${[...lines, "}"].join("\n")}\n`
+}
+
+/** Returns the task at which an edge ends: dot draws edges of a group between boxes, but from and to a task inside. */
+const anchorOf = (workflow: CompiledWorkflow, index: number): number => {
+  let at = index
+  while (isGroup(workflow.nodes[at]!)) at = groupMembers(workflow, at)[0]!
+  return at
 }
 
 const dotText = (text: string): string => `"${text.replace(/["\\]/g, "\\$&").replaceAll("\n", "\\n")}"`

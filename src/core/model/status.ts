@@ -1,4 +1,4 @@
-// The states of runs, tasks and attempts, and which of them are ends. Drawn in docs/architecture.md.
+// Statuses of runs, tasks and attempts, and which of them are final. Drawn in docs/architecture.md.
 
 export const RUN_STATUSES = ["pending", "running", "success", "failed", "cancelled"] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
@@ -8,7 +8,7 @@ export type TaskStatus = (typeof TASK_STATUSES)[number]
 
 export type TaskEnd = Extract<TaskStatus, "success" | "failed" | "skipped" | "cancelled">
 
-/** How one attempt ended. `lost`: its holder died. */
+/** State of a finished attempt. `lost`: the lease holder died. */
 export const ATTEMPT_STATES = ["success", "failed", "timeout", "lost", "cancelled"] as const
 export type AttemptState = (typeof ATTEMPT_STATES)[number]
 
@@ -34,8 +34,8 @@ export const taskEnded = (status: TaskStatus): status is TaskEnd => TASK_ENDED[s
 export const runEnded = (status: RunStatus): boolean => RUN_ENDED[status]
 
 /**
- * What the end of an upstream task means to the tasks below it. `unmet`: skipped because something above it failed
- * (passes on as failure); `waived`: skipped by its own `if`, or by a rule without any failure above it.
+ * Outcome of an upstream task as the tasks below it count it. `unmet`: skipped because a task above it failed, counts as a failure.
+ * `waived`: skipped by its own `if`, or by its rule without any failure above it.
  */
 export type UpstreamEnd = "success" | "failed" | "unmet" | "waived"
 

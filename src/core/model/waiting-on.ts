@@ -1,23 +1,23 @@
-// What a running task waits for while it holds no slot: a time, a person, a child run, or work elsewhere. Stored with its row;
-// times are durations since the attempt began, so that they mean the same to every server.
+// What a running task waits on while it holds no slot: a time, a person, a child run, or work elsewhere. Stored with the row;
+// times are durations since the attempt began, so that they do not depend on a server's clock.
 
 import type { Json } from "./json.ts"
 
-/** Executors whose work is to wait. The gate begins them; they are never launched. */
+/** Executors that only wait. The gate begins their attempts; nothing is launched. */
 export const WAITING_EXECUTORS = ["sleep", "approval", "workflow"] as const
 export type WaitingExecutor = (typeof WAITING_EXECUTORS)[number]
 
 export const isWaitingExecutor = (name: string): name is WaitingExecutor =>
   (WAITING_EXECUTORS as readonly string[]).includes(name)
 
-/** Sub-workflows of sub-workflows: the run that a person started has depth 0. */
+/** Maximum nesting of sub-workflows. The run at the top has depth 0. */
 export const MAX_SUBWORKFLOW_DEPTH = 8
 
-/** A question that is asked of another service until it is answered. */
+/** A request that is repeated until its response says that the deferred work is done. */
 export interface Poll {
   url: string
   method: string
-  /** A secret is looked up when it is sent. */
+  /** Secrets are resolved when the request is sent. */
   headers: { [name: string]: string | { secret: string } }
   body?: Json
   everyMs: number
@@ -31,15 +31,15 @@ export interface Poll {
 export type WaitingOn =
   | { kind: "sleep"; ms: number }
   | { kind: "approval"; message?: string; default?: "approve" | "reject" }
-  /** `runId`: the child's, `made` once there is one. */
+  /** `runId`: id of the child run; `made` once that run exists. */
   | { kind: "workflow"; workflow: string; runId: string; made?: true }
-  /** `since`: how long the attempt had been running when it deferred. `errors`: how often in a row the poll itself failed. */
+  /** `since`: milliseconds from the start of the attempt to the deferral. `errors`: consecutive polls without a response. */
   | { kind: "poll"; poll: Poll; since: number; errors: number }
   | { kind: "callback"; since: number; timeoutMs?: number }
 
 export type WaitKind = WaitingOn["kind"]
 
-/** What others may see of it: no headers, no bodies. */
+/** Public part of `WaitingOn`: no headers, no bodies. */
 export interface WaitingView {
   kind: WaitKind
   message?: string | undefined
@@ -47,32 +47,35 @@ export interface WaitingView {
   workflow?: string | undefined
   run_id?: string | undefined
   url?: string | undefined
-  /** When it goes on by itself; null: never. */
+  /** Instant at which the task is resumed without an event; null: never. */
   until: string | null
 }
 
-export const waitingView = (waits: WaitingOn, until: string | null): WaitingView => {
-  switch (waits.kind) {
+export const waitingView = (waitingOn: WaitingOn, until: string | null): WaitingView => {
+  switch (waitingOn.kind) {
     case "sleep":
     case "callback":
-      return { kind: waits.kind, until }
+      return { kind: waitingOn.kind, until }
     case "approval": {
-      const { message, default: fallback } = waits
+      const { message, default: fallback } = waitingOn
       return { kind: "approval", ...(message !== undefined && { message }), ...(fallback && { default: fallback }), until }
     }
     case "workflow":
-      return { kind: "workflow", workflow: waits.workflow, ...(waits.made && { run_id: waits.runId }), until }
+      return { kind: "workflow", workflow: waitingOn.workflow, ...(waitingOn.made && { run_id: waitingOn.runId }), until }
     case "poll":
-      return { kind: "poll", url: waits.poll.url, until }
+      return { kind: "poll", url: waitingOn.poll.url, until }
     default:
-      return waits satisfies never
+      return waitingOn satisfies never
   }
 }
 
-/** Whether a row that waits on for it has something new to tell: of a sub-workflow the run. The rest would be told at every poll. */
-export const isReportedWhenRenewed = ({ kind }: WaitingOn): boolean => kind === "workflow"
+/**
+ * True when a `wait` of a row that waits already emits an event. Only sub-workflows have news then (the child run); polls would emit
+ * one event per request.
+ */
+export const renewalEmitsEvent = ({ kind }: WaitingOn): boolean => kind === "workflow"
 
-/** One line for people. */
+/** Describes the wait in one line. */
 export const waitingText = (waiting: WaitingView): string => {
   const until = waiting.until === null ? "" : ` until ${waiting.until}`
   switch (waiting.kind) {

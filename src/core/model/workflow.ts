@@ -1,5 +1,5 @@
-// The compiled form of a workflow: what every definition (YAML, JSON, list form, TypeScript) is turned into, what the
-// stores keep, and all that the engine knows. Plain JSON; expressions are kept as their CEL source.
+// Compiled workflows. Every definition (YAML, JSON, list form, TypeScript) compiles to this form; stores keep it, and the engine
+// reads nothing else. Plain JSON: expressions stay CEL source.
 
 import type { Json, JsonObject } from "./json.ts"
 
@@ -23,10 +23,10 @@ export const BUILTIN_EXECUTORS = [
   "approval",
 ] as const
 
-/** Their work lives elsewhere, named after the attempt: servers start and watch it, beside what runs on their own machine. */
+/** Executors whose work runs in a cluster under the name of the attempt. Only servers claim it; they start and watch it there. */
 export const REMOTE_EXECUTORS: readonly string[] = ["kubernetes", "slurm", "cloudrun"]
 
-/** What `executor` says for a group: its work are the nodes whose `group` it is. */
+/** Value of `executor` for a group: its work is the nodes with this `group`. */
 export const GROUP_EXECUTOR = "group"
 
 /** A value with expressions in it. `expr` keeps the type of its result; `text` joins parts to a string. */
@@ -37,14 +37,14 @@ export type Template =
   | { list: Template[] }
   | { map: { [key: string]: Template } }
 
-/** A shell command: `script` refers to its values as the environment variables in `vars`, so none becomes syntax. */
+/** A command. In a shell command, values are environment variables (`vars`), so that none of them becomes syntax. */
 export type CommandSpec = { shell: string; vars: { name: string; expr: string }[] } | { argv: Template[] }
 
 export type EnvValue = { value: Template } | { secret: string }
 
-/** A secret among the executor's fields: where its value goes when the task is dispatched. */
+/** A secret inside an executor's fields; its value is inserted when the task is dispatched. */
 export interface SecretField {
-  /** `["headers", "authorization"]`. */
+  /** Path of the value within the fields: `["headers", "authorization"]`. */
   at: string[]
   secret: string
   prefix?: string
@@ -68,7 +68,7 @@ export interface ParamSpec {
   required: boolean
   default?: Json
   description?: string
-  /** The remaining JSON Schema keywords (minimum, pattern, items, …), checked as they stand. */
+  /** Remaining JSON Schema keywords (minimum, pattern, items, …). */
   schema?: JsonObject
 }
 
@@ -89,40 +89,39 @@ export interface NotifySpec {
   slack?: string
 }
 
-/** One task of the graph. Its place in `CompiledWorkflow.nodes` is its number in every table. */
+/** A compiled task. Its index in `CompiledWorkflow.nodes` identifies it in every table. */
 export interface Node {
-  /** `process`; inside a group `group.task`; a hook `on_failure.0`. */
+  /** `process`; inside a group `group.task`; for a hook `on_failure.0`. */
   name: string
-  /** The group node that it lies in, or null. */
+  /** Index of the group around the node; null at the top level. */
   group: number | null
-  /** Set for hook tasks: they run after the run has ended and never change it. */
+  /** Set for hooks: they run after the run has closed and never change its status. */
   hook: HookEvent | null
   executor: string
-  /** Direct upstream and downstream nodes, in the same scope, ascending. */
+  /** Direct upstream and downstream nodes, in the same group, ascending. */
   upstream: number[]
   downstream: number[]
-  /** Nodes whose output or status its input and expressions read: direct upstream and what expressions name. */
+  /** Nodes whose output or status the task reads: its direct upstream, and the tasks that its expressions name. */
   reads: number[]
-  /** The nearest fanned group around it, when its expressions read `parent`. */
+  /** The nearest fanned group around the node, when its expressions read `parent`. */
   parent?: number
   rule: RunWhen
   if?: string
   /**
-   * `foreach`: a template that gives a list (a reference `discover.files` is compiled to `{ expr:
-   * "tasks.discover.output.files" }`). `parallel`: one that gives a count. Both: N instances per item. `reference` is the
-   * text that the user wrote, for messages.
+   * Fan-out. `foreach` renders to a list (a reference `discover.files` compiles to `{ expr: "tasks.discover.output.files" }`),
+   * `parallel` to a count; with both, each item has that many instances. `reference` is the author's text, for messages.
    */
   fan?: { foreach?: Template; parallel?: Template; reference: string }
-  /** The engine must look before it may run: a rule other than all_success, `if`, fan-out, cache, concurrency_key, … */
+  /** The gate must evaluate the task before it may run: a rule other than all_success, `if`, fan-out, cache, concurrency_key, … */
   gated: boolean
   command?: CommandSpec
-  /** node and python: the file (or module) and the function. */
+  /** For the executors node and python: the file (or module), and the function in it. */
   file?: string
   function?: string
   image?: string
-  /** Everything else that the executor takes (url, method, headers, body, job, workflow, duration, …), by field. */
+  /** Other fields of the executor (url, method, headers, body, job, workflow, duration, …). */
   fields: { [field: string]: Template }
-  /** Secrets that belong into `fields`, where null stands for them. */
+  /** Secrets inside `fields`, where null holds their place. */
   secretFields?: SecretField[]
   /** The task's own `input`, always a map when present. */
   input?: Template
@@ -133,20 +132,20 @@ export interface Node {
   resources?: { cpu?: number; memoryBytes?: number }
   retry: RetryPolicy
   lostRetries: number
-  /** null: none. */
+  /** null: no timeout. */
   timeoutMs: number | null
   startTimeoutMs: number | null
-  /** For work that an attempt defers: the timeout that somebody set, none by default. */
+  /** Timeout of deferred work: the author's `timeout`; without one there is none. */
   deferTimeoutMs?: number
   concurrency?: number
   concurrencyKey?: string
   queue: string
   labels: string[]
   worker?: string
-  /** The task's own, else null: then the run's. */
+  /** null: the run's priority. */
   priority: number | null
   cache?: { key: string; ttlMs: number | null }
-  /** A JSON Schema that the output must fit; names under `types` are resolved. */
+  /** JSON Schema of the output; names of `types` are resolved. */
   output?: JsonObject
 }
 
@@ -165,14 +164,14 @@ export interface CompiledWorkflow {
   timeoutMs?: number
   priority?: number
   include: string[]
-  /** The hash of the files that came with it (objects/bundles.ts); none: it has no files of its own. */
+  /** Hash of the files that were deployed with the definition (objects/bundles.ts); absent without files. */
   bundle?: string
-  /** Top-level tasks, group members and hooks in one list. */
+  /** Top-level tasks, group members and hooks; a group precedes its members. */
   nodes: Node[]
 }
 
 export const DEFAULT_PRIORITY = 5
 
-/** Node numbers of the top-level tasks: what a run consists of when it starts. */
+/** Returns the indexes of the top-level tasks: the rows of a new run. */
 export const rootNodes = (workflow: CompiledWorkflow): number[] =>
   workflow.nodes.flatMap((node, i) => (node.group === null && node.hook === null ? [i] : []))

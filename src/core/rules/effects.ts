@@ -2,6 +2,7 @@
 // whose fence held.
 
 import { gateLane, type RunLaneKey } from "../routing/lanes.ts"
+import type { RowKind } from "../model/row.ts"
 import type { RunStatus, UpstreamEnd } from "../model/status.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 
@@ -23,7 +24,7 @@ const fails = (end: UpstreamEnd): boolean => end === "failed" || end === "unmet"
 export const edgesOf = (
   workflow: CompiledWorkflow,
   run: RunLaneKey,
-  row: { node: number; path: string; kind: "task" | "fan" | "group" },
+  row: { node: number; path: string; kind: RowKind },
   end: UpstreamEnd,
 ): Edge[] => {
   const node = workflow.nodes[row.node]!

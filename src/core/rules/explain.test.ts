@@ -6,11 +6,11 @@ const IDLE = { served: true, paused: false, full: false, rate: null }
 
 const flow = workflow({ extract: {}, load: { after: ["extract"] } }, { name: "etl", maxActiveRuns: 2 })
 const run: ExplainedRun = { id: "r", status: "running", paused: false, cancelling: null, activeRuns: 2 }
-const around = (rest: Partial<ExplainContext> = {}): ExplainContext => ({
+const context = (rest: Partial<ExplainContext> = {}): ExplainContext => ({
   workflow: flow,
   run,
   nodes: new Map([[0, "running"]]),
-  holders: new Map(),
+  slotUsers: new Map(),
   queue: () => IDLE,
   ...rest,
 })
@@ -31,7 +31,7 @@ const load = (rest: Partial<ExplainedTask> = {}): ExplainedTask => ({
   ...rest,
 })
 const sentence = (task: Partial<ExplainedTask>, rest: Partial<ExplainContext> = {}): string =>
-  explainTask(load(task), around(rest)).sentence
+  explainTask(load(task), context(rest)).sentence
 
 describe("explainTask", () => {
   it.each<[Partial<ExplainedTask>, Partial<ExplainContext>, string]>([
@@ -45,10 +45,14 @@ describe("explainTask", () => {
     [{ parked: "group" }, {}, "load waits until its group has a slot again."],
     [
       { path: "3", parked: { limit: "t:r:1", cap: 2, used: 2 } },
-      { holders: new Map([["t:r:1", ["load[0]", "load[1]"]]]) },
-      "load[3] waits for a slot: 2 of 2 instances of it at once (its concurrency), held by load[0], load[1].",
+      { slotUsers: new Map([["t:r:1", ["load[0]", "load[1]"]]]) },
+      "load[3] waits for a slot of its concurrency: 2 of 2 in use by load[0], load[1].",
     ],
-    [{}, { queue: () => ({ ...IDLE, served: false }) }, "load waits: nobody who is alive takes work from the queue default."],
+    [
+      {},
+      { queue: () => ({ ...IDLE, served: false }) },
+      "load waits because no live server or worker accepts the queue default.",
+    ],
     [{}, { queue: () => ({ ...IDLE, paused: true }) }, "load waits because the queue default is paused."],
     [{}, { queue: () => ({ ...IDLE, full: true }) }, "load waits for a slot of the queue default."],
     [
@@ -57,39 +61,41 @@ describe("explainTask", () => {
       "load is ready and waits for a free slot, or for the rate of the queue default (at most 5 starts in 1.5 s).",
     ],
     [{}, {}, "load is ready and waits for a free slot."],
-    [{ status: "dispatched", worker: "w1", attempt: 1 }, {}, "load was given to w1 and has not started yet (attempt 1)."],
+    [{ status: "dispatched", worker: "w1", attempt: 1 }, {}, "load was claimed by w1 and has not started yet (attempt 1)."],
     [{ status: "running", worker: "w1", attempt: 2, startedAt: "now" }, {}, "load runs on w1 since now (attempt 2)."],
     [{ status: "success", attempt: 2 }, {}, "load succeeded in attempt 2."],
     [{ status: "success" }, {}, "load took its output from the cache."],
     [{ status: "failed", attempt: 1, error: "exit code 3" }, {}, "load failed in attempt 1 of at most 1: exit code 3."],
     [{ status: "skipped", error: "if: params.x is false" }, {}, "load was skipped: if: params.x is false."],
     [{ status: "cancelled" }, {}, "load was cancelled with its run."],
-  ])("of %j is a sentence", (task, rest, expected) => expect(sentence(task, rest)).toBe(expected))
+  ])("explains %j", (task, rest, expected) => expect(sentence(task, rest)).toBe(expected))
 })
 
-describe("a task that calls a function which nobody takes", () => {
+describe("a task that calls a function without a worker for it", () => {
   const calls = workflow({ shrink: { executor: "function", function: "resize", queue: "media", labels: ["gpu"] } })
   const why = (registered: boolean): string =>
     sentence({ node: 0, name: "shrink" }, { workflow: calls, queue: () => ({ ...IDLE, served: false, registered }) })
 
-  it("says that no worker has it, and what to do", () => {
+  it("is explained with how to start a worker, when none has the function", () => {
     expect(why(false)).toMatch(
-      /^shrink waits: no worker has the function resize; start one that registers it \(.*startWorker\)\.$/,
+      /^shrink waits because no live worker has the function resize; start one that registers it \(.*startWorker\)\.$/,
     )
   })
 
-  it("says what those lack who have it", () => {
+  it("is explained with all requirements, when a worker has the function", () => {
     expect(why(true)).toBe(
-      "shrink waits: nobody who is alive has the function resize and takes work from the queue media and has the label gpu.",
+      "shrink waits because no live worker accepts the queue media and has the label gpu and has the function resize.",
     )
   })
 })
 
 describe("explainRun", () => {
   it.each<[Partial<ExplainedRun>, string | undefined]>([
-    [{ status: "pending" }, "The run waits: 2 of at most 2 runs of etl are active (max_active_runs)."],
-    [{ cancelling: "cancel" }, "The run is ending because it was cancelled; it ends when the last of its processes is dead."],
+    [{ status: "pending" }, "The run waits because 2 of at most 2 runs of etl are active (max_active_runs)."],
+    [{ cancelling: "cancel" }, "The run is stopping because it was cancelled; it closes when its last process has exited."],
     [{ paused: true }, "The run is paused: nothing new starts until it is resumed."],
     [{}, undefined],
-  ])("of %j", (rest, expected) => expect(explainRun({ workflow: flow, run: { ...run, ...rest } })?.sentence).toBe(expected))
+  ])("explains %j", (rest, expected) =>
+    expect(explainRun({ workflow: flow, run: { ...run, ...rest } })?.sentence).toBe(expected),
+  )
 })

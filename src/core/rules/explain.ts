@@ -1,8 +1,9 @@
-// Why a task is where it is, in one sentence: which upstream, which limit and who holds it, which retry at what time, which
-// rule. Pure: the caller reads the rows.
+// Explains the state of a task or a run in one sentence: the upstream, limit, retry, queue or rule that it waits for. The caller
+// (engine/services/explain.ts) reads the rows.
 
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
-import { pathPrefix, taskDisplayName, groupPathLengths } from "../model/task-path.ts"
+import type { RowKind } from "../model/row.ts"
+import { enclosingPath, taskDisplayName, taskKey } from "../model/task-path.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../model/status.ts"
 import { waitingView, waitingText, type WaitingOn } from "../model/waiting-on.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../model/workflow.ts"
@@ -11,8 +12,7 @@ export interface ExplainedTask {
   node: number
   name: string
   path: string
-  /** A container stands for its instances, or for the tasks in it. */
-  kind?: "task" | "fan" | "group"
+  kind?: RowKind
   status: TaskStatus
   skipReason: SkipReason | null
   attempt: number
@@ -22,7 +22,7 @@ export interface ExplainedTask {
   availableAt: string | null
   startedAt: string | null
   upstreamPending: number
-  /** What it waits for without a slot, and until when. */
+  /** Set while the task waits without a slot. */
   waitingOn?: WaitingOn | null
   resumeAt?: string | null
   parked: "paused" | "group" | { limit: string; cap: number; used: number } | null
@@ -33,28 +33,29 @@ export interface ExplainedRun {
   status: RunStatus
   paused: boolean
   cancelling: "cancel" | "timeout" | null
-  /** It has ended so. */
+  /** The run has closed because it timed out. */
   timedOut?: boolean
-  /** Runs of the workflow that are active, when `max_active_runs` holds this one back. */
+  /** Active runs of the workflow, while `max_active_runs` keeps this one pending. */
   activeRuns: number
 }
 
 export interface ExplainContext {
   workflow: CompiledWorkflow
   run: ExplainedRun
-  /** How each top-level node stands, by node. */
+  /** Statuses of the top-level tasks, by node. */
   nodes: ReadonlyMap<number, TaskStatus>
-  /** How what stands beside a task inside a group stands, by `NODE/PATH`. */
+  /** Statuses of tasks inside groups, by task key. */
   inner?: ReadonlyMap<string, TaskStatus>
-  /** Names of tasks that hold a slot of a limit, by the limit's key. */
-  holders: ReadonlyMap<string, readonly string[]>
-  /** Whether a live server or worker can take the task; and whether its queue rests. */
+  /** Names of the tasks that use the slots of a limit, by the limit's key. */
+  slotUsers: ReadonlyMap<string, readonly string[]>
   queue(node: Node): QueueState
 }
 
+/** State of a task's queue. */
 export interface QueueState {
+  /** A live server or worker accepts the task. */
   served: boolean
-  /** For a task that calls a function: whether anybody who is alive has it. */
+  /** For a task that calls a function: a live worker has registered it. */
   registered?: boolean
   paused: boolean
   full: boolean
@@ -71,35 +72,36 @@ export interface Explanation {
 const list = (names: readonly string[], most = 3): string =>
   names.length <= most ? names.join(", ") : `${names.slice(0, most).join(", ")} and ${names.length - most} more`
 
-/** A run that has not started: what it waits for. */
+/** Explains why a run has not started, or is stopping or paused; null for any other run. */
 export const explainRun = ({ workflow, run }: Pick<ExplainContext, "workflow" | "run">): Explanation | null => {
-  const say = (sentence: string): Explanation => ({ task: null, path: "", status: run.status, sentence })
+  const explain = (sentence: string): Explanation => ({ task: null, path: "", status: run.status, sentence })
   if (run.status === "pending") {
     return workflow.maxActiveRuns === undefined
-      ? say("The run waits for an earlier run of its schedule to end (overlap: queue).")
-      : say(
-          `The run waits: ${run.activeRuns} of at most ${workflow.maxActiveRuns} runs of ${workflow.name} are active (max_active_runs).`,
+      ? explain("The run waits for an earlier run of its schedule to end (overlap: queue).")
+      : explain(
+          `The run waits because ${run.activeRuns} of at most ${workflow.maxActiveRuns} runs of ${workflow.name} are active (max_active_runs).`,
         )
   }
   if (run.status === "running" && run.cancelling !== null) {
-    const why = run.cancelling === "timeout" ? "it ran out of time" : "it was cancelled"
-    return say(`The run is ending because ${why}; it ends when the last of its processes is dead.`)
+    const why = run.cancelling === "timeout" ? "it timed out" : "it was cancelled"
+    return explain(`The run is stopping because ${why}; it closes when its last process has exited.`)
   }
-  if (run.status === "running" && run.paused) return say("The run is paused: nothing new starts until it is resumed.")
+  if (run.status === "running" && run.paused) return explain("The run is paused: nothing new starts until it is resumed.")
   return null
 }
 
-export const explainTask = (task: ExplainedTask, around: ExplainContext): Explanation => {
-  const node = around.workflow.nodes[task.node]!
-  const name = task.path === "" ? task.name : `${task.name}[${task.path}]`
-  return { task: task.name, path: task.path, status: task.status, sentence: `${name} ${reason(task, node, around)}.` }
+export const explainTask = (task: ExplainedTask, context: ExplainContext): Explanation => {
+  const node = context.workflow.nodes[task.node]!
+  const sentence = `${taskDisplayName(task.name, task.path)} ${statusReason(task, node, context)}.`
+  return { task: task.name, path: task.path, status: task.status, sentence }
 }
 
-const reason = (task: ExplainedTask, node: Node, around: ExplainContext): string => {
-  const inside = { fan: "instances", group: "tasks", task: null }[task.kind ?? "task"]
-  if (inside !== null && task.status === "success") return `succeeded with its ${inside}`
-  if (inside !== null && task.status === "running")
-    return `waits for its ${inside} to end, since ${task.startedAt ?? "just now"}`
+/** Returns the predicate of the sentence. */
+const statusReason = (task: ExplainedTask, node: Node, context: ExplainContext): string => {
+  const children = { fan: "instances", group: "tasks", task: null }[task.kind ?? "task"]
+  if (children !== null && task.status === "success") return `succeeded with its ${children}`
+  if (children !== null && task.status === "running")
+    return `waits for its ${children} to finish, since ${task.startedAt ?? "just now"}`
   switch (task.status) {
     case "success":
       return task.attempt === 0 ? "took its output from the cache" : `succeeded in attempt ${task.attempt}`
@@ -108,23 +110,23 @@ const reason = (task: ExplainedTask, node: Node, around: ExplainContext): string
     case "skipped":
       return `was skipped: ${task.error ?? "its rule was not met"}`
     case "cancelled":
-      return `was cancelled with ${cancelledWith(node, around)}`
+      return `was cancelled with ${cancelledWith(node, context)}`
     case "running":
       if (task.waitingOn) {
-        const paused = task.parked === "paused" ? "; what comes next waits because the run is paused" : ""
+        const paused = task.parked === "paused" ? "; the run is paused" : ""
         return `${waitingText(waitingView(task.waitingOn, task.resumeAt ?? null))}${paused}`
       }
       return `runs on ${task.worker ?? "a worker"} since ${task.startedAt ?? "just now"} (attempt ${task.attempt})`
     case "dispatched":
-      return `was given to ${task.worker ?? "a worker"} and has not started yet (attempt ${task.attempt})`
+      return `was claimed by ${task.worker ?? "a worker"} and has not started yet (attempt ${task.attempt})`
     case "pending":
-      return waits(task, node, around)
+      return pendingReason(task, node, context)
     default:
       return task.status satisfies never
   }
 }
 
-/** Without a cancel of its run, and while that is not out of time itself, only a group around it that is can end a task. */
+/** Names what stopped the task: the run if it was cancelled or timed out, otherwise the nearest group with a timeout. */
 const cancelledWith = ({ group }: Node, { workflow, run }: ExplainContext): string => {
   if (run.status === "cancelled" || run.cancelling !== null || run.timedOut === true) return "its run"
   for (let at = group; at !== null; at = workflow.nodes[at]!.group) {
@@ -134,53 +136,57 @@ const cancelledWith = ({ group }: Node, { workflow, run }: ExplainContext): stri
   return "its run"
 }
 
-const waits = (task: ExplainedTask, node: Node, around: ExplainContext): string => {
+const pendingReason = (task: ExplainedTask, node: Node, context: ExplainContext): string => {
   if (task.upstreamPending > 0) {
-    const statusOf = (up: number): TaskStatus => around.inner?.get(`${up}/${task.path}`) ?? around.nodes.get(up) ?? "success"
+    const statusOf = (up: number): TaskStatus =>
+      context.inner?.get(taskKey(up, task.path)) ?? context.nodes.get(up) ?? "success"
     const open = node.upstream.filter((up) => ["pending", "dispatched", "running"].includes(statusOf(up)))
-    const names = open.map((up) => `${around.workflow.nodes[up]!.name} (${statusOf(up)})`)
+    const names = open.map((up) => `${context.workflow.nodes[up]!.name} (${statusOf(up)})`)
     return `waits for ${list(names)}`
   }
   if (task.availableAt !== null) {
     return `waits for its retry at ${task.availableAt}, after attempt ${task.attempt} failed: ${task.error ?? "no reason was given"}`
   }
-  if (task.parked === "paused" || around.run.paused) return "waits because the run is paused"
-  if (task.parked === "group") return `waits until ${groupOf(task, node, around)} has a slot again`
-  if (task.parked !== null) return `waits for ${limitText(task.parked, around)}`
-  const queue = around.queue(node)
+  if (task.parked === "paused" || context.run.paused) return "waits because the run is paused"
+  if (task.parked === "group") return `waits until ${groupName(task, node, context)} has a slot again`
+  if (task.parked !== null) return `waits for ${limitText(task.parked, context)}`
+  const queue = context.queue(node)
   if (queue.paused) return `waits because the queue ${node.queue} is paused`
-  if (!queue.served) return `waits: ${nobody(node, queue.registered === true)}`
+  if (!queue.served) return `waits because ${unservedReason(node, queue.registered === true)}`
   if (queue.full) return `waits for a slot of the queue ${node.queue}`
   if (queue.rate === null) return "is ready and waits for a free slot"
   const { limit, periodMs } = queue.rate
   return `is ready and waits for a free slot, or for the rate of the queue ${node.queue} (at most ${limit} starts in ${periodMs / 1000} s)`
 }
 
-/** The group around it. */
-const groupOf = (task: ExplainedTask, { group }: Node, { workflow }: ExplainContext): string =>
-  group === null
-    ? "its group"
-    : taskDisplayName(workflow.nodes[group]!.name, pathPrefix(task.path, groupPathLengths(workflow)[task.node]!))
+const groupName = (task: ExplainedTask, { group }: Node, { workflow }: ExplainContext): string =>
+  group === null ? "its group" : taskDisplayName(workflow.nodes[group]!.name, enclosingPath(workflow, task.node, task.path))
 
-const nobody = ({ queue, labels, executor, function: name }: Node, registered: boolean): string => {
-  if (REMOTE_EXECUTORS.includes(executor)) return `no server is alive to start it (${executor})`
+const unservedReason = ({ queue, labels, executor, function: name }: Node, registered: boolean): string => {
+  if (REMOTE_EXECUTORS.includes(executor)) return `no live server can start it (executor ${executor})`
   const calls = executor === FUNCTION_EXECUTOR
   if (calls && !registered) {
-    return `no worker has the function ${name}; start one that registers it (ork worker --handlers FILE, or startWorker)`
+    return `no live worker has the function ${name}; start one that registers it (ork worker --handlers FILE, or startWorker)`
   }
-  const having = labels.length === 0 ? "" : ` and has the label${labels.length === 1 ? "" : "s"} ${labels.join(", ")}`
-  return `nobody who is alive ${calls ? `has the function ${name} and ` : ""}takes work from the queue ${queue}${having}`
+  const requirements = [
+    `accepts the queue ${queue}`,
+    ...(labels.length === 0 ? [] : [`has the label${labels.length === 1 ? "" : "s"} ${labels.join(", ")}`]),
+    ...(calls ? [`has the function ${name}`] : []),
+  ]
+  return `no live ${calls ? "worker" : "server or worker"} ${requirements.join(" and ")}`
 }
 
 const LIMIT_NAMES = {
-  r: "tasks of this run at once (concurrency of the workflow)",
-  t: "instances of it at once (its concurrency)",
-  k: "at once with the same concurrency_key",
+  r: "the workflow's concurrency",
+  t: "its concurrency",
+  k: "its concurrency_key",
 } as const
 
-const limitText = (parked: { limit: string; cap: number; used: number }, around: ExplainContext): string => {
-  const kind = parked.limit.slice(0, 1) as keyof typeof LIMIT_NAMES
-  const held = around.holders.get(parked.limit) ?? []
-  const who = held.length === 0 ? "" : `, held by ${list(held)}`
-  return `a slot: ${parked.used} of ${parked.cap} ${LIMIT_NAMES[kind] ?? "at once"}${who}`
+const limitText = (
+  { limit, cap, used }: { limit: string; cap: number; used: number },
+  { slotUsers }: ExplainContext,
+): string => {
+  const kind = limit.slice(0, 1) as keyof typeof LIMIT_NAMES
+  const users = slotUsers.get(limit) ?? []
+  return `a slot of ${LIMIT_NAMES[kind] ?? "its limit"}: ${used} of ${cap} in use${users.length === 0 ? "" : ` by ${list(users)}`}`
 }

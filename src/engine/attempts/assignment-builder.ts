@@ -12,7 +12,7 @@ import type { Output } from "../../core/model/change.ts"
 import { ExpressionError, type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import { taskId } from "../../core/model/ids.ts"
 import { isObject, type Json, type JsonObject } from "../../core/model/json.ts"
-import { isGroup, isInstance, lastIndex, pathPrefix, groupPathLengths, shortName } from "../../core/model/task-path.ts"
+import { isGroup, isInstance, lastIndex, enclosingPath, shortName } from "../../core/model/task-path.ts"
 import { dayIn } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, Node, SecretField, Template } from "../../core/model/workflow.ts"
 import type { Assignment } from "../../executors/executor.ts"
@@ -80,7 +80,7 @@ export class Inputs {
       if (node.fan!.foreach !== undefined) scope.item = claim.item
     }
     if (node.parent !== undefined) {
-      const index = lastIndex(pathPrefix(claim.path, groupPathLengths(workflow)[claim.node]!))
+      const index = lastIndex(enclosingPath(workflow, claim.node, claim.path))
       const hasItem = workflow.nodes[node.parent]!.fan?.foreach !== undefined
       scope.parent = hasItem ? { index, item: claim.parentItem } : { index }
     }
@@ -260,7 +260,7 @@ export class Inputs {
     const { runId } = claim
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const { group } = workflow.nodes[claim.node]!
-    const inside = group === null ? "" : `${group}@${pathPrefix(claim.path, groupPathLengths(workflow)[claim.node]!)}`
+    const inside = group === null ? "" : `${group}@${enclosingPath(workflow, claim.node, claim.path)}`
     const folder = join(upstreamFolder(this.#options.dataDir, runId), inside)
     const file = join(folder, `${name}.json`)
     let writing = this.#upstreamFiles.get(file)

@@ -155,7 +155,7 @@ const surroundings = async (
     run: { ...run, activeRuns: active.length, timedOut: run.error === timedOut(workflow.timeoutMs) },
     nodes: new Map(nodes.map(({ node, status }) => [node, status])),
     inner: await besides(store, run, workflow, tasks),
-    holders: await holdersOf(store, tasks),
+    slotUsers: await holdersOf(store, tasks),
     queue: (node) => {
       // A private run takes its work whatever its queue.
       if (run.private) return { served: true, paused: false, full: false, rate: null }
@@ -172,7 +172,10 @@ const surroundings = async (
 }
 
 /** Who has the slots that tasks wait for. */
-const holdersOf = async (store: ExplainParts["store"], tasks: readonly ExplainedTask[]): Promise<ExplainContext["holders"]> => {
+const holdersOf = async (
+  store: ExplainParts["store"],
+  tasks: readonly ExplainedTask[],
+): Promise<ExplainContext["slotUsers"]> => {
   const keys = new Set(tasks.flatMap(({ parked }) => (typeof parked === "object" && parked !== null ? [parked.limit] : [])))
   const found = [...keys].slice(0, MOST_LIMITS)
   return new Map(await Promise.all(found.map(async (key) => [key, await store.limitHolders(key, MOST_HOLDERS)] as const)))

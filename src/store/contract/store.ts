@@ -15,6 +15,7 @@
 import type { Change, Fence, Output, Usage } from "../../core/model/change.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { RowKind } from "../../core/model/row.ts"
 import type { NodeState, RetryReset } from "../../core/rules/retry-plan.ts"
 import type { WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../../core/model/status.ts"
@@ -268,7 +269,7 @@ export interface Claim {
 export type JobClaim = Pick<NewJob, "id" | "name" | "queue" | "payload" | "retryPolicy" | "task">
 
 /** `task`: can be claimed for work, and is listed. `fan`: stands for its instances. `group`: for its inner tasks. */
-export type RowKind = "task" | "fan" | "group"
+export type { RowKind }
 
 /** An attempt of a dead holder: a claim without the launch data. */
 export type LiveAttempt = Pick<

@@ -2,7 +2,7 @@
 
 import type { JobStatus } from "../../core/rules/jobs.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
-import type { Limit } from "../../core/rules/new-rows.ts"
+import type { Limit } from "../../core/model/row.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
 import { NO_RUN } from "./event-codec.ts"
 import type { NewJob } from "../contract/jobs.ts"

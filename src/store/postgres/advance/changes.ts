@@ -5,7 +5,7 @@ import type { LimitState } from "../../../core/rules/admit.ts"
 import type { Fence } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
-import type { Limit } from "../../../core/rules/new-rows.ts"
+import type { Limit } from "../../../core/model/row.ts"
 import {
   type Admit,
   admitRows,

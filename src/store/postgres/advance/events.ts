@@ -3,7 +3,7 @@
 import { iso } from "../../../core/model/ports.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import { jobStatus, JOBS } from "../../shared/job-rows.ts"
-import { isReportedWhenRenewed, waitingView } from "../../../core/model/waiting-on.ts"
+import { renewalEmitsEvent, waitingView } from "../../../core/model/waiting-on.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { CancelledRow } from "./cancel-pending.ts"
 import type { Changed, Task } from "./changes.ts"
@@ -87,7 +87,7 @@ export const emitChanges = (
         const { startedAt, wakeAt } = outcome.wait!
         const at = held.started ? told.at : startedAt
         const begins = held.gate && !held.started
-        if (held.gate && held.started && !isReportedWhenRenewed(final.waitingOn)) break
+        if (held.gate && held.started && !renewalEmitsEvent(final.waitingOn)) break
         tell({ status: "running", at, waiting: waitingView(final.waitingOn, wakeAt) }, begins ? attempt + 1 : attempt)
         break
       }

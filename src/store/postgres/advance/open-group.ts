@@ -6,7 +6,7 @@
 
 import type { LimitState } from "../../../core/rules/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import type { Limit } from "../../../core/rules/new-rows.ts"
+import type { Limit } from "../../../core/model/row.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { MADE, MADE_LISTED } from "./container.ts"

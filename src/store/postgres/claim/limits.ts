@@ -2,7 +2,7 @@
 // has locked (core `admit` leaves the others for the next turn). Parked rows wait under the limit that was full.
 
 import type { LimitState } from "../../../core/rules/admit.ts"
-import type { Limit } from "../../../core/rules/new-rows.ts"
+import type { Limit } from "../../../core/model/row.ts"
 import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { ENQUEUE, READINESS } from "./ready-queue.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"

@@ -3,7 +3,7 @@
 
 import type { Output } from "../../../core/model/change.ts"
 import type { Json, JsonObject } from "../../../core/model/json.ts"
-import { pathPrefix, groupPathLengths } from "../../../core/model/task-path.ts"
+import { enclosingPath } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { fromJson, outputOf } from "../../shared/codec.ts"
@@ -103,7 +103,7 @@ export const toClaims = async (
     const workflow = workflows.now(row.version_id)
     // Rows beside it share its path, but for the index of an instance; those further out have a beginning of it.
     return workflow.nodes[row.node]!.reads.map((node): [number, number | State] => {
-      const path = pathPrefix(row.path, groupPathLengths(workflow)[node]!)
+      const path = enclosingPath(workflow, node, row.path)
       const place = taskKey(row.run_seq, row.generation, node, path)
       const ended = fresh.get(place) ?? memory.finished.get(place)
       if (ended !== undefined) return [node, { status: ended.status, output: outputOf(...ended.output) }]
@@ -174,7 +174,7 @@ const readParents = async (tx: SqlRunner, workflows: Workflows, taken: readonly 
   const inside = taken.flatMap(({ id, run_seq, version_id, node, path }) => {
     const workflow = workflows.now(version_id)
     const { parent } = workflow.nodes[node]!
-    return parent === undefined ? [] : [{ id, run_seq, parent, path: pathPrefix(path, groupPathLengths(workflow)[node]!) }]
+    return parent === undefined ? [] : [{ id, run_seq, parent, path: enclosingPath(workflow, node, path) }]
   })
   if (inside.length === 0) return new Map()
   const rows = await tx.run<{ id: number; item: string | null }>(PARENTS, [

@@ -2,7 +2,7 @@
 // share one template, so that a thousand runs are one statement; their ids take the place of a stand-in.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import type { NewRow } from "../../../core/rules/new-rows.ts"
+import type { NewRow } from "../../../core/model/row.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { ENQUEUE, READINESS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"

@@ -3,7 +3,7 @@
 
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import { isReportedWhenRenewed, waitingView, type WaitingOn } from "../../../core/model/waiting-on.ts"
+import { renewalEmitsEvent, waitingView, type WaitingOn } from "../../../core/model/waiting-on.ts"
 import { JOBS } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
 import { CANDIDATE, type Columns as CandidateColumns, candidateOf, runStates } from "../claim/candidates.ts"
@@ -34,7 +34,7 @@ export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<C
   const values = [begins ? 1 : 0, JSON.stringify(waitingOn), wakeAt, lane, tx.at, startedAt, row.id, change.attemptId] as const
   tx.db.run(wakeAt === null ? WAIT_FOR_EVENT : WAIT, ...values)
   if (!begins && !row.isWaiting) effects.freed(row)
-  const told = !row.isWaiting || isReportedWhenRenewed(waitingOn)
+  const told = !row.isWaiting || renewalEmitsEvent(waitingOn)
   if (begins) row.attempt++
   row.status = "running"
   row.isWaiting = true

@@ -2,7 +2,7 @@
 // writer) and written back by `save`.
 
 import type { LimitState } from "../../../core/rules/admit.ts"
-import type { Limit } from "../../../core/rules/new-rows.ts"
+import type { Limit } from "../../../core/model/row.ts"
 import type { Database } from "../connection/database.ts"
 
 const READ = "SELECT cap, used, key GLOB '[rt]:*' FROM limits WHERE id = ?"

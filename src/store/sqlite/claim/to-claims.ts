@@ -3,7 +3,7 @@
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { Json } from "../../../core/model/json.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
-import { pathPrefix, groupPathLengths } from "../../../core/model/task-path.ts"
+import { enclosingPath } from "../../../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { fromJson, outputOf, placeOf } from "../../shared/codec.ts"
 import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
@@ -79,9 +79,8 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
     const found: Claim["reads"] = new Map()
     const { reads } = workflow.nodes[row.node]!
     if (reads.length === 0) return found
-    const depths = groupPathLengths(workflow)
     for (const node of reads) {
-      const need = needOf(row.runSeq, node, pathPrefix(row.path, depths[node]!))
+      const need = needOf(row.runSeq, node, enclosingPath(workflow, node, row.path))
       if (need !== null) found.set(node, need)
     }
     return found
@@ -92,7 +91,7 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
   const parentItemOf = ({ runSeq, path, node }: Taken, workflow: CompiledWorkflow): Json => {
     const { parent } = workflow.nodes[node]!
     if (parent === undefined) return null
-    const at = pathPrefix(path, groupPathLengths(workflow)[node]!)
+    const at = enclosingPath(workflow, node, path)
     const place = placeOf(runSeq, parent, at)
     let item = items.get(place)
     if (item === undefined)

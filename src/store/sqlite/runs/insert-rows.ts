@@ -1,6 +1,6 @@
 // A task row as the verbs of `advance` need it, and the insertion of new top-level rows.
 
-import type { NewRow } from "../../../core/rules/new-rows.ts"
+import type { NewRow } from "../../../core/model/row.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { RowKind } from "../../contract/store.ts"
 import { limitIds, limitText } from "../claim/limits.ts"
