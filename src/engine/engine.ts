@@ -3,6 +3,7 @@
 
 import { ExternalSignals } from "./waiting/external-signals.ts"
 import { Attempts } from "./attempts/attempts.ts"
+import { logFieldsOf } from "./attempts/claims.ts"
 import { Conclusions } from "./attempts/to-change.ts"
 import { Events, type Listener } from "./loop/events.ts"
 import { farewell, stopParts, type Left } from "./loop/shutdown.ts"
@@ -21,7 +22,7 @@ import { planRetry, type RetryPlan, type RetryRequest } from "../core/rules/retr
 import { clampChange } from "../core/rules/clamp-change.ts"
 import { runEnded } from "../core/model/status.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
-import type { Advanced, Batch, Claim, NewRun, RunRow } from "../store/contract/store.ts"
+import type { Advanced, Batch, Claim, NewRun, RunRow, TaskClaim } from "../store/contract/store.ts"
 
 /** A start may wait this long to be committed together with its end. */
 const START_DELAY_MS = 25
@@ -173,7 +174,7 @@ export class Engine {
   report(changes: readonly Change[]): Promise<Fence[]> {
     const sound = changes.map(clampChange)
     const receipt = this.#receipts.wait(sound)
-    if (this.#state !== "stopped") for (const change of sound) this.#receive(change)
+    for (const change of this.#state === "stopped" ? [] : sound) this.#receive(change)
     return receipt
   }
 
@@ -200,8 +201,8 @@ export class Engine {
 
   async #find(runId: RunId): Promise<RunRow> {
     const run = await this.#options.store.getRun(runId)
-    if (run === null) throw new NotFound(`there is no run ${runId}`)
-    return run
+    if (run !== null) return run
+    throw new NotFound(`there is no run ${runId}`)
   }
 
   // -- the loop ------------------------------------------------------------------------------------------------------------------
@@ -316,10 +317,10 @@ export class Engine {
     if (!knows && this.#dueAt <= due) return
     this.#cancelDue?.()
     this.#dueAt = due
-    this.#cancelDue = ms === null ? null : this.#options.clock.after(ms, () => this.#due())
+    this.#cancelDue = ms === null ? null : this.#options.clock.after(ms, () => this.#wakeDue())
   }
 
-  #due(): void {
+  #wakeDue(): void {
     this.#dueAt = Number.POSITIVE_INFINITY
     this.#wake()
   }
@@ -334,14 +335,17 @@ export class Engine {
     try {
       await this.#attempts.launch(claim)
     } catch (error) {
-      this.#options.log.error({ run: claim.runId, error: String(error) }, "an attempt could not be launched; giving it back")
+      this.#options.log.error(
+        { ...logFieldsOf(claim), error: String(error) },
+        "an attempt could not be launched; giving it back",
+      )
       this.#receive({ ...fenceOf(claim), kind: "release" })
     }
     // One that is left to the next server ends without a change.
     if (this.#state === "draining") this.#wake()
   }
 
-  async #judge(claim: Claim): Promise<void> {
+  async #judge(claim: TaskClaim): Promise<void> {
     this.#judging.add(claim.attemptId)
     try {
       const emit = (change: Change): void => this.#receive(change)
@@ -376,11 +380,9 @@ export class Engine {
       return
     }
     try {
-      const held = await this.#options.store.listInFlight(this.#holder.id)
-      for (const fence of held) {
-        const known =
-          this.#attempts.has(fence.attemptId) || this.#judging.has(fence.attemptId) || this.#inbox.has(fence.attemptId)
-        if (!known) this.#receive({ row: fence.row, attemptId: fence.attemptId, kind: "release" })
+      for (const { row, attemptId } of await this.#options.store.listInFlight(this.#holder.id)) {
+        const known = this.#attempts.has(attemptId) || this.#judging.has(attemptId) || this.#inbox.has(attemptId)
+        if (!known) this.#receive({ row, attemptId, kind: "release" })
       }
       this.#events.recheck()
       this.#blocked = false

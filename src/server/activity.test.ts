@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import type { Clock } from "../core/model/ports.ts"
 import type { Node } from "../core/model/workflow.ts"
-import type { Claim } from "../store/contract/store.ts"
+import type { TaskClaim } from "../store/contract/store.ts"
 import { MINUTES, Series } from "./activity.ts"
 
 const START = Date.parse("2026-11-15T06:00:00.000Z")
@@ -33,7 +33,8 @@ const setup = () => {
     await Promise.resolve()
   }
   const end = (state: "success" | "failed", { waitMs = 0, queue = "default" } = {}): void => {
-    const claim = { runId: "r", attempt: 1, path: "", run: { createdAt: new Date(now - waitMs).toISOString() } } as Claim
+    const run = { createdAt: new Date(now - waitMs).toISOString() }
+    const claim = { kind: "task", runId: "r", attempt: 1, path: "", run } as TaskClaim
     const node = { queue, upstream: [] as number[], hook: null } as unknown as Node
     series.observer.ended!(claim, node, { state, startedAt: now, finishedAt: now })
     series.observer.turn!({ changes: 1, claims: 0, ms: 1 })

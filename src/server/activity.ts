@@ -2,6 +2,7 @@
 // longer is for Prometheus. Queues are looked at once in a minute in which something happened: an idle server asks nothing.
 
 import type { Clock } from "../core/model/ports.ts"
+import { isFirstOfRun } from "../engine/attempts/claims.ts"
 import type { Observer } from "../engine/ports.ts"
 import type { StatsStore } from "../store/contract/stats.ts"
 
@@ -50,11 +51,8 @@ export class Series {
       if (state === "success") minute.success += 1
       else minute.failed += 1
       minute.ended.set(node.queue, (minute.ended.get(node.queue) ?? 0) + 1)
-      const first =
-        claim.runId !== "" && claim.attempt === 1 && claim.path === "" && node.upstream.length === 0 && node.hook === null
-      if (first && startedAt !== null && minute.waits.length < MOST_WAITS) {
-        minute.waits.push(Math.max(0, startedAt - Date.parse(claim.run.createdAt)))
-      }
+      if (startedAt === null || minute.waits.length >= MOST_WAITS || !isFirstOfRun(claim, node)) return
+      minute.waits.push(Math.max(0, startedAt - Date.parse(claim.run.createdAt)))
     },
     turn: ({ changes, claims }) => {
       if (changes + claims > 0) this.#lookSoon()

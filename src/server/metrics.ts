@@ -4,6 +4,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import type { FastifyInstance } from "fastify"
 import { Counter, Gauge, Histogram, Registry } from "prom-client"
+import { isFirstOfRun } from "../engine/attempts/claims.ts"
 import type { Observer } from "../engine/ports.ts"
 import type { QueueRow, QueueStore } from "../store/contract/queues.ts"
 import type { StoreEvent } from "../store/contract/store.ts"
@@ -57,9 +58,7 @@ export class Metrics {
     ended: (claim, node, { state, startedAt, finishedAt }) => {
       if (startedAt === null) return
       this.#task.observe({ executor: node.executor, state }, Math.max(0, finishedAt - startedAt) / 1000)
-      const ofRun = claim.runId !== "" && node.hook === null
-      const first = ofRun && claim.attempt === 1 && claim.path === "" && node.upstream.length === 0
-      if (first) this.#dispatch.observe(Math.max(0, startedAt - Date.parse(claim.run.createdAt)) / 1000)
+      if (isFirstOfRun(claim, node)) this.#dispatch.observe(Math.max(0, startedAt - Date.parse(claim.run.createdAt)) / 1000)
     },
   }
 

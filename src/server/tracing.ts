@@ -8,7 +8,7 @@ import type { ReadableSpan, SpanProcessor } from "@opentelemetry/sdk-trace"
 import type { Logger, Observer } from "../engine/ports.ts"
 import type { RunId } from "../core/model/ids.ts"
 import type { RunStatus } from "../core/model/status.ts"
-import type { Store, StoreEvent } from "../store/contract/store.ts"
+import type { Claim, Store, StoreEvent } from "../store/contract/store.ts"
 
 const ENDPOINTS = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] as const
 const ENDED: ReadonlySet<string> = new Set<RunStatus>(["success", "failed", "cancelled"])
@@ -46,22 +46,21 @@ export const startTracing = async (
   const span = spanMaker(processor, resource, version)
   return {
     observer: {
-      environment: ({ runId, attemptId }) => ({ TRACEPARENT: traceparent(contextOf(runId || attemptId, attemptId)) }),
+      environment: (claim) => ({ TRACEPARENT: traceparent(attemptContext(claim)) }),
       ended: (claim, node, result) => {
-        const { runId, attemptId, attempt, path, run } = claim
         span({
           name: node.name,
-          context: contextOf(runId || attemptId, attemptId),
-          parent: runId === "" ? null : contextOf(runId, runId),
+          context: attemptContext(claim),
+          parent: claim.kind === "job" ? null : contextOf(claim.runId, claim.runId),
           from: result.startedAt ?? result.finishedAt,
           to: result.finishedAt,
           error: result.state === "success" ? null : (result.error ?? result.state),
           attributes: {
-            "ork.run.id": runId,
-            "ork.workflow": run.workflow,
+            "ork.run.id": claim.kind === "job" ? "" : claim.runId,
+            "ork.workflow": claim.kind === "job" ? "" : claim.run.workflow,
             "ork.task": node.name,
-            "ork.path": path,
-            "ork.attempt": attempt,
+            "ork.path": claim.kind === "job" ? "" : claim.path,
+            "ork.attempt": claim.attempt,
             "ork.state": result.state,
             "ork.executor": node.executor,
           },
@@ -139,5 +138,9 @@ const contextOf = (runId: string, about: string): SpanContext => ({
   spanId: createHash("sha256").update(about).digest("hex").slice(0, 16),
   traceFlags: SAMPLED,
 })
+
+/** An attempt of a job is a trace of its own. */
+const attemptContext = (claim: Claim): SpanContext =>
+  contextOf(claim.kind === "job" ? claim.attemptId : claim.runId, claim.attemptId)
 
 const traceparent = ({ traceId, spanId }: SpanContext): string => `00-${traceId}-${spanId}-01`

@@ -175,6 +175,7 @@ export class Commits {
   }
 
   #checkClaim(claim: Claim): void {
+    if (claim.kind === "job") return
     const { runId } = claim
     const isHook = this.#world.simOf(claim.run.workflow, claim.node).node.hook !== null
     if (this.paused.has(runId)) throw new Violation("a paused run takes no slot", `row ${claim.row} of ${runId}`)

@@ -39,11 +39,21 @@ export interface Fence {
   /** Row number of the task. */
   row: number
   attemptId: AttemptId
-  /** Sequence number of the run; 0 for a job. Changes of different runs may be applied concurrently. */
-  runSeq?: number
+  /**
+   * Number of the run, or of the job's row. Changes with different keys may be committed concurrently; those with the same key
+   * are committed in order. Absent: not known.
+   */
+  shardKey?: number
 }
 
-export const fenceOf = ({ row, attemptId, runSeq }: Required<Fence>): Required<Fence> => ({ row, attemptId, runSeq })
+type FencedTask = Omit<Fence, "shardKey"> & { runSeq: number }
+type FencedJob = Omit<Fence, "shardKey"> & { kind: "job" }
+
+/** Returns the fence of a claimed task or job. */
+export const fenceOf = (claim: FencedTask | FencedJob): Required<Fence> => {
+  const { row, attemptId } = claim
+  return { row, attemptId, shardKey: "runSeq" in claim ? claim.runSeq : row }
+}
 
 export type Change =
   /** The process runs: dispatched → running. */

@@ -35,8 +35,8 @@ const lostFor = (node: Node, losses: number): boolean =>
   !shouldRetry({ attempt_count: losses, retry_policy: { max_attempts: node.lostRetries + 1 } })
 
 export const decide = (task: AttemptHistory, node: Node, result: AttemptResult, random: number): Change => {
-  const { row, attemptId, runSeq } = task
-  const fence = { row, attemptId, ...(runSeq !== undefined && { runSeq }) }
+  const { row, attemptId, shardKey } = task
+  const fence = { row, attemptId, ...(shardKey !== undefined && { shardKey }) }
   switch (result.state) {
     case "success":
       return { ...fence, kind: "finish", status: "success", result }

@@ -5,6 +5,7 @@ import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { isAbsolute, join, resolve } from "node:path"
 import { Callbacks } from "../waiting/callbacks.ts"
 import type { EngineOptions } from "../ports.ts"
+import { objectPrefixOf, ownerOf } from "./claims.ts"
 import { tasksRead } from "./reads.ts"
 import { secretOf } from "./secret.ts"
 import { TaskFailure } from "./task-failure.ts"
@@ -17,8 +18,7 @@ import { dayIn } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, Node, SecretField, Template } from "../../core/model/workflow.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import { BundleFolders, bundleKey } from "../../objects/bundles.ts"
-import { attemptPrefix, jobAttemptPrefix } from "../../objects/objects.ts"
-import type { Claim } from "../../store/contract/store.ts"
+import type { Claim, JobClaim, TaskClaim } from "../../store/contract/store.ts"
 
 const MERGE_LIMIT = 64 * 1024
 const VALUE_LIMIT = 100 * 1024
@@ -35,9 +35,9 @@ export interface Folders {
   /** `wanted`: what the task's `working_dir` says, if anything. */
   workingDir(claim: Claim, wanted: string | null): string | Promise<string>
   /** Where the files lie that came with its version, for tasks that name one. */
-  code(claim: Claim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
+  code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
   /** The folder that holds NAME.json for an upstream output that is too large to merge. */
-  upstream(claim: Claim, name: string, output: Output): Promise<string>
+  upstream(claim: TaskClaim, name: string, output: Output): Promise<string>
 }
 
 export class Inputs {
@@ -67,6 +67,10 @@ export class Inputs {
   }
 
   async scope(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<ExpressionScope> {
+    return claim.kind === "job" ? jobScope(claim) : await this.#taskScope(claim, workflow, node)
+  }
+
+  async #taskScope(claim: TaskClaim, workflow: CompiledWorkflow, node: Node): Promise<ExpressionScope> {
     const reads = tasksRead(node)
     const tasks: ExpressionScope["tasks"] = {}
     for (const [index, need] of claim.reads) {
@@ -93,8 +97,10 @@ export class Inputs {
     const scope = (): Promise<ExpressionScope> => (known ??= this.scope(claim, workflow, node))
     const render = (template: Template): Json | Promise<Json> =>
       "lit" in template ? template.lit : scope().then((values) => this.#options.evaluator.render(template, values))
-    const { job } = claim
-    const given = job === null ? this.#input(claim, workflow, node, render, folders) : { input: job.payload, upstreamDir: null }
+    const given =
+      claim.kind === "job"
+        ? { input: claim.job.payload, upstreamDir: null }
+        : this.#input(claim, workflow, node, render, folders)
     // Most of what follows is at hand: to wait for each of it would cost more than all the rest.
     const { input, upstreamDir } = given instanceof Promise ? await given : given
     const env: { [name: string]: string } = {}
@@ -108,21 +114,15 @@ export class Inputs {
     for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
     const command = node.command === undefined ? null : await this.#command(node.command, scope, render, env)
     for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
-    const index = node.fan === undefined ? null : lastIndex(claim.path)
-    const code = node.file === undefined ? null : await folders.code(claim, workflow.bundle ?? null)
+    const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)
     const wanted = node.workingDir === undefined ? null : toText(await render(node.workingDir))
     const workingDir = folders.workingDir(claim, wanted)
     return {
-      runId: ownerOf(claim),
-      taskId: job === null ? taskId(claim.runId, claim.row) : job.id,
+      ...identityOf(claim, node),
       attemptId: claim.attemptId,
       attempt: claim.attempt,
       workflow: workflow.name,
       task: node.name,
-      path: claim.path,
-      parallelIndex: index,
-      parallelCount: index === null ? null : claim.count,
-      logicalDate: claim.run.logicalDate,
       node,
       input,
       fields,
@@ -131,11 +131,11 @@ export class Inputs {
       workingDir: typeof workingDir === "string" ? workingDir : await workingDir,
       ...(code !== null && { code }),
       upstreamDir,
-      prefix: objectsOf(claim, node),
+      prefix: objectPrefixOf(claim, node),
       maxOutputBytes: this.#options.maxOutputBytes,
       graceMs: this.#options.graceMs,
       secrets,
-      ...(job === null && { callback: () => this.callbacks.environment(claim) }),
+      ...(claim.kind !== "job" && { callback: () => this.callbacks.environment(claim) }),
     }
   }
 
@@ -148,7 +148,7 @@ export class Inputs {
 
   /** item, then upstream outputs by name, then the task's own input: later wins. */
   #input(
-    claim: Claim,
+    claim: TaskClaim,
     workflow: CompiledWorkflow,
     node: Node,
     render: (template: Template) => Json | Promise<Json>,
@@ -167,7 +167,7 @@ export class Inputs {
 
   /** The same, for what has to be waited for. */
   async #inputLater(
-    claim: Claim,
+    claim: TaskClaim,
     workflow: CompiledWorkflow,
     node: Node,
     render: (template: Template) => Json | Promise<Json>,
@@ -210,19 +210,19 @@ export class Inputs {
   }
 
   #workingDir(claim: Claim, wanted: string | null): string | Promise<string> {
-    const given = claim.run.workingDir
+    const given = claim.kind === "job" ? null : claim.run.workingDir
     return given === null ? this.#ownFolder(claim, wanted) : folderIn(given, wanted)
   }
 
   /** The run's own folder, with the files that came with its version. */
   async #ownFolder(claim: Claim, wanted: string | null): Promise<string> {
     const own = runFolder(this.#options.dataDir, ownerOf(claim))
-    const bundle = claim.job === null ? this.#options.store.compiledNow(claim.versionId).bundle : undefined
+    const bundle = claim.kind === "job" ? undefined : this.#options.store.compiledNow(claim.versionId).bundle
     await (bundle === undefined ? mkdir(own, { recursive: true }) : this.#bundles.copyTo(own, bundle))
     return folderIn(own, wanted)
   }
 
-  async #code(claim: Claim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null> {
+  async #code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null> {
     if (bundle !== null) return { folder: await this.#bundles.folder(bundle), bundle }
     return claim.run.workingDir === null ? null : { folder: claim.run.workingDir, bundle: null }
   }
@@ -256,7 +256,7 @@ export class Inputs {
   }
 
   /** Written once per run and host, inside a group once per item, whoever asks first. */
-  async #upstreamFile(claim: Claim, name: string, output: Output): Promise<string> {
+  async #upstreamFile(claim: TaskClaim, name: string, output: Output): Promise<string> {
     const { runId } = claim
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const { group } = workflow.nodes[claim.node]!
@@ -298,12 +298,25 @@ export class Inputs {
   }
 }
 
-/** Whose folder and objects an attempt uses: its run, or the job that it is. */
-const ownerOf = (claim: Claim): string => claim.job?.id ?? claim.runId
+type Identity = Pick<Assignment, "runId" | "taskId" | "path" | "parallelIndex" | "parallelCount" | "logicalDate">
 
-/** The prefix of an attempt's objects. */
-export const objectsOf = ({ runId, job, attemptId }: Claim, node: Node): string =>
-  job === null ? attemptPrefix(runId, node.name, attemptId) : jobAttemptPrefix(job.id, attemptId)
+/** Returns the ids of an assignment and its place in the run. A job's id stands for both of its ids. */
+const identityOf = (claim: Claim, node: Node): Identity => {
+  if (claim.kind === "job") {
+    const { id } = claim.job
+    return { runId: id, taskId: id, path: "", parallelIndex: null, parallelCount: null, logicalDate: null }
+  }
+  const { runId, row, path, count, run } = claim
+  const parallelIndex = node.fan === undefined ? null : lastIndex(path)
+  return {
+    runId,
+    taskId: taskId(runId, row),
+    path,
+    parallelIndex,
+    parallelCount: parallelIndex === null ? null : count,
+    logicalDate: run.logicalDate,
+  }
+}
 
 export const runFolder = (dataDir: string, runId: string): string => join(dataDir, "work", runId)
 export const upstreamFolder = (dataDir: string, runId: string): string => join(dataDir, "upstream", runId)
@@ -328,18 +341,33 @@ const checkValue = (what: string, value: string): void => {
 const folderIn = (folder: string, wanted: string | null): string =>
   wanted === null ? folder : isAbsolute(wanted) ? wanted : resolve(folder, wanted)
 
-const runScope = (claim: Claim): ExpressionScope["run"] => {
-  const logical = claim.run.logicalDate ?? claim.run.createdAt
+const runScope = ({ runId, run }: TaskClaim): ExpressionScope["run"] => {
+  const logical = run.logicalDate ?? run.createdAt
   return {
-    id: ownerOf(claim),
-    workflow: claim.run.workflow,
+    id: runId,
+    workflow: run.workflow,
     logical_date: logical,
-    date: claim.run.timezone === null ? logical.slice(0, 10) : dayIn(claim.run.timezone, new Date(logical)),
-    trigger: claim.run.trigger,
-    status: claim.run.status,
-    error: claim.run.error,
+    date: run.timezone === null ? logical.slice(0, 10) : dayIn(run.timezone, new Date(logical)),
+    trigger: run.trigger,
+    status: run.status,
+    error: run.error,
   }
 }
+
+/** Returns the scope of a job's expressions: it has neither parameters nor upstream tasks, and `run` describes the job. */
+const jobScope = ({ job, createdAt }: JobClaim): ExpressionScope => ({
+  params: {},
+  tasks: {},
+  run: {
+    id: job.id,
+    workflow: "",
+    logical_date: createdAt,
+    date: createdAt.slice(0, 10),
+    trigger: "job",
+    status: "running",
+    error: null,
+  },
+})
 
 /** A task that did not succeed is null below, whatever it left (a rejected approval says by whom); a container gives what it has. */
 const handedDown = (node: Node, { status, output }: { status: string; output: Output | null }): Output | null =>

@@ -2,7 +2,8 @@
 // Each ends as one outcome, whatever ended it.
 
 import { messageOf } from "../../core/model/error-message.ts"
-import { Conclusions, nodeOf } from "./to-change.ts"
+import { cancellingOf, nodeOf } from "./claims.ts"
+import { Conclusions } from "./to-change.ts"
 import { type Inputs, isTaskFault } from "./assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import { ProgressTeller } from "./progress.ts"
@@ -29,7 +30,7 @@ class Live extends Stop {
     this.workflow = workflow
     this.node = node
     this.remote = executors.get(node.executor)?.remote === true
-    this.cancelling = claim.run.cancelling !== null
+    this.cancelling = cancellingOf(claim) !== null
   }
 }
 
@@ -69,7 +70,8 @@ export class Attempts {
     const live = new Live(claim, this.#options)
     this.#live.set(claim.attemptId, live)
     if (live.remote) this.#remote += 1
-    if (claim.run.cancelling !== null) live.stop(stopOf(claim.run.cancelling))
+    const cancelling = cancellingOf(claim)
+    if (cancelling !== null) live.stop(stopOf(cancelling))
     const result = await this.#run(live)
     const change = await this.#conclusions.conclude(claim, result, live.cancelling)
     this.#live.delete(claim.attemptId)
@@ -80,7 +82,7 @@ export class Attempts {
   /** The run is being cancelled: what runs of it is stopped, nothing of it is tried again. */
   cancelRun(runSeq: number, reason: CancelReason): void {
     for (const live of this.#live.values()) {
-      if (live.claim.runSeq !== runSeq || live.cancelling) continue
+      if (live.claim.kind === "job" || live.claim.runSeq !== runSeq || live.cancelling) continue
       live.cancelling = true
       live.stop(stopOf(reason))
     }

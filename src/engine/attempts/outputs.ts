@@ -5,13 +5,13 @@ import { TaskFailure } from "./task-failure.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
 import { attemptPrefix } from "../../objects/objects.ts"
-import type { Claim } from "../../store/contract/store.ts"
+import type { TaskClaim } from "../../store/contract/store.ts"
 
 const INLINE_LIMIT = 64 * 1024
 
 export const outputOf = async (
   { objects, maxOutputBytes }: Pick<EngineOptions, "objects" | "maxOutputBytes">,
-  claim: Pick<Claim, "runId" | "attemptId">,
+  claim: Pick<TaskClaim, "runId" | "attemptId">,
   task: string,
   value: Json,
 ): Promise<Output> => {

@@ -3,20 +3,14 @@
 
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Inputs } from "./assignment-builder.ts"
+import { nodeOf, retriesUsed } from "./claims.ts"
 import type { EngineOptions } from "../ports.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { isDeferral, readDeferral } from "../../core/rules/defer.ts"
 import { toText } from "../../core/expressions/expressions.ts"
-import { jobRetryCounts, jobWorkflow } from "../../core/rules/job-node.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
-import type { Claim, Store } from "../../store/contract/store.ts"
-
-/** What a claim is about. */
-export const nodeOf = (store: Pick<Store, "compiledNow">, claim: Claim): { workflow: CompiledWorkflow; node: Node } => {
-  const workflow = claim.job === null ? store.compiledNow(claim.versionId) : jobWorkflow(claim.job)
-  return { workflow, node: workflow.nodes[claim.node]! }
-}
+import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
 export class Conclusions {
   readonly #options: EngineOptions
@@ -34,23 +28,23 @@ export class Conclusions {
     if (deferred !== null) return await this.conclude(claim, deferred, cancelling)
     const { workflow, node } = nodeOf(this.#options.store, claim)
     this.#options.observer?.ended?.(claim, node, result)
-    const keeps = node.cache !== undefined && result.state === "success"
+    const keeps = claim.kind !== "job" && node.cache !== undefined && result.state === "success"
     const cache = keeps ? await this.#cacheKey(claim, workflow, node) : undefined
-    const { failures, losses } = claim.job === null ? claim : jobRetryCounts(claim.attempt)
-    const change = decide({ ...fenceOf(claim), failures, losses, cancelling }, node, result, this.#options.random.next())
-    if (claim.job !== null && change.kind === "finish") await this.#inputs.tidyJob(claim.job.id)
+    const task = { ...fenceOf(claim), ...retriesUsed(claim), cancelling }
+    const change = decide(task, node, result, this.#options.random.next())
+    if (claim.kind === "job" && change.kind === "finish") await this.#inputs.tidyJob(claim.job.id)
     return cache !== undefined && change.kind === "finish" ? { ...change, cache } : change
   }
 
   /** The work goes on elsewhere: the attempt waits for it, or fails when it cannot be told how. */
   #deferred(claim: Claim, result: AttemptResult, cancelling: boolean): Change | AttemptResult | null {
-    if (claim.waitingOn !== null || result.state !== "success" || result.output === undefined) return null
+    if (isResumed(claim) || result.state !== "success" || result.output === undefined) return null
     const given = "inline" in result.output ? result.output.inline : null
     if (!isDeferral(given)) return null
     const { output: _, ...rest } = result
     const failed = (error: string): AttemptResult => ({ ...rest, state: "failed", error, retryable: false })
     if (cancelling) return { ...rest, state: "cancelled" }
-    if (claim.job !== null) return failed("a job cannot defer its work: make it a task of a workflow")
+    if (claim.kind === "job") return failed("a job cannot defer its work: make it a task of a workflow")
     const deferral = readDeferral(given)
     if ("problem" in deferral) return failed(deferral.problem)
     const fence = fenceOf(claim)
@@ -69,7 +63,7 @@ export class Conclusions {
 
   /** A success stays one when its key cannot be told: it is just not kept for others. */
   async #cacheKey(
-    claim: Claim,
+    claim: TaskClaim,
     workflow: CompiledWorkflow,
     node: Node,
   ): Promise<{ key: string; ttlMs: number | null } | undefined> {
@@ -83,3 +77,5 @@ export class Conclusions {
     }
   }
 }
+
+const isResumed = (claim: Claim): boolean => claim.kind !== "job" && claim.waitingOn !== null

@@ -16,7 +16,7 @@ import { innerRows, keyLimit, limitsOf, taskPriority } from "../../core/rules/ne
 import { upstreamEnd, type SkipReason, taskEnded } from "../../core/model/status.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
-import type { Claim } from "../../store/contract/store.ts"
+import type { TaskClaim } from "../../store/contract/store.ts"
 
 type Verdict = Change extends infer C ? (C extends Change ? Omit<C, "row" | "attemptId"> : never) : never
 
@@ -32,7 +32,7 @@ export class Gate {
   }
 
   /** Never rejects for a fault of the task; a fault of ours (a store that is away) rejects, and the claim is given back. */
-  async judge(claim: Claim, emit: (change: Change) => void): Promise<void> {
+  async judge(claim: TaskClaim, emit: (change: Change) => void): Promise<void> {
     const fence = fenceOf(claim)
     const say = (verdict: Verdict): void => emit({ ...fence, ...verdict })
     try {
@@ -43,7 +43,7 @@ export class Gate {
     }
   }
 
-  async #judge(claim: Claim, say: (verdict: Verdict) => void): Promise<void> {
+  async #judge(claim: TaskClaim, say: (verdict: Verdict) => void): Promise<void> {
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const node = workflow.nodes[claim.node]!
     const isItem = isInstance(node, claim.kind)
@@ -76,7 +76,7 @@ export class Gate {
   }
 
   async #expand(
-    claim: Claim,
+    claim: TaskClaim,
     workflow: CompiledWorkflow,
     node: Node,
     scope: ExpressionScope,
@@ -108,7 +108,7 @@ export class Gate {
   }
 
   async #admit(
-    claim: Claim,
+    claim: TaskClaim,
     workflow: CompiledWorkflow,
     node: Node,
     scope: ExpressionScope,
@@ -136,7 +136,7 @@ export class Gate {
 }
 
 /** The rows inside a group. An opening that was cut off goes on where it stopped; a retry may go on with all that are there. */
-const openGroup = (claim: Claim, workflow: CompiledWorkflow, say: (verdict: Verdict) => void): void => {
+const openGroup = (claim: TaskClaim, workflow: CompiledWorkflow, say: (verdict: Verdict) => void): void => {
   const run = { ...scopeOf(claim), priority: claim.run.priority }
   const limits = limitsOf(workflow, claim.node, claim.runId)
   const chunks = innerRows(workflow, claim.node, run, EXPAND_CHUNK)
@@ -150,10 +150,10 @@ const openGroup = (claim: Claim, workflow: CompiledWorkflow, say: (verdict: Verd
 }
 
 /** Whose lanes its rows wait in. */
-const scopeOf = ({ runId, run }: Claim): RunLaneKey => ({ id: runId, private: run.private, rootRunId: run.rootRunId })
+const scopeOf = ({ runId, run }: TaskClaim): RunLaneKey => ({ id: runId, private: run.private, rootRunId: run.rootRunId })
 
 /** Names the upstreams that kept the rule from being met. */
-const ruleReason = (claim: Claim, workflow: CompiledWorkflow, node: Node, skip: SkipReason): string => {
+const ruleReason = (claim: TaskClaim, workflow: CompiledWorkflow, node: Node, skip: SkipReason): string => {
   const ends = node.upstream.map((index) => ({
     name: shortName(workflow.nodes[index]!),
     status: claim.reads.get(index)?.status ?? "pending",

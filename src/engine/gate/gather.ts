@@ -9,7 +9,7 @@ import type { Change, Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
 import { shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import type { Claim } from "../../store/contract/store.ts"
+import type { TaskClaim } from "../../store/contract/store.ts"
 
 const PAGE = 1000
 const INLINE_LIMIT = 64 * 1024
@@ -17,7 +17,7 @@ const MOST_BLAMED = 3
 
 type Gathered = Omit<Extract<Change, { kind: "gather" }>, "row" | "attemptId">
 
-export const gather = async (options: EngineOptions, claim: Claim, workflow: CompiledWorkflow): Promise<Gathered> => {
+export const gather = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<Gathered> => {
   const failed = claim.childrenFailed
   const whole = claim.childrenCreated === claim.count
   const status = failed === 0 && whole ? "success" : claim.run.cancelling === null ? "failed" : "cancelled"
@@ -40,7 +40,7 @@ const isNeeded = (workflow: CompiledWorkflow, index: number): boolean => {
   return false
 }
 
-const blame = async (options: EngineOptions, claim: Claim, workflow: CompiledWorkflow): Promise<string> => {
+const blame = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<string> => {
   const failed = claim.childrenFailed
   if (claim.kind === "fan") return `${failed} of ${claim.count} instances failed`
   const names: string[] = []
@@ -57,7 +57,7 @@ const blame = async (options: EngineOptions, claim: Claim, workflow: CompiledWor
 }
 
 /** null: over the cap. */
-const collect = async (options: EngineOptions, claim: Claim, workflow: CompiledWorkflow): Promise<Output | null> => {
+const collect = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<Output | null> => {
   const folder = `runs/${claim.runId}/${workflow.nodes[claim.node]!.name}/gathered/`
   const parts = outputText(options, claim, workflow)
   let head = ""
@@ -74,7 +74,11 @@ const collect = async (options: EngineOptions, claim: Claim, workflow: CompiledW
 }
 
 /** The list or the object as JSON text, a part at a time. */
-const outputText = async function* (options: EngineOptions, claim: Claim, workflow: CompiledWorkflow): AsyncGenerator<string> {
+const outputText = async function* (
+  options: EngineOptions,
+  claim: TaskClaim,
+  workflow: CompiledWorkflow,
+): AsyncGenerator<string> {
   const isList = claim.kind === "fan"
   let text = isList ? "[" : "{"
   let separator = ""

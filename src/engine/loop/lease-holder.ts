@@ -3,11 +3,11 @@
 // under this engine.
 
 import { inTime } from "../in-time.ts"
+import { nodeOf, retriesUsed } from "../attempts/claims.ts"
 import type { EngineOptions } from "../ports.ts"
-import type { Change, Fence } from "../../core/model/change.ts"
+import { type Change, type Fence, fenceOf } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
-import { jobRetryCounts, jobWorkflow } from "../../core/rules/job-node.ts"
 import type { Claim } from "../../store/contract/store.ts"
 
 const LEASE_MS = 10_000
@@ -70,18 +70,17 @@ export class Holder {
     const lost = await store.reapHolders(PAGE, { workers: holder.kind === "server" })
     const remote: Fence[] = []
     for (const attempt of lost) {
-      const { job } = attempt
-      const workflow = job === null ? await store.compiled(attempt.versionId) : jobWorkflow(job)
-      if (this.#options.executors.get(workflow.nodes[attempt.node]!.executor)?.remote === true) {
+      if (attempt.kind !== "job") await store.compiled(attempt.versionId)
+      const { node } = nodeOf(store, attempt)
+      if (this.#options.executors.get(node.executor)?.remote === true) {
         remote.push({ row: attempt.row, attemptId: attempt.attemptId })
         continue
       }
-      const counted = job === null ? attempt : { ...attempt, ...jobRetryCounts(attempt.attempt) }
       const startedAt = attempt.startedAt === null ? null : Date.parse(attempt.startedAt)
       const error = "lost: the process that ran it died"
       const result = { state: "lost", startedAt, finishedAt: clock.now(), error } as const
       const cancelling = attempt.cancelling !== null
-      this.#emit(decide({ ...counted, cancelling }, workflow.nodes[attempt.node]!, result, random.next()))
+      this.#emit(decide({ ...fenceOf(attempt), ...retriesUsed(attempt), cancelling }, node, result, random.next()))
     }
     if (remote.length > 0) for (const claim of await store.adopt(this.#id, remote)) this.#adopted(claim)
     if (lost.length === PAGE) clock.after(NEXT_PAGE_MS, () => void this.reapSafely())

@@ -4,10 +4,10 @@ import type { Change } from "../../core/model/change.ts"
 import type { AttemptId } from "../../core/model/ids.ts"
 
 let made = 0
-const of = (runSeq: number): Change => ({
+const of = (shardKey: number): Change => ({
   row: ++made,
   attemptId: `attempt-${made}` as AttemptId,
-  runSeq,
+  shardKey,
   kind: "skip",
   skipReason: "waived",
   reason: "",
@@ -32,8 +32,8 @@ describe("what waits to be committed", () => {
     const halves = filled(TWO, [1, 2, 3, 4, 5, 6])
     const [first, second] = [halves.take(), halves.take()]
     expect(first.rest).toBe(3)
-    expect(first.changes.map(({ runSeq }) => runSeq! % 2)).toEqual([0, 0, 0])
-    expect(second.changes.map(({ runSeq }) => runSeq! % 2)).toEqual([1, 1, 1])
+    expect(first.changes.map(({ shardKey }) => shardKey! % 2)).toEqual([0, 0, 0])
+    expect(second.changes.map(({ shardKey }) => shardKey! % 2)).toEqual([1, 1, 1])
     expect([first.alone, second.alone]).toEqual([false, false])
   })
 
@@ -51,7 +51,7 @@ describe("what waits to be committed", () => {
     const first = halves.take()
     halves.add(of(3))
     halves.settle(first, { back: true })
-    expect(halves.take().changes.map(({ runSeq }) => runSeq)).toEqual([1, 2, 3])
+    expect(halves.take().changes.map(({ shardKey }) => shardKey)).toEqual([1, 2, 3])
   })
 
   it("lets a turn begin without any changes while nothing is under way", () => {

@@ -27,8 +27,7 @@ export class Halves {
   }
 
   add(change: Change): void {
-    const { runSeq, row } = change
-    this.#parts[runSeq === undefined ? 0 : (runSeq || row) % this.#parts.length]!.add(change)
+    this.#parts[(change.shardKey ?? 0) % this.#parts.length]!.add(change)
   }
 
   get size(): number {

@@ -1,6 +1,6 @@
 // Sub-workflows: makes the child run of a task, once for each attempt, and reads what came of it. The child's end wakes the task.
 
-import { nodeOf } from "../attempts/to-change.ts"
+import { nodeOf } from "../attempts/claims.ts"
 import type { Inputs } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
@@ -11,7 +11,7 @@ import { bindParams } from "../../core/rules/params.ts"
 import { runEnded } from "../../core/model/status.ts"
 import { MAX_SUBWORKFLOW_DEPTH, type WaitingOn } from "../../core/model/waiting-on.ts"
 import { type Node, rootNodes } from "../../core/model/workflow.ts"
-import type { Claim, RunRow } from "../../store/contract/store.ts"
+import type { TaskClaim, RunRow } from "../../store/contract/store.ts"
 
 type WorkflowWait = Extract<WaitingOn, { kind: "workflow" }>
 
@@ -30,7 +30,7 @@ export class Children {
     return { kind: "workflow", workflow, runId: newRunId(clock.now(), random.hex128()) }
   }
 
-  async look(claim: Claim, node: Node, waits: WorkflowWait): Promise<Next> {
+  async look(claim: TaskClaim, node: Node, waits: WorkflowWait): Promise<Next> {
     const child = await this.#options.store.getRun(waits.runId as RunId)
     if (child === null) {
       if (waits.made) return { result: { state: "failed", error: `run ${waits.runId} of ${waits.workflow} is gone` } }
@@ -57,7 +57,7 @@ export class Children {
     return !(await store.requestCancel(child.id, "cancel"))
   }
 
-  async #make(claim: Claim, node: Node, { workflow: name, runId }: WorkflowWait): Promise<void> {
+  async #make(claim: TaskClaim, node: Node, { workflow: name, runId }: WorkflowWait): Promise<void> {
     const { store } = this.#options
     if (claim.run.depth >= MAX_SUBWORKFLOW_DEPTH) {
       throw new TaskFailure(`workflow ${name} is not started: sub-workflows are nested ${MAX_SUBWORKFLOW_DEPTH} deep at most`)
@@ -93,7 +93,7 @@ export class Children {
     ])
   }
 
-  async #find(claim: Claim, name: string): Promise<{ workflowId: number; versionId: number }> {
+  async #find(claim: TaskClaim, name: string): Promise<{ workflowId: number; versionId: number }> {
     const found = await this.#options.findWorkflow?.(name, { workingDir: claim.run.workingDir })
     if (found === undefined || found === null) {
       throw new TaskFailure(
@@ -104,7 +104,7 @@ export class Children {
   }
 
   /** The task's own input alone: what lies above it does not concern the child. */
-  async #params(claim: Claim, node: Node): Promise<JsonObject> {
+  async #params(claim: TaskClaim, node: Node): Promise<JsonObject> {
     if (node.input === undefined) return {}
     const { workflow } = nodeOf(this.#options.store, claim)
     const scope = await this.#inputs.scope(claim, workflow, node)

@@ -3,7 +3,7 @@
 
 import { approvalOutput } from "./approvals.ts"
 import type { Callbacks } from "./callbacks.ts"
-import { nodeOf } from "../attempts/to-change.ts"
+import { nodeOf } from "../attempts/claims.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Ended, Waiting } from "./waiting.ts"
 import type { Change, Fence } from "../../core/model/change.ts"
@@ -12,7 +12,7 @@ import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import type { WaitKind } from "../../core/model/waiting-on.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
-import type { Claim, TaskRow } from "../../store/contract/store.ts"
+import type { TaskClaim, TaskRow } from "../../store/contract/store.ts"
 
 export interface ApprovalSignal {
   runId: RunId
@@ -66,7 +66,7 @@ export class ExternalSignals {
     if (fence === null) throw new NotFound("there is no such callback")
     const [claim] = await store.readClaims([fence])
     if (claim === undefined) throw new Conflict("the attempt of this callback has ended already")
-    if (claim.waitingOn?.for.kind !== "callback")
+    if (claim.kind === "job" || claim.waitingOn?.for.kind !== "callback")
       throw new Conflict("the attempt of this callback is not waiting yet; try again")
     const ended: Ended =
       answer.status === "success"
@@ -75,14 +75,14 @@ export class ExternalSignals {
     if (!(await this.#end(claim, ended))) throw new Conflict("the attempt of this callback has ended already")
   }
 
-  async #claim(task: TaskRow, kind: WaitKind): Promise<Claim | null> {
+  async #claim(task: TaskRow, kind: WaitKind): Promise<TaskClaim | null> {
     if (task.attemptId === null || task.waitingOn?.kind !== kind) return null
     const [claim] = await this.#options.store.readClaims([{ row: task.row, attemptId: task.attemptId }])
-    return claim?.waitingOn?.for.kind === kind ? claim : null
+    return claim !== undefined && claim.kind !== "job" && claim.waitingOn?.for.kind === kind ? claim : null
   }
 
   /** False: it was over meanwhile. */
-  async #end(claim: Claim, ended: Ended): Promise<boolean> {
+  async #end(claim: TaskClaim, ended: Ended): Promise<boolean> {
     await this.#options.store.compiled(claim.versionId)
     const { node } = nodeOf(this.#options.store, claim)
     return (await this.#report([await this.#waiting.conclude(claim, node, ended)])).length === 0

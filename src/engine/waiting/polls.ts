@@ -10,7 +10,7 @@ import type { ExpressionScope } from "../../core/expressions/expressions.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { type Fetch, BLOCKED_REQUEST } from "../../core/model/ports.ts"
 import type { WaitingOn } from "../../core/model/waiting-on.ts"
-import type { Claim } from "../../store/contract/store.ts"
+import type { TaskClaim } from "../../store/contract/store.ts"
 
 type PollWait = Extract<WaitingOn, { kind: "poll" }>
 
@@ -34,7 +34,7 @@ export class Polls {
     this.#stop.abort()
   }
 
-  async ask(waits: PollWait, claim: Claim): Promise<Next> {
+  async ask(waits: PollWait, claim: TaskClaim): Promise<Next> {
     const { fetch } = this.#options
     if (fetch === undefined) throw new TaskFailure("nothing here can send the requests of a poll")
     if (this.#asking >= AT_ONCE) return { waitingOn: waits, delayMs: PUT_OFF_MS * (1 + this.#options.random.next()) }

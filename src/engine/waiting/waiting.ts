@@ -4,7 +4,8 @@
 
 import { approvalOutput } from "./approvals.ts"
 import { Children } from "./children.ts"
-import { type Conclusions, nodeOf } from "../attempts/to-change.ts"
+import { nodeOf } from "../attempts/claims.ts"
+import type { Conclusions } from "../attempts/to-change.ts"
 import { type Inputs, isTaskFault } from "../attempts/assignment-builder.ts"
 import { outputOf } from "../attempts/outputs.ts"
 import { Polls } from "./polls.ts"
@@ -19,7 +20,7 @@ import { soonest } from "../../core/time/soonest.ts"
 import { checkSchema } from "../../core/model/json-schema.ts"
 import type { WaitingExecutor, WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
-import type { Claim } from "../../store/contract/store.ts"
+import type { TaskClaim } from "../../store/contract/store.ts"
 
 /** What becomes of a woken row: it waits on, or its attempt has this result. */
 export type Next = { waitingOn: WaitingOn; delayMs: number | null } | { result: Ended }
@@ -88,7 +89,7 @@ export class Waiting {
   }
 
   /** A row that was due. Rejects for faults that are not the task's: then it is given back. */
-  async woken(claim: Claim, emit: (change: Change) => void): Promise<void> {
+  async woken(claim: TaskClaim, emit: (change: Change) => void): Promise<void> {
     const { node } = nodeOf(this.#options.store, claim)
     const fence = fenceOf(claim)
     const next = await this.#next(claim, node)
@@ -96,7 +97,7 @@ export class Waiting {
     else emit(await this.conclude(claim, node, next.result))
   }
 
-  async #next(claim: Claim, node: Node): Promise<Next> {
+  async #next(claim: TaskClaim, node: Node): Promise<Next> {
     const { for: waits, elapsedMs } = claim.waitingOn!
     try {
       if (isStopping(claim)) return await this.#cancel(waits)
@@ -145,7 +146,7 @@ export class Waiting {
   }
 
   /** The change that ends a waiting row, from here or from outside. */
-  async conclude(claim: Claim, node: Node, ended: Ended): Promise<Change> {
+  async conclude(claim: TaskClaim, node: Node, ended: Ended): Promise<Change> {
     const { output, ...rest } = this.#checked(node, ended)
     const result: AttemptResult = { ...rest, startedAt: null, finishedAt: this.#options.clock.now() }
     if (output !== undefined) result.output = await outputOf(this.#options, claim, node.name, output)
@@ -160,7 +161,7 @@ export class Waiting {
 }
 
 /** With its run, or with a group around it that is overdue. */
-const isStopping = ({ run, waitingOn }: Claim): boolean => run.cancelling !== null || waitingOn?.cancelRequested === true
+const isStopping = ({ run, waitingOn }: TaskClaim): boolean => run.cancelling !== null || waitingOn?.cancelRequested === true
 
 /** How long the attempt may take in all; null: for ever. A default of a launched attempt's time does not bind what it defers. */
 const limitOf = (node: Node, waits: WaitingOn): number | null => {

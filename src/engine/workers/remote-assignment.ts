@@ -1,6 +1,6 @@
 // An assignment for a worker: as for work of one's own, but that folders are told by name, for the worker to make on its machine.
 
-import { nodeOf } from "../attempts/to-change.ts"
+import { nodeOf } from "../attempts/claims.ts"
 import type { Folders, Inputs } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { JsonObject } from "../../core/model/json.ts"
@@ -32,8 +32,8 @@ export const remoteAssignment = async (
   return {
     row: claim.row,
     attempt_id: claim.attemptId,
-    job: claim.job !== null,
-    base_dir: claim.run.workingDir,
+    job: claim.kind === "job",
+    base_dir: claim.kind === "job" ? null : claim.run.workingDir,
     working_dir: wanted,
     bundle: workflow.bundle ?? null,
     upstream,

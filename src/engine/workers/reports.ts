@@ -1,9 +1,10 @@
 // What workers say of their attempts, as changes for the engine's inbox. Facts of an attempt are kept from its claim; when that went
 // through another server they are read by its fence.
 
-import { Conclusions, nodeOf } from "../attempts/to-change.ts"
+import { cancellingOf, nodeOf, objectPrefixOf } from "../attempts/claims.ts"
+import { Conclusions } from "../attempts/to-change.ts"
 import type { Engine } from "../engine.ts"
-import { type Inputs, objectsOf } from "../attempts/assignment-builder.ts"
+import type { Inputs } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { AttemptResult, Change, Fence } from "../../core/model/change.ts"
 import type { AttemptId } from "../../core/model/ids.ts"
@@ -66,7 +67,7 @@ export class Reports {
     for (const { kind, attempt_id } of entries) {
       const claim = claims.get(attempt_id)
       if (kind === "ended" && claim !== undefined && !refused.has(attempt_id)) {
-        this.#ended(objectsOf(claim, nodeOf(this.#parts.store, claim).node))
+        this.#ended(objectPrefixOf(claim, nodeOf(this.#parts.store, claim).node))
       }
       if (kind === "ended" || kind === "released" || refused.has(attempt_id)) this.#claims.delete(attempt_id as AttemptId)
     }
@@ -89,7 +90,7 @@ export class Reports {
       this.remember(claim)
     }
     const { workflow, node } = nodeOf(this.#parts.store, claim)
-    const prefix = objectsOf(claim, node)
+    const prefix = objectPrefixOf(claim, node)
     return { claim, workflow, prefix, outputKey: `${prefix}output.json` }
   }
 
@@ -121,7 +122,7 @@ export class Reports {
         return { row, attemptId, kind: "release" }
       case "ended": {
         const result = await this.#result(claim, entry.result, shift)
-        return this.#conclusions.conclude(claim, result, claim.run.cancelling !== null)
+        return this.#conclusions.conclude(claim, result, cancellingOf(claim) !== null)
       }
       default:
         return entry satisfies never

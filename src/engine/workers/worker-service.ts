@@ -149,7 +149,7 @@ export class WorkerDesk {
   /** An upstream output, whole, in pieces; null: there is none for this attempt. */
   async upstream(id: HolderId, fence: FencedToken, task: string): Promise<AsyncIterable<Uint8Array> | null> {
     const place = await this.#proven(id, fence)
-    if (place === null) return null
+    if (place === null || place.claim.kind === "job") return null
     for (const [index, { output }] of place.claim.reads) {
       if (place.workflow.nodes[index]!.name !== task || output === null) continue
       return "inline" in output ? once(JSON.stringify(output.inline)) : this.#pieces(output.key)

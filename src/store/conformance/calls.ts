@@ -62,8 +62,8 @@ export const callTests = (open: Open<Backend>): void => {
     it("of a job wait in the same lanes", async () => {
       const world = await setup(open)
       await create(world, { queue: "media", task: { executor: FUNCTION_EXECUTOR, function: "resize" } })
-      expect((await world.turn({ claim: 9, lanes: ["q:*", "h:media"] })).claims).toEqual([])
-      expect((await world.turn({ claim: 9, lanes: ["f:media|resize"] })).claims).toHaveLength(1)
+      expect((await world.turn({ claim: 9, lanes: ["q:*", "h:media"] })).jobs).toEqual([])
+      expect((await world.turn({ claim: 9, lanes: ["f:media|resize"] })).jobs).toHaveLength(1)
     })
   })
 }

@@ -3,19 +3,19 @@
 import { describe, expect, it } from "vitest"
 import { planRetry } from "../../core/rules/retry-plan.ts"
 import { group, workflow } from "../../core/testing.ts"
-import type { Advanced, Claim } from "../contract/store.ts"
+import type { TaskClaim } from "../contract/store.ts"
 import { statesOf } from "./property.ts"
-import { names, type Open, setup, type TurnInput, type World } from "./world.ts"
+import { names, type Open, setup, type Turn, type TurnInput, type World } from "./world.ts"
 
 const CHAIN = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
 
 /** Ends all of these, and takes what it can. */
-const next = (world: World, claims: readonly Claim[], input: TurnInput): Promise<Advanced> =>
+const next = (world: World, claims: readonly TaskClaim[], input: TurnInput): Promise<Turn> =>
   world.turn({ changes: claims.map((claim) => world.ended(claim)), ...input })
 
 export const onwardTests = (open: Open): void => {
   describe("a turn that makes rows ready", () => {
-    const shown = (claims: readonly Claim[]): string[] =>
+    const shown = (claims: readonly TaskClaim[]): string[] =>
       claims.map(({ run, runSeq, node }) => `${run.workflow} ${runSeq} ${node}`)
 
     it("goes on with a run before it begins a younger one", async () => {
@@ -123,7 +123,7 @@ export const onwardTests = (open: Open): void => {
       const flow = workflow({ a: {}, low: { after: ["a"], priority: 1 }, high: { after: ["a"], priority: 9 } })
       const { id } = await world.start(flow)
       await world.turn({ changes: (await world.claim(1)).map((claim) => world.ended(claim)) })
-      const [high] = (await world.claim(1)) as [Claim]
+      const [high] = (await world.claim(1)) as [TaskClaim]
       await world.turn({ changes: [world.ended(high, "failed"), ...(await world.claim(1)).map((claim) => world.ended(claim))] })
       const plan = planRetry(flow, await world.run(id), await statesOf(world, id), { from: "a" })
       if (!("reset" in plan)) throw new Error("it cannot be retried")
@@ -171,7 +171,7 @@ export const onwardTests = (open: Open): void => {
     it("gives a row that a failure has sent to the gate to the gate, in the same turn", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
-      const [a, b] = (await world.claim(2)) as [Claim, Claim]
+      const [a, b] = (await world.claim(2)) as [TaskClaim, TaskClaim]
       await world.turn({ changes: [world.ended(a, "failed")] })
       const { gates, claims } = await next(world, [b], { claim: 5, gate: 5 })
       expect([names(world, gates), names(world, claims)]).toEqual([["c"], []])

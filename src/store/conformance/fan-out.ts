@@ -5,13 +5,13 @@ import type { Change } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
-import type { Claim } from "../contract/store.ts"
+import type { TaskClaim } from "../contract/store.ts"
 import { BEGIN, expandAll, fence, names, type Open, setup, WORK, type World } from "./world.ts"
 
 const fan = { foreach: { lit: [] }, reference: "items" }
 const flow = workflow({ each: { fan }, after: { after: ["each"] } })
 
-const chunk = (claim: Claim, total: number, offset: number, items: Json[]): Change => ({
+const chunk = (claim: TaskClaim, total: number, offset: number, items: Json[]): Change => ({
   ...fence(claim),
   kind: "expand",
   total,
@@ -22,14 +22,14 @@ const chunk = (claim: Claim, total: number, offset: number, items: Json[]): Chan
   limits: [],
 })
 
-const gather = (claim: Claim, status: "success" | "failed" | "cancelled", output: Json): Change => ({
+const gather = (claim: TaskClaim, status: "success" | "failed" | "cancelled", output: Json): Change => ({
   ...fence(claim),
   kind: "gather",
   status,
   output: { inline: output },
 })
 
-const container = async (world: World): Promise<Claim> => (await world.gate())[0]!
+const container = async (world: World): Promise<TaskClaim> => (await world.gate())[0]!
 
 export const fanOutTests = (open: Open): void => {
   describe("a fan-out", () => {

@@ -5,7 +5,7 @@ import type { Change } from "../../core/model/change.ts"
 import { planRetry } from "../../core/rules/retry-plan.ts"
 import { group, workflow } from "../../core/testing.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import type { Claim, RunRow } from "../contract/store.ts"
+import type { TaskClaim, RunRow } from "../contract/store.ts"
 import { gathered, judgeAll, openChunks } from "./groups.ts"
 import { statesOf } from "./property.ts"
 import { expandAll, fence, names, type Open, setup, type World } from "./world.ts"
@@ -17,13 +17,13 @@ const MINUTE = 60_000
 const plain = workflow({ g: timed, "g.a": {}, "g.b": { after: ["g.a"] }, after: { after: ["g"], rule: "all_done" } })
 
 /** Its groups are open, and what can run does. */
-const begin = async (world: World, flow: CompiledWorkflow): Promise<{ run: RunRow; claims: Claim[] }> => {
+const begin = async (world: World, flow: CompiledWorkflow): Promise<{ run: RunRow; claims: TaskClaim[] }> => {
   const run = await world.start(flow)
   await judgeAll(world, flow)
   return { run, claims: await world.claim() }
 }
 
-const cancelled = (world: World, claim: Claim): Change => world.ended(claim, "cancelled")
+const cancelled = (world: World, claim: TaskClaim): Change => world.ended(claim, "cancelled")
 
 export const groupTimeoutTests = (open: Open): void => {
   describe("a group with a timeout", () => {
@@ -75,7 +75,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "success" })
     })
 
-    it.each<[string, (world: World, claim: Claim) => Change]>([
+    it.each<[string, (world: World, claim: TaskClaim) => Change]>([
       ["would be tried again", (world, claim) => world.again(claim, 5000)],
       ["was lost", (world, claim) => world.again(claim, 0, "lost")],
       ["is given back", (_, claim) => ({ ...fence(claim), kind: "release" })],

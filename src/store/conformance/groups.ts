@@ -6,13 +6,13 @@ import { planRetry } from "../../core/rules/retry-plan.ts"
 import { innerRows, limitsOf } from "../../core/rules/new-rows.ts"
 import { group, workflow } from "../../core/testing.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import type { Claim } from "../contract/store.ts"
+import type { TaskClaim } from "../contract/store.ts"
 import { statesOf } from "./property.ts"
 import { expandAll, fence, names, type Open, setup, type World } from "./world.ts"
 
 export const fan = { foreach: { lit: [] }, reference: "items" }
 
-export const openChunks = (flow: CompiledWorkflow, claim: Claim, size = 500): Change[] => {
+export const openChunks = (flow: CompiledWorkflow, claim: TaskClaim, size = 500): Change[] => {
   const chunks = innerRows(flow, claim.node, { id: claim.runId, private: false, priority: 5 }, size)
   const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
   const limits = limitsOf(flow, claim.node, claim.runId)
@@ -20,12 +20,12 @@ export const openChunks = (flow: CompiledWorkflow, claim: Claim, size = 500): Ch
 }
 
 /** A group that a retry goes on with, or a fan-out that was cut off. */
-const goesOn = (flow: CompiledWorkflow, claim: Claim): Change => {
+const goesOn = (flow: CompiledWorkflow, claim: TaskClaim): Change => {
   const limits = limitsOf(flow, claim.node, claim.runId)
   return { ...fence(claim), kind: "open_group", total: claim.childrenCreated, offset: claim.childrenCreated, rows: [], limits }
 }
 
-export const gathered = (claim: Claim): Change => ({
+export const gathered = (claim: TaskClaim): Change => ({
   ...fence(claim),
   kind: "gather",
   status: claim.childrenFailed > 0 ? "failed" : "success",

@@ -22,15 +22,15 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
         retryPolicy: { ...DEFAULT_JOB_RETRY, max_attempts: 1 },
       }
       expect(await world.store.updateJob(job!.id, change)).toEqual({ ...job, ...change, updatedAt: iso(BEGIN + 7) })
-      expect(await world.claim()).toEqual([])
-      const [claim] = (await world.turn({ claim: 1, lanes: ["q:q2"] })).claims
+      expect(await world.claimJobs()).toEqual([])
+      const [claim] = (await world.turn({ claim: 1, lanes: ["q:q2"] })).jobs
       expect(claim).toMatchObject({ priority: 2, job: { name: "other", payload: 4 } })
     })
 
     it("is refused once the job has ended, or when it is not there", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
-      await world.turn({ changes: (await world.claim()).map((claim) => world.ended(claim)) })
+      await world.turn({ changes: (await world.claimJobs()).map((claim) => world.ended(claim)) })
       expect(await world.store.updateJob(job!.id, { name: "x" })).toEqual({ refused: "terminal", status: "COMPLETED" })
       expect(await world.store.updateJob(newJob(world).id, { name: "x" })).toEqual({ refused: "not_found" })
     })
@@ -52,11 +52,11 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
         dependencies: [b!.id, a!.id],
         status: "PENDING",
       })
-      const claims = await world.claim()
-      const end = (job: JobRow) => world.ended(claims.find((claim) => claim.job!.id === job.id)!)
+      const claims = await world.claimJobs()
+      const end = (job: JobRow) => world.ended(claims.find((claim) => claim.job.id === job.id)!)
       await world.turn({ changes: [end(a!)] })
       expect(await world.store.updateJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "READY" })
-      expect(idsOf(await world.claim())).toEqual([c!.id])
+      expect(idsOf(await world.claimJobs())).toEqual([c!.id])
     })
 
     it("to a dependency that failed blocks the job and all below it", async () => {
@@ -64,7 +64,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const [a, b] = await create(world, { priority: 9 }, {})
       const [c] = await create(world, { dependencies: [b!.id] })
       const [d] = await create(world, { dependencies: [c!.id] })
-      await world.turn({ changes: [world.ended((await world.claim(1))[0]!, "failed")] })
+      await world.turn({ changes: [world.ended((await world.claimJobs(1))[0]!, "failed")] })
       expect(await world.store.updateJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "BLOCKED" })
       expect(await status(world, d!)).toEqual(["BLOCKED"])
     })
@@ -72,12 +72,12 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
     it("of the queue of a RUNNING job leaves the slots right", async () => {
       const world = await setup(open)
       const [a, b] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })
-      const [claim] = await world.claim()
+      const [claim] = await world.claimJobs()
       await world.store.updateJob(a!.id, { queue: "other" })
-      expect(idsOf(await world.claim())).toEqual([b!.id])
+      expect(idsOf(await world.claimJobs())).toEqual([b!.id])
       const [c] = await create(world, { concurrencyKey: "k", queue: "other" })
-      expect((await world.turn({ claim: 9, lanes: ["q:other"] })).claims).toEqual([])
-      const { claims } = await world.turn({ claim: 9, lanes: ["q:other"], changes: [world.ended(claim!)] })
+      expect((await world.turn({ claim: 9, lanes: ["q:other"] })).jobs).toEqual([])
+      const { jobs: claims } = await world.turn({ claim: 9, lanes: ["q:other"], changes: [world.ended(claim!)] })
       expect(idsOf(claims)).toEqual([c!.id])
     })
   })
@@ -91,7 +91,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(await world.store.cancelJob(b!.id)).toMatchObject({ status: "FAILED", error: "cancelled", finishedAt: iso(BEGIN) })
       expect(await status(world, a!, b!, c!)).toEqual(["READY", "FAILED", "BLOCKED"])
       expect(await world.store.cancelJob(a!.id)).toMatchObject({ status: "FAILED" })
-      expect(await world.claim()).toEqual([])
+      expect(await world.claimJobs()).toEqual([])
       expect(await world.store.cancelJob(a!.id)).toEqual({ refused: "terminal", status: "FAILED" })
       expect(await world.store.cancelJob(newJob(world).id)).toEqual({ refused: "not_found" })
     })
@@ -100,7 +100,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [job] = await create(world, {})
       const [below] = await create(world, { dependencies: [job!.id] })
-      const [claim] = await world.claim()
+      const [claim] = await world.claimJobs()
       expect(await world.store.cancelJob(job!.id)).toMatchObject({ status: "RUNNING" })
       const other = await world.join("second")
       expect((await world.turn({ holder: other })).cancelRequested).toEqual([])
@@ -115,7 +115,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
     it("that runs leaves a success that came first", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
-      const [claim] = await world.claim()
+      const [claim] = await world.claimJobs()
       await world.store.cancelJob(job!.id)
       expect((await world.turn({ changes: [world.ended(claim!)] })).cancelRequested).toEqual([])
       expect(await status(world, job!)).toEqual(["COMPLETED"])
@@ -127,12 +127,12 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
     ])("that runs ends it when its attempt would be %s", async (_, change) => {
       const world = await setup(open)
       const [job] = await create(world, { concurrencyKey: "k" })
-      const [claim] = await world.claim()
+      const [claim] = await world.claimJobs()
       await world.store.cancelJob(job!.id)
       await world.turn({ changes: [change(world, claim as never)] })
       expect(await world.store.getJob(job!.id)).toMatchObject({ status: "FAILED", error: "cancelled" })
       const [next] = await create(world, { concurrencyKey: "k" })
-      expect(idsOf(await world.claim())).toEqual([next!.id])
+      expect(idsOf(await world.claimJobs())).toEqual([next!.id])
     })
 
     it("whose holder died is known to whoever finds it", async () => {
@@ -167,22 +167,22 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [job] = await create(world, {})
       await world.store.deleteJob(job!.id)
-      expect(await world.claim()).toEqual([])
+      expect(await world.claimJobs()).toEqual([])
       await create(world, { id: job!.id })
-      expect(idsOf(await world.claim())).toEqual([job!.id])
+      expect(idsOf(await world.claimJobs())).toEqual([job!.id])
     })
 
     it("of a RUNNING one stops its attempt, whose slot is free when it is dead", async () => {
       const world = await setup(open)
       const [job, next] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })
-      const [claim] = await world.claim()
+      const [claim] = await world.claimJobs()
       expect(await world.store.deleteJob(job!.id)).toBeNull()
       expect(await world.store.getJob(job!.id)).toBeNull()
       await create(world, { id: job!.id, queue: "other" })
       const turn = await world.turn({ claim: 9 })
-      expect(turn).toMatchObject({ cancelRequested: [claim!.attemptId], claims: [] })
+      expect(turn).toMatchObject({ cancelRequested: [claim!.attemptId], claims: [], jobs: [] })
       const last = await world.turn({ changes: [world.ended(claim!, "success")], claim: 9 })
-      expect(idsOf(last.claims)).toEqual([next!.id])
+      expect(idsOf(last.jobs)).toEqual([next!.id])
       expect(last).toMatchObject({ cancelRequested: [], rejected: [] })
       expect(last.events.map(({ jobId }) => jobId)).toEqual([next!.id])
       expect(await status(world, job!)).toEqual(["READY"])

@@ -51,8 +51,8 @@ export const jobPropertyTests = (open: Open<Store & JobStore>): void => {
         for (const below of propagateFailure(id, model)) move(below, "BLOCKED")
       }
       for (let turn = 0; turn < 40 && model.some(({ status }) => status === "READY" || status === "PENDING"); turn++) {
-        const claims = await world.claim(1 + pick(3))
-        for (const { job } of claims) move(job!.id, "RUNNING")
+        const claims = await world.claimJobs(1 + pick(3))
+        for (const { job } of claims) move(job.id, "RUNNING")
         await check()
         const waiting = model.filter(({ status }) => status === "PENDING" || status === "READY")
         if (pick(8) === 0 && waiting.length > 0) {
@@ -63,7 +63,7 @@ export const jobPropertyTests = (open: Open<Store & JobStore>): void => {
         }
         const changes = claims.map((claim) => {
           const what = pick(10)
-          const id = claim.job!.id
+          const id = claim.job.id
           if (what === 0) {
             fail(id)
             return world.ended(claim, "failed")

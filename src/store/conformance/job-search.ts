@@ -18,7 +18,7 @@ export const jobSearchTests = (open: Open<Store & JobStore>): void => {
         await create(world, ...jobs)
         world.clock.pass(1000)
       }
-      const { claims } = await world.turn({ claim: 9, lanes: ["q:*"] })
+      const { jobs: claims } = await world.turn({ claim: 9, lanes: ["q:*"] })
       await world.turn({ changes: claims.slice(0, 5).map((claim) => world.ended(claim)) })
       const all = await world.store.searchJobs({ filter: {}, limit: 100 })
       return { world, all }

@@ -5,7 +5,7 @@ import { uuidv7 } from "../../core/model/ids.ts"
 import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs.ts"
 import { iso } from "../../core/model/ports.ts"
 import type { JobRow, JobStore, NewJob } from "../contract/jobs.ts"
-import type { Store } from "../contract/store.ts"
+import type { JobClaim, Store } from "../contract/store.ts"
 import { BEGIN, type Open, setup, type World } from "./world.ts"
 
 export type Jobs = World<Store & JobStore>
@@ -35,8 +35,7 @@ export const create = async (world: Jobs, ...jobs: Partial<NewJob>[]): Promise<J
 export const status = async (world: Jobs, ...jobs: { id: string }[]): Promise<(string | undefined)[]> =>
   Promise.all(jobs.map(async ({ id }) => (await world.store.getJob(id))?.status))
 
-export const idsOf = (claims: readonly { job: { id: string } | null }[]): (string | undefined)[] =>
-  claims.map(({ job }) => job?.id)
+export const idsOf = (claims: readonly JobClaim[]): string[] => claims.map(({ job }) => job.id)
 
 export const jobTests = (open: Open<Store & JobStore>): void => {
   describe("a new job", () => {
@@ -73,14 +72,14 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(made.map(({ id }) => id)).toEqual([b.id, a.id])
       expect(made[0]!.dependencies).toEqual([a.id, first!.id])
       expect(await status(world, first!, a, b)).toEqual(["READY", "PENDING", "PENDING"])
-      expect(idsOf(await world.claim())).toEqual([first!.id])
+      expect(idsOf(await world.claimJobs())).toEqual([first!.id])
     })
 
     it("is READY when all that it depends on is COMPLETED, BLOCKED when something of it failed", async () => {
       const world = await setup(open)
       const [good, bad] = await create(world, {}, {})
-      const claims = await world.claim()
-      const end = (job: JobRow) => claims.find((claim) => claim.job!.id === job.id)!
+      const claims = await world.claimJobs()
+      const end = (job: JobRow) => claims.find((claim) => claim.job.id === job.id)!
       await world.turn({ changes: [world.ended(end(good!)), world.ended(end(bad!), "failed")] })
       const after = newJob(world, { dependencies: [good!.id] })
       const blocked = newJob(world, { dependencies: [good!.id, bad!.id] })
@@ -88,7 +87,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       await create(world, below, blocked, after)
       expect(await status(world, after, blocked, below)).toEqual(["READY", "BLOCKED", "BLOCKED"])
       expect((await world.store.getJob(blocked.id))!.error).toContain(bad!.id)
-      expect(idsOf(await world.claim())).toEqual([after.id])
+      expect(idsOf(await world.claimJobs())).toEqual([after.id])
     })
 
     it("is refused with all of its batch when one of them cannot be", async () => {
@@ -116,7 +115,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       const self = newJob(world, { id: x, dependencies: [x] })
       expect(await world.store.createJobs([self])).toEqual({ refused: "cycle", path: [x] })
       expect(await world.store.getJob(fine.id)).toBeNull()
-      expect(await world.claim()).toHaveLength(1)
+      expect(await world.claimJobs()).toHaveLength(1)
     })
   })
 
@@ -124,7 +123,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
     it("carries the job and no run", async () => {
       const world = await setup(open)
       const [job] = await create(world, { payload: [1], priority: 7 })
-      const [claim] = await world.claim()
+      const [claim] = await world.claimJobs()
       expect(claim).toMatchObject({
         row: job!.row,
         runSeq: 0,
@@ -151,16 +150,16 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       await create(world, { id: ids[2]! }, { id: ids[1]! }, { id: ids[3]!, priority: 9 })
       world.clock.pass(1)
       await create(world, { id: ids[0]! })
-      expect(idsOf(await world.claim())).toEqual([ids[3], ids[1], ids[2], ids[0]])
+      expect(idsOf(await world.claimJobs())).toEqual([ids[3], ids[1], ids[2], ids[0]])
     })
 
     it("leaves jobs without a task to the handlers of their queue", async () => {
       const world = await setup(open)
       const [job] = await create(world, { task: null, queue: "mail" })
-      expect((await world.turn({ claim: 9, lanes: ["q:*"] })).claims).toEqual([])
-      expect((await world.turn({ claim: 9, lanes: ["q:mail"] })).claims).toEqual([])
+      expect((await world.turn({ claim: 9, lanes: ["q:*"] })).jobs).toEqual([])
+      expect((await world.turn({ claim: 9, lanes: ["q:mail"] })).jobs).toEqual([])
       expect(await status(world, job!)).toEqual(["READY"])
-      expect(idsOf((await world.turn({ claim: 9, lanes: ["h:mail"] })).claims)).toEqual([job!.id])
+      expect(idsOf((await world.turn({ claim: 9, lanes: ["h:mail"] })).jobs)).toEqual([job!.id])
     })
 
     it("takes one at a time of those with the same key", async () => {
@@ -174,11 +173,11 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       )
       const first = await world.turn({ claim: 9, lanes: ["q:default", "q:other"] })
       const of1 = [a!, b!].map(({ id }) => id)
-      expect(idsOf(first.claims).filter((id) => of1.includes(id!))).toHaveLength(1)
-      expect(idsOf(first.claims)).toEqual(expect.arrayContaining([c!.id, d!.id]))
-      const running = first.claims.find(({ job }) => of1.includes(job!.id))!
+      expect(idsOf(first.jobs).filter((id) => of1.includes(id))).toHaveLength(1)
+      expect(idsOf(first.jobs)).toEqual(expect.arrayContaining([c!.id, d!.id]))
+      const running = first.jobs.find(({ job }) => of1.includes(job.id))!
       const next = await world.turn({ claim: 9, changes: [world.ended(running)] })
-      expect(idsOf(next.claims)).toEqual(of1.filter((id) => id !== running.job!.id))
+      expect(idsOf(next.jobs)).toEqual(of1.filter((id) => id !== running.job.id))
     })
   })
 
@@ -187,19 +186,19 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [a, b] = await create(world, {}, {})
       const [c] = await create(world, { dependencies: [a!.id, b!.id] })
-      const [first, second] = await world.claim()
+      const [first, second] = await world.claimJobs()
       const half = await world.turn({ changes: [world.ended(first!, "success", { n: 1 })], claim: 9 })
-      expect(half.claims).toEqual([])
+      expect(half.jobs).toEqual([])
       expect(await status(world, c!)).toEqual(["PENDING"])
       world.clock.pass(5)
-      const { claims, events } = await world.turn({ changes: [world.ended(second!)], claim: 9 })
+      const { jobs: claims, events } = await world.turn({ changes: [world.ended(second!)], claim: 9 })
       expect(idsOf(claims)).toEqual([c!.id])
       expect(events.map((event) => [event.type, event.jobId, event.status])).toEqual([
-        ["job", second!.job!.id, "COMPLETED"],
+        ["job", second!.job.id, "COMPLETED"],
         ["job", c!.id, "READY"],
         ["job", c!.id, "RUNNING"],
       ])
-      expect(await world.store.getJob(first!.job!.id)).toMatchObject({ status: "COMPLETED", output: { inline: { n: 1 } } })
+      expect(await world.store.getJob(first!.job.id)).toMatchObject({ status: "COMPLETED", output: { inline: { n: 1 } } })
       expect(await world.store.getJob(c!.id)).toMatchObject({ updatedAt: iso(BEGIN + 5), createdAt: iso(BEGIN) })
     })
 
@@ -208,7 +207,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       const [a, other] = await create(world, { priority: 9 }, {})
       const [b] = await create(world, { dependencies: [a!.id, other!.id] })
       const [c] = await create(world, { dependencies: [b!.id] })
-      const [claim] = await world.claim(1)
+      const [claim] = await world.claimJobs(1)
       const { events } = await world.turn({ changes: [world.ended(claim!, "failed")] })
       expect(await status(world, a!, b!, c!, other!)).toEqual(["FAILED", "BLOCKED", "BLOCKED", "READY"])
       expect(events.map(({ jobId, status: told }) => [jobId, told])).toEqual([
@@ -216,20 +215,20 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
         [b!.id, "BLOCKED"],
         [c!.id, "BLOCKED"],
       ])
-      await world.turn({ changes: (await world.claim()).map((each) => world.ended(each)) })
+      await world.turn({ changes: (await world.claimJobs()).map((each) => world.ended(each)) })
       expect(await status(world, b!)).toEqual(["BLOCKED"])
     })
 
     it("is READY again while it waits for its retry, and keeps its attempts", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
-      const [claim] = await world.claim()
+      const [claim] = await world.claimJobs()
       const { nextDueMs, events } = await world.turn({ changes: [world.again(claim!, 10_000)], claim: 9 })
       expect(nextDueMs).toBe(10_000)
       expect(events.at(-1)).toMatchObject({ type: "job", status: "READY", availableAt: iso(BEGIN + 10_000) })
       expect(await world.store.getJob(job!.id)).toMatchObject({ status: "READY", attemptCount: 1, error: "it broke" })
       world.clock.pass(10_000)
-      const [again] = await world.claim()
+      const [again] = await world.claimJobs()
       expect(again).toMatchObject({ attempt: 2, job: { id: job!.id } })
       expect(await world.store.listAttempts(job!.row)).toMatchObject([{ attempt: 1, state: "failed", exitCode: 3 }])
     })
@@ -238,13 +237,14 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [job] = await create(world, {})
       const other = await world.join("second")
-      const { claims } = await world.turn({ claim: 1, holder: other })
+      const { jobs: claims } = await world.turn({ claim: 1, holder: other })
       await world.die(other)
       const [left] = await world.store.reapHolders(9)
-      expect(left).toMatchObject({ row: job!.row, attemptId: claims[0]!.attemptId, runId: "", attempt: 1, cancelling: null })
-      expect(left!.job).toEqual(claims[0]!.job)
+      const { row, attemptId, job: claimed } = claims[0]!
+      expect(row).toBe(job!.row)
+      expect(left).toMatchObject({ kind: "job", row, attemptId, attempt: 1, cancelling: null, job: claimed })
       await world.turn({ changes: [world.again(left!, 0, "lost")] })
-      expect((await world.claim())[0]).toMatchObject({ attempt: 2 })
+      expect((await world.claimJobs())[0]).toMatchObject({ attempt: 2 })
     })
   })
 }

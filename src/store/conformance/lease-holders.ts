@@ -90,7 +90,6 @@ export const holderTests = (open: Open): void => {
       expect(left).toEqual([
         {
           ...fence(claim!),
-          job: null,
           runSeq: run.seq,
           runId: run.id,
           versionId: run.versionId,

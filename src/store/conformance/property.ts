@@ -12,7 +12,7 @@ import { innerRows, limitsOf } from "../../core/rules/new-rows.ts"
 import { runEnded, taskEnded } from "../../core/model/status.ts"
 import { type NodeInput, workflow } from "../../core/testing.ts"
 import { type CompiledWorkflow, RUN_WHEN } from "../../core/model/workflow.ts"
-import type { Claim, RunRow, TaskRow } from "../contract/store.ts"
+import type { TaskClaim, RunRow, TaskRow } from "../contract/store.ts"
 import { fence, type Open, setup, WORK, type World } from "./world.ts"
 
 const fan = { foreach: { lit: [] }, reference: "items" }
@@ -63,7 +63,7 @@ export class Chaos {
   readonly totalOf: (node: number) => number
   readonly runs: RunId[] = []
   readonly cancelled = new Set<RunId>()
-  held: { claim: Claim; gate: boolean; holder: HolderId }[] = []
+  held: { claim: TaskClaim; gate: boolean; holder: HolderId }[] = []
   past: Change[] = []
   others: HolderId[] = []
 
@@ -136,7 +136,7 @@ export class Chaos {
     return changes
   }
 
-  end(claim: Claim, surely: boolean): Change[] {
+  end(claim: TaskClaim, surely: boolean): Change[] {
     const started: Change = { ...fence(claim), kind: "started", at: this.world.clock.now() }
     switch (this.chance(surely ? 3 : 7)) {
       case 0:
@@ -156,7 +156,7 @@ export class Chaos {
     }
   }
 
-  judge(claim: Claim): Change[] {
+  judge(claim: TaskClaim): Change[] {
     const node = this.flow.nodes[claim.node]!
     const total = this.totalOf(claim.node)
     const gather = claim.kind !== "task" && claim.childrenCreated > 0 && claim.childrenPending === 0
@@ -176,7 +176,7 @@ export class Chaos {
   }
 
   /** One instance a chunk; sometimes it stops in the middle, as if it had died. */
-  expand(claim: Claim, total: number, limits: { key: string; cap: number }[]): Change[] {
+  expand(claim: TaskClaim, total: number, limits: { key: string; cap: number }[]): Change[] {
     const upTo = this.chance(4) === 0 ? claim.childrenCreated + this.chance(total - claim.childrenCreated) : total
     const lane = instanceLane({ id: claim.runId, private: false }, this.flow.nodes[claim.node]!)
     const chunks: Change[] = []
@@ -186,7 +186,7 @@ export class Chaos {
   }
 
   /** Two tasks a chunk, and now and then only the first of them. */
-  open(claim: Claim, limits: { key: string; cap: number }[]): Change[] {
+  open(claim: TaskClaim, limits: { key: string; cap: number }[]): Change[] {
     const chunks = innerRows(this.flow, claim.node, { id: claim.runId, private: false, priority: 5 }, 2)
     const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
     if (claim.childrenCreated === total)

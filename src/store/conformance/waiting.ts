@@ -5,13 +5,13 @@ import type { Change } from "../../core/model/change.ts"
 import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
 import type { WaitingOn } from "../../core/model/waiting-on.ts"
-import type { Claim } from "../contract/store.ts"
+import type { TaskClaim } from "../contract/store.ts"
 import { BEGIN, fence, names, type Open, setup, WORK, type World } from "./world.ts"
 
 const APPROVAL: WaitingOn = { kind: "approval", message: "go?" }
 const SLEEP: WaitingOn = { kind: "sleep", ms: 1000 }
 
-const waits = (claim: Pick<Claim, "row" | "attemptId">, delayMs: number | null, what: WaitingOn = APPROVAL): Change => ({
+const waits = (claim: Pick<TaskClaim, "row" | "attemptId">, delayMs: number | null, what: WaitingOn = APPROVAL): Change => ({
   ...fence(claim),
   kind: "wait",
   waitingOn: what,
@@ -163,7 +163,7 @@ export const waitingTests = (open: Open): void => {
     it("refuses a wrong fence", async () => {
       const world = await setup(open)
       const { run, gate } = await waiting(world, null)
-      const stranger = { ...gate, attemptId: "0198f000-0000-7000-8000-00000000dead" as Claim["attemptId"] }
+      const stranger = { ...gate, attemptId: "0198f000-0000-7000-8000-00000000dead" as TaskClaim["attemptId"] }
       const changes = [waits(stranger, null), world.ended(stranger)]
       expect((await world.turn({ changes })).rejected).toEqual([fence(stranger)])
       await world.turn({ changes: [world.ended(gate)] })
@@ -356,8 +356,8 @@ export const waitingTests = (open: Open): void => {
 }
 
 /** Turns until nothing more is to be done; what the gate was given. */
-const until = async (world: World): Promise<Claim[]> => {
-  const gates: Claim[] = []
+const until = async (world: World): Promise<TaskClaim[]> => {
+  const gates: TaskClaim[] = []
   for (let turns = 0; turns < 10; turns++) {
     const advanced = await world.turn({ gate: 9, lanes: [WORK] })
     gates.push(...advanced.gates)

@@ -8,7 +8,7 @@ import type { Json } from "../../core/model/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { AttemptState, TaskStatus } from "../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import type { Advanced, Claim, NewRun, RunRow, Store, StoredVersion, TaskRow } from "../contract/store.ts"
+import type { Advanced, Claim, JobClaim, NewRun, RunRow, Store, StoredVersion, TaskClaim, TaskRow } from "../contract/store.ts"
 
 export interface Opened<S extends Store = Store> {
   store: S
@@ -101,13 +101,15 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
       deploy: true,
     })
 
-  const turn = (input: TurnInput = {}): Promise<Advanced> =>
-    store.advance({
-      holder: input.holder ?? holder,
-      changes: input.changes ?? [],
-      claim: { lanes: input.lanes ?? [WORK], limit: input.claim ?? 0 },
-      gate: { lanes: input.gateLanes ?? [GATE], limit: input.gate ?? 0 },
-    })
+  const turn = async (input: TurnInput = {}): Promise<Turn> =>
+    byKind(
+      await store.advance({
+        holder: input.holder ?? holder,
+        changes: input.changes ?? [],
+        claim: { lanes: input.lanes ?? [WORK], limit: input.claim ?? 0 },
+        gate: { lanes: input.gateLanes ?? [GATE], limit: input.gate ?? 0 },
+      }),
+    )
 
   return {
     store,
@@ -152,8 +154,9 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
     },
 
     /** Everything ready in the work lane, or the gate's, as one batch. */
-    claim: async (limit = 1000): Promise<Claim[]> => (await turn({ claim: limit })).claims,
-    gate: async (limit = 1000): Promise<Claim[]> => (await turn({ gate: limit })).gates,
+    claim: async (limit = 1000): Promise<TaskClaim[]> => (await turn({ claim: limit })).claims,
+    claimJobs: async (limit = 1000): Promise<JobClaim[]> => (await turn({ claim: limit })).jobs,
+    gate: async (limit = 1000): Promise<TaskClaim[]> => (await turn({ gate: limit })).gates,
 
     /** The clock's time as a result has it. */
     ended: (claim: Fenced, status: "success" | "failed" | "cancelled" = "success", output?: Json): Change => ({
@@ -182,6 +185,15 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
   }
 }
 
+/** What `advance` returned, with the claims of tasks and of jobs apart. */
+export type Turn = Omit<Advanced, "claims"> & { claims: TaskClaim[]; jobs: JobClaim[] }
+
+export const byKind = (advanced: Advanced): Turn => ({
+  ...advanced,
+  claims: advanced.claims.filter((claim) => claim.kind !== "job"),
+  jobs: advanced.claims.filter((claim) => claim.kind === "job"),
+})
+
 type Fenced = Pick<Claim, "row" | "attemptId">
 
 const resultOf = (clock: Clock, state: AttemptState, output?: Json) => ({
@@ -206,7 +218,7 @@ export const expandAll = (claim: Fenced, items: Json[], limits: { key: string; c
   limits,
 })
 
-export const names = (world: World, claims: readonly Claim[]): string[] =>
+export const names = (world: World, claims: readonly TaskClaim[]): string[] =>
   claims.map((claim) => {
     const { name } = world.store.compiledNow(claim.versionId).nodes[claim.node]!
     return claim.path === "" ? name : `${name}[${claim.path}]`

@@ -15,15 +15,15 @@
 import type { Change, Fence, Output, Usage } from "../../core/model/change.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
-import type { RowKind } from "../../core/model/row.ts"
 import type { NodeState, RetryReset } from "../../core/rules/retry-plan.ts"
 import type { WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../../core/model/status.ts"
 import type { WaitingOn } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import type { NewJob } from "./jobs.ts"
+import type { CancelReason, Claim, LiveAttempt, RowKind, TaskClaim } from "./claim.ts"
 import type { Progress, StoreEvent } from "./store-event.ts"
 
+export type * from "./claim.ts"
 export type { Progress, StoreEvent } from "./store-event.ts"
 
 export interface Store {
@@ -122,8 +122,6 @@ export interface Store {
   removeRun(runId: RunId, maxRows: number): Promise<boolean>
 }
 
-export type CancelReason = "cancel" | "timeout"
-
 export interface NewVersion {
   compiled: CompiledWorkflow
   hash: string
@@ -197,7 +195,7 @@ export interface Advanced {
    * Taken for the gate: status pending, held under the attempt id, not counted as an attempt. And rows that waited and are due
    * (`waits`), in the same lanes: status running, held, under the id of their attempt.
    */
-  gates: Claim[]
+  gates: TaskClaim[]
   /** Runs that are being cancelled and have live attempts (of this holder): stop them. */
   cancelling: { runSeq: number; reason: CancelReason }[]
   /** Live attempts of this holder whose job was cancelled or deleted: stop them. Told again until they have ended. */
@@ -210,72 +208,6 @@ export interface Advanced {
   /** Milliseconds until the next retry, wake or run timeout is due, or null. */
   nextDueMs: number | null
 }
-
-/** All that the engine needs to judge or launch a task; no reads in between. */
-export interface Claim {
-  row: number
-  attemptId: AttemptId
-  runSeq: number
-  runId: RunId
-  workflowId: number
-  versionId: number
-  node: number
-  /** `` at the top level, `3` for instance 3, `1.2` in nested groups. */
-  path: string
-  kind: RowKind
-  /** Number of this attempt, from 1, over the row's whole life. For gates: attempts so far. */
-  attempt: number
-  /** Counted failures and losses since the last user's retry. */
-  failures: number
-  losses: number
-  priority: number
-  item: Json
-  /** The item of `node.parent`; null where there is none. */
-  parentItem: Json
-  /** For an instance: how many siblings there are; for a container: its total (null before its first children are made). */
-  count: number | null
-  /** Containers: children made so far, those that have not ended (null before the first), and how many of the ended ones failed. */
-  childrenCreated: number
-  childrenPending: number | null
-  childrenFailed: number
-  /** Set for a woken row: what it waited for, how long its attempt has been running by the store's clock, and whether it must end. */
-  waitingOn: { for: WaitingOn; elapsedMs: number; cancelRequested?: true } | null
-  upstream: { failed: number; unmet: number; waived: number }
-  /** The state of each of `node.needs`, by node. Containers stand for their instances. */
-  reads: Map<number, { status: TaskStatus; output: Output | null }>
-  run: {
-    workflow: string
-    params: JsonObject
-    trigger: string
-    priority: number
-    logicalDate: string | null
-    createdAt: string
-    private: boolean
-    /** See `ParentTask`. */
-    rootRunId: RunId | null
-    depth: number
-    workingDir: string | null
-    /** The zone that its days are counted in; null: UTC. */
-    timezone: string | null
-    cancelling: CancelReason | null
-    /** For hooks. */
-    status: RunStatus
-    error: string | null
-  }
-  job: JobClaim | null
-}
-
-/** What a claim of a job carries in place of a run, whose fields are then empty. */
-export type JobClaim = Pick<NewJob, "id" | "name" | "queue" | "payload" | "retryPolicy" | "task">
-
-/** `task`: can be claimed for work, and is listed. `fan`: stands for its instances. `group`: for its inner tasks. */
-export type { RowKind }
-
-/** An attempt of a dead holder: a claim without the launch data. */
-export type LiveAttempt = Pick<
-  Claim,
-  "row" | "attemptId" | "runSeq" | "runId" | "versionId" | "node" | "path" | "kind" | "attempt" | "failures" | "losses" | "job"
-> & { startedAt: string | null; externalId: string | null; cancelling: CancelReason | null }
 
 // -- rows as they leave ----------------------------------------------------------------------------------------------------------
 

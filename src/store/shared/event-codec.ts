@@ -154,7 +154,7 @@ export const decodeEvents = (runs: readonly RunId[], text: string, written: stri
   })
 }
 
-/** The run of a job's events and claims. */
+/** `runId` of a job's events. */
 export const NO_RUN = "" as RunId
 
 /** `<batch>.<place>`; null: no such id. */

@@ -4,14 +4,13 @@ import type { JobStatus } from "../../core/rules/jobs.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
 import type { Limit } from "../../core/model/row.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
-import { NO_RUN } from "./event-codec.ts"
 import type { NewJob } from "../contract/jobs.ts"
 
-/** `run_seq` of jobs. */
-export const JOBS = 0
+/** `run_seq` of job rows, which belong to no run. */
+const JOB_RUN_SEQ = 0
 
-/** What a claim says of its run, for a job. */
-export const NO_RUN_FIELDS = { runSeq: JOBS, runId: NO_RUN, workflowId: 0, versionId: 0, node: 0, path: "" } as const
+/** Tells the row of a job from that of a run's task. */
+export const isJobRow = (runSeq: number): boolean => runSeq === JOB_RUN_SEQ
 
 const STATUS = {
   pending: "READY",

@@ -2,8 +2,8 @@
 
 import type { HolderId } from "../../../core/model/ids.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
-import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
-import type { InFlightAttempt, LeaseHolderRow, LiveAttempt, NewLeaseHolder } from "../../contract/store.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
+import type { InFlightAttempt, LeaseHolderRow, LiveAttempt, LiveTask, NewLeaseHolder } from "../../contract/store.ts"
 import { jobsLeftBehind } from "../jobs/reads.ts"
 import { IN_FLIGHT_ROWS, REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
@@ -150,15 +150,16 @@ export const reapHolders = async (
 ): Promise<{ left: LiveAttempt[]; released: number }> => {
   await tx.run(BURY_LATE, [now, workers])
   const released = [...(await tx.run(RELEASE_GATES)), ...(await tx.run(LET_SLEEP, [now]))]
-  const found = await tx.run<Omit<LiveAttempt, "job">>(LEFT_BEHIND, [limit])
+  const found = await tx.run<LiveTask>(LEFT_BEHIND, [limit])
   const jobOf = await jobsLeftBehind(
     tx,
-    found.filter(({ runSeq }) => runSeq === JOBS).map(({ row }) => row),
+    found.filter(({ runSeq }) => isJobRow(runSeq)).map(({ row }) => row),
   )
-  const { runSeq, runId, versionId, node, path } = NO_RUN_FIELDS
-  const left = found.map((row) =>
-    row.runSeq === JOBS ? { ...row, runSeq, runId, versionId, node, path, job: jobOf(row.row) } : { ...row, job: null },
-  )
+  const left = found.map((live): LiveAttempt => {
+    if (!isJobRow(live.runSeq)) return live
+    const { row, attemptId, attempt, startedAt, externalId, cancelling } = live
+    return { kind: "job", row, attemptId, attempt, startedAt, externalId, cancelling, job: jobOf(row) }
+  })
   await tx.run(TIDY)
   await tx.run(REMOVE_IDLE)
   return { left, released: released.length }

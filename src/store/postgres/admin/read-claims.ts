@@ -3,7 +3,7 @@
 
 import type { Fence } from "../../../core/model/change.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
 import { arrayParam } from "../connection/array-params.ts"
 import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
@@ -41,8 +41,8 @@ export const readClaims = async (
     arrayParam(fences.map(({ attemptId }) => attemptId)),
     now,
   ])
-  await workflows.load(rows.flatMap((row) => (row.run_seq === JOBS ? [] : row.version_id)))
-  return toClaims(tx, memory, workflows, rows, new Map(), now)
+  await workflows.load(rows.flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
+  return toClaims(tx, { memory, workflows, fresh: new Map(), now }, rows)
 }
 
 const ADOPT = statement(

@@ -5,7 +5,8 @@
 import { soonest } from "../../../core/time/soonest.ts"
 import type { Fence } from "../../../core/model/change.ts"
 import { wildcardFunctions } from "../../../core/routing/lanes.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { NO_RUN } from "../../shared/event-codec.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import type { Advanced, Batch, Claim, StoreEvent } from "../../contract/store.ts"
 import { cancelPending } from "./cancel-pending.ts"
 import { Changes, type Task } from "./changes.ts"
@@ -19,8 +20,8 @@ import { coalesceChanges, type AttemptChanges } from "./coalesce-changes.ts"
 import type { StoreClock } from "../connection/store-clock.ts"
 import { emitReleased } from "../jobs/edges.ts"
 import { lockJobs, finishJobs } from "./job-changes.ts"
-import { type FinishedTask, type Cache, cacheableResults } from "../cache/cache.ts"
-import { loadRuns, toClaims } from "../claim/to-claims.ts"
+import { type FinishedTask, type InFlightAttempt, type Cache, cacheableResults } from "../cache/cache.ts"
+import { loadRuns, toClaims, toTaskClaims } from "../claim/to-claims.ts"
 import { NOTIFY } from "../connection/listener.ts"
 import type { Claimer } from "../claim/claim-unblocked.ts"
 import { legOf, relay } from "./relay.ts"
@@ -119,7 +120,9 @@ export class Loop {
     }
     const { taken, events, gates, more } = relayed
     const ends = cacheableResults(leg.ends)
-    const claims = await sessions.use((session) => toClaims(session, memory, workflows, taken, ends, instants.now()))
+    const claims = await sessions.use((session) =>
+      toClaims(session, { memory, workflows, fresh: ends, now: instants.now() }, taken),
+    )
     return {
       tasks: leg.tasks,
       changed: new Map(steps.map((step) => [step, null])),
@@ -180,7 +183,7 @@ export class Loop {
     const now = instants.now()
     const { tasks: found, lost } = await findHeld(tx, memory, steps)
     const known = await lockJobs(tx, found, instants.localNow())
-    await workflows.load(known.flatMap(({ held }) => (held.runSeq === JOBS ? [] : held.versionId)))
+    await workflows.load(known.flatMap(({ held }) => (isJobRow(held.runSeq) ? [] : held.versionId)))
     const { tasks, overdue } = await withDeadlines(tx, workflows, known, instants.localNow())
     const changes = new Changes(tasks, careful)
     const slow = this.#slow || changes.limited || overdue.size > 0 || instants.localNow() >= this.#dueAt
@@ -253,7 +256,7 @@ export class Loop {
       emitCancelled(told, ended, runs)
     }
     emitClosed(told, closed)
-    await workflows.load([...taking.gates, ...taking.claims].flatMap((row) => (row.run_seq === JOBS ? [] : row.version_id)))
+    await workflows.load([...taking.gates, ...taking.claims].flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
     emitClaims(told, taking.claims)
     const logged = logEvents(tx, now, events)
     const ends = cacheableResults(changes.ends(changed.applied))
@@ -261,8 +264,9 @@ export class Loop {
     const own = [...taking.gates, ...taking.claims].filter(({ fresh }) => fresh === true).length
     const others = changes.limited || cancelled !== null || expired !== null || taking.unparked
     const notified = ready > own || (others && own > 0) ? this.#notify(tx) : null
-    const gates = pipelined(toClaims(tx, memory, workflows, taking.gates, ends, now))
-    const claims = pipelined(toClaims(tx, memory, workflows, taking.claims, ends, now))
+    const source = { memory, workflows, fresh: ends, now }
+    const gates = pipelined(toTaskClaims(tx, source, taking.gates))
+    const claims = pipelined(toClaims(tx, source, taking.claims))
     void tx.commit()
     await logged
     await notified
@@ -314,26 +318,7 @@ export class Loop {
       else memory.inFlight.set(held.attemptId, { ...held, started: held.started || step.start !== null })
     }
     const remember = (claim: Claim, gate: boolean): void =>
-      memory.inFlight.set(claim.attemptId, {
-        row: claim.row,
-        attemptId: claim.attemptId,
-        runSeq: claim.runSeq,
-        runId: claim.runId,
-        private: claim.run.private,
-        rootRunId: claim.run.rootRunId,
-        workflowId: claim.workflowId,
-        versionId: claim.versionId,
-        node: claim.node,
-        path: claim.path,
-        kind: claim.kind,
-        lane: rows.get(claim.row)!.lane,
-        attempt: claim.attempt,
-        limits: rows.get(claim.row)!.limits,
-        generation: rows.get(claim.row)!.generation,
-        priority: claim.run.priority,
-        gate,
-        started: claim.waitingOn !== null,
-      })
+      memory.inFlight.set(claim.attemptId, heldOf(claim, rows.get(claim.row)!, gate))
     for (const claim of advanced.gates) remember(claim, true)
     for (const claim of advanced.claims) remember(claim, false)
   }
@@ -359,6 +344,30 @@ const halfOf = ({ holder, gate }: Batch): { holder: Batch["holder"]; lanes: stri
   lanes: gate.lanes,
   limit: Math.ceil(gate.limit / 2),
 })
+
+/** Returns what the cache keeps of a claimed row. A job's row has none of a run's values. */
+const heldOf = (claim: Claim, row: ClaimedRow, gate: boolean): InFlightAttempt => {
+  const { attemptId, attempt } = claim
+  const { lane, limits, node, path, kind } = row
+  const held = {
+    row: row.id,
+    attemptId,
+    runSeq: row.run_seq,
+    workflowId: row.workflow_id,
+    attempt,
+    lane,
+    limits,
+    node,
+    path,
+    kind,
+    gate,
+  }
+  if (claim.kind === "job")
+    return { ...held, runId: NO_RUN, private: false, rootRunId: null, versionId: 0, generation: 0, priority: 0, started: false }
+  const { runId, versionId, run } = claim
+  const ofRun = { private: run.private, rootRunId: run.rootRunId, priority: run.priority, generation: row.generation }
+  return { ...held, runId, versionId, ...ofRun, started: claim.waitingOn !== null }
+}
 
 const lessWork = (batch: Batch, taken: number): Batch => ({
   ...batch,

@@ -2,7 +2,7 @@
 
 import { iso } from "../../../core/model/ports.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
-import { jobStatus, JOBS } from "../../shared/job-rows.ts"
+import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
 import { renewalEmitsEvent, waitingView } from "../../../core/model/waiting-on.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { CancelledRow } from "./cancel-pending.ts"
@@ -66,7 +66,7 @@ export const emitChanges = (
   for (const { held, step, deleted } of tasks) {
     const { attempt } = held
     const tell = (news: Omit<News, "attempt">, count = attempt): void => {
-      if (held.runSeq !== JOBS) emitTask(told, held, { attempt: count, ...news })
+      if (!isJobRow(held.runSeq)) emitTask(told, held, { attempt: count, ...news })
       else if (deleted !== true) emitJob(told, held.path, news)
     }
     if (expanded.has(step)) {
@@ -143,6 +143,6 @@ export const emitClosed = ({ at, events }: Told, closed: Closed): void => {
 
 export const emitClaims = (told: Told, claims: readonly ClaimedRow[]): void => {
   for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt } of claims)
-    if (run_seq === JOBS) emitJob(told, path, { status: "dispatched", at: told.at })
+    if (isJobRow(run_seq)) emitJob(told, path, { status: "dispatched", at: told.at })
     else emitTask(told, { runId, versionId, node, path }, { status: "dispatched", at: told.at, attempt })
 }

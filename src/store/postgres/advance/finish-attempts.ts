@@ -7,7 +7,7 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import { upstreamEnd } from "../../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import { anyParam, anyTextParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import type { FinalChange, AttemptChanges } from "./coalesce-changes.ts"
 import type { InFlightAttempt } from "../cache/cache.ts"
@@ -75,7 +75,7 @@ interface Answer {
 /** Of each end. */
 export const edgesOfEnds = (ends: readonly End[], compiled: (versionId: number) => CompiledWorkflow): Edge[][] =>
   ends.map(({ held, status, skip }) => {
-    if (held.runSeq === JOBS) return []
+    if (isJobRow(held.runSeq)) return []
     const scope = { id: held.runId, private: held.private, rootRunId: held.rootRunId }
     return edgesOf(compiled(held.versionId), scope, held, upstreamEnd(status, skip))
   })

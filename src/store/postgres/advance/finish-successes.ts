@@ -5,7 +5,7 @@
 import type { Edge } from "../../../core/rules/effects.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { taskPriority } from "../../../core/rules/new-rows.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import { anyTextParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { TAKEN } from "../claim/claim.ts"
 import {
@@ -118,7 +118,7 @@ interface Answer {
 /** Whether the short statement is for this end. */
 export const isPlain = ({ held, from, status, error }: End, compiled: (versionId: number) => CompiledWorkflow): boolean => {
   if (from !== "live" || status !== "success" || error !== null || held.kind !== "task") return false
-  if (held.runSeq === JOBS) return true
+  if (isJobRow(held.runSeq)) return true
   const { group, fan } = compiled(held.versionId).nodes[held.node]!
   return group === null && fan === undefined
 }
@@ -143,7 +143,7 @@ export const addUp = (
   for (let i = 0; i < ends.length; i++) {
     const { held } = ends[i]!
     const { runSeq } = held
-    if (runSeq === JOBS) continue
+    if (isJobRow(runSeq)) continue
     const { nodes } = compiled(held.versionId)
     let run = runs.get(runSeq)
     if (run === undefined) runs.set(runSeq, (run = { of: held, tasks: 0, hooks: 0 }))

@@ -5,7 +5,7 @@
 
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import { timedOut } from "../../shared/messages.ts"
 import { anyParam, arrayParam } from "../connection/array-params.ts"
 import { type CancelledRow, CUT_OFF, END_DOOMED } from "./cancel-pending.ts"
@@ -75,7 +75,7 @@ export interface Judged {
 /** The changes with what becomes of those about rows that are, or lie in, groups whose time is over. */
 export const withDeadlines = async (tx: SqlRunner, workflows: Workflows, tasks: Task[], now: number): Promise<Judged> => {
   const judged: Judged = { tasks, overdue: new Set() }
-  const timed = tasks.filter(({ held }) => held.runSeq !== JOBS && hasGroupTimeout(workflows.now(held.versionId), held.node))
+  const timed = tasks.filter(({ held }) => !isJobRow(held.runSeq) && hasGroupTimeout(workflows.now(held.versionId), held.node))
   if (timed.length === 0) return judged
   const locked = tx.run(LOCK_RUNS, [anyParam(new Set(tasks.map(({ held }) => held.runSeq)))])
   const read = tx.run<{ row: number; groups: number[] }>(PASSED, [anyParam(timed.map(({ held }) => held.row))])

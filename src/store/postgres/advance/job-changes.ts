@@ -1,8 +1,8 @@
 // Jobs in a turn of the loop: what is true of their rows before the changes, what their ends do to others, what their claims
 // carry. Nothing here is sent for a batch without jobs.
 
-import { jobStatus, JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
-import type { Claim } from "../../contract/store.ts"
+import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
+import type { JobClaim } from "../../contract/store.ts"
 import { anyParam, arrayParam } from "../connection/array-params.ts"
 import type { Changed, Task } from "./changes.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
@@ -31,7 +31,7 @@ interface Locked {
   stopped: boolean
 }
 
-const isJob = ({ held }: Task): boolean => held.runSeq === JOBS
+const isJob = ({ held }: Task): boolean => isJobRow(held.runSeq)
 
 /** The tasks with what is true of their jobs now: others may have moved, cancelled or deleted them. */
 export const lockJobs = async (tx: SqlRunner, tasks: Task[], now: number): Promise<Task[]> => {
@@ -105,47 +105,20 @@ export const claimJobs = async (
   tx: SqlRunner,
   now: string | null,
   taken: readonly ClaimedRow[],
-): Promise<Map<number, Claim>> => {
-  const rows = taken.filter((row) => row.run_seq === JOBS)
+): Promise<Map<number, JobClaim>> => {
+  const rows = taken.filter((row) => isJobRow(row.run_seq))
   if (rows.length === 0) return new Map()
   const found = await tx.run<JobClaimColumns>(CLAIM, [now, arrayParam(rows.map(({ id }) => id))])
   const jobs = new Map(found.map((columns) => [columns.row, columns]))
   return new Map(rows.map((row) => [row.id, toClaim(row, jobs.get(row.id)!)]))
 }
 
-const toClaim = (row: ClaimedRow, columns: JobClaimColumns): Claim => ({
+const toClaim = (row: ClaimedRow, columns: JobClaimColumns): JobClaim => ({
+  kind: "job",
   row: row.id,
   attemptId: row.new_id,
-  ...NO_RUN_FIELDS,
-  kind: "task",
   attempt: row.attempt,
-  failures: row.failures ?? 0,
-  losses: row.losses ?? 0,
   priority: row.priority,
-  item: null,
-  parentItem: null,
-  count: null,
-  childrenCreated: 0,
-  childrenPending: null,
-  childrenFailed: 0,
-  waitingOn: null,
-  upstream: { failed: 0, unmet: 0, waived: 0 },
-  reads: new Map(),
-  run: {
-    workflow: "",
-    params: {},
-    trigger: "job",
-    priority: row.priority,
-    logicalDate: null,
-    createdAt: columns.created_at,
-    private: false,
-    rootRunId: null,
-    depth: 0,
-    workingDir: null,
-    timezone: null,
-    cancelling: null,
-    status: "running",
-    error: null,
-  },
   job: jobClaimOf(columns),
+  createdAt: columns.created_at,
 })

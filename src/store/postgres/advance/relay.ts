@@ -7,7 +7,7 @@ import { wildcardFunctions } from "../../../core/routing/lanes.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import type { Batch, StoreEvent } from "../../contract/store.ts"
 import { textArrayParam } from "../connection/array-params.ts"
 import type { Task } from "./changes.ts"
@@ -77,7 +77,7 @@ export const legOf = (workflows: Workflows, memory: Cache, { claim }: Batch, ste
   for (const step of steps) {
     const { fence, final } = step
     const held = memory.inFlight.get(fence.attemptId)
-    if (held === undefined || held.row !== fence.row || held.runSeq === JOBS) return null
+    if (held === undefined || held.row !== fence.row || isJobRow(held.runSeq)) return null
     if (held.limits !== null || !workflows.knows(held.versionId)) return null
     if (step.progress !== null || final?.kind !== "finish" || final.cache !== undefined) return null
     const end = endOf(held, step, final)

@@ -5,7 +5,7 @@ import type { AttemptId, RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { OutputColumns } from "../../shared/codec.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import type { RowKind } from "../../contract/store.ts"
 
 /** A row that somebody holds, as far as its changes need it. None of this changes while it is held, but for jobs (`lockJobs`). */
@@ -109,7 +109,7 @@ export const cacheableResults = (
 ): Map<string, FinishedTask> => {
   const known = new Map<string, FinishedTask>()
   for (const { held, status, output } of ends)
-    if (held.runSeq !== JOBS && (output[0]?.length ?? 0) <= LONGEST_OUTPUT)
+    if (!isJobRow(held.runSeq) && (output[0]?.length ?? 0) <= LONGEST_OUTPUT)
       known.set(taskKey(held.runSeq, held.generation, held.node, held.path), { status, output })
   return known
 }

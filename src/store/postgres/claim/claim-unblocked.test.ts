@@ -14,10 +14,10 @@ import { planRetry } from "../../../core/rules/retry-plan.ts"
 import { type NodeInput, workflow } from "../../../core/testing.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { Chaos, check, statesOf } from "../../conformance/property.ts"
-import { GATE, names, type Open, setup, type TurnInput, WORK, type World } from "../../conformance/world.ts"
+import { GATE, names, type Open, setup, type Turn, type TurnInput, WORK, type World } from "../../conformance/world.ts"
 import { decodeEvents } from "../../shared/event-codec.ts"
 import type { ServerStore } from "../../contract/server-store.ts"
-import type { Advanced, Claim, StoreEvent } from "../../contract/store.ts"
+import type { StoreEvent, TaskClaim } from "../../contract/store.ts"
 import { Pipeline } from "../connection/pipeline.ts"
 import { openPostgres } from "../postgres.ts"
 
@@ -89,11 +89,11 @@ const ofTurns = (events: readonly StoreEvent[]): StoreEvent[] =>
 const CHAIN = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
 
 /** Ends all of these, and takes what it can. */
-const next = (world: World, claims: readonly Claim[], input: TurnInput = {}): Promise<Advanced> =>
+const next = (world: World, claims: readonly TaskClaim[], input: TurnInput = {}): Promise<Turn> =>
   world.turn({ changes: claims.map((claim) => world.ended(claim, "success", claim.node)), claim: 5, gate: 5, ...input })
 
 /** The first claims of a run, after which there is nothing else to see to. */
-const begin = async (world: World, flow: CompiledWorkflow, input: TurnInput = {}): Promise<Claim[]> => {
+const begin = async (world: World, flow: CompiledWorkflow, input: TurnInput = {}): Promise<TaskClaim[]> => {
   await world.start(flow)
   return (await world.turn({ claim: 5, gate: 5, ...input })).claims
 }
@@ -134,7 +134,7 @@ describe("what becomes ready where nothing else is", () => {
   it("is the same claim as any other", async () => {
     const world = await setup(open)
     const flow = workflow({ a: {}, b: { after: ["a"], reads: [0] }, c: { after: ["b"], reads: [0, 1] } })
-    const takenBy = async (take: (claims: Claim[]) => Promise<Claim[]>): Promise<unknown[]> => {
+    const takenBy = async (take: (claims: TaskClaim[]) => Promise<TaskClaim[]>): Promise<unknown[]> => {
       let claims = await begin(world, flow)
       const { runId, runSeq } = claims[0]!
       const seen: unknown[] = []
@@ -174,7 +174,7 @@ describe("what becomes ready where nothing else is", () => {
 })
 
 /** What this turn and those that it asks for have taken. */
-const all = async (world: World, turn: Advanced): Promise<string[]> => {
+const all = async (world: World, turn: Turn): Promise<string[]> => {
   const taken = names(world, [...turn.claims, ...turn.gates])
   return turn.more ? [...taken, ...(await all(world, await world.turn({ claim: 5, gate: 5 })))] : taken
 }
@@ -239,7 +239,10 @@ describe.each([
 
   it("hears of what was marked meanwhile", async () => {
     const world = await setup(opener)
-    const [a, x] = (await begin(world, workflow({ a: {}, x: {}, c: { after: ["a", "x"], reads: [1] } }))) as [Claim, Claim]
+    const [a, x] = (await begin(world, workflow({ a: {}, x: {}, c: { after: ["a", "x"], reads: [1] } }))) as [
+      TaskClaim,
+      TaskClaim,
+    ]
     await next(world, [x])
     const other = await another(world)
     const marked = { runId: a.runId, name: "x", path: "", reason: "by hand" } as const
@@ -257,7 +260,7 @@ describe("a turn that takes more than one statement", () => {
   it("refuses the attempt that is not held any more, and ends the others", async () => {
     const world = await setup(open)
     const claims = await begin(world, workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
-    const [lost] = claims as [Claim]
+    const [lost] = claims as [TaskClaim]
     await query(`UPDATE tasks SET attempt_id = gen_random_uuid() WHERE id = ${lost.row}`)
     const { rejected, events, claims: taken } = await next(world, claims)
     expect(rejected).toEqual([{ row: lost.row, attemptId: lost.attemptId }])
@@ -331,7 +334,7 @@ describe("a turn of one statement", () => {
     const world = await setup(open)
     const other = await another(world)
     const claims = await begin(world, workflow({ a: {}, x: {}, c: { after: ["a", "x"] } }))
-    const [a, x] = claims as [Claim, Claim]
+    const [a, x] = claims as [TaskClaim, TaskClaim]
     const lock = new pg.Client({ connectionString: database.url })
     await lock.connect()
     onTestFinished(() => lock.end())

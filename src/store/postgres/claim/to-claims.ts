@@ -7,8 +7,8 @@ import { enclosingPath } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { fromJson, outputOf } from "../../shared/codec.ts"
-import { JOBS } from "../../shared/job-rows.ts"
-import type { Claim } from "../../contract/store.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
+import type { Claim, ClaimedRun, TaskClaim } from "../../contract/store.ts"
 import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import type { ClaimedRow } from "./claimed-row.ts"
 import { claimJobs } from "../advance/job-changes.ts"
@@ -85,18 +85,38 @@ type NeedRow = { place: number; status: TaskStatus } & {
   output_bytes: number | null
 }
 
-/** The rows that were taken, as claims; `fresh`: the ends of this transaction. Sends its statements at once. */
-export const toClaims = async (
-  tx: SqlRunner,
-  memory: Cache,
-  workflows: Workflows,
-  all: readonly ClaimedRow[],
-  fresh: ReadonlyMap<string, FinishedTask>,
-  now: string | null,
-): Promise<Claim[]> => {
+/** What the claims of one transaction are made from. */
+export interface ClaimSource {
+  memory: Cache
+  workflows: Workflows
+  /** Ends of this transaction. */
+  fresh: ReadonlyMap<string, FinishedTask>
+  now: string | null
+}
+
+/** Returns the claims of rows of tasks and jobs, in the order of the rows. Sends its statements at once. */
+export const toClaims = async (tx: SqlRunner, source: ClaimSource, all: readonly ClaimedRow[]): Promise<Claim[]> => {
   if (all.length === 0) return []
-  const jobs = pipelined(claimJobs(tx, now, all))
-  const taken = all.filter((row) => row.run_seq !== JOBS)
+  const jobs = pipelined(claimJobs(tx, source.now, all))
+  const tasks = pipelined(
+    toTaskClaims(
+      tx,
+      source,
+      all.filter((row) => !isJobRow(row.run_seq)),
+    ),
+  )
+  const claims = new Map<number, Claim>(await jobs)
+  for (const claim of await tasks) claims.set(claim.row, claim)
+  return all.map((row) => claims.get(row.id)!)
+}
+
+/** Returns the claims of rows of tasks. Sends its statements at once. */
+export const toTaskClaims = async (
+  tx: SqlRunner,
+  { memory, workflows, fresh }: ClaimSource,
+  taken: readonly ClaimedRow[],
+): Promise<TaskClaim[]> => {
+  if (taken.length === 0) return []
   const places = new Map<string, number>()
   const wanted: { runSeq: number; node: number; path: string }[] = []
   const needsOf = taken.map((row) => {
@@ -125,14 +145,12 @@ export const toClaims = async (
   const states = wanted.length === 0 ? [] : pipelined(readStates(tx, wanted))
   const items = pipelined(readParents(tx, workflows, taken))
   const counts = pipelined(readCounts(tx, taken))
-  const claims = await jobs
   const facts = await runs
   const found = await states
   const parentItems = await items
   const totals = await counts
-  const seen = new Map<number, Claim["run"]>()
-  for (let i = 0; i < taken.length; i++) {
-    const row = taken[i]!
+  const seen = new Map<number, ClaimedRun>()
+  return taken.map((row, i) => {
     const needs = new Map<number, State>()
     for (const [node, known] of needsOf[i]!) {
       const state = typeof known === "number" ? found[known] : known
@@ -142,9 +160,8 @@ export const toClaims = async (
     let run = seen.get(row.run_seq)
     if (run === undefined || run.cancelling !== row.cancelling || run.status !== row.run_status)
       seen.set(row.run_seq, (run = runOf(row, facts.get(row.run_seq)!)))
-    claims.set(row.id, toClaim(row, run, needs, parentItems.get(row.id) ?? null, count))
-  }
-  return all.map((row) => claims.get(row.id)!)
+    return toTaskClaim(row, { run, reads: needs, parentItem: parentItems.get(row.id) ?? null, count })
+  })
 }
 
 const readStates = async (
@@ -196,13 +213,7 @@ const readCounts = async (tx: SqlRunner, taken: readonly ClaimedRow[]): Promise<
   return new Map(rows.map(({ id, children_total }) => [id, children_total]))
 }
 
-const toClaim = (
-  row: ClaimedRow,
-  run: Claim["run"],
-  needs: Map<number, State>,
-  parentItem: Json,
-  count: number | null,
-): Claim => ({
+const toTaskClaim = (row: ClaimedRow, found: Pick<TaskClaim, "run" | "reads" | "parentItem" | "count">): TaskClaim => ({
   row: row.id,
   attemptId: row.new_id,
   runSeq: row.run_seq,
@@ -217,19 +228,15 @@ const toClaim = (
   losses: row.losses ?? 0,
   priority: row.priority,
   item: fromJson(row.item),
-  parentItem,
-  count,
   childrenCreated: row.children_created ?? 0,
   childrenPending: row.kind === "task" ? null : row.children_pending,
   childrenFailed: row.children_failed ?? 0,
   waitingOn: row.waiting_on ? waitsOf(row.waiting_on, row) : null,
   upstream: { failed: row.upstream_failed ?? 0, unmet: row.upstream_unmet ?? 0, waived: row.upstream_waived ?? 0 },
-  reads: needs,
-  run,
-  job: null,
+  ...found,
 })
 
-const runOf = (row: ClaimedRow, run: RunInfo): Claim["run"] => ({
+const runOf = (row: ClaimedRow, run: RunInfo): ClaimedRun => ({
   workflow: run.workflow,
   params: run.params,
   trigger: run.trigger,
@@ -246,7 +253,7 @@ const runOf = (row: ClaimedRow, run: RunInfo): Claim["run"] => ({
   error: row.run_error,
 })
 
-const waitsOf = (waits: string, { elapsed, cancel_requested }: ClaimedRow): Claim["waitingOn"] => ({
+const waitsOf = (waits: string, { elapsed, cancel_requested }: ClaimedRow): TaskClaim["waitingOn"] => ({
   for: JSON.parse(waits) as WaitingOn,
   elapsedMs: Math.max(0, elapsed ?? 0),
   ...(cancel_requested === true && { cancelRequested: cancel_requested }),

@@ -4,7 +4,7 @@ import { DEFAULT_JOB_RETRY, type JobRetryPolicy, type JobStatus } from "../../..
 import type { Json, JsonObject } from "../../../core/model/json.ts"
 import { outputOf } from "../../shared/codec.ts"
 import type { JobRow } from "../../contract/jobs.ts"
-import type { JobClaim } from "../../contract/store.ts"
+import type { ClaimedJob } from "../../contract/store.ts"
 import { arrayParam } from "../connection/array-params.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 
@@ -95,7 +95,7 @@ export type JobClaimColumns = Pick<
   "row" | "id" | "name" | "queue" | "payload" | "retry_policy" | "task" | "created_at"
 >
 
-export const jobClaimOf = ({ id, name, queue, payload, retry_policy, task }: JobClaimColumns): JobClaim => ({
+export const jobClaimOf = ({ id, name, queue, payload, retry_policy, task }: JobClaimColumns): ClaimedJob => ({
   id,
   name,
   queue,
@@ -110,10 +110,10 @@ const LEFT_BEHIND = statement(
 )
 
 /** Of a job that was deleted only its end is left to tell. */
-const DELETED: JobClaim = { id: "", name: "", queue: "", payload: null, retryPolicy: DEFAULT_JOB_RETRY, task: null }
+const DELETED: ClaimedJob = { id: "", name: "", queue: "", payload: null, retryPolicy: DEFAULT_JOB_RETRY, task: null }
 
 /** What is known of the jobs of these rows. */
-export const jobsLeftBehind = async (session: SqlRunner, rows: readonly number[]): Promise<(row: number) => JobClaim> => {
+export const jobsLeftBehind = async (session: SqlRunner, rows: readonly number[]): Promise<(row: number) => ClaimedJob> => {
   const found = rows.length === 0 ? [] : await session.run<JobClaimColumns>(LEFT_BEHIND, [arrayParam(rows)])
   const jobs = new Map(found.map((columns) => [columns.row, jobClaimOf(columns)]))
   return (row) => jobs.get(row) ?? DELETED

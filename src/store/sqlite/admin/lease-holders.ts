@@ -3,7 +3,7 @@
 
 import type { AttemptId, HolderId, RunId } from "../../../core/model/ids.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
-import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import type {
   CancelReason,
   InFlightAttempt,
@@ -106,7 +106,7 @@ type LeftBehind = [
   number,
   AttemptId,
   number,
-  LiveAttempt["runId"],
+  RunId,
   number,
   number,
   string,
@@ -130,17 +130,10 @@ export const reapHolders = (
   if (tx.db.run(RELEASE_GATES) + tx.db.run(LET_GO, tx.at) > 0) tx.wakeOthers = true
   const left = tx.db.all<LeftBehind>(LEFT_BEHIND, limit)
   tx.db.run(REMOVE_IDLE)
-  return left.map((c) => ({
-    row: c[0],
-    attemptId: c[1],
-    ...(c[2] === JOBS ? NO_RUN_FIELDS : { runSeq: c[2], runId: c[3], versionId: c[4], node: c[5], path: c[6] }),
-    job: c[2] === JOBS ? jobLeftBehind(tx, c[0]) : null,
-    kind: c[7],
-    attempt: c[8],
-    failures: c[9],
-    losses: c[10],
-    startedAt: c[11],
-    externalId: c[12],
-    cancelling: c[13],
-  }))
+  return left.map((c) => {
+    const live = { row: c[0], attemptId: c[1], attempt: c[8], startedAt: c[11], externalId: c[12], cancelling: c[13] }
+    if (isJobRow(c[2])) return { ...live, kind: "job", job: jobLeftBehind(tx, c[0]) }
+    const place = { runSeq: c[2], runId: c[3], versionId: c[4], node: c[5], path: c[6] }
+    return { ...live, ...place, kind: c[7], failures: c[9], losses: c[10] }
+  })
 }

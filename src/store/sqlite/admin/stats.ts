@@ -5,7 +5,7 @@ import { taskDisplayName } from "../../../core/model/task-path.ts"
 import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import { markTask } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
 import type { Access, Session } from "../connection/tx.ts"
@@ -44,7 +44,7 @@ const limitHolders = (session: Session, key: string, limit: number): string[] =>
   const live = db.all<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
   const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
   return [...live, ...groups].map(([runSeq, node, path, row]) => {
-    if (runSeq === JOBS) return db.get<[string]>(JOB_NAME, row)![0]
+    if (isJobRow(runSeq)) return db.get<[string]>(JOB_NAME, row)![0]
     return taskDisplayName(session.versions.get(session.facts.get(runSeq).versionId).nodes[node]!.name, path)
   })
 }

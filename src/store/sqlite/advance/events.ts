@@ -3,7 +3,7 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RunStatus, TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingView } from "../../../core/model/waiting-on.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import type { Progress, StoreEvent } from "../../contract/store.ts"
 import { followRow } from "../jobs/status.ts"
 import type { Tx } from "../connection/tx.ts"
@@ -21,7 +21,7 @@ export interface TaskEvent {
 
 /** Jobs are told of as such. */
 export const tellTask = (tx: Tx, row: { runSeq: number; node: number; path: string }, told: TaskEvent): void => {
-  if (row.runSeq === JOBS) return followRow(tx, row.path, told)
+  if (isJobRow(row.runSeq)) return followRow(tx, row.path, told)
   const fact = tx.facts.get(row.runSeq)
   const event: StoreEvent = {
     type: "task",

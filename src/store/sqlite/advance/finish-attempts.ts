@@ -5,7 +5,7 @@ import type { Change, Fence } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { TaskEnd, TaskStatus } from "../../../core/model/status.ts"
 import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import { dropDeadline, withDeadlines } from "./group-deadlines.ts"
 import { tellTask } from "./events.ts"
 import { dropChildren, expand } from "./expand.ts"
@@ -64,7 +64,7 @@ const mayBeStopped = (tx: Tx, row: LoadedRow | undefined): boolean =>
 const settled = (tx: Tx, effects: Effects, row: LoadedRow | undefined, change: Change): boolean => {
   const from: readonly TaskStatus[] = FROM[change.kind]
   if (row === undefined || row.attemptId !== change.attemptId || !from.includes(row.status)) return false
-  const amended = row.runSeq === JOBS ? withStops(tx, row, change) : withDeadlines(tx, effects, row, change)
+  const amended = isJobRow(row.runSeq) ? withStops(tx, row, change) : withDeadlines(tx, effects, row, change)
   if (!apply(tx, effects, row, amended)) return false
   tx.held.keep(change.attemptId, row)
   effects.touch(row.runSeq)

@@ -4,7 +4,7 @@
 import { edgesOf } from "../../../core/rules/effects.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { type SkipReason, type TaskEnd, upstreamEnd } from "../../../core/model/status.ts"
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import { type EndedJob, releaseDependents } from "../jobs/edges.ts"
 import { placeIn } from "./results.ts"
 import type { LoadedRow } from "../runs/insert-rows.ts"
@@ -66,7 +66,7 @@ export class Effects {
 
   /** A row has ended. `follow`: count down what is below it (a cancelled run has nothing below that would go on). */
   ended(row: Ended, status: TaskEnd, skip: SkipReason | null, follow: boolean): void {
-    if (row.runSeq === JOBS) {
+    if (isJobRow(row.runSeq)) {
       this.#jobs.push({ row: row.id, id: row.path, completed: status === "success" })
       return
     }
@@ -116,7 +116,7 @@ export class Effects {
 
   /** Whether a run was changed whose rows are in none of these lanes: whoever takes them must hear of it. */
   concernsOthers(gateLanes: readonly string[]): boolean {
-    for (const seq of this.#touched) if (seq !== JOBS && !gateLanes.includes(gateLane(this.#tx.facts.get(seq)))) return true
+    for (const seq of this.#touched) if (!isJobRow(seq) && !gateLanes.includes(gateLane(this.#tx.facts.get(seq)))) return true
     return false
   }
 

@@ -4,10 +4,10 @@
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { renewalEmitsEvent, waitingView, type WaitingOn } from "../../../core/model/waiting-on.ts"
-import { JOBS } from "../../shared/job-rows.ts"
-import type { Claim } from "../../contract/store.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
+import type { TaskClaim } from "../../contract/store.ts"
 import { CANDIDATE, type Columns as CandidateColumns, candidateOf, runStates } from "../claim/candidates.ts"
-import { type Taken, toClaims } from "../claim/to-claims.ts"
+import { type Taken, toTaskClaims } from "../claim/to-claims.ts"
 import type { ClaimResult, Taker, Wanted } from "../claim/claim.ts"
 import { tellTask } from "./events.ts"
 import type { Effects } from "./unblock.ts"
@@ -24,7 +24,7 @@ WHERE id = ?7 AND attempt_id = ?8`
 const WAIT_FOR_EVENT = WAIT.replace("min(coalesce(resume_at, ?3), ?3)", "coalesce(resume_at, ?3)")
 
 export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<Change, { kind: "wait" }>): boolean => {
-  if (row.kind !== "task" || row.runSeq === JOBS) return false
+  if (row.kind !== "task" || isJobRow(row.runSeq)) return false
   const { waitingOn, delayMs } = change
   const begins = row.status === "pending"
   const wakeAt = delayMs === null ? null : tx.iso(tx.now + Math.max(0, Math.ceil(delayMs)))
@@ -61,7 +61,7 @@ const HOLD = "UPDATE tasks SET holder = ?, resume_at = NULL WHERE id = ?"
 const PARK = "UPDATE tasks SET parked = 0, resume_at = NULL WHERE id = ?"
 
 /** Waiting rows that are due; those of a paused run wait for its resumption. */
-export const claimWoken = (tx: Tx, taker: Taker, wanted: Wanted): ClaimResult => {
+export const claimWoken = (tx: Tx, taker: Taker, wanted: Wanted): ClaimResult<TaskClaim> => {
   if (taker === null || wanted.limit <= 0) return { claims: [], more: false }
   const taken: Taken[] = []
   const stateOf = runStates(tx)
@@ -79,10 +79,10 @@ export const claimWoken = (tx: Tx, taker: Taker, wanted: Wanted): ClaimResult =>
       taken.push({ ...row, attemptId, waitingOn: waitsOf(tx, waits, startedAt, stopping === 1) })
     }
   }
-  return { claims: toClaims(tx, taken), more: seen === wanted.limit }
+  return { claims: toTaskClaims(tx, taken), more: seen === wanted.limit }
 }
 
-export const waitsOf = (tx: Tx, waits: string | null, startedAt: string | null, stopping = false): Claim["waitingOn"] => {
+export const waitsOf = (tx: Tx, waits: string | null, startedAt: string | null, stopping = false): TaskClaim["waitingOn"] => {
   if (waits === null || startedAt === null) return null
   return {
     for: JSON.parse(waits) as WaitingOn,

@@ -2,7 +2,7 @@
 // on that says in its WHERE what it takes for granted, since other processes write to the file too; when it finds no such row, the
 // row is read after all.
 
-import { JOBS } from "../../shared/job-rows.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import type { LoadedRow } from "../runs/insert-rows.ts"
 
 const KEPT = 10_000
@@ -21,7 +21,7 @@ export class HeldRows {
   /** How a row stands after something was done to it under this attempt. Whether a job was stopped is asked first: it is read. */
   keep(attemptId: string, row: LoadedRow): void {
     const live = row.status === "dispatched" || row.status === "running"
-    if (live && !row.isWaiting && row.runSeq !== JOBS) this.#set(attemptId, row)
+    if (live && !row.isWaiting && !isJobRow(row.runSeq)) this.#set(attemptId, row)
     else this.#rows.delete(attemptId)
   }
 

@@ -4,8 +4,8 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import { queueOfLane } from "../../../core/routing/lanes.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import { MAX_GROUPS } from "../../shared/bounds.ts"
-import { JOBS } from "../../shared/job-rows.ts"
-import type { CancelReason, Claim, RowKind } from "../../contract/store.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
+import type { CancelReason, RowKind, TaskClaim } from "../../contract/store.ts"
 import { served, type Turn, workflowTurn } from "./lane-groups.ts"
 import { limitIds } from "./limits.ts"
 import { READY } from "./ready-queue.ts"
@@ -34,7 +34,7 @@ export interface Candidate {
   run: RunState
   /** Minted when it is taken. */
   attemptId: AttemptId | null
-  waitingOn: Claim["waitingOn"]
+  waitingOn: TaskClaim["waitingOn"]
 }
 
 export interface RunState {
@@ -174,7 +174,7 @@ export const runStates = (tx: Tx): ((seq: number) => RunState) => {
 }
 
 export const readState = (tx: Tx, seq: number): RunState => {
-  if (seq === JOBS) return JOB_STATE
+  if (isJobRow(seq)) return JOB_STATE
   const [status, cancelling, error, paused] = tx.db.get<[RunStatus, CancelReason | null, string | null, number]>(
     RUN_STATE,
     seq,

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { QUEUE_WILDCARD, functionWildcard } from "../../../core/routing/lanes.ts"
 import { workflow } from "../../../core/testing.ts"
 import { names, type Open, setup, type World } from "../../conformance/world.ts"
-import type { Claim } from "../../contract/store.ts"
+import type { TaskClaim } from "../../contract/store.ts"
 import { Database } from "../connection/database.ts"
 import { openSqlite } from "../sqlite.ts"
 
@@ -16,7 +16,7 @@ const open: Open = async ({ clock, random }) => {
 
 const CHAIN = Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`t${i}`, { after: i === 0 ? [] : [`t${i - 1}`] }]))
 
-const next = async (world: World, claims: readonly Claim[], lanes: string[]): Promise<Claim[]> =>
+const next = async (world: World, claims: readonly TaskClaim[], lanes: string[]): Promise<TaskClaim[]> =>
   (await world.turn({ changes: claims.map((claim) => world.ended(claim)), claim: 1, lanes })).claims
 
 describe("a row that goes on at once", () => {

@@ -8,10 +8,10 @@
 import { admit } from "../../../core/rules/admit.ts"
 import { type HolderId, newAttemptId } from "../../../core/model/ids.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
-import { JOBS } from "../../shared/job-rows.ts"
-import type { Claim } from "../../contract/store.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
+import type { Claim, TaskClaim } from "../../contract/store.ts"
 import { type Candidate, pick } from "./candidates.ts"
-import { type Taken, toClaims } from "./to-claims.ts"
+import { type Taken, toClaims, toTaskClaims } from "./to-claims.ts"
 import { tellTask } from "../advance/events.ts"
 import { laneGroups, type Turn } from "./lane-groups.ts"
 import { type LoadedRow, ROOM } from "../runs/insert-rows.ts"
@@ -22,8 +22,8 @@ export interface Wanted {
   limit: number
 }
 
-export interface ClaimResult {
-  claims: Claim[]
+export interface ClaimResult<C extends Claim> {
+  claims: C[]
   /** The bound on candidates was reached before the wanted number. */
   more: boolean
 }
@@ -38,13 +38,18 @@ export const takerOf = (tx: Tx, holder: HolderId): Taker => {
   return found === undefined ? null : { seq: found[0], name: found[1] }
 }
 
-export const claimWork = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn): ClaimResult => take(tx, taker, wanted, turn, true)
+export const claimWork = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn): ClaimResult<Claim> => {
+  const { taken, more } = take(tx, taker, wanted, turn, true)
+  return { claims: toClaims(tx, taken), more }
+}
 
-export const claimGates = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn): ClaimResult =>
-  take(tx, taker, wanted, turn, false)
+export const claimGates = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn): ClaimResult<TaskClaim> => {
+  const { taken, more } = take(tx, taker, wanted, turn, false)
+  return { claims: toTaskClaims(tx, taken), more }
+}
 
-const take = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn, work: boolean): ClaimResult => {
-  if (taker === null || wanted.limit <= 0 || wanted.lanes.length === 0) return { claims: [], more: false }
+const take = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn, work: boolean): { taken: Taken[]; more: boolean } => {
+  if (taker === null || wanted.limit <= 0 || wanted.lanes.length === 0) return { taken: [], more: false }
   const taken: Taken[] = []
   const looked = laneGroups(tx, wanted.lanes, turn)
   let { groups } = looked
@@ -64,7 +69,7 @@ const take = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn, work: boolean): 
     groups = again
   }
   const more = taken.length < wanted.limit && (looked.cut || groups.length > 0)
-  return { claims: toClaims(tx, taken), more }
+  return { taken, more }
 }
 
 const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"
@@ -102,7 +107,7 @@ const hold = (tx: Tx, taker: NonNullable<Taker>, candidate: Candidate, work: boo
 /** It was written so: what goes with it. */
 export const dispatched = (tx: Tx, taken: Taken): void => {
   taken.attempt++
-  if (taken.runSeq !== JOBS) tx.held.keep(taken.attemptId, heldRow(tx, taken))
+  if (!isJobRow(taken.runSeq)) tx.held.keep(taken.attemptId, heldRow(tx, taken))
   tx.queues.take(taken.lane)
   tellTask(tx, taken, { status: "dispatched", at: tx.at, attempt: taken.attempt })
 }

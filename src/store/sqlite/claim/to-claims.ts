@@ -6,8 +6,8 @@ import type { TaskStatus } from "../../../core/model/status.ts"
 import { enclosingPath } from "../../../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { fromJson, outputOf, placeOf } from "../../shared/codec.ts"
-import { JOBS, NO_RUN_FIELDS } from "../../shared/job-rows.ts"
-import type { Claim } from "../../contract/store.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
+import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/store.ts"
 import type { Candidate } from "./candidates.ts"
 import { readJobClaim } from "../jobs/reads.ts"
 import type { Result } from "../advance/results.ts"
@@ -23,11 +23,20 @@ const NEED = "SELECT status, output, output_key, output_bytes FROM tasks WHERE r
 
 const ITEM = "SELECT item FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
+/** Returns the claims of rows of tasks and jobs, in the order of the rows. */
 export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
-  const runs = new Map<number, Claim["run"]>()
+  const toTaskClaim = taskClaims(tx)
+  return taken.map((row) => (isJobRow(row.runSeq) ? toJobClaim(tx, row) : toTaskClaim(row)))
+}
+
+export const toTaskClaims = (tx: Tx, taken: readonly Taken[]): TaskClaim[] => taken.map(taskClaims(tx))
+
+/** Returns a function that makes claims of tasks; what several rows share is read once. */
+const taskClaims = (tx: Tx): ((row: Taken) => TaskClaim) => {
+  const runs = new Map<number, ClaimedRun>()
   const totals = new Map<number, number | null>()
 
-  const runOf = (row: Taken): Claim["run"] => {
+  const runOf = (row: Taken): ClaimedRun => {
     let run = runs.get(row.runSeq)
     if (run === undefined) {
       const fact = tx.facts.get(row.runSeq)
@@ -75,8 +84,8 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
   }
 
   /** Rows beside it share its path, but for the index of an instance; those further out have a beginning of it. */
-  const needsOf = (row: Taken, workflow: CompiledWorkflow): Claim["reads"] => {
-    const found: Claim["reads"] = new Map()
+  const needsOf = (row: Taken, workflow: CompiledWorkflow): TaskClaim["reads"] => {
+    const found: TaskClaim["reads"] = new Map()
     const { reads } = workflow.nodes[row.node]!
     if (reads.length === 0) return found
     for (const node of reads) {
@@ -99,8 +108,7 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
     return item
   }
 
-  return taken.map((row) => {
-    if (row.runSeq === JOBS) return toJobClaim(tx, row)
+  return (row) => {
     const fact = tx.facts.get(row.runSeq)
     const workflow = tx.versions.get(fact.versionId)
     return {
@@ -127,47 +135,15 @@ export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
       upstream: row.upstream,
       reads: needsOf(row, workflow),
       run: runOf(row),
-      job: null,
     }
-  })
-}
-
-const toJobClaim = (tx: Tx, row: Taken): Claim => {
-  const { job, createdAt } = readJobClaim(tx, row.row)!
-  return {
-    row: row.row,
-    attemptId: row.attemptId,
-    ...NO_RUN_FIELDS,
-    kind: "task",
-    attempt: row.attempt,
-    failures: row.failures,
-    losses: row.losses,
-    priority: row.priority,
-    item: null,
-    parentItem: null,
-    count: null,
-    childrenCreated: 0,
-    childrenPending: null,
-    childrenFailed: 0,
-    waitingOn: null,
-    upstream: row.upstream,
-    reads: new Map(),
-    run: {
-      workflow: "",
-      params: {},
-      trigger: "job",
-      priority: row.priority,
-      logicalDate: null,
-      createdAt,
-      private: false,
-      rootRunId: null,
-      depth: 0,
-      workingDir: null,
-      timezone: null,
-      cancelling: null,
-      status: "running",
-      error: null,
-    },
-    job,
   }
 }
+
+const toJobClaim = (tx: Tx, { row, attemptId, attempt, priority }: Taken): JobClaim => ({
+  kind: "job",
+  row,
+  attemptId,
+  attempt,
+  priority,
+  ...readJobClaim(tx, row)!,
+})

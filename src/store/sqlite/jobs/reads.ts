@@ -5,7 +5,7 @@ import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../../core/model/json.ts"
 import { outputOf } from "../../shared/codec.ts"
 import type { JobRow } from "../../contract/jobs.ts"
-import type { JobClaim } from "../../contract/store.ts"
+import type { ClaimedJob } from "../../contract/store.ts"
 import type { Session } from "../connection/tx.ts"
 
 const COLUMNS = `
@@ -86,7 +86,7 @@ const taskOf = (text: string | null): JsonObject | null => (text === null ? null
 const CLAIM = "SELECT id, name, queue, payload, retry_policy, task, created_at FROM jobs WHERE task_id = ?"
 
 /** null: the job was deleted. */
-export const readJobClaim = (session: Session, row: number): { job: JobClaim; createdAt: string } | null => {
+export const readJobClaim = (session: Session, row: number): { job: ClaimedJob; createdAt: string } | null => {
   const found = session.db.get<[string, string, string, string, string, string | null, string]>(CLAIM, row)
   if (found === undefined) return null
   const [id, name, queue, payload, policy, task, createdAt] = found
@@ -95,6 +95,6 @@ export const readJobClaim = (session: Session, row: number): { job: JobClaim; cr
 }
 
 /** Of a job that was deleted only its end is left to tell. */
-const DELETED: JobClaim = { id: "", name: "", queue: "", payload: null, retryPolicy: DEFAULT_JOB_RETRY, task: null }
+const DELETED: ClaimedJob = { id: "", name: "", queue: "", payload: null, retryPolicy: DEFAULT_JOB_RETRY, task: null }
 
-export const jobLeftBehind = (session: Session, row: number): JobClaim => readJobClaim(session, row)?.job ?? DELETED
+export const jobLeftBehind = (session: Session, row: number): ClaimedJob => readJobClaim(session, row)?.job ?? DELETED
