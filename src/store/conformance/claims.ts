@@ -118,6 +118,7 @@ export const claimTests = (open: Open): void => {
     expect(await world.turn({ claim: 9, gate: 9 })).toEqual({
       rejected: [],
       claims: [],
+      jobs: [],
       gates: [],
       cancelling: [],
       cancelRequested: [],

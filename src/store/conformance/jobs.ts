@@ -124,18 +124,12 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [job] = await create(world, { payload: [1], priority: 7 })
       const [claim] = await world.claimJobs()
-      expect(claim).toMatchObject({
-        row: job!.row,
-        runSeq: 0,
-        runId: "",
-        versionId: 0,
-        node: 0,
-        path: "",
-        attempt: 1,
-        priority: 7,
-      })
+      const { row, createdAt } = job!
+      const { attemptId, job: claimed, ...rest } = claim!
+      expect(attemptId).toEqual(expect.any(String))
+      expect(rest).toEqual({ kind: "job", row, attempt: 1, priority: 7, createdAt })
       const { id, name, queue, payload, retryPolicy, task } = job!
-      expect(claim!.job).toEqual({ id, name, queue, payload, retryPolicy, task })
+      expect(claimed).toEqual({ id, name, queue, payload, retryPolicy, task })
       expect(await world.store.getJob(job!.id)).toMatchObject({
         status: "RUNNING",
         attemptCount: 1,
