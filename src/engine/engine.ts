@@ -185,10 +185,8 @@ export class Engine {
     return advanced
   }
 
-  /** Ends, or goes on with, what dead holders had. */
-  reap(): Promise<void> {
-    return this.#holder.reapSafely()
-  }
+  /** Finishes or adopts the attempts of dead holders. */
+  readonly reap = (): Promise<void> => this.#holder.reapSafely()
 
   /** Resolves when the run and its hooks have ended. */
   ended(runId: RunId): Promise<RunRow> {
