@@ -1,9 +1,8 @@
-// A successful task's output: the file $ORK_OUTPUT, else its last line on stdout when that is a JSON object or array, else null. Small
-// ones are parsed; larger ones go to the object store as they are, checked but never built in memory.
+// Reads the output of a successful task: the file $ORK_OUTPUT, else the last line of stdout if that is a JSON object or array, else null. Small
+// outputs are parsed; larger ones are streamed to the object store and validated, but never built in memory.
 
 import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
-import { messageOf } from "../core/model/error-message.ts"
 import type { Output } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
 import { streamBytes } from "../objects/logs/log-chunks.ts"
@@ -11,61 +10,63 @@ import type { LastLine } from "../objects/logs/log-writer.ts"
 import { maskBytes, maskedBytes } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { JsonCheck } from "./json-check.ts"
-import { bytesInWords } from "./messages.ts"
+import { messageOf } from "../core/model/error-message.ts"
+import { formatBytes } from "./messages.ts"
 
-export type Answer = { output: Output } | { error: string }
+export type OutputResult = { output: Output } | { error: string }
 
-export interface OutputPlace {
+export interface OutputTarget {
   objects: ObjectStore
-  /** That of the attempt. */
+  /** Prefix of the attempt's objects. */
   prefix: string
   maxBytes: number
-  /** Masked in what is stored. What is inline is masked by whoever runs the attempt (engine/attempts/runner.ts). */
+  /** Masked in stored outputs. Inline outputs are masked by engine/attempts/runner.ts. */
   secrets: readonly string[]
 }
 
-export const NOTHING: Answer = { output: { inline: null } }
-/** Larger outputs are objects. */
+export const NO_OUTPUT: OutputResult = { output: { inline: null } }
+/** Size in bytes above which an output becomes an object. */
 export const INLINE_MAX = 65_536
 const READ_BYTES = 262_144
 
-/** The output of a task that left a file (null: it could not) and a log that was written by `openLog`. */
-export const readAnswer = async (outputPath: string | null, last: LastLine, place: OutputPlace): Promise<Answer> => {
-  const fromFile = outputPath === null ? null : await fileAnswer(outputPath, place)
-  return fromFile ?? lineAnswer(last, place)
+/** Reads the output from the file, else from the log. `outputPath`: null when the task had no file. */
+export const readOutput = async (outputPath: string | null, last: LastLine, target: OutputTarget): Promise<OutputResult> => {
+  const fromFile = outputPath === null ? null : await outputFromFile(outputPath, target)
+  return fromFile ?? outputFromLog(last, target)
 }
 
-export const tooLarge = (what: string, bytes: number, max: number): Answer => ({
-  error: `its ${what} of ${bytesInWords(bytes)} is larger than the limit of ${bytesInWords(max)}: write it to a file or store and give its address`,
+export const tooLarge = (what: string, bytes: number, max: number): OutputResult => ({
+  error: `its ${what} of ${formatBytes(bytes)} is larger than the limit of ${formatBytes(max)}: write it to a file or store and give its address`,
 })
 
-const invalid = (reason: string): Answer => ({ error: `what it wrote to $ORK_OUTPUT is not valid JSON: ${reason}` })
+const invalid = (reason: string): OutputResult => ({ error: `what it wrote to $ORK_OUTPUT is not valid JSON: ${reason}` })
 
-/** What is wrong is told without the secrets that may stand there. */
-export const parseOutput = (bytes: Buffer, secrets: readonly string[]): Answer => {
+/** Parses the content of $ORK_OUTPUT. Secrets are masked in the error. */
+export const parseOutput = (bytes: Buffer, secrets: readonly string[]): OutputResult => {
   try {
     return { output: { inline: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as Json } }
   } catch {
     const check = new JsonCheck()
-    return invalid(check.push(maskBytes(bytes, secrets)) ?? check.end() ?? "it cannot be read")
+    return invalid(check.push(maskBytes(bytes, secrets)) ?? check.end() ?? "it is not valid UTF-8")
   }
 }
 
-export const parseLine = (bytes: Buffer, maxBytes: number): Answer => {
+/** Parses the last line of stdout; a line that is no JSON object or array is no output. */
+export const parseLine = (bytes: Buffer, maxBytes: number): OutputResult => {
   const text = bytes.toString().trim()
-  if (!looksLikeJson(text[0], text.at(-1))) return NOTHING
+  if (!looksLikeJson(text[0], text.at(-1))) return NO_OUTPUT
   try {
     const value = JSON.parse(text) as Json
     return bytes.length > maxBytes ? tooLarge("last line", bytes.length, maxBytes) : { output: { inline: value } }
   } catch {
-    return NOTHING
+    return NO_OUTPUT
   }
 }
 
 const looksLikeJson = (first: string | undefined, last: string | undefined): boolean =>
   (first === "{" && last === "}") || (first === "[" && last === "]")
 
-/** A task can put anything in place of its output file, so a link out of its folder or a pipe is not followed. */
+/** Opens the output file without following links or blocking on pipes: the task can put anything there. null when there is none. */
 const openOutput = async (path: string): Promise<{ file: FileHandle; size: number } | null> => {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
   const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
@@ -76,11 +77,11 @@ const openOutput = async (path: string): Promise<{ file: FileHandle; size: numbe
   const stat = await file.stat()
   if (stat.isFile()) return { file, size: stat.size }
   await file.close()
-  throw Object.assign(new Error("it is no plain file"), { code: "EINVAL" })
+  throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL" })
 }
 
-/** What the file $ORK_OUTPUT holds; null: nothing was written there. */
-const fileAnswer = async (path: string, place: OutputPlace): Promise<Answer | null> => {
+/** Reads the file $ORK_OUTPUT; null when it is missing or empty. */
+const outputFromFile = async (path: string, target: OutputTarget): Promise<OutputResult | null> => {
   let opened: Awaited<ReturnType<typeof openOutput>>
   try {
     opened = await openOutput(path)
@@ -91,9 +92,9 @@ const fileAnswer = async (path: string, place: OutputPlace): Promise<Answer | nu
   const { file, size } = opened
   try {
     if (size === 0) return null
-    if (size > place.maxBytes) return tooLarge("output", size, place.maxBytes)
-    if (size <= INLINE_MAX) return parseOutput(await file.readFile(), place.secrets)
-    const stored = await store(bytesOf(file), place)
+    if (size > target.maxBytes) return tooLarge("output", size, target.maxBytes)
+    if (size <= INLINE_MAX) return parseOutput(await file.readFile(), target.secrets)
+    const stored = await store(bytesOf(file), target)
     return "problem" in stored ? invalid(stored.problem) : { output: stored }
   } finally {
     await file.close()
@@ -108,37 +109,38 @@ async function* bytesOf(file: FileHandle): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** The same for a file of which it is known that it holds more than is kept inline. */
-export const storeFile = async (path: string, place: OutputPlace): Promise<Answer> => (await fileAnswer(path, place)) ?? NOTHING
+/** Stores a file that is known to be larger than INLINE_MAX. */
+export const storeFile = async (path: string, target: OutputTarget): Promise<OutputResult> =>
+  (await outputFromFile(path, target)) ?? NO_OUTPUT
 
-/** What the last line of stdout says, which lies in the stored log. */
-export const lineAnswer = async (line: LastLine, place: OutputPlace): Promise<Answer> => {
-  const bytes = () => streamBytes(place.objects, place.prefix, { stream: "stdout", offset: line.offset, length: line.length })
+/** Reads the output from the last line of stdout in the stored log. */
+export const outputFromLog = async (line: LastLine, target: OutputTarget): Promise<OutputResult> => {
+  const bytes = () => streamBytes(target.objects, target.prefix, { stream: "stdout", offset: line.offset, length: line.length })
   let first = ""
   for await (const chunk of bytes()) {
     first = Buffer.from(chunk.subarray(0, 64)).toString().trimStart()
     break
   }
-  if (first[0] !== "{" && first[0] !== "[") return NOTHING
-  if (line.length > place.maxBytes) return tooLarge("last line", line.length, place.maxBytes)
-  if (line.length <= INLINE_MAX) return parseLine(await collect(bytes()), place.maxBytes)
-  const stored = await store(bytes(), place)
-  return "problem" in stored ? NOTHING : { output: stored }
+  if (first[0] !== "{" && first[0] !== "[") return NO_OUTPUT
+  if (line.length > target.maxBytes) return tooLarge("last line", line.length, target.maxBytes)
+  if (line.length <= INLINE_MAX) return parseLine(await collect(bytes()), target.maxBytes)
+  const stored = await store(bytes(), target)
+  return "problem" in stored ? NO_OUTPUT : { output: stored }
 }
 
-/** The same of a last line that is at hand. */
-export const textAnswer = async (line: Buffer, place: OutputPlace): Promise<Answer> => {
-  if (line.length <= INLINE_MAX) return parseLine(line, place.maxBytes)
+/** Reads the output from the last line of stdout, which is in memory. */
+export const outputFromText = async (line: Buffer, target: OutputTarget): Promise<OutputResult> => {
+  if (line.length <= INLINE_MAX) return parseLine(line, target.maxBytes)
   const text = line.toString("utf8").trim()
-  if (!looksLikeJson(text[0], text.at(-1))) return NOTHING
-  if (line.length > place.maxBytes) return tooLarge("last line", line.length, place.maxBytes)
-  const stored = await store(piecesOf(line), place)
-  return "problem" in stored ? NOTHING : { output: stored }
+  if (!looksLikeJson(text[0], text.at(-1))) return NO_OUTPUT
+  if (line.length > target.maxBytes) return tooLarge("last line", line.length, target.maxBytes)
+  const stored = await store(piecesOf(line), target)
+  return "problem" in stored ? NO_OUTPUT : { output: stored }
 }
 
 const store = async (
   data: AsyncIterable<Uint8Array>,
-  { objects, prefix, secrets }: OutputPlace,
+  { objects, prefix, secrets }: OutputTarget,
 ): Promise<{ key: string; bytes: number } | { problem: string }> => {
   const check = new JsonCheck()
   const key = `${prefix}output.json`

@@ -1,9 +1,9 @@
-// How an attempt ends that was told to stop, whatever ran it.
+// The result of a stopped attempt, for every executor.
 
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Assignment, StopReason } from "./executor.ts"
 
-/** The result of an attempt that was told to stop before it had ended. */
+/** Returns the result of an attempt that was stopped before it ended by itself. */
 export const stoppedResult = (reason: StopReason, base: Omit<AttemptResult, "state">, { node }: Assignment): AttemptResult => {
   switch (reason) {
     case "cancel":
@@ -15,9 +15,9 @@ export const stoppedResult = (reason: StopReason, base: Omit<AttemptResult, "sta
         error: node.timeoutMs === null ? "timed out" : `timed out after ${node.timeoutMs / 1000} s`,
       }
     case "shutdown":
-      return { ...base, state: "lost", error: "stopped, as Ork is shutting down" }
+      return { ...base, state: "lost", error: "stopped, because Ork is shutting down" }
     case "lost":
-      return { ...base, state: "lost", error: "stopped, as its holder lost its lease" }
+      return { ...base, state: "lost", error: "stopped, because its holder lost its lease" }
     default:
       return reason satisfies never
   }

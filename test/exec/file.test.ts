@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
 import { assignment } from "../../src/executors/conformance/fixture.ts"
-import { specOf } from "../../src/executors/exec/exec.ts"
+import { writeSpec } from "../../src/executors/exec/exec.ts"
 import { FileObjectStore } from "../../src/objects/file/file.ts"
 import { ork, temporaryFolder } from "../support/ork.ts"
 import { execSuite } from "./suite.ts"
@@ -17,7 +17,7 @@ test("the whole address of a spec is enough", async () => {
   const folder = temporaryFolder()
   const objects = new FileObjectStore(join(folder, "objects"))
   const work = assignment(folder, { shell: "pwd; exit 4" })
-  const { key } = await specOf(objects, work)
+  const { key } = await writeSpec(objects, work)
   const { code, stderr } = await ork(["exec"], { cwd: folder, env: { TASK_SPEC_PATH: `file://${objects.localPath(key)}` } })
   expect(stderr).toBe("ork exec: failed: exit code 4\n")
   expect(code).toBe(4)

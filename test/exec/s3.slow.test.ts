@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { assignment } from "../../src/executors/conformance/fixture.ts"
-import { specOf } from "../../src/executors/exec/exec.ts"
+import { writeSpec } from "../../src/executors/exec/exec.ts"
 import { S3ObjectStore } from "../../src/objects/s3/s3.ts"
 import { ork, temporaryFolder } from "../support/ork.ts"
 import { createBucket } from "../support/s3.ts"
@@ -14,7 +14,7 @@ execSuite("S3", async () => ({ objects, address, env }))
 test("the whole address of a spec is enough", async () => {
   const folder = temporaryFolder()
   const work = assignment(folder, { shell: "echo '[1]'" })
-  const { key } = await specOf(objects, work)
+  const { key } = await writeSpec(objects, work)
   const [store, options] = address.split("?")
   const { code, stderr } = await ork(["exec"], { cwd: folder, env: { ...env, TASK_SPEC_PATH: `${store}/${key}?${options}` } })
   expect({ code, stderr }).toEqual({ code: 0, stderr: "ork exec: success\n" })

@@ -1,5 +1,5 @@
 // `ork exec`, end to end: the built command is started as a container would be, with nothing but its variables, by an executor that is
-// made of the engine's side (specOf, watchExec). Run on every object store that a process of its own can reach.
+// made of the engine's side (writeSpec, watchExec). Run on every object store that a process of its own can reach.
 
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -8,7 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import { allLines, assignment, launch, realClock, type ExecutorFixture } from "../../src/executors/conformance/fixture.ts"
-import { type Gone, specOf, watchExec } from "../../src/executors/exec/exec.ts"
+import { type ContainerEnd, writeSpec, watchExec } from "../../src/executors/exec/exec.ts"
 import type { Assignment, Executor, LaunchContext } from "../../src/executors/executor.ts"
 import { attemptPrefix, type ObjectStore } from "../../src/objects/objects.ts"
 import { ORK } from "../support/ork.ts"
@@ -34,20 +34,20 @@ class ByExec implements Executor {
 
   async launch(work: Assignment, context: LaunchContext) {
     const { objects, address, env } = this.#where
-    const { environment } = await specOf(objects, work, { store: address })
+    const { environment } = await writeSpec(objects, work, { store: address })
     const child = spawn(ORK, ["exec"], {
       cwd: this.#folder,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: this.#folder, ...env, ...environment },
       stdio: "ignore",
     })
     this.pid = child.pid!
-    const gone = new Promise<Gone>((resolve) => {
+    const containerEnd = new Promise<ContainerEnd>((resolve) => {
       child.once("exit", (code, signal) =>
-        resolve({ state: "lost", error: `ork exec ended without a word: ${signal ?? code}` }),
+        resolve({ state: "lost", error: `ork exec ended without a result: ${signal ?? code}` }),
       )
     })
     context.signal.addEventListener("abort", () => child.kill("SIGTERM"))
-    return watchExec({ objects, clock: realClock, assignment: work, context, gone })
+    return watchExec({ objects, clock: realClock, assignment: work, context, containerEnd })
   }
 }
 

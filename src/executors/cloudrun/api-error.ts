@@ -1,12 +1,11 @@
-// What Cloud Run said no with, what may be tried again, and what to do about the rest.
+// Errors of Cloud Run and Cloud Logging: whether a retry may help, and what to do about the others.
 
 import { messageOf } from "../../core/model/error-message.ts"
-import { LATE } from "./in-time.ts"
 import { partsOf } from "./shapes.ts"
 
 export class ApiError extends Error {
   override readonly name = "ApiError"
-  /** Of HTTP; null: there was no answer, or one that broke off. */
+  /** HTTP status; null when there was no response, or an incomplete one. */
   readonly status: number | null
 
   constructor(status: number | null, message: string, options?: ErrorOptions) {
@@ -15,23 +14,24 @@ export class ApiError extends Error {
   }
 }
 
+export const TIMED_OUT = "it did not respond in time"
 const DEADLINE_EXCEEDED = 4
 
-/** What the client threw, as one of ours. */
+/** Converts an error of Google's client. */
 export const errorOf = (error: unknown): ApiError => {
   if (error instanceof ApiError) return error
   const { httpStatusCode, code } = error as { httpStatusCode?: unknown; code?: unknown }
   if (typeof httpStatusCode === "number") return new ApiError(httpStatusCode, messageOf(error), { cause: error })
-  return unreachable("Cloud Run", code === DEADLINE_EXCEEDED ? LATE : error)
+  return unreachable("Cloud Run", code === DEADLINE_EXCEEDED ? new Error(TIMED_OUT) : error)
 }
 
-/** There was no answer of that service, or one that broke off. */
+/** Builds the error for a missing or incomplete response of a service. */
 export const unreachable = (service: string, error: unknown): ApiError =>
   new ApiError(null, `${service} cannot be reached: ${reasonOf(error)}`, { cause: error })
 
 const reasonOf = (error: unknown): string => {
-  if (error instanceof DOMException && error.name === "TimeoutError") return LATE.message
-  // What `fetch` throws says why in its cause.
+  if (error instanceof DOMException && error.name === "TimeoutError") return TIMED_OUT
+  // `fetch` puts the reason into the cause.
   const message = messageOf(error instanceof TypeError && error.cause !== undefined ? error.cause : error)
   return /Could not load the default credentials/i.test(message)
     ? "there are no credentials: set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth application-default login`, or give the machine a service account"
@@ -41,19 +41,19 @@ const reasonOf = (error: unknown): string => {
 export const isStatus = (error: unknown, ...statuses: number[]): boolean =>
   error instanceof ApiError && error.status !== null && statuses.includes(error.status)
 
-/** More is asked for than Google allows. */
-export const isBusy = (error: ApiError): boolean => error.status === 429
+export const isRateLimited = (error: ApiError): boolean => error.status === 429
 
-/** It was turned away and has done nothing: to be sent again as it is. 409: the job was changed at the same time. */
-const isTurnedAway = (error: ApiError): boolean => error.status === 409 || isBusy(error)
+/** Returns true when the request was rejected without effect. 409: the job was changed at the same time. */
+const isConflict = (error: ApiError): boolean => error.status === 409 || isRateLimited(error)
 
-/** It may have been carried out all the same. */
-export const isUnsure = (error: ApiError): boolean => error.status === null || error.status === 408 || error.status >= 500
+/** Returns true when the request may have been carried out. */
+export const mayHaveSucceeded = (error: ApiError): boolean =>
+  error.status === null || error.status === 408 || error.status >= 500
 
-export const isPassing = (error: ApiError): boolean => isTurnedAway(error) || isUnsure(error)
+export const isTransient = (error: ApiError): boolean => isConflict(error) || mayHaveSucceeded(error)
 
-/** The same for what Cloud Logging said no with. */
-export const logInWords = (error: ApiError, execution: string): string => {
+/** Returns the message of an error of Cloud Logging, with advice. `execution`: its full name. */
+export const describeLogError = (error: ApiError, execution: string): string => {
   switch (error.status) {
     case 403:
       return (
@@ -63,16 +63,16 @@ export const logInWords = (error: ApiError, execution: string): string => {
     case 404:
       return `${error.message} (404)`
     default:
-      return inWords(error, execution)
+      return describeError(error, execution)
   }
 }
 
-/** With what to do about it. `job`: its whole name. */
-export const inWords = (error: ApiError, job: string): string => {
+/** Returns the message of an error of Cloud Run, with advice. `job`: its full name. */
+export const describeError = (error: ApiError, job: string): string => {
   const { project, region, job: name } = partsOf(job)
   switch (error.status) {
     case 401:
-      return `Google does not know who asks (401: ${error.message}): check the credentials of the server`
+      return `Google rejects the server's credentials (401: ${error.message}): check them`
     case 403:
       return (
         `Google does not allow it (403: ${error.message}): give the server's account roles/run.developer on the job ${name}, and ` +

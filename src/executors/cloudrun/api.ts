@@ -1,25 +1,24 @@
-// Cloud Run's Admin API through Google's client in its REST mode: five calls, each sent once and ended after a time; whoever calls
-// decides about trying again. When the service says to wait (429 or 503 with Retry-After), all calls do.
+// Cloud Run's Admin API by Google's client in its REST mode: five calls, each sent once and with a time limit; callers decide about retries. When
+// the service asks to wait (429 or 503 with Retry-After), all calls wait.
 
 import { ExecutionsClient, JobsClient, TasksClient } from "@google-cloud/run"
 import { type AuthClient, GoogleAuth, PassThroughClient } from "google-auth-library"
 import type { Clock } from "../../core/model/ports.ts"
-import { delay } from "../remote/pacing.ts"
-import { errorOf } from "./api-error.ts"
-import { inTime } from "./in-time.ts"
+import { delay } from "../remote/retry.ts"
+import { withTimeout } from "../timeout.ts"
+import { errorOf, TIMED_OUT } from "./api-error.ts"
 import type { Execution, ExecutionName, JobName, RunRequest, Task } from "./shapes.ts"
 
 const CALL_MS = 30_000
-/** For credentials, which are fetched before. */
+/** Time for credentials, which the client fetches without a limit before its own one counts. */
 const LOGIN_MS = 30_000
 export const PAGE = 100
 export const SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-/** No answer may hold us up for longer. */
 const MAX_RETRY_AFTER_MS = 60_000
 
 export interface ApiOptions {
   clock: Clock
-  /** Another address than Google's own; one without TLS is asked without credentials. Empty: Google's. */
+  /** Another address than Google's own, called without credentials if it is without TLS. Empty for Google's. */
   endpoint: string
 }
 
@@ -28,19 +27,20 @@ export class CloudRunApi {
   readonly #jobs: JobsClient
   readonly #executions: ExecutionsClient
   readonly #tasks: TasksClient
-  #restUntil = 0
+  #retryAt = 0
 
   constructor({ clock, endpoint }: ApiOptions) {
     this.#clock = clock
-    const options = { fallback: true as const, authClient: new Sender(endpoint, (ms) => this.#rest(ms)), ...placeOf(endpoint) }
+    const authClient = new RetryAfterClient(endpoint, (ms) => this.#pause(ms))
+    const options = { fallback: true as const, authClient, ...addressOf(endpoint) }
     this.#jobs = new JobsClient(options)
     this.#executions = new ExecutionsClient(options)
     this.#tasks = new TasksClient(options)
   }
 
-  /** Gives the new execution, as far as the answer tells. null: told to stop before anything was sent. */
+  /** Starts an execution, whose fields may be missing in the response. Resolves with null when aborted before the call. */
   async run(request: RunRequest, signal: AbortSignal): Promise<Execution | null> {
-    await this.#rested(signal)
+    await this.#untilAllowed(signal)
     if (signal.aborted) return null
     const [operation] = await this.#call(() => this.#jobs.runJob(request, { timeout: CALL_MS }))
     return (operation.metadata as Execution | null | undefined) ?? {}
@@ -54,13 +54,13 @@ export class CloudRunApi {
   /** Newest first. */
   async list(parent: JobName, pageToken: string): Promise<{ executions: Execution[]; next: string }> {
     const request = { parent, pageSize: PAGE, pageToken }
-    const [executions, , answer] = await this.#call(() =>
+    const [executions, , response] = await this.#call(() =>
       this.#executions.listExecutions(request, { timeout: CALL_MS, autoPaginate: false }),
     )
-    return { executions, next: answer?.nextPageToken ?? "" }
+    return { executions, next: response?.nextPageToken ?? "" }
   }
 
-  /** Its end is told by the execution. */
+  /** Resolves when the request is accepted; the execution ends later. */
   async cancel(name: ExecutionName): Promise<void> {
     await this.#call(() => this.#executions.cancelExecution({ name }, { timeout: CALL_MS }))
   }
@@ -77,52 +77,52 @@ export class CloudRunApi {
   }
 
   async #call<T>(call: () => Promise<T>): Promise<T> {
-    await this.#rested()
+    await this.#untilAllowed()
     try {
-      return await inTime(call(), CALL_MS + LOGIN_MS)
+      return await withTimeout(call(), CALL_MS + LOGIN_MS, TIMED_OUT)
     } catch (error) {
       throw errorOf(error)
     }
   }
 
-  /** As long as the service has asked for; ends early when the signal does. */
-  async #rested(signal?: AbortSignal): Promise<void> {
+  /** Waits as long as the service has asked for, or until the signal aborts. */
+  async #untilAllowed(signal?: AbortSignal): Promise<void> {
     for (let left = this.#left(); left > 0 && signal?.aborted !== true; left = this.#left())
       await delay(this.#clock, left, signal)
   }
 
   #left(): number {
-    return this.#restUntil - this.#clock.now()
+    return this.#retryAt - this.#clock.now()
   }
 
-  #rest(ms: number): void {
-    this.#restUntil = Math.max(this.#restUntil, this.#clock.now() + Math.min(MAX_RETRY_AFTER_MS, ms))
+  #pause(ms: number): void {
+    this.#retryAt = Math.max(this.#retryAt, this.#clock.now() + Math.min(MAX_RETRY_AFTER_MS, ms))
   }
 }
 
 /**
- * Sends the client's requests: it does not show the headers of answers, which tell how long to wait. And it lets credentials that are
- * missing end the process, by promises of its own that nobody awaits, unless they are looked for in the requests alone.
+ * Sends the requests of Google's client and reads Retry-After, which the client does not show. Credentials are fetched in the requests alone:
+ * otherwise missing ones end the process, by promises of the client that nobody awaits.
  */
-class Sender extends PassThroughClient {
+class RetryAfterClient extends PassThroughClient {
   readonly #auth: GoogleAuth | null
-  readonly #asked: (ms: number) => void
+  readonly #onRetryAfter: (ms: number) => void
 
-  constructor(endpoint: string, asked: (ms: number) => void) {
+  constructor(endpoint: string, onRetryAfter: (ms: number) => void) {
     super()
     this.#auth = endpoint.startsWith("http:") ? null : new GoogleAuth({ scopes: SCOPE })
-    this.#asked = asked
+    this.#onRetryAfter = onRetryAfter
   }
 
   override async fetch<T>(...args: Parameters<AuthClient["fetch"]>): ReturnType<typeof GoogleAuth.prototype.fetch<T>> {
-    const answer = this.#auth === null ? await super.fetch<T>(...args) : await this.#auth.fetch<T>(...args)
-    const seconds = Number(answer.headers.get("retry-after") ?? "")
-    if (Number.isFinite(seconds) && (answer.status === 429 || answer.status === 503)) this.#asked(seconds * 1000)
-    return answer
+    const response = this.#auth === null ? await super.fetch<T>(...args) : await this.#auth.fetch<T>(...args)
+    const seconds = Number(response.headers.get("retry-after") ?? "")
+    if (Number.isFinite(seconds) && (response.status === 429 || response.status === 503)) this.#onRetryAfter(seconds * 1000)
+    return response
   }
 }
 
-const placeOf = (endpoint: string) => {
+const addressOf = (endpoint: string) => {
   if (endpoint === "") return {}
   const { protocol, hostname, port } = new URL(endpoint)
   const plain = protocol === "http:"

@@ -1,16 +1,10 @@
-// What an execution's conditions and counts say about the attempt. Pure.
+// Classifies an execution by its conditions and counts. Pure.
 
-import type { AttemptState } from "../../core/model/status.ts"
 import { signalName } from "../messages.ts"
+import type { Outcome } from "../remote/remote-attempt.ts"
 import type { Execution, Task } from "./shapes.ts"
 
 export type Phase = "waiting" | "running" | "success" | "failed" | "cancelled"
-
-export interface Ending {
-  state: Extract<AttemptState, "success" | "failed" | "lost" | "timeout">
-  error: string | null
-  exitCode: number | null
-}
 
 const completed = ({ conditions }: Execution) => conditions?.find(({ type }) => type === "Completed")
 
@@ -26,26 +20,27 @@ export const phaseOf = (execution: Execution): Phase => {
   return (execution.runningCount ?? 0) > 0 ? "running" : "waiting"
 }
 
-/** Why it has not begun; null: not said. */
-export const waitsFor = (execution: Execution): string | null => {
+/** Returns why the execution has not started; null when Cloud Run gives no reason. */
+export const waitingReason = (execution: Execution): string | null => {
   const message = execution.conditions?.find(({ message: text, state }) => text && state !== "CONDITION_SUCCEEDED")?.message
   return message ? `Cloud Run: ${message}` : null
 }
 
-/** What Cloud Run says of every container that ended with a code other than 0. */
-const NOTHING_NEW = /^The container exited (?:with an error|abnormally)\.?$/i
+/** Matches the message of every container that ended with a code other than 0. */
+const GENERIC_MESSAGE = /^The container exited (?:with an error|abnormally)\.?$/i
 
-/** How one ended that has. `task`: null when it could not be had. */
-export const endingOf = (execution: Execution, task: Task | null): Ending => {
+/** Returns the outcome of an execution that has ended. `task`: null when it could not be read. */
+export const outcomeOf = (execution: Execution, task: Task | null): Outcome => {
   const phase = phaseOf(execution)
   if (phase === "success") return { state: "success", error: null, exitCode: 0 }
   const last = task?.lastAttemptResult
   const exitCode = last?.exitCode ? last.exitCode : null
   if (phase === "cancelled") return { state: "failed", error: "its execution was cancelled from outside of Ork", exitCode }
-  const said = last?.status?.message ?? ""
-  if (/timeout was reached|timed out/i.test(said)) return { state: "timeout", error: `stopped by Cloud Run: ${said}`, exitCode }
-  const more = said === "" || NOTHING_NEW.test(said) ? "" : `: ${said}`
-  if (last?.termSignal) return { state: "failed", error: `killed by ${signalName(last.termSignal)}${more}`, exitCode }
-  if (exitCode !== null) return { state: "failed", error: `exit code ${exitCode}${more}`, exitCode }
-  return { state: "failed", error: said || completed(execution)?.message || "its execution failed", exitCode }
+  const message = last?.status?.message ?? ""
+  if (/timeout was reached|timed out/i.test(message))
+    return { state: "timeout", error: `stopped by Cloud Run: ${message}`, exitCode }
+  const details = message === "" || GENERIC_MESSAGE.test(message) ? "" : `: ${message}`
+  if (last?.termSignal) return { state: "failed", error: `killed by ${signalName(last.termSignal)}${details}`, exitCode }
+  if (exitCode !== null) return { state: "failed", error: `exit code ${exitCode}${details}`, exitCode }
+  return { state: "failed", error: message || completed(execution)?.message || "its execution failed", exitCode }
 }

@@ -1,4 +1,4 @@
-// On a stand-in that holds every request against the definitions that Google publishes (testing/contract.ts).
+// Runs on a fake that checks every request against the definitions that Google publishes (testing/contract.ts).
 
 import { expect, onTestFinished, test, vi } from "vitest"
 import { allLines, realClock } from "../conformance/fixture.ts"
@@ -8,28 +8,28 @@ import { type FakeCloudRun, LIST_LOGS } from "./testing/fake-cloud-run.ts"
 import { setup } from "./testing/fixture.ts"
 
 const JOB = "projects/acme/locations/europe-west1/jobs/sh"
-const ofCloudRun = (fake: FakeCloudRun): number => fake.calls.length - fake.count(LIST_LOGS)
+const cloudRunCalls = (fake: FakeCloudRun): number => fake.calls.length - fake.count(LIST_LOGS)
 const text = (part: string): string => expect.stringContaining(part) as string
 
-test("an execution that ends well is a success, with arguments, variables and a time limit of the task's own", async () => {
+test("an execution runs with the task's arguments, variables and time limit, and succeeds", async () => {
   const { fake, run } = await setup()
   const running = run('echo "$GREETING $ORK_TASK_NAME $ORK_ATTEMPT_ID"', { env: { GREETING: "hello" }, attemptId: "a1" })
   const { externalId } = await running.started
   expect(await running.result).toMatchObject({ state: "success", output: { inline: null }, externalId })
   expect(externalId).toBe(`${JOB}/executions/sh-00001`)
   expect(fake.executions[0]?.written).toBe("hello task a1\n")
-  // 60 s, the grace, and a minute for the server to stop it first.
+  // The timeout of 60 s, the grace period, and a minute for the server to stop it first.
   expect(fake.executions[0]?.toJSON()).toMatchObject({ taskCount: 1, template: { timeout: "130s" } })
   expect((await allLines(running.log)).map(({ line }) => line)).toEqual(["hello task a1"])
 })
 
-test("an execution that fails tells its exit code, or the signal that killed it", async () => {
+test("a failed execution has its exit code, or the signal that killed it", async () => {
   const { run } = await setup()
   expect(await run("exit 7").result).toMatchObject({ state: "failed", exitCode: 7, error: "exit code 7" })
   expect(await run("kill -9 $$").result).toMatchObject({ state: "failed", error: text("killed by SIGKILL") })
 })
 
-test.each(["cancel", "timeout"] as const)("%s cancels the execution, and the attempt ends when it has", async (reason) => {
+test.each(["cancel", "timeout"] as const)("a %s cancels the execution, and the attempt ends after it", async (reason) => {
   const { fake, run } = await setup()
   const running = run("sleep 60")
   await running.started
@@ -39,7 +39,7 @@ test.each(["cancel", "timeout"] as const)("%s cancels the execution, and the att
   expect(fake.executions[0]?.over).toBe(true)
 })
 
-test("one that is told to stop before it began never runs", async () => {
+test("an execution that is stopped before its start never runs", async () => {
   const { fake, run } = await setup()
   fake.hold = true
   const running = run("true")
@@ -49,7 +49,7 @@ test("one that is told to stop before it began never runs", async () => {
   expect(fake.executions[0]?.over).toBe(true)
 })
 
-test("an execution that never begins says what it waits for", async () => {
+test("an execution that never starts reports what it waits for", async () => {
   const { fake, run } = await setup()
   fake.hold = true
   const running = run("true")
@@ -62,7 +62,7 @@ test("an execution that never begins says what it waits for", async () => {
   })
 })
 
-test("one that was cancelled from outside is a failure that says so", async () => {
+test("an execution that was cancelled from outside has failed", async () => {
   const { fake, run } = await setup()
   const running = run("sleep 60")
   await running.started
@@ -70,7 +70,7 @@ test("one that was cancelled from outside is a failure that says so", async () =
   expect(await running.result).toMatchObject({ state: "failed", error: "its execution was cancelled from outside of Ork" })
 })
 
-test("one whose job was deleted is lost, and the next attempt is told that there is no such job", async () => {
+test("an execution whose job was deleted is lost, and the next attempt fails because the job does not exist", async () => {
   const { fake, run } = await setup()
   const running = run("sleep 60")
   await running.started
@@ -83,14 +83,14 @@ test("one whose job was deleted is lost, and the next attempt is told that there
   })
 })
 
-test("missing rights are told with the role that helps, and not tried again", async () => {
+test("missing rights fail the attempt without a retry, and the error names the role", async () => {
   const { fake, run } = await setup()
   fake.fault({ method: "Jobs.RunJob", status: 403, times: 9 })
   expect(await run("true").result).toMatchObject({ state: "failed", retryable: false, error: text("roles/run.developer") })
   expect(fake.executions).toEqual([])
 })
 
-test("an execution that may not be looked at any more is cancelled and told", async () => {
+test("an execution that may no longer be read is cancelled, and the attempt fails", async () => {
   const { fake, run } = await setup()
   const running = run("sleep 60")
   await running.started
@@ -102,7 +102,7 @@ test("an execution that may not be looked at any more is cancelled and told", as
   expect(fake.count("Executions.CancelExecution")).toBe(1)
 })
 
-test.each([409, 429])("a start that was turned away with %i is sent again, without looking first", async (status) => {
+test.each([409, 429])("a start that was rejected with %i is sent again, without a search for the execution", async (status) => {
   const { fake, run } = await setup()
   fake.fault({ method: "Jobs.RunJob", status, times: 3 })
   expect(await run("true").result).toMatchObject({ state: "success" })
@@ -110,22 +110,22 @@ test.each([409, 429])("a start that was turned away with %i is sent again, witho
   expect(fake.count("Executions.ListExecutions")).toBe(0)
 })
 
-test("Retry-After holds all calls back", async () => {
+test("Retry-After delays all calls", async () => {
   const { fake, run } = await setup()
   const other = run("sleep 60")
   await other.started
   fake.fault({ method: "Jobs.RunJob", status: 429, retryAfter: 20 })
   const running = run("true")
   await vi.waitUntil(() => fake.count("Jobs.RunJob") === 2)
-  const looked = ofCloudRun(fake)
+  const before = cloudRunCalls(fake)
   await vi.waitUntil(() => fake.count("Jobs.RunJob") === 3, { timeout: 5000 })
-  expect(ofCloudRun(fake) - looked).toBeLessThanOrEqual(2)
+  expect(cloudRunCalls(fake) - before).toBeLessThanOrEqual(2)
   expect((await running.result).state).toBe("success")
   other.stop("cancel")
   await other.result
 })
 
-test("a server that is stopped while it was told to wait leaves at once, and starts nothing", async () => {
+test("a server that is stopped during Retry-After leaves at once, and starts nothing", async () => {
   const { fake, run } = await setup()
   fake.fault({ method: "Jobs.RunJob", status: 429, retryAfter: 60 })
   const running = run("true")
@@ -140,10 +140,10 @@ test("a server that is stopped while it was told to wait leaves at once, and sta
 test.each([
   ["500", 500, true],
   ["503", 503, true],
-  ["a connection that breaks off", 0, true],
-  ["500 and did nothing", 500, false],
-  ["a connection that breaks off, and did nothing", 0, false],
-])("a start that was answered with %s leads to one execution", async (_, status, late) => {
+  ["a broken connection", 0, true],
+  ["500 and had no effect", 500, false],
+  ["a broken connection and had no effect", 0, false],
+])("a start that failed with %s leads to one execution", async (_, status, late) => {
   const { fake, run } = await setup()
   fake.fault({ method: "Jobs.RunJob", status, late, times: late ? 1 : 2 })
   fake.fault({ method: "Executions.ListExecutions", status: 503 })
@@ -151,27 +151,27 @@ test.each([
   expect(fake.executions).toHaveLength(1)
 })
 
-test("an answer without the name of the execution is no hindrance", async () => {
+test("an execution is found when the response does not contain its name", async () => {
   const { fake, run } = await setup()
   fake.fault({ method: "Jobs.RunJob", bare: true })
   expect(await run("true").result).toMatchObject({ state: "success", externalId: `${JOB}/executions/sh-00001` })
   expect(fake.executions).toHaveLength(1)
 })
 
-test("a service that does not answer for a while loses nothing, and a cancel gets through", async () => {
+test("an execution survives a time in which the service fails, and a cancel is retried", async () => {
   const { fake, run } = await setup()
   const running = run("sleep 60")
   await running.started
   for (const status of [500, 503, 429, 0]) fake.fault({ method: "Executions.GetExecution", status })
-  const asked = fake.count("Executions.GetExecution")
-  await vi.waitUntil(() => fake.count("Executions.GetExecution") > asked + 4, { timeout: 10_000 })
+  const before = fake.count("Executions.GetExecution")
+  await vi.waitUntil(() => fake.count("Executions.GetExecution") > before + 4, { timeout: 10_000 })
   for (const status of [503, 0]) fake.fault({ method: "Executions.CancelExecution", status })
   running.stop("cancel")
   expect(await running.result).toMatchObject({ state: "cancelled" })
   expect(fake.count("Executions.CancelExecution")).toBe(3)
 })
 
-test("a cancel that comes before Cloud Run knows the execution is sent again", async () => {
+test("a cancel is sent again when Cloud Run does not know the new execution yet", async () => {
   const { fake, run } = await setup()
   const running = run("sleep 60")
   await running.started
@@ -182,7 +182,7 @@ test("a cancel that comes before Cloud Run knows the execution is sent again", a
   expect(fake.executions[0]?.over).toBe(true)
 })
 
-test("an execution that cannot be stopped is told as that", async () => {
+test("the result says when an execution could not be stopped", async () => {
   const { fake, run } = await setup()
   const running = run("sleep 60")
   await running.started
@@ -194,7 +194,7 @@ test("an execution that cannot be stopped is told as that", async () => {
   })
 })
 
-test("a server that was told another region goes on where the execution is", async () => {
+test("a server with another region continues with the execution where it is", async () => {
   const { fake, run, newExecutor } = await setup()
   const first = run("sleep 60", { attemptId: "a1" })
   await first.started
@@ -207,23 +207,23 @@ test("a server that was told another region goes on where the execution is", asy
   expect(fake.executions[0]?.over).toBe(true)
 })
 
-test("trouble with the object store is told as that", async () => {
+test("an error of the object store fails the start", async () => {
   const { fake, run, objects } = await setup()
-  vi.spyOn(objects, "put").mockRejectedValue(new Error("the bucket is away"))
+  vi.spyOn(objects, "put").mockRejectedValue(new Error("the bucket is unavailable"))
   expect(await run("true").result).toMatchObject({
     state: "failed",
-    error: "could not start the execution: the bucket is away",
+    error: "could not start the execution: the bucket is unavailable",
   })
   expect(fake.calls).toEqual([])
 })
 
-test("no time limit is longer than Cloud Run takes", async () => {
+test("the time limit is at most that of Cloud Run", async () => {
   const { fake, run } = await setup()
   await run("true", { node: { timeoutMs: 7 * 86_400_000 } }).result
   expect(fake.executions[0]?.toJSON()).toMatchObject({ template: { timeout: "604800s" } })
 })
 
-test("an execution outlives its server: the next one goes on with it, and it runs once", async () => {
+test("an execution outlives its server: the next server continues with it, and it runs once", async () => {
   const { fake, run, newExecutor } = await setup()
   const first = run("sleep 60", { attemptId: "a1" })
   await first.started
@@ -237,9 +237,8 @@ test("an execution outlives its server: the next one goes on with it, and it run
   expect(fake.executions).toHaveLength(1)
 })
 
-test("a server that ended between the request and its answer: the next one finds the execution by the attempt", async () => {
+test("when a server ends between the request and its response, the next one finds the execution by the attempt id", async () => {
   const { fake, run, newExecutor } = await setup()
-  // Nothing comes back, and whoever asked is gone.
   fake.fault({ method: "Jobs.RunJob", status: 0, late: true })
   fake.fault({ method: "Executions.ListExecutions", times: 1000 })
   const first = run("sleep 60", { attemptId: "a1" })
@@ -255,7 +254,7 @@ test("a server that ended between the request and its answer: the next one finds
   expect(fake.count("Jobs.RunJob")).toBe(1)
 })
 
-test("200 executions in flight share their looks: two calls a round, one start each", async () => {
+test("200 executions in flight share their polls", async () => {
   const speed = 20
   const { fake, run } = await setup(speed)
   const all = Array.from({ length: 200 }, () => run("sleep 1"))
@@ -265,28 +264,32 @@ test("200 executions in flight share their looks: two calls a round, one start e
   const results = await Promise.all(all.map(({ result }) => result))
   expect(new Set(results.map(({ state }) => state))).toEqual(new Set(["success"]))
   expect(fake.count("Jobs.RunJob")).toBe(200)
-  // A look is due every 2 s of the clock, at the most.
-  const rounds = Math.ceil(((Date.now() - begun) * speed) / 2000) + 1
-  expect(fake.count("Executions.ListExecutions") - lists).toBeLessThanOrEqual(rounds * 3)
-  expect(fake.count("Executions.GetExecution") - gets).toBeLessThanOrEqual(rounds * 2)
-  expect(ofCloudRun(fake)).toBeLessThan(200 * 3)
+  // Polls are at least 2 s apart by the clock.
+  const polls = Math.ceil(((Date.now() - begun) * speed) / 2000) + 1
+  expect(fake.count("Executions.ListExecutions") - lists).toBeLessThanOrEqual(polls * 3)
+  expect(fake.count("Executions.GetExecution") - gets).toBeLessThanOrEqual(polls * 2)
+  expect(cloudRunCalls(fake)).toBeLessThan(200 * 3)
 }, 60_000)
 
 const exec = { job: "sh", cloudrun: { exec: true } }
 test.each([
-  ["a bad name of a job", { fields: { job: "No/Such" } }, 'job: "No/Such" is no name of a Cloud Run job'],
-  ["a text for a command", { command: { shell: "echo hi" } }, "its command is a text"],
+  ["an invalid name of a job", { fields: { job: "No/Such" } }, 'job: "No/Such" is not the name of a Cloud Run job'],
+  ["a string as command", { command: { shell: "echo hi" } }, "its command is a string"],
   ["no command for ork exec", { command: null, fields: exec }, "with cloudrun.exec a task needs a command"],
-  ["a secret in a variable", { env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }, "the variable TOKEN holds a secret"],
-  ["a secret in an argument", { command: { argv: ["--token=hunter2"] }, secrets: ["hunter2"] }, "an argument holds a secret"],
+  ["a secret in a variable", { env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }, "the variable TOKEN contains a secret"],
+  [
+    "a secret in an argument",
+    { command: { argv: ["--token=hunter2"] }, secrets: ["hunter2"] },
+    "an argument contains a secret",
+  ],
   ["a variable that is too long", { env: { BIG: "x".repeat(200_000) } }, "the environment variable BIG is 200000 bytes long"],
-])("%s is told before anything is asked for", async (_, more, error) => {
+])("%s fails the attempt before any request", async (_, more, error) => {
   const { fake, run } = await setup()
   expect(await run("true", more).result).toMatchObject({ state: "failed", retryable: false, error: text(error) })
   expect(fake.calls).toEqual([])
 })
 
-test("a container that the job does not have is told in Cloud Run's words", async () => {
+test("a container that the job does not have fails with the message of Cloud Run", async () => {
   const { run } = await setup()
   const end = await run("true", { cloudrun: { container: "sidecar" } }).result
   expect(end).toMatchObject({
@@ -296,16 +299,16 @@ test("a container that the job does not have is told in Cloud Run's words", asyn
   })
 })
 
-test("missing credentials are told, and end nothing else", async () => {
+test("missing credentials are reported, and do not end the process", async () => {
   vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/key.json")
   onTestFinished(() => void vi.unstubAllEnvs())
   const api = new CloudRunApi({ clock: realClock, endpoint: "https://127.0.0.1:9" })
-  // The client's own promises would be rejections that nobody handles, which fail this file.
+  // Unhandled rejections of the client's own promises would fail this file.
   await expect(api.get(`${JOB}/executions/x`)).rejects.toThrow(/Cloud Run cannot be reached: .*\/no\/such\/key\.json/)
   await api.close()
 })
 
-test("the stand-in refuses what the contract does not know", () => {
+test("the fake rejects requests that violate the contract", () => {
   const type = messageType("RunJobRequest")
   const problem = (request: object): string | null => problemOf(type, { name: JOB, ...request }, true)
   expect(problem({ overrides: { taskCount: 1, timeout: "3.5s" } })).toBeNull()

@@ -1,28 +1,29 @@
-// The cloudrun executor: each attempt an execution of an existing Cloud Run job, with the attempt's arguments, variables and time limit. One
-// loop looks at all of them, another reads what they say. An execution outlives the server that started it: the next one finds it by the attempt.
+// The cloudrun executor runs each attempt as an execution of an existing Cloud Run job, with the attempt's arguments, variables and time limit. One
+// poller observes all executions, and one reader per project reads their logs. An execution outlives the server that started it: the next
+// server finds it by the attempt id.
 
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
-import { specOf } from "../exec/exec.ts"
+import { writeSpec } from "../exec/exec.ts"
 import type { Assignment, Executor, LaunchContext } from "../executor.ts"
 import { CloudRunApi } from "./api.ts"
+import { CloudRunAttempt, type CloudRunParts } from "./attempt.ts"
 import { LogReader } from "./log-reader.ts"
 import { CloudLoggingApi } from "./logging-api.ts"
 import { ExecutionPoller } from "./poller.ts"
-import { jobName, optionsOf, type Place, problemOf, requestOf } from "./request.ts"
-import { ExecutionRun, type RunParts } from "./run.ts"
+import { jobName, type JobDefaults, optionsOf, problemOf, requestOf } from "./request.ts"
 import { Starter } from "./starter.ts"
 
-export interface CloudRunExecutorOptions extends Place {
+export interface CloudRunExecutorOptions extends JobDefaults {
   objects: ObjectStore
   /** Address of the object store, for containers that run `ork exec`. */
   store: string
   clock: Clock
-  /** Of the API; empty: Google's own. */
+  /** Address of the Cloud Run API; empty for Google's own. */
   endpoint: string
-  /** The same of Cloud Logging's. */
+  /** Address of the Cloud Logging API; empty for Google's own. */
   loggingEndpoint: string
 }
 
@@ -30,7 +31,7 @@ export class CloudRunExecutor implements Executor {
   readonly name = "cloudrun"
   readonly remote = true
   readonly #options: CloudRunExecutorOptions
-  readonly #parts: RunParts
+  readonly #parts: CloudRunParts
 
   constructor(options: CloudRunExecutorOptions) {
     this.#options = options
@@ -39,7 +40,7 @@ export class CloudRunExecutor implements Executor {
     const poller = new ExecutionPoller(api, clock)
     const starter = new Starter({ api, poller, objects, clock })
     const reader = new LogReader(new CloudLoggingApi(loggingEndpoint), clock)
-    this.#parts = { api, poller, starter, reader, objects, clock }
+    this.#parts = { api, poller, starter, reader }
   }
 
   async stop(): Promise<void> {
@@ -64,19 +65,20 @@ export class CloudRunExecutor implements Executor {
     const problem = problemOf(assignment) ?? (exec ? this.#storeProblem() : null)
     if (problem !== null) return failed(`could not start: ${problem}`, false)
     try {
-      const variables = exec ? (await specOf(objects, assignment, { store })).environment : null
-      const launch = { job, request: requestOf(job, assignment, variables), exec, container }
-      return await new ExecutionRun(this.#parts, assignment, context, launch).run()
+      const variables = exec ? (await writeSpec(objects, assignment, { store })).environment : null
+      const request = requestOf(job, assignment, variables)
+      const launch = { assignment, context, objects, clock, exec, job, request, container }
+      return await new CloudRunAttempt(this.#parts, launch).run()
     } catch (error) {
       return failed(`could not run: ${messageOf(error)}`, true)
     }
   }
 
-  /** Only a stand-in for Cloud Run on this machine sees its files. */
+  /** A store of local files is only visible to a fake of Cloud Run on this machine. */
   #storeProblem(): string | null {
     const { store, endpoint } = this.#options
     return store.startsWith("file:") && !endpoint.startsWith("http:")
-      ? "cloudrun.exec needs an object store that the job reaches: set object_store to gs://BUCKET"
+      ? "cloudrun.exec needs an object store that the job can reach: set object_store to gs://BUCKET"
       : null
   }
 }

@@ -1,4 +1,4 @@
-// Jobs whose container runs `ork exec`: here the command from its sources, as a process.
+// Jobs whose container runs `ork exec`, here as a process from its sources.
 
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -7,12 +7,12 @@ import { allLines } from "../conformance/fixture.ts"
 import { type CloudRunFixture, setup } from "./testing/fixture.ts"
 
 const MAIN = join(import.meta.dirname, "../../main.ts")
-/** Heartbeats come by the real clock. */
+/** Speed of the clock. It is low because heartbeats are written by the real clock. */
 const SLOWER = 2
 
 const setupExec = async () => {
   const fixture: CloudRunFixture = await setup(SLOWER)
-  // What Secret Manager puts into the job's variables.
+  // Set by Secret Manager on a real job.
   const env = [{ name: "ORK_EXEC_SECRET_TOKEN", value: "hunter2" }]
   fixture.fake.addJob("ork", [process.execPath, MAIN], { args: ["exec"], env })
   const run = (shell: string, more: Parameters<CloudRunFixture["run"]>[1] = {}, by?: Parameters<CloudRunFixture["run"]>[2]) =>
@@ -20,7 +20,7 @@ const setupExec = async () => {
   return { ...fixture, run }
 }
 
-test("with ork exec a task has its input, output and log, and no secret is in the request", async () => {
+test("with ork exec, a task has input, output and log, and the request contains no secret", async () => {
   const { fake, run } = await setupExec()
   const more = { input: { n: 41 }, env: { TOKEN: "hunter2", PLAIN: "yes" }, secrets: ["hunter2"] }
   const running = run('cat; echo " $PLAIN $TOKEN"; echo \'{"n": 42}\' > "$ORK_OUTPUT"', more)
@@ -40,7 +40,7 @@ test("a cancel reaches the task through ork exec", async () => {
   expect(fake.count("Executions.CancelExecution")).toBe(1)
 })
 
-test("the next server goes on watching what ork exec runs", async () => {
+test("the next server continues to watch ork exec", async () => {
   const { fake, run, newExecutor, folder } = await setupExec()
   const script = "echo begun; while [ ! -e $DIR/go ]; do sleep 0.05; done; echo '[5]'"
   const env = { DIR: folder }
@@ -55,16 +55,16 @@ test("the next server goes on watching what ork exec runs", async () => {
   expect(fake.executions).toHaveLength(1)
 })
 
-test("a job that runs something else than ork exec is told as that", async () => {
+test("a job that does not run ork exec fails with a hint", async () => {
   const { fake, run } = await setupExec()
   fake.addJob("ork", ["true"])
   expect(await run("true").result).toMatchObject({
     state: "failed",
-    error: "its container ended without a word: does the job run `ork exec`, on the same object store?",
+    error: "its container ended without writing a result: does it run `ork exec`, on the same object store?",
   })
 })
 
-test("a secret that the job does not have is told", async () => {
+test("a secret that the job does not have is named in the error", async () => {
   const { fake, run } = await setupExec()
   fake.addJob("ork", [process.execPath, MAIN], { args: ["exec"] })
   expect(await run("true", { env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }).result).toMatchObject({

@@ -1,23 +1,23 @@
-// What any image says, read back from a stand-in for Cloud Logging.
+// Logs of containers that do not run `ork exec`, read from a fake of Cloud Logging.
 
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { expect, test, vi } from "vitest"
 import { MemoryObjectStore } from "../../objects/testing/memory.ts"
 import { allLines, assignment, type Launched, realClock } from "../conformance/fixture.ts"
-import { ExecutionLog, LATE_MS } from "./execution-log.ts"
+import { ExecutionLog, VISIBLE_MS } from "./execution-log.ts"
 import { lineOf } from "./log-entries.ts"
-import type { Followed } from "./project-reader.ts"
+import type { LogTarget } from "./log-reader.ts"
 import { LIST_LOGS } from "./testing/fake-cloud-run.ts"
 import { setup } from "./testing/fixture.ts"
 
 const text = (part: string): string => expect.stringContaining(part) as string
 const linesOf = async ({ log }: Launched): Promise<string[]> => (await allLines(log)).map(({ line }) => line)
-/** Goes on when the file is there. */
+/** A shell loop that ends when the file `go` exists. */
 const UNTIL_GO = 'while [ ! -e "$DIR/go" ]; do sleep 0.02; done'
 const SLOW = { timeout: 20_000 }
 
-test("lines come while it runs, with their time and stream, and the last one is the output when it is JSON", async () => {
+test("lines arrive while the execution runs, with time and stream, and a last line of JSON is the output", async () => {
   const { run, folder } = await setup()
   const running = run(`echo one; echo two >&2; ${UNTIL_GO}; echo '{"n": 42, "list": [1]}'`, { env: { DIR: folder } })
   const { at: startedAt } = await running.started
@@ -32,12 +32,12 @@ test("lines come while it runs, with their time and stream, and the last one is 
     "stdout one",
     'stdout {"n":42,"list":[1]}',
   ])
-  // Those of Google's clock, not when they were read.
+  // Times are those of Google's clock, not of the read.
   expect(Math.abs(one.at - startedAt)).toBeLessThan(end.finishedAt - startedAt)
   for (const { at } of lines) expect(at).toBeLessThanOrEqual(end.finishedAt)
 })
 
-test("the output is what it is everywhere: the last line of stdout that is not blank, when it is an object or a list", async () => {
+test("the output is the last line of stdout that is not blank, if it is a JSON object or array", async () => {
   const { run } = await setup()
   const scripts: [string, unknown][] = [
     ["echo '[1, 2]'", [1, 2]],
@@ -51,7 +51,7 @@ test("the output is what it is everywhere: the last line of stdout that is not b
   expect(results.map(({ state, output }) => [state, output])).toEqual(scripts.map(([, inline]) => ["success", { inline }]))
 })
 
-test("a large output goes to the object store, and one that is too large fails the attempt", async () => {
+test("a large output is stored as an object, and one above the limit fails the attempt", async () => {
   const { run } = await setup()
   const script = 'printf "[\\"%0100000d\\"]\\n" 1'
   expect(await run(script).result).toMatchObject({ state: "success", output: { key: text("output.json"), bytes: 100_004 } })
@@ -59,17 +59,17 @@ test("a large output goes to the object store, and one that is too large fails t
   expect(end).toMatchObject({ state: "failed", error: text("its last line of 97.7 KiB is larger than the limit") })
 })
 
-test("lines that are found late are waited for after the end, and no longer", async () => {
+test("lines that become visible late are awaited for a limited time after the end", async () => {
   const { fake, run } = await setup()
-  fake.logs.lateMs = LATE_MS - 1000
+  fake.logs.lateMs = VISIBLE_MS - 1000
   expect(await run("echo '[1]'").result).toMatchObject({ state: "success", output: { inline: [1] } })
-  fake.logs.lateMs = 100 * LATE_MS
+  fake.logs.lateMs = 100 * VISIBLE_MS
   const running = run("echo '[1]'")
   expect(await running.result).toMatchObject({ state: "success", output: { inline: null } })
   expect(await linesOf(running)).toEqual([])
 })
 
-test("a line that is found after a later one is in the log, but is not the last", async () => {
+test("a line that becomes visible after a newer one is stored, but is not the last line", async () => {
   const { fake, run, folder } = await setup()
   fake.logs.hold = (line) => line === "early"
   const running = run(`echo early; echo '[1]'; ${UNTIL_GO}`, { env: { DIR: folder } })
@@ -81,7 +81,7 @@ test("a line that is found after a later one is in the log, but is not the last"
   expect(await linesOf(running)).toEqual(["[1]", "early"])
 })
 
-test("pages, failures and broken connections neither lose nor double a line", async () => {
+test("pages, failures and broken connections neither lose nor repeat a line", async () => {
   const { fake, run } = await setup()
   fake.logs.page = 3
   fake.logs.emptyPages = 2
@@ -91,14 +91,14 @@ test("pages, failures and broken connections neither lose nor double a line", as
   expect(await linesOf(running)).toEqual([...Array.from({ length: 10 }, (_, i) => `line ${i + 1}`), "[10]"])
 })
 
-test("a log that may not be read fails nothing: it says which role is missing, and where it is", async () => {
+test("a log that may not be read does not fail the attempt: a note names the missing role and the log's address", async () => {
   const { fake, run } = await setup()
   fake.fault({ method: LIST_LOGS, status: 403, times: 1000 })
   const running = run("echo '[1]'")
   expect(await running.result).toMatchObject({ state: "success", output: { inline: null } })
   expect(await linesOf(running)).toEqual([
     text(
-      "ork: its log cannot be read, and its output is not known: Google does not allow it (403: asked for by the test): give the",
+      "ork: its log cannot be read, and its output is not known: Google does not allow it (403: injected by the test): give the",
     ),
   ])
   const [line = ""] = await linesOf(running)
@@ -106,7 +106,7 @@ test("a log that may not be read fails nothing: it says which role is missing, a
   expect(line).toContain("https://console.cloud.google.com/logs/viewer?project=acme&execution=sh-00001")
 })
 
-test("rights that come while it runs are enough", async () => {
+test("rights that are granted while the execution runs take effect", async () => {
   const { fake, run, folder } = await setup()
   fake.fault({ method: LIST_LOGS, status: 403 })
   const running = run(`echo one; ${UNTIL_GO}; echo '[1]'`, { env: { DIR: folder } })
@@ -116,17 +116,17 @@ test("rights that come while it runs are enough", async () => {
   expect(await running.result).toMatchObject({ state: "success", output: { inline: [1] } })
 })
 
-test("a service that stays away after the end is given up, and the log says so", async () => {
+test("a service that stays unavailable after the end is given up, and a note says so", async () => {
   const { fake, run } = await setup()
   fake.fault({ method: LIST_LOGS, status: 503, times: 1000 })
   const running = run("echo '[1]'; exit 3")
   expect(await running.result).toMatchObject({ state: "failed", exitCode: 3, error: "exit code 3" })
   expect(await linesOf(running)).toEqual([
-    text("ork: its log was not read to its end, and its output is not known: asked for by"),
+    text("ork: its log was not read to its end, and its output is not known: injected by"),
   ])
 })
 
-test("secrets are masked in the log and in what becomes of it", async () => {
+test("secrets are masked in the log", async () => {
   const { fake, run } = await setup()
   fake.addJob("keeper", ["/bin/sh", "-c"], { env: [{ name: "TOKEN", value: "hunter2" }] })
   const running = run('echo "my $TOKEN"', { fields: { job: "keeper" }, secrets: ["hunter2"] })
@@ -134,7 +134,7 @@ test("secrets are masked in the log and in what becomes of it", async () => {
   expect(await linesOf(running)).toEqual(["my ***"])
 })
 
-test("of a job with several containers only the one that the task names is heard", async () => {
+test("only lines of the container that the task names are stored", async () => {
   const { fake, run } = await setup()
   fake.addJob("many", ["/bin/sh", "-c"], { name: "main" })
   fake.logs.container = (line) => (line.startsWith("side") ? "sidecar" : "main")
@@ -144,7 +144,7 @@ test("of a job with several containers only the one that the task names is heard
   expect(await linesOf(running)).toEqual(["[1]"])
 })
 
-test("the next server writes the log anew: each line is there once", async () => {
+test("the next server writes the log again from the start, and each line is there once", async () => {
   const { fake, run, folder, newExecutor } = await setup()
   const script = `echo one; ${UNTIL_GO}; echo '[2]'`
   const more = { attemptId: "a1", env: { DIR: folder } }
@@ -158,26 +158,26 @@ test("the next server writes the log anew: each line is there once", async () =>
   expect(await again.result).toMatchObject({ state: "success", output: { inline: [2] } })
   expect(await linesOf(again)).toEqual(["one", "[2]"])
   expect(fake.executions).toHaveLength(1)
-  // Another one would still find it.
+  // A third server still finds it.
   expect(await run(script, more, newExecutor()).result).toMatchObject({ state: "success", output: { inline: [2] } })
   expect(fake.count("Jobs.RunJob")).toBe(1)
 })
 
-test("a cancel does not wait for lines that are late", async () => {
+test("a cancelled attempt does not wait for late lines", async () => {
   const { fake, run } = await setup()
   const running = run("echo one; sleep 60")
   await running.line("one")
-  fake.logs.lateMs = 100 * LATE_MS
+  fake.logs.lateMs = 100 * VISIBLE_MS
   running.stop("cancel")
   expect(await running.result).toMatchObject({ state: "cancelled" })
   expect(await linesOf(running)).toEqual(["one"])
 })
 
-test("a timeout that comes while its last lines are waited for does not change how it ended", async () => {
+test("a timeout while the last lines are awaited does not change the outcome", async () => {
   const { fake, run } = await setup()
-  fake.logs.lateMs = LATE_MS - 1000
+  fake.logs.lateMs = VISIBLE_MS - 1000
   const running = run("echo last; exit 3")
-  // Asked for once the end was seen.
+  // The task is read once the end was seen.
   await vi.waitUntil(() => fake.count("Tasks.ListTasks") === 1, SLOW)
   running.stop("timeout")
   expect(await running.result).toMatchObject({ state: "failed", exitCode: 3 })
@@ -185,7 +185,7 @@ test("a timeout that comes while its last lines are waited for does not change h
   expect(fake.count("Executions.CancelExecution")).toBe(0)
 })
 
-test("a server that is stopped while it waits for last lines leaves them to the next", async () => {
+test("a server that is stopped while it waits for the last lines leaves them to the next server", async () => {
   const { fake, run, newExecutor } = await setup()
   fake.fault({ method: LIST_LOGS, status: 503, times: 1000 })
   const first = run("echo '[1]'", { attemptId: "a1" })
@@ -198,19 +198,19 @@ test("a server that is stopped while it waits for last lines leaves them to the 
   expect(await linesOf(again)).toEqual(["[1]"])
 })
 
-test("lines that are still on their way when it is closed change nothing any more", async () => {
+test("lines that arrive after the log was closed are ignored", async () => {
   const objects = new MemoryObjectStore()
-  let followed: Followed | null = null
-  const follow = (wanted: Followed) => {
-    followed = wanted
-    return { readAt: null, receivedAt: null, problem: null, now: () => 0, within: () => {}, close: () => {} }
+  let followed: LogTarget | null = null
+  const follow = (target: LogTarget) => {
+    followed = target
+    return { readAt: null, receivedAt: null, problem: null, now: () => 0, readWithin: () => {}, close: () => {} }
   }
   const work = assignment("/", null)
-  await objects.put(`${work.prefix}log`, "of the server that goes on with it")
+  await objects.put(`${work.prefix}log`, "log of the next server")
   const source = { name: "", since: 0, found: true, container: null, link: "" }
   const signal = new AbortController().signal
   const log = new ExecutionLog({ reader: { follow }, objects, clock: realClock }, work, signal, source)
   await log.close()
-  await (followed as Followed | null)?.take([lineOf({ textPayload: "late", timestamp: "2026-01-01T00:00:00Z" })])
-  expect(Buffer.from((await objects.get(`${work.prefix}log`)) ?? "").toString()).toBe("of the server that goes on with it")
+  await (followed as LogTarget | null)?.onLines([lineOf({ textPayload: "late", timestamp: "2026-01-01T00:00:00Z" })])
+  expect(Buffer.from((await objects.get(`${work.prefix}log`)) ?? "").toString()).toBe("log of the next server")
 })

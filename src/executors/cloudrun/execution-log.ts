@@ -1,25 +1,24 @@
-// The log of one attempt that any image runs: what the shared reader finds of it goes to the attempt's log, with its own times; the last line
-// of stdout by those times may be its output. What cannot be read is told in the log, and harms nothing else.
+// The log of one execution whose container does not run `ork exec`: lines of the shared reader are stored in the attempt's log with their own
+// times, and the last line of stdout by time may be the output. A log that cannot be read leaves a note in the attempt's log.
 
-import { messageOf } from "../../core/model/error-message.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, StopReason } from "../executor.ts"
-import { type Answer, NOTHING, textAnswer } from "../output.ts"
-import { Bell } from "../remote/pacing.ts"
-import { type ApiError, isPassing, logInWords } from "./api-error.ts"
+import { NO_OUTPUT, outputFromText, type OutputResult } from "../output.ts"
+import { Notifier } from "../remote/notifier.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import { type ApiError, describeLogError, isTransient } from "./api-error.ts"
 import type { EntryLine } from "./log-entries.ts"
-import type { LogReader } from "./log-reader.ts"
-import type { Follow } from "./project-reader.ts"
+import type { LogFollow, LogReader } from "./log-reader.ts"
 import { type ExecutionName, partsOf } from "./shapes.ts"
 
-/** Lines reach Logging, and are found there, within this after they were written. */
-export const LATE_MS = 10_000
-/** For a service that cannot be reached, after the end of the execution. */
-export const GRACE_MS = 60_000
-/** For a log that is longer than can be read so fast. */
-export const LONG_MS = 600_000
+/** Time within which a written line is visible in Cloud Logging. */
+export const VISIBLE_MS = 10_000
+/** Time that an unavailable service gets after the end of the execution. */
+export const UNAVAILABLE_MS = 60_000
+/** Time for the rest of a long log after the end of the execution. */
+export const MAX_READ_MS = 600_000
 
 export interface ExecutionLogParts {
   reader: Pick<LogReader, "follow">
@@ -27,73 +26,82 @@ export interface ExecutionLogParts {
   clock: Clock
 }
 
-export interface Written {
+export interface LogSource {
   name: ExecutionName
-  /** Since when it may exist. */
+  /** Time since when the execution may exist. */
   since: number
-  /** Another server has read it before. */
+  /** True when another server may have stored parts of the log. */
   found: boolean
-  /** Only what this one of its containers says; null: all of them. */
+  /** The container whose lines are stored; null for all of them. */
   container: string | null
-  /** Where people read it. */
+  /** Address of the log in Google's console. */
   link: string
 }
 
 export class ExecutionLog {
   readonly #parts: ExecutionLogParts
   readonly #assignment: Assignment
-  readonly #source: Written
+  readonly #source: LogSource
   readonly #signal: AbortSignal
-  readonly #bell: Bell
-  readonly #follow: Follow
+  readonly #changes: Notifier
+  readonly #follow: LogFollow
   #sink: Promise<LogSink> | null = null
-  /** One after the other, and none once it is closed. */
+  /** The last write. Writes run one after the other, and none after `close`. */
   #writing: Promise<void> = Promise.resolve()
   #closed = false
   #last: EntryLine | null = null
-  #refused = false
-  /** It cannot be stored. */
-  #broken: Error | null = null
+  /** True once a note about a permanent error was written. */
+  #rejected = false
+  /** Why the log cannot be stored. */
+  #storeError: Error | null = null
 
-  constructor(parts: ExecutionLogParts, assignment: Assignment, signal: AbortSignal, source: Written) {
+  constructor(parts: ExecutionLogParts, assignment: Assignment, signal: AbortSignal, source: LogSource) {
     this.#parts = parts
     this.#assignment = assignment
     this.#source = source
     this.#signal = signal
-    this.#bell = new Bell(parts.clock)
+    this.#changes = new Notifier(parts.clock)
     const { project, region, execution } = partsOf(source.name)
     this.#follow = parts.reader.follow({
       project,
       region,
       execution,
       since: source.since,
-      take: (lines) => this.#take(lines),
-      told: () => this.#told(),
+      onLines: (lines) => this.#store(lines),
+      onRead: () => this.#onRead(),
     })
   }
 
   /**
-   * Waits until all of it was had, or as much as can be; gives the output that is in it. `endedAt`: of the execution, by Google's clock,
-   * if that is known. `told`: to stop; what is there is enough then. null: somebody else goes on with it. Rejects when it cannot
-   * be stored.
+   * Waits until the log is complete, or as much of it as can be read, and returns the output in it. `endedAt`: end of the execution by Google's
+   * clock, null when not known. `stopped`: the attempt was stopped, so that lines that arrive late are not waited for. Resolves with
+   * null when another process continues with the attempt. Rejects when the log cannot be stored.
    */
-  async end(endedAt: number | null, told: boolean): Promise<Answer | null> {
-    const ring = (): void => this.#bell.ring()
-    this.#signal.addEventListener("abort", ring)
+  async finish(endedAt: number | null, stopped: boolean): Promise<OutputResult | null> {
+    const onAbort = (): void => this.#changes.notify()
+    this.#signal.addEventListener("abort", onAbort)
     try {
-      const whole = await this.#whole(endedAt, told)
-      if (whole !== true) return whole
-      const { objects } = this.#parts
-      const { prefix, maxOutputBytes: maxBytes, secrets } = this.#assignment
-      return this.#last === null
-        ? NOTHING
-        : await textAnswer(lastLineOf(this.#last.text), { objects, prefix, maxBytes, secrets })
+      switch (await this.#untilComplete(endedAt, stopped)) {
+        case "handed over":
+          return null
+        case "incomplete":
+          return NO_OUTPUT
+        case "complete":
+          return await this.#output()
+      }
     } finally {
-      this.#signal.removeEventListener("abort", ring)
+      this.#signal.removeEventListener("abort", onAbort)
     }
   }
 
-  /** No more of it is read. Rejects when it cannot be stored. */
+  async #output(): Promise<OutputResult> {
+    if (this.#last === null) return NO_OUTPUT
+    const { objects } = this.#parts
+    const { prefix, maxOutputBytes: maxBytes, secrets } = this.#assignment
+    return await outputFromText(lastLineOf(this.#last.text), { objects, prefix, maxBytes, secrets })
+  }
+
+  /** Stops reading. Rejects when the log cannot be stored. */
   async close(): Promise<void> {
     this.#follow.close()
     await this.#writing
@@ -102,53 +110,55 @@ export class ExecutionLog {
     await (await this.#sink)?.close()
   }
 
-  /** true: all of it. */
-  async #whole(completed: number | null, told: boolean): Promise<Answer | null | true> {
+  async #untilComplete(completed: number | null, stopped: boolean): Promise<"complete" | "incomplete" | "handed over"> {
     const { clock } = this.#parts
     const began = clock.now()
     const endedAt = completed ?? this.#follow.now()
     for (;;) {
-      if (this.#broken !== null) throw this.#broken
+      if (this.#storeError !== null) throw this.#storeError
       const reason = this.#signal.aborted ? (this.#signal.reason as StopReason) : null
-      if (reason === "shutdown" || reason === "lost") return null
+      if (reason === "shutdown" || reason === "lost") return "handed over"
       const { readAt, receivedAt, problem } = this.#follow
-      const needed = told ? endedAt : Math.max(endedAt, receivedAt ?? 0) + LATE_MS
-      if (readAt !== null && readAt >= needed) return true
-      const limit = problem === null && reason === null ? LONG_MS : GRACE_MS
+      const needed = stopped ? endedAt : Math.max(endedAt, receivedAt ?? 0) + VISIBLE_MS
+      if (readAt !== null && readAt >= needed) return "complete"
+      const limit = problem === null && reason === null ? MAX_READ_MS : UNAVAILABLE_MS
       const left = limit - (clock.now() - began)
-      if (left <= 0 || (problem !== null && (told || !isPassing(problem)))) return await this.#givenUp(problem)
-      this.#follow.within(Math.max(0, needed - this.#follow.now()))
-      await this.#bell.wait(left)
+      if (left <= 0 || (problem !== null && (stopped || !isTransient(problem)))) {
+        await this.#noteIncomplete(problem)
+        return "incomplete"
+      }
+      this.#follow.readWithin(Math.max(0, needed - this.#follow.now()))
+      await this.#changes.wait(left)
     }
   }
 
-  async #givenUp(problem: ApiError | null): Promise<Answer> {
-    const why = problem === null ? "Cloud Logging gives it too slowly" : logInWords(problem, this.#source.name)
-    if (!this.#refused) await this.#note(`its log was not read to its end, and its output is not known: ${why}`)
-    return NOTHING
+  async #noteIncomplete(problem: ApiError | null): Promise<void> {
+    if (this.#rejected) return
+    const reason = problem === null ? "Cloud Logging returns it too slowly" : describeLogError(problem, this.#source.name)
+    await this.#note(`its log was not read to its end, and its output is not known: ${reason}`)
   }
 
-  #told(): void {
+  #onRead(): void {
     const { problem } = this.#follow
-    if (problem !== null && !isPassing(problem) && !this.#refused) {
-      this.#refused = true
-      void this.#note(`its log cannot be read, and its output is not known: ${logInWords(problem, this.#source.name)}`)
+    if (problem !== null && !isTransient(problem) && !this.#rejected) {
+      this.#rejected = true
+      void this.#note(`its log cannot be read, and its output is not known: ${describeLogError(problem, this.#source.name)}`)
     }
-    this.#bell.ring()
+    this.#changes.notify()
   }
 
   #note(text: string): Promise<void> {
     return this.#write((sink) => sink.write("stderr", `ork: ${text}; it is at ${this.#source.link}\n`))
   }
 
-  #take(lines: EntryLine[]): Promise<void> {
+  #store(lines: EntryLine[]): Promise<void> {
     const { container } = this.#source
     return this.#write(async (sink) => {
       for (const line of lines) {
         const { stream, text, at, order } = line
         if (container !== null && line.container !== null && line.container !== container) continue
         await sink.write(stream, text.endsWith("\n") ? text : `${text}\n`, at)
-        // One that was found late does not come last.
+        // Lines may arrive out of order.
         if (stream === "stdout" && text.trim() !== "" && order > (this.#last?.order ?? "")) this.#last = line
       }
     })
@@ -160,26 +170,26 @@ export class ExecutionLog {
       try {
         await work(await this.#open())
       } catch (error) {
-        this.#broken ??= new Error(`its log cannot be stored: ${messageOf(error)}`, { cause: error })
+        this.#storeError ??= new Error(`its log cannot be stored: ${messageOf(error)}`, { cause: error })
       }
     })
     return this.#writing
   }
 
-  /** Logging still holds all that was said: the log is written anew from it. */
+  /** Opens the attempt's log. It is written again from the start, because Cloud Logging still has all lines. */
   #open(): Promise<LogSink> {
     const { objects } = this.#parts
     const { prefix, secrets } = this.#assignment
-    const begin = async (): Promise<LogSink> => {
+    const open = async (): Promise<LogSink> => {
       if (this.#source.found) await objects.deletePrefix(prefix)
       return openLog(objects, prefix, { secrets })
     }
-    this.#sink ??= begin()
+    this.#sink ??= open()
     return this.#sink
   }
 }
 
-/** An entry may hold several: a stack trace is one. */
+/** Returns the last line of an entry, which may have several, such as a stack trace. */
 const lastLineOf = (text: string): Buffer => {
   const trimmed = text.trimEnd()
   return Buffer.from(trimmed.slice(trimmed.lastIndexOf("\n") + 1))

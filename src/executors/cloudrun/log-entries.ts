@@ -1,4 +1,4 @@
-// Entries of Cloud Logging, as far as a task's log is made of them, and the filter that asks for them. Pure.
+// Converts entries of Cloud Logging to lines, and builds the filter that requests them. Pure.
 // https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry
 
 import type { Json } from "../../core/model/json.ts"
@@ -11,7 +11,7 @@ export interface LogEntry {
   receiveTimestamp?: string
   insertId?: string
   textPayload?: string
-  /** A line that is a JSON object comes as this, without the fields that Logging takes for itself. */
+  /** A line that is a JSON object, without the fields that Cloud Logging interprets. */
   jsonPayload?: { [field: string]: Json }
   labels?: { [name: string]: string }
   resource?: { labels?: { [name: string]: string } }
@@ -21,17 +21,17 @@ export interface EntryLine {
   stream: LogStream
   text: string
   at: number
-  /** When it reached Logging. */
+  /** Time at which Cloud Logging received it. */
   received: number
-  /** Sorts lines by time, and tells one from all others. */
+  /** Sorts lines by time, and identifies them. */
   order: string
-  /** Which container of the job has written it; only told where there are several. */
+  /** The container that wrote it; null when the job has only one. */
   container: string | null
 }
 
 const EXECUTION_LABEL = "run.googleapis.com/execution_name"
 
-/** Where and as what the execution runs that has written it. */
+/** Returns the key of the execution that wrote the entry. */
 export const sourceOf = ({ resource, labels }: LogEntry): string =>
   sourceKey(resource?.labels?.["location"] ?? "", labels?.[EXECUTION_LABEL] ?? "")
 
@@ -49,22 +49,22 @@ export const lineOf = (entry: LogEntry): EntryLine => {
   }
 }
 
-/** Fractions of a second come without their last zeros. */
+/** Pads the fraction of a second, which comes without trailing zeros, so that timestamps sort as text. */
 const padded = (timestamp: string): string =>
   timestamp.replace(/(?:\.(\d+))?Z$/, (_, fraction: string = "") => `.${fraction.padEnd(9, "0")}Z`)
 
-export interface Asked {
+export interface LogCursor {
   execution: string
-  /** Only what reached Logging since then, by its own clock. */
-  received: number
+  /** Requests entries that were received since then, by Google's clock. */
+  receivedSince: number
 }
 
-/** `from`: nothing that they have written is older. It keeps the search short. */
-export const filterOf = (asked: readonly Asked[], from: number): string => {
-  const groups = Map.groupBy(asked, ({ received }) => received)
-  const parts = [...groups].map(([received, all]) => {
+/** `from`: time of the oldest possible entry, which keeps the search short. */
+export const filterOf = (cursors: readonly LogCursor[], from: number): string => {
+  const groups = Map.groupBy(cursors, ({ receivedSince }) => receivedSince)
+  const parts = [...groups].map(([receivedSince, all]) => {
     const names = all.map(({ execution }) => `"${execution}"`).join(" OR ")
-    return `(labels."${EXECUTION_LABEL}"=(${names}) AND receiveTimestamp>="${iso(received)}")`
+    return `(labels."${EXECUTION_LABEL}"=(${names}) AND receiveTimestamp>="${iso(receivedSince)}")`
   })
   return [
     'resource.type="cloud_run_job"',

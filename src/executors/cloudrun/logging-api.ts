@@ -1,46 +1,46 @@
-// Cloud Logging's API: one call, entries:list, sent once and ended after a time; whoever calls decides about trying again.
+// Cloud Logging's API: one call, entries:list, sent once and with a time limit; callers decide about retries.
 // https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list
 
 import { GoogleAuth } from "google-auth-library"
-import { ApiError, unreachable } from "./api-error.ts"
+import { withTimeout } from "../timeout.ts"
+import { ApiError, TIMED_OUT, unreachable } from "./api-error.ts"
 import { SCOPE } from "./api.ts"
-import { inTime } from "./in-time.ts"
 import type { LogEntry } from "./log-entries.ts"
 
 const GOOGLE = "https://logging.googleapis.com"
 const CALL_MS = 60_000
-/** Of an answer, which is parsed at once. One entry is at most 256 KiB. */
+/** Limit of a response, which is parsed in memory. One entry has at most 256 KiB. */
 const MAX_BYTES = 8 << 20
 
 export interface LogRequest {
   project: string
   filter: string
   pageSize: number
-  /** Empty: the first page. */
+  /** Empty for the first page. */
   pageToken: string
 }
 
 export interface LogPage {
   entries: LogEntry[]
-  /** Empty: this is the last page. One without entries may have a next one. */
+  /** Token of the next page; empty for the last one. A page without entries may have a next one. */
   next: string
-  /** When it was made, by Google's clock; null: not said. */
+  /** Time of the response, by Google's clock; null when it has none. */
   at: number | null
 }
 
-/** The page holds more than is taken into memory at once: to be asked for with a smaller size. */
+/** The page exceeds MAX_BYTES and must be requested with a smaller page size. */
 export class PageTooLarge extends Error {
   override readonly name = "PageTooLarge"
 }
 
-export type LogSource = Pick<CloudLoggingApi, "list" | "close">
+export type LoggingApi = Pick<CloudLoggingApi, "list" | "close">
 
 export class CloudLoggingApi {
   readonly #address: string
   readonly #auth: GoogleAuth | null
   readonly #closed = new AbortController()
 
-  /** `endpoint`: another address than Google's own; one without TLS is asked without credentials. Empty: Google's. */
+  /** `endpoint`: another address than Google's own, called without credentials if it is without TLS. Empty for Google's. */
   constructor(endpoint: string) {
     this.#address = `${(endpoint === "" ? GOOGLE : endpoint).replace(/\/+$/, "")}/v2/entries:list`
     this.#auth = endpoint.startsWith("http:") ? null : new GoogleAuth({ scopes: SCOPE })
@@ -58,12 +58,12 @@ export class CloudLoggingApi {
     let body: Buffer
     try {
       const headers = new Headers({ "content-type": "application/json" })
-      const login = this.#auth === null ? [] : await inTime(this.#auth.getRequestHeaders(this.#address), CALL_MS)
-      for (const [name, value] of login) headers.set(name, value)
-      const answer = await fetch(this.#address, { method: "POST", headers, body: bodyOf(request), signal, redirect: "error" })
-      status = answer.status
-      at = Date.parse(answer.headers.get("date") ?? "")
-      body = await bytesOf(answer)
+      const login = this.#auth?.getRequestHeaders(this.#address) ?? new Headers()
+      for (const [name, value] of await withTimeout(login, CALL_MS, TIMED_OUT)) headers.set(name, value)
+      const response = await fetch(this.#address, { method: "POST", headers, body: bodyOf(request), signal, redirect: "error" })
+      status = response.status
+      at = Date.parse(response.headers.get("date") ?? "")
+      body = await bytesOf(response)
     } catch (error) {
       if (error instanceof PageTooLarge) throw error
       throw unreachable("Cloud Logging", error)
@@ -83,10 +83,10 @@ const bodyOf = ({ project, filter, pageSize, pageToken }: LogRequest): string =>
     ...(pageToken !== "" && { pageToken }),
   })
 
-const bytesOf = async (answer: Response): Promise<Buffer> => {
+const bytesOf = async (response: Response): Promise<Buffer> => {
   const pieces: Uint8Array[] = []
   let size = 0
-  for await (const piece of (answer.body ?? []) as AsyncIterable<Uint8Array>) {
+  for await (const piece of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     size += piece.byteLength
     if (size > MAX_BYTES) throw new PageTooLarge()
     pieces.push(piece)

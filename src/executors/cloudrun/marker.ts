@@ -1,18 +1,18 @@
-// What an attempt leaves in the object store about its execution: that it is about to be started, then its name. The next server goes
-// on from there.
+// The marker of an attempt in the object store: written before its execution is started, and again with the execution's name. The next server
+// continues from it.
 
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { JobName } from "./shapes.ts"
 
 export interface Marker {
   job: JobName
-  /** When it was about to be started, by the clock of the server. */
+  /** Time before the start, by the clock of the server. */
   at: number
-  /** The last part of its name; null: not known. */
+  /** Last part of the execution's name; null when not known. */
   execution: string | null
 }
 
-/** Beside the attempt's other objects: whoever goes on with it removes those, and must not lose this. */
+/** The key lies outside of the attempt's prefix, whose objects the next server deletes. */
 const keyOf = (prefix: string): string => `${prefix.slice(0, -1)}.cloudrun.json`
 
 export const readMarker = async (objects: ObjectStore, prefix: string): Promise<Marker | null> => {

@@ -21,14 +21,14 @@ const setup = () => {
     },
   }
   const poller = new ExecutionPoller(api, clock)
-  const watch = (id: string, told: () => void) => {
+  const watch = (id: string, onPoll: () => void) => {
     executions.unshift({ name: `${JOB}/executions/${id}`, createTime: { seconds: clock.now() / 1000 } })
-    return poller.watch({ job: JOB, attemptId: id, id, since: clock.now() }, told)
+    return poller.watch({ job: JOB, attemptId: id, id, since: clock.now() }, onPoll)
   }
   return { clock, executions, calls, watch }
 }
 
-test("an old execution is told of however many new ones are looked at in between", async () => {
+test("an old execution is reported even if newer ones are polled all the time", async () => {
   const { clock, executions, watch } = setup()
   let ended = false
   const old = watch("old", () => (ended = Boolean(old.execution?.completionTime)))
@@ -43,7 +43,7 @@ test("an old execution is told of however many new ones are looked at in between
   expect(ended).toBe(true)
 })
 
-test("one execution alone is looked at every 2 s at first, and every 15 s later", async () => {
+test("a single execution is polled every 2 s at first, and every 15 s later", async () => {
   const { clock, calls, watch } = setup()
   watch("one", () => {})
   await clock.pass(10_500)

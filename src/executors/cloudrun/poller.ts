@@ -1,89 +1,91 @@
-// One loop that looks at all executions: every 2 s at first, less often the longer an attempt lasts, up to every 15 s. Executions of one job
-// are seen in its list, newest first, where that takes fewer calls than asking for each; it is also where one of unknown name is found.
+// Polls all executions in one loop: every 2 s at first, less often the longer an attempt lasts, at least every 15 s. Executions of one job are
+// read from its list, newest first, where that takes fewer calls than reading each; executions of unknown name are found there too.
 
 import type { Clock } from "../../core/model/ports.ts"
-import { backoff, Turnstile } from "../remote/pacing.ts"
+import { backoff } from "../remote/retry.ts"
+import { Semaphore } from "../remote/semaphore.ts"
 import type { CloudRunApi } from "./api.ts"
 import { type ApiError, errorOf, isStatus } from "./api-error.ts"
 import { attemptOf, type Execution, idOf, instantOf, type JobName, SKEW_MS } from "./shapes.ts"
 
-const FIRST_MS = 2000
-const LAST_MS = 15_000
-/** Of an attempt's age, the time between two looks. */
-const SHARE = 8
+const MIN_INTERVAL_MS = 2000
+const MAX_INTERVAL_MS = 15_000
+/** The interval is the attempt's age divided by this. */
+const AGE_DIVISOR = 8
 const SOON_MS = 250
-/** While the service does not answer. */
-const AWAY_MS = 60_000
-/** Up to so many executions of a job are asked for one by one. */
-const FEW = 2
-/** Cloud Run forgets executions beyond the newest 1,000 after a week. */
+/** Longest pause while the service fails. */
+const MAX_PAUSE_MS = 60_000
+/** Up to this number, executions of a job are read one by one. */
+const MAX_SINGLE_READS = 2
+/** Cloud Run keeps the newest 1,000 executions for more than a week. */
 const MAX_PAGES = 10
-const CALLS_AT_ONCE = 8
+const MAX_CONCURRENT_CALLS = 8
 
-export interface Wanted {
+export interface WatchTarget {
   job: JobName
   attemptId: string
-  /** null: not known, looked for by the attempt among executions that are not older than `since`. */
+  /** null when unknown: the execution is found by the attempt id among those that are not older than `since`. */
   id: string | null
   since: number
-  /** Somebody else tells of its end; this is to notice that there is none. */
+  /** True when `ork exec` reports the end, and polls only notice an execution that ends without. */
   slow?: boolean
 }
 
-export interface Watch {
-  /** null: it is not there. undefined: not seen since the watch began. */
+export interface ExecutionWatch {
+  /** The execution as of the last poll; null when it does not exist, undefined before the first poll. */
   readonly execution: Execution | null | undefined
-  /** Looks that did not find it, one after the other. */
+  /** Successive polls that did not find the execution. */
   readonly misses: number
-  /** Why the last look failed; null: it did not. */
+  /** Why the last poll failed, and since when polls fail; null when it succeeded. */
   readonly problem: { error: ApiError; since: number } | null
-  /** Something has happened to it. */
-  soon(): void
+  /** Polls soon, and often from now on: something has happened. */
+  pollSoon(): void
   close(): void
 }
 
-interface Watcher extends Wanted {
-  began: number
-  at: number
+interface Watcher extends WatchTarget {
+  /** Start of the age that determines the interval. */
+  watchedSince: number
+  /** Time of the next poll. */
+  dueAt: number
   execution: Execution | null | undefined
   misses: number
   problem: { error: ApiError; since: number } | null
-  told: () => void
+  onPoll: () => void
 }
 
-type Looks = Pick<CloudRunApi, "get" | "list">
+type PolledApi = Pick<CloudRunApi, "get" | "list">
 
 export class ExecutionPoller {
-  readonly #api: Looks
+  readonly #api: PolledApi
   readonly #clock: Clock
   readonly #jobs = new Map<JobName, Set<Watcher>>()
-  readonly #looking = new Set<JobName>()
+  readonly #polling = new Set<JobName>()
   readonly #failures = new Map<JobName, number>()
-  readonly #turnstile = new Turnstile(CALLS_AT_ONCE)
+  readonly #semaphore = new Semaphore(MAX_CONCURRENT_CALLS)
   #timer: { at: number; cancel: () => void } | null = null
 
-  constructor(api: Looks, clock: Clock) {
+  constructor(api: PolledApi, clock: Clock) {
     this.#api = api
     this.#clock = clock
   }
 
-  /** `told` is called after each look. */
-  watch(wanted: Wanted, told: () => void): Watch {
+  /** `onPoll` is called after each poll, successful or not. */
+  watch(target: WatchTarget, onPoll: () => void): ExecutionWatch {
     const now = this.#clock.now()
-    const first = wanted.id === null ? SOON_MS : FIRST_MS
     const watcher: Watcher = {
-      ...wanted,
-      began: now,
-      at: now + first,
+      ...target,
+      watchedSince: now,
+      dueAt: now + (target.id === null ? SOON_MS : MIN_INTERVAL_MS),
       execution: undefined,
       misses: 0,
       problem: null,
-      told,
+      onPoll,
     }
-    const all = this.#jobs.get(wanted.job) ?? new Set()
-    this.#jobs.set(wanted.job, all.add(watcher))
-    this.#plan()
-    return Object.assign(watcher, { soon: () => this.#soon(watcher), close: () => this.#close(watcher) })
+    const all = this.#jobs.get(target.job) ?? new Set()
+    this.#jobs.set(target.job, all.add(watcher))
+    this.#schedule()
+    return Object.assign(watcher, { pollSoon: () => this.#pollSoon(watcher), close: () => this.#close(watcher) })
   }
 
   stop(): void {
@@ -92,11 +94,11 @@ export class ExecutionPoller {
     this.#jobs.clear()
   }
 
-  #soon(watcher: Watcher): void {
-    watcher.began = this.#clock.now()
+  #pollSoon(watcher: Watcher): void {
+    watcher.watchedSince = this.#clock.now()
     watcher.slow = false
-    watcher.at = Math.min(watcher.at, watcher.began + SOON_MS)
-    this.#plan()
+    watcher.dueAt = Math.min(watcher.dueAt, watcher.watchedSince + SOON_MS)
+    this.#schedule()
   }
 
   #close(watcher: Watcher): void {
@@ -107,74 +109,75 @@ export class ExecutionPoller {
     this.#failures.delete(watcher.job)
   }
 
-  #plan(): void {
+  #schedule(): void {
     let next = Number.POSITIVE_INFINITY
     for (const [job, all] of this.#jobs) {
-      if (!this.#looking.has(job)) for (const { at } of all) next = Math.min(next, at)
+      if (!this.#polling.has(job)) for (const { dueAt } of all) next = Math.min(next, dueAt)
     }
     if (next === Number.POSITIVE_INFINITY || (this.#timer !== null && this.#timer.at <= next)) return
     this.#timer?.cancel()
     const cancel = this.#clock.after(Math.max(0, next - this.#clock.now()), () => {
       this.#timer = null
-      this.#round()
+      this.#pollDue()
     })
     this.#timer = { at: next, cancel }
   }
 
-  #round(): void {
+  #pollDue(): void {
     const now = this.#clock.now()
     for (const [job, all] of this.#jobs) {
-      if (this.#looking.has(job) || ![...all].some(({ at }) => at <= now)) continue
-      this.#looking.add(job)
-      // Those whose turn is near come along, so that one list serves all.
-      const asking = [...all].filter((watcher) => watcher.at <= now + this.#gap(watcher, now) / 2)
-      void this.#look(job, asking).finally(() => {
-        this.#looking.delete(job)
-        this.#plan()
+      if (this.#polling.has(job) || ![...all].some(({ dueAt }) => dueAt <= now)) continue
+      this.#polling.add(job)
+      // Includes executions that are due soon, so that one list serves all.
+      const due = [...all].filter((watcher) => watcher.dueAt <= now + this.#interval(watcher, now) / 2)
+      void this.#poll(job, due).finally(() => {
+        this.#polling.delete(job)
+        this.#schedule()
       })
     }
-    this.#plan()
+    this.#schedule()
   }
 
-  async #look(job: JobName, asking: Watcher[]): Promise<void> {
-    const open = new Set(asking)
-    // A list shows others too. They are told as well: their own turn may be put off again and again.
-    const shown = new Set(asking)
+  async #poll(job: JobName, due: Watcher[]): Promise<void> {
+    const open = new Set(due)
+    // Executions that were not due but are in the list are notified too: lists for others may postpone their own poll for ever.
+    const notified = new Set(due)
     try {
-      if (asking.length > FEW || asking.some(({ id }) => id === null)) await this.#list(job, open, shown)
-      await Promise.all([...open].map((watcher) => this.#turnstile.pass(() => this.#ask(watcher, open))))
+      if (due.length > MAX_SINGLE_READS || due.some(({ id }) => id === null)) await this.#list(job, open, notified)
+      await Promise.all([...open].map((watcher) => this.#semaphore.run(() => this.#read(watcher, open))))
       this.#failures.delete(job)
     } catch (error) {
       this.#failed(job, open, errorOf(error))
     }
-    for (const { told } of shown) told()
+    for (const { onPoll } of notified) onPoll()
   }
 
-  async #list(job: JobName, open: Set<Watcher>, shown: Set<Watcher>): Promise<void> {
+  /** Reads pages of the list while they contain executions of interest. Moves the watchers that it finds from `open` to `notified`. */
+  async #list(job: JobName, open: Set<Watcher>, notified: Set<Watcher>): Promise<void> {
     const all = [...(this.#jobs.get(job) ?? [])]
     const byId = new Map(all.flatMap((watcher) => (watcher.id === null ? [] : [[watcher.id, watcher]])))
     const byAttempt = new Map(all.flatMap((watcher) => (watcher.id === null ? [[watcher.attemptId, watcher]] : [])))
     let token = ""
     for (let page = 0; page < MAX_PAGES; page++) {
-      const { executions, next } = await this.#turnstile.pass(() => this.#api.list(job, token)).catch(noneIfGone)
+      const { executions, next } = await this.#semaphore.run(() => this.#api.list(job, token)).catch(emptyIfDeleted)
       let hits = 0
       for (const execution of executions) {
         const watcher = byId.get(idOf(execution)) ?? byAttempt.get(attemptOf(execution) ?? "")
         if (watcher === undefined) continue
         hits += 1
         open.delete(watcher)
-        shown.add(watcher)
-        this.#seen(watcher, execution)
+        notified.add(watcher)
+        this.#update(watcher, execution)
       }
       token = next
       if (token === "" || open.size === 0) return
       const oldest = instantOf(executions.at(-1)?.createTime) ?? 0
-      const seeking = [...open].some(({ id, since }) => id === null && oldest > since - SKEW_MS)
-      if (!seeking && hits < FEW) return
+      const searching = [...open].some(({ id, since }) => id === null && oldest > since - SKEW_MS)
+      if (!searching && hits < MAX_SINGLE_READS) return
     }
   }
 
-  async #ask(watcher: Watcher, open: Set<Watcher>): Promise<void> {
+  async #read(watcher: Watcher, open: Set<Watcher>): Promise<void> {
     const { id, job } = watcher
     const execution =
       id === null
@@ -184,35 +187,36 @@ export class ExecutionPoller {
             throw error
           })
     open.delete(watcher)
-    this.#seen(watcher, execution)
+    this.#update(watcher, execution)
   }
 
-  #seen(watcher: Watcher, execution: Execution | null): void {
+  #update(watcher: Watcher, execution: Execution | null): void {
     const now = this.#clock.now()
     watcher.execution = execution
     watcher.misses = execution === null ? watcher.misses + 1 : 0
     watcher.problem = null
-    watcher.at = now + this.#gap(watcher, now)
+    watcher.dueAt = now + this.#interval(watcher, now)
   }
 
   #failed(job: JobName, open: Set<Watcher>, error: ApiError): void {
     const failures = (this.#failures.get(job) ?? 0) + 1
     this.#failures.set(job, failures)
     const now = this.#clock.now()
-    const pause = Math.max(FIRST_MS, backoff(failures, AWAY_MS))
+    const pause = Math.max(MIN_INTERVAL_MS, backoff(failures, MAX_PAUSE_MS))
     for (const watcher of open) {
       watcher.problem = { error, since: watcher.problem?.since ?? now }
-      watcher.at = now + pause
+      watcher.dueAt = now + pause
     }
   }
 
-  #gap({ began, slow }: Watcher, now: number): number {
-    return slow === true ? LAST_MS : Math.min(LAST_MS, Math.max(FIRST_MS, (now - began) / SHARE))
+  #interval({ watchedSince, slow }: Watcher, now: number): number {
+    if (slow === true) return MAX_INTERVAL_MS
+    return Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, (now - watchedSince) / AGE_DIVISOR))
   }
 }
 
-/** A job that was deleted has no list. */
-const noneIfGone = (error: unknown): { executions: Execution[]; next: string } => {
+/** Returns an empty page for a job that was deleted. */
+const emptyIfDeleted = (error: unknown): { executions: Execution[]; next: string } => {
   if (isStatus(error, 404)) return { executions: [], next: "" }
   throw error
 }

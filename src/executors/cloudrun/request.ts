@@ -1,4 +1,4 @@
-// What is asked of Cloud Run for an attempt: the job as it is, with arguments, variables and a time limit in place of its own. Pure.
+// Builds the request that runs a job for an attempt, with the attempt's arguments, variables and time limit in place of the job's own. Pure.
 
 import type { CloudrunDefinition } from "../../core/model/definition.ts"
 import { toText } from "../../core/expressions/expressions.ts"
@@ -7,53 +7,56 @@ import type { Assignment } from "../executor.ts"
 import { SECRET_VARIABLE } from "../../protocol/wire/exec-files.ts"
 import type { JobName, RunRequest } from "./shapes.ts"
 
-/** Ork stops an attempt at its timeout; this is for one that no server looks after any more. */
+/** Time between the end that Ork enforces and Cloud Run's own limit, which is for times without a server. */
 const TIMEOUT_MARGIN_MS = 60_000
-/** Cloud Run's own bound: a week. */
+/** Limit of Cloud Run: a week. */
 const MAX_TIMEOUT_S = 604_800
 
-export interface Place {
+/** Project and region of the settings, for jobs whose tasks name none; empty when not set. */
+export interface JobDefaults {
   project: string
   region: string
 }
 
-/** The task's own options; definition/cloudrun-fields.ts has checked their shape. */
+/** Returns the task's options, whose shape definition/cloudrun-fields.ts has checked. */
 export const optionsOf = (assignment: Assignment): CloudrunDefinition =>
   (assignment.fields["cloudrun"] ?? {}) as CloudrunDefinition
 
-/** `job` may be a whole name. `place` is what the server's settings say. */
-export const jobName = (assignment: Assignment, place: Place): JobName => {
+/** Returns the full name of the task's job, which may be given as a full name. Throws when it is invalid or incomplete. */
+export const jobName = (assignment: Assignment, defaults: JobDefaults): JobName => {
   const given = toText(assignment.fields["job"] ?? "")
   if (/^projects\/[^/]+\/locations\/[^/]+\/jobs\/[^/]+$/.test(given)) return given
   if (!/^[a-z]([a-z0-9-]*[a-z0-9])?$/.test(given)) {
     throw new Error(
-      `job: ${JSON.stringify(given)} is no name of a Cloud Run job: small letters, digits and hyphens, or projects/…/locations/…/jobs/…`,
+      `job: ${JSON.stringify(given)} is not the name of a Cloud Run job: use lower-case letters, digits and hyphens, or projects/…/locations/…/jobs/…`,
     )
   }
   const options = optionsOf(assignment)
-  const [project, region] = [options.project ?? place.project, options.region ?? place.region]
+  const [project, region] = [options.project ?? defaults.project, options.region ?? defaults.region]
   if (project === "")
-    throw new Error("in which project is the job? Set cloudrun_project (ORK_CLOUDRUN_PROJECT), or cloudrun.project of the task")
+    throw new Error(
+      "the job's project is not set: set cloudrun_project (ORK_CLOUDRUN_PROJECT), or cloudrun.project of the task",
+    )
   if (region === "")
-    throw new Error("in which region is the job? Set cloudrun_region (ORK_CLOUDRUN_REGION), or cloudrun.region of the task")
+    throw new Error("the job's region is not set: set cloudrun_region (ORK_CLOUDRUN_REGION), or cloudrun.region of the task")
   return `projects/${project}/locations/${region}/jobs/${given}`
 }
 
-/** What cannot be run; null: nothing. */
+/** Returns why the attempt cannot run on Cloud Run; null when it can. */
 export const problemOf = (assignment: Assignment): string | null => {
   const { command, env } = assignment
   const options = optionsOf(assignment)
   if (options.exec === true)
     return command === null ? "with cloudrun.exec a task needs a command, which `ork exec` runs there" : null
   if (command !== null && "shell" in command) {
-    return "its command is a text, but a job takes a list of arguments for its container's own program: write command: [a, b], or use cloudrun.exec"
+    return "its command is a string, but a job takes a list of arguments for its container's own program: write command: [a, b], or use cloudrun.exec"
   }
   const args = command?.argv ?? options.args ?? []
   const shown = Object.entries(env).find(([, value]) => holdsSecret(assignment, value))?.[0]
   if (shown !== undefined || args.some((value) => holdsSecret(assignment, value))) {
     const [what, name] = shown === undefined ? ["an argument", "NAME"] : [`the variable ${shown}`, shown]
     return (
-      `${what} holds a secret, and everybody who may see the execution could read it: leave it out of the task and give it to the job ` +
+      `${what} contains a secret, and everybody who may see the execution could read it: leave it out of the task and give it to the job ` +
       `(gcloud run jobs update JOB --update-secrets=${name}=SECRET:latest), or use cloudrun.exec`
     )
   }
@@ -66,7 +69,7 @@ export const problemOf = (assignment: Assignment): string | null => {
 const holdsSecret = ({ secrets }: Assignment, value: string): boolean =>
   secrets.some((secret) => secret !== "" && value.includes(secret))
 
-/** `exec`: variables that `ork exec` needs; null: any image. */
+/** `exec`: the variables for `ork exec`; null for any other container. */
 export const requestOf = (job: JobName, assignment: Assignment, exec: { [name: string]: string } | null): RunRequest => {
   const { command, graceMs, node } = assignment
   const { container, args } = optionsOf(assignment)
@@ -93,6 +96,6 @@ export const requestOf = (job: JobName, assignment: Assignment, exec: { [name: s
   }
 }
 
-/** Their values come from the job itself, where Secret Manager puts them. */
+/** Removes secrets, whose values the job gets from Secret Manager. */
 const withoutSecrets = (env: { [name: string]: string }): { [name: string]: string } =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(SECRET_VARIABLE)))

@@ -1,4 +1,4 @@
-// Jobs, executions and their states as the API shows them: what is read of them here.
+// Names and fields of jobs and executions that the executor reads.
 
 import type { protos } from "@google-cloud/run"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
@@ -9,22 +9,22 @@ export type RunRequest = protos.google.cloud.run.v2.IRunJobRequest
 
 /** `projects/P/locations/R/jobs/J` */
 export type JobName = string
-/** The job's name, then `/executions/E`. */
+/** `projects/P/locations/R/jobs/J/executions/E` */
 export type ExecutionName = string
 
-/** Of either. */
+/** Splits the name of a job or an execution. */
 export const partsOf = (name: ExecutionName) => {
   const [, project = "", , region = "", , job = "", , execution = ""] = name.split("/")
   return { project, region, job, execution }
 }
 
-/** Between the clocks of the server and Google, at the most. */
+/** Largest difference between the clocks of the server and Google that is tolerated. */
 export const SKEW_MS = 300_000
 
-/** The last part of its name. The rest may come back with the project's number in place of its id. */
+/** Returns the last part of the name. The rest is not comparable: responses may have the project's number in place of its id. */
 export const idOf = ({ name }: Execution): string => name?.slice(name.lastIndexOf("/") + 1) ?? ""
 
-/** Which attempt it was started for; null: not by Ork. */
+/** Returns the attempt id of an execution; null when Ork did not start it. */
 export const attemptOf = (execution: Execution): string | null => {
   for (const { env } of execution.template?.containers ?? []) {
     const found = env?.find(({ name }) => name === ATTEMPT_VARIABLE)
@@ -36,7 +36,7 @@ export const attemptOf = (execution: Execution): string | null => {
 export const instantOf = (time: protos.google.protobuf.ITimestamp | null | undefined): number | null =>
   time === null || time === undefined ? null : Number(time.seconds ?? 0) * 1000 + Math.floor((time.nanos ?? 0) / 1e6)
 
-/** The page of the console that leads to what it wrote. */
+/** Returns the address of the execution's log in Google's console. */
 export const logLink = (name: ExecutionName, { logUri }: Execution): string => {
   if (logUri) return logUri
   const { project, region, execution } = partsOf(name)

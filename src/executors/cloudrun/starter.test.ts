@@ -9,16 +9,16 @@ import { Starter } from "./starter.ts"
 
 const JOB = "projects/acme/locations/europe-west1/jobs/sh"
 
-const setup = (answer: () => Execution | ApiError) => {
+const setup = (respond: () => Execution | ApiError) => {
   const clock = new ManualClock()
   const objects = new MemoryObjectStore()
   const calls: string[] = []
   const api = {
     run: async (): Promise<Execution> => {
       calls.push("run")
-      const given = answer()
-      if (given instanceof ApiError) throw given
-      return given
+      const response = respond()
+      if (response instanceof ApiError) throw response
+      return response
     },
     get: async (): Promise<Execution> => ({}),
     list: async (): Promise<{ executions: Execution[]; next: string }> => {
@@ -34,24 +34,24 @@ const setup = (answer: () => Execution | ApiError) => {
       assignment: assignment("/", null),
       request: {},
       signal: stop.signal,
-      leave: () => false,
+      handedOver: () => false,
     })
   return { clock, objects, calls, start, stop }
 }
 
-test("when starts are turned away, all of them wait together", async () => {
-  let busy = true
-  const { clock, calls, start } = setup(() => (busy ? new ApiError(429, "quota") : { name: `${JOB}/executions/e` }))
+test("when a start is rate limited, all starts pause together", async () => {
+  let limited = true
+  const { clock, calls, start } = setup(() => (limited ? new ApiError(429, "quota") : { name: `${JOB}/executions/e` }))
   const all = Promise.all(Array.from({ length: 200 }, () => start()))
   await clock.pass(300_000)
-  // By itself each would have asked twenty times.
+  // Each one alone would have sent twenty requests.
   expect(calls.length).toBeLessThan(300)
-  busy = false
+  limited = false
   await clock.pass(60_000)
   expect((await all).every((started) => started?.id === "e")).toBe(true)
 })
 
-test("one that is told to stop before it was sent is not looked for", async () => {
+test("a start that is stopped before its request is not searched for", async () => {
   const { clock, calls, start, stop } = setup(() => new ApiError(429, "quota"))
   const all = Promise.all(Array.from({ length: 20 }, () => start()))
   await clock.pass(500)
@@ -62,11 +62,11 @@ test("one that is told to stop before it was sent is not looked for", async () =
   expect(calls).toHaveLength(sent)
 })
 
-test("an execution that was started is gone on with, though the store does not keep its name", async () => {
+test("a started execution is followed even if its name cannot be stored", async () => {
   const { clock, objects, start } = setup(() => ({ name: `${JOB}/executions/e` }))
   const put = objects.put.bind(objects)
   objects.put = async (key, data) => {
-    if (String(data).includes('"execution":"e"')) throw new Error("the bucket is away")
+    if (String(data).includes('"execution":"e"')) throw new Error("the bucket is unavailable")
     await put(key, data)
   }
   const started = start()

@@ -116,7 +116,7 @@ test("an end is told in words", () => {
   expect(exitInWords(state(3), 0)).toBe("exit code 3")
   expect(exitInWords(state(143), 0)).toBe("exit code 143 (SIGTERM)")
   expect(exitInWords(state(137, true), 1 << 20)).toBe(
-    "exit code 137 (SIGKILL): a process was killed, as it used more than 1 MiB of memory",
+    "exit code 137 (SIGKILL): a process was killed, because it used more than 1 MiB of memory",
   )
   expect(exitInWords(state(128, false, "no space"), 0)).toBe("exit code 128: no space")
 })

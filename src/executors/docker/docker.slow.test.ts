@@ -165,7 +165,7 @@ describe("in a container", () => {
     const script = "head -c 200000000 /dev/zero | tail > /dev/null; exit $?"
     const end = await shell(script, { node: { image: IMAGE, resources: { memoryBytes: 32 << 20, cpu: 0.5 } } }).result
     expect(end).toMatchObject({ state: "failed" })
-    expect(end.error).toContain("a process was killed, as it used more than 32 MiB of memory")
+    expect(end.error).toContain("a process was killed, because it used more than 32 MiB of memory")
   })
 
   test("cancel lets it tidy up, and ends it", async () => {
@@ -202,7 +202,7 @@ test("stop ends what runs", async () => {
   const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; sleep 600" }, { node: { image: IMAGE } }))
   await running.line("up")
   await fixture.executor.stop()
-  expect(await running.result).toMatchObject({ state: "lost", error: "stopped, as Ork is shutting down" })
+  expect(await running.result).toMatchObject({ state: "lost", error: "stopped, because Ork is shutting down" })
   await fixture.cleanup()
 })
 

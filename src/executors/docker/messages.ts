@@ -1,8 +1,8 @@
 // What went wrong with a container, in words.
 
-import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
-import { exitCodeInWords, outOfMemory, programInWords } from "../remote/container-messages.ts"
+import { describeExitCode, outOfMemory, describeMissingProgram } from "../container-messages.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import { EngineError } from "./engine.ts"
 import { NoSuchImage } from "./image.ts"
 
@@ -17,13 +17,13 @@ export interface ContainerState {
 /** null: exit 0. */
 export const exitInWords = ({ ExitCode, OOMKilled, Error: error }: ContainerState, memoryBytes: number): string | null => {
   if (ExitCode === 0) return null
-  const end = exitCodeInWords(ExitCode)
+  const end = describeExitCode(ExitCode)
   if (OOMKilled) return `${end}: ${outOfMemory(memoryBytes)}`
   return error === "" ? end : `${end}: ${error}`
 }
 
 const startInWords = (message: string): string => {
-  const program = programInWords(message)
+  const program = describeMissingProgram(message)
   if (program !== null) return program
   const bind = /bind source path does not exist:? (\S+)/.exec(message)
   if (bind !== null) {

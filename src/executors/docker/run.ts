@@ -10,7 +10,7 @@ import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { LastLine } from "../../objects/logs/log-writer.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
-import { readAnswer } from "../output.ts"
+import { readOutput } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { signalName } from "../messages.ts"
 import type { Environ } from "./address.ts"
@@ -244,7 +244,7 @@ export class ContainerRun {
     const note = wholeLog ? "" : " (its log is incomplete)"
     if (error !== null) return { ...base, state: "failed", error: error + note }
     const place = { objects, prefix, maxBytes: maxOutputBytes, secrets }
-    const answer = await readAnswer(this.#places.output, last, place)
+    const answer = await readOutput(this.#places.output, last, place)
     return "error" in answer
       ? { ...base, state: "failed", error: answer.error + note }
       : { ...base, state: "success", output: answer.output }

@@ -11,7 +11,7 @@ import { assignment } from "../conformance/fixture.ts"
 import type { Overrides } from "../conformance/fixture.ts"
 import { ManualClock } from "../conformance/manual-clock.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
-import { type Gone, specOf, watchExec } from "./exec.ts"
+import { type ContainerEnd, watchExec, writeSpec } from "./exec.ts"
 
 let objects: MemoryObjectStore
 let clock: ManualClock
@@ -38,34 +38,35 @@ const STATUS: ExecStatus = {
   retry_after_ms: null,
 }
 
-const setup = (overrides: Overrides = {}, extra: { gone?: Promise<Gone>; externalId?: string } = {}) => {
+const setup = (overrides: Overrides = {}, extra: { containerEnd?: Promise<ContainerEnd>; externalId?: string } = {}) => {
   const work = assignment("/", { shell: "true" }, overrides)
   const stop = new AbortController()
-  const told: unknown[] = []
+  const reported: unknown[] = []
   let result: AttemptResult | null = null
   const context = {
     signal: stop.signal,
-    started: (info: object) => void told.push(info),
-    progress: (update: object) => void told.push(update),
+    started: (info: object) => void reported.push(info),
+    progress: (update: object) => void reported.push(update),
   }
   void watchExec({ objects, clock, assignment: work, context, ...extra }).then((end) => (result = end))
   return {
     work,
     stop,
-    told,
+    reported,
     result: () => result,
-    say: (status: Partial<ExecStatus>) => objects.put(`${work.prefix}status.json`, JSON.stringify({ ...STATUS, ...status })),
+    writeStatus: (status: Partial<ExecStatus>) =>
+      objects.put(`${work.prefix}status.json`, JSON.stringify({ ...STATUS, ...status })),
   }
 }
 
 describe("the spec", () => {
-  test("holds everything but secrets, which travel in the environment", async () => {
+  test("contains everything but secrets, which are passed in the environment", async () => {
     const work = assignment(
       "/",
       { shell: "echo $TOKEN" },
       { env: { TOKEN: "hunter2", URL: "https://u:hunter2@x", PLAIN: "yes" }, secrets: ["hunter2"], input: { a: 1 } },
     )
-    const { key, environment } = await specOf(objects, work, { store: "s3://bucket/ork" })
+    const { key, environment } = await writeSpec(objects, work, { store: "s3://bucket/ork" })
     expect(key).toBe(`${work.prefix}spec.json`)
     expect(environment).toEqual({
       TASK_SPEC_PATH: key,
@@ -90,7 +91,7 @@ describe("the spec", () => {
     await writeFile(join(folder, "load.json"), "[1,2]")
     const specs: ExecSpec[] = []
     for (const attemptId of ["a", "b"]) {
-      const { key } = await specOf(objects, assignment("/", { shell: "true" }, { attemptId, upstreamDir: folder }))
+      const { key } = await writeSpec(objects, assignment("/", { shell: "true" }, { attemptId, upstreamDir: folder }))
       specs.push(execSpec.parse(JSON.parse(Buffer.from((await objects.get(key))!).toString())))
     }
     expect(specs.map(({ upstream }) => upstream)).toEqual([
@@ -103,16 +104,16 @@ describe("the spec", () => {
 })
 
 describe("watching", () => {
-  test("a start, progress and a success become what an executor tells", async () => {
+  test("start, progress and success are reported as by any executor", async () => {
     const one = setup()
-    await one.say({ progress: { fraction: 0.5, details: "half" } })
+    await one.writeStatus({ progress: { fraction: 0.5, details: "half" } })
     await clock.pass(1000)
-    expect(one.told).toEqual([
+    expect(one.reported).toEqual([
       { at: Date.parse(STATUS.started_at!), externalId: "42" },
       { fraction: 0.5, details: "half" },
     ])
     await objects.put(`${one.work.prefix}output.json`, '{"rows":3}')
-    await one.say({
+    await one.writeStatus({
       status: "success",
       finished_at: iso(clock.now()),
       output_bytes: 10,
@@ -132,7 +133,7 @@ describe("watching", () => {
 
   test("a large output stays an object", async () => {
     const one = setup({}, { externalId: "pod-1" })
-    await one.say({ status: "success", finished_at: iso(clock.now()), output_bytes: 100_000 })
+    await one.writeStatus({ status: "success", finished_at: iso(clock.now()), output_bytes: 100_000 })
     await clock.pass(1000)
     expect(one.result()).toMatchObject({
       output: { key: `${one.work.prefix}output.json`, bytes: 100_000 },
@@ -140,19 +141,25 @@ describe("watching", () => {
     })
   })
 
-  test("a failure comes with its exit code, its error and whether to try again", async () => {
+  test("a failure has its exit code, its error and whether it may be retried", async () => {
     const one = setup()
-    await one.say({ status: "failed", finished_at: iso(clock.now()), error: "exit code 3", exit_code: 3, retryable: false })
+    await one.writeStatus({
+      status: "failed",
+      finished_at: iso(clock.now()),
+      error: "exit code 3",
+      exit_code: 3,
+      retryable: false,
+    })
     await clock.pass(1000)
     expect(one.result()).toMatchObject({ state: "failed", error: "exit code 3", exitCode: 3, retryable: false })
   })
 
-  test("a heartbeat that stands still for 60 s means lost; one that goes on does not", async () => {
+  test("an attempt without a new heartbeat for 60 s is lost; one with heartbeats is not", async () => {
     const dead = setup()
     const live = setup()
-    await dead.say({})
+    await dead.writeStatus({})
     for (let beat = 1; beat <= 9; beat++) {
-      await live.say({ beat })
+      await live.writeStatus({ beat })
       await clock.pass(7500)
       if (beat === 7) expect(dead.result()).toBeNull()
     }
@@ -160,9 +167,9 @@ describe("watching", () => {
     expect(live.result()).toBeNull()
   })
 
-  test("while the object store cannot be read, nobody is given up", async () => {
+  test("no attempt is lost while the object store cannot be read", async () => {
     const one = setup()
-    await one.say({})
+    await one.writeStatus({})
     await clock.pass(1000)
     const { get } = objects
     objects.get = () => Promise.reject(new Error("no route"))
@@ -175,36 +182,36 @@ describe("watching", () => {
     expect(one.result()).toMatchObject({ state: "lost" })
   })
 
-  test("a container that has gone is believed only when no end was written", async () => {
-    const gone = Promise.withResolvers<Gone>()
-    const silent = setup({}, { gone: gone.promise })
-    await silent.say({})
+  test("the end of the container counts only when no result was written", async () => {
+    const early = Promise.withResolvers<ContainerEnd>()
+    const silent = setup({}, { containerEnd: early.promise })
+    await silent.writeStatus({})
     await clock.pass(1000)
-    gone.resolve({ state: "failed", error: "killed: out of memory", exitCode: 137 })
+    early.resolve({ state: "failed", error: "killed: out of memory", exitCode: 137 })
     await clock.pass(0)
     expect(silent.result()).toMatchObject({ state: "failed", error: "killed: out of memory", exitCode: 137 })
 
-    const late = Promise.withResolvers<Gone>()
-    const spoken = setup({}, { gone: late.promise })
-    await spoken.say({ status: "success", finished_at: iso(clock.now()) })
+    const late = Promise.withResolvers<ContainerEnd>()
+    const written = setup({}, { containerEnd: late.promise })
+    await written.writeStatus({ status: "success", finished_at: iso(clock.now()) })
     late.resolve({ state: "failed", error: "gone" })
     await clock.pass(0)
-    expect(spoken.result()).toMatchObject({ state: "success", output: { inline: null } })
+    expect(written.result()).toMatchObject({ state: "success", output: { inline: null } })
   })
 
-  test("a stopped attempt ends with the reason, whatever its container says; a success stays", async () => {
+  test("a stopped attempt ends with the reason of the stop, unless it succeeded", async () => {
     const cancelled = setup()
     cancelled.stop.abort("cancel")
-    await cancelled.say({ status: "lost", finished_at: iso(clock.now()), error: "stopped by a signal" })
+    await cancelled.writeStatus({ status: "lost", finished_at: iso(clock.now()), error: "stopped by a signal" })
     const done = setup()
     done.stop.abort("cancel")
-    await done.say({ status: "success", finished_at: iso(clock.now()) })
+    await done.writeStatus({ status: "success", finished_at: iso(clock.now()) })
     await clock.pass(2000)
     expect(cancelled.result()).toMatchObject({ state: "cancelled" })
     expect(done.result()).toMatchObject({ state: "success" })
   })
 
-  test("one that is stopped before it ever began does not hold anybody up for long", async () => {
+  test("an attempt that is stopped before it started ends after the grace period and 30 s", async () => {
     const one = setup({ graceMs: 10_000 })
     one.stop.abort("timeout")
     await clock.pass(39_000)
@@ -214,15 +221,15 @@ describe("watching", () => {
     expect(clock.waiting).toBe(0)
   })
 
-  test("one that never began runs into start_timeout", async () => {
+  test("an attempt that never starts runs into start_timeout", async () => {
     const work = assignment("/", { shell: "true" }, { graceMs: 0, node: { startTimeoutMs: 300_000 } })
     const executor = {
       name: "process",
       launch: (work: Assignment, context: LaunchContext) => {
-        const gone = new Promise<Gone>((resolve) =>
+        const containerEnd = new Promise<ContainerEnd>((resolve) =>
           context.signal.addEventListener("abort", () => resolve({ state: "failed", error: "removed" })),
         )
-        return watchExec({ objects, clock, assignment: work, context, gone })
+        return watchExec({ objects, clock, assignment: work, context, containerEnd })
       },
     }
     const readOutput = () => Promise.resolve(null)
@@ -235,13 +242,13 @@ describe("watching", () => {
     expect(result).toMatchObject({ state: "timeout", error: "did not start within 5m", startedAt: null })
   })
 
-  test("a status that makes no sense fails the attempt", async () => {
+  test("an invalid status fails the attempt", async () => {
     const one = setup()
     await objects.put(`${one.work.prefix}status.json`, '{"status":"odd"}')
     await clock.pass(1000)
     expect(one.result()).toMatchObject({
       state: "failed",
-      error: expect.stringContaining("status.json cannot be understood") as string,
+      error: expect.stringContaining("its status.json is not valid") as string,
     })
   })
 
@@ -257,7 +264,7 @@ describe("watching", () => {
     await clock.pass(60_000)
     expect(reads / all.length).toBeLessThan(18)
     expect(clock.waiting).toBe(1)
-    for (const one of all) await one.say({ status: "success", finished_at: iso(clock.now()) })
+    for (const one of all) await one.writeStatus({ status: "success", finished_at: iso(clock.now()) })
     await clock.pass(6000)
     expect(all.every((one) => one.result()?.state === "success")).toBe(true)
     expect(clock.waiting).toBe(0)

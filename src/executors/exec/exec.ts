@@ -1,15 +1,15 @@
-// For executors whose containers (or jobs, or processes elsewhere) run `ork exec`: the engine's side of it. In `launch`:
+// The engine's side of `ork exec`, for executors whose containers (or remote jobs) run it. In `launch`:
 //
-//   const { environment } = await specOf(objects, assignment, { store: address })   // writes PREFIX/spec.json
+//   const { environment } = await writeSpec(objects, assignment, { store: address })   // writes PREFIX/spec.json
 //   … start the container with `environment` and the command `ork exec`; it needs its own credentials for the object store …
-//   return watchExec({ objects, clock, assignment, context, gone })
+//   return watchExec({ objects, clock, assignment, context, containerEnd })
 //
-// `environment` holds TASK_SPEC_PATH, ORK_OBJECT_STORE (when `store` is given) and the task's secrets, which are not in the spec.
-// `ork exec` there runs the task, and writes PREFIX/{status.json,output.json,log}; on SIGTERM it stops the task and says so. The log is its own
-// work too: do not copy the container's streams to it. `watchExec` calls `context.started` and `context.progress`, and never
-// rejects. Not started in time is judged by the engine (start_timeout aborts the signal); a beat that does not come for 60 s is `lost`.
-// On abort stop the container; then let `gone` resolve (or have `ork exec` write its end), for which watchExec waits
-// graceMs + 30 s. An attempt taken over from a dead server: skip the first two steps if the container is there, and watch.
+// `environment` contains TASK_SPEC_PATH, ORK_OBJECT_STORE (when `store` is given) and the task's secrets, which are not in the spec.
+// `ork exec` runs the task and writes PREFIX/{status.json,output.json,log}; do not copy the container's streams to the log. On SIGTERM it stops the
+// task and writes its result. `watchExec` calls `context.started` and `context.progress`, and never rejects. The engine enforces
+// start_timeout by aborting the signal; an attempt without a heartbeat for 60 s is `lost`. On abort, stop the container and resolve
+// `containerEnd` (or let `ork exec` write its result): watchExec waits for graceMs + 30 s. To adopt an attempt of a dead server whose
+// container exists, skip the first two steps.
 
 import { readdir } from "node:fs/promises"
 import { createReadStream } from "node:fs"
@@ -19,26 +19,31 @@ import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type ExecSpec, SECRET_VARIABLE, SPEC_FILE, SPEC_VARIABLE } from "../../protocol/wire/exec-files.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
-import { loopOf } from "./loop.ts"
-import { Watch } from "./watch.ts"
+import { ExecAttempt } from "./exec-attempt.ts"
+import { statusPollerOf } from "./status-poller.ts"
 
 export interface SpecOptions {
-  /** Address of the object store as the container reaches it, for its ORK_OBJECT_STORE. Left out: the container knows. */
+  /** Address of the object store as the container reaches it, for its ORK_OBJECT_STORE. Omitted when the container has it. */
   store?: string
-  /** Which of its executors `ork exec` uses. */
+  /** Name of the executor that `ork exec` uses. */
   executor?: string
-  /** Folder to run in; by default the task's `working_dir` when it has one, else where `ork exec` is started. */
+  /** Folder to run in; by default the task's `working_dir` if it has one, else the one in which `ork exec` is started. */
   workingDir?: string
 }
 
 export interface ExecStart {
   /** Key of the spec in the object store. */
   key: string
-  /** Variables that the container needs beside its own. Holds secrets. */
+  /** Variables that the container needs in addition to its own. Contains secrets. */
   environment: { [name: string]: string }
 }
 
-export const specOf = async (objects: ObjectStore, assignment: Assignment, options: SpecOptions = {}): Promise<ExecStart> => {
+/** Writes the spec of the attempt to the object store. */
+export const writeSpec = async (
+  objects: ObjectStore,
+  assignment: Assignment,
+  options: SpecOptions = {},
+): Promise<ExecStart> => {
   const { prefix, secrets } = assignment
   const isSecret = (value: string): boolean => secrets.some((secret) => secret !== "" && value.includes(secret))
   const entries = Object.entries({ ...assignment.env, ...assignment.callback?.() })
@@ -81,7 +86,7 @@ export const specOf = async (objects: ObjectStore, assignment: Assignment, optio
   return { key, environment }
 }
 
-/** Files of $ORK_UPSTREAM as objects, once per run: by task name, as seen from the folder of the spec. */
+/** Uploads the files of $ORK_UPSTREAM, once per run. Returns their keys relative to the folder of the spec, by task name. */
 const putUpstream = async (
   objects: ObjectStore,
   { prefix, runId }: Assignment,
@@ -97,32 +102,34 @@ const putUpstream = async (
   return upstream
 }
 
-/** What became of a container that has ended. Counts only when `ork exec` did not write how the task ended. */
-export type Gone = Pick<AttemptResult, "state" | "error" | "exitCode" | "usage" | "retryable">
+/** How a container ended. Counts only when `ork exec` has not written how the task ended. */
+export type ContainerEnd = Pick<AttemptResult, "state" | "error" | "exitCode" | "usage" | "retryable">
 
 export interface WatchOptions {
   objects: ObjectStore
   clock: Clock
   assignment: Assignment
   context: LaunchContext
-  /** Resolves when the container is known to have ended: the end is then looked for at once. */
-  gone?: Promise<Gone>
-  /** How the container is known there; shown as the attempt's `external_id` in place of the pid inside of it. */
-  externalId?: string
+  /** Resolves when the container is known to have ended: the status is then read at once. */
+  containerEnd?: Promise<ContainerEnd>
+  /** Id of the container, shown as the attempt's `external_id` in place of the pid inside of it; null when it has none. */
+  externalId?: string | null
 }
 
-/** Follows an attempt that runs in `ork exec` to its end. All attempts on one object store share one loop. */
+/** Follows an attempt that runs in `ork exec` to its end. */
 export const watchExec = (options: WatchOptions): Promise<AttemptResult> => {
-  const loop = loopOf(options.objects, options.clock)
+  const poller = statusPollerOf(options.objects, options.clock)
   return new Promise((resolve) => {
-    const watch = new Watch(options, (result) => {
-      loop.remove(watch)
+    const attempt = new ExecAttempt(options, (result) => {
+      poller.remove(attempt)
       resolve(result)
     })
-    loop.add(watch)
-    void options.gone?.then((gone) => {
-      watch.gone = gone
-      loop.lookNow(watch)
-    })
+    poller.add(attempt)
+    const onContainerEnd = (containerEnd: ContainerEnd): void => {
+      attempt.containerEnd = containerEnd
+      poller.pollNow(attempt)
+    }
+    // A container whose end cannot be observed is found by its missing heartbeat.
+    options.containerEnd?.then(onContainerEnd, () => {})
   })
 }

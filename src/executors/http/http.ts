@@ -3,7 +3,6 @@
 // The log tells of request and answer, never of headers or of a whole body.
 
 import type { Response } from "undici"
-import { messageOf } from "../../core/model/error-message.ts"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -13,7 +12,8 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { INLINE_MAX } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
-import { bytesInWords } from "../messages.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import { formatBytes } from "../messages.ts"
 import { answerOutput, bodyInWords, readBody, retryAfterMs } from "./answer.ts"
 import { type Address, guardedFetch, type HttpPolicy, httpPolicy, RefusedRequest } from "./guarded-fetch.ts"
 import { BadRequest, type HttpRequest, httpRequest } from "./request.ts"
@@ -67,12 +67,12 @@ export class HttpExecutor implements Executor {
   async #send(assignment: Assignment, log: LogSink, signal: AbortSignal): Promise<End> {
     const request = httpRequest(assignment)
     const began = this.#clock.now()
-    const size = request.body === null ? "" : `, ${bytesInWords(Buffer.byteLength(request.body))}`
+    const size = request.body === null ? "" : `, ${formatBytes(Buffer.byteLength(request.body))}`
     await log.write("stdout", `> ${request.method} ${request.shown(request.url)}${size}\n`)
     const { answer, body } = await this.#fetch(request, log, signal)
     const kind = answer.headers.get("content-type") ?? "no type"
     const told = `${answer.status} ${answer.statusText}`.trim()
-    await log.write("stdout", `< ${told}, ${kind}, ${bytesInWords(body.length)} in ${this.#clock.now() - began} ms\n`)
+    await log.write("stdout", `< ${told}, ${kind}, ${formatBytes(body.length)} in ${this.#clock.now() - began} ms\n`)
     if (request.expect(answer.status)) return this.#success(assignment, answer, body)
     const problem = `${request.method} ${request.shown(request.url)} answered ${told}${bodyInWords(body)}`
     await log.write("stderr", `${problem}\n`)
@@ -108,7 +108,7 @@ export class HttpExecutor implements Executor {
     const bytes = Buffer.byteLength(text)
     if (bytes <= INLINE_MAX) return { state: "success", output: { inline: output } }
     if (bytes > maxOutputBytes) {
-      const error = `its answer of ${bytesInWords(bytes)} is larger than the limit of ${bytesInWords(maxOutputBytes)} (max_output)`
+      const error = `its answer of ${formatBytes(bytes)} is larger than the limit of ${formatBytes(maxOutputBytes)} (max_output)`
       return { state: "failed", error, retryable: false }
     }
     const key = `${prefix}output.json`
@@ -135,7 +135,7 @@ export class HttpExecutor implements Executor {
 
 const tooLarge = (answer: Response, { url, maxBody, shown }: HttpRequest): BadRequest =>
   new BadRequest(
-    `${shown(url)} answered ${answer.status} with a body of more than ${bytesInWords(maxBody)}; raise http.max_body (up to max_output)`,
+    `${shown(url)} answered ${answer.status} with a body of more than ${formatBytes(maxBody)}; raise http.max_body (up to max_output)`,
   )
 
 const isFinal = (error: unknown): boolean => error instanceof BadRequest || error instanceof RefusedRequest

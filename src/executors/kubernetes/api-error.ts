@@ -1,11 +1,11 @@
-// What the API server said no with, and what may be tried again.
+// Errors of requests to the API server, and whether a retry may help.
 
 import { messageOf } from "../../core/model/error-message.ts"
 
-/** An answer other than 2xx. */
+/** A response other than 2xx. */
 export class ApiError extends Error {
   readonly status: number
-  /** Kubernetes' own word: AlreadyExists, Forbidden, Invalid, Expired, … */
+  /** Reason as defined by Kubernetes: AlreadyExists, Forbidden, Invalid, Expired, … */
   readonly reason: string
   readonly retryAfterMs: number | null
 
@@ -18,7 +18,7 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer, or one that broke off: the request may have been carried out. */
+/** No response, or an incomplete one: the request may have been carried out. */
 export class Unreachable extends Error {
   constructor(cause: unknown) {
     super(`the cluster cannot be reached: ${reasonOf(cause)}`, { cause })
@@ -26,7 +26,7 @@ export class Unreachable extends Error {
   }
 }
 
-/** A failed connection has its reason further down. */
+/** Returns the message of the innermost cause, where a failed connection has its reason. */
 const reasonOf = (error: unknown): string => {
   const { cause } = error instanceof Error ? error : {}
   const code = error instanceof Error && "code" in error ? String(error.code) : ""
@@ -34,22 +34,22 @@ const reasonOf = (error: unknown): string => {
   return message === "" ? code : message
 }
 
-const DEFINITE = new Set([400, 401, 403, 404, 405, 409, 410, 413, 415, 422])
+const DEFINITE_STATUSES = new Set([400, 401, 403, 404, 405, 409, 410, 413, 415, 422])
 
 export const isStatus = (error: unknown, status: number): error is ApiError =>
   error instanceof ApiError && error.status === status
 
-/** Trying the same request again may help. */
-export const isPassing = (error: unknown): boolean => !(error instanceof ApiError) || !DEFINITE.has(error.status)
+/** Returns true when the same request may succeed later. */
+export const isTransient = (error: unknown): boolean => !(error instanceof ApiError) || !DEFINITE_STATUSES.has(error.status)
 
-/** A quota is a matter of time, though it comes as a refusal. */
+/** An exhausted quota is reported as 403, but passes. */
 const isQuota = (error: ApiError): boolean => error.status === 403 && /exceeded quota/i.test(error.message)
 
-/** No later attempt of the task will fare better. 401 may: whoever checks credentials for the cluster may be away. */
-export const isHopeless = (error: unknown): boolean =>
+/** Returns true when no later attempt can succeed. 401 is not among them: the cluster's authenticator may be unavailable. */
+export const isPermanent = (error: unknown): boolean =>
   error instanceof ApiError && [400, 403, 404, 413, 422].includes(error.status) && !isQuota(error)
 
-/** What the API server answered in its body, as an error. */
+/** Builds an error from the response of the API server. */
 export const errorOf = (status: number, body: string, retryAfter: string | undefined): ApiError => {
   let reason = ""
   let message = body.slice(0, 1000).trim()
@@ -58,17 +58,17 @@ export const errorOf = (status: number, body: string, retryAfter: string | undef
     if (typeof parsed.reason === "string") reason = parsed.reason
     if (typeof parsed.message === "string") message = parsed.message
   } catch {
-    // A proxy in between speaks another language.
+    // A proxy answered, not the API server: the message is the body as it is.
   }
   const seconds = Number(retryAfter)
   const retryAfterMs = retryAfter !== undefined && Number.isFinite(seconds) ? seconds * 1000 : null
   return new ApiError(status, reason, message === "" ? `HTTP ${status}` : message, retryAfterMs)
 }
 
-/** With what to do about it. */
-export const inWords = (error: unknown): string => {
+/** Returns the message with advice on missing credentials and rights. */
+export const describeError = (error: unknown): string => {
   if (error instanceof ApiError && error.status === 401) {
-    return `the cluster does not know who asks (401 ${error.message}): check the user of the kubeconfig, or the service account`
+    return `the cluster rejects Ork's credentials (401 ${error.message}): check the user of the kubeconfig, or the service account`
   }
   if (error instanceof ApiError && error.status === 403) {
     return `the cluster does not allow it: ${error.message} (the rights that Ork needs are in deploy/kubernetes/rbac.yaml)`

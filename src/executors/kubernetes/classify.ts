@@ -1,155 +1,185 @@
-// What a Job and its pod tell about an attempt. Pure: everything that the cluster may show is told apart here.
+// Classifies a Job and its pod, as the cluster shows them, into the state of an attempt. Pure.
 
-import type { AttemptState } from "../../core/model/status.ts"
-import type { Latest } from "./namespace-watch.ts"
-import { CONTAINER, hasCondition, type JobObject, type PodObject, type Terminated } from "./shapes.ts"
-import { exitInWords, startInWords } from "./messages.ts"
+import type { Outcome } from "../remote/remote-attempt.ts"
+import { describeExit, describeStartFailure } from "./messages.ts"
+import type { LatestObject } from "./namespace-watch.ts"
+import { type Condition, CONTAINER, hasCondition, type JobObject, type PodObject, type Terminated } from "./shapes.ts"
 
-export interface Ending {
-  state: Extract<AttemptState, "success" | "failed" | "lost" | "timeout">
-  error: string | null
-  exitCode: number | null
-  /** What it left as its termination message: its output, or its last words. */
+export interface JobOutcome extends Outcome {
+  /** The container's termination message: its output, or the reason of its failure. */
   message: string
   retryable?: false
-  /** It came before anybody took the pod down. */
+  /** The container ended before anybody deleted the pod, so that no deletion can have caused the outcome. */
   certain?: true
 }
 
-export type Standing =
-  /** Not yet. `why`: the cluster's own words, when there is something to say. */
-  | { phase: "waiting"; why: string | null }
-  /** It does not get going, and waiting will hardly help: for a while, or not at all. */
-  | { phase: "stuck"; error: string; hopeless: boolean }
+export type JobState =
+  /** `reason`: why it does not start, in the cluster's words; null when it gives none. */
+  | { phase: "waiting"; reason: string | null }
+  /** Cannot start: for now, or (`permanent`) for ever. */
+  | { phase: "stuck"; error: string; permanent: boolean }
   | { phase: "running" }
-  | { phase: "ended"; ending: Ending }
-  /** It is being taken down by somebody else. `ending` counts when nothing more is heard. */
-  | { phase: "leaving"; ending: Ending }
+  | { phase: "ended"; outcome: JobOutcome }
+  /** Being removed by somebody else. `outcome` holds if the cluster reports nothing more. */
+  | { phase: "terminating"; outcome: JobOutcome }
 
-/** The node refused it, or threw it out. */
+/** Reasons of pods that their node rejected or evicted. */
 const NODE_REASONS =
   /^(?:Evicted|Preempt\w*|NodeLost|NodeShutdown|NodeAffinity|Shutdown|Terminated|OutOf\w+|UnexpectedAdmissionError|Unexpected\w*|HostPortConflict)$/
-const PULLING = new Set([
+const IMAGE_PULL_REASONS = new Set([
   "ErrImagePull",
   "ImagePullBackOff",
   "RegistryUnavailable",
   "ImageInspectError",
   "SignatureValidationFailed",
 ])
-const BAD_IMAGE = new Set(["InvalidImageName", "ErrImageNeverPull"])
-const BAD_CONTAINER = new Set(["CreateContainerConfigError", "CreateContainerError", "RunContainerError"])
+const BAD_IMAGE_REASONS = new Set(["InvalidImageName", "ErrImageNeverPull"])
+const BAD_CONTAINER_REASONS = new Set(["CreateContainerConfigError", "CreateContainerError", "RunContainerError"])
 
-const lost = (error: string): Ending => ({ state: "lost", error, exitCode: null, message: "" })
-
-export const standingOf = (job: Latest<JobObject>, pod: Latest<PodObject>, memoryBytes: number): Standing => {
-  const seen = pod.object
-  const conditions = job.object?.status?.conditions
-  const terminated = containerOf(seen)?.state?.terminated
-  // What ends well because it is told to go has not done its work: only what ended before counts.
-  const done = containerOf(pod.calm)?.state?.terminated
-  if (done?.exitCode === 0 && (displacedBy(pod.calm) === null || pod.calm?.status?.phase === "Succeeded"))
-    return succeeded(done)
-  const deleting = seen?.metadata.deletionTimestamp !== undefined || pod.gone
-  const taken = takenDown(job, displacedBy(seen))
-  const over = pod.gone || (seen !== null && isOver(seen))
-  if (taken !== null) return { phase: over || (job.gone && seen === null) ? "ended" : "leaving", ending: taken }
-  const failed = hasCondition(conditions, "FailureTarget") ?? hasCondition(conditions, "Failed")
-  const complete = hasCondition(conditions, "SuccessCriteriaMet") ?? hasCondition(conditions, "Complete")
-  if (deleting) {
-    const ending = lost("its pod was deleted from outside of Ork")
-    return { phase: over && failed !== undefined ? "ended" : "leaving", ending }
+export const classify = (job: LatestObject<JobObject>, pod: LatestObject<PodObject>, memoryBytes: number): JobState => {
+  const { object } = pod
+  // A container that exits with 0 because its pod is deleted has not done its work: only an exit before the deletion counts.
+  const exited = containerOf(pod.beforeDeletion)?.state?.terminated
+  if (
+    exited?.exitCode === 0 &&
+    (displacement(pod.beforeDeletion) === null || pod.beforeDeletion?.status?.phase === "Succeeded")
+  )
+    return succeeded(exited)
+  const over = pod.gone || (object !== null && isOver(object))
+  const removed = removal(job, displacement(object))
+  if (removed !== null) return { phase: over || (job.gone && object === null) ? "ended" : "terminating", outcome: removed }
+  const failed = failedCondition(job)
+  if (object?.metadata.deletionTimestamp !== undefined || pod.gone) {
+    const outcome = lost("its pod was deleted from outside of Ork")
+    return { phase: over && failed !== undefined ? "ended" : "terminating", outcome }
   }
-  if (over) return { phase: "ended", ending: failure(seen, terminated, memoryBytes) }
-  if (containerOf(seen)?.state?.running !== undefined) return { phase: "running" }
-  if (seen === null && failed !== undefined) {
-    return { phase: "leaving", ending: lost(`its job failed: ${told(failed, "its pod was not seen")}`) }
-  }
-  if (seen === null && complete !== undefined) {
-    return { phase: "leaving", ending: lost("its pod is gone, and with it its log and output") }
-  }
-  return waiting(seen)
+  if (over) return { phase: "ended", outcome: failure(object, memoryBytes) }
+  if (containerOf(object)?.state?.running !== undefined) return { phase: "running" }
+  if (object !== null) return waitingPod(object)
+  if (failed !== undefined)
+    return { phase: "terminating", outcome: lost(`its job failed: ${messageOr(failed, "its pod was not seen")}`) }
+  const complete = anyCondition(job, "SuccessCriteriaMet", "Complete")
+  if (complete !== undefined) return { phase: "terminating", outcome: lost("its pod is gone, and with it its log and output") }
+  return { phase: "waiting", reason: "the cluster has created no pod for its job" }
 }
 
-const containerOf = (pod: PodObject | null) => pod?.status?.containerStatuses?.find(({ name }) => name === CONTAINER)
+export const hasStarted = (state: JobState): boolean =>
+  state.phase === "running" || (state.phase === "ended" && state.outcome.exitCode !== null)
 
-/** Nothing of it runs any more. */
+/** Returns the outcome if nothing changes any more; null while the work waits or runs. */
+export const outcomeOf = (state: JobState): JobOutcome | null => {
+  switch (state.phase) {
+    case "waiting":
+    case "running":
+      return null
+    case "ended":
+    case "terminating":
+      return state.outcome
+    case "stuck":
+      return {
+        state: "failed",
+        error: state.error,
+        exitCode: null,
+        message: "",
+        ...(state.permanent && { retryable: false as const }),
+      }
+    default:
+      return state satisfies never
+  }
+}
+
+/** Returns true when no container of the task runs any more. */
 export const isOver = (pod: PodObject): boolean =>
   containerOf(pod)?.state?.terminated !== undefined || pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded"
 
-const told = ({ reason = "", message = "" }: { reason?: string; message?: string }, otherwise: string): string =>
-  message || reason || otherwise
+/** Returns true when the Job creates no more pods. */
+export const isSettled = ({ status, metadata }: JobObject): boolean =>
+  metadata.deletionTimestamp !== undefined ||
+  ["FailureTarget", "Failed", "SuccessCriteriaMet", "Complete"].some(
+    (type) => hasCondition(status?.conditions, type) !== undefined,
+  )
 
-const succeeded = ({ message = "" }: Terminated): Standing => ({
-  phase: "ended",
-  ending: { state: "success", error: null, exitCode: 0, message, certain: true },
+const lost = (error: string): JobOutcome => ({ state: "lost", error, exitCode: null, message: "" })
+
+const deletedJob = (): JobOutcome => ({ ...lost("its job was deleted from outside of Ork"), state: "failed" })
+
+const pastDeadline = (): JobOutcome => ({
+  ...lost("stopped by the cluster at its deadline, because no server had stopped it before"),
+  state: "timeout",
 })
 
-/** The node, or whoever looks after nodes, wants the pod to go. */
-const displacedBy = (pod: PodObject | null): Ending | null => {
+const succeeded = ({ message = "" }: Terminated): JobState => ({
+  phase: "ended",
+  outcome: { state: "success", error: null, exitCode: 0, message, certain: true },
+})
+
+const containerOf = (pod: PodObject | null) => pod?.status?.containerStatuses?.find(({ name }) => name === CONTAINER)
+
+const anyCondition = ({ object }: LatestObject<JobObject>, ...types: string[]): Condition | undefined =>
+  types.map((type) => hasCondition(object?.status?.conditions, type)).find((condition) => condition !== undefined)
+
+const failedCondition = (job: LatestObject<JobObject>): Condition | undefined => anyCondition(job, "FailureTarget", "Failed")
+
+const messageOr = ({ reason = "", message = "" }: { reason?: string; message?: string }, otherwise: string): string =>
+  message || reason || otherwise
+
+/** Returns the outcome of a pod that its node, or a controller of nodes, removes; null for any other. */
+const displacement = (pod: PodObject | null): JobOutcome | null => {
   const { phase, reason = "", message = "", conditions } = pod?.status ?? {}
   const disrupted = hasCondition(conditions, "DisruptionTarget")
-  if (disrupted !== undefined) return lost(`its pod was taken off its node: ${told(disrupted, "disrupted")}`)
+  if (disrupted !== undefined) return lost(`its pod was taken off its node: ${messageOr(disrupted, "disrupted")}`)
   if (phase !== "Failed") return null
   if (reason === "DeadlineExceeded") return pastDeadline()
   return NODE_REASONS.test(reason) ? lost(`its pod was taken off its node (${reason}): ${message}`.replace(/: $/, "")) : null
 }
 
-const pastDeadline = (): Ending => ({
-  ...lost("stopped by the cluster at its deadline, as no server did so before"),
-  state: "timeout",
-})
-
-/** Who or what ended it, apart from itself. */
-const takenDown = (job: Latest<JobObject>, displaced: Ending | null): Ending | null => {
-  const conditions = job.object?.status?.conditions
-  const failed = hasCondition(conditions, "FailureTarget") ?? hasCondition(conditions, "Failed")
-  if (failed?.reason === "DeadlineExceeded") return pastDeadline()
+/** Returns the outcome of work that something other than itself ended; null for any other. */
+const removal = (job: LatestObject<JobObject>, displaced: JobOutcome | null): JobOutcome | null => {
+  if (failedCondition(job)?.reason === "DeadlineExceeded") return pastDeadline()
   if (displaced !== null) return displaced
-  if (job.object?.metadata.deletionTimestamp !== undefined) {
-    return { ...lost("its job was deleted from outside of Ork"), state: "failed" }
-  }
-  if (job.gone) {
-    const finished = hasCondition(conditions, "Complete") ?? hasCondition(conditions, "Failed")
-    if (finished !== undefined || job.vanished) return lost("its job was gone before its end was seen")
-    return { ...lost("its job was deleted from outside of Ork"), state: "failed" }
-  }
-  return null
+  if (job.object?.metadata.deletionTimestamp !== undefined) return deletedJob()
+  if (!job.gone) return null
+  const finished = anyCondition(job, "Complete", "Failed") !== undefined
+  return finished || job.vanished ? lost("its job was gone before its end was seen") : deletedJob()
 }
 
-const failure = (pod: PodObject | null, terminated: Terminated | undefined, memoryBytes: number): Ending => {
-  if (terminated === undefined) {
-    const first = pod?.status?.initContainerStatuses?.find(({ state }) => (state?.terminated?.exitCode ?? 0) !== 0)
-    if (first === undefined) return lost(`its pod failed: ${told(pod?.status ?? {}, "the cluster says no more")}`)
-    const error = `could not start: its init container ${first.name} ended: ${exitInWords(first.state!.terminated!, 0)}`
-    return { state: "failed", error, exitCode: null, message: "" }
-  }
+const failure = (pod: PodObject | null, memoryBytes: number): JobOutcome => {
+  const terminated = containerOf(pod)?.state?.terminated
+  if (terminated === undefined) return failureBeforeStart(pod)
   const { exitCode, reason = "", message = "" } = terminated
-  const base = { state: "failed", exitCode, message } as const
   switch (reason) {
     case "ContainerStatusUnknown":
-      return lost("its node no longer knows what became of it")
+      return lost("its node no longer knows how it ended")
     case "StartError":
     case "ContainerCannotRun":
-      return { ...base, exitCode: null, message: "", error: `could not start: ${startInWords(message)}` }
+      return { state: "failed", exitCode: null, message: "", error: `could not start: ${describeStartFailure(message)}` }
     default:
-      return { ...base, error: exitInWords(terminated, memoryBytes) }
+      return { state: "failed", exitCode, message, error: describeExit(terminated, memoryBytes) }
   }
 }
 
-const waiting = (pod: PodObject | null): Standing => {
+const failureBeforeStart = (pod: PodObject | null): JobOutcome => {
+  const init = pod?.status?.initContainerStatuses?.find(({ state }) => (state?.terminated?.exitCode ?? 0) !== 0)
+  if (init === undefined) return lost(`its pod failed: ${messageOr(pod?.status ?? {}, "the cluster gives no reason")}`)
+  const error = `could not start: its init container ${init.name} ended: ${describeExit(init.state!.terminated!, 0)}`
+  return { state: "failed", error, exitCode: null, message: "" }
+}
+
+const waitingPod = (pod: PodObject): JobState => {
   const { reason = "", message = "" } = containerOf(pod)?.state?.waiting ?? {}
-  if (BAD_IMAGE.has(reason)) {
-    return { phase: "stuck", hopeless: true, error: `could not start: the image cannot be used (${reason}): ${message}` }
+  const stuck = (problem: string, permanent: boolean): JobState => ({
+    phase: "stuck",
+    permanent,
+    error: `could not start: ${problem}`,
+  })
+  if (BAD_IMAGE_REASONS.has(reason)) return stuck(`the image cannot be used (${reason}): ${message}`, true)
+  if (IMAGE_PULL_REASONS.has(reason)) return stuck(`the image cannot be pulled: ${message || reason}`, false)
+  if (BAD_CONTAINER_REASONS.has(reason)) {
+    const root = /runAsNonRoot|non-root/.test(message)
+    const hint = root ? " (set kubernetes.security.run_as_user, or run_as_non_root: false)" : ""
+    return stuck(`${message || reason}${hint}`, root)
   }
-  if (PULLING.has(reason)) {
-    return { phase: "stuck", hopeless: false, error: `could not start: the image cannot be pulled: ${message || reason}` }
-  }
-  if (BAD_CONTAINER.has(reason)) {
-    const user = /runAsNonRoot|non-root/.test(message)
-    const hint = user ? " (set kubernetes.security.run_as_user, or run_as_non_root: false)" : ""
-    return { phase: "stuck", hopeless: user, error: `could not start: ${message || reason}${hint}` }
-  }
-  const scheduled = pod?.status?.conditions?.find(({ type }) => type === "PodScheduled")
-  if (scheduled?.status === "False") return { phase: "waiting", why: told(scheduled, "it is not scheduled") }
-  return { phase: "waiting", why: pod === null ? "the cluster has made no pod for its job" : reason || null }
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled")
+  if (scheduled?.status === "False") return { phase: "waiting", reason: messageOr(scheduled, "it is not scheduled") }
+  return { phase: "waiting", reason: reason || null }
 }

@@ -1,23 +1,24 @@
-// Requests to the API server, under the official client's configuration (kubeconfig, in-cluster, certificates, tokens, plugins, proxies).
-// They are sent from here and not by its generated calls, which make a pool of connections for each request; see docs/decisions/kubernetes.md.
+// Sends requests to the API server with the official client's configuration (kubeconfig, in-cluster, certificates, tokens, plugins, proxies).
+// Its generated calls are not used: they create a pool of connections for each request (docs/decisions/kubernetes.md).
 
 import type { RequestOptions } from "node:https"
 import type { Readable } from "node:stream"
 import { HttpMethod, type KubeConfig, RequestContext } from "@kubernetes/client-node"
 import { type Dispatcher, request } from "undici"
+import { withTimeout } from "../timeout.ts"
 import { type ApiError, errorOf, isStatus, Unreachable } from "./api-error.ts"
 import { loadConfig, type Settings } from "./kubeconfig.ts"
 
-const ANSWER_MS = 30_000
+const RESPONSE_MS = 30_000
 const MAX_ERROR_BYTES = 65_536
-/** A configuration that the cluster does not accept is read anew this long after it was read. */
+/** Minimum age of the configuration before a 401 makes it load again. */
 const STALE_MS = 5000
 
 export interface ClusterOptions extends Settings {
-  /** Empty: not said. */
+  /** Empty when not set. */
   namespace: string
-  /** How long an answer may take. */
-  answerMs?: number
+  /** Time limit of a response, in milliseconds. */
+  responseMs?: number
 }
 
 export type Query = { [name: string]: string }
@@ -37,32 +38,32 @@ interface Access {
 }
 
 export class Cluster {
-  /** Of tasks that name none. */
+  /** Namespace of tasks that name none. */
   readonly namespace: string
   readonly #settings: Settings
   readonly #server: string
-  readonly #answerMs: number
+  readonly #responseMs: number
   #config: KubeConfig
   #readAt = Date.now()
   #access: Promise<Access> | null = null
   #connections: { key: string; dispatcher: Dispatcher | undefined } | null = null
 
-  /** Throws when there is no cluster to speak to. */
-  constructor({ kubeconfig, namespace, env, answerMs = ANSWER_MS }: ClusterOptions) {
+  /** Throws when no cluster is configured. */
+  constructor({ kubeconfig, namespace, env, responseMs = RESPONSE_MS }: ClusterOptions) {
     this.#settings = { kubeconfig, env }
     const { config, namespace: own } = loadConfig(this.#settings)
     const cluster = config.getCurrentCluster()
     if (cluster === null) throw new Error(`the kubeconfig has no cluster for its context ${config.getCurrentContext()}`)
     this.#config = config
     this.#server = cluster.server.replace(/\/+$/, "")
-    this.#answerMs = answerMs
+    this.#responseMs = responseMs
     this.namespace = namespace || own || "default"
   }
 
   async call<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
-    const late = AbortSignal.timeout(this.#answerMs)
-    const signal = options.signal === undefined ? late : AbortSignal.any([late, options.signal])
-    const body = await this.#send(method, path, { ...options, signal }, this.#answerMs)
+    const timeout = AbortSignal.timeout(this.#responseMs)
+    const signal = options.signal === undefined ? timeout : AbortSignal.any([timeout, options.signal])
+    const body = await this.#send(method, path, { ...options, signal }, this.#responseMs)
     try {
       return (await body.json()) as T
     } catch (error) {
@@ -70,7 +71,7 @@ export class Cluster {
     }
   }
 
-  /** An answer that comes for as long as `signal` lets it: a log begins to come when the container says something. */
+  /** Opens a response without a time limit, which ends with `signal`: a log has no first byte until the container writes one. */
   async stream(path: string, options: Required<Pick<CallOptions, "query" | "signal">>): Promise<Readable> {
     return await this.#send("GET", path, options, 0)
   }
@@ -81,8 +82,8 @@ export class Cluster {
   }
 
   async #send(method: Method, path: string, options: CallOptions, headersTimeout: number): Promise<Body> {
-    const answer = await this.#request(method, path, options, headersTimeout)
-    if (!isStatus(answer, 401) || !this.#renew()) return bodyOf(answer)
+    const response = await this.#request(method, path, options, headersTimeout)
+    if (!isStatus(response, 401) || !this.#reload()) return bodyOf(response)
     return bodyOf(await this.#request(method, path, options, headersTimeout))
   }
 
@@ -94,10 +95,10 @@ export class Cluster {
   ): Promise<Body | ApiError> {
     const search = new URLSearchParams(query).toString()
     const url = `${this.#server}${path}${search === "" ? "" : `?${search}`}`
-    let answer: Dispatcher.ResponseData
+    let response: Dispatcher.ResponseData
     try {
-      const { headers, dispatcher } = await this.#who()
-      answer = await request(url, {
+      const { headers, dispatcher } = await this.#authenticate()
+      response = await request(url, {
         method,
         headers: {
           ...headers,
@@ -113,14 +114,14 @@ export class Cluster {
     } catch (error) {
       throw new Unreachable(error)
     }
-    const { statusCode, headers: answered } = answer
-    if (statusCode >= 200 && statusCode < 300) return answer.body
-    const retryAfter = answered["retry-after"]
-    return errorOf(statusCode, await textOf(answer.body), Array.isArray(retryAfter) ? retryAfter[0] : retryAfter)
+    const { statusCode, headers: responseHeaders } = response
+    if (statusCode >= 200 && statusCode < 300) return response.body
+    const retryAfter = responseHeaders["retry-after"]
+    return errorOf(statusCode, await textOf(response.body), Array.isArray(retryAfter) ? retryAfter[0] : retryAfter)
   }
 
-  /** Tokens and certificates are renewed in files, and plugins give new ones. False: they were read just now. */
-  #renew(): boolean {
+  /** Loads the configuration again, since tokens and certificates are renewed in files. Returns false when it is fresh. */
+  #reload(): boolean {
     if (Date.now() - this.#readAt < STALE_MS) return false
     this.#readAt = Date.now()
     try {
@@ -131,14 +132,14 @@ export class Cluster {
     }
   }
 
-  /** Asked for once, however many requests are about to be made: it may mean a plugin, which may hang. */
-  #who(): Promise<Access> {
-    this.#access ??= within(this.#answerMs, this.#identify()).finally(() => (this.#access = null))
+  /** Shares one authentication among all requests that are about to be sent: it may run a plugin, which may hang. */
+  #authenticate(): Promise<Access> {
+    this.#access ??= withTimeout(this.#loadAccess(), this.#responseMs, NO_CREDENTIALS).finally(() => (this.#access = null))
     return this.#access
   }
 
-  /** Who we are may change (a token runs out), and with it the connections. */
-  async #identify(): Promise<Access> {
+  /** Opens new connections when certificates have changed. */
+  async #loadAccess(): Promise<Access> {
     const options: RequestOptions = {}
     await this.#config.applyToHTTPSOptions(options)
     const { ca, cert, key: secret, servername, rejectUnauthorized, auth } = options
@@ -152,25 +153,17 @@ export class Cluster {
     }
     const headers: { [name: string]: string } = {}
     if (auth !== undefined && auth !== null) headers["authorization"] = `Basic ${Buffer.from(auth).toString("base64")}`
-    // A file with a token ends in a line end at times.
+    // A token file may end in a newline.
     for (const [name, value] of Object.entries(options.headers ?? {})) headers[name] = String(value).trim()
     return { headers, dispatcher: this.#connections.dispatcher }
   }
 }
 
-const bodyOf = (answer: Body | ApiError): Body => {
-  if (answer instanceof Error) throw answer
-  return answer
-}
+const NO_CREDENTIALS = "no credentials within the time limit: does the kubeconfig's plugin hang?"
 
-const within = async <T>(ms: number, work: Promise<T>): Promise<T> => {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error("no credentials came in time: does the kubeconfig's plugin hang?")), ms)
-  try {
-    return await Promise.race([work, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
+const bodyOf = (response: Body | ApiError): Body => {
+  if (response instanceof Error) throw response
+  return response
 }
 
 const textOf = async (body: Readable): Promise<string> => {
@@ -181,7 +174,7 @@ const textOf = async (body: Readable): Promise<string> => {
       if (text.length > MAX_ERROR_BYTES) break
     }
   } catch {
-    // What came is enough.
+    // The part that was received is enough for a message.
   }
   return text
 }

@@ -51,7 +51,7 @@ describe("requests", () => {
   test("401 is told in words; whoever checks credentials may be back for the next attempt", async () => {
     bench.cluster.faults = [{ on: "POST jobs", times: 9, answer: { status: 401, message: "Unauthorized" } }]
     const end = await shell("true").result
-    expect(end).toMatchObject({ state: "failed", error: contains("the cluster does not know who asks (401 Unauthorized)") })
+    expect(end).toMatchObject({ state: "failed", error: contains("the cluster rejects Ork's credentials (401 Unauthorized)") })
     expect(end.retryable).toBeUndefined()
   })
 
@@ -92,7 +92,7 @@ describe("requests", () => {
     expect(await shell("true").result).toMatchObject({ state: "failed", error: contains("the cluster cannot be reached") })
     await soon(() => cluster.count("WATCH pods") > 0 && cluster.count("WATCH jobs") > 0)
     expect((await shell("true").result).state).toBe("success")
-    expect(bench.fixture.told).toContain("cannot follow what the cluster does; trying again")
+    expect(bench.fixture.told).toContain("cannot watch the cluster; retrying")
   })
 })
 
@@ -142,7 +142,7 @@ describe("watches", () => {
     bench.cluster.watches.drop()
     task.go()
     expect(await task.result).toMatchObject({ state: "success" })
-    const told = ["cannot follow what the cluster does; trying again", "following the cluster again"]
+    const told = ["cannot watch the cluster; retrying", "watching the cluster again"]
     expect(bench.fixture.told).toEqual(told)
     expect(bench.cluster.count("LIST pods")).toBe(1)
   })
@@ -197,7 +197,7 @@ describe("logs", () => {
   })
 
   test("a task that is silent for longer than an answer may take is followed by one request", async () => {
-    const executor = bench.fixture.newExecutor({ answerMs: 300 })
+    const executor = bench.fixture.newExecutor({ responseMs: 300 })
     const { result } = shell("sleep 1; echo '[1]'", {}, executor)
     expect(await result).toMatchObject({ state: "success", output: { inline: [1] } })
     expect(bench.cluster.count("LOG pods")).toBe(1)

@@ -1,64 +1,67 @@
-// The few requests that an attempt makes: create its Job (and Secret), or find it again; delete it; ask why it does not begin.
+// The requests of an attempt: create its Job and Secret, or find them again; delete them; read why the Job does not start.
 
 import type { V1Secret } from "@kubernetes/client-node"
 import type { Clock } from "../../core/model/ports.ts"
 import type { Assignment } from "../executor.ts"
-import { isStatus } from "./api-error.ts"
+import { backoff, retryTransient } from "../remote/retry.ts"
+import { Semaphore } from "../remote/semaphore.ts"
+import { ApiError, isStatus, isTransient } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"
-import { type Request, secretOf } from "./job.ts"
-import type { Sight } from "./namespace-watch.ts"
-import { persist, Turnstile } from "./persist.ts"
+import { type JobRequest, secretOf } from "./job.ts"
+import type { TrackedAttempt } from "./namespace-watch.ts"
 import { corePath, type JobObject, jobName, jobsPath, LABELS, type PodObject } from "./shapes.ts"
 
-/** Requests that make something or find it again, at the same time. */
-const AT_ONCE = 32
+/** Requests in flight that create or find something. */
+const MAX_CONCURRENT = 32
 const CREATE_TRIES = 3
+const MAX_RETRY_AFTER_MS = 60_000
 
-export interface Place {
+export interface JobTarget {
   namespace: string
   assignment: Assignment
-  sight: Sight
+  /** Records the objects that the requests return. */
+  tracked: TrackedAttempt
 }
 
 export class JobRequests {
   readonly #cluster: Cluster
   readonly #clock: Clock
-  readonly #turnstile = new Turnstile(AT_ONCE)
+  readonly #semaphore = new Semaphore(MAX_CONCURRENT)
 
   constructor(cluster: Cluster, clock: Clock) {
     this.#cluster = cluster
     this.#clock = clock
   }
 
-  /** Resolves when the cluster has it, whoever made it; true: it was there before. */
-  async make(place: Place, request: Request, signal: AbortSignal): Promise<boolean> {
-    const { namespace, assignment, sight } = place
+  /** Creates the Job and its Secret unless they exist. Resolves with true when the Job existed before. */
+  async create(target: JobTarget, request: JobRequest, signal: AbortSignal): Promise<boolean> {
+    const { namespace, assignment, tracked } = target
     for (let tries = 1; ; tries++) {
       let found = false
       let job: JobObject | null
       try {
-        job = await this.#create<JobObject>(jobsPath(namespace), request.job, signal)
+        job = await this.#post<JobObject>(jobsPath(namespace), request.job, signal)
       } catch (error) {
         if (!isStatus(error, 409)) throw error
         found = true
-        job = await this.find(place)
+        job = await this.find(target)
       }
       if (job !== null) {
-        sight.job.see(job)
+        tracked.job.update(job)
         if (request.secret !== null) {
-          await this.#makeSecret(namespace, secretOf(assignment, request.secret, job.metadata.uid), signal)
+          await this.#createSecret(namespace, secretOf(assignment, request.secret, job.metadata.uid), signal)
         }
         return found
       }
-      if (tries >= CREATE_TRIES) throw new Error(`the job ${jobName(assignment.attemptId)} comes and goes in the cluster`)
+      if (tries >= CREATE_TRIES) throw new Error(`the job ${jobName(assignment.attemptId)} is deleted as soon as it is created`)
     }
   }
 
-  /** What an earlier request of ours made, or a server before this one. null: there is none. */
-  async find({ namespace, assignment: { attemptId }, sight }: Place): Promise<JobObject | null> {
+  /** Finds the Job that an earlier request or another server created; null when there is none. */
+  async find({ namespace, assignment: { attemptId }, tracked }: JobTarget): Promise<JobObject | null> {
     const name = jobName(attemptId)
     const get = <T>(path: string, query = {}): Promise<T> =>
-      persist(this.#clock, undefined, () => this.#turnstile.pass(() => this.#cluster.call<T>("GET", path, { query })))
+      this.#retry(undefined, () => this.#semaphore.run(() => this.#cluster.call<T>("GET", path, { query })))
     try {
       const job = await get<JobObject>(`${jobsPath(namespace)}/${name}`)
       if (job.metadata.labels?.[LABELS.attempt] !== attemptId) {
@@ -67,8 +70,8 @@ export class JobRequests {
       const pods = await get<{ items: PodObject[] }>(corePath(namespace, "pods"), {
         labelSelector: `${LABELS.attempt}=${attemptId}`,
       })
-      for (const pod of pods.items) sight.pod.see(pod)
-      sight.job.see(job)
+      for (const pod of pods.items) tracked.pod.update(pod)
+      tracked.job.update(job)
       return job
     } catch (error) {
       if (isStatus(error, 404)) return null
@@ -76,13 +79,13 @@ export class JobRequests {
     }
   }
 
-  /** False: there was none. */
+  /** Deletes the Job. Resolves with false when there was none. */
   async remove(namespace: string, attemptId: string, signal?: AbortSignal): Promise<boolean> {
     const path = `${jobsPath(namespace)}/${jobName(attemptId)}`
-    // The Job goes after its pod: when it is gone, nothing of it runs. Its Secret is cleaned up after it.
+    // The cluster deletes the pod before the Job, so that nothing runs once the Job is gone, and the Secret after it.
     const query = { propagationPolicy: "Foreground" }
     try {
-      await persist(this.#clock, signal, () => this.#cluster.call("DELETE", path, { query }))
+      await this.#retry(signal, () => this.#cluster.call("DELETE", path, { query }))
       return true
     } catch (error) {
       if (isStatus(error, 404)) return false
@@ -90,32 +93,39 @@ export class JobRequests {
     }
   }
 
-  /** What the cluster has to say about a Job or pod that does not begin; null: nothing, or it does not tell us. */
-  async complaint(namespace: string, about: string): Promise<string | null> {
+  /** Returns the newest warning about a Job or pod; null when there is none or events may not be read. */
+  async latestWarning(namespace: string, about: string): Promise<string | null> {
     const query = { fieldSelector: `involvedObject.name=${about},type=Warning` }
     try {
       const { items } = await this.#cluster.call<{ items: EventObject[] }>("GET", corePath(namespace, "events"), { query })
-      return items.toSorted((a, b) => whenOf(a) - whenOf(b)).at(-1)?.message ?? null
+      return items.toSorted((a, b) => timeOf(a) - timeOf(b)).at(-1)?.message ?? null
     } catch {
       return null
     }
   }
 
-  async #create<T>(path: string, body: object, signal: AbortSignal): Promise<T> {
-    // A misspelt field is refused, not dropped.
+  async #post<T>(path: string, body: object, signal: AbortSignal): Promise<T> {
+    // The server rejects unknown fields instead of dropping them.
     const query = { fieldValidation: "Strict", fieldManager: "ork" }
-    return await persist(this.#clock, signal, () =>
-      this.#turnstile.pass(() => this.#cluster.call<T>("POST", path, { query, body })),
-    )
+    return await this.#retry(signal, () => this.#semaphore.run(() => this.#cluster.call<T>("POST", path, { query, body })))
   }
 
-  async #makeSecret(namespace: string, secret: V1Secret, signal: AbortSignal): Promise<void> {
+  async #createSecret(namespace: string, secret: V1Secret, signal: AbortSignal): Promise<void> {
     try {
-      await this.#create(corePath(namespace, "secrets"), secret, signal)
+      await this.#post(corePath(namespace, "secrets"), secret, signal)
     } catch (error) {
       if (!isStatus(error, 409)) throw error
     }
   }
+
+  #retry<T>(signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
+    return retryTransient({ clock: this.#clock, isTransient, pauseMs, signal }, call)
+  }
+}
+
+const pauseMs = (failures: number, error: unknown): number => {
+  const retryAfterMs = error instanceof ApiError ? error.retryAfterMs : null
+  return retryAfterMs === null ? backoff(failures) : Math.min(MAX_RETRY_AFTER_MS, retryAfterMs)
 }
 
 interface EventObject {
@@ -124,4 +134,4 @@ interface EventObject {
   eventTime?: string | null
 }
 
-const whenOf = ({ lastTimestamp, eventTime }: EventObject): number => Date.parse(lastTimestamp ?? eventTime ?? "") || 0
+const timeOf = ({ lastTimestamp, eventTime }: EventObject): number => Date.parse(lastTimestamp ?? eventTime ?? "") || 0

@@ -1,4 +1,4 @@
-// What the cluster is asked for: the Job of one attempt, and the Secret beside it when there is something to hide or too much to say. Pure.
+// Builds the Job of one attempt, and the Secret beside it when it has secrets or a large input. Pure.
 
 import type { V1Container, V1Job, V1JobSpec, V1PodSpec, V1Secret, V1Volume, V1VolumeMount } from "@kubernetes/client-node"
 import type { KubernetesDefinition, KubernetesSecurity } from "../../core/model/definition.ts"
@@ -13,92 +13,50 @@ const INPUT_FILE = "input.json"
 const READY_FILE = "ready"
 const INPUT_ANNOTATION = "ork.dev/input"
 const VOLUME = "ork"
-/** What a container writes there, the cluster shows with its end: up to 4 KiB. */
+/** The file whose first 4 KiB the cluster reports as the container's termination message. */
 const OUTPUT_PATH = "/dev/termination-log"
-/** It is sent along with each change of the Job and the pod; the cluster itself would take 256 KiB. */
-const MAX_ANNOTATION = 16 * 1024
-/** A Secret may have 1 MiB. */
-export const MAX_SECRET = 1000 * 1024
-/** nobody, on every Linux; images that name no user would be root. */
+/** Annotations are part of every change of the Job and the pod, so the limit is far below the cluster's 256 KiB. */
+const MAX_ANNOTATION_BYTES = 16 * 1024
+/** Clusters limit a Secret to 1 MiB. */
+export const MAX_SECRET_BYTES = 1000 * 1024
+/** User `nobody` on Linux, for images that would run as root. */
 const NOBODY = 65_534
-/** A finished Job stays at least this long: its log is read then. */
+/** A finished Job must stay until its log was read. */
 const MIN_TTL_MS = 60_000
-/** Over the time that Ork itself gives it, for when no server is there to stop it. */
-const SPARE_S = 60
+/** Seconds between the end that Ork enforces and the cluster's own deadline, which is for times without a server. */
+const DEADLINE_MARGIN_S = 60
 
 export type KubernetesOptions = KubernetesDefinition
 
-/** The task's own options; definition/kubernetes-fields.ts has checked their shape. */
+/** Returns the task's options, whose shape definition/kubernetes-fields.ts has checked. */
 export const optionsOf = (assignment: Assignment): KubernetesOptions =>
   (assignment.fields["kubernetes"] ?? {}) as KubernetesOptions
 
 export interface JobParts {
   assignment: Assignment
-  /** Of the settings. */
+  /** Time that the settings keep a finished Job. */
   ttlMs: number
-  /** What `ork exec` is told; null: the container runs the command itself. */
+  /** Variables for `ork exec`; null when the container runs the command itself. */
   exec: Environment | null
 }
 
-export interface Request {
+export interface JobRequest {
   job: V1Job
-  /** By its keys; null: none is needed. */
+  /** Values of the Secret by key; null when none is needed. */
   secret: { [key: string]: string } | null
 }
 
-export const requestOf = ({ assignment, ttlMs, exec }: JobParts): Request => {
+export const requestOf = ({ assignment, ttlMs, exec }: JobParts): JobRequest => {
   const options = optionsOf(assignment)
-  const input = exec === null ? JSON.stringify(assignment.input) : null
-  const variables = Object.entries(exec ?? containerEnvironment(assignment))
-  const hidden = variables.filter(([name, value]) =>
-    exec === null ? holdsSecret(value, assignment.secrets) : name.startsWith(SECRET_VARIABLE),
-  )
-  const large = input !== null && (input.length > MAX_ANNOTATION || holdsSecret(input, assignment.secrets))
-  // A pod waits for a Secret that it mounts; one that it only takes variables from would fail first.
-  const hides = hidden.length > 0 || large
-  const file = input === null ? READY_FILE : INPUT_FILE
-  const secret = hides ? { ...Object.fromEntries(hidden), [file]: input ?? "" } : null
-  const keys = new Set(hidden.map(([name]) => name))
-  const mounts = input !== null || hides
+  const delivery = deliveryOf(assignment, exec)
   const name = jobName(assignment.attemptId)
   const labels = labelsOf(assignment, options)
-  const annotations = {
-    ...options.annotations,
-    ...(input !== null && !hides && { [INPUT_ANNOTATION]: input }),
-  }
-  const container: V1Container = {
-    name: CONTAINER,
-    image: assignment.node.image ?? "",
-    ...commandOf(assignment.command, options, exec !== null),
-    env: variables.map(([variable, value]) =>
-      keys.has(variable)
-        ? { name: variable, valueFrom: { secretKeyRef: { name, key: variable } } }
-        : { name: variable, value: literally(value) },
-    ),
-    ...(options.env_from !== undefined && { envFrom: options.env_from }),
-    ...(options.workdir !== undefined && { workingDir: options.workdir }),
-    ...(options.image_pull_policy !== undefined && { imagePullPolicy: options.image_pull_policy }),
-    resources: resourcesOf(assignment, options),
-    securityContext: containerSecurity(options.security ?? {}),
-    volumeMounts: [
-      ...(mounts ? [{ name: VOLUME, mountPath: FOLDER, readOnly: true }] : []),
-      ...((options.volume_mounts ?? []) as unknown as V1VolumeMount[]),
-    ],
-    // What `ork exec` says before it can reach its store is found there too.
-    ...(exec !== null && { terminationMessagePolicy: "FallbackToLogsOnError" }),
-  }
-  const volume: V1Volume = hides
-    ? { name: VOLUME, secret: { secretName: name, items: [{ key: file, path: file }] } }
-    : {
-        name: VOLUME,
-        downwardAPI: {
-          items: [{ path: INPUT_FILE, fieldRef: { fieldPath: `metadata.annotations['${INPUT_ANNOTATION}']` } }],
-        },
-      }
+  const { annotations: own } = options
+  const annotations = { ...own, ...(delivery.kind === "annotation" && { [INPUT_ANNOTATION]: delivery.input }) }
   const pod: V1PodSpec = {
     ...podOf(assignment, options),
-    containers: [container],
-    volumes: [...(mounts ? [volume] : []), ...((options.volumes ?? []) as unknown as V1Volume[])],
+    containers: [containerOf(assignment, delivery, exec !== null)],
+    volumes: [...volumesOf(name, delivery), ...((options.volumes ?? []) as unknown as V1Volume[])],
   }
   const spec: V1JobSpec = {
     backoffLimit: 0,
@@ -106,12 +64,81 @@ export const requestOf = ({ assignment, ttlMs, exec }: JobParts): Request => {
     ttlSecondsAfterFinished: Math.ceil(Math.max(MIN_TTL_MS, parseDuration(options.ttl) ?? ttlMs) / 1000),
     template: { metadata: { labels, annotations }, spec: pod },
   }
-  const { annotations: own } = options
   const metadata = { name, labels, ...(own !== undefined && { annotations: own }) }
+  const secret = delivery.kind === "secret" ? delivery.data : null
   return { job: { apiVersion: "batch/v1", kind: "Job", metadata, spec }, secret }
 }
 
-/** Goes with its Job. Until it is there, the pod waits for it. */
+/** How the container receives its variables and its input: `hidden` variables are in the Secret. */
+type Delivery = { variables: [name: string, value: string][]; hidden: ReadonlySet<string> } & (
+  | { kind: "secret"; data: { [key: string]: string }; file: string }
+  | { kind: "annotation"; input: string }
+  /** `ork exec` reads its input from the object store. */
+  | { kind: "none" }
+)
+
+const deliveryOf = (assignment: Assignment, exec: Environment | null): Delivery => {
+  const { secrets } = assignment
+  const input = exec === null ? JSON.stringify(assignment.input) : null
+  const variables = Object.entries(exec ?? containerEnvironment(assignment))
+  const secretVariables = variables.filter(([name, value]) =>
+    exec === null ? holdsSecret(value, secrets) : name.startsWith(SECRET_VARIABLE),
+  )
+  const hidden = new Set(secretVariables.map(([name]) => name))
+  const needsSecret = input !== null && (input.length > MAX_ANNOTATION_BYTES || holdsSecret(input, secrets))
+  if (hidden.size > 0 || needsSecret) {
+    // The Secret always has a file: a pod waits for a Secret that it mounts, but fails if only its variables refer to it.
+    const file = input === null ? READY_FILE : INPUT_FILE
+    const data = { ...Object.fromEntries(secretVariables), [file]: input ?? "" }
+    return { kind: "secret", variables, hidden, data, file }
+  }
+  return input === null ? { kind: "none", variables, hidden } : { kind: "annotation", variables, hidden, input }
+}
+
+const containerOf = (assignment: Assignment, delivery: Delivery, exec: boolean): V1Container => {
+  const options = optionsOf(assignment)
+  const name = jobName(assignment.attemptId)
+  return {
+    name: CONTAINER,
+    image: assignment.node.image ?? "",
+    ...commandOf(assignment.command, options, exec),
+    env: delivery.variables.map(([variable, value]) =>
+      delivery.hidden.has(variable)
+        ? { name: variable, valueFrom: { secretKeyRef: { name, key: variable } } }
+        : { name: variable, value: escapeDollars(value) },
+    ),
+    ...(options.env_from !== undefined && { envFrom: options.env_from }),
+    ...(options.workdir !== undefined && { workingDir: options.workdir }),
+    ...(options.image_pull_policy !== undefined && { imagePullPolicy: options.image_pull_policy }),
+    resources: resourcesOf(assignment, options),
+    securityContext: containerSecurity(options.security ?? {}),
+    volumeMounts: [
+      ...(delivery.kind === "none" ? [] : [{ name: VOLUME, mountPath: FOLDER, readOnly: true }]),
+      ...((options.volume_mounts ?? []) as unknown as V1VolumeMount[]),
+    ],
+    // Includes what `ork exec` prints before it reaches the object store.
+    ...(exec && { terminationMessagePolicy: "FallbackToLogsOnError" }),
+  }
+}
+
+const volumesOf = (name: string, delivery: Delivery): V1Volume[] => {
+  switch (delivery.kind) {
+    case "none":
+      return []
+    case "secret": {
+      const { file } = delivery
+      return [{ name: VOLUME, secret: { secretName: name, items: [{ key: file, path: file }] } }]
+    }
+    case "annotation": {
+      const fieldPath = `metadata.annotations['${INPUT_ANNOTATION}']`
+      return [{ name: VOLUME, downwardAPI: { items: [{ path: INPUT_FILE, fieldRef: { fieldPath } }] } }]
+    }
+    default:
+      return delivery satisfies never
+  }
+}
+
+/** Builds the Secret, which the cluster deletes together with its Job. The pod waits until it exists. */
 export const secretOf = (assignment: Assignment, data: { [key: string]: string }, jobUid: string): V1Secret => {
   const name = jobName(assignment.attemptId)
   return {
@@ -135,23 +162,23 @@ export const containerEnvironment = (assignment: Assignment): Environment => ({
 const holdsSecret = (value: string, secrets: readonly string[]): boolean =>
   secrets.some((secret) => secret !== "" && (value.includes(secret) || value.includes(JSON.stringify(secret).slice(1, -1))))
 
-/** Kubernetes puts values in place of `$(NAME)`, and `$` in place of `$$`. */
-const literally = (text: string): string => text.replaceAll("$", "$$$$")
+/** Escapes `$`: Kubernetes substitutes `$(NAME)` and `$$`. */
+const escapeDollars = (text: string): string => text.replaceAll("$", "$$$$")
 
-/** A script needs a shell whatever the image's entrypoint is; an argument list goes to the entrypoint, as with docker. */
+/** Runs a script in a shell; passes an argument list to the image's entrypoint, as docker does. */
 const commandOf = (
   command: Assignment["command"],
   { entrypoint }: KubernetesOptions,
   exec: boolean,
 ): Pick<V1Container, "command" | "args"> => {
-  const given = entrypoint?.map(literally)
+  const given = entrypoint?.map(escapeDollars)
   if (exec) return { command: given ?? ["ork", "exec"] }
   if (command === null) return given === undefined ? {} : { command: given }
-  if ("shell" in command) return { command: given ?? ["/bin/sh", "-c"], args: [literally(command.shell)] }
-  return { ...(given !== undefined && { command: given }), args: command.argv.map(literally) }
+  if ("shell" in command) return { command: given ?? ["/bin/sh", "-c"], args: [escapeDollars(command.shell)] }
+  return { ...(given !== undefined && { command: given }), args: command.argv.map(escapeDollars) }
 }
 
-/** A value of a label is at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends. */
+/** Makes a valid label value: at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends. */
 export const labelValue = (text: string): string =>
   text
     .replace(/[^A-Za-z0-9_.-]+/g, "-")
@@ -168,19 +195,19 @@ const labelsOf = (assignment: Assignment, { labels = {} }: KubernetesOptions): {
 })
 
 const resourcesOf = ({ node: { resources } }: Assignment, { requests = {}, limits = {} }: KubernetesOptions) => {
-  const asked = {
+  const common = {
     ...(resources?.cpu !== undefined && { cpu: `${Math.max(1, Math.round(resources.cpu * 1000))}m` }),
     ...(resources?.memoryBytes !== undefined && { memory: String(resources.memoryBytes) }),
   }
-  const texts = (given: object): { [resource: string]: string } =>
+  const toStrings = (given: object): { [resource: string]: string } =>
     Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]))
-  return { requests: { ...asked, ...texts(requests) }, limits: { ...asked, ...texts(limits) } }
+  return { requests: { ...common, ...toStrings(requests) }, limits: { ...common, ...toStrings(limits) } }
 }
 
 const containerSecurity = (security: KubernetesSecurity): NonNullable<V1Container["securityContext"]> => {
   const { privileged = false, capabilities = [], read_only_root } = security
   return {
-    // The cluster refuses a privileged container that may not gain privileges.
+    // The cluster rejects a privileged container without privilege escalation.
     allowPrivilegeEscalation: security.allow_privilege_escalation ?? privileged,
     ...(privileged && { privileged }),
     ...(read_only_root !== undefined && { readOnlyRootFilesystem: read_only_root }),
@@ -204,7 +231,7 @@ const podOf = ({ graceMs }: Assignment, options: KubernetesOptions): Omit<V1PodS
   restartPolicy: "Never",
   automountServiceAccountToken: options.automount_token ?? false,
   enableServiceLinks: false,
-  // With none, a pod that is deleted is forgotten at once, though it may still run.
+  // With 0, the cluster would forget a deleted pod at once, even if it still runs.
   terminationGracePeriodSeconds: Math.max(1, Math.ceil(graceMs / 1000)),
   securityContext: podSecurity(options.security ?? {}),
   ...(options.service_account !== undefined && { serviceAccountName: options.service_account }),
@@ -218,8 +245,8 @@ const podOf = ({ graceMs }: Assignment, options: KubernetesOptions): Omit<V1PodS
   }),
 })
 
-/** From its creation on: what it may wait and what it may run. */
+/** The deadline counts from the Job's creation: time to start and time to run. */
 const deadlineOf = ({ node, graceMs }: Assignment): Pick<V1JobSpec, "activeDeadlineSeconds"> =>
   node.timeoutMs === null
     ? {}
-    : { activeDeadlineSeconds: Math.ceil((node.timeoutMs + (node.startTimeoutMs ?? 0) + graceMs) / 1000) + SPARE_S }
+    : { activeDeadlineSeconds: Math.ceil((node.timeoutMs + (node.startTimeoutMs ?? 0) + graceMs) / 1000) + DEADLINE_MARGIN_S }

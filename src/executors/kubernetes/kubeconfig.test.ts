@@ -34,8 +34,8 @@ const write = (name: string, content: object): string => {
   return file
 }
 
-const reach = (kubeconfig: string, answerMs = 10_000): Cluster => {
-  const cluster = new Cluster({ kubeconfig, namespace: "", env: {}, answerMs })
+const reach = (kubeconfig: string, responseMs = 10_000): Cluster => {
+  const cluster = new Cluster({ kubeconfig, namespace: "", env: {}, responseMs })
   onTestFinished(() => cluster.close())
   return cluster
 }

@@ -1,5 +1,5 @@
-// How the cluster is reached: kubeconfig files as kubectl reads them, or the pod that Ork runs in. The official client does the reading; what
-// it leaves out of the format is added here.
+// Loads the access to the cluster: kubeconfig files as kubectl reads them, or the service account of the pod that Ork runs in. The official
+// client parses the files; this module adds the parts of the format that it ignores.
 
 import { existsSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
@@ -10,44 +10,44 @@ import { parse } from "yaml"
 const ACCOUNT_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 export interface Settings {
-  /** Empty: not said. */
+  /** Path of the setting `kubeconfig`; empty when not set. */
   kubeconfig: string
   env: { [name: string]: string | undefined }
 }
 
 export interface Loaded {
   config: KubeConfig
-  /** Of the context, or of the pod; empty: it names none. */
+  /** Namespace of the context or the pod; empty when there is none. */
   namespace: string
 }
 
-/** Throws when there is no cluster to speak to. */
+/** Throws when no cluster is configured. */
 export const loadConfig = ({ kubeconfig, env }: Settings): Loaded => {
   const home = join(env["HOME"] || homedir(), ".kube", "config")
-  const said = kubeconfig || env["KUBECONFIG"] || (existsSync(home) ? home : "")
-  const files = said.split(delimiter).filter((file) => file !== "")
+  const paths = kubeconfig || env["KUBECONFIG"] || (existsSync(home) ? home : "")
+  const files = paths.split(delimiter).filter((file) => file !== "")
   if (files.length > 0) {
-    const config = merged(files)
+    const config = mergeFiles(files)
     return { config, namespace: config.getContextObject(config.getCurrentContext())?.namespace ?? "" }
   }
   if (env["KUBERNETES_SERVICE_HOST"] === undefined) {
-    throw new Error("no cluster is known: set KUBECONFIG or the setting kubeconfig, or run Ork in the cluster")
+    throw new Error("no cluster is configured: set KUBECONFIG or the setting kubeconfig, or run Ork in the cluster")
   }
   const config = new KubeConfig()
   config.loadFromCluster()
   return { config, namespace: existsSync(ACCOUNT_NAMESPACE) ? readFileSync(ACCOUNT_NAMESPACE, "utf8").trim() : "" }
 }
 
-/** Of several files the first that names a thing wins, and those that are not there do not count. */
-const merged = (files: string[]): KubeConfig => {
-  const there = files.length === 1 ? files : files.filter((file) => existsSync(file))
-  const [first, ...others] = (there.length === 0 ? files : there).map(loadFile)
+/** Merges several files: the first one that defines a name wins, and missing files are skipped. */
+const mergeFiles = (files: string[]): KubeConfig => {
+  const existing = files.length === 1 ? files : files.filter((file) => existsSync(file))
+  const [first, ...others] = (existing.length === 0 ? files : existing).map(loadFile)
   for (const other of others) {
-    const news = <T extends { name: string }>(known: T[], all: T[]): T[] =>
-      all.filter(({ name }) => !known.some((one) => one.name === name))
-    other.clusters = news(first!.clusters, other.clusters)
-    other.users = news(first!.users, other.users)
-    other.contexts = news(first!.contexts, other.contexts)
+    const additions = <T extends { name: string }>(defined: T[], all: T[]): T[] =>
+      all.filter(({ name }) => !defined.some((one) => one.name === name))
+    other.clusters = additions(first!.clusters, other.clusters)
+    other.users = additions(first!.users, other.users)
+    other.contexts = additions(first!.contexts, other.contexts)
     first!.mergeConfig(other, Boolean(first!.currentContext))
   }
   return first!
@@ -73,7 +73,7 @@ const loadFile = (file: string): KubeConfig => {
 
 const inFolder = (folder: string, path: string): string => (isAbsolute(path) ? path : join(folder, path))
 
-/** It is read again from time to time, and counts more than a token beside it. */
+/** Adds a token file, which the client reads again regularly and prefers to a token in the kubeconfig. */
 const withTokenFile = (user: User, tokenFile: string): User => {
   const authProvider = { name: "tokenFile", config: { tokenFile } }
   return { ...user, token: "", authProvider }
@@ -85,7 +85,7 @@ interface Plugin {
   env?: { name: string; value: string }[] | null
 }
 
-/** A plugin may ask what is wanted of it; a command with a slash is meant from the file's folder. */
+/** Adds KUBERNETES_EXEC_INFO, and resolves a command with a slash against the folder of the kubeconfig. */
 const pluginOf = (plugin: Plugin, folder: string): Plugin => {
   const { apiVersion = "client.authentication.k8s.io/v1", command, env } = plugin
   const value = JSON.stringify({ apiVersion, kind: "ExecCredential", spec: { interactive: false } })

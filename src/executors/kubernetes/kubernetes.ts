@@ -1,19 +1,19 @@
-// The kubernetes executor: each attempt a batch/v1 Job named after it, one watch of Jobs and one of pods for all of them. A Job outlives the
-// server that made it: creating it again finds it.
+// The kubernetes executor runs each attempt as a batch/v1 Job that is named after it, with one watch of Jobs and one of pods per namespace. A Job
+// outlives the server that created it: creating it again finds it.
 
-import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { environmentProblem } from "../environment.ts"
-import { specOf } from "../exec/exec.ts"
+import { writeSpec } from "../exec/exec.ts"
 import type { Assignment, Executor, LaunchContext } from "../executor.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import { KubernetesAttempt } from "./attempt.ts"
 import { Cluster, type ClusterOptions } from "./cluster.ts"
-import { containerEnvironment, MAX_SECRET, optionsOf, type Request, requestOf } from "./job.ts"
+import { containerEnvironment, type JobRequest, MAX_SECRET_BYTES, optionsOf, requestOf } from "./job.ts"
 import { JobRequests } from "./job-requests.ts"
 import type { WatchLog } from "./list-watch.ts"
 import { NamespaceWatch } from "./namespace-watch.ts"
-import { JobRun } from "./run.ts"
 
 export interface KubernetesExecutorOptions extends ClusterOptions {
   objects: ObjectStore
@@ -21,7 +21,7 @@ export interface KubernetesExecutorOptions extends ClusterOptions {
   store: string
   clock: Clock
   log: WatchLog
-  /** How long a Job stays after its end. */
+  /** Time that a finished Job stays in the cluster. */
   ttlMs: number
 }
 
@@ -31,9 +31,9 @@ export class KubernetesExecutor implements Executor {
   readonly #options: KubernetesExecutorOptions
   readonly #cluster: Cluster
   readonly #requests: JobRequests
-  readonly #spaces = new Map<string, NamespaceWatch>()
+  readonly #namespaces = new Map<string, NamespaceWatch>()
 
-  /** Throws when there is no cluster to speak to. */
+  /** Throws when no cluster is configured. */
   constructor(options: KubernetesExecutorOptions) {
     this.#options = options
     this.#cluster = new Cluster(options)
@@ -41,8 +41,8 @@ export class KubernetesExecutor implements Executor {
   }
 
   async stop(): Promise<void> {
-    for (const space of this.#spaces.values()) space.stop()
-    this.#spaces.clear()
+    for (const namespace of this.#namespaces.values()) namespace.stop()
+    this.#namespaces.clear()
     this.#cluster.close()
   }
 
@@ -60,45 +60,54 @@ export class KubernetesExecutor implements Executor {
       const request = await this.#request(assignment)
       const problem = problemOf(assignment, request)
       if (problem !== null) return failed(`could not start: ${problem}`, false)
-      const space = this.#space(options.namespace ?? this.#cluster.namespace)
-      const parts = { cluster: this.#cluster, requests: this.#requests, objects, clock }
-      return await new JobRun(parts, space, assignment, context, { request, exec: options.exec === true }).run()
+      return await new KubernetesAttempt({
+        assignment,
+        context,
+        objects,
+        clock,
+        exec: options.exec === true,
+        cluster: this.#cluster,
+        requests: this.#requests,
+        namespace: this.#namespace(options.namespace ?? this.#cluster.namespace),
+        request,
+      }).run()
     } catch (error) {
       return failed(`could not run: ${messageOf(error)}`)
     }
   }
 
-  async #request(assignment: Assignment): Promise<Request> {
+  async #request(assignment: Assignment): Promise<JobRequest> {
     const { objects, store, ttlMs } = this.#options
-    const exec = optionsOf(assignment).exec === true ? (await specOf(objects, assignment, { store })).environment : null
+    const exec = optionsOf(assignment).exec === true ? (await writeSpec(objects, assignment, { store })).environment : null
     return requestOf({ assignment, ttlMs, exec })
   }
 
-  #space(name: string): NamespaceWatch {
-    const known = this.#spaces.get(name)
-    if (known !== undefined) return known
+  #namespace(name: string): NamespaceWatch {
+    const existing = this.#namespaces.get(name)
+    if (existing !== undefined) return existing
     const { clock, log } = this.#options
-    const space = new NamespaceWatch(name, { cluster: this.#cluster, clock, log })
-    this.#spaces.set(name, space)
-    return space
+    const namespace = new NamespaceWatch(name, { cluster: this.#cluster, clock, log })
+    this.#namespaces.set(name, namespace)
+    return namespace
   }
 }
 
-/** A cluster stores no object of more than 1.5 MiB. */
-const MAX_JOB = 1 << 20
+/** Clusters store no object of more than 1.5 MiB. */
+const MAX_JOB_BYTES = 1 << 20
 
-const problemOf = (assignment: Assignment, { job, secret }: Request): string | null => {
+/** Returns why the cluster would reject the request; null when it would not. */
+const problemOf = (assignment: Assignment, { job, secret }: JobRequest): string | null => {
   const { command } = assignment
   const variables = Object.entries(containerEnvironment(assignment)).map(([name, value]) => `${name}=${value}`)
   const argv = command === null ? [] : "argv" in command ? command.argv : [command.shell]
   const problem = environmentProblem(variables, argv)
   if (problem !== null) return problem
   const bytes = Buffer.byteLength(JSON.stringify(job))
-  if (bytes > MAX_JOB) {
-    return `its command and variables make a Job of ${bytes} bytes, and a cluster takes ${MAX_JOB}: pass large values as input instead`
+  if (bytes > MAX_JOB_BYTES) {
+    return `its command and variables make a Job of ${bytes} bytes, and a cluster accepts ${MAX_JOB_BYTES}: pass large values as input instead`
   }
   const size = Object.values(secret ?? {}).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
-  return size <= MAX_SECRET
+  return size <= MAX_SECRET_BYTES
     ? null
-    : `its input and secrets of ${size} bytes are more than the ${MAX_SECRET} that a pod can be given: pass an address instead, or use kubernetes.exec`
+    : `its input and secrets have ${size} bytes, and a pod accepts ${MAX_SECRET_BYTES}: pass an address instead, or use kubernetes.exec`
 }

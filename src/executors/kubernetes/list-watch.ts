@@ -1,28 +1,29 @@
-// Follows all objects of one kind in one namespace that Ork made: a list, then a watch from there, which is resumed from the last version seen
-// when it ends or breaks, and begun anew when the server no longer knows that version (410 Gone). One for all attempts.
+// Follows all objects of one kind in one namespace that Ork created, for all attempts: a list, then a watch that is resumed from the last
+// version when it ends or breaks, and starts with a new list when the server no longer knows that version (410 Gone).
 
 import type { Readable } from "node:stream"
 import type { Clock } from "../../core/model/ports.ts"
-import { ApiError, inWords, isPassing, isStatus, Unreachable } from "./api-error.ts"
+import { backoff, delay } from "../remote/retry.ts"
+import { ApiError, describeError, isStatus, isTransient, Unreachable } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"
-import { backoff, delay } from "./persist.ts"
 import { SELECTOR, type Watched } from "./shapes.ts"
 
-/** The server ends a watch after this; it is then resumed. */
+/** Seconds after which the server ends a watch, which is then resumed. */
 const WATCH_S = 120
-/** A connection that is dead without a word is given up this long after the server should have ended it. */
+/** Silence after which a connection counts as dead: the server should have ended the watch before. */
 const SILENT_MS = (WATCH_S + 30) * 1000
-const SHORT_MS = 250
-const PAGE = 500
+/** Minimum duration of a watch: one that the server ends at once must not cause a busy loop. */
+const MIN_WATCH_MS = 250
+const PAGE_SIZE = 500
 const MAX_PAUSE_MS = 30_000
-/** Failures in a row after which those who wait for the first list are told, and a watch is begun anew. */
-const PATIENCE = 5
+/** Failures in a row after which `ready` rejects, and a watch starts with a new list. */
+const MAX_FAILURES = 5
 const GONE = 410
 
-export interface Followed<T> {
-  seen(object: T): void
-  gone(object: T): void
-  /** All there are at this version: what is missing is gone. */
+export interface WatchListener<T> {
+  updated(object: T): void
+  deleted(object: T): void
+  /** Receives all objects that exist at this version; any other is gone. */
   listed(uids: ReadonlySet<string>, version: string): void
 }
 
@@ -36,7 +37,7 @@ export interface ListWatchOptions<T> {
   clock: Clock
   log: WatchLog
   path: string
-  followed: Followed<T>
+  listener: WatchListener<T>
 }
 
 interface Event<T> {
@@ -52,7 +53,7 @@ interface List<T> {
 export class ListWatch<T extends Watched> {
   readonly #options: ListWatchOptions<T>
   readonly #stopped = new AbortController()
-  /** null: a list is due. */
+  /** Resource version to resume from; null when a list is due. */
   #version: string | null = null
   #ready = Promise.withResolvers<void>()
   #isReady = false
@@ -64,7 +65,7 @@ export class ListWatch<T extends Watched> {
     void this.#run()
   }
 
-  /** Resolves when the first list was had; rejects when it cannot be had for now. */
+  /** Resolves when the first list has arrived; rejects after several failures, or one that is permanent. */
   ready(): Promise<void> {
     return this.#ready.promise
   }
@@ -85,8 +86,7 @@ export class ListWatch<T extends Watched> {
         if (this.#version === null) await this.#list()
         const began = clock.now()
         await this.#watch(this.#version ?? "")
-        // One that the server ends at once must not become a busy loop.
-        if (clock.now() - began < SHORT_MS) await delay(clock, SHORT_MS, this.#stopped.signal)
+        if (clock.now() - began < MIN_WATCH_MS) await delay(clock, MIN_WATCH_MS, this.#stopped.signal)
       } catch (error) {
         if (this.#over) return
         await this.#failed(error)
@@ -100,44 +100,47 @@ export class ListWatch<T extends Watched> {
       this.#version = null
       if (this.#failures++ === 0) return
     } else {
-      // A connection that broke once is resumed without a word.
-      if (this.#failures === 1) log.warn({ path, error: inWords(error) }, "cannot follow what the cluster does; trying again")
+      // A connection that broke once is resumed silently.
+      if (this.#failures === 1) log.warn({ path, error: describeError(error) }, "cannot watch the cluster; retrying")
       this.#failures += 1
-      // A cluster that was set up anew, or restored from a backup, may not know what it once said.
-      if (!isPassing(error) || this.#failures % PATIENCE === 0) this.#version = null
+      // A cluster that was recreated or restored from a backup may not know the version.
+      if (!isTransient(error) || this.#failures % MAX_FAILURES === 0) this.#version = null
     }
-    if (!this.#isReady && (!isPassing(error) || this.#failures >= PATIENCE)) {
-      const { reject } = this.#ready
-      this.#ready = Promise.withResolvers()
-      this.#ready.promise.catch(() => {})
-      reject(error)
-    }
-    const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0
-    await delay(clock, Math.max(Math.min(asked, MAX_PAUSE_MS), backoff(this.#failures - 1, MAX_PAUSE_MS)), this.#stopped.signal)
+    if (!this.#isReady && (!isTransient(error) || this.#failures >= MAX_FAILURES)) this.#rejectWaiters(error)
+    const retryAfterMs = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0
+    const pause = Math.max(Math.min(retryAfterMs, MAX_PAUSE_MS), backoff(this.#failures - 1, MAX_PAUSE_MS))
+    await delay(clock, pause, this.#stopped.signal)
+  }
+
+  #rejectWaiters(error: unknown): void {
+    const { reject } = this.#ready
+    this.#ready = Promise.withResolvers()
+    this.#ready.promise.catch(() => {})
+    reject(error)
   }
 
   #succeeded(): void {
     const { log, path } = this.#options
-    if (this.#failures > 1) log.info({ path }, "following the cluster again")
+    if (this.#failures > 1) log.info({ path }, "watching the cluster again")
     this.#failures = 0
   }
 
   async #list(): Promise<void> {
-    const { cluster, path, followed } = this.#options
+    const { cluster, path, listener } = this.#options
     const uids = new Set<string>()
     let next: string | undefined
     let version = ""
     do {
-      const query = { labelSelector: SELECTOR, limit: String(PAGE), ...(next !== undefined && { continue: next }) }
+      const query = { labelSelector: SELECTOR, limit: String(PAGE_SIZE), ...(next !== undefined && { continue: next }) }
       const list = await cluster.call<List<T>>("GET", path, { query, signal: this.#stopped.signal })
       version = list.metadata.resourceVersion
       next = list.metadata.continue || undefined
       for (const object of list.items) {
         uids.add(object.metadata.uid)
-        followed.seen(object)
+        listener.updated(object)
       }
     } while (next !== undefined)
-    followed.listed(uids, version)
+    listener.listed(uids, version)
     this.#version = version
     this.#isReady = true
     this.#ready.resolve()
@@ -163,20 +166,20 @@ export class ListWatch<T extends Watched> {
       for await (const line of linesOf(stream)) {
         cancel()
         cancel = clock.after(SILENT_MS, () => silent.abort())
-        this.#take(parse<T>(line))
+        this.#apply(parse<T>(line))
       }
     } finally {
       cancel()
     }
   }
 
-  #take({ type, object }: Event<T>): void {
-    const { followed } = this.#options
+  #apply({ type, object }: Event<T>): void {
+    const { listener } = this.#options
     if (type === "ERROR") {
-      throw new ApiError(object.code ?? 500, object.reason ?? "", object.message ?? "the watch was ended by the server")
+      throw new ApiError(object.code ?? 500, object.reason ?? "", object.message ?? "the server ended the watch")
     }
-    if (type === "DELETED") followed.gone(object)
-    else if (type !== "BOOKMARK") followed.seen(object)
+    if (type === "DELETED") listener.deleted(object)
+    else if (type !== "BOOKMARK") listener.updated(object)
     this.#version = object.metadata.resourceVersion
   }
 }
@@ -185,7 +188,7 @@ const parse = <T>(line: string): Event<T> => {
   try {
     return JSON.parse(line) as Event<T>
   } catch {
-    throw new Unreachable(new Error("an event of the watch came broken"))
+    throw new Unreachable(new Error("an event of the watch is not valid JSON"))
   }
 }
 

@@ -1,49 +1,49 @@
-// Takes the timestamps off a log that was asked for with them, and leaves out what was had before when the log is asked for again: a broken
-// connection loses no line and doubles none. What counts is how many lines of the last two seconds were had, since stamps of stdout and stderr
-// may cross. A line of any length costs no memory.
+// Strips the timestamps of a pod's log, and skips the lines that an earlier connection delivered: a broken connection loses no line and repeats
+// none. Lines are counted per second, for the last two seconds, because timestamps of stdout and stderr may be out of order. Lines are
+// never buffered, whatever their length.
 
 const NEWLINE = 0x0a
 const SPACE = 0x20
 const LINE_END = Buffer.from("\n")
-const NOTHING = Buffer.alloc(0)
+const EMPTY = Buffer.alloc(0)
 const SECOND_MS = 1000
-/** `2026-01-02T03:04:05.123456789+02:00` */
+/** Longest timestamp, such as `2026-01-02T03:04:05.123456789+02:00`, with room to spare. */
 const MAX_STAMP = 64
 const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/
 
 export class LogLines {
-  /** The newest second of which a whole line was had, and the one before: the stamp of its first line, its place, and how many lines. */
-  #seconds: { at: number; first: string; place: number; lines: number }[] = []
+  /** The newest second with a complete line, and the one before: the timestamp and index of its first line, and its number of lines. */
+  #seconds: { at: number; first: string; index: number; lines: number }[] = []
   #newest = ""
   #lines = 0
-  /** Of the line after the last whole one: its stamp, and the bytes that were had of it. */
+  /** The line after the last complete one: its timestamp, and the bytes that were delivered. */
   #partial = { stamp: "", bytes: 0 }
-  // -- of this connection
+  // -- state of the current connection
   #stamp: Buffer[] = []
   #inText = false
   #current = ""
-  /** Bytes of the current line that were had before; null: all of it, or it is no line of the log. */
+  /** Bytes of the current line to skip; null: all of it, because it was delivered before or is no line of the log. */
   #skip: number | null = 0
-  #had = 0
-  /** Lines that are still to be left out; null: the first of them has not come yet. */
-  #old: number | null = 0
+  #received = 0
+  /** Lines left to skip; null until the first of them has arrived. */
+  #skipLines: number | null = 0
   #resumed = false
 
-  /** For `sinceTime` of the next request, whole seconds as servers take it. null: from the beginning. */
+  /** `sinceTime` of the next request, in whole seconds as servers require; null: from the start of the log. */
   get since(): string | null {
     if (this.#newest === "") return null
     return new Date(partsOf(this.#newest).at - SECOND_MS).toISOString().replace(/\.\d+/, "")
   }
 
-  /** A new connection gives the log from `since` on. */
+  /** Starts a new connection, which delivers the log from `since` on. */
   resume(): void {
     this.#stamp = []
     this.#inText = false
-    this.#old = null
+    this.#skipLines = null
     this.#resumed = this.#newest !== ""
   }
 
-  /** What is new of it. */
+  /** Returns the new text of a chunk. */
   read(chunk: Buffer): Buffer {
     const out: Buffer[] = []
     let at = 0
@@ -51,7 +51,7 @@ export class LogLines {
       if (!this.#inText) {
         const end = chunk.indexOf(SPACE, at)
         const line = chunk.indexOf(NEWLINE, at)
-        // An empty line may come with nothing behind its stamp.
+        // An empty line may have no space after its timestamp.
         const stop = end < 0 ? line : line < 0 ? end : Math.min(end, line)
         this.#stamp.push(chunk.subarray(at, stop < 0 ? chunk.length : stop))
         if (stop < 0 && this.#stamp.reduce((sum, piece) => sum + piece.length, 0) < MAX_STAMP) return Buffer.concat(out)
@@ -62,7 +62,7 @@ export class LogLines {
       }
       const end = chunk.indexOf(NEWLINE, at)
       const stop = end < 0 ? chunk.length : end + 1
-      const text = this.#fresh(chunk.subarray(at, stop))
+      const text = this.#newText(chunk.subarray(at, stop))
       if (text.length > 0) out.push(text)
       at = stop
       if (end >= 0) this.#finish()
@@ -70,32 +70,32 @@ export class LogLines {
     return out.length === 1 ? out[0]! : Buffer.concat(out)
   }
 
-  /** What has to be said before the line: the end of one that broke off and cannot be had any more. */
+  /** Starts a line. Returns what to write before it: the end of a partial line whose rest is lost. */
   #begin(): Buffer {
     this.#current = Buffer.concat(this.#stamp).toString("latin1")
     this.#stamp = []
     this.#inText = true
-    this.#had = 0
+    this.#received = 0
     this.#skip = null
-    // Words of the kubelet itself, or the rest of a long line that began before `since`: neither has a stamp.
-    if (!STAMP.test(this.#current) || this.#wasHad()) return NOTHING
+    // Messages of the kubelet itself, and the rest of a long line that began before `since`, have no timestamp.
+    if (!STAMP.test(this.#current) || this.#isRepeated()) return EMPTY
     const { stamp, bytes } = this.#partial
     const same = bytes === 0 || stamp === this.#current
     this.#skip = same ? bytes : 0
     this.#partial = { stamp: this.#current, bytes: same ? bytes : 0 }
-    // The log was rotated meanwhile.
-    return same ? NOTHING : LINE_END
+    // Another line follows a partial one when the log was rotated meanwhile.
+    return same ? EMPTY : LINE_END
   }
 
-  #wasHad(): boolean {
+  #isRepeated(): boolean {
     if (this.#resumed && compareStamps(this.#current, this.#newest) <= 0) {
-      if (this.#old === null) {
-        const [first, ...more] = this.#seconds.toSorted((a, b) => a.place - b.place)
-        if (this.#current === first?.first) this.#old = more.reduce((sum, { lines }) => sum + lines, first.lines) - 1
+      if (this.#skipLines === null) {
+        const [first, ...more] = this.#seconds.toSorted((a, b) => a.index - b.index)
+        if (this.#current === first?.first) this.#skipLines = more.reduce((sum, { lines }) => sum + lines, first.lines) - 1
         return true
       }
-      if (this.#old > 0) {
-        this.#old -= 1
+      if (this.#skipLines > 0) {
+        this.#skipLines -= 1
         return true
       }
     }
@@ -103,12 +103,12 @@ export class LogLines {
     return false
   }
 
-  #fresh(text: Buffer): Buffer {
-    if (this.#skip === null) return NOTHING
+  #newText(text: Buffer): Buffer {
+    if (this.#skip === null) return EMPTY
     const skipped = Math.min(this.#skip, text.length)
     this.#skip -= skipped
-    this.#had += text.length
-    this.#partial.bytes = Math.max(this.#partial.bytes, this.#had)
+    this.#received += text.length
+    this.#partial.bytes = Math.max(this.#partial.bytes, this.#received)
     return text.subarray(skipped)
   }
 
@@ -120,7 +120,7 @@ export class LogLines {
     if (this.#newest === "" || compareStamps(stamp, this.#newest) > 0) this.#newest = stamp
     const { at } = partsOf(stamp)
     const known = this.#seconds.find((second) => second.at === at)
-    if (known === undefined) this.#seconds.push({ at, first: stamp, place: this.#lines, lines: 1 })
+    if (known === undefined) this.#seconds.push({ at, first: stamp, index: this.#lines, lines: 1 })
     else known.lines += 1
     this.#lines += 1
     const oldest = partsOf(this.#newest).at - SECOND_MS
@@ -128,7 +128,7 @@ export class LogLines {
   }
 }
 
-/** Fractions of a second may be of any length, and zones differ. */
+/** Compares timestamps with fractions of any length and different zones. */
 export const compareStamps = (a: string, b: string): number => {
   if (a === b) return 0
   const [first, second] = [partsOf(a), partsOf(b)]

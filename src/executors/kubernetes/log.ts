@@ -1,100 +1,140 @@
-// Follows a pod's log to its end, over broken connections, without a line lost or twice. A pod's log is one stream: the cluster does not tell
-// stdout and stderr apart.
+// Copies a pod's log to the attempt's log, over broken connections, without losing or repeating a line. Kubernetes merges stdout and stderr into
+// one stream.
 
 import type { Clock } from "../../core/model/ports.ts"
+import type { LastLine } from "../../objects/logs/log-writer.ts"
 import type { LogSink } from "../../objects/logs/log-sink.ts"
+import { backoff, delay } from "../remote/retry.ts"
 import { isStatus } from "./api-error.ts"
 import type { Cluster, Query } from "./cluster.ts"
 import { LogLines } from "./log-lines.ts"
-import { backoff, delay } from "./persist.ts"
 import { CONTAINER, corePath } from "./shapes.ts"
 
-/** The cluster shows the end of a container within this after the end of its log. */
+/** Time between the end of a container's log and the cluster's report that the container has ended. */
 const END_MS = 5000
-/** The log of a container that has ended is all there: a connection that gives none of it for so long is dead. */
+/** Silence after which the connection counts as dead once the container has ended: its whole log is available then. */
 const QUIET_MS = 10_000
-/** Connections in a row without a byte, once the container has ended. */
+/** Connections in a row without a byte, once the container has ended, after which the log is given up. */
 const MAX_BROKEN = 8
 const MAX_PAUSE_MS = 10_000
 
-export interface FollowOptions {
+export interface PodLogOptions {
   cluster: Cluster
   clock: Clock
   namespace: string
   pod: string
   sink: LogSink
-  /** Aborted with the container's end. */
-  ended: AbortSignal
-  /** Nobody wants it any more. */
-  signal: AbortSignal
 }
 
-/** Resolves when all of it was written; false: the rest cannot be had. Rejects only when it cannot be stored. */
-export const followLog = async (options: FollowOptions): Promise<boolean> => {
-  const { clock, ended, signal } = options
-  const lines = new LogLines()
-  let whole = false
-  let broken = 0
-  for (let pauses = 0; !signal.aborted; pauses++) {
-    lines.resume()
-    const { since } = lines
-    const query = { container: CONTAINER, follow: "true", timestamps: "true", ...(since !== null && { sinceTime: since }) }
-    const late = ended.aborted
-    const read = await copy(options, query, lines)
-    // The pod went after its log had come to its end.
-    if (read.end === "gone") return whole
-    // A stream also ends well when a kubelet restarts or cannot follow: it is the end only when the container has ended too.
-    whole = read.end === "whole"
-    if (whole) {
-      await delay(clock, END_MS, AbortSignal.any([ended, signal]))
-      if (ended.aborted) return true
+type StreamEnd = "complete" | "broken" | "gone"
+
+export class PodLog {
+  readonly #options: PodLogOptions
+  readonly #lines = new LogLines()
+  readonly #containerEnded = new AbortController()
+  readonly #abandoned = new AbortController()
+  /** Resolves with true when the whole log was copied. Rejects when it cannot be stored. */
+  readonly #copying: Promise<boolean>
+  #closing: Promise<{ last: LastLine }> | null = null
+
+  constructor(options: PodLogOptions) {
+    this.#options = options
+    this.#copying = this.#copy()
+    this.#copying.catch(() => {})
+  }
+
+  /** Copies the rest of the log of a container that has ended, for at most `ms`. Rejects when the log cannot be stored. */
+  async finish(ms: number): Promise<{ complete: boolean; last: LastLine }> {
+    this.#containerEnded.abort()
+    const done = new AbortController()
+    const timeout = delay(this.#options.clock, ms, done.signal).then(() => false)
+    try {
+      const complete = await Promise.race([this.#copying, timeout])
+      return { complete, last: (await this.#close()).last }
+    } finally {
+      done.abort()
     }
-    if (read.fresh) pauses = 0
-    broken = read.fresh || !late ? 0 : broken + 1
-    if (broken >= MAX_BROKEN) return false
-    const wake = ended.aborted ? signal : AbortSignal.any([ended, signal])
-    await delay(clock, backoff(pauses, MAX_PAUSE_MS), wake)
   }
-  return false
-}
 
-const copy = async (
-  { cluster, clock, namespace, pod, sink, ended, signal }: FollowOptions,
-  query: Query,
-  lines: LogLines,
-): Promise<{ end: "whole" | "broken" | "gone"; fresh: boolean }> => {
-  const quiet = new AbortController()
-  let cancel = (): void => {}
-  const wait = (): void => {
-    cancel()
-    if (ended.aborted) cancel = clock.after(QUIET_MS, () => quiet.abort())
+  /** Stops copying. Never rejects. */
+  async close(): Promise<void> {
+    await this.#close().catch(() => {})
   }
-  let fresh = false
-  ended.addEventListener("abort", wait)
-  try {
-    wait()
-    const path = `${corePath(namespace, "pods")}/${pod}/log`
-    const connection = AbortSignal.any([signal, quiet.signal])
-    const stream = await cluster
-      .stream(path, { query, signal: connection })
-      .catch((error: unknown) => (isStatus(error, 404) ? ("gone" as const) : ("broken" as const)))
-    if (typeof stream === "string") return { end: stream, fresh }
-    const chunks = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
-    for (;;) {
-      // Only a broken connection is tried again, not a log that cannot be stored.
-      const next = await chunks.next().catch(() => null)
-      if (next === null) return { end: "broken", fresh }
-      if (next.done === true) return { end: "whole", fresh }
-      cancel()
-      const text = lines.read(next.value)
-      if (text.length > 0) {
-        fresh = true
-        await sink.write("stdout", text)
+
+  #close(): Promise<{ last: LastLine }> {
+    this.#abandoned.abort()
+    this.#closing ??= this.#copying.catch(() => false).then(() => this.#options.sink.close())
+    return this.#closing
+  }
+
+  async #copy(): Promise<boolean> {
+    const { clock } = this.#options
+    const [ended, abandoned] = [this.#containerEnded.signal, this.#abandoned.signal]
+    let complete = false
+    let broken = 0
+    for (let pauses = 0; !abandoned.aborted; pauses++) {
+      const endedBefore = ended.aborted
+      const { end, received } = await this.#copyStream()
+      // The pod was deleted; its log may have been complete before.
+      if (end === "gone") return complete
+      // A stream also ends without an error when a kubelet restarts: the log is complete only if the container has ended too.
+      complete = end === "complete"
+      if (complete) {
+        await delay(clock, END_MS, AbortSignal.any([ended, abandoned]))
+        if (ended.aborted) return true
       }
-      wait()
+      if (received) pauses = 0
+      broken = received || !endedBefore ? 0 : broken + 1
+      if (broken >= MAX_BROKEN) return false
+      const wake = ended.aborted ? abandoned : AbortSignal.any([ended, abandoned])
+      await delay(clock, backoff(pauses, MAX_PAUSE_MS), wake)
     }
-  } finally {
-    cancel()
-    ended.removeEventListener("abort", wait)
+    return false
+  }
+
+  /** Copies what one connection delivers. */
+  async #copyStream(): Promise<{ end: StreamEnd; received: boolean }> {
+    const { cluster, clock, namespace, pod, sink } = this.#options
+    const ended = this.#containerEnded.signal
+    const quiet = new AbortController()
+    let cancel = (): void => {}
+    const restartTimer = (): void => {
+      cancel()
+      if (ended.aborted) cancel = clock.after(QUIET_MS, () => quiet.abort())
+    }
+    let received = false
+    ended.addEventListener("abort", restartTimer)
+    try {
+      restartTimer()
+      const path = `${corePath(namespace, "pods")}/${pod}/log`
+      const signal = AbortSignal.any([this.#abandoned.signal, quiet.signal])
+      const stream = await cluster
+        .stream(path, { query: this.#query(), signal })
+        .catch((error: unknown) => (isStatus(error, 404) ? ("gone" as const) : ("broken" as const)))
+      if (typeof stream === "string") return { end: stream, received }
+      const chunks = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+      for (;;) {
+        // Only errors of the connection are caught here: a log that cannot be stored is not retried.
+        const next = await chunks.next().catch(() => null)
+        if (next === null) return { end: "broken", received }
+        if (next.done === true) return { end: "complete", received }
+        cancel()
+        const text = this.#lines.read(next.value)
+        if (text.length > 0) {
+          received = true
+          await sink.write("stdout", text)
+        }
+        restartTimer()
+      }
+    } finally {
+      cancel()
+      ended.removeEventListener("abort", restartTimer)
+    }
+  }
+
+  #query(): Query {
+    this.#lines.resume()
+    const { since } = this.#lines
+    return { container: CONTAINER, follow: "true", timestamps: "true", ...(since !== null && { sinceTime: since }) }
   }
 }

@@ -1,17 +1,17 @@
-// Ends of containers in words.
+// Messages about containers that failed.
 
-import { exitCodeInWords, outOfMemory, programInWords } from "../remote/container-messages.ts"
+import { describeExitCode, describeMissingProgram, outOfMemory } from "../container-messages.ts"
 import type { Terminated } from "./shapes.ts"
 
-/** Of what a container leaves as its last words. */
+/** Characters of the termination message that an error quotes. */
 const MAX_MESSAGE = 1000
 
-export const exitInWords = ({ exitCode, reason, message = "" }: Terminated, memoryBytes: number): string => {
-  const end = exitCodeInWords(exitCode)
-  if (reason === "OOMKilled") return `${end}: ${outOfMemory(memoryBytes)}`
+export const describeExit = ({ exitCode, reason, message = "" }: Terminated, memoryBytes: number): string => {
+  const exit = describeExitCode(exitCode)
+  if (reason === "OOMKilled") return `${exit}: ${outOfMemory(memoryBytes)}`
   const last = message.trim()
-  return last === "" ? end : `${end}: ${last.slice(-MAX_MESSAGE)}`
+  return last === "" ? exit : `${exit}: ${last.slice(-MAX_MESSAGE)}`
 }
 
-export const startInWords = (message: string): string =>
-  programInWords(message) ?? (message || "the container could not be run")
+export const describeStartFailure = (message: string): string =>
+  describeMissingProgram(message) ?? (message || "the container could not be run")

@@ -1,8 +1,8 @@
-// What the cluster shows of each attempt in one namespace: its Job and its pod, kept up to date by one watch for each of the two kinds.
+// Keeps the Job and the pod of every attempt in one namespace up to date, by one watch of Jobs and one of pods.
 
 import type { Clock } from "../../core/model/ports.ts"
 import type { Cluster } from "./cluster.ts"
-import { ListWatch, type WatchLog } from "./list-watch.ts"
+import { ListWatch, type WatchListener, type WatchLog } from "./list-watch.ts"
 import { corePath, isOlder, type JobObject, jobsPath, LABELS, type PodObject, slim, type Watched } from "./shapes.ts"
 
 export interface NamespaceParts {
@@ -11,89 +11,90 @@ export interface NamespaceParts {
   log: WatchLog
 }
 
-/** The latest that is known of one object. Once gone it stays gone. */
-export class Latest<T extends Watched> {
+/** The latest known version of one object. An object that is gone does not come back; another one of its name may. */
+export class LatestObject<T extends Watched> {
   object: T | null = null
-  /** As it last was before anybody deleted it. */
-  calm: T | null = null
+  /** The last version without a deletion timestamp. */
+  beforeDeletion: T | null = null
   gone = false
-  /** It went while nobody looked: how it last was is not known. */
+  /** The object disappeared while it was not watched, so that its last version is not known. */
   vanished = false
 
-  /** False: it was known. Late and repeated news change nothing. */
-  see(object: T): boolean {
+  /** Records a version. Returns false when it is not newer than the known one. */
+  update(object: T): boolean {
     const { object: known } = this
     if (known !== null) {
       const same = known.metadata.uid === object.metadata.uid
       if (same && (this.gone || known.metadata.resourceVersion === object.metadata.resourceVersion)) return false
       if (isOlder(object.metadata.resourceVersion, known.metadata.resourceVersion)) return false
     }
-    this.#keep(object)
+    this.#store(object)
     this.gone = false
     this.vanished = false
     return true
   }
 
-  /** With how it last looked, if that is known. */
+  /** Records the deletion. `object`: the last version, null when it is not known. Returns false when nothing changed. */
   remove(object: T | null): boolean {
     if (this.object === null || this.gone) return false
     if (object !== null && object.metadata.uid !== this.object.metadata.uid) return false
-    if (object !== null) this.#keep(object)
+    if (object !== null) this.#store(object)
     this.vanished = object === null
     this.gone = true
     return true
   }
 
-  /** A list of all there are at a version. */
-  list(uids: ReadonlySet<string>, version: string): boolean {
+  /** Records a list of all objects at a resource version. Returns true when this object is missing there. */
+  compareWithList(uids: ReadonlySet<string>, version: string): boolean {
     const { object } = this
     if (object === null || uids.has(object.metadata.uid) || isOlder(version, object.metadata.resourceVersion)) return false
     return this.remove(null)
   }
 
-  #keep(object: T): void {
-    const another = this.object?.metadata.uid !== object.metadata.uid
+  #store(object: T): void {
+    const replaced = this.object?.metadata.uid !== object.metadata.uid
     this.object = slim(object)
-    if (object.metadata.deletionTimestamp === undefined) this.calm = this.object
-    else if (another) this.calm = null
+    if (object.metadata.deletionTimestamp === undefined) this.beforeDeletion = this.object
+    else if (replaced) this.beforeDeletion = null
   }
 }
 
-export class Sight {
-  readonly job = new Latest<JobObject>()
-  readonly pod = new Latest<PodObject>()
-  readonly told: () => void
+export class TrackedAttempt {
+  readonly job = new LatestObject<JobObject>()
+  readonly pod = new LatestObject<PodObject>()
+  readonly onChange: () => void
 
-  constructor(told: () => void) {
-    this.told = told
+  constructor(onChange: () => void) {
+    this.onChange = onChange
   }
 }
 
 export class NamespaceWatch {
   readonly name: string
-  readonly #sights = new Map<string, Sight>()
+  readonly #attempts = new Map<string, TrackedAttempt>()
   readonly #jobs: ListWatch<JobObject>
   readonly #pods: ListWatch<PodObject>
 
   constructor(name: string, parts: NamespaceParts) {
     this.name = name
-    this.#jobs = new ListWatch({ ...parts, path: jobsPath(name), followed: this.#followed(({ job }) => job) })
-    this.#pods = new ListWatch({ ...parts, path: corePath(name, "pods"), followed: this.#followed(({ pod }) => pod) })
+    this.#jobs = new ListWatch({ ...parts, path: jobsPath(name), listener: this.#listener(({ job }) => job) })
+    this.#pods = new ListWatch({ ...parts, path: corePath(name, "pods"), listener: this.#listener(({ pod }) => pod) })
   }
 
+  /** Resolves when the first lists have arrived. Rejects when the cluster does not provide them for now. */
   async ready(): Promise<void> {
     await Promise.all([this.#jobs.ready(), this.#pods.ready()])
   }
 
-  /** Begin before the Job is made: what is seen before goes unnoticed. `told` is called when something has changed. */
-  track(attemptId: string, told: () => void): Sight {
-    const sight = new Sight(told)
-    this.#sights.set(attemptId, sight)
-    return sight
+  /** Must be called before the Job is created: earlier changes go unnoticed. */
+  track(attemptId: string, onChange: () => void): TrackedAttempt {
+    const attempt = new TrackedAttempt(onChange)
+    this.#attempts.set(attemptId, attempt)
+    return attempt
   }
 
-  untrack(attemptId: string, sight: Sight): void {
-    if (this.#sights.get(attemptId) === sight) this.#sights.delete(attemptId)
+  untrack(attemptId: string, attempt: TrackedAttempt): void {
+    if (this.#attempts.get(attemptId) === attempt) this.#attempts.delete(attemptId)
   }
 
   stop(): void {
@@ -101,16 +102,16 @@ export class NamespaceWatch {
     this.#pods.stop()
   }
 
-  #followed<T extends Watched>(part: (sight: Sight) => Latest<T>) {
-    const tell = (object: T, news: (latest: Latest<T>) => boolean): void => {
-      const sight = this.#sights.get(object.metadata.labels?.[LABELS.attempt] ?? "")
-      if (sight !== undefined && news(part(sight))) sight.told()
+  #listener<T extends Watched>(part: (attempt: TrackedAttempt) => LatestObject<T>): WatchListener<T> {
+    const apply = (object: T, change: (latest: LatestObject<T>) => boolean): void => {
+      const attempt = this.#attempts.get(object.metadata.labels?.[LABELS.attempt] ?? "")
+      if (attempt !== undefined && change(part(attempt))) attempt.onChange()
     }
     return {
-      seen: (object: T) => tell(object, (latest) => latest.see(object)),
-      gone: (object: T) => tell(object, (latest) => latest.remove(object)),
-      listed: (uids: ReadonlySet<string>, version: string) => {
-        for (const sight of this.#sights.values()) if (part(sight).list(uids, version)) sight.told()
+      updated: (object) => apply(object, (latest) => latest.update(object)),
+      deleted: (object) => apply(object, (latest) => latest.remove(object)),
+      listed: (uids, version) => {
+        for (const attempt of this.#attempts.values()) if (part(attempt).compareWithList(uids, version)) attempt.onChange()
       },
     }
   }

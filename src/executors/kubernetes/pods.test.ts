@@ -53,7 +53,7 @@ describe("failures of pods", () => {
     const { controllers } = bench
     const task = await bench.running({ node: { image: "busybox:1.37", resources: { memoryBytes: 2 ** 29 } } })
     controllers.kubelet.outOfMemory(controllers.podOf(task.job)!)
-    const error = "exit code 137 (SIGKILL): a process was killed, as it used more than 512 MiB of memory"
+    const error = "exit code 137 (SIGKILL): a process was killed, because it used more than 512 MiB of memory"
     expect(await task.result).toMatchObject({ state: "failed", exitCode: 137, error })
   })
 

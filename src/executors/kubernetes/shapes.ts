@@ -1,4 +1,4 @@
-// Jobs and pods as the API server shows them: what is read of them here.
+// The fields of Jobs and pods that the executor reads, and the names and paths of its objects.
 
 export interface Meta {
   name: string
@@ -52,7 +52,7 @@ export interface Terminated {
   startedAt?: string | null
 }
 
-/** Without the rest, which may hold a task's whole input. */
+/** Drops the fields that are not read, which may contain a task's whole input. */
 export const slim = <T extends Watched & { status?: unknown }>(object: T): T => {
   const { name, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels } = object.metadata
   const metadata: Meta = {
@@ -68,7 +68,7 @@ export const slim = <T extends Watched & { status?: unknown }>(object: T): T => 
 
 export const CONTAINER = "task"
 
-/** Labels by which work is found again. */
+/** Labels by which Ork finds its objects. */
 export const LABELS = {
   managedBy: "app.kubernetes.io/managed-by",
   attempt: "ork.dev/attempt",
@@ -85,7 +85,7 @@ export const jobsPath = (namespace: string): string => `/apis/batch/v1/namespace
 export const corePath = (namespace: string, kind: "pods" | "secrets" | "events"): string =>
   `/api/v1/namespaces/${encodeURIComponent(namespace)}/${kind}`
 
-/** Versions are opaque by contract, and numbers in every server there is. */
+/** Compares resource versions, which are opaque by contract but numbers on every known server. */
 export const isOlder = (a: string, b: string): boolean => {
   if (!/^\d+$/.test(a) || !/^\d+$/.test(b)) return false
   return a.length === b.length ? a < b : a.length < b.length

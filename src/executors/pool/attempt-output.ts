@@ -1,12 +1,12 @@
 // What a function says and answers, on its way to the object store and into the result of its attempt; wherever it ran.
 
-import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import { maskBytes, maskText } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
-import { type Answer, INLINE_MAX, parseOutput, tooLarge } from "../output.ts"
+import { type OutputResult, INLINE_MAX, parseOutput, tooLarge } from "../output.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { FunctionError } from "./frames.ts"
 import type { TaskListener } from "./worker.ts"
 
@@ -15,7 +15,7 @@ export const storeOutput = async (
   objects: ObjectStore,
   json: Buffer,
   { prefix, maxOutputBytes, secrets }: Assignment,
-): Promise<Answer> => {
+): Promise<OutputResult> => {
   if (json.length > maxOutputBytes) return tooLarge("output", json.length, maxOutputBytes)
   if (json.length <= INLINE_MAX) return parseOutput(json, secrets)
   const key = `${prefix}output.json`

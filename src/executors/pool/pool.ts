@@ -146,7 +146,7 @@ export class WorkerPool {
         worker.kill()
         this.#leaving.add(worker.gone)
       }
-      for (const waiter of group.waiting.splice(0)) waiter.reject(new Error("stopped, as Ork is shutting down"))
+      for (const waiter of group.waiting.splice(0)) waiter.reject(new Error("stopped, because Ork is shutting down"))
       group.ends.flush()
     }
     await Promise.all(this.#leaving)

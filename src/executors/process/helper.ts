@@ -31,7 +31,9 @@ export class Helper {
     this.#closed = new Promise((resolve) => {
       child.once("close", (code, signal) => {
         const reason = signal ?? `exit code ${code}`
-        this.#dead = this.#stopping ? "stopped, as Ork is shutting down" : `the spawn helper ended unexpectedly (${reason})`
+        this.#dead = this.#stopping
+          ? "stopped, because Ork is shutting down"
+          : `the spawn helper ended unexpectedly (${reason})`
         for (const listener of this.#listeners.values()) listener.lost(this.#dead)
         this.#listeners.clear()
         resolve()

@@ -1,6 +1,6 @@
 // What went wrong with a process, in words.
 
-import { bytesInWords, errnoName, signalName } from "../messages.ts"
+import { formatBytes, errnoName, signalName } from "../messages.ts"
 import type { Exited, Failed } from "./protocol.ts"
 
 export interface What {
@@ -68,6 +68,6 @@ export const exitInWords = (exited: Exited, memoryBytes: number): string | null 
 const endInWords = (exited: Exited, memoryBytes: number): string => {
   const end = exited.signal !== 0 ? `killed by ${signalName(exited.signal)}` : `exit code ${exited.code}`
   if (!exited.memoryHit) return end
-  const reason = `used more than ${bytesInWords(memoryBytes)} of memory`
+  const reason = `used more than ${formatBytes(memoryBytes)} of memory`
   return exited.signal !== 0 ? `killed: ${reason}` : `${end}: a process was killed: it ${reason}`
 }

@@ -87,7 +87,7 @@ describe.each(kinds)("when the helper dies: %s", (_, kind) => {
     const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; exec sleep 600" }))
     await running.line("up")
     await fixture.executor.stop()
-    expect(await running.result).toMatchObject({ state: "lost", error: "stopped, as Ork is shutting down" })
+    expect(await running.result).toMatchObject({ state: "lost", error: "stopped, because Ork is shutting down" })
     await fixture.cleanup()
   })
 })

@@ -1,10 +1,10 @@
-// Collects attempts that are launched together into one submission: the instances of a fan-out become one array, not a job each.
+// Collects items that are added under one key within a short time, so that the instances of a fan-out become one job array.
 
 import type { Clock } from "../../core/model/ports.ts"
 
 const WINDOW_MS = 50
 
-interface Group<Item> {
+interface Batch<Item> {
   items: Item[]
   cancel: () => void
 }
@@ -13,9 +13,9 @@ export class Batcher<Item> {
   readonly #clock: Clock
   readonly #max: () => number
   readonly #flush: (items: Item[]) => void
-  readonly #groups = new Map<string, Group<Item>>()
+  readonly #batches = new Map<string, Batch<Item>>()
 
-  /** `flush` gets what was added under one key within a short time, at most `max` at once. */
+  /** `flush` receives the items of one key, at most `max` of them. */
   constructor(clock: Clock, max: () => number, flush: (items: Item[]) => void) {
     this.#clock = clock
     this.#max = max
@@ -23,20 +23,20 @@ export class Batcher<Item> {
   }
 
   add(key: string, item: Item): void {
-    let group = this.#groups.get(key)
-    if (group === undefined) {
-      group = { items: [], cancel: this.#clock.after(WINDOW_MS, () => this.#close(key)) }
-      this.#groups.set(key, group)
+    let batch = this.#batches.get(key)
+    if (batch === undefined) {
+      batch = { items: [], cancel: this.#clock.after(WINDOW_MS, () => this.#close(key)) }
+      this.#batches.set(key, batch)
     }
-    group.items.push(item)
-    if (group.items.length >= this.#max()) this.#close(key)
+    batch.items.push(item)
+    if (batch.items.length >= this.#max()) this.#close(key)
   }
 
   #close(key: string): void {
-    const group = this.#groups.get(key)
-    if (group === undefined) return
-    this.#groups.delete(key)
-    group.cancel()
-    this.#flush(group.items)
+    const batch = this.#batches.get(key)
+    if (batch === undefined) return
+    this.#batches.delete(key)
+    batch.cancel()
+    this.#flush(batch.items)
   }
 }

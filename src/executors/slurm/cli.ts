@@ -1,14 +1,15 @@
-// Runs the commands of Slurm (sbatch, squeue, scontrol, scancel), here or behind a prefix such as `ssh login1`. Every one has an end.
+// Runs the commands of Slurm (sbatch, squeue, scontrol, scancel), here or behind a prefix such as `ssh login1`, with a time limit.
 
 import { spawn } from "node:child_process"
 import { basename } from "node:path"
 
 const CALL_MS = 60_000
-const MAX_OUT = 256 << 20
-/** Of the server's environment, what the commands need. A job sees it too. */
-const PASSED = ["PATH", "HOME", "LANG", "TZ", "USER", "LOGNAME", "SLURM_CONF"]
-/** What a command in front of them may need; a job elsewhere does not see it. */
-const PASSED_ON = ["SSH_AUTH_SOCK", "SSH_AGENT_PID"]
+const MAX_STDOUT_BYTES = 256 << 20
+const MAX_STDERR_CHARS = 4096
+/** Variables of the server that the commands inherit, and with them the jobs. */
+const INHERITED = ["PATH", "HOME", "LANG", "TZ", "USER", "LOGNAME", "SLURM_CONF"]
+/** Variables for the prefix command, which jobs do not inherit. */
+const INHERITED_BY_PREFIX = ["SSH_AUTH_SOCK", "SSH_AGENT_PID"]
 
 export class CommandMissing extends Error {}
 
@@ -17,30 +18,30 @@ export class SlurmCli {
   readonly #env: { [name: string]: string }
   readonly #callMs: number
 
-  /** `prefix`: words that go in front of each command. */
+  /** `prefix`: words before each command, separated by blanks. */
   constructor(prefix: string, env: NodeJS.ProcessEnv, callMs = CALL_MS) {
     this.#callMs = callMs
     this.#prefix = prefix.split(/\s+/).filter((word) => word !== "")
-    const passed = this.#prefix.length === 0 ? PASSED : [...PASSED, ...PASSED_ON]
-    this.#env = Object.fromEntries(passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
-    // Lists of array tasks are cut short otherwise.
+    const names = this.#prefix.length === 0 ? INHERITED : [...INHERITED, ...INHERITED_BY_PREFIX]
+    this.#env = Object.fromEntries(names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
+    // Without it, Slurm abbreviates lists of array tasks.
     this.#env["SLURM_BITSTR_LEN"] = "0"
   }
 
-  /** What the command wrote; rejects with what it said when it failed. */
+  /** Returns the command's stdout; rejects with its stderr when it fails. */
   call(program: string, args: string[], input = ""): Promise<string> {
-    const [first = program, ...rest] = this.#words(program, args)
+    const [first = program, ...rest] = this.#commandLine(program, args)
     return new Promise((resolve, reject) => {
       const child = spawn(first, rest, { env: this.#env, stdio: "pipe", timeout: this.#callMs, killSignal: "SIGKILL" })
-      const out: Buffer[] = []
+      const stdout: Buffer[] = []
       let size = 0
-      let said = ""
+      let stderr = ""
       child.stdout.on("data", (data: Buffer) => {
         size += data.length
-        if (size <= MAX_OUT) out.push(data)
+        if (size <= MAX_STDOUT_BYTES) stdout.push(data)
         else child.kill("SIGKILL")
       })
-      child.stderr.on("data", (data: Buffer) => (said = (said + data.toString()).slice(-4096)))
+      child.stderr.on("data", (data: Buffer) => (stderr = (stderr + data.toString()).slice(-MAX_STDERR_CHARS)))
       child.on("error", (error: NodeJS.ErrnoException) =>
         reject(
           error.code === "ENOENT"
@@ -49,28 +50,28 @@ export class SlurmCli {
         ),
       )
       child.on("close", (code, signal) => {
-        if (code === 0) resolve(Buffer.concat(out).toString("utf8"))
-        else reject(new Error(sayings(said) || `${program} ended with ${signal ?? `code ${code}`}`))
+        if (code === 0) resolve(Buffer.concat(stdout).toString("utf8"))
+        else reject(new Error(errorLines(stderr) || `${program} ended with ${signal ?? `code ${code}`}`))
       })
       child.stdin.on("error", () => {})
       child.stdin.end(input)
     })
   }
 
-  /** ssh joins its arguments and gives them to a shell. */
-  #words(program: string, args: string[]): string[] {
+  /** Quotes the arguments for ssh, which joins them and passes them to a shell. */
+  #commandLine(program: string, args: string[]): string[] {
     const remote = basename(this.#prefix[0] ?? "") === "ssh"
     return [...this.#prefix, program, ...(remote ? args.map(quote) : args)]
   }
 }
 
-/** `sbatch: error: Batch job submission failed: …` */
-const sayings = (text: string): string =>
+/** Joins the lines without their prefix, as in `sbatch: error: Batch job submission failed: …`. */
+const errorLines = (text: string): string =>
   text
     .split("\n")
     .map((line) => line.replace(/^\w+: (?:error: )?/, "").trim())
     .filter((line) => line !== "")
     .join("; ")
 
-/** One word for a shell, whatever is in it. */
+/** Quotes a text as one word of a shell. */
 export const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`

@@ -1,4 +1,4 @@
-// Reads what a job adds to its two files, on a file system that tells of no changes: whoever follows asks now and then.
+// Copies what a job appends to its two output files. The caller polls, because shared file systems do not notify about changes.
 
 import { type FileHandle, open } from "node:fs/promises"
 import { join } from "node:path"
@@ -28,7 +28,7 @@ export class FileFollower {
     this.#sink = sink
   }
 
-  /** Copies what is there by now; true: there was something. */
+  /** Copies what was added since the last call; resolves with true when there was something. */
   async copy(): Promise<boolean> {
     let any = false
     for (const followed of this.#files) any = (await this.#copyOne(followed)) || any

@@ -1,10 +1,10 @@
-// The shared folder: `NAME/INDEX/` for each task of a submission, and `attempts/ATTEMPT`, which says which of them an attempt has. All of it
-// is closed to other users: variables with secrets lie there while a job waits.
+// The shared folder: `NAME/INDEX/` for each task of a submission, and `attempts/ATTEMPT`, a file that points from an attempt to its task. Other
+// users have no access, because the files contain secrets while a job waits.
 
 import { mkdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Assignment } from "../executor.ts"
-import type { JobPlace } from "./poller.ts"
+import type { JobLocation } from "./poller.ts"
 import { FILES, runScript } from "./script.ts"
 
 const PRIVATE = { mode: 0o600 }
@@ -16,25 +16,25 @@ export class JobFolders {
     this.#root = resolve(root)
   }
 
-  of({ name }: Pick<JobPlace, "name">): string {
+  submission(name: string): string {
     return join(this.#root, name)
   }
 
-  task(place: JobPlace): string {
-    return join(this.of(place), String(place.index))
+  task({ name, index }: JobLocation): string {
+    return join(this.submission(name), String(index))
   }
 
-  /** Where an attempt was put before; null: nowhere. */
-  async find(attemptId: string): Promise<JobPlace | null> {
+  /** Finds where an earlier launch put the attempt; null when there was none. */
+  async find(attemptId: string): Promise<JobLocation | null> {
     const text = await readText(this.#pointer(attemptId))
     if (text === null) return null
     const [name = "", index = ""] = text.trim().split(" ")
     return name === "" ? null : { name, index: Number(index) }
   }
 
-  /** Everything that its job needs, before the job exists. */
-  async prepare(assignment: Assignment, place: JobPlace): Promise<void> {
-    const folder = this.task(place)
+  /** Writes everything that the job needs, before the job exists. */
+  async prepare(assignment: Assignment, location: JobLocation): Promise<void> {
+    const folder = this.task(location)
     await mkdir(join(this.#root, "attempts"), { recursive: true, mode: 0o700 })
     await mkdir(folder, { recursive: true, mode: 0o700 })
     await writeFile(join(folder, FILES.input), JSON.stringify(assignment.input), PRIVATE)
@@ -42,24 +42,24 @@ export class JobFolders {
     const { command } = assignment
     if (command !== null && "shell" in command) await writeFile(join(folder, FILES.command), command.shell, PRIVATE)
     const pointer = this.#pointer(assignment.attemptId)
-    await writeFile(`${pointer}.part`, `${place.name} ${place.index}\n`, PRIVATE)
+    await writeFile(`${pointer}.part`, `${location.name} ${location.index}\n`, PRIVATE)
     await rename(`${pointer}.part`, pointer)
   }
 
-  async hasBegun(place: JobPlace): Promise<boolean> {
-    return (await stat(join(this.task(place), FILES.begun)).catch(() => null)) !== null
+  async hasStarted(location: JobLocation): Promise<boolean> {
+    return (await stat(join(this.task(location), FILES.started)).catch(() => null)) !== null
   }
 
-  /** null: its command has not ended. */
-  async exitCode(place: JobPlace): Promise<number | null> {
-    const text = await readText(join(this.task(place), FILES.exit))
+  /** Returns the command's exit code; null while it has not ended. */
+  async exitCode(location: JobLocation): Promise<number | null> {
+    const text = await readText(join(this.task(location), FILES.exit))
     return text === null || !/^\d+\s*$/.test(text) ? null : Number(text)
   }
 
-  async remove(attemptId: string, place: JobPlace): Promise<void> {
-    await rm(this.task(place), { recursive: true, force: true }).catch(() => {})
-    // Only the last of an array finds it empty.
-    await rmdir(this.of(place)).catch(() => {})
+  async remove(attemptId: string, location: JobLocation): Promise<void> {
+    await rm(this.task(location), { recursive: true, force: true }).catch(() => {})
+    // Fails until the last task of the array is removed.
+    await rmdir(this.submission(location.name)).catch(() => {})
     await rm(this.#pointer(attemptId), { force: true }).catch(() => {})
   }
 

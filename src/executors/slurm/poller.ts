@@ -1,48 +1,50 @@
-// One look at the queue for all jobs together: every second while something happens, less often up to every 10 s while nothing does, and
-// never while there is no job. A controller that does not answer is asked again in the same way.
+// Polls the queue for all jobs together: every second while jobs change, down to every 10 s while nothing changes, and never while there is no
+// job. A controller that does not respond is polled at the same pace.
 
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { SlurmCli } from "./cli.ts"
 import { isOver, parseScontrol, parseSqueue, type QueuedJob } from "./queue.ts"
 
-const FIRST_MS = 1000
-const LAST_MS = 10_000
+const MIN_INTERVAL_MS = 1000
+const MAX_INTERVAL_MS = 10_000
 const GROWTH = 1.5
-/** Between the end of a look and the next one that is asked for. */
+/** Time until a poll that was requested. */
 const SOON_MS = 200
 
-/** Where a job is found: the name of its submission, and its task in it. */
-export interface JobPlace {
+/** Identifies a job: the name of its submission, and its task in the array. */
+export interface JobLocation {
   name: string
   index: number
 }
 
-export interface Watch {
-  /** null: not in the queue. undefined: nobody has looked since the watch began. */
+export interface QueueWatch {
+  /** The job as of the last poll; null when it is not in the queue, undefined before the first poll. */
   readonly job: QueuedJob | null | undefined
-  /** Looks that it was not in the queue, one after the other. */
+  /** Successive polls in which the job was not in the queue. */
   readonly misses: number
   close(): void
 }
 
-interface Watcher extends JobPlace {
+interface Watcher extends JobLocation {
   job: QueuedJob | null | undefined
   misses: number
-  told: () => void
+  onPoll: () => void
 }
 
 export class QueuePoller {
   readonly #cli: Pick<SlurmCli, "call">
   readonly #clock: Clock
   readonly #watchers = new Set<Watcher>()
-  #interval = FIRST_MS
-  #cancel: (() => void) | null = null
-  #looking: Promise<void> | null = null
+  #interval = MIN_INTERVAL_MS
+  #cancelTimer: (() => void) | null = null
+  #polling: Promise<void> | null = null
+  /** False once `squeue --json` has turned out to be unsupported. */
   #json = true
-  #known = ""
+  /** Ids and states as of the last poll, to notice changes. */
+  #lastStates = ""
   #stopped = false
-  /** Why the last look failed; null: it did not. */
+  /** Why the last poll failed; null when it succeeded. */
   problem: string | null = null
 
   constructor(cli: Pick<SlurmCli, "call">, clock: Clock) {
@@ -50,11 +52,11 @@ export class QueuePoller {
     this.#clock = clock
   }
 
-  /** `told` is called after each look. */
-  watch(place: JobPlace, told: () => void): Watch {
-    const watcher: Watcher = { ...place, job: undefined, misses: 0, told }
+  /** Watches a job. `onPoll` is called after each poll, successful or not. */
+  watch(location: JobLocation, onPoll: () => void): QueueWatch {
+    const watcher: Watcher = { ...location, job: undefined, misses: 0, onPoll }
     this.#watchers.add(watcher)
-    this.soon()
+    this.pollSoon()
     return {
       get job() {
         return watcher.job
@@ -64,20 +66,20 @@ export class QueuePoller {
       },
       close: () => {
         this.#watchers.delete(watcher)
-        if (this.#watchers.size === 0) this.#rest()
+        if (this.#watchers.size === 0) this.#cancelPoll()
       },
     }
   }
 
-  /** Looks once; rejects when the queue cannot be had, or nobody looks any more. */
-  async find(place: JobPlace): Promise<QueuedJob | null> {
-    const seen = Promise.withResolvers<void>()
-    // A look that was on its way before knows nothing of this one.
-    const watch = this.watch(place, () => {
-      if (watch.job !== undefined || this.problem !== null) seen.resolve()
+  /** Polls once; rejects when the queue cannot be read or the poller was stopped. */
+  async find(location: JobLocation): Promise<QueuedJob | null> {
+    const polled = Promise.withResolvers<void>()
+    // A poll that was in flight before leaves the job undefined.
+    const watch = this.watch(location, () => {
+      if (watch.job !== undefined || this.problem !== null) polled.resolve()
     })
     try {
-      if (!this.#stopped) await seen.promise
+      if (!this.#stopped) await polled.promise
       if (watch.job === undefined) throw new Error(this.problem ?? "the queue could not be read")
       return watch.job
     } finally {
@@ -85,57 +87,57 @@ export class QueuePoller {
     }
   }
 
-  /** Something has happened: look soon, and often from now on. */
-  soon(): void {
-    this.#interval = FIRST_MS
-    if (this.#looking !== null) return
-    this.#lookAfter(SOON_MS)
+  /** Polls soon, and often from now on: something has happened. */
+  pollSoon(): void {
+    this.#interval = MIN_INTERVAL_MS
+    if (this.#polling !== null) return
+    this.#pollAfter(SOON_MS)
   }
 
-  /** For good: whoever waits for a look is told that there is none. */
+  /** Stops for good. Every pending and later `find` rejects. */
   stop(): void {
     this.#stopped = true
     this.problem = "Ork is stopping"
-    this.#rest()
-    for (const { told } of this.#watchers) told()
+    this.#cancelPoll()
+    for (const { onPoll } of this.#watchers) onPoll()
   }
 
-  #rest(): void {
-    this.#cancel?.()
-    this.#cancel = null
+  #cancelPoll(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
   }
 
-  #lookAfter(ms: number): void {
-    this.#rest()
-    if (!this.#stopped) this.#cancel = this.#clock.after(ms, () => this.#look())
+  #pollAfter(ms: number): void {
+    this.#cancelPoll()
+    if (!this.#stopped) this.#cancelTimer = this.#clock.after(ms, () => this.#poll())
   }
 
-  #look(): void {
-    // A watch that begins while the answer is on its way must not be told of a queue from before.
-    const asking = [...this.#watchers]
-    this.#looking = this.#ask()
-      .then((jobs) => this.#tell(asking, jobs))
+  #poll(): void {
+    // A watch that is added during the poll must not see a queue that was read before.
+    const watchers = [...this.#watchers]
+    this.#polling = this.#readQueue()
+      .then((jobs) => this.#update(watchers, jobs))
       .catch((error: unknown) => {
         this.problem = messageOf(error)
       })
       .finally(() => {
-        this.#looking = null
+        this.#polling = null
         if (this.#watchers.size === 0) return
-        this.#lookAfter(this.#interval)
-        this.#interval = Math.min(LAST_MS, this.#interval * GROWTH)
-        for (const { told } of this.#watchers) told()
+        this.#pollAfter(this.#interval)
+        this.#interval = Math.min(MAX_INTERVAL_MS, this.#interval * GROWTH)
+        for (const { onPoll } of this.#watchers) onPoll()
       })
   }
 
-  async #ask(): Promise<QueuedJob[]> {
+  async #readQueue(): Promise<QueuedJob[]> {
     if (this.#json) {
       try {
         return parseSqueue(await this.#cli.call("squeue", ["--json", "--me", "--states=all"]))
       } catch (error) {
-        // A Slurm that was built without it: never again.
         const text = await this.#cli.call("scontrol", ["show", "job", "-o"]).catch(() => {
           throw error
         })
+        // scontrol works and squeue does not: this Slurm was built without JSON.
         this.#json = false
         return parseScontrol(text)
       }
@@ -143,23 +145,23 @@ export class QueuePoller {
     return parseScontrol(await this.#cli.call("scontrol", ["show", "job", "-o"]))
   }
 
-  #tell(asking: Watcher[], jobs: QueuedJob[]): void {
+  #update(watchers: Watcher[], jobs: QueuedJob[]): void {
     this.problem = null
-    const byPlace = placesOf(jobs)
-    let known = ""
-    for (const watcher of asking) {
-      const job = byPlace(watcher)
+    const find = indexJobs(jobs)
+    let states = ""
+    for (const watcher of watchers) {
+      const job = find(watcher)
       watcher.misses = job === null ? watcher.misses + 1 : 0
       watcher.job = job
-      known += `${job?.id} ${job?.state};`
+      states += `${job?.id} ${job?.state};`
     }
-    if (known !== this.#known) this.#interval = FIRST_MS
-    this.#known = known
+    if (states !== this.#lastStates) this.#interval = MIN_INTERVAL_MS
+    this.#lastStates = states
   }
 }
 
-/** Two of one place are a submission that was repeated: the one that is not over counts. */
-const placesOf = (jobs: QueuedJob[]): ((place: JobPlace) => QueuedJob | null) => {
+/** Returns a lookup by location. Of two jobs at one location (a repeated submission), the one that is not over counts. */
+const indexJobs = (jobs: QueuedJob[]): ((location: JobLocation) => QueuedJob | null) => {
   const found = new Map<string, QueuedJob>()
   const put = (key: string, job: QueuedJob): void => {
     const other = found.get(key)

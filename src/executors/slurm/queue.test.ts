@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { isLive, isOver, isWaiting, parseScontrol, parseSqueue } from "./queue.ts"
 
-// As a real Slurm 22.05 answered.
+/** Output that was recorded from a real Slurm 22.05. */
 const recorded = (name: string): string => readFileSync(join(import.meta.dirname, "testing", name), "utf8")
 
 const JOBS = [
@@ -12,12 +12,12 @@ const JOBS = [
   { id: "3", name: "ork-a1", task: null, tasks: [2, 3, 4, 5], state: "PENDING", reason: "Resources", exitCode: 0, signal: 0 },
 ]
 
-test("both commands of Slurm 22.05 tell the same queue", () => {
+test("both commands of Slurm 22.05 describe the same queue", () => {
   expect(parseSqueue(recorded("squeue-22.05.json"))).toEqual(JOBS)
   expect(parseScontrol(recorded("scontrol-22.05.txt"))).toEqual(JOBS)
 })
 
-test("the shapes of newer versions are understood", () => {
+test("the JSON of newer versions is parsed", () => {
   const number = (value: number | null) => ({ set: value !== null, infinite: false, number: value ?? 0 })
   const jobs = [
     {
@@ -49,17 +49,17 @@ test("the shapes of newer versions are understood", () => {
   ])
 })
 
-test("a queue without jobs is empty, and words that are no queue are an error", () => {
+test("a queue without jobs is empty, and text that is not JSON is an error", () => {
   expect(parseSqueue('{"jobs":[]}')).toEqual([])
   expect(parseScontrol("No jobs in the system\n")).toEqual([])
   expect(() => parseSqueue("squeue: unrecognized option")).toThrow(SyntaxError)
 })
 
 test("every state is exactly one of waiting, live and over", () => {
-  const of = (state: string) => [isWaiting, isLive, isOver].map((is) => is({ ...JOBS[0]!, state }))
-  expect(of("PENDING")).toEqual([true, false, false])
-  expect(of("COMPLETING")).toEqual([false, true, false])
+  const classes = (state: string) => [isWaiting, isLive, isOver].map((is) => is({ ...JOBS[0]!, state }))
+  expect(classes("PENDING")).toEqual([true, false, false])
+  expect(classes("COMPLETING")).toEqual([false, true, false])
   for (const state of ["COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "CANCELLED", "PREEMPTED", "NEW_ONE"]) {
-    expect(of(state)).toEqual([false, false, true])
+    expect(classes(state)).toEqual([false, false, true])
   }
 })

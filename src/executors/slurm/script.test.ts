@@ -5,10 +5,10 @@ import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { assignment } from "../conformance/fixture.ts"
 import { Batcher } from "./batcher.ts"
+import { isPermanent, mayHaveArrived, outcomeOf } from "./classify.ts"
 import { resourceOptions, runScript, sbatchOptions } from "./script.ts"
-import { endingOf, isHopeless, isUnsure } from "./messages.ts"
 
-test("resources and options become those of sbatch", () => {
+test("resources and options become options of sbatch", () => {
   const fields = {
     slurm: {
       partition: "gpu",
@@ -43,7 +43,8 @@ test("resources and options become those of sbatch", () => {
   expect(many).toEqual(expect.arrayContaining(["--array=0-9", "--error=/s/ork-a/%a/stderr", "--mem=1M"]))
 })
 
-const runIt = (work: ReturnType<typeof assignment>): { out: string; exit: string; again: string } => {
+/** Runs the script twice. */
+const runScriptOf = (work: ReturnType<typeof assignment>): { out: string; exit: string; again: string } => {
   const folder = mkdtempSync(join(tmpdir(), "it's a folder "))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   writeFileSync(join(folder, "input.json"), '{"n":1}')
@@ -60,18 +61,18 @@ const runIt = (work: ReturnType<typeof assignment>): { out: string; exit: string
   return { out, exit: readFileSync(join(folder, "exit"), "utf8"), again: run() }
 }
 
-test("values never become syntax, and the exit code is written down", () => {
+test("values never become shell syntax, and the exit code is written to a file", () => {
   const odd = 'it\'s $HOME `id` "x"\n\\ end'
-  const made = runIt(assignment("", { shell: 'printf "%s|" "$ODD"; cat; exit 9' }, { env: { ODD: odd } }))
-  expect(made).toEqual({ out: `${odd}|{"n":1}`, exit: "9\n", again: "" })
-  expect(runIt(assignment("", { argv: ["printf", "%s|", "a b", "$X", "'"] })).out).toBe("a b|$X|'|")
+  const ran = runScriptOf(assignment("", { shell: 'printf "%s|" "$ODD"; cat; exit 9' }, { env: { ODD: odd } }))
+  expect(ran).toEqual({ out: `${odd}|{"n":1}`, exit: "9\n", again: "" })
+  expect(runScriptOf(assignment("", { argv: ["printf", "%s|", "a b", "$X", "'"] })).out).toBe("a b|$X|'|")
 })
 
 test("a command runs once, however often it is submitted", () => {
-  expect(runIt(assignment("", { shell: "echo once" }))).toEqual({ out: "once\n", exit: "0\n", again: "" })
+  expect(runScriptOf(assignment("", { shell: "echo once" }))).toEqual({ out: "once\n", exit: "0\n", again: "" })
 })
 
-test("instances that come together are handed over together, up to the most that an array takes", () => {
+test("items that are added together are flushed together, up to the limit of an array", () => {
   const flushed: string[][] = []
   const timers: (() => void)[] = []
   const clock = {
@@ -93,28 +94,28 @@ test("instances that come together are handed over together, up to the most that
   expect(flushed).toEqual([["a", "b", "c"], ["d"], ["x"]])
 })
 
-test("ends are told apart", () => {
+test("each end of a job has its own outcome", () => {
   const known = { id: "1", name: "ork-a", task: null, tasks: null, reason: "None", exitCode: 0, signal: 0 }
   const job = (state: string, more: object = {}) => ({ ...known, state, ...more })
-  const words = (code: number | null, state: string | null, more: object = {}): string => {
-    const { state: end, error } = endingOf(code, state === null ? null : job(state, more), 1 << 30)
+  const outcome = (code: number | null, state: string | null, more: object = {}): string => {
+    const { state: end, error } = outcomeOf(code, state === null ? null : job(state, more), 1 << 30)
     return `${end}: ${error ?? "-"}`
   }
-  expect(words(0, "COMPLETED")).toBe("success: -")
-  expect(words(0, "NODE_FAIL")).toBe("success: -")
-  expect(words(3, "FAILED")).toBe("failed: exit code 3")
-  expect(words(143, null)).toBe("failed: exit code 143 (SIGTERM)")
-  expect(words(143, "TIMEOUT")).toMatch(/^timeout: stopped by Slurm at the job's time limit/)
-  expect(words(null, "OUT_OF_MEMORY")).toBe("failed: killed: used more than 1 GiB")
-  expect(words(null, "NODE_FAIL")).toBe("lost: its node failed")
-  expect(words(143, "PREEMPTED")).toBe("lost: preempted by a job of higher priority")
-  expect(words(null, "CANCELLED")).toBe("failed: its job was cancelled from outside of Ork")
-  expect(words(null, "FAILED", { signal: 9, reason: "JobLaunchFailure" })).toBe(
+  expect(outcome(0, "COMPLETED")).toBe("success: -")
+  expect(outcome(0, "NODE_FAIL")).toBe("success: -")
+  expect(outcome(3, "FAILED")).toBe("failed: exit code 3")
+  expect(outcome(143, null)).toBe("failed: exit code 143 (SIGTERM)")
+  expect(outcome(143, "TIMEOUT")).toMatch(/^timeout: stopped by Slurm at the job's time limit/)
+  expect(outcome(null, "OUT_OF_MEMORY")).toBe("failed: killed: used more than 1 GiB")
+  expect(outcome(null, "NODE_FAIL")).toBe("lost: its node failed")
+  expect(outcome(143, "PREEMPTED")).toBe("lost: preempted by a job of higher priority")
+  expect(outcome(null, "CANCELLED")).toBe("failed: its job was cancelled from outside of Ork")
+  expect(outcome(null, "FAILED", { signal: 9, reason: "JobLaunchFailure" })).toBe(
     "failed: its job was killed by SIGKILL (JobLaunchFailure)",
   )
-  expect(words(null, null)).toBe("lost: its job left the queue without a trace")
-  expect(isHopeless("Batch job submission failed: Invalid partition name specified")).toBe(true)
-  expect(isHopeless("Unable to contact slurm controller (connect failure)")).toBe(false)
-  expect(isUnsure("Batch job submission failed: Socket timed out on send/recv operation")).toBe(true)
-  expect(isUnsure("Invalid account")).toBe(false)
+  expect(outcome(null, null)).toBe("lost: its job disappeared from the queue")
+  expect(isPermanent("Batch job submission failed: Invalid partition name specified")).toBe(true)
+  expect(isPermanent("Unable to contact slurm controller (connect failure)")).toBe(false)
+  expect(mayHaveArrived("Batch job submission failed: Socket timed out on send/recv operation")).toBe(true)
+  expect(mayHaveArrived("Invalid account")).toBe(false)
 })

@@ -1,4 +1,4 @@
-// What is submitted: options of sbatch, the script that finds its task's folder, and the script in that folder. Pure.
+// Builds a submission: the options of sbatch, the script that runs a task's folder, and the script in that folder. Pure.
 
 import type { SlurmDefinition } from "../../core/model/definition.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
@@ -13,14 +13,14 @@ export const FILES = {
   output: "output.json",
   stdout: "stdout",
   stderr: "stderr",
-  begun: "begun",
+  started: "begun",
   exit: "exit",
 } as const
 
-/** The task's own options; definition/slurm-fields.ts has checked their shape. */
+/** Returns the task's options, whose shape definition/slurm-fields.ts has checked. */
 const optionsOf = (assignment: Assignment): SlurmDefinition => (assignment.fields["slurm"] ?? {}) as SlurmDefinition
 
-/** What asks the cluster for resources: attempts with the same may go in one array. */
+/** Returns the options that request resources. Attempts with equal options may share an array. */
 export const resourceOptions = (assignment: Assignment): string[] => {
   const options = optionsOf(assignment)
   const { resources } = assignment.node
@@ -43,19 +43,19 @@ export const resourceOptions = (assignment: Assignment): string[] => {
   ]
 }
 
-/** `days-hours:minutes:seconds` */
+/** Formats a duration as `days-hours:minutes:seconds`. */
 const slurmTime = (ms: number): string => {
   const seconds = Math.max(1, Math.ceil(ms / 1000))
-  const two = (value: number): string => String(value).padStart(2, "0")
+  const twoDigits = (value: number): string => String(value).padStart(2, "0")
   const [days, hours] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600) % 24]
-  return `${days}-${two(hours)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`
+  return `${days}-${twoDigits(hours)}:${twoDigits(Math.floor(seconds / 60) % 60)}:${twoDigits(seconds % 60)}`
 }
 
 export interface Submission {
   name: string
-  /** Holds a folder for each task, by its number. */
+  /** Contains one folder per task, named by its number. */
   folder: string
-  /** null: no array, the task is number 0. */
+  /** Task numbers of the array; null for a single job, whose task is number 0. */
   array: string | null
   resources: string[]
 }
@@ -69,10 +69,10 @@ export const sbatchOptions = ({ name, folder, array, resources }: Submission): s
     `--chdir=${folder}`,
     `--output=${folder}/${task}/${FILES.stdout}`,
     `--error=${folder}/${task}/${FILES.stderr}`,
-    // A job that comes twice must not wipe out what the first one wrote.
+    // A repeated submission must not truncate the output of the first one.
     "--open-mode=append",
     "--no-requeue",
-    // That of this command, which is small (cli.ts); anything less makes Slurm read the user's login files.
+    // The environment of sbatch is small (cli.ts); any other value makes Slurm read the user's login files.
     "--export=ALL",
     ...resources,
   ]
@@ -82,8 +82,8 @@ export const submitScript = (folder: string): string =>
   `#!/bin/sh\nexec /bin/sh ${quote(folder)}/"\${SLURM_ARRAY_TASK_ID:-0}"/${FILES.run}\n`
 
 /**
- * Runs the command once, however often it is submitted, and leaves its exit code in a file: the queue forgets. It outlives SIGTERM, which
- * goes to all processes of the job, to write down what its command made of it.
+ * Builds the script that runs the command once, however often it is submitted, and writes its exit code to a file, because the queue forgets
+ * jobs. The script ignores SIGTERM, which all processes of the job receive, so that it can still record how the command ended.
  */
 export const runScript = (assignment: Assignment, folder: string): string => {
   const env = {
@@ -99,7 +99,7 @@ export const runScript = (assignment: Assignment, folder: string): string => {
   const path = node.scriptDir === undefined ? [] : [`PATH=${quote(`${workingDir}/${node.scriptDir}`)}:"$PATH"; export PATH`]
   return [
     `d=${quote(folder)}`,
-    `mkdir "$d/${FILES.begun}" 2>/dev/null || { echo 'ork: this task was started before' >&2; exit 0; }`,
+    `mkdir "$d/${FILES.started}" 2>/dev/null || { echo 'ork: this task was started before' >&2; exit 0; }`,
     "trap : TERM INT",
     ...Object.entries(env).map(([name, value]) => `${name}=${quote(value)}; export ${name}`),
     ...path,
@@ -107,7 +107,7 @@ export const runScript = (assignment: Assignment, folder: string): string => {
     `  ${argv.map(quote).join(" ")} < "$d/${FILES.input}"`,
     "  code=$?",
     "else",
-    "  echo 'ork: this node does not see the folder that the task runs in: it must lie on a file system that all nodes share' >&2",
+    "  echo 'ork: this node does not have the folder that the task runs in: it must be on a file system that all nodes share' >&2",
     "  code=1",
     "fi",
     `echo "$code" > "$d/${FILES.exit}.part"`,

@@ -1,4 +1,4 @@
-// Against a real Slurm of one node that is started here.
+// Runs against a real Slurm of one node, which the test starts.
 
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -20,9 +20,9 @@ let objects: FileObjectStore
 let executor: SlurmExecutor
 
 const newExecutor = async (): Promise<SlurmExecutor> => {
-  const made = new SlurmExecutor({ objects, clock: realClock, folder: join(folder, "slurm"), command: "", env: cluster.env })
-  await made.start()
-  return made
+  const created = new SlurmExecutor({ objects, clock: realClock, folder: join(folder, "slurm"), command: "", env: cluster.env })
+  await created.start()
+  return created
 }
 
 beforeAll(async () => {
@@ -32,7 +32,7 @@ beforeAll(async () => {
   executor = await newExecutor()
 }, 120_000)
 afterEach(async () => {
-  // No files are left, whatever became of the jobs.
+  // No job leaves files behind, however it ended.
   expect((await readdir(join(folder, "slurm"), { recursive: true })).filter((name) => name !== "attempts")).toEqual([])
 })
 afterAll(async () => {
@@ -53,7 +53,7 @@ const run = (command: Assignment["command"], { slurm: fields = {}, ...rest }: Mo
   )
 const shell = (script: string, more?: More) => run({ shell: script }, more)
 
-test("a job runs, its streams are told apart, its output is what it wrote", async () => {
+test("a job runs, with separate streams, and its output is the file it wrote", async () => {
   const launched = shell('echo out; echo err >&2; cat; echo \'{"rows":3}\' > "$ORK_OUTPUT"; echo; echo "$TOKEN in $PWD"', {
     env: { TOKEN: "it's mine" },
     secrets: ["mine"],
@@ -64,7 +64,7 @@ test("a job runs, its streams are told apart, its output is what it wrote", asyn
   expect((await launched.started).externalId).toMatch(/^\d+$/)
 })
 
-test("nothing of the server's environment reaches it but a few variables", async () => {
+test("a job inherits only a few variables of the server's environment", async () => {
   const launched = run({ argv: ["env"] })
   expect((await launched.result).state).toBe("success")
   const names = (await allLines(launched.log)).map(({ line }) => line.split("=")[0]!)
@@ -88,11 +88,11 @@ test("resources and options reach the cluster", async () => {
   expect(await running.result).toMatchObject({ state: "cancelled" })
 })
 
-test("exit code, signal and what cannot be submitted are told in words", async () => {
+test("exit codes, signals and rejected submissions have clear errors", async () => {
   const [code, signal, kill] = await Promise.all([
     shell("exit 7").result,
     shell("kill -9 $$").result,
-    // The script around the command too: nobody is left to write the exit code.
+    // Kills the script around the command too, so that no exit code is written.
     shell("kill -9 $PPID $$", { slurm: { partition: "debug" } }).result,
   ])
   expect(code).toMatchObject({ state: "failed", exitCode: 7, error: "exit code 7" })
@@ -105,7 +105,7 @@ test("exit code, signal and what cannot be submitted are told in words", async (
   })
 })
 
-test("instances that come together are one array", async () => {
+test("instances that are launched together become one array", async () => {
   const before = Number((await slurm("sbatch", "--parsable", "--wrap=true", "--output=/dev/null")).trim())
   const all = Array.from({ length: 12 }, (_, i) =>
     shell('echo "[$ORK_PARALLEL_INDEX]"', { parallelIndex: i, parallelCount: 12 }),
@@ -117,16 +117,16 @@ test("instances that come together are one array", async () => {
   expect(ids.map((id) => Number(id.split("_")[1])).toSorted((a, b) => a - b)).toEqual(all.map((_, i) => i))
 }, 60_000)
 
-test("cancel lets it tidy up, and ends it", async () => {
+test("a cancelled job can clean up before it ends", async () => {
   const running = shell("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done")
   await running.line("up")
   running.stop("cancel")
   expect(await running.result).toMatchObject({ state: "cancelled" })
-  const said = (await allLines(running.log)).filter(({ stream }) => stream === "stdout")
-  expect(said.map(({ line }) => line)).toEqual(["up", "bye"])
+  const stdout = (await allLines(running.log)).filter(({ stream }) => stream === "stdout")
+  expect(stdout.map(({ line }) => line)).toEqual(["up", "bye"])
 })
 
-test("one that ignores SIGTERM is killed after the grace", async () => {
+test("a job that ignores SIGTERM is killed after the grace period", async () => {
   const running = shell("trap '' TERM; echo up; while :; do sleep 0.1; done", { graceMs: 500 })
   await running.line("up")
   running.stop("timeout")
@@ -134,7 +134,7 @@ test("one that ignores SIGTERM is killed after the grace", async () => {
   await vi.waitUntil(async () => !/RUNNING/.test(await slurm("squeue", "-h", "-o", "%T")), { timeout: 20_000, interval: 100 })
 })
 
-test("a job that waits is cancelled in the queue, and one by somebody else fails", async () => {
+test("a waiting job is removed from the queue on cancel, and a job that somebody else cancels has failed", async () => {
   const busy = shell("echo up; sleep 600", { node: { resources: { cpu: 2 } } })
   await busy.line("up")
   const waiting = shell("echo never")
@@ -155,7 +155,7 @@ test("a job whose node fails is lost", async () => {
   await vi.waitUntil(async () => /idle/.test(await slurm("sinfo", "-h", "-o", "%T")), { timeout: 20_000, interval: 100 })
 })
 
-test("a job is found again by another server, with all that it said, and runs once", async () => {
+test("another server finds a job with its whole log, and the job runs once", async () => {
   const attemptId = "attempt-adopted"
   const script = "echo one; touch started; while [ ! -e go ]; do sleep 0.1; done; echo two; echo '[2]'"
   const first = run({ shell: script }, { attemptId })
@@ -171,7 +171,7 @@ test("a job is found again by another server, with all that it said, and runs on
   await second.stop()
 })
 
-test("one that ended while nobody looked is found too, and one that was never submitted is", async () => {
+test("a job that ended while no server was running is found with its output", async () => {
   const attemptId = "attempt-unseen"
   const first = run({ shell: "echo up; while [ ! -e end ]; do sleep 0.05; done; echo '[3]'" }, { attemptId })
   await first.line("up")

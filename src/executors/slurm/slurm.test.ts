@@ -1,4 +1,4 @@
-// What a cluster may do wrong, by stand-ins for its commands; slurm.slow.test.ts runs on a real one.
+// Faults of a cluster, with fakes of its commands; slurm.slow.test.ts runs on a real one.
 
 import { mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -23,16 +23,17 @@ const setup = async () => {
   const folder = await mkdtemp(join(tmpdir(), "ork-slurm-"))
   const slurm = new FakeSlurm()
   const objects = new FileObjectStore(join(folder, "objects"))
-  const made: SlurmExecutor[] = []
+  const executors: SlurmExecutor[] = []
   const newExecutor = async (): Promise<SlurmExecutor> => {
-    const one = new SlurmExecutor({ objects, clock: fastClock, folder: join(folder, "slurm"), command: "", env: slurm.env })
-    made.push(one)
-    await one.start()
-    return one
+    const options = { objects, clock: fastClock, folder: join(folder, "slurm"), command: "", env: slurm.env }
+    const created = new SlurmExecutor(options)
+    executors.push(created)
+    await created.start()
+    return created
   }
   const executor = await newExecutor()
   onTestFinished(async () => {
-    for (const one of made) await one.stop()
+    for (const one of executors) await one.stop()
     slurm.stop()
     await rm(folder, { recursive: true, force: true })
   })
@@ -41,32 +42,32 @@ const setup = async () => {
   return { slurm, run, newExecutor, folder }
 }
 
-test("instances become arrays of the size that the cluster takes, and each finds its own task", async () => {
+test("instances become arrays of the size that the cluster allows, and each runs its own task", async () => {
   const { slurm, run, folder } = await setup()
   const all = Array.from({ length: 5 }, (_, i) => run(`echo '[${i}]'`))
   const results = await Promise.all(all.map(({ result }) => result))
   expect(results.map(({ output }) => output)).toEqual(all.map((_, i) => ({ inline: [i] })))
-  expect(slurm.calls("submitted").map((call) => /--array=\S+/.exec(call)?.[0])).toEqual(["--array=0-2", "--array=0-1"])
+  expect(slurm.calls("sbatch").map((call) => /--array=\S+/.exec(call)?.[0])).toEqual(["--array=0-2", "--array=0-1"])
   expect(await readdir(join(folder, "slurm"), { recursive: true })).toEqual(["attempts"])
 })
 
-test("when the answer of sbatch is lost, the job is found by its name and not submitted twice", async () => {
+test("when the response of sbatch is lost, the job is found by its name and not submitted twice", async () => {
   const { slurm, run } = await setup()
   slurm.set("lose", "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n")
   expect(await run("echo '[1]'").result).toMatchObject({ state: "success", output: { inline: [1] } })
-  expect(slurm.calls("submitted")).toHaveLength(1)
+  expect(slurm.calls("sbatch")).toHaveLength(1)
 })
 
-test("a controller that is away is tried again, and then the task's retries are", async () => {
+test("a submission is retried while the controller is unavailable, then left to the task's retries", async () => {
   const { slurm, run } = await setup()
-  const away = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n"
-  slurm.set("refuse", away)
+  const unavailable = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n"
+  slurm.set("reject", unavailable)
   expect((await run("true").result).state).toBe("success")
-  slurm.set("refuse", away.repeat(3))
+  slurm.set("reject", unavailable.repeat(3))
   const end = await run("true").result
   expect(end).toMatchObject({ state: "failed", error: expect.stringContaining("could not submit the job") as string })
   expect(end.retryable).toBeUndefined()
-  slurm.set("refuse", "sbatch: error: invalid partition specified: nope\n")
+  slurm.set("reject", "sbatch: error: invalid partition specified: nope\n")
   expect(await run("true").result).toMatchObject({ state: "failed", retryable: false })
 })
 
@@ -75,80 +76,80 @@ test.each([
   ["PREEMPTED", "lost", "preempted by a job of higher priority"],
   ["OUT_OF_MEMORY", "failed", "killed: used more than the memory that the job has"],
   ["CANCELLED", "failed", "its job was cancelled from outside of Ork"],
-  [null, "lost", "its job left the queue without a trace"],
-] as const)("a job that the queue says to be %s is %s", async (state, end, error) => {
+  [null, "lost", "its job disappeared from the queue"],
+] as const)("a job whose state in the queue is %s is %s", async (state, end, error) => {
   const { slurm, run, folder } = await setup()
   slurm.set("hold")
   const running = run("true")
   await running.started
-  slurm.say(state)
+  slurm.setState(state)
   expect(await running.result).toMatchObject({ state: end, error })
   expect(await readdir(join(folder, "slurm"), { recursive: true })).toEqual(["attempts"])
 })
 
-test("a queue that cannot be read for a while loses nothing", async () => {
+test("a job survives a time in which the queue cannot be read", async () => {
   const { slurm, run } = await setup()
   slurm.set("hold")
   const running = run("true")
   await running.started
   slurm.set("down")
-  const asked = slurm.calls("asked").length
-  await vi.waitUntil(() => slurm.calls("asked").length > asked + 7, { timeout: 10_000, interval: 5 })
-  slurm.say("OUT_OF_MEMORY")
+  const before = slurm.calls("scontrol").length
+  await vi.waitUntil(() => slurm.calls("scontrol").length > before + 7, { timeout: 10_000, interval: 5 })
+  slurm.setState("OUT_OF_MEMORY")
   slurm.clear("down")
   expect(await running.result).toMatchObject({ state: "failed", error: expect.stringContaining("memory") as string })
 })
 
-test("a job outlives the server that submitted it: the next one finds it, and it runs once", async () => {
+test("a job outlives the server that submitted it: the next server finds it, and it runs once", async () => {
   const { slurm, run, newExecutor } = await setup()
   const script = "echo one; while [ ! -e go ]; do sleep 0.02; done; echo '[2]'"
   const first = run(script, { attemptId: "a1" })
   await first.line("one")
   first.stop("shutdown")
   expect(await first.result).toMatchObject({ state: "lost" })
-  expect(slurm.calls("cancelled")).toEqual([])
+  expect(slurm.calls("scancel")).toEqual([])
   const again = run(script, { attemptId: "a1" }, await newExecutor())
   await again.line("one")
   await run("touch go").result
   expect(await again.result).toMatchObject({ state: "success", output: { inline: [2] } })
   expect((await allLines(again.log)).map(({ line }) => line)).toEqual(["one", "[2]"])
-  expect(slurm.calls("submitted").filter((call) => call.includes("ork-a1"))).toHaveLength(1)
+  expect(slurm.calls("sbatch").filter((call) => call.includes("ork-a1"))).toHaveLength(1)
 })
 
-test("one that was prepared and never submitted is submitted by the next", async () => {
+test("a job that was prepared and never submitted is submitted by the next server", async () => {
   const { slurm, run, newExecutor, folder } = await setup()
   slurm.set("hold")
   const first = run("true", { attemptId: "a1" })
   await first.started
   first.stop("lost")
   await first.result
-  slurm.say(null)
+  slurm.setState(null)
   await rm(join(slurm.folder, "hold"))
   expect(await readdir(join(folder, "slurm", "attempts"))).toEqual(["a1"])
   const again = run("echo '[1]'", { attemptId: "a1" }, await newExecutor())
   expect(await again.result).toMatchObject({ state: "success", output: { inline: [1] } })
-  expect(slurm.calls("submitted")).toHaveLength(2)
+  expect(slurm.calls("sbatch")).toHaveLength(2)
 })
 
-test("a stop sends SIGTERM to all of a job, then kills it after the grace", async () => {
+test("a stop sends SIGTERM to all processes of a job, then kills it after the grace period", async () => {
   const { slurm, run } = await setup()
   slurm.set("hold")
   const running = run("true", { graceMs: 100 })
   await running.started
   running.stop("cancel")
   expect(await running.result).toMatchObject({ state: "cancelled" })
-  expect(slurm.calls("cancelled").slice(0, 2)).toEqual(["--full --signal=TERM 1", "--batch --signal=KILL 1"])
+  expect(slurm.calls("scancel").slice(0, 2)).toEqual(["--full --signal=TERM 1", "--batch --signal=KILL 1"])
 })
 
-test("commands that are not there are told in words", async () => {
+test("a missing command is reported with what to install", async () => {
   const { run } = await setup()
   const objects = new FileObjectStore("/nonexistent")
   const executor = new SlurmExecutor({ objects, clock: fastClock, folder: "/nonexistent", command: "", env: { PATH: "/x" } })
   await executor.start()
   const folder = await mkdtemp(join(tmpdir(), "ork-slurm-"))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const lost = new SlurmExecutor({ objects, clock: fastClock, folder, command: "/no/ssh login", env: { PATH: "/x" } })
-  expect(await run("true", {}, lost).result).toMatchObject({
+  const missing = new SlurmExecutor({ objects, clock: fastClock, folder, command: "/no/ssh login", env: { PATH: "/x" } })
+  expect(await run("true", {}, missing).result).toMatchObject({
     state: "failed",
     error: "could not submit the job: /no/ssh was not found: install Slurm's commands where Ork runs, or set slurm_command",
   })

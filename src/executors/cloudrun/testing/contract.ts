@@ -1,5 +1,5 @@
-// The published contract of Cloud Run's API, read from the definitions that Google's client ships: which request goes where
-// (google.api.http), and what each message may hold. Nothing of it is written down here by hand; Cloud Logging's is (logging-contract.ts).
+// The published contract of Cloud Run's API, read from the definitions that Google's client ships: the routes of requests (google.api.http) and the
+// fields of messages. Only the contract of Cloud Logging is written by hand (logging-contract.ts).
 
 import { createRequire } from "node:module"
 import protobuf from "protobufjs"
@@ -15,10 +15,10 @@ export interface Route {
   /** `Jobs.RunJob` */
   name: string
   verb: string
-  /** Its groups are the fields of the path. */
+  /** Captures the values of `fields`. */
   pattern: RegExp
   fields: string[]
-  /** `*`: the whole message is the body. */
+  /** `*` when the body is the whole message; null when there is none. */
   body: string | null
   request: protobuf.Type
   response: protobuf.Type
@@ -65,7 +65,7 @@ const WELL_KNOWN: { [type: string]: RegExp } = {
   "google.protobuf.Timestamp": /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/,
 }
 
-/** What is wrong with a value as JSON of this message; null: nothing. `required`: of a request, where fields must not be missing. */
+/** Returns why a value is not valid JSON of this message; null when it is. `required`: checks for missing required fields. */
 export const problemOf = (type: protobuf.Type, value: unknown, required: boolean, at = "body"): string | null => {
   const name = type.fullName.slice(1)
   const text = WELL_KNOWN[name]
@@ -145,11 +145,11 @@ const scalarFits = (type: string, value: unknown): boolean => {
     case "double":
       return typeof value === "number"
     default:
-      throw new Error(`nobody said how to check a ${type}`)
+      throw new Error(`no check for the type ${type}`)
   }
 }
 
-/** The same for what stands in an address after `?`. */
+/** Returns why a query string is not valid for this message; null when it is. */
 export const queryProblem = (type: protobuf.Type, query: URLSearchParams): string | null => {
   for (const [key, value] of query) {
     if (key.startsWith("$")) continue

@@ -1,4 +1,4 @@
-// The jobs and executions behind the stand-in: tasks are processes of this machine, told about as Cloud Run does.
+// The jobs and executions of the fake: tasks are processes of this machine, shown as Cloud Run shows them.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { createInterface } from "node:readline"
@@ -19,7 +19,7 @@ export interface Container {
 
 export interface FakeJob {
   name: string
-  /** What the image's own program is: arguments follow it. */
+  /** The image's program, to which arguments are appended. */
   entrypoint: string[]
   container: Container
 }
@@ -30,43 +30,42 @@ export interface Overrides {
   containerOverrides?: { name?: string; args?: string[]; clearArgs?: boolean; env?: EnvVar[] }[]
 }
 
-interface Ending {
+interface TaskEnd {
   exitCode: number
   termSignal: number
   message: string
 }
 
 const SIGNALS: { [name: string]: number } = { SIGTERM: 15, SIGKILL: 9, SIGSEGV: 11 }
-/** Between SIGTERM and SIGKILL: 10 s of Cloud Run's. */
+/** Time between SIGTERM and SIGKILL, which is 10 s on Cloud Run. */
 const GRACE_MS = 500
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 
-/** Of the stand-in that runs it. */
-export interface Surroundings {
+export interface ExecutionHost {
   now(): number
-  said(execution: string, stream: Stream, line: string): void
+  onLine(execution: string, stream: Stream, line: string): void
 }
 
 export class FakeExecution {
   readonly name: string
   readonly createTime: number
-  /** All that its process wrote. */
+  /** Everything that its process wrote. */
   written = ""
   child: ChildProcess | null = null
   readonly #job: FakeJob
   readonly overrides: Overrides
   #startTime: number | null = null
   #completionTime: number | null = null
-  #ending: Ending | null = null
+  #taskEnd: TaskEnd | null = null
   #cancelled = false
-  #killer: NodeJS.Timeout | null = null
-  readonly #around: Surroundings
+  #killTimer: NodeJS.Timeout | null = null
+  readonly #host: ExecutionHost
 
-  constructor(name: string, job: FakeJob, overrides: Overrides, around: Surroundings) {
+  constructor(name: string, job: FakeJob, overrides: Overrides, host: ExecutionHost) {
     this.name = name
-    this.#around = around
-    this.createTime = around.now()
+    this.#host = host
+    this.createTime = host.now()
     this.#job = job
     this.overrides = overrides
   }
@@ -92,11 +91,11 @@ export class FakeExecution {
     const env = Object.fromEntries(this.env.map(({ name, value = "" }) => [name, value]))
     const own = { PATH: process.env["PATH"], CLOUD_RUN_EXECUTION: this.name.split("/").at(-1), CLOUD_RUN_TASK_INDEX: "0" }
     this.child = spawn(program, rest, { env: { ...own, ...env }, stdio: ["ignore", "pipe", "pipe"], detached: true })
-    this.#startTime = this.#around.now()
+    this.#startTime = this.#host.now()
     this.#listen("stdout", this.child.stdout!)
     this.#listen("stderr", this.child.stderr!)
     this.child.on("error", () => this.#end({ exitCode: 127, termSignal: 0, message: "The container failed to start." }))
-    // Its streams are at their ends too.
+    // "close" comes after the end of both streams.
     this.child.on("close", (code, signal) =>
       this.#end({
         exitCode: code ?? 0,
@@ -109,7 +108,7 @@ export class FakeExecution {
   #listen(stream: Stream, from: Readable): void {
     createInterface({ input: from }).on("line", (line) => {
       this.written += `${line}\n`
-      this.#around.said(this.name, stream, line)
+      this.#host.onLine(this.name, stream, line)
     })
   }
 
@@ -117,7 +116,7 @@ export class FakeExecution {
     this.#cancelled = true
     if (this.child === null) return this.#end({ exitCode: 0, termSignal: 0, message: "" })
     this.kill("SIGTERM")
-    this.#killer = setTimeout(() => this.kill("SIGKILL"), GRACE_MS)
+    this.#killTimer = setTimeout(() => this.kill("SIGKILL"), GRACE_MS)
   }
 
   kill(signal: NodeJS.Signals): void {
@@ -125,21 +124,21 @@ export class FakeExecution {
     try {
       process.kill(-this.child.pid, signal)
     } catch {
-      // It went by itself.
+      // The process has ended.
     }
   }
 
-  #end(ending: Ending): void {
+  #end(taskEnd: TaskEnd): void {
     if (this.over) return
-    if (this.#killer !== null) clearTimeout(this.#killer)
-    this.#ending = ending
-    this.#completionTime = this.#around.now()
+    if (this.#killTimer !== null) clearTimeout(this.#killTimer)
+    this.#taskEnd = taskEnd
+    this.#completionTime = this.#host.now()
   }
 
-  /** As the API shows it. */
+  /** Returns the execution as the API shows it. */
   toJSON(): object {
-    const ended = this.#ending !== null
-    const ok = ended && !this.#cancelled && this.#ending?.exitCode === 0 && this.#ending.termSignal === 0
+    const ended = this.#taskEnd !== null
+    const ok = ended && !this.#cancelled && this.#taskEnd?.exitCode === 0 && this.#taskEnd.termSignal === 0
     const failed = ended && !ok && !this.#cancelled
     const project = this.name.split("/")[1]
     return {
@@ -169,7 +168,7 @@ export class FakeExecution {
   }
 
   #completed(ok: boolean, failed: boolean): object {
-    if (this.#ending === null) {
+    if (this.#taskEnd === null) {
       return { type: "Completed", state: "CONDITION_RECONCILING", message: "Waiting for execution to complete." }
     }
     if (ok) return { type: "Completed", state: "CONDITION_SUCCEEDED" }
@@ -182,7 +181,7 @@ export class FakeExecution {
   }
 
   task(): object {
-    const { exitCode = 0, termSignal = 0, message = "" } = this.#ending ?? {}
+    const { exitCode = 0, termSignal = 0, message = "" } = this.#taskEnd ?? {}
     return {
       name: `${this.name}/tasks/${this.name.split("/").at(-1)}-task0`,
       execution: this.name,

@@ -1,11 +1,11 @@
-// A stand-in for the APIs of Cloud Run and Cloud Logging over HTTP. It answers as the published contracts say and refuses what they do not
-// know; executions are processes of this machine. What goes wrong is asked for by `fault`.
+// A fake of the HTTP APIs of Cloud Run and Cloud Logging. It responds as the published contracts say and rejects what violates them; executions are
+// processes of this machine. Tests inject errors by `fault`.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { problemOf, queryProblem, type Route, routesOf } from "./contract.ts"
-import { type Container, type FakeJob, FakeExecution, type Overrides } from "./executions.ts"
-import { FakeLogging, LoggingRefusal } from "./fake-logging.ts"
+import { type Container, type ExecutionHost, type FakeJob, FakeExecution, type Overrides } from "./executions.ts"
+import { FakeLogging, HttpError } from "./fake-logging.ts"
 
 export const PROJECT = "acme"
 export const REGION = "europe-west1"
@@ -27,27 +27,18 @@ const STATUS_NAMES: { [status: number]: string } = {
   503: "UNAVAILABLE",
 }
 
-/** What is done to the next calls of a method. */
+/** A fault of the next calls of a method. */
 export interface Fault {
   /** `Jobs.RunJob` */
   method: string
   times: number
-  /** An answer of this status; 0: the connection breaks off. */
+  /** Status of the response; 0 breaks the connection. */
   status: number
-  /** It is carried out all the same. */
+  /** True when the call has its effect before it fails. */
   late?: boolean
   retryAfter?: number
-  /** Of a call that goes well: the answer tells less than it could. */
+  /** True when the call succeeds, but its response has no metadata. */
   bare?: boolean
-}
-
-class Refusal extends Error {
-  readonly status: number
-
-  constructor(status: number, message: string) {
-    super(message)
-    this.status = status
-  }
 }
 
 export class FakeCloudRun {
@@ -56,7 +47,7 @@ export class FakeCloudRun {
   readonly executions: FakeExecution[] = []
   /** Names of methods, in the order of calls. */
   readonly calls: string[] = []
-  /** Executions are taken and never begin. */
+  /** True when executions are accepted and never start. */
   hold = false
   readonly logs: FakeLogging
   readonly #now: () => number
@@ -92,7 +83,7 @@ export class FakeCloudRun {
     this.jobs.set(name, { name, entrypoint, container: { image: "example.com/image", ...container } })
   }
 
-  /** Its executions go with it. */
+  /** Deletes a job with its executions. */
   deleteJob(id: string): void {
     const name = `${PARENT}/jobs/${id}`
     this.jobs.delete(name)
@@ -101,7 +92,7 @@ export class FakeCloudRun {
     }
   }
 
-  /** Executions that somebody else has started. */
+  /** Adds executions that Ork has not started. */
   addOthers(id: string, count: number): void {
     for (let i = 0; i < count; i++) this.#create(`${PARENT}/jobs/${id}`, {})
   }
@@ -133,22 +124,22 @@ export class FakeCloudRun {
     if (fault !== undefined) fault.times -= 1
     try {
       const message = await this.#message(route, match, request, url)
-      const bad = fault !== undefined && fault.bare !== true
-      if (bad && fault.late !== true) return refuse(request, response, fault)
-      const answer = this.#answer(route.name, message, fault?.bare === true)
-      const problem = problemOf(route.response, answer, false)
-      if (problem !== null) throw new Error(`the stand-in itself breaks the contract: ${problem}`)
-      if (bad) return refuse(request, response, fault)
-      send(response, 200, answer)
+      const failing = fault !== undefined && fault.bare !== true
+      if (failing && fault.late !== true) return fail(request, response, fault)
+      const body = this.#call(route.name, message, fault?.bare === true)
+      const problem = problemOf(route.response, body, false)
+      if (problem !== null) throw new Error(`the fake itself violates the contract: ${problem}`)
+      if (failing) return fail(request, response, fault)
+      send(response, 200, body)
     } catch (error) {
-      const status = error instanceof Refusal || error instanceof LoggingRefusal ? error.status : 500
+      const status = error instanceof HttpError ? error.status : 500
       send(response, status, {
         error: { code: status, message: String((error as Error).message), status: STATUS_NAMES[status] },
       })
     }
   }
 
-  /** The request as one message: fields of the path, the query and the body. */
+  /** Returns the request as one message, from the path, the query and the body. */
   async #message(
     route: Route,
     match: RegExpExecArray,
@@ -159,16 +150,16 @@ export class FakeCloudRun {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const text = Buffer.concat(chunks).toString()
-    if (route.body === null && text !== "") throw new Refusal(400, "no body is expected")
+    if (route.body === null && text !== "") throw new HttpError(400, "no body is expected")
     const body = text === "" ? {} : (JSON.parse(text) as { [key: string]: unknown })
     const message = { ...path, ...body }
     const query = queryProblem(route.request, url.searchParams)
     const problem = query ?? (route.body === null ? null : problemOf(route.request, message, true))
-    if (problem !== null) throw new Refusal(400, problem)
+    if (problem !== null) throw new HttpError(400, problem)
     return { ...Object.fromEntries(url.searchParams), ...message }
   }
 
-  #answer(method: string, message: { [key: string]: unknown }, bare: boolean): object {
+  #call(method: string, message: { [key: string]: unknown }, bare: boolean): object {
     switch (method) {
       case "Jobs.RunJob":
         return this.#run(String(message["name"]), message["overrides"] ?? {}, bare)
@@ -183,7 +174,7 @@ export class FakeCloudRun {
       case LIST_LOGS:
         return this.logs.list(message)
       default:
-        throw new Refusal(501, `${method} is not played here`)
+        throw new HttpError(501, `${method} is not implemented by the fake`)
     }
   }
 
@@ -197,21 +188,21 @@ export class FakeCloudRun {
   #create(name: string, overrides: Overrides): FakeExecution {
     const job = this.jobs.get(name)
     const id = name.split("/").at(-1)
-    if (job === undefined) throw new Refusal(404, `Resource '${id}' of kind 'JOB' in region '${REGION}' does not exist.`)
+    if (job === undefined) throw new HttpError(404, `Resource '${id}' of kind 'JOB' in region '${REGION}' does not exist.`)
     const other = overrides.containerOverrides?.find((one) => one.name !== undefined && one.name !== (job.container.name ?? ""))
-    if (other !== undefined) throw new Refusal(400, `Container name ${other.name} in overrides does not exist.`)
+    if (other !== undefined) throw new HttpError(400, `Container name ${other.name} in overrides does not exist.`)
     if (Number.parseFloat(overrides.timeout ?? "0") > MAX_TIMEOUT_S)
-      throw new Refusal(400, "task.timeout: must not be longer than 168 hours")
+      throw new HttpError(400, "task.timeout: must not be longer than 168 hours")
     this.#count += 1
-    const around = {
+    const host: ExecutionHost = {
       now: this.#now,
-      said: (of: string, stream: "stdout" | "stderr", line: string) => this.logs.write(of, stream, line),
+      onLine: (of, stream, line) => this.logs.write(of, stream, line),
     }
     const execution = new FakeExecution(
       `${name}/executions/${id}-${String(this.#count).padStart(5, "0")}`,
       job,
       overrides,
-      around,
+      host,
     )
     this.executions.unshift(execution)
     return execution
@@ -226,29 +217,29 @@ export class FakeCloudRun {
   }
 
   #cancel(execution: FakeExecution): object {
-    if (execution.over) throw new Refusal(400, "Execution is already complete and cannot be cancelled.")
+    if (execution.over) throw new HttpError(400, "Execution is already complete and cannot be cancelled.")
     execution.cancel()
     return operation(execution.toJSON(), false)
   }
 
   #execution(name: unknown): FakeExecution {
     const found = this.executions.find((one) => one.name === name)
-    if (found === undefined) throw new Refusal(404, `Resource '${String(name)}' of kind 'EXECUTION' does not exist.`)
+    if (found === undefined) throw new HttpError(404, `Resource '${String(name)}' of kind 'EXECUTION' does not exist.`)
     return found
   }
 }
 
-/** One that takes its time: it is not done when it is answered. */
+/** Returns a long-running operation that is not done yet. */
 const operation = (execution: object, bare: boolean): object => ({
   name: `${PARENT}/operations/${crypto.randomUUID()}`,
   done: false,
   ...(!bare && { metadata: { "@type": "type.googleapis.com/google.cloud.run.v2.Execution", ...execution } }),
 })
 
-const refuse = (request: IncomingMessage, response: ServerResponse, { status, retryAfter }: Fault): void => {
+const fail = (request: IncomingMessage, response: ServerResponse, { status, retryAfter }: Fault): void => {
   if (status === 0) return void request.socket.destroy()
   if (retryAfter !== undefined) response.setHeader("retry-after", String(retryAfter))
-  send(response, status, { error: { code: status, message: `asked for by the test`, status: STATUS_NAMES[status] } })
+  send(response, status, { error: { code: status, message: "injected by the test", status: STATUS_NAMES[status] } })
 }
 
 const send = (response: ServerResponse, status: number, body: object): void => {

@@ -1,5 +1,5 @@
-// A stand-in for Cloud Logging: entries of what the stand-in of Cloud Run has run, found by filter and given in pages, within a quota. When they can
-// be found, and how much of them an answer holds, is the test's to say.
+// A fake of Cloud Logging: entries of the fake executions, selected by filter and returned in pages, within a quota. Tests decide when entries become
+// visible, and how many of them a page has.
 
 import { parseFilter } from "./log-filter.ts"
 
@@ -10,8 +10,8 @@ const MINUTE_MS = 60_000
 
 export type Stream = "stdout" | "stderr"
 
-/** Said with a status of HTTP. */
-export class LoggingRefusal extends Error {
+/** An error that the fakes respond with. */
+export class HttpError extends Error {
   readonly status: number
 
   constructor(status: number, message: string) {
@@ -31,22 +31,22 @@ export interface FakeEntry {
 interface Stored {
   entry: FakeEntry
   at: number
-  /** By the clock; Infinity: not until `release`. */
-  foundAt: number
+  /** Time from which queries return the entry; Infinity until `release`. */
+  visibleAt: number
 }
 
 export class FakeLogging {
-  /** Filters that were asked for, in order. */
+  /** Filters of all requests, in order. */
   readonly filters: string[] = []
-  /** Between what is written and what is found. */
+  /** Time until a written entry becomes visible. */
   lateMs = 0
-  /** Those are not found until `release`. */
+  /** Selects lines that stay invisible until `release`. */
   hold: (text: string) => boolean = () => false
-  /** Most entries of an answer. */
+  /** Maximum number of entries in a response. */
   page = MAX_PAGE
-  /** So many answers say only that there is more. */
+  /** Number of responses that have no entries but a next page. */
   emptyPages = 0
-  /** Which container of a job with several has said a line; null: it has one. */
+  /** Returns the container that wrote a line; null when the job has only one. */
   container: (line: string) => string | null = () => null
   readonly #now: () => number
   readonly #stored: Stored[] = []
@@ -57,17 +57,17 @@ export class FakeLogging {
     this.#now = now
   }
 
-  /** As Cloud Run passes a line on. `execution`: its whole name. */
+  /** Stores a line as Cloud Run does. `execution`: its full name. */
   write(execution: string, stream: Stream, line: string, at = this.#now()): void {
     const [, project = "", , location = "", , job = "", , id = ""] = execution.split("/")
     this.#count += 1
     const container = this.container(line)
-    const foundAt = this.hold(line) ? Number.POSITIVE_INFINITY : at + this.lateMs
+    const visibleAt = this.hold(line) ? Number.POSITIVE_INFINITY : at + this.lateMs
     const entry = {
       logName: `projects/${project}/logs/run.googleapis.com%2F${stream}`,
       resource: { type: "cloud_run_job", labels: { project_id: project, location, job_name: job } },
       timestamp: new Date(at).toISOString().replace(/\.?0*Z$/, "Z"),
-      receiveTimestamp: new Date(Number.isFinite(foundAt) ? foundAt : at).toISOString(),
+      receiveTimestamp: new Date(Number.isFinite(visibleAt) ? visibleAt : at).toISOString(),
       insertId: `i${String(this.#count).padStart(8, "0")}`,
       labels: {
         "run.googleapis.com/execution_name": id,
@@ -77,18 +77,18 @@ export class FakeLogging {
       },
       ...payloadOf(line),
     }
-    this.#stored.push({ entry, at, foundAt })
+    this.#stored.push({ entry, at, visibleAt })
   }
 
-  /** What was held can be found from now on. */
+  /** Makes held lines visible. */
   release(): void {
     this.hold = () => false
-    for (const one of this.#stored) if (!Number.isFinite(one.foundAt)) this.#found(one)
+    for (const one of this.#stored) if (!Number.isFinite(one.visibleAt)) this.#show(one)
   }
 
-  #found(one: Stored): void {
-    one.foundAt = this.#now()
-    one.entry.receiveTimestamp = new Date(one.foundAt).toISOString()
+  #show(one: Stored): void {
+    one.visibleAt = this.#now()
+    one.entry.receiveTimestamp = new Date(one.visibleAt).toISOString()
   }
 
   list(message: { [field: string]: unknown }): object {
@@ -101,13 +101,13 @@ export class FakeLogging {
     }
     this.#spend()
     if (resourceNames.length === 0 || resourceNames.some((name) => !/^projects\/[^/]+$/.test(name)))
-      throw new LoggingRefusal(400, "resource_names must name projects")
-    if (filter.length > MAX_FILTER) throw new LoggingRefusal(400, "The filter is longer than 20000 characters")
-    if (orderBy !== "timestamp asc") throw new LoggingRefusal(400, `order_by: ${orderBy} is not played here`)
-    if (pageSize === undefined || pageSize < 1 || pageSize > MAX_PAGE) throw new LoggingRefusal(400, "page_size is invalid")
+      throw new HttpError(400, "resource_names must name projects")
+    if (filter.length > MAX_FILTER) throw new HttpError(400, "The filter is longer than 20000 characters")
+    if (orderBy !== "timestamp asc") throw new HttpError(400, `order_by: ${orderBy} is not implemented by the fake`)
+    if (pageSize === undefined || pageSize < 1 || pageSize > MAX_PAGE) throw new HttpError(400, "page_size is invalid")
     const token = tokenOf(pageToken)
     if (token !== null && (token.filter !== filter || token.pageSize !== pageSize))
-      throw new LoggingRefusal(400, "page_token doesn't match arguments from the request")
+      throw new HttpError(400, "page_token doesn't match arguments from the request")
     this.filters.push(filter)
     const from = token?.from ?? 0
     if (this.emptyPages > 0) {
@@ -125,13 +125,13 @@ export class FakeLogging {
     try {
       matches = parseFilter(filter)
     } catch (error) {
-      throw new LoggingRefusal(400, (error as Error).message)
+      throw new HttpError(400, (error as Error).message)
     }
     const now = this.#now()
     return this.#stored
-      .filter(({ foundAt, entry }) => {
+      .filter(({ visibleAt, entry }) => {
         const inside = resourceNames.some((name) => String(entry["logName"]).startsWith(`${name}/`))
-        return foundAt <= now && inside && matches(entry)
+        return visibleAt <= now && inside && matches(entry)
       })
       .toSorted((a, b) => a.at - b.at || (a.entry.insertId < b.entry.insertId ? -1 : 1))
       .map(({ entry }) => entry)
@@ -141,7 +141,7 @@ export class FakeLogging {
     const now = this.#now()
     while (this.#reads.length > 0 && now - this.#reads[0]! >= MINUTE_MS) this.#reads.shift()
     if (this.#reads.length >= QUOTA)
-      throw new LoggingRefusal(429, "Quota exceeded for quota metric 'Read requests' and limit 'Read requests per minute'")
+      throw new HttpError(429, "Quota exceeded for quota metric 'Read requests' and limit 'Read requests per minute'")
     this.#reads.push(now)
   }
 }
@@ -149,7 +149,7 @@ export class FakeLogging {
 const tokenOf = (token: string | undefined): { filter: string; pageSize: number; from: number } | null =>
   token === undefined ? null : (JSON.parse(token) as { filter: string; pageSize: number; from: number })
 
-/** A JSON object becomes a structure; what Logging takes for itself is no longer in it. */
+/** A JSON object becomes a structured payload without the fields that Cloud Logging interprets. */
 const payloadOf = (line: string): object => {
   try {
     const value: unknown = JSON.parse(line)

@@ -1,4 +1,4 @@
-// An executor on a stand-in for Cloud Run, with a clock that goes faster than the real one.
+// An executor on a fake of Cloud Run, with a clock that is faster than the real one.
 
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -26,9 +26,9 @@ export interface CloudRunFixture {
   fake: FakeCloudRun
   objects: FileObjectStore
   folder: string
-  /** As another server would. */
+  /** Creates the executor of another server. */
   newExecutor(more?: Partial<CloudRunExecutorOptions>): CloudRunExecutor
-  /** Runs a script in the job `sh`, whose image's own program is a shell. */
+  /** Runs a script in the job `sh`, whose image runs a shell. */
   run(script: string, more?: Overrides & { cloudrun?: Json }, by?: CloudRunExecutor): Launched
 }
 
@@ -41,16 +41,16 @@ export const setup = async (speed = SPEED): Promise<CloudRunFixture> => {
   fake.addJob("sh", ["/bin/sh", "-c"])
   const objects = new FileObjectStore(join(folder, "objects"))
   const store = `file:${join(folder, "objects")}`
-  const made: CloudRunExecutor[] = []
+  const executors: CloudRunExecutor[] = []
   const newExecutor = (more: Partial<CloudRunExecutorOptions> = {}): CloudRunExecutor => {
-    const place = { project: PROJECT, region: REGION, endpoint: fake.address, loggingEndpoint: fake.address }
-    const one = new CloudRunExecutor({ objects, store, clock, ...place, ...more })
-    made.push(one)
-    return one
+    const settings = { project: PROJECT, region: REGION, endpoint: fake.address, loggingEndpoint: fake.address }
+    const created = new CloudRunExecutor({ objects, store, clock, ...settings, ...more })
+    executors.push(created)
+    return created
   }
   const executor = newExecutor()
   onTestFinished(async () => {
-    for (const one of made) await one.stop()
+    for (const one of executors) await one.stop()
     await fake.stop()
     await rm(folder, { recursive: true, force: true })
   })

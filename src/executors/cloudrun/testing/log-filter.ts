@@ -1,5 +1,5 @@
-// Reads filters of Cloud Logging, as far as the language is described at https://cloud.google.com/logging/docs/view/logging-query-language:
-// comparisons of fields with texts or lists of texts, log_id, AND before nothing else, OR, parentheses. What it does not know it refuses.
+// Parses a part of Cloud Logging's query language (https://cloud.google.com/logging/docs/view/logging-query-language): comparisons of fields with
+// strings or lists of strings, log_id, AND, OR and parentheses. Throws for anything else.
 
 export type Matches = (entry: object) => boolean
 
@@ -41,19 +41,19 @@ export const parseFilter = (filter: string): Matches => {
     if (found) at += 1
     return found
   }
-  const either = (): Matches => {
-    const parts = [both()]
-    while (has("word", "OR")) parts.push(both())
+  const disjunction = (): Matches => {
+    const parts = [conjunction()]
+    while (has("word", "OR")) parts.push(conjunction())
     return (entry) => parts.some((part) => part(entry))
   }
-  const both = (): Matches => {
-    const parts = [one()]
-    while (has("word", "AND")) parts.push(one())
+  const conjunction = (): Matches => {
+    const parts = [term()]
+    while (has("word", "AND")) parts.push(term())
     return (entry) => parts.every((part) => part(entry))
   }
-  const one = (): Matches => {
+  const term = (): Matches => {
     if (has("paren", "(")) {
-      const inner = either()
+      const inner = disjunction()
       next("paren", ")")
       return inner
     }
@@ -79,10 +79,10 @@ export const parseFilter = (filter: string): Matches => {
       return (entry) => wanted.has(read(entry))
     }
     const [limit = Number.NaN, ...others] = values.map((value) => Date.parse(value))
-    if (Number.isNaN(limit) || others.length > 0) throw new Error(`Unparseable filter: ${values.join()} is no time`)
+    if (Number.isNaN(limit) || others.length > 0) throw new Error(`Unparseable filter: ${values.join()} is not a timestamp`)
     return (entry) => (operator === ">=" ? Date.parse(read(entry)) >= limit : Date.parse(read(entry)) <= limit)
   }
-  const all = either()
+  const all = disjunction()
   if (at < tokens.length) throw new Error(`Unparseable filter: unexpected ${tokens[at]?.text}`)
   return all
 }

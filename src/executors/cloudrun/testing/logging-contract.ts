@@ -1,5 +1,5 @@
-// The part of Cloud Logging's published contract that is used here (google/logging/v2/logging.proto and log_entry.proto): Google's package for
-// Cloud Run, from which the rest is read, does not ship it.
+// The part of Cloud Logging's published contract that the executor uses (google/logging/v2/logging.proto and log_entry.proto), which Google's package
+// for Cloud Run does not contain.
 
 import type protobuf from "protobufjs"
 
@@ -8,7 +8,7 @@ const time = (id: number) => ({ type: "google.protobuf.Timestamp", id })
 const texts = (id: number) => ({ keyType: "string", type: "string", id })
 const REQUIRED = { options: { "(google.api.field_behavior)": "REQUIRED" } }
 
-/** As protobufjs takes it. */
+/** The definitions in the format of protobufjs. */
 export const LOGGING: protobuf.INamespace = {
   nested: {
     Struct: { fields: {} },

@@ -1,15 +1,15 @@
-// A stand-in for Slurm's commands: four shell scripts that run jobs as processes of this machine and do wrong what a test asks for. Its
-// squeue knows no --json, as that of a Slurm built without it.
+// A fake of Slurm's commands: four shell scripts that run jobs as processes of this machine, with faults that tests inject. Its squeue does not
+// support --json, like that of a Slurm that was built without it.
 
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
 const SBATCH = `
-echo "$*" >> $D/submitted
+echo "$*" >> $D/calls/sbatch
 for arg; do case $arg in --job-name=*) name=\${arg#*=};; --array=*) array=\${arg#*=};; --output=*) out=\${arg#*=};; esac; done
 script=$(cat)
-if [ -s $D/refuse ]; then head -n 1 $D/refuse >&2; sed -i 1d $D/refuse; exit 1; fi
+if [ -s $D/reject ]; then head -n 1 $D/reject >&2; sed -i 1d $D/reject; exit 1; fi
 id=$(($(ls $D/jobs | wc -l) + 1))
 if [ -n "$array" ]; then tasks=$(seq \${array%-*} \${array#*-}); else tasks=none; fi
 for task in $tasks; do
@@ -25,7 +25,7 @@ if [ -s $D/lose ]; then head -n 1 $D/lose >&2; sed -i 1d $D/lose; exit 1; fi
 echo $id`
 
 const SCONTROL = `
-echo "$*" >> $D/asked
+echo "$*" >> $D/calls/scontrol
 if [ "$2" = config ]; then echo 'MaxArraySize            = 4'; exit; fi
 if [ -e $D/down ]; then echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1; fi
 for file in $D/jobs/*; do
@@ -38,13 +38,13 @@ done`
 
 const SQUEUE = "echo \"squeue: unrecognized option '--json'\" >&2; exit 1"
 const SCANCEL =
-  'echo "$*" >> $D/cancelled; case "$*" in *TERM*) exit;; esac; for id; do :; done; task=${id#*_}; [ $task = $id ] && task=none; for f in $D/jobs/${id%_*}.$task; do sed -i "s/RUNNING/CANCELLED/" $f; done'
+  'echo "$*" >> $D/calls/scancel; case "$*" in *TERM*) exit;; esac; for id; do :; done; task=${id#*_}; [ $task = $id ] && task=none; for f in $D/jobs/${id%_*}.$task; do sed -i "s/RUNNING/CANCELLED/" $f; done'
 
 export class FakeSlurm {
   readonly folder = mkdtempSync(join(tmpdir(), "ork-fake-slurm-"))
 
   constructor() {
-    for (const name of ["bin", "jobs"]) mkdirSync(join(this.folder, name))
+    for (const name of ["bin", "calls", "jobs"]) mkdirSync(join(this.folder, name))
     for (const [name, script] of Object.entries({ sbatch: SBATCH, scontrol: SCONTROL, squeue: SQUEUE, scancel: SCANCEL })) {
       const path = join(this.folder, "bin", name)
       writeFileSync(path, `#!/bin/sh\nD=${this.folder}\n${script}\n`)
@@ -56,8 +56,11 @@ export class FakeSlurm {
     return { PATH: `${join(this.folder, "bin")}:${process.env["PATH"] ?? ""}` }
   }
 
-  /** `refuse`, `lose`: what sbatch says, a line each time; `hold`: jobs run nothing; `down`: no queue. */
-  set(file: "refuse" | "lose" | "hold" | "down", text = "x\n"): void {
+  /**
+   * Injects a fault. `reject`: sbatch fails with a line of the text for each submission; `lose`: it does so after it submitted the job; `hold`:
+   * jobs run nothing; `down`: the queue cannot be read.
+   */
+  set(file: "reject" | "lose" | "hold" | "down", text = "x\n"): void {
     writeFileSync(join(this.folder, file), text)
   }
 
@@ -65,16 +68,19 @@ export class FakeSlurm {
     rmSync(join(this.folder, file))
   }
 
-  calls(file: "submitted" | "cancelled" | "asked"): string[] {
+  /** Returns the arguments of all calls of a command. */
+  calls(command: "sbatch" | "scancel" | "scontrol"): string[] {
     try {
-      return readFileSync(join(this.folder, file), "utf8").trim().split("\n")
+      return readFileSync(join(this.folder, "calls", command), "utf8")
+        .trim()
+        .split("\n")
     } catch {
       return []
     }
   }
 
-  /** Every job that it knows is in this state from now on; null: it forgets them. */
-  say(state: string | null): void {
+  /** Sets the state of all jobs; null removes them from the queue. */
+  setState(state: string | null): void {
     for (const name of readdirSync(join(this.folder, "jobs"))) {
       const path = join(this.folder, "jobs", name)
       if (state === null) rmSync(path)

@@ -1,74 +1,75 @@
-// One attempt in `ork exec` as the engine sees it: what its status.json says becomes started, progress and the result. Clocks of the
-// two sides are never compared: a beat is stale when it was the same for 60 s of looks that reached the object store.
+// Follows one attempt that runs in `ork exec`: its status.json becomes start, progress and result. The clocks of the two sides are never
+// compared: a heartbeat is stale when successful reads have returned the same one for 60 s.
 
 import type { AttemptResult, Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
 import { type ExecStatus, execStatus, OUTPUT_FILE, STALE_MS, STATUS_FILE } from "../../protocol/wire/exec-files.ts"
 import type { StopReason } from "../executor.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import { stoppedResult } from "../stopped.ts"
-import type { Gone, WatchOptions } from "./exec.ts"
-import type { Looked } from "./loop.ts"
+import { INLINE_MAX } from "../output.ts"
+import type { ContainerEnd, WatchOptions } from "./exec.ts"
+import type { StatusListener } from "./status-poller.ts"
 
-/** What is larger stays an object. */
-const INLINE_MAX = 65_536
-/** After the grace of a stopped attempt: for the container to go and to be seen gone. */
+/** Time after the grace period of a stopped attempt for its container to end and to be seen so. */
 const STOP_PATIENCE_MS = 30_000
 
-export class Watch implements Looked {
+export class ExecAttempt implements StatusListener {
   readonly key: string
-  /** Set when the container is known to have ended: the next look is the last. */
-  gone: Gone | null = null
+  /** Set when the container is known to have ended: the next read is the last. */
+  containerEnd: ContainerEnd | null = null
   readonly #options: WatchOptions
   readonly #done: (result: AttemptResult) => void
-  readonly #onAbort = (): void => this.#stopping()
+  readonly #onAbort = (): void => this.#limitStop()
   #status: ExecStatus | null = null
-  /** Since when the same beat was seen without a gap. */
-  #sameSince: number | null = null
+  /** Time since when every read returned the same heartbeat; null after a failed read. */
+  #sameBeatSince: number | null = null
   #started = false
-  #ended = false
-  #cancelPatience: (() => void) | null = null
+  #finished = false
+  #cancelStopLimit: (() => void) | null = null
 
   constructor(options: WatchOptions, done: (result: AttemptResult) => void) {
     this.#options = options
     this.#done = done
     this.key = options.assignment.prefix + STATUS_FILE
     const { signal } = options.context
-    if (signal.aborted) this.#stopping()
+    if (signal.aborted) this.#limitStop()
     else signal.addEventListener("abort", this.#onAbort, { once: true })
   }
 
-  seen(content: Uint8Array | null | Error): void {
-    if (this.#ended) return
+  onStatus(content: Uint8Array | null | Error): void {
+    if (this.#finished) return
     if (content instanceof Error) {
-      this.#sameSince = null
+      this.#sameBeatSince = null
       return
     }
     const status = content === null ? null : parseStatus(content)
-    if (status instanceof Error) return this.#end({ ...this.#base(), state: "failed", error: status.message })
-    if (status !== null && status.status !== "running") return void this.#final(status)
-    if (this.gone !== null) return this.#end({ ...this.#base(), ...this.gone })
-    if (status !== null) this.#beat(status)
+    if (status instanceof Error) return this.#finish({ ...this.#base(), state: "failed", error: status.message })
+    if (status !== null && status.status !== "running") return void this.#finishAs(status)
+    if (this.containerEnd !== null) return this.#finish({ ...this.#base(), ...this.containerEnd })
+    if (status !== null) this.#checkHeartbeat(status)
   }
 
-  #beat(status: ExecStatus): void {
+  #checkHeartbeat(status: ExecStatus): void {
     const { clock, context } = this.#options
     const now = clock.now()
     const fresh = status.beat !== this.#status?.beat
     this.#status = status
-    this.#tellStart(status)
+    this.#reportStart(status)
     if (fresh && status.progress !== null) {
       const { fraction, details } = status.progress
       context.progress({ ...(fraction !== null && { fraction }), details: details as Json })
     }
-    if (fresh || this.#sameSince === null) this.#sameSince = now
-    else if (now - this.#sameSince > STALE_MS) {
-      this.#end({ ...this.#base(), state: "lost", error: `no heartbeat for ${STALE_MS / 1000} s: what ran it is gone` })
+    if (fresh || this.#sameBeatSince === null) this.#sameBeatSince = now
+    else if (now - this.#sameBeatSince > STALE_MS) {
+      const error = `no heartbeat for ${STALE_MS / 1000} s: the container, or its connection, is gone`
+      this.#finish({ ...this.#base(), state: "lost", error })
     }
   }
 
-  async #final(status: ExecStatus): Promise<void> {
+  async #finishAs(status: ExecStatus): Promise<void> {
     this.#status = status
-    this.#tellStart(status)
+    this.#reportStart(status)
     const base = this.#base()
     if (status.status === "success") {
       const result = await this.#output(status).then(
@@ -79,11 +80,11 @@ export class Watch implements Looked {
           error: `its output could not be read: ${String(error)}`,
         }),
       )
-      return this.#end(result)
+      return this.#finish(result)
     }
     const { signal } = this.#options.context
-    if (signal.aborted) return this.#end(this.#stopped())
-    this.#end({
+    if (signal.aborted) return this.#finish(this.#stopped())
+    this.#finish({
       ...base,
       state: status.status as AttemptResult["state"],
       ...(status.error !== null && { error: status.error }),
@@ -96,11 +97,11 @@ export class Watch implements Looked {
     const key = assignment.prefix + OUTPUT_FILE
     if (bytes > INLINE_MAX) return { key, bytes }
     const content = await objects.get(key)
-    if (content === null) throw new Error(`${key} is not there`)
+    if (content === null) throw new Error(`${key} does not exist`)
     return { inline: JSON.parse(Buffer.from(content).toString("utf8")) as Json }
   }
 
-  #tellStart({ started_at: at, external_id: pid }: ExecStatus): void {
+  #reportStart({ started_at: at, external_id: pid }: ExecStatus): void {
     if (this.#started || at === null) return
     this.#started = true
     const externalId = this.#options.externalId ?? pid
@@ -129,18 +130,18 @@ export class Watch implements Looked {
     return stoppedResult(context.signal.reason as StopReason, this.#base(), assignment)
   }
 
-  #stopping(): void {
+  #limitStop(): void {
     const { clock, assignment } = this.#options
-    this.#cancelPatience = clock.after(assignment.graceMs + STOP_PATIENCE_MS, () => this.#end(this.#stopped()))
+    this.#cancelStopLimit = clock.after(assignment.graceMs + STOP_PATIENCE_MS, () => this.#finish(this.#stopped()))
   }
 
-  #end(result: AttemptResult): void {
-    if (this.#ended) return
-    this.#ended = true
-    this.#cancelPatience?.()
+  #finish(result: AttemptResult): void {
+    if (this.#finished) return
+    this.#finished = true
+    this.#cancelStopLimit?.()
     const { signal } = this.#options.context
     signal.removeEventListener("abort", this.#onAbort)
-    // A container that was told to stop and went without a word was stopped.
+    // After a stop, only a success is not its consequence.
     this.#done(signal.aborted && result.state !== "success" ? this.#stopped() : result)
   }
 }
@@ -149,8 +150,6 @@ const parseStatus = (content: Uint8Array): ExecStatus | Error => {
   try {
     return execStatus.parse(JSON.parse(Buffer.from(content).toString("utf8")))
   } catch (error) {
-    return new Error(
-      `its status.json cannot be understood: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`,
-    )
+    return new Error(`its status.json is not valid: ${messageOf(error).split("\n")[0]}`)
   }
 }

@@ -1,0 +1,203 @@
+// One attempt as a job of a Slurm cluster. The exit code in its folder is authoritative for the command; the queue provides the rest.
+
+import type { AttemptResult } from "../../core/model/change.ts"
+import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
+import type { LastLine } from "../../objects/logs/log-writer.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import { NO_OUTPUT, readOutput } from "../output.ts"
+import { type Observation, type Outcome, RemoteAttempt, type RemoteLaunch } from "../remote/remote-attempt.ts"
+import { delay } from "../remote/retry.ts"
+import { isPermanent, outcomeOf } from "./classify.ts"
+import type { SlurmCli } from "./cli.ts"
+import { FileFollower } from "./file-follower.ts"
+import type { JobFolders } from "./job-folders.ts"
+import type { JobLocation, QueuePoller, QueueWatch } from "./poller.ts"
+import { isLive, isOver, isWaiting, type QueuedJob } from "./queue.ts"
+import { FILES } from "./script.ts"
+import type { Submitter } from "./submitter.ts"
+
+/** Interval between reads of a running job's files; it grows while the job writes nothing. */
+const READ_MS = 250
+const MAX_READ_MS = 2000
+/** Time for a shared file system to show what another machine has written. */
+const SETTLE_MS = 5000
+/** Time for the queue to report why a command failed. */
+const REASON_MS = 15_000
+/** Polls of the queue without the job after which it counts as gone. */
+const MAX_MISSES = 3
+const FIND_RETRY_MS = 2000
+
+export interface SlurmParts {
+  cli: SlurmCli
+  folders: JobFolders
+  poller: QueuePoller
+  submitter: Submitter
+}
+
+interface SubmittedJob {
+  location: JobLocation
+  watch: QueueWatch
+  sink: LogSink
+  follower: FileFollower
+}
+
+interface JobEnd {
+  code: number | null
+  job: QueuedJob | null
+}
+
+export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
+  readonly #parts: SlurmParts
+  #readMs = READ_MS
+  /** When the command or its job was first seen to have ended. */
+  #endSeenAt: number | null = null
+  #closedLog: Promise<{ last: LastLine }> | null = null
+
+  constructor(parts: SlurmParts, launch: Omit<RemoteLaunch, "exec">) {
+    super({ ...launch, exec: false })
+    this.#parts = parts
+  }
+
+  protected async submit(): Promise<SubmittedJob | null> {
+    const { folders, poller } = this.#parts
+    const { prefix, secrets } = this.assignment
+    const location = await this.#locate()
+    if (location === null || this.handedOver) return null
+    const sink = openLog(this.objects, prefix, { secrets })
+    const follower = new FileFollower(folders.task(location), sink)
+    return { location, sink, follower, watch: poller.watch(location, this.changed) }
+  }
+
+  /** Finds the job of an earlier launch, or submits one. Resolves with null when the attempt was stopped before. */
+  async #locate(): Promise<JobLocation | null> {
+    const { folders, submitter } = this.#parts
+    const earlier = await folders.find(this.assignment.attemptId)
+    if (earlier === null) return this.context.signal.aborted ? null : await submitter.submit(this.assignment)
+    // The job's files still have all of its output, so the stored log is written again from the start.
+    await this.objects.deletePrefix(this.assignment.prefix)
+    if ((await folders.hasStarted(earlier)) || (await folders.exitCode(earlier)) !== null) return earlier
+    if ((await this.#findInQueue(earlier)) === null) await submitter.resubmit(this.assignment, earlier)
+    return earlier
+  }
+
+  /** Retries until the queue can be read: a job that waits there unnoticed would run beside the next attempt. */
+  async #findInQueue(location: JobLocation): Promise<QueuedJob | null> {
+    const { signal } = this.context
+    for (;;) {
+      try {
+        return await this.#parts.poller.find(location)
+      } catch (error) {
+        if (signal.aborted) throw error
+        await delay(this.clock, FIND_RETRY_MS, signal)
+      }
+    }
+  }
+
+  protected submitFailure(error: unknown): Pick<AttemptResult, "error" | "retryable"> {
+    const message = messageOf(error)
+    return { error: `could not submit the job: ${message}`, ...(isPermanent(message) && { retryable: false }) }
+  }
+
+  protected async observe({ location, watch, follower }: SubmittedJob): Promise<Observation<JobEnd>> {
+    const { folders } = this.#parts
+    const { job = null } = watch
+    // Read before the log: the command writes its exit code last.
+    const code = await folders.exitCode(location)
+    const live = code !== null || (job !== null && isLive(job)) || (await this.#hasStarted(location))
+    if (live) this.#begin(job, location)
+    this.#readMs = live && (await follower.copy()) ? READ_MS : Math.min(MAX_READ_MS, this.#readMs * 1.5)
+    if (code === 0) return { end: { code, job } }
+    const gone = job === null ? watch.misses >= MAX_MISSES : isOver(job)
+    if (code === null && !gone) return { recheckMs: live ? this.#readMs : null }
+    const waited = this.#timeSinceEnd()
+    if (gone && (code !== null || this.stopRequested || waited >= SETTLE_MS || endsAbruptly(job))) {
+      await follower.copy()
+      return { end: { code, job } }
+    }
+    if (code !== null && waited >= REASON_MS) return { end: { code, job } }
+    this.#readMs = READ_MS
+    return { recheckMs: READ_MS }
+  }
+
+  #timeSinceEnd(): number {
+    const now = this.clock.now()
+    if (this.#endSeenAt === null) this.#parts.poller.pollSoon()
+    this.#endSeenAt ??= now
+    return now - this.#endSeenAt
+  }
+
+  /** Reads the folder as well, because the queue may be behind. */
+  async #hasStarted(location: JobLocation): Promise<boolean> {
+    return this.startedAt !== null || (await this.#parts.folders.hasStarted(location))
+  }
+
+  #begin(job: QueuedJob | null, location: JobLocation): void {
+    this.externalId ??= job?.id ?? location.name
+    this.markStarted()
+  }
+
+  protected outcome(_submitted: SubmittedJob, { code, job }: JobEnd): Outcome {
+    return outcomeOf(code, job, this.assignment.node.resources?.memoryBytes ?? 0)
+  }
+
+  protected async finish(submitted: SubmittedJob, end: JobEnd | null): Promise<AttemptResult> {
+    const { last } = await this.#closeLog(submitted)
+    if (end === null) return this.stopped()
+    const outcome = this.outcome(submitted, end)
+    if (this.stopRequested) return this.stopped(outcome.exitCode)
+    if (outcome.state !== "success") return this.resultOf(outcome, NO_OUTPUT)
+    const { prefix, maxOutputBytes: maxBytes, secrets } = this.assignment
+    const path = `${this.#parts.folders.task(submitted.location)}/${FILES.output}`
+    return this.resultOf(outcome, await readOutput(path, last, { objects: this.objects, prefix, maxBytes, secrets }))
+  }
+
+  /** A folder that cannot be read proves nothing: the job is stopped. */
+  protected override async hasEnded({ location }: SubmittedJob): Promise<boolean> {
+    return (await this.#parts.folders.exitCode(location).catch(() => null)) !== null
+  }
+
+  protected async requestStop(submitted: SubmittedJob): Promise<void> {
+    await this.#cancel(submitted, ["--full", "--signal=TERM"])
+  }
+
+  /** Signals the processes before cancelling the job, because Slurm's own way to kill a job waits for KillWait. */
+  protected override async kill(submitted: SubmittedJob): Promise<void> {
+    await this.#cancel(submitted, ["--batch", "--signal=KILL"], [])
+  }
+
+  /** Runs `scancel` once per list of options. A job that still waits is removed from the queue. */
+  async #cancel({ watch, location }: SubmittedJob, ...calls: string[][]): Promise<void> {
+    const { cli, poller } = this.#parts
+    const job = watch.job ?? (await poller.find(location).catch(() => null))
+    if (job === null) return
+    const all = isWaiting(job) ? [["--state=PENDING"], ...calls] : calls
+    for (const options of all) await cli.call("scancel", [...options, job.id]).catch(() => {})
+    poller.pollSoon()
+  }
+
+  /** Does nothing: a job that cannot be followed is left to Slurm. */
+  protected async abandon(): Promise<void> {}
+
+  protected describeError(error: unknown): string {
+    return messageOf(error)
+  }
+
+  protected async close(submitted: SubmittedJob | null): Promise<void> {
+    if (submitted === null) return
+    const { location, watch, follower } = submitted
+    watch.close()
+    await follower.close()
+    await this.#closeLog(submitted).catch(() => {})
+    if (!this.handedOver) await this.#parts.folders.remove(this.assignment.attemptId, location)
+  }
+
+  #closeLog({ sink }: SubmittedJob): Promise<{ last: LastLine }> {
+    this.#closedLog ??= sink.close()
+    return this.#closedLog
+  }
+}
+
+/** States in which the command was killed together with its job, so that it writes no exit code. */
+const ABRUPT_STATES = new Set(["NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "TIMEOUT", "DEADLINE", "CANCELLED"])
+
+const endsAbruptly = (job: QueuedJob | null): boolean => job !== null && ABRUPT_STATES.has(job.state)
