@@ -4,7 +4,7 @@
 import { enableCompileCache } from "node:module"
 import { availableParallelism, homedir } from "node:os"
 import { dirname, join } from "node:path"
-import type { Backends, Context } from "./cli/target/backends.ts"
+import type { Backends, Context } from "./cli/target/context.ts"
 import type { Fetch } from "./core/model/ports.ts"
 import type { Config } from "./config.ts"
 import type { Executor } from "./executors/executor.ts"

@@ -11,7 +11,7 @@ import type { Executor } from "../executors/executor.ts"
 import { InProcessExecutor, type InProcessOptions } from "../executors/node/in-process.ts"
 import { checkFunction, registeredFunctions } from "../executors/registry.ts"
 import { FileObjectStore } from "../objects/file/file.ts"
-import { LinkError } from "../worker/connection/link-error.ts"
+import { ServerError } from "../worker/connection/server-error.ts"
 import { Worker } from "../worker/worker.ts"
 import type { RunningWorker, WorkerLog, WorkerSettings } from "./worker-settings.ts"
 
@@ -117,7 +117,7 @@ const serversOf = (given: WorkerSettings["server"] = process.env["ORK_URL"] || "
 }
 
 const refusal = (error: unknown): unknown =>
-  error instanceof LinkError ? new Error(`the server refuses this worker: ${error.message}`, { cause: error }) : error
+  error instanceof ServerError ? new Error(`the server refuses this worker: ${error.message}`, { cause: error }) : error
 
 const say =
   (level: string) =>

@@ -4,22 +4,22 @@
 // A worker that was given up on (paused past its lease) ends what it ran without a word, and registers anew.
 
 import { existsSync } from "node:fs"
-import { messageOf } from "../core/model/error-message.ts"
-import { Folders } from "./folders/folders.ts"
+import { TaskFolders } from "./folders/task-folders.ts"
 import { startFreezeGuard } from "./freeze-guard.ts"
-import { type HeartbeatNews, startHeartbeat } from "./connection/heartbeat.ts"
-import { Link } from "./connection/link.ts"
-import { LinkError } from "./connection/link-error.ts"
+import { type HeartbeatMessage, startHeartbeat } from "./connection/heartbeat.ts"
+import { ServerClient } from "./connection/server-client.ts"
+import { ServerError } from "./connection/server-error.ts"
 import { LogShipper } from "./connection/log-shipper.ts"
-import { Outputs } from "./outputs.ts"
+import { OutputUploader } from "./connection/output-uploader.ts"
 import { register } from "./connection/registration.ts"
 import { Reporter } from "./connection/reporter.ts"
-import type { Session } from "./connection/session.ts"
-import { Task, untilStopped } from "./task.ts"
+import type { Registration } from "./connection/session.ts"
+import { AssignedTask, untilStopped } from "./tasks/assigned-task.ts"
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
 import type { Clock, Random } from "../core/model/ports.ts"
 import type { Logger } from "../engine/ports.ts"
+import { messageOf } from "../core/model/error-message.ts"
 import { Runner } from "../engine/attempts/runner.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
@@ -66,13 +66,13 @@ const FAREWELL_MS = 10_000
 
 export class Worker {
   readonly #options: WorkerOptions
-  readonly #link: Link
-  readonly #folders: Folders
+  readonly #link: ServerClient
+  readonly #folders: TaskFolders
   readonly #runner: Runner
-  readonly #outputs: Outputs
-  readonly #tasks = new Map<string, Task>()
+  readonly #outputs: OutputUploader
+  readonly #tasks = new Map<string, AssignedTask>()
   readonly #draining = new AbortController()
-  #session: Session | null = null
+  #session: Registration | null = null
   #reporter: Reporter | null = null
   #logs: LogShipper | null = null
   #freed: (() => void)[] = []
@@ -80,15 +80,15 @@ export class Worker {
   constructor(options: WorkerOptions) {
     this.#options = options
     const { servers, clock, random, executors, objects } = options
-    this.#link = new Link({ servers, clock, random, fetch })
+    this.#link = new ServerClient({ servers, clock, random, fetch })
     const { dataDir, log } = options
-    this.#folders = new Folders({
+    this.#folders = new TaskFolders({
       dataDir,
       link: this.#link,
       trouble: (error) => log.warn({ error: error.message }, "a server does not send a file; trying others, and again"),
       untidy: (error) => log.warn({ error: messageOf(error) }, "could not remove files of a run"),
     })
-    this.#outputs = new Outputs({ link: this.#link, objects, log: options.log, refused: (task) => this.#drop(task) })
+    this.#outputs = new OutputUploader({ link: this.#link, objects, log: options.log, refused: (task) => this.#drop(task) })
     this.#runner = new Runner({
       executors,
       clock,
@@ -112,19 +112,19 @@ export class Worker {
         const session = await this.#register(first)
         if (session === null) break
         const begun = clock.now()
-        this.#folders.begin()
+        this.#folders.reset()
         if (first) ready(this.#link.server)
         await this.#serve(session)
         // Servers that do not agree on who is there (two stores behind one address) would keep it busy with registering.
         short = clock.now() - begun < session.leaseMs ? short + 1 : 0
-        if (short > 0) await this.#link.pause(short, this.#draining.signal)
+        if (short > 0) await this.#link.backOff(short, this.#draining.signal)
       }
     } finally {
       for (const executor of executors.values()) await executor.stop?.()
     }
   }
 
-  #register(first: boolean): Promise<Session | null> {
+  #register(first: boolean): Promise<Registration | null> {
     const { name, queues, labels, handlers = [], functions = [], functionsOnly, capacity, version, key, log } = this.#options
     const calls = { ...(functions.length > 0 && { functions }), ...(functionsOnly === true && { functions_only: true }) }
     const body = { name, queues, labels, handlers, ...calls, capacity, version }
@@ -132,10 +132,10 @@ export class Worker {
   }
 
   /** One registration, to its end. */
-  async #serve(session: Session): Promise<void> {
+  async #serve(session: Registration): Promise<void> {
     const { clock, log, servers, objects } = this.#options
-    const trouble = (error: LinkError): void => {
-      if (!session.over.aborted) log.warn({ error: error.message }, "a server does not answer; trying others, and again")
+    const trouble = (error: ServerError): void => {
+      if (!session.ended.aborted) log.warn({ error: error.message }, "a server does not answer; trying others, and again")
     }
     this.#session = session
     this.#reporter = new Reporter(session, {
@@ -152,7 +152,7 @@ export class Worker {
     const endHeartbeat = startHeartbeat({ servers, id, token, everyMs: heartbeatMs }, (news) => this.#heard(session, news))
     try {
       await this.#claimAll(session)
-      if (session.over.aborted) await this.#lose()
+      if (session.ended.aborted) await this.#lose()
       else await this.#drain(session)
     } finally {
       endHeartbeat()
@@ -161,13 +161,13 @@ export class Worker {
     }
   }
 
-  #heard(session: Session, news: HeartbeatNews): void {
+  #heard(session: Registration, news: HeartbeatMessage): void {
     if ("stop" in news) this.#stopTasks(news.stop)
     else this.#deposed(session)
   }
 
-  #deposed(session: Session): void {
-    if (session.over.aborted) return
+  #deposed(session: Registration): void {
+    if (session.ended.aborted) return
     this.#options.log.warn({ worker: session.id }, "this worker was given up on; ending what it runs, and registering anew")
     session.end()
     for (const task of this.#tasks.values()) this.#drop(task)
@@ -175,9 +175,9 @@ export class Worker {
 
   // -- claims --------------------------------------------------------------------------------------------------------------------
 
-  async #claimAll(session: Session): Promise<void> {
+  async #claimAll(session: Registration): Promise<void> {
     const { clock } = this.#options
-    const over = AbortSignal.any([session.over, this.#draining.signal])
+    const over = AbortSignal.any([session.ended, this.#draining.signal])
     let failures = 0
     let toldAt = 0
     while (!over.aborted) {
@@ -191,25 +191,25 @@ export class Worker {
         failures = 0
         const empty = this.#take(answer)
         // A server that is about to stop answers at once.
-        if (empty && clock.now() - begun < FULL_MS && answer !== NO_ANSWER) await this.#link.pause(0, over)
+        if (empty && clock.now() - begun < FULL_MS && answer !== NO_ANSWER) await this.#link.backOff(0, over)
       } catch (error) {
-        if (over.aborted || !(error instanceof LinkError)) return
-        if (error.gone) return this.#deposed(session)
+        if (over.aborted || !(error instanceof ServerError)) return
+        if (error.evicted) return this.#deposed(session)
         if (failures++ === 0) this.#options.log.warn({ error: error.message }, "could not ask for work; trying again")
-        await this.#link.pause(Math.min(failures - 1, 6), over)
+        await this.#link.backOff(Math.min(failures - 1, 6), over)
       }
     }
   }
 
   /** One that was sent with every slot taken is cut short when one is free. */
-  async #claim(session: Session, tells: boolean, over: AbortSignal): Promise<Claimed> {
+  async #claim(session: Registration, tells: boolean, over: AbortSignal): Promise<Claimed> {
     const free = this.#free
     const stopping = [...this.#tasks.values()].filter((task) => task.stopping).map(({ id }) => id)
     const body = {
       free,
       wait_ms: WAIT_MS,
       stopping,
-      ...(tells && { known: [...this.#tasks.keys()], runs: this.#folders.some(this.#options.clock.now()) }),
+      ...(tells && { known: [...this.#tasks.keys()], runs: this.#folders.runsToCheck(this.#options.clock.now()) }),
     }
     const cut = new AbortController()
     if (free === 0) this.#freed.push(() => cut.abort())
@@ -227,7 +227,7 @@ export class Worker {
   #take({ assignments, stop, lost, over, gone = [] }: Claimed): boolean {
     for (const wire of assignments) {
       if (this.#tasks.has(wire.attempt_id)) continue
-      const task = new Task(wire)
+      const task = new AssignedTask(wire)
       this.#tasks.set(task.id, task)
       if (this.#draining.signal.aborted) {
         task.running = false
@@ -239,7 +239,7 @@ export class Worker {
       const task = this.#tasks.get(id)
       if (task !== undefined) this.#drop(task)
     }
-    this.#folders.over(over, gone, this.#options.clock.now())
+    this.#folders.removeFinished(over, gone, this.#options.clock.now())
     return assignments.length + stop.length + lost.length + over.length === 0
   }
 
@@ -273,7 +273,7 @@ export class Worker {
 
   // -- tasks ---------------------------------------------------------------------------------------------------------------------
 
-  async #run(task: Task, session: Session): Promise<void> {
+  async #run(task: AssignedTask, session: Registration): Promise<void> {
     const result = await this.#result(task, session)
     this.#folders.release(task)
     task.running = false
@@ -282,14 +282,14 @@ export class Worker {
       if (!task.dropped) await this.#logs!.finish(task)
       const told = task.dropped ? result : await this.#outputs.send(task, session, result)
       await this.#tidy(task)
-      if (task.dropped || session.over.aborted) this.#forget(task)
+      if (task.dropped || session.ended.aborted) this.#forget(task)
       else this.#reporter!.ended(task, told)
     } catch (error) {
-      if (!session.over.aborted) this.#reporter!.ended(task, this.#runner.failed(messageOf(error), true))
+      if (!session.ended.aborted) this.#reporter!.ended(task, this.#runner.failed(messageOf(error), true))
     }
   }
 
-  async #result(task: Task, session: Session): Promise<AttemptResult> {
+  async #result(task: AssignedTask, session: Registration): Promise<AttemptResult> {
     try {
       const assignment = await Promise.race([
         this.#folders.prepare(task, session, this.#options.clock.now()),
@@ -308,7 +308,7 @@ export class Worker {
   }
 
   /** What it left in the store on this machine; the folder of a job goes with each attempt. */
-  async #tidy({ work, wire }: Task): Promise<void> {
+  async #tidy({ work, wire }: AssignedTask): Promise<void> {
     const { objects, log } = this.#options
     try {
       // Most leave nothing.
@@ -320,13 +320,13 @@ export class Worker {
   }
 
   /** Others have it, or it is of no use any more: it ends without a word. */
-  #drop(task: Task): void {
+  #drop(task: AssignedTask): void {
     task.dropped = true
     if (task.running) task.stop("lost")
     else this.#forget(task)
   }
 
-  #forget(task: Task): void {
+  #forget(task: AssignedTask): void {
     this.#tasks.delete(task.id)
     for (const freed of this.#freed.splice(0)) freed()
   }
@@ -339,7 +339,7 @@ export class Worker {
     this.#tasks.clear()
   }
 
-  async #drain(session: Session): Promise<void> {
+  async #drain(session: Registration): Promise<void> {
     const { clock, graceMs, log } = this.#options
     const stopAll = (): void => {
       for (const task of this.#tasks.values()) task.stop("shutdown")
@@ -354,14 +354,14 @@ export class Worker {
       giveUp("tasks did not end in time; the lease gives them to others"),
     )
     const running = (): boolean => [...this.#tasks.values()].some((task) => task.running)
-    while (running() && !session.over.aborted) await this.#change(session.over)
+    while (running() && !session.ended.aborted) await this.#change(session.ended)
     cancelGrace()
     cancelEnd()
     // A server that does not answer now finds out by the lease.
     const cancelFarewell = clock.after(FAREWELL_MS, () => giveUp(UNTOLD))
-    while (this.#tasks.size > 0 && !session.over.aborted) await this.#change(session.over)
-    if (!session.over.aborted) {
-      const leave = { method: "DELETE", path: `/workers/${session.id}`, key: session.token, signal: session.over } as const
+    while (this.#tasks.size > 0 && !session.ended.aborted) await this.#change(session.ended)
+    if (!session.ended.aborted) {
+      const leave = { method: "DELETE", path: `/workers/${session.id}`, key: session.token, signal: session.ended } as const
       await this.#link.json(leave).catch((error: unknown) => log.warn({ error: messageOf(error) }, "could not say goodbye"))
     }
     cancelFarewell()

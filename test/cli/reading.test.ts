@@ -93,7 +93,7 @@ describe("what cannot be read", () => {
   afterAll(() => rmSync(cwd, { recursive: true, force: true }))
 
   test.each([
-    [["logs", "latest", "each"], "task each has several instances; say which with --index N"],
+    [["logs", "latest", "each"], "task each has several instances; select one with --index N"],
     [["logs", "latest", "each", "--index", "2"], "has no instance 2"],
     [["logs", "latest", "eech"], "did you mean each?"],
     [["logs", "latest", "a", "--attempt", "3"], "has no attempt 3; there were 2"],
@@ -101,7 +101,7 @@ describe("what cannot be read", () => {
     [["show", "ffffffff"], "there is no run ffffffff"],
     [["show", "01a1dd3a-3d9d-766c-92dd-29bd077c39b0"], "there is no run 01a1dd3a"],
     [["runs", "--status", "faild"], "did you mean failed?"],
-    [["gc"], "say what to remove"],
+    [["gc"], "choose what to remove"],
     [["gc", "--older-than", "long"], '--older-than: "long" is not seconds'],
   ])("%j is refused with exit code 2", async (args, message) => {
     const { code, stderr, stdout } = await ork(args, { cwd })

@@ -109,7 +109,7 @@ test("a run that another process is at is refused, naming it", async () => {
   const first = startOrk(["run", "flow.yaml"], { cwd })
   await first.printed(/a running/)
   const { code, stderr } = await ork(["run", "--resume", "latest"], { cwd })
-  expect([code, stderr]).toEqual([2, matching(new RegExp(`is being run by .*:${first.child.pid}; wait for its end`))])
+  expect([code, stderr]).toEqual([2, matching(new RegExp(`is being run by .*:${first.child.pid}; wait until it finishes`))])
 })
 
 test("params belong to the run that was started; giving others is refused", async () => {

@@ -71,7 +71,7 @@ test("without a terminal each change of state is a line, and the summary follows
     "",
     "✗ flaky, attempt 2: exit code 3",
     ...tail,
-    "  whole log: ork logs RUN flaky",
+    "  full log: ork logs RUN flaky",
     "",
   ])
 })

@@ -101,7 +101,7 @@ test("Ctrl-C leaves a run that is waited for alone", async () => {
   await waiting.printed(/wait running/)
   waiting.kill("SIGINT")
   expect(await waiting.exit).toEqual({ code: 130, signal: null })
-  const [, id] = /^ork: left run (\S+), which goes on/m.exec(waiting.stderr)!
+  const [, id] = /^ork: left run (\S+), which continues/m.exec(waiting.stderr)!
   expect((await server.call("GET", `/runs/${id}`)).body["status"]).toBe("running")
   go()
   await server.reaches(id!, "success")
@@ -170,7 +170,7 @@ test("a run is explained, paused, resumed, cancelled and retried", async () => {
 test("a schedule is paused by the workflow's name, and a backfill makes each tick's run once", async () => {
   const { cwd, go } = await setup()
   go()
-  expect((await ork(["pause", "etl"], { cwd })).stdout).toBe("etl: its schedule rests\n")
+  expect((await ork(["pause", "etl"], { cwd })).stdout).toBe("etl: its schedule is paused\n")
   expect(await json(["schedules"], cwd)).toMatchObject([{ workflow: "etl", paused: true, next_ticks: [] }])
   expect((await ork(["resume", "etl"], { cwd })).code).toBe(0)
   const range = ["--from", "2026-01-01", "--to", "2026-01-03"]

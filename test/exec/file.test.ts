@@ -27,7 +27,7 @@ test("the whole address of a spec is enough", async () => {
 test("what is missing or cannot be understood is told", async () => {
   const folder = temporaryFolder()
   const run = async (env: Record<string, string>) => (await ork(["exec"], { cwd: folder, env })).stderr
-  expect(await run({})).toMatch(/nothing says what to run: set TASK_SPEC_PATH/)
+  expect(await run({})).toMatch(/name the spec to run: set TASK_SPEC_PATH/)
   expect(await run({ TASK_SPEC_PATH: "runs/x/spec.json" })).toMatch(/there is no spec at runs\/x\/spec.json/)
   await new FileObjectStore(join(folder, ".ork/objects")).put("runs/x/spec.json", '{"version":2}')
   expect(await run({ TASK_SPEC_PATH: "runs/x/spec.json" })).toMatch(/the spec at runs\/x\/spec.json cannot be understood/)

@@ -66,8 +66,8 @@ it("ork deploy sends the files along; a changed function is a new version; old r
   expect(await outputOf(server, first, "report")).toEqual({ text: "3 rows, from the bundle" })
 
   put(cwd, "lib/unit.ts", 'export const unit: string = "lines"\n')
-  expect((await ork(["deploy", "etl.yaml"], { cwd, env })).stdout).toBe("etl.yaml: etl is deployed anew, version 2\n")
-  expect((await ork(["deploy", "etl.yaml"], { cwd, env })).stdout).toBe("etl.yaml: etl is the same as before, version 2\n")
+  expect((await ork(["deploy", "etl.yaml"], { cwd, env })).stdout).toBe("etl.yaml: etl is updated, version 2\n")
+  expect((await ork(["deploy", "etl.yaml"], { cwd, env })).stdout).toBe("etl.yaml: etl is unchanged, version 2\n")
   const second = await server.trigger("etl")
   await server.reaches(second, "success", "failed")
   expect(await outputOf(server, second, "report")).toEqual({ text: "3 lines, from the bundle" })
@@ -80,7 +80,7 @@ it("a worker elsewhere fetches the files, and runs the functions in a folder wit
   const server = await startServer(["--no-worker"], { cwd: temporaryFolder() })
   const env = { ORK_URL: server.url, ORK_API_KEY: server.key }
   const worker = startOrk(["worker", "--server", server.url], { cwd: temporaryFolder(), env })
-  await worker.printed(/takes work from/)
+  await worker.printed(/claims work from/)
   expect((await ork(["deploy", "."], { cwd: folderWith(FILES), env })).code).toBe(0)
   const run = await server.trigger("etl")
   expect(await server.reaches(run, "success", "failed")).toMatchObject({ status: "success" })
@@ -167,7 +167,7 @@ export default {
   const server = await startServer(who === "serve" ? ["--handlers", "handlers.ts"] : ["--no-worker"], { cwd })
   if (who === "worker") {
     const worker = startOrk(["worker", "--handlers", "handlers.ts", "--server", server.url], { cwd })
-    await worker.printed(/takes work from/)
+    await worker.printed(/claims work from/)
   }
   const submit = async (job: object): Promise<string> => (await server.call("POST", "/jobs", job)).body["id"] as string
   const status = async (id: string): Promise<unknown> => (await server.call("GET", `/jobs/${id}`)).body["status"]
@@ -181,7 +181,7 @@ export default {
 })
 
 it.each([
-  ["gone.ts", /--handlers: gone\.ts is no file/],
+  ["gone.ts", /--handlers: gone\.ts is not a file/],
   ["empty.ts", /--handlers: empty\.ts has no handlers/],
   ["broken.ts", /--handlers: broken\.ts cannot be loaded: .*no such thing/],
 ])("handlers in %s are refused at the start", async (file, message) => {

@@ -85,7 +85,7 @@ it("ork worker takes the calls of its own functions, from its queues and with it
   const server = await startServer([], { cwd })
   const files = ["--handlers", "app.ts", "--handlers", "more.ts"]
   const worker = startOrk(["worker", "--server", server.url, "--queue", "media", "--label", "gpu", ...files], { cwd })
-  await worker.printed(/takes work from/)
+  await worker.printed(/claims work from/)
   await server.deploy(CALLS)
   const run = await server.trigger("calls")
   await probe(async () => (JSON.stringify(await outputs(server, run)).includes('"first":["success"') ? true : null))
@@ -108,7 +108,7 @@ it("ork run refuses to begin without a function that it needs, and runs with it"
   const { code, stderr } = await ork(["run", "a.yaml"], { cwd })
   expect([code, stderr]).toEqual([
     2,
-    "ork: tasks.x: nothing here registers the function resize\n" +
+    "ork: tasks.x: no handler file registers the function resize\n" +
       "ork: name the file that registers it with --handlers FILE, or under handlers in ork.yaml\n",
   ])
   expect(await ork(["run", "a.yaml", "--handlers", "app.ts"], { cwd })).toMatchObject({ code: 0 })

@@ -43,7 +43,7 @@ describe("ork serve on an empty folder", () => {
   it.each([
     [["--port", "70000"], {}, /--port: "70000" is not a whole number from 0 to 65535/],
     [[], { ORK_API_KEY: "short" }, /ORK_API_KEY: what is given is not a key of 16 characters or more/],
-    [["--dir", "nowhere"], {}, /--dir: nowhere is no folder/],
+    [["--dir", "nowhere"], {}, /--dir: nowhere is not a folder/],
     [["--no-worker", "--queue", "a"], {}, /leave one of them out/],
     [["--queue", "a,,b"], {}, /has an empty name/],
   ])("with %j %j is refused and stores nothing", async (args, env, message) => {
@@ -60,7 +60,7 @@ it("a port that is taken is told, with what to do", async () => {
   const { code, stderr } = await ork(["serve", "--port", port], { cwd: temporaryFolder(), env: { ORK_LOG: "error" } })
   expect([code, stderr]).toEqual([
     2,
-    `ork: port ${port} is taken; choose another with --port or ORK_PORT (0 takes a free one)\n`,
+    `ork: port ${port} is in use; choose another with --port or ORK_PORT (0 for a free one)\n`,
   ])
 })
 

@@ -18,7 +18,7 @@ export const startWorker = async (
 ): Promise<OrkProcess> => {
   const flags = ["--server", server.url, "--name", name, "--capacity", String(capacity), ...args]
   const worker = startOrk(["worker", ...flags], { cwd, env: { ORK_API_KEY: server.key, ORK_LOG: "info" } })
-  await worker.printed(/takes work from/)
+  await worker.printed(/claims work from/)
   return worker
 }
 

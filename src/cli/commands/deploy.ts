@@ -1,11 +1,11 @@
-// `ork deploy FILE|FOLDER…`: checks all definitions with the server, tells every problem, and deploys them if there is none, each with
-// the files that it names.
+// `ork deploy FILE|FOLDER…`: validates all definitions with the server and lists every problem. Deploys them, each with the files
+// that it names, only if there is no problem.
 
 import { readFile, stat } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
-import { unreadable } from "../target/definition.ts"
+import { unreadableFile } from "../target/definition.ts"
 import { InputError } from "../terminal/errors.ts"
 import { print, printJson } from "../terminal/output.ts"
 import { problemText } from "../../core/model/problems.ts"
@@ -19,54 +19,56 @@ export interface DeployOptions extends ServerFlags {
   json?: boolean
 }
 
-interface Read {
+interface DefinitionFile {
   file: string
   definition: DefinitionText
-  /** What it names; null: nothing, or it is not yet known to be well formed. */
+  /** Files that the definition names; null if it names none or cannot be parsed. */
   bundle: Bundle | null
-  /** What is wrong with those files. */
+  /** Problems with the named files. */
   problems: string[]
 }
 
-export const deploy = async (context: Context, files: string[], options: DeployOptions): Promise<number> => {
+export const deploy = async (context: Context, paths: string[], options: DeployOptions): Promise<number> => {
   const client = await connect(context, options)
-  const named = await Promise.all(files.map((file) => definitionsOf(context, file)))
-  const read = await Promise.all(named.flat().map((file) => readText(context, file)))
-  const problems: string[] = []
-  const known = new Map<string, number | null>()
-  for (const { file, definition, bundle, problems: ofFiles } of read) {
-    problems.push(...ofFiles)
-    // Files that cannot be sent were told of.
-    if (ofFiles.length > 0) continue
-    const judged = await client.validate(definition, bundle === null ? {} : { bundle: bundle.hash })
-    for (const { path, message, line, column, suggestion } of judged.problems) {
-      const place = { ...(line !== undefined && { line }), ...(column !== undefined && { column }) }
-      problems.push(problemText({ path, message, ...place, ...(suggestion !== undefined && { suggestion }) }, file))
-    }
-    if (judged.name !== null) known.set(file, await versionOf(client, judged.name))
-  }
-  if (problems.length > 0) throw new InputError(problems.join("\n"))
-
+  const files = (await Promise.all(paths.map((path) => listDefinitions(context, path)))).flat()
+  const definitions = await Promise.all(files.map((file) => readDefinitionFile(context, file)))
+  const versions = await validateAll(client, definitions)
   const deployed: Workflow[] = []
-  for (const { file, definition, bundle } of read) {
+  for (const { file, definition, bundle } of definitions) {
     if (bundle !== null) await client.putBundle(bundle)
     const { workflow } = await client.deploy(definition, bundle === null ? {} : { bundle: bundle.hash })
     deployed.push(workflow)
-    if (options.json !== true) print(context, `${file}: ${sentence(workflow, known.get(file) ?? null)}`)
+    if (options.json !== true) print(context, `${file}: ${resultText(workflow, versions.get(file) ?? null)}`)
   }
   if (options.json === true) printJson(context, deployed)
   return 0
 }
 
-const sentence = ({ name, version }: Workflow, before: number | null): string => {
-  if (before === null) return `${name} is deployed, version ${version}`
-  return before === version
-    ? `${name} is the same as before, version ${version}`
-    : `${name} is deployed anew, version ${version}`
+/** Returns the deployed version of each file's workflow, null if it is new. Throws an InputError with all problems. */
+const validateAll = async (client: Client, files: readonly DefinitionFile[]): Promise<Map<string, number | null>> => {
+  const problems: string[] = []
+  const versions = new Map<string, number | null>()
+  for (const { file, definition, bundle, problems: bundleProblems } of files) {
+    problems.push(...bundleProblems)
+    if (bundleProblems.length > 0) continue
+    const validation = await client.validate(definition, bundle === null ? {} : { bundle: bundle.hash })
+    for (const { path, message, line, column, suggestion } of validation.problems) {
+      const position = { ...(line !== undefined && { line }), ...(column !== undefined && { column }) }
+      problems.push(problemText({ path, message, ...position, ...(suggestion !== undefined && { suggestion }) }, file))
+    }
+    if (validation.name !== null) versions.set(file, await deployedVersion(client, validation.name))
+  }
+  if (problems.length > 0) throw new InputError(problems.join("\n"))
+  return versions
 }
 
-/** null: not deployed yet. */
-const versionOf = async (client: Client, name: string): Promise<number | null> => {
+const resultText = ({ name, version }: Workflow, before: number | null): string => {
+  if (before === null) return `${name} is deployed, version ${version}`
+  return before === version ? `${name} is unchanged, version ${version}` : `${name} is updated, version ${version}`
+}
+
+/** Returns null if the workflow is not deployed. */
+const deployedVersion = async (client: Client, name: string): Promise<number | null> => {
   try {
     return (await client.getWorkflow(name)).version
   } catch (error) {
@@ -75,8 +77,8 @@ const versionOf = async (client: Client, name: string): Promise<number | null> =
   }
 }
 
-/** A folder stands for the definitions in it. */
-const definitionsOf = async (context: Context, path: string): Promise<string[]> => {
+/** Returns the file itself, or the definitions in a folder. */
+const listDefinitions = async (context: Context, path: string): Promise<string[]> => {
   const found = await stat(resolve(context.cwd, path)).catch(() => null)
   if (found?.isDirectory() !== true) return [path]
   const files = await definitionsIn(resolve(context.cwd, path))
@@ -84,10 +86,10 @@ const definitionsOf = async (context: Context, path: string): Promise<string[]> 
   return files.map((file) => join(path, file))
 }
 
-const readText = async (context: Context, file: string): Promise<Read> => {
+const readDefinitionFile = async (context: Context, file: string): Promise<DefinitionFile> => {
   const path = resolve(context.cwd, file)
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new InputError(unreadable(file, error))
+    throw new InputError(unreadableFile(file, error))
   })
   const definition: DefinitionText = { text, format: file.endsWith(".json") ? "json" : "yaml" }
   const parsed = parseDefinition(text, { file })

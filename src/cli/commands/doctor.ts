@@ -1,13 +1,14 @@
-// `ork doctor`: what this machine can do and whether the stores work. Exit 1 if something does not.
+// `ork doctor`: shows what this machine supports, and checks the stores and the server. Exit code 1 if a check fails.
 
 import { platform, release } from "node:os"
-import { messageOf } from "../../core/model/error-message.ts"
-import type { Context, Inspection } from "../target/backends.ts"
+import type { Context, Inspection } from "../target/context.ts"
 import { serverAddress, type ServerFlags } from "../target/connect.ts"
 import { printJson, printSpans } from "../terminal/output.ts"
-import { loadConfig, type StoreFlags } from "../target/settings.ts"
+import { loadConfig, type StoreFlags } from "../target/load-config.ts"
+import type { Style } from "../terminal/style.ts"
 import { padEnd } from "../terminal/text.ts"
 import { type Config, withoutPassword } from "../../config.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import { Client } from "../../protocol/client/client.ts"
 
 export interface DoctorOptions extends StoreFlags, ServerFlags {
@@ -16,10 +17,12 @@ export interface DoctorOptions extends StoreFlags, ServerFlags {
 
 interface Check {
   name: string
-  /** warn: works, with less than everything that Ork promises. none: not here, and only tasks that name it need it. */
+  /** `warn`: works with a limitation. `none`: not installed, and only tasks that use it need it. */
   state: "ok" | "warn" | "none" | "fail"
   detail: string
 }
+
+const STYLES = { ok: "green", warn: "yellow", none: "dim", fail: "red" } as const satisfies Record<Check["state"], Style>
 
 export const doctor = async (context: Context, options: DoctorOptions): Promise<number> => {
   const { databaseUrl, objectStore, url, apiKey } = options
@@ -39,7 +42,6 @@ export const doctor = async (context: Context, options: DoctorOptions): Promise<
   ]
   if (options.json === true) printJson(context, checks)
   else {
-    const STYLES = { ok: "green", warn: "yellow", none: "dim", fail: "red" } as const
     printSpans(
       context,
       checks.map(({ name, state, detail }) => [[padEnd(state, 4), STYLES[state]], " ", padEnd(name, 12), detail]),
@@ -48,7 +50,7 @@ export const doctor = async (context: Context, options: DoctorOptions): Promise<
   return checks.some(({ state }) => state === "fail") ? 1 : 0
 }
 
-/** Before 22.15 it has no way to be told what `ork` means in the files of tasks. */
+/** Node before 22.15 has no hook to resolve `ork` in the files of tasks. */
 const nodeCheck = (): Check => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
   const detail = `${process.version} at ${process.execPath}`
@@ -59,18 +61,18 @@ const nodeCheck = (): Check => {
 const platformCheck = (): Check => {
   const name = "platform"
   const detail = `${platform()} ${release()}`
-  if (platform() === "linux") return { name, state: "ok", detail: `${detail}: every promise holds` }
+  if (platform() === "linux") return { name, state: "ok", detail: `${detail}: fully supported` }
   return {
     name,
     state: "warn",
-    detail: `${detail}: tasks end by their process group only; a process that leaves its group can survive its task`,
+    detail: `${detail}: a task is ended by its process group; a process that leaves the group can survive its task`,
   }
 }
 
 const ISOLATION: Readonly<Record<string, string>> = {
   namespace: "the kernel ends all processes of a task with it (pid namespace)",
   reaper: "the helper ends all processes of a task with it (subreaper)",
-  environ: "processes of a task are found by a variable in their environment; one that clears it can survive",
+  environ: "processes of a task are found by a variable in their environment; a process that clears it can survive",
 }
 
 const spawnChecks = (spawn: Inspection["spawn"]): Check[] => {
@@ -80,7 +82,7 @@ const spawnChecks = (spawn: Inspection["spawn"]): Check[] => {
     {
       name: "spawn",
       state: reason === null ? "ok" : "warn",
-      detail: `${helper} helper${reason === null ? "" : `: no compiled one, as ${reason}`}`,
+      detail: `${helper} helper${reason === null ? "" : `: not the compiled one, because ${reason}`}`,
     },
     {
       name: "isolation",
@@ -90,7 +92,7 @@ const spawnChecks = (spawn: Inspection["spawn"]): Check[] => {
     {
       name: "cgroups",
       state: cgroups === "none" ? "warn" : "ok",
-      detail: cgroups === "none" ? "none: limits of `resources` are set as rlimits" : cgroups,
+      detail: cgroups === "none" ? "none: limits of `resources` are enforced as rlimits" : cgroups,
     },
   ]
 }
@@ -100,7 +102,7 @@ const databaseCheck = async (context: Context, config: Config): Promise<Check> =
   const where = withoutPassword(config.databaseUrl)
   try {
     const store = await context.backends.openStore(config, { create: false })
-    if (store === null) return { name, state: "ok", detail: `${where}: not there yet, made by the first run` }
+    if (store === null) return { name, state: "ok", detail: `${where}: does not exist yet; the first run creates it` }
     try {
       await store.listRuns({ limit: 1 })
       return { name, state: "ok", detail: where }
@@ -121,10 +123,10 @@ const objectsCheck = async (context: Context, config: Config): Promise<Check> =>
   }
 }
 
-/** A server that nobody named and that does not run is no fault. */
+/** A missing server passes the check if the user named none. */
 const serverChecks = async (context: Context, config: Config): Promise<Check[]> => {
-  const { url, key, found } = await serverAddress(context, config)
-  if (!found) return [{ name: "server", state: "ok", detail: "none of this folder; `ork serve` starts one" }]
+  const { url, key, known } = await serverAddress(context, config)
+  if (!known) return [{ name: "server", state: "ok", detail: "not running in this folder; `ork serve` starts one" }]
   const client = new Client({ url, key, retries: 0 })
   try {
     const { version } = await client.health()
@@ -137,10 +139,10 @@ const serverChecks = async (context: Context, config: Config): Promise<Check[]> 
 
 const keyCheck = async (client: Client, key: string | null): Promise<Check> => {
   const name = "key"
-  if (key === null) return { name, state: "fail", detail: "there is none; give one with --api-key or ORK_API_KEY" }
+  if (key === null) return { name, state: "fail", detail: "missing; give one with --api-key or ORK_API_KEY" }
   try {
     await client.listWorkflows({ limit: 1 })
-    return { name, state: "ok", detail: "the server takes it" }
+    return { name, state: "ok", detail: "the server accepts it" }
   } catch (error) {
     return { name, state: "fail", detail: messageOf(error) }
   }

@@ -1,8 +1,8 @@
-// `ork explain RUN [TASK]`: in one sentence each, why every task is where it is.
+// `ork explain RUN [TASK]`: prints one sentence per task that explains its status.
 
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { print, printJson, printSpans } from "../terminal/output.ts"
-import { iconOf } from "../progress/rows.ts"
+import { iconOf } from "../progress/icons.ts"
 import { type ReaderFlags, withReader } from "../target/reader.ts"
 import type { Span } from "../terminal/style.ts"
 import { printable } from "../terminal/text.ts"

@@ -1,10 +1,11 @@
-// `ork gc`: removes ended runs that are too old or too many, with their objects and files, in small batches.
+// `ork gc`: removes finished runs by age or count, with their objects and files, and bundles that no version uses.
 
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { InputError } from "../terminal/errors.ts"
-import { withStores } from "../target/open.ts"
-import { print, printJson } from "../terminal/output.ts"
-import type { StoreFlags } from "../target/settings.ts"
+import { withStores } from "../target/stores.ts"
+import { parseWholeNumber } from "../terminal/option-values.ts"
+import { printResult } from "../terminal/output.ts"
+import type { StoreFlags } from "../target/load-config.ts"
 import { plural } from "../terminal/text.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
 import { removeExpired, removeUnusedBundles } from "../../engine/services/retention.ts"
@@ -18,20 +19,16 @@ export interface GcOptions extends StoreFlags {
 export const gc = (context: Context, options: GcOptions): Promise<number> => {
   const olderThanMs = options.olderThan === undefined ? undefined : parseDuration(options.olderThan)
   if (olderThanMs === null) throw new InputError(`--older-than: "${options.olderThan}" is not ${DURATION_HINT}`)
-  const keep = options.keep === undefined ? undefined : Number(options.keep)
-  if (keep !== undefined && (!/^\d+$/.test(options.keep!) || !Number.isSafeInteger(keep))) {
-    throw new InputError(`--keep: "${options.keep}" is not a whole number`)
-  }
+  const keep = parseWholeNumber("--keep", options.keep, 0)
   if (olderThanMs === undefined && keep === undefined) {
-    throw new InputError("say what to remove: --older-than 30d, --keep 100 (runs of each workflow), or both")
+    throw new InputError("choose what to remove: --older-than 30d, --keep 100 (runs of each workflow), or both")
   }
   return withStores(context, options, async ({ config, store, objects }) => {
-    const rule = { ...(olderThanMs === undefined ? {} : { olderThanMs }), ...(keep === undefined ? {} : { keep }) }
-    const removed = await removeExpired({ store, objects, dataDir: config.dataDir }, rule)
-    const bundles = await removeUnusedBundles({ store, objects, dataDir: config.dataDir })
-    if (options.json === true) printJson(context, { removed, bundles })
-    else
-      print(context, `removed ${plural(removed, "run")}${bundles > 0 ? ` and ${plural(bundles, "bundle")} of no version` : ""}`)
-    return 0
+    const stores = { store, objects, dataDir: config.dataDir }
+    const rule = { ...(olderThanMs !== undefined && { olderThanMs }), ...(keep !== undefined && { keep }) }
+    const removed = await removeExpired(stores, rule)
+    const bundles = await removeUnusedBundles(stores)
+    const unused = bundles > 0 ? ` and ${plural(bundles, "unused bundle")}` : ""
+    return printResult(context, options, { removed, bundles }, `removed ${plural(removed, "run")}${unused}`)
   })
 }

@@ -1,23 +1,21 @@
-// `ork jobs`: list, submit, show, cancel, logs.
+// `ork jobs`: lists, submits, shows and cancels jobs, and prints their logs.
 
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
-import type { Context } from "../target/backends.ts"
-import { oneOf } from "../terminal/choices.ts"
+import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
-import { unreadable } from "../target/definition.ts"
+import { unreadableFile } from "../target/definition.ts"
 import { InputError } from "../terminal/errors.ts"
 import { instantText, printListing } from "../terminal/listing.ts"
-import { parseLimit, wholeNumber } from "../terminal/numbers.ts"
-import { print, printJson, printSpans } from "../terminal/output.ts"
-import { pieces } from "../target/server-reader.ts"
+import { parseChoice, parseLimit, parseWholeNumber } from "../terminal/option-values.ts"
+import { print, printJson, printResult, printSpans } from "../terminal/output.ts"
+import { readBytes } from "../target/server-reader.ts"
+import { firstItems } from "../target/pages.ts"
 import type { Span } from "../terminal/style.ts"
 import { printable } from "../terminal/text.ts"
 import { isObject, type Json } from "../../core/model/json.ts"
 import { JOB_STATUSES } from "../../core/rules/jobs.ts"
-import { everyItem, type Job, type JobQuery, type NewJob, take } from "../../protocol/client/client.ts"
-
-const PAGE = 100
+import type { Job, JobQuery, NewJob } from "../../protocol/client/client.ts"
 
 export interface JobsOptions extends ServerFlags {
   queue?: string
@@ -32,24 +30,19 @@ export interface JobsOptions extends ServerFlags {
 
 export const listJobs = async (context: Context, options: JobsOptions): Promise<number> => {
   const limit = parseLimit(options.limit)
-  const min = wholeNumber("--priority-min", options.priorityMin, 1, 10)
-  const max = wholeNumber("--priority-max", options.priorityMax, 1, 10)
+  const min = parseWholeNumber("--priority-min", options.priorityMin, 1, 10)
+  const max = parseWholeNumber("--priority-max", options.priorityMax, 1, 10)
   const filter: JobQuery = {
     ...(options.queue !== undefined && { queue: options.queue }),
-    ...(options.status !== undefined && { status: oneOf("--status", options.status.toUpperCase(), JOB_STATUSES) }),
+    ...(options.status !== undefined && { status: parseChoice("--status", options.status.toUpperCase(), JOB_STATUSES) }),
     ...(min !== undefined && { priority_min: min }),
     ...(max !== undefined && { priority_max: max }),
     ...(options.createdAfter !== undefined && { created_after: options.createdAfter }),
     ...(options.createdBefore !== undefined && { created_before: options.createdBefore }),
-    limit: Math.min(limit, PAGE),
   }
   const client = await connect(context, options)
-  const items = await take(
-    everyItem((cursor) => client.listJobs({ ...filter, ...(cursor !== undefined && { cursor }) })),
-    limit,
-  )
-  printListing(context, options.json === true, {
-    items,
+  return printListing(context, options, {
+    items: await firstItems((page) => client.listJobs({ ...filter, ...page }), limit),
     none: "no jobs",
     header: ["job", "status", "queue", "priority", "attempts", "created (UTC)", "name"],
     row: (job) => [
@@ -62,7 +55,6 @@ export const listJobs = async (context: Context, options: JobsOptions): Promise<
       job.name,
     ],
   })
-  return 0
 }
 
 // -- submit --------------------------------------------------------------------------------------------------------------------
@@ -82,22 +74,21 @@ export interface SubmitOptions extends ServerFlags {
 
 export const submitJob = async (context: Context, name: string | undefined, options: SubmitOptions): Promise<number> => {
   if (options.file !== undefined && (name !== undefined || options.queue !== undefined)) {
-    throw new InputError("--file says all of the jobs; leave out NAME and the other options")
+    throw new InputError("--file defines the jobs completely; leave out NAME and the other options")
   }
-  const jobs = options.file === undefined ? [fromOptions(name, options)] : await fromFile(context, options.file)
+  const jobs = options.file === undefined ? [jobFromOptions(name, options)] : await readJobs(context, options.file)
   const client = await connect(context, options)
-  const made = jobs.length === 1 ? [await client.submitJob(jobs[0]!)] : await client.submitJobs(jobs)
-  if (options.json === true) printJson(context, options.file === undefined ? made[0] : made)
-  else for (const job of made) print(context, `${job.id} ${job.status}`)
-  return 0
+  const created = jobs.length === 1 ? [await client.submitJob(jobs[0]!)] : await client.submitJobs(jobs)
+  const text = created.map((job) => `${job.id} ${job.status}`).join("\n")
+  return printResult(context, options, options.file === undefined ? created[0] : created, text)
 }
 
-const fromOptions = (name: string | undefined, options: SubmitOptions): NewJob => {
+const jobFromOptions = (name: string | undefined, options: SubmitOptions): NewJob => {
   if (name === undefined || options.queue === undefined) {
     throw new InputError("a job needs a name and a queue: ork jobs submit NAME --queue QUEUE, or --file FILE")
   }
-  const priority = wholeNumber("--priority", options.priority, 1, 10)
-  const attempts = wholeNumber("--max-attempts", options.maxAttempts, 1, 10)
+  const priority = parseWholeNumber("--priority", options.priority, 1, 10)
+  const attempts = parseWholeNumber("--max-attempts", options.maxAttempts, 1, 10)
   return {
     name,
     queue: options.queue,
@@ -115,14 +106,14 @@ const parsePayload = (text: string): Json => {
   try {
     return JSON.parse(text) as Json
   } catch {
-    throw new InputError(`--payload: is not JSON; a text is written with its quotes, such as --payload '"text"'`)
+    throw new InputError(`--payload: is not JSON; write a text with its quotes, such as --payload '"text"'`)
   }
 }
 
-/** One job, `{ jobs: [ … ] }`, or a list. What is in it is for the server to judge. */
-const fromFile = async (context: Context, file: string): Promise<NewJob[]> => {
+/** Reads one job, `{ jobs: [ … ] }`, or a list of jobs. The server validates the jobs. */
+const readJobs = async (context: Context, file: string): Promise<NewJob[]> => {
   const text = await readFile(resolve(context.cwd, file), "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new InputError(`--file: ${unreadable(file, error)}`)
+    throw new InputError(`--file: ${unreadableFile(file, error)}`)
   })
   const [{ readDocument }, { problemText }] = await Promise.all([
     import("../../definition/document.ts"),
@@ -131,9 +122,10 @@ const fromFile = async (context: Context, file: string): Promise<NewJob[]> => {
   const { document, problems } = readDocument(text, file.endsWith(".json") ? "json" : "yaml")
   if (problems.length > 0) throw new InputError(problems.map((problem) => problemText(problem, file)).join("\n"))
   const value: unknown = document?.value ?? null
-  const jobs: unknown = isObject(value) && Array.isArray(value["jobs"]) ? value["jobs"] : Array.isArray(value) ? value : [value]
-  if (!Array.isArray(jobs) || jobs.length === 0 || !jobs.every(isObject)) {
-    throw new InputError(`${file}: must hold a job, or a list of jobs, such as { name: x, queue: q }`)
+  const wrapped: unknown = isObject(value) ? value["jobs"] : undefined
+  const jobs: unknown[] = Array.isArray(wrapped) ? wrapped : Array.isArray(value) ? value : [value]
+  if (jobs.length === 0 || !jobs.every(isObject)) {
+    throw new InputError(`${file}: must be a job or a list of jobs, such as { name: x, queue: q }`)
   }
   return jobs as unknown as NewJob[]
 }
@@ -161,7 +153,7 @@ const jobLines = (job: Job, output: Json): Span[][] => {
     ["  attempts  ", `${job.attempt_count} of at most ${job.retry_policy.max_attempts}`],
   ]
   if (job.dependencies.length > 0) lines.push(["  after     ", job.dependencies.join(", ")])
-  if (job.available_at !== null) lines.push(["  again at  ", instantText(job.available_at)])
+  if (job.available_at !== null) lines.push(["  retry at  ", instantText(job.available_at)])
   if (job.finished_at !== null) lines.push(["  finished  ", instantText(job.finished_at)])
   if (job.payload !== null) lines.push(["  payload   ", JSON.stringify(job.payload)])
   if (output !== null) lines.push(["  output    ", JSON.stringify(output)])
@@ -171,9 +163,8 @@ const jobLines = (job: Job, output: Json): Span[][] => {
 
 export const cancelJob = async (context: Context, id: string, options: JobOptions): Promise<number> => {
   const job = await (await connect(context, options)).cancelJob(id)
-  if (options.json === true) printJson(context, job)
-  else print(context, `job ${job.id} ${job.status === "FAILED" ? "is cancelled" : "is being cancelled"}`)
-  return 0
+  const state = job.status === "FAILED" ? "is cancelled" : "is being cancelled"
+  return printResult(context, options, job, `job ${job.id} ${state}`)
 }
 
 export interface JobLogsOptions extends JobOptions {
@@ -182,9 +173,11 @@ export interface JobLogsOptions extends JobOptions {
 
 export const jobLogs = async (context: Context, id: string, options: JobLogsOptions): Promise<number> => {
   const client = await connect(context, options)
-  const asked = options.follow === true ? { follow: true } : {}
+  const request = options.follow === true ? { follow: true } : {}
   if (options.json === true) {
-    for await (const line of client.jobLogLines(id, asked)) print(context, JSON.stringify(line))
-  } else for await (const bytes of pieces(client.jobLog(id, asked))) context.stdout.write(bytes)
+    for await (const line of client.jobLogLines(id, request)) print(context, JSON.stringify(line))
+  } else {
+    for await (const bytes of readBytes(client.jobLog(id, request))) context.stdout.write(bytes)
+  }
   return 0
 }

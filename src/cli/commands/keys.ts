@@ -1,11 +1,12 @@
-// `ork keys`: list, create, revoke. A new key is printed once, alone on standard output, so that it can be put into a file.
+// `ork keys`: lists, creates and revokes API keys. A new key is the only line on standard output, so that it can be redirected
+// into a file.
 
-import type { Context } from "../target/backends.ts"
-import { oneOf } from "../terminal/choices.ts"
+import type { Context } from "../target/context.ts"
+import { parseChoice } from "../terminal/option-values.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { InputError } from "../terminal/errors.ts"
 import { instantText, printListing } from "../terminal/listing.ts"
-import { print, printError, printJson } from "../terminal/output.ts"
+import { print, printError, printJson, printResult } from "../terminal/output.ts"
 import type { KeyScope } from "../../protocol/client/client.ts"
 
 const SCOPES: readonly KeyScope[] = ["read", "trigger", "worker", "admin"]
@@ -16,13 +17,12 @@ export interface KeysOptions extends ServerFlags {
 
 export const listKeys = async (context: Context, options: KeysOptions): Promise<number> => {
   const items = await (await connect(context, options)).listKeys()
-  printListing(context, options.json === true, {
+  return printListing(context, options, {
     items,
-    none: "no keys but the server's own",
+    none: "no keys besides the server's own",
     header: ["key", "scopes", "created (UTC)", "last used (UTC)", "name"],
     row: (key) => [key.id, key.scopes.join(" "), instantText(key.created_at), instantText(key.last_used_at), key.name],
   })
-  return 0
 }
 
 export interface CreateKeyOptions extends KeysOptions {
@@ -30,20 +30,18 @@ export interface CreateKeyOptions extends KeysOptions {
 }
 
 export const createKey = async (context: Context, name: string, options: CreateKeyOptions): Promise<number> => {
-  if (options.scope.length === 0) throw new InputError(`say what the key may do: --scope ${SCOPES.join(", ")}; may be repeated`)
-  const scopes = options.scope.map((scope) => oneOf("--scope", scope, SCOPES))
-  const made = await (await connect(context, options)).createKey(name, scopes)
-  if (options.json === true) printJson(context, made)
+  if (options.scope.length === 0) throw new InputError(`give the key at least one --scope: ${SCOPES.join(", ")}`)
+  const scopes = options.scope.map((scope) => parseChoice("--scope", scope, SCOPES))
+  const created = await (await connect(context, options)).createKey(name, scopes)
+  if (options.json === true) printJson(context, created)
   else {
-    print(context, made.key)
-    printError(context, `ork: key ${made.id} (${made.scopes.join(", ")}); it is shown this once: keep it now`)
+    print(context, created.key)
+    printError(context, `ork: key ${created.id} (${created.scopes.join(", ")}); it cannot be shown again`)
   }
   return 0
 }
 
 export const revokeKey = async (context: Context, id: string, options: KeysOptions): Promise<number> => {
   await (await connect(context, options)).removeKey(id)
-  if (options.json === true) printJson(context, { revoked: id })
-  else print(context, `key ${id} is revoked: whoever has it is out`)
-  return 0
+  return printResult(context, options, { revoked: id }, `key ${id} is revoked`)
 }

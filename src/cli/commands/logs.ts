@@ -1,8 +1,7 @@
-// `ork logs RUN TASK`: what a task wrote, the latest attempt unless another is asked for; with `-f` until it ends.
+// `ork logs RUN TASK`: prints the log of a task's latest attempt, or of the given attempt; with `-f` until the task finishes.
 
-import type { Context } from "../target/backends.ts"
-import { InputError } from "../terminal/errors.ts"
-import { wholeNumber } from "../terminal/numbers.ts"
+import type { Context } from "../target/context.ts"
+import { parseInstancePath, parseWholeNumber } from "../terminal/option-values.ts"
 import { print } from "../terminal/output.ts"
 import { type ReaderFlags, withReader } from "../target/reader.ts"
 
@@ -15,8 +14,8 @@ export interface LogsOptions extends ReaderFlags {
 }
 
 export const logs = (context: Context, runText: string, name: string, options: LogsOptions): Promise<number> => {
-  const path = instancePathOf(options)
-  const attempt = wholeNumber("--attempt", options.attempt, 1)
+  const path = parseInstancePath(options)
+  const attempt = parseWholeNumber("--attempt", options.attempt, 1)
   return withReader(context, options, async (reader) => {
     const run = await reader.findRun(runText)
     const request = {
@@ -28,17 +27,9 @@ export const logs = (context: Context, runText: string, name: string, options: L
     }
     if (options.json === true) {
       for await (const { at, stream, line } of reader.logLines(request)) print(context, JSON.stringify({ at, stream, line }))
-    } else for await (const bytes of reader.logBytes(request)) context.stdout.write(bytes)
+    } else {
+      for await (const bytes of reader.logBytes(request)) context.stdout.write(bytes)
+    }
     return 0
   })
-}
-
-/** `--index N` or `--path 1.2`; undefined: neither. */
-export const instancePathOf = (options: { index?: string; path?: string }): string | undefined => {
-  if (options.path !== undefined) {
-    if (!/^\d+(\.\d+)*$/.test(options.path)) throw new InputError(`--path: "${options.path}" is not a path such as 3 or 1.2`)
-    return options.path
-  }
-  const index = wholeNumber("--index", options.index, 0)
-  return index === undefined ? undefined : String(index)
 }

@@ -1,9 +1,9 @@
-// `ork migrate`: makes the database, or brings it to the version that this Ork knows. Servers do so by themselves when they start;
-// this is for those who want it done before.
+// `ork migrate`: creates the database, or migrates it to the schema version of this Ork. Servers also migrate when they start; the
+// command allows to migrate before.
 
-import type { Context } from "../target/backends.ts"
-import { print, printJson } from "../terminal/output.ts"
-import { loadConfig, type StoreFlags } from "../target/settings.ts"
+import type { Context } from "../target/context.ts"
+import { printResult } from "../terminal/output.ts"
+import { loadConfig, type StoreFlags } from "../target/load-config.ts"
 import { withoutPassword } from "../../config.ts"
 
 export interface MigrateOptions extends StoreFlags {
@@ -16,7 +16,5 @@ export const migrate = async (context: Context, options: MigrateOptions): Promis
   const store = await context.backends.openStore(config, { create: true })
   await store?.close()
   const database = withoutPassword(config.databaseUrl)
-  if (options.json === true) printJson(context, { database, migrated: true })
-  else print(context, `${database} is up to date`)
-  return 0
+  return printResult(context, options, { database, migrated: true }, `${database} is up to date`)
 }

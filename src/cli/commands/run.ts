@@ -1,19 +1,21 @@
-// `ork run FILE`: compiles, runs it here and now with live progress, deploys nothing. Bad input is refused before anything is
-// stored.
+// `ork run FILE`: runs a workflow in this process with live progress, without deploying it. Bad input is rejected before anything
+// is stored.
 
 import { dirname, resolve } from "node:path"
-import type { Context } from "../target/backends.ts"
-import { loadDefinition } from "../target/definition.ts"
+import type { Context } from "../target/context.ts"
+import { type Definition, loadDefinition } from "../target/definition.ts"
 import { InputError } from "../terminal/errors.ts"
-import { readHandlers, refuseUnknown } from "../target/handlers.ts"
-import { openWritableObjects } from "../target/open.ts"
+import { readHandlers, rejectUnregistered } from "../target/handlers.ts"
+import { openWritableObjects } from "../target/stores.ts"
 import { printError } from "../terminal/output.ts"
 import { readParams } from "../target/params.ts"
-import { newView } from "../progress/model.ts"
+import { newView } from "../progress/run-view.ts"
 import { resumeRun } from "../run/resume.ts"
-import { runSession } from "../run/session.ts"
-import { listed, loadConfig, type StoreFlags } from "../target/settings.ts"
+import { type LocalRun, runLocally } from "../run/local-run.ts"
+import { joinRepeated, loadConfig, type StoreFlags } from "../target/load-config.ts"
+import type { Config } from "../../config.ts"
 import { newRunId } from "../../core/model/ids.ts"
+import type { JsonObject } from "../../core/model/json.ts"
 
 export interface RunOptions extends StoreFlags {
   param?: string[]
@@ -26,53 +28,60 @@ export interface RunOptions extends StoreFlags {
 
 export const run = async (context: Context, file: string | undefined, options: RunOptions): Promise<number> => {
   const { databaseUrl, objectStore, concurrency, param = [], paramsFile, json = false } = options
-  const config = await loadConfig(context, { databaseUrl, objectStore, concurrency, handlers: listed(options.handlers) })
+  const config = await loadConfig(context, { databaseUrl, objectStore, concurrency, handlers: joinRepeated(options.handlers) })
   if (options.resume !== undefined) {
     if (param.length > 0 || paramsFile !== undefined) {
       throw new InputError(
-        "--resume goes on with the params that the run was started with; leave out --param and --params-file",
+        "--resume continues with the params that the run was started with; leave out --param and --params-file",
       )
     }
-    if (file !== undefined) printError(context, `ork: --resume goes on with the stored definition; ${file} is not read`)
+    if (file !== undefined) printError(context, `ork: --resume continues with the stored definition; ${file} is not read`)
     return resumeRun(context, config, options.resume, json)
   }
   if (file === undefined) throw new InputError("name the workflow to run: ork run FILE")
+  const definition = await loadDefinition(context.cwd, file, config.workerProfiles)
+  const params = await readParams(definition.workflow, { cwd: context.cwd, param, paramsFile })
+  const workingDir = dirname(resolve(context.cwd, file))
+  return runDefinition(context, config, definition, { params, workingDir, json })
+}
 
-  const { workflow, hash, source } = await loadDefinition(context.cwd, file, config.workerProfiles)
-  const params = await readParams(workflow, { cwd: context.cwd, param, paramsFile })
+const runDefinition = async (
+  context: Context,
+  config: Config,
+  { workflow, hash, source }: Definition,
+  { params, workingDir, json }: { params: JsonObject; workingDir: string; json: boolean },
+): Promise<number> => {
   const handlers = await readHandlers(context, config.handlers)
-  refuseUnknown(workflow, handlers)
+  rejectUnregistered(workflow, handlers)
   const { clock, random, openStore } = context.backends
   const objects = await openWritableObjects(context, config)
   const store = (await openStore(config, { create: true }))!
   const runId = newRunId(clock.now(), random.hex128())
+  const begin = async ({ engine, reporter }: LocalRun): Promise<void> => {
+    // Awaits both: an engine that is still starting could not be stopped and would keep this process alive.
+    const [stored, started] = await Promise.allSettled([
+      store.putWorkflow({ compiled: workflow, hash, source, deploy: false }),
+      engine.start(),
+    ])
+    if (started.status === "rejected") throw started.reason
+    if (stored.status === "rejected") throw stored.reason
+    const { workflowId, versionId } = stored.value
+    reporter.start()
+    await engine.trigger({
+      id: runId,
+      workflowId,
+      versionId,
+      trigger: "manual",
+      params,
+      priority: null,
+      logicalDate: null,
+      idempotencyKey: null,
+      workingDir,
+    })
+  }
   try {
-    return await runSession(
-      context,
-      { config, handlers, store, objects, runId, view: newView(runId, workflow), json },
-      async ({ engine, reporter }) => {
-        // Both to their end: an engine that is only starting could not be stopped, and would keep this process alive.
-        const [stored, started] = await Promise.allSettled([
-          store.putWorkflow({ compiled: workflow, hash, source, deploy: false }),
-          engine.start(),
-        ])
-        if (started.status === "rejected") throw started.reason
-        if (stored.status === "rejected") throw stored.reason
-        const version = stored.value
-        reporter.start()
-        await engine.trigger({
-          id: runId,
-          workflowId: version.workflowId,
-          versionId: version.versionId,
-          trigger: "manual",
-          params,
-          priority: null,
-          logicalDate: null,
-          idempotencyKey: null,
-          workingDir: dirname(resolve(context.cwd, file)),
-        })
-      },
-    )
+    const view = newView(runId, workflow)
+    return await runLocally(context, { config, handlers, store, objects, runId, view, json }, begin)
   } finally {
     await store.close()
   }

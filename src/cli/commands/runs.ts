@@ -1,10 +1,10 @@
-// `ork runs`: runs, newest first.
+// `ork runs`: lists runs, newest first.
 
-import type { Context } from "../target/backends.ts"
-import { instantOf, oneOf } from "../terminal/choices.ts"
-import { parseLimit } from "../terminal/numbers.ts"
+import type { Context } from "../target/context.ts"
+import { parseChoice, parseInstant, parseLimit } from "../terminal/option-values.ts"
+import { instantText } from "../terminal/listing.ts"
 import { print, printJson, printSpans } from "../terminal/output.ts"
-import { iconOf } from "../progress/rows.ts"
+import { iconOf } from "../progress/icons.ts"
 import { type ReaderFlags, type RunFilter, withReader } from "../target/reader.ts"
 import type { Span } from "../terminal/style.ts"
 import { duration, padEnd, table } from "../terminal/text.ts"
@@ -27,33 +27,27 @@ export const runs = async (context: Context, options: RunsOptions): Promise<numb
   const filter: RunFilter = {
     limit: parseLimit(options.limit),
     ...(workflow !== undefined && { workflow }),
-    ...(status !== undefined && { status: oneOf("--status", status, RUN_STATUSES) }),
-    ...(trigger !== undefined && { trigger: oneOf("--trigger", trigger, TRIGGERS) }),
-    ...(createdAfter !== undefined && { createdAfter: instantOf("--created-after", createdAfter) }),
-    ...(createdBefore !== undefined && { createdBefore: instantOf("--created-before", createdBefore) }),
+    ...(status !== undefined && { status: parseChoice("--status", status, RUN_STATUSES) }),
+    ...(trigger !== undefined && { trigger: parseChoice("--trigger", trigger, TRIGGERS) }),
+    ...(createdAfter !== undefined && { createdAfter: parseInstant("--created-after", createdAfter) }),
+    ...(createdBefore !== undefined && { createdBefore: parseInstant("--created-before", createdBefore) }),
   }
   return withReader(context, options, async (reader) => {
     const rows = await reader.listRuns(filter)
     if (options.json === true) printJson(context, rows)
     else if (rows.length === 0) print(context, "no runs")
-    else printSpans(context, lines(rows, context.backends.clock.now()))
+    else printSpans(context, runLines(rows, context.backends.clock.now()))
     return 0
   })
 }
 
-const lines = (rows: Run[], now: number): Span[][] => {
+const runLines = (rows: Run[], now: number): Span[][] => {
   const cells = rows.map((run) => {
     const started = run.started_at ?? run.created_at
     const end = run.finished_at === null ? now : Date.parse(run.finished_at)
     const total = Object.values(run.tasks).reduce((sum, count) => sum + count, 0)
-    const done = total - run.tasks.pending - run.tasks.dispatched - run.tasks.running
-    return [
-      run.id,
-      run.workflow,
-      run.created_at.slice(0, 19).replace("T", " "),
-      duration(end - Date.parse(started)),
-      `${done}/${total}`,
-    ]
+    const finished = total - run.tasks.pending - run.tasks.dispatched - run.tasks.running
+    return [run.id, run.workflow, instantText(run.created_at), duration(end - Date.parse(started)), `${finished}/${total}`]
   })
   const header = table([["run", "workflow", "created (UTC)", "took", "tasks"], ...cells])
   const width = Math.max(...rows.map((run) => run.status.length), 6)

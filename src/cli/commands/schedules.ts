@@ -1,10 +1,10 @@
-// `ork schedules`: every schedule with its next ticks.
+// `ork schedules`: lists schedules with their next ticks.
 
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { instantText, printListing } from "../terminal/listing.ts"
-import { parseLimit } from "../terminal/numbers.ts"
-import { everyItem, take } from "../../protocol/client/client.ts"
+import { parseLimit } from "../terminal/option-values.ts"
+import { firstItems } from "../target/pages.ts"
 
 export interface SchedulesOptions extends ServerFlags {
   workflow?: string
@@ -12,20 +12,12 @@ export interface SchedulesOptions extends ServerFlags {
   json?: boolean
 }
 
-const PAGE = 100
-
 export const schedules = async (context: Context, options: SchedulesOptions): Promise<number> => {
   const limit = parseLimit(options.limit)
   const client = await connect(context, options)
   const filter = options.workflow === undefined ? {} : { workflow: options.workflow }
-  const items = await take(
-    everyItem((cursor) =>
-      client.listSchedules({ ...filter, limit: Math.min(limit, PAGE), ...(cursor !== undefined && { cursor }) }),
-    ),
-    limit,
-  )
-  printListing(context, options.json === true, {
-    items,
+  return printListing(context, options, {
+    items: await firstItems((page) => client.listSchedules({ ...filter, ...page }), limit),
     none: "no schedules",
     header: ["workflow", "cron", "timezone", "state", "last tick (UTC)", "next ticks (UTC)"],
     row: (schedule) => [
@@ -37,9 +29,8 @@ export const schedules = async (context: Context, options: SchedulesOptions): Pr
       ticksText(schedule.next_ticks),
     ],
   })
-  return 0
 }
 
-/** The day is said where it changes. */
+/** Joins ticks; a tick on the day of the one before it shows only its time. */
 const ticksText = (ticks: readonly string[]): string =>
   ticks.map((tick, i) => (ticks[i - 1]?.slice(0, 10) === tick.slice(0, 10) ? tick.slice(11, 19) : instantText(tick))).join(", ")

@@ -1,9 +1,9 @@
-// `ork show RUN`: the run, and each of its tasks with its attempts.
+// `ork show RUN`: shows a run and its tasks with their attempts.
 
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { printJson, printSpans } from "../terminal/output.ts"
-import { progressText, taskLabel } from "../progress/plain.ts"
-import { iconOf } from "../progress/rows.ts"
+import { progressText, taskLabel } from "../progress/event-text.ts"
+import { iconOf } from "../progress/icons.ts"
 import { type ReaderFlags, withReader } from "../target/reader.ts"
 import type { Span } from "../terminal/style.ts"
 import { bytes, duration, padEnd, printable } from "../terminal/text.ts"
@@ -16,7 +16,7 @@ export interface ShowOptions extends ReaderFlags {
   json?: boolean
 }
 
-/** More tasks than this are shown only with --json. */
+/** Tasks shown without --json. */
 const MAX_SHOWN = 1000
 
 export const show = (context: Context, runText: string, options: ShowOptions): Promise<number> =>
@@ -59,7 +59,7 @@ const runLines = (run: Run, now: number): Span[][] => {
   return [...lines, []]
 }
 
-const span = (from: string | null, to: string | null, now: number): string =>
+const elapsed = (from: string | null, to: string | null, now: number): string =>
   from === null ? "" : duration((to === null ? now : Date.parse(to)) - Date.parse(from))
 
 const NAME_WIDTH = 24
@@ -67,7 +67,7 @@ const NAME_WIDTH = 24
 const taskLines = (task: Task, now: number): Span[][] => {
   const state = task.status === "pending" && task.available_at !== null && task.attempt > 0 ? "waiting" : task.status
   const line: Span[] = [iconOf(state), " ", padEnd(taskLabel(task.name, task.path), NAME_WIDTH), " ", padEnd(state, 10)]
-  line.push(padEnd(span(task.started_at, task.finished_at, now), 8))
+  line.push(padEnd(elapsed(task.started_at, task.finished_at, now), 8))
   if (task.attempt > 1) line.push([`attempt ${task.attempt}  `, "yellow"])
   if (task.usage?.max_rss_bytes != null) line.push([`${bytes(task.usage.max_rss_bytes)}  `, "dim"])
   if (task.waiting !== null) {
@@ -82,7 +82,7 @@ const taskLines = (task: Task, now: number): Span[][] => {
     ...past.map((each): Span[] => [
       ["    ", "dim"],
       [
-        `attempt ${each.attempt} ${each.status} ${span(each.started_at, each.finished_at, now)} ${printable(each.error ?? "")}`,
+        `attempt ${each.attempt} ${each.status} ${elapsed(each.started_at, each.finished_at, now)} ${printable(each.error ?? "")}`,
         "dim",
       ],
     ]),

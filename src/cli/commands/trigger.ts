@@ -1,12 +1,12 @@
-// `ork trigger NAME`: starts a run of a deployed workflow; with --wait it is watched to its end as `ork run` does.
+// `ork trigger NAME`: starts a run of a deployed workflow; with --wait it follows the run as `ork run` does.
 
 import { randomUUID } from "node:crypto"
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { InputError } from "../terminal/errors.ts"
 import { findWorkflow } from "../target/find-workflow.ts"
-import { wholeNumber } from "../terminal/numbers.ts"
-import { print, printJson } from "../terminal/output.ts"
+import { parseWholeNumber } from "../terminal/option-values.ts"
+import { printResult } from "../terminal/output.ts"
 import { readGivenParams } from "../target/params.ts"
 
 export interface TriggerOptions extends ServerFlags {
@@ -22,24 +22,23 @@ export interface TriggerOptions extends ServerFlags {
 
 export const trigger = async (context: Context, name: string, options: TriggerOptions): Promise<number> => {
   const { param = [], paramsFile, logicalDate, json = false, wait = false, cancelOnInterrupt = false } = options
-  if (cancelOnInterrupt && !wait) throw new InputError("--cancel-on-interrupt goes with --wait")
-  const priority = wholeNumber("--priority", options.priority, 1, 10)
+  if (cancelOnInterrupt && !wait) throw new InputError("--cancel-on-interrupt needs --wait")
+  const priority = parseWholeNumber("--priority", options.priority, 1, 10)
   const client = await connect(context, options)
   const workflow = await findWorkflow(client, name)
   const params = await readGivenParams(workflow.params, { cwd: context.cwd, param, paramsFile })
   const position = wait ? await client.position() : null
   const { run, created } = await client.trigger(name, {
     params,
-    // A key of its own lets the client ask again when the answer was lost on its way.
+    // A random key lets the client repeat the request if the response is lost.
     idempotency_key: options.idempotencyKey ?? randomUUID(),
     ...(priority !== undefined && { priority }),
     ...(logicalDate !== undefined && { logical_date: logicalDate }),
   })
   if (position !== null) {
-    const { watchRun } = await import("../run/watch-run.ts")
-    return watchRun(context, { client, run, workflow, position, fresh: created, json, cancelOnInterrupt })
+    const { followRun } = await import("../run/follow-run.ts")
+    return followRun(context, { client, run, workflow, position, created, json, cancelOnInterrupt })
   }
-  if (json) printJson(context, run)
-  else print(context, created ? run.id : `${run.id} (the run that this key had made before; it is ${run.status})`)
-  return 0
+  const text = created ? run.id : `${run.id} (created before with this idempotency key; it is ${run.status})`
+  return printResult(context, options, run, text)
 }

@@ -1,10 +1,10 @@
-// `ork validate FILE…`: compiles each file and lists every problem; stores nothing. Exit 2 if any has one.
+// `ork validate FILE…`: compiles each file and lists every problem; stores nothing. Exit code 2 if a file has a problem.
 
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { readDefinition } from "../target/definition.ts"
 import { InputError } from "../terminal/errors.ts"
 import { print, printError, printJson } from "../terminal/output.ts"
-import { loadConfig } from "../target/settings.ts"
+import { loadConfig } from "../target/load-config.ts"
 import { plural } from "../terminal/text.ts"
 import { type Problem, problemText } from "../../core/model/problems.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
@@ -14,33 +14,37 @@ export interface ValidateOptions {
   json?: boolean
 }
 
-type Judged = { file: string; problems: Problem[]; workflow: CompiledWorkflow | null }
+interface CheckedFile {
+  file: string
+  problems: Problem[]
+  workflow: CompiledWorkflow | null
+}
 
 export const validate = async (context: Context, files: string[], options: ValidateOptions): Promise<number> => {
-  const judged: Judged[] = []
+  const checked: CheckedFile[] = []
   const { workerProfiles } = await loadConfig(context, {})
-  for (const file of files) judged.push(await judge(context, file, workerProfiles))
-  const bad = judged.some(({ problems }) => problems.length > 0)
+  for (const file of files) checked.push(await checkFile(context, file, workerProfiles))
+  const invalid = checked.some(({ problems }) => problems.length > 0)
   if (options.json === true) {
     printJson(
       context,
-      judged.map(({ file, problems, workflow }) => ({
+      checked.map(({ file, problems, workflow }) => ({
         file,
         valid: problems.length === 0,
         workflow: workflow?.name ?? null,
         problems,
       })),
     )
-    return bad ? 2 : 0
+    return invalid ? 2 : 0
   }
-  for (const { file, problems, workflow } of judged) {
+  for (const { file, problems, workflow } of checked) {
     for (const problem of problems) printError(context, `ork: ${problemText(problem, file)}`)
     if (workflow !== null) print(context, `${file}: ${workflow.name} is valid, ${plural(workflow.nodes.length, "task")}`)
   }
-  return bad ? 2 : 0
+  return invalid ? 2 : 0
 }
 
-const judge = async (context: Context, file: string, profiles: WorkerProfiles): Promise<Judged> => {
+const checkFile = async (context: Context, file: string, profiles: WorkerProfiles): Promise<CheckedFile> => {
   try {
     const parsed = await readDefinition(context.cwd, file, profiles)
     return parsed.ok ? { file, problems: [], workflow: parsed.workflow } : { file, problems: parsed.problems, workflow: null }

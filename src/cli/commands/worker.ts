@@ -1,22 +1,26 @@
-// `ork worker`: takes work from servers elsewhere and runs it here. The first SIGTERM or Ctrl-C drains it, the second ends it at once. With
-// `--listen` it is the other way round: servers send it their work.
+// `ork worker`: claims tasks from remote servers and runs them on this machine. The first SIGTERM or Ctrl-C drains it, the second
+// one ends it immediately. With `--listen`, servers push their tasks to it instead.
 
 import { availableParallelism, hostname } from "node:os"
 import { join, resolve } from "node:path"
-import type { Context } from "../target/backends.ts"
+import type { Context, HandlerFiles } from "../target/context.ts"
 import { serverAddress } from "../target/connect.ts"
 import { InputError } from "../terminal/errors.ts"
-import { EXIT_INTERRUPTED } from "../run/follow.ts"
-import { readHandlers, withHandlers } from "../target/handlers.ts"
-import { exitWithin, onInterrupt } from "../run/interrupts.ts"
+import { EXIT_INTERRUPTED } from "../run/outcome.ts"
+import { addHandlerExecutors, readHandlers } from "../target/handlers.ts"
+import { exitAfter, onTerminationSignal } from "../run/signals.ts"
+import { parseNames } from "../terminal/option-values.ts"
 import { print } from "../terminal/output.ts"
-import { listed, loadConfig } from "../target/settings.ts"
+import { joinRepeated, loadConfig } from "../target/load-config.ts"
 import type { Config } from "../../config.ts"
 import { MAX_LABELS } from "../../core/routing/capabilities.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { createLog } from "../../server/log.ts"
-import { LinkError } from "../../worker/connection/link-error.ts"
+import { ServerError } from "../../worker/connection/server-error.ts"
+import type { PushListenerOptions } from "../../worker/push/push-listener.ts"
+import type { WorkerOptions as WorkerParts } from "../../worker/worker.ts"
 
+/** Time for open connections to close. */
 const EXIT_MS = 5000
 
 export interface WorkerOptions {
@@ -30,126 +34,125 @@ export interface WorkerOptions {
   handlers: string[]
 }
 
+/** Parts that both kinds of worker use. */
+type CommonParts = Pick<WorkerParts, "executors" | "objects" | "dataDir" | "graceMs" | "clock" | "random" | "log">
+
 export const worker = async (context: Context, options: WorkerOptions): Promise<number> => {
   const { apiKey, capacity: concurrency } = options
-  const config = await loadConfig(context, { apiKey, concurrency, handlers: listed(options.handlers) })
+  const config = await loadConfig(context, { apiKey, concurrency, handlers: joinRepeated(options.handlers) })
   const name = options.name ?? hostname()
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/.test(name)) {
-    throw new InputError(`--name: "${name}" must be letters, digits, "_", "." and "-", at most 128`)
+    throw new InputError(`--name: "${name}" must consist of at most 128 letters, digits, "_", "." and "-"`)
   }
   const dataDir = join(resolve(context.cwd, config.dataDir), `worker-${name}`)
-  const objects = await objectsIn(context, config, dataDir)
-  const log = createLog(context.stderr, config.log)
-  const own = { ...config, dataDir }
-  const parts = await context.backends.engineParts(own, objects)
+  const objects = await openLocalObjects(context, config, dataDir)
+  const parts = await context.backends.engineParts({ ...config, dataDir }, objects)
   const handlers = await readHandlers(context, config.handlers)
-  const executors = await withHandlers(context, handlers, parts.executors)
+  const executors = await addHandlerExecutors(context, handlers, parts.executors)
   const { clock, random } = context.backends
+  const log = createLog(context.stderr, config.log)
   const common = { executors, objects, dataDir, graceMs: config.graceMs, clock, random, log }
-  if (options.listen !== undefined) return listen(context, config, options.listen, { ...common, capacity: config.concurrency })
-  const { servers, key } = await serversOf(context, config, options)
+  if (options.listen !== undefined) return listen(context, config, options.listen, common)
+  return claimFromServers(context, config, options, { common, handlers, displayName: name })
+}
+
+const claimFromServers = async (
+  context: Context,
+  config: Config,
+  options: WorkerOptions,
+  { common, handlers, displayName }: { common: CommonParts; handlers: HandlerFiles; displayName: string },
+): Promise<number> => {
+  const { servers, key } = await findServers(context, config, options)
   const { Worker } = await import("../../worker/worker.ts")
   const running = new Worker({
     ...common,
-    executors: new Map([...executors].filter(([, executor]) => executor.remote !== true)),
+    executors: new Map([...common.executors].filter(([, executor]) => executor.remote !== true)),
     servers,
     key,
     name: options.name ?? `${hostname()}:${process.pid}`,
-    queues: wordsOf("--queue", options.queue ?? "default"),
-    labels: labelsOf(options.label),
+    queues: parseNames("--queue", options.queue ?? "default"),
+    labels: parseLabels(options.label),
     handlers: [...handlers.queues.keys()],
     functions: [...handlers.functions.keys()],
     capacity: options.capacity === undefined ? Math.max(16, 4 * availableParallelism()) : config.concurrency,
     version: context.version(),
   })
-  onInterrupt(
+  onTerminationSignal(
     () => {
-      log.info({}, "draining: nothing new is taken; a second signal ends at once")
+      common.log.info({}, "draining: claiming no new work; a second signal ends the process immediately")
       running.stop()
     },
     () => process.exit(EXIT_INTERRUPTED),
   )
   try {
-    await running.run((server) => print(context, `ork ${context.version()} worker ${name} takes work from ${server}`))
+    await running.run((server) => print(context, `ork ${context.version()} worker ${displayName} claims work from ${server}`))
   } catch (error) {
-    if (error instanceof LinkError) throw new InputError(`the server refuses this worker: ${error.message}`)
+    if (error instanceof ServerError) throw new InputError(`the server rejects this worker: ${error.message}`)
     throw error
   }
-  exitWithin(EXIT_MS)
-  log.info({}, "stopped")
+  exitAfter(EXIT_MS)
+  common.log.info({}, "stopped")
   return 0
 }
 
-const listen = async (
-  context: Context,
-  config: Config,
-  port: string,
-  parts: Omit<
-    import("../../worker/push/push-listener.ts").PushListenerOptions,
-    "apiKey" | "host" | "port" | "identity" | "alive"
-  >,
-): Promise<number> => {
+const listen = async (context: Context, config: Config, port: string, common: CommonParts): Promise<number> => {
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new InputError(`--listen: "${port}" is not a port`)
   const { key } = await serverAddress(context, config)
   if (key === null) throw new InputError("--listen needs the server's own key: give it as --api-key or ORK_API_KEY")
   const { PushListener } = await import("../../worker/push/push-listener.ts")
   const { backends } = context
-  const listener = new PushListener({
-    ...parts,
+  const listenerOptions: PushListenerOptions = {
+    ...common,
+    capacity: config.concurrency,
     apiKey: key,
     host: config.host,
     port: Number(port),
     identity: backends.processIdentity(),
     alive: (identity) => backends.processAlive(identity),
-  })
+  }
+  const listener = new PushListener(listenerOptions)
   const address = await listener.start()
   print(context, `ork ${context.version()} worker listens at ${address}`)
-  await new Promise<void>((resolve) => onInterrupt(resolve, () => process.exit(EXIT_INTERRUPTED)))
+  await new Promise<void>((resolve) => onTerminationSignal(resolve, () => process.exit(EXIT_INTERRUPTED)))
   await listener.stop()
-  exitWithin(EXIT_MS)
+  exitAfter(EXIT_MS)
   return 0
 }
 
-const serversOf = async (
+const findServers = async (
   context: Context,
   config: Config,
   { server }: WorkerOptions,
 ): Promise<{ servers: string[]; key: string }> => {
-  const given = server === undefined ? [] : wordsOf("--server", server)
-  for (const address of given) {
+  const named = server === undefined ? [] : parseNames("--server", server)
+  for (const address of named) {
     if (!/^https?:\/\//.test(address) || !URL.canParse(address)) {
       throw new InputError(`--server: "${address}" is not an address such as http://127.0.0.1:4000`)
     }
   }
-  const servers = given.map((address) => address.replace(/\/+$/, ""))
-  const found = await serverAddress(context, servers.length === 0 ? config : { ...config, url: servers[0]! })
-  if (found.key === null) {
+  const servers = named.map((address) => address.replace(/\/+$/, ""))
+  const { url, key } = await serverAddress(context, servers.length === 0 ? config : { ...config, url: servers[0]! })
+  if (key === null) {
     throw new InputError(
-      "a worker needs a key with the scope worker: make one with `ork keys create NAME --scope worker`, and give it as --api-key or ORK_API_KEY",
+      "a worker needs a key with the scope worker: create one with `ork keys create NAME --scope worker`, and give it as --api-key or ORK_API_KEY",
     )
   }
-  return { servers: servers.length === 0 ? [found.url] : servers, key: found.key }
-}
-
-/** On this machine, whatever the servers use. */
-const objectsIn = async (context: Context, config: Config, dataDir: string): Promise<LocalObjects> => {
-  const objects = await context.backends.openObjects({ ...config, objectStore: `file:${join(dataDir, "objects")}` })
-  if (!isLocal(objects)) throw new InputError(`${dataDir} is no folder of this machine`)
-  return objects
+  return { servers: servers.length === 0 ? [url] : servers, key }
 }
 
 type LocalObjects = ObjectStore & Required<Pick<ObjectStore, "localPath">>
 
-const isLocal = (objects: ObjectStore): objects is LocalObjects => objects.localPath !== undefined
-
-const wordsOf = (flag: string, text: string): string[] => {
-  const words = text.split(",").map((word) => word.trim())
-  if (words.includes("")) throw new InputError(`${flag}: "${text}" has an empty name; write it like a,b`)
-  return [...new Set(words)]
+/** Opens the object store in the worker's own folder; the object store of the servers is not used. */
+const openLocalObjects = async (context: Context, config: Config, dataDir: string): Promise<LocalObjects> => {
+  const objects = await context.backends.openObjects({ ...config, objectStore: `file:${join(dataDir, "objects")}` })
+  if (!isLocal(objects)) throw new InputError(`${dataDir} is not a folder of this machine`)
+  return objects
 }
 
-const labelsOf = (given: readonly string[]): string[] => {
-  const labels = [...new Set(given.flatMap((text) => wordsOf("--label", text)))]
+const isLocal = (objects: ObjectStore): objects is LocalObjects => objects.localPath !== undefined
+
+const parseLabels = (values: readonly string[]): string[] => {
+  const labels = [...new Set(values.flatMap((text) => parseNames("--label", text)))]
   if (labels.length > MAX_LABELS) throw new InputError(`--label: a worker has at most ${MAX_LABELS} labels`)
   return labels
 }

@@ -1,6 +1,6 @@
-// `ork workers`: the processes that run tasks.
+// `ork workers`: lists the processes that run tasks.
 
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { instantText, printListing } from "../terminal/listing.ts"
 
@@ -10,7 +10,7 @@ export interface WorkersOptions extends ServerFlags {
 
 export const workers = async (context: Context, options: WorkersOptions): Promise<number> => {
   const items = await (await connect(context, options)).listWorkers()
-  printListing(context, options.json === true, {
+  return printListing(context, options, {
     items,
     none: "no workers",
     header: ["worker", "kind", "state", "load", "queues", "labels", "last seen (UTC)", "version", "name"],
@@ -26,5 +26,4 @@ export const workers = async (context: Context, options: WorkersOptions): Promis
       worker.run_id === null ? worker.name : `${worker.name}, run ${worker.run_id}`,
     ],
   })
-  return 0
 }

@@ -1,20 +1,22 @@
-// What may come next on a command line, found from the commands themselves: names of commands, options, values that are known, and
-// names that a server knows. Pure but for `names`.
+// Completes a command line from the declared commands: names of commands, options, values of options, and names that a server
+// knows. `ork __complete` calls it.
 
 import type { Command, Option } from "commander"
+import { type NameKind, serverNames } from "./names.ts"
+import type { Context } from "../target/context.ts"
+import { print } from "../terminal/output.ts"
 
-/** Names that a server is asked for, by what an argument or an option's value is called. */
-export type NameKind = "workflow" | "run" | "queue"
+type NamesOf = (kind: NameKind) => Promise<string[]>
 
-export interface Found {
+interface Candidates {
   words: string[]
-  /** Files may come too. */
+  /** True if the shell also completes file names. */
   files: boolean
 }
 
-const NOTHING: Found = { words: [], files: false }
 const FILE_NAMES: readonly string[] = ["file", "files"]
-const KINDS: Readonly<Record<string, readonly NameKind[]>> = {
+/** By the name of an argument or of an option's value. */
+const NAME_KINDS: Readonly<Record<string, readonly NameKind[]>> = {
   workflow: ["workflow"],
   run: ["run"],
   target: ["workflow", "run"],
@@ -31,94 +33,85 @@ const STATUSES: Readonly<Record<string, readonly string[]>> = {
   list: ["PENDING", "READY", "RUNNING", "COMPLETED", "FAILED", "BLOCKED"],
 }
 
-/** `words`: what was typed after `ork`, the last one being the one to complete. */
-export const candidates = async (
-  program: Command,
-  words: readonly string[],
-  names: (kind: NameKind) => Promise<string[]>,
-): Promise<Found> => {
-  const typed = words.slice(0, -1)
+/** Prints one candidate per line, and `:files` if file names may follow. `words`: the typed words, the last one incomplete. */
+export const printCandidates = async (context: Context, program: Command, words: readonly string[]): Promise<void> => {
   const current = words.at(-1) ?? ""
-  const { command, given, pending } = walk(program, typed)
-  const found = pending !== null ? await valuesOf(command, pending, names) : await next(command, given, current, names)
-  return { ...found, words: found.words.filter((word) => word.startsWith(current)).toSorted() }
+  const position = findPosition(program, words.slice(0, -1))
+  const namesOf = serverNames(context)
+  const found =
+    position.pending === null
+      ? await completeWord(position, current, namesOf)
+      : await completeValue(position.command, position.pending, namesOf)
+  const matching = found.words.filter((word) => word.startsWith(current)).toSorted()
+  for (const word of [...matching, ...(found.files ? [":files"] : [])]) print(context, word)
 }
 
-interface Place {
+interface Position {
   command: Command
-  /** Arguments that the command has already. */
+  /** Number of arguments typed. */
   given: number
-  /** The option whose value is due. */
+  /** Option whose value comes next. */
   pending: Option | null
 }
 
-const walk = (program: Command, typed: readonly string[]): Place => {
-  const place: Place = { command: program, given: 0, pending: null }
+const findPosition = (program: Command, typed: readonly string[]): Position => {
+  let command = program
+  let given = 0
+  let pending: Option | null = null
   for (const word of typed) {
-    if (place.pending !== null) place.pending = null
-    else if (word.startsWith("-")) place.pending = takesValue(place.command, word)
+    if (pending !== null) pending = null
+    else if (word.startsWith("-")) pending = optionWithValue(command, word)
     else {
-      const below = place.given === 0 ? place.command.commands.find((each) => each.name() === word) : undefined
-      if (below === undefined) place.given += 1
-      else place.command = below
+      const subcommand = given === 0 ? command.commands.find((each) => each.name() === word) : undefined
+      if (subcommand === undefined) given += 1
+      else command = subcommand
     }
   }
-  place.command = placeOf(place)
-  return place
+  // `ork jobs --queue …` runs `ork jobs list --queue …`.
+  const isList = given > 0 || pending !== null
+  return { command: (isList ? listCommand(command) : undefined) ?? command, given, pending }
 }
 
-/** `ork jobs --queue …` speaks to the list. */
-const placeOf = ({ command, given, pending }: Place): Command => {
-  const list = command.commands.find((each) => each.name() === "list")
-  return list !== undefined && (given > 0 || pending !== null) ? list : command
-}
+const listCommand = (command: Command): Command | undefined => command.commands.find((each) => each.name() === "list")
 
-const optionsOf = (command: Command): Option[] => {
-  const list = command.commands.find((each) => each.name() === "list")
-  return [...command.options, ...(list?.options ?? [])].filter((option) => !option.hidden)
-}
+const optionsOf = (command: Command): Option[] =>
+  [...command.options, ...(listCommand(command)?.options ?? [])].filter((option) => !option.hidden)
 
-const takesValue = (command: Command, word: string): Option | null => {
+/** Returns null for an option without a value, or with a value in the same word. */
+const optionWithValue = (command: Command, word: string): Option | null => {
   if (word.includes("=")) return null
   const option = optionsOf(command).find((each) => each.long === word || each.short === word)
   return option?.required === true ? option : null
 }
 
-const next = async (
-  command: Command,
-  given: number,
-  current: string,
-  names: (kind: NameKind) => Promise<string[]>,
-): Promise<Found> => {
+const completeWord = async ({ command, given }: Position, current: string, namesOf: NamesOf): Promise<Candidates> => {
   if (current.startsWith("-")) {
     return { words: [...optionsOf(command).flatMap(({ long }) => long ?? []), "--help"], files: false }
   }
-  const below = given === 0 ? visible(command) : []
+  const subcommands = given === 0 ? visibleCommands(command) : []
   const { registeredArguments: all } = command
   const argument = all[given] ?? (all.at(-1)?.variadic === true ? all.at(-1) : undefined)
-  if (argument === undefined) return { words: below, files: false }
-  const { words, files } = await named(argument.name(), names)
-  return { words: [...below, ...words, ...(argument.argChoices ?? [])], files }
+  if (argument === undefined) return { words: subcommands, files: false }
+  const { words, files } = await completeName(argument.name(), namesOf)
+  return { words: [...subcommands, ...words, ...(argument.argChoices ?? [])], files }
 }
 
-/** Commands that help shows. */
-const visible = (command: Command): string[] =>
+const visibleCommands = (command: Command): string[] =>
   command
     .createHelp()
     .visibleCommands(command)
     .map((each) => each.name())
 
-const valuesOf = (command: Command, option: Option, names: (kind: NameKind) => Promise<string[]>): Promise<Found> => {
+const completeValue = async (command: Command, option: Option, namesOf: NamesOf): Promise<Candidates> => {
   const known = option.long === "--status" ? STATUSES[command.name()] : VALUES[option.long ?? ""]
-  if (known !== undefined) return Promise.resolve({ words: [...known], files: false })
-  if (option.long === "--workflow") return named("workflow", names)
-  if (option.long === "--queue") return named("queue", names)
-  return named(/<([a-z]+)/.exec(option.flags)?.[1] ?? "", names)
+  if (known !== undefined) return { words: [...known], files: false }
+  if (option.long === "--workflow") return completeName("workflow", namesOf)
+  if (option.long === "--queue") return completeName("queue", namesOf)
+  return completeName(/<([a-z]+)/.exec(option.flags)?.[1] ?? "", namesOf)
 }
 
-const named = async (name: string, names: (kind: NameKind) => Promise<string[]>): Promise<Found> => {
+const completeName = async (name: string, namesOf: NamesOf): Promise<Candidates> => {
   if (FILE_NAMES.includes(name)) return { words: [], files: true }
-  const kinds = KINDS[name]
-  if (kinds === undefined) return NOTHING
-  return { words: (await Promise.all(kinds.map(names))).flat(), files: false }
+  const kinds = NAME_KINDS[name] ?? []
+  return { words: (await Promise.all(kinds.map(namesOf))).flat(), files: false }
 }

@@ -1,26 +1,27 @@
-// Names for completion, asked of the server of this folder or of ORK_URL. A server that is slow or away gives none: somebody waits
-// at the keyboard.
+// Names for completion, requested from the server of this folder or of ORK_URL. A slow or unreachable server yields none, because
+// the user is waiting for the shell.
 
-import type { NameKind } from "./candidates.ts"
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { loadServerConfig, serverAddress } from "../target/connect.ts"
 import { Client } from "../../protocol/client/client.ts"
 
-const PATIENCE_MS = 700
-const PAGE = 100
-const RUNS = 20
+export type NameKind = "workflow" | "run" | "queue"
+
+const TIMEOUT_MS = 700
+const MAX_WORKFLOWS = 100
+const MAX_RUNS = 20
 
 export const serverNames =
   (context: Context) =>
   async (kind: NameKind): Promise<string[]> => {
     try {
       const { url, key } = await serverAddress(context, await loadServerConfig(context, {}))
-      const client = new Client({ url, key, retries: 0, timeoutMs: PATIENCE_MS })
+      const client = new Client({ url, key, retries: 0, timeoutMs: TIMEOUT_MS })
       switch (kind) {
         case "workflow":
-          return (await client.listWorkflows({ limit: PAGE })).items.map(({ name }) => name)
+          return (await client.listWorkflows({ limit: MAX_WORKFLOWS })).items.map(({ name }) => name)
         case "run":
-          return [...(await client.listRuns({ limit: RUNS })).items.map(({ id }) => id), "latest"]
+          return [...(await client.listRuns({ limit: MAX_RUNS })).items.map(({ id }) => id), "latest"]
         case "queue":
           return (await client.listQueues()).map(({ name }) => name)
         default:

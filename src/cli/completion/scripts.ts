@@ -1,5 +1,5 @@
-// What a shell is told so that it asks `ork __complete` for what may come next. An answer is a word per line; a line `:files` lets
-// the shell add its files.
+// Shell scripts that call `ork __complete` for completions. It prints one word per line; a line `:files` makes the shell add file
+// names.
 
 export const SHELLS = ["bash", "zsh", "fish"] as const
 export type Shell = (typeof SHELLS)[number]

@@ -1,15 +1,15 @@
 import { expect, test } from "vitest"
-import { criticalPath } from "./critical-path.ts"
-import { applyEvent, newView } from "./model.ts"
+import { criticalSteps } from "./critical-path.ts"
+import { applyEvent, newView } from "./run-view.ts"
 import { event, RUN, type Sketch, workflowOf } from "../../../test/support/view-sketch.ts"
 
 const path = (sketch: { [name: string]: Sketch }, ...events: ReturnType<typeof event>[]): string[] => {
   const view = newView(RUN, workflowOf(sketch))
   for (const each of events) applyEvent(view, each)
-  return criticalPath(view).map((step) => `${step.name} ${(step.finishedAt - step.startedAt) / 1000}s`)
+  return criticalSteps(view).map((step) => `${step.name} ${(step.finishedAt - step.startedAt) / 1000}s`)
 }
 
-test("the chain goes back over the upstream that ended last", () => {
+test("the path leads back over the upstream tasks that ended last", () => {
   const diamond = { a: {}, fast: { after: ["a"] }, slow: { after: ["a"] }, z: { after: ["fast", "slow"] } }
   expect(
     path(
@@ -26,7 +26,7 @@ test("the chain goes back over the upstream that ended last", () => {
   ).toEqual(["a 1s", "slow 8s", "z 1s"])
 })
 
-test("a skipped task is passed through", () => {
+test("a skipped task is left out, but the path continues before it", () => {
   const chain = { a: {}, b: { after: ["a"] }, c: { after: ["b"] } }
   expect(
     path(
@@ -40,11 +40,11 @@ test("a skipped task is passed through", () => {
   ).toEqual(["a 2s", "c 1s"])
 })
 
-test("hooks are no part of it, and a run without ended tasks has none", () => {
+test("hooks are not part of the path, and a run without ended tasks has no path", () => {
   expect(path({ a: {}, hook: { hook: true } }, event(5, "hook running"), event(9, "hook success"))).toEqual([])
 })
 
-test("a fan-out counts from its first start to its last end", () => {
+test("a fan-out lasts from its first start to its last end", () => {
   expect(
     path(
       { a: { foreach: true } },

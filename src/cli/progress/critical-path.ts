@@ -1,7 +1,7 @@
-// The chain of tasks that determined when the run ended: from the task that ended last, back over the upstream that ended
-// last each time. A task that never ran (skipped) is passed through.
+// The critical path of a run, by task.
 
-import type { RunView, TaskView } from "./model.ts"
+import type { RunView, TaskView } from "./run-view.ts"
+import { criticalPath, latestFinished } from "../../core/model/critical-path.ts"
 
 export interface Step {
   name: string
@@ -9,21 +9,11 @@ export interface Step {
   finishedAt: number
 }
 
-const latest = (tasks: TaskView[]): TaskView | undefined => {
-  let found: TaskView | undefined
-  for (const task of tasks) {
-    if (task.finishedAt !== null && (found === undefined || task.finishedAt > found.finishedAt!)) found = task
-  }
-  return found
-}
-
-export const criticalPath = (view: RunView): Step[] => {
-  const steps: Step[] = []
-  let task = latest(view.tasks.filter(({ hook, depth }) => !hook && depth === 0))
-  while (task !== undefined) {
-    const { name, startedAt, finishedAt } = task
-    if (startedAt !== null && finishedAt !== null) steps.unshift({ name, startedAt, finishedAt })
-    task = latest(view.workflow.nodes[task.node]!.upstream.map((index) => view.tasks[index]!))
-  }
-  return steps
+export const criticalSteps = (view: RunView): Step[] => {
+  const last = latestFinished(view.tasks.filter(({ hook, depth }) => !hook && depth === 0))
+  const upstream = (task: TaskView): TaskView | null =>
+    latestFinished(view.workflow.nodes[task.node]!.upstream.map((index) => view.tasks[index]!))
+  return criticalPath(last, upstream).flatMap(({ name, startedAt, finishedAt }) =>
+    startedAt === null || finishedAt === null ? [] : [{ name, startedAt, finishedAt }],
+  )
 }

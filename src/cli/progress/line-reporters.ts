@@ -1,15 +1,15 @@
-// Progress as lines: for people without a terminal, and for programs.
+// Reporters that print one line per event: plain text without a terminal, JSON for programs.
 
-import { plainLine } from "./plain.ts"
+import { eventLine } from "./event-text.ts"
 import type { Reporter } from "./reporter.ts"
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { print, printError } from "../terminal/output.ts"
 import { eventShape } from "../../protocol/api/shapes.ts"
 
 export const plainReporter = (context: Context): Reporter => ({
   start: () => {},
   event(event) {
-    const line = plainLine(event)
+    const line = eventLine(event)
     if (line !== null) print(context, line)
   },
   note: (text) => printError(context, `ork: ${text}`),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { LiveReporter } from "./live-reporter.ts"
-import { applyEvent, newView } from "./model.ts"
+import { applyEvent, newView } from "./run-view.ts"
 import { event, RUN, T0, workflowOf } from "../../../test/support/view-sketch.ts"
 import { paint, type Span } from "../terminal/style.ts"
 
@@ -15,8 +15,8 @@ const setup = () => {
       return () => void timers.splice(timers.indexOf(timer), 1)
     },
   }
-  /** Lets time pass, tick by tick, with room for promises in between. */
-  const pass = async (ms: number): Promise<void> => {
+  /** Advances the clock from timer to timer; pending promises settle in between. */
+  const advance = async (ms: number): Promise<void> => {
     const end = clock.time + ms
     for (;;) {
       const next = timers.filter((timer) => timer.at <= end).toSorted((a, b) => a.at - b.at)[0]
@@ -35,59 +35,59 @@ const setup = () => {
     close: () => void frames.push("closed"),
   }
   const view = newView(RUN, workflowOf({ a: {}, b: { after: ["a"] } }))
-  const asked: string[] = []
+  const requested: string[] = []
   const warnings: string[] = []
   const reporter = new LiveReporter({
     view,
     screen,
     clock,
-    means: new Map([["a", 20]]),
+    pastDurations: new Map([["a", 20]]),
     concurrency: 4,
     lastLine: (task, path, attempt) => {
-      asked.push(`${task}/${path}/${attempt}`)
+      requested.push(`${task}/${path}/${attempt}`)
       return task === "a" ? Promise.resolve("hello") : Promise.reject(new Error("no log"))
     },
     printWarning: (text) => void warnings.push(text),
   })
-  const tell = (...given: Parameters<typeof event>): void => {
+  const report = (...given: Parameters<typeof event>): void => {
     applyEvent(view, event(...given))
     reporter.event()
   }
-  return { reporter, view, pass, frames, asked, warnings, tell, timers }
+  return { reporter, view, advance, frames, requested, warnings, report, timers }
 }
 
-test("many events are drawn at most ten times a second", async () => {
-  const { reporter, pass, frames, tell } = setup()
+test("the view is drawn at most ten times a second", async () => {
+  const { reporter, advance, frames, report } = setup()
   reporter.start()
   for (let i = 0; i < 1000; i++) {
-    tell(0, "a running")
-    await pass(1)
+    report(0, "a running")
+    await advance(1)
   }
   expect(frames.length).toBeLessThanOrEqual(11)
   expect(frames.length).toBeGreaterThan(8)
 })
 
-test("the last log line of what runs is shown, with the estimate", async () => {
-  const { reporter, pass, frames, asked, tell } = setup()
+test("the view shows the last log line of a running task and the estimated remaining time", async () => {
+  const { reporter, advance, frames, requested, report } = setup()
   reporter.start()
-  tell(0, "run running")
-  tell(0, "a running", { attempt: 2 })
-  await pass(1000)
-  expect(asked).toContain("a//2")
+  report(0, "run running")
+  report(0, "a running", { attempt: 2 })
+  await advance(1000)
+  expect(requested).toContain("a//2")
   expect(frames.at(-1)).toContain("attempt 2  hello")
   expect(frames.at(-1)).toContain("about 39s left")
 })
 
-test("a log that cannot be read does not stop the view", async () => {
-  const { reporter, pass, frames, tell } = setup()
+test("an unreadable log does not stop the view", async () => {
+  const { reporter, advance, frames, report } = setup()
   reporter.start()
-  tell(0, "b running")
-  await pass(2000)
+  report(0, "b running")
+  await advance(2000)
   expect(frames.at(-1)).toContain("● b")
 })
 
-test("a note is drawn at once, warnings come after the end, and nothing is drawn then", async () => {
-  const { reporter, pass, frames, warnings, timers } = setup()
+test("a note is drawn immediately; warnings are printed after the view is closed, and nothing is drawn then", async () => {
+  const { reporter, advance, frames, warnings, timers } = setup()
   reporter.start()
   reporter.note("cancelling…")
   expect(frames.at(-1)).toContain("cancelling…")
@@ -97,6 +97,6 @@ test("a note is drawn at once, warnings come after the end, and nothing is drawn
   expect([frames.at(-1), warnings, timers]).toEqual(["closed", ["slow store"], []])
   const drawn = frames.length
   reporter.stop()
-  await pass(1000)
+  await advance(1000)
   expect(frames).toHaveLength(drawn)
 })

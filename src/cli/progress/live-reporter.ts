@@ -1,9 +1,9 @@
-// The live view: redraws when something changed, at most ten times a second, and at times for the elapsed times alone.
+// The live view on a terminal: redraws after changes, at most ten times a second, and regularly to update elapsed times.
 
 import { timeLeft } from "./estimate.ts"
-import type { RunView } from "./model.ts"
+import type { RunView } from "./run-view.ts"
 import type { Reporter } from "./reporter.ts"
-import { frameLines, leader, logKey, visibleTasks } from "./rows.ts"
+import { frameLines, longestRunning, logKey, visibleTasks } from "./frame.ts"
 import type { Screen } from "./screen.ts"
 import type { Clock } from "../../core/model/ports.ts"
 
@@ -11,19 +11,21 @@ export interface LiveOptions {
   view: RunView
   screen: Pick<Screen, "size" | "draw" | "close">
   clock: Clock
-  /** Seconds that an instance of each task took in earlier runs. */
-  means: ReadonlyMap<string, number>
+  /** Mean duration in seconds of one instance of each task in earlier runs, by task name. */
+  pastDurations: ReadonlyMap<string, number>
   concurrency: number
-  /** The last line that a running attempt has written; null: nothing yet. */
+  /** Last log line of a running attempt; null if it has written none. */
   lastLine(task: string, path: string, attempt: number): Promise<string | null>
   printWarning(text: string): void
 }
 
 const TICK_MS = 100
-/** Without news, every so many ticks: the elapsed times move on. */
+/** Ticks between redraws without changes, which update the elapsed times. */
 const IDLE_TICKS = 3
+/** Ticks between reads of the last log lines. */
 const LOG_TICKS = 5
-const MAX_FOLLOWED = 16
+/** Tasks whose last log line is read. */
+const MAX_LOGS_READ = 16
 
 export class LiveReporter implements Reporter {
   readonly #options: LiveOptions
@@ -52,7 +54,7 @@ export class LiveReporter implements Reporter {
     if (this.#cancel !== null) this.#draw()
   }
 
-  /** Kept for the end: a line in between would tear the view. */
+  /** Prints warnings only after the view is closed: a line in between would corrupt it. */
   warn(text: string): void {
     if (this.#cancel === null) this.#options.printWarning(text)
     else this.#warnings.push(text)
@@ -76,7 +78,7 @@ export class LiveReporter implements Reporter {
   }
 
   #draw(): void {
-    const { view, screen, clock, means, concurrency } = this.#options
+    const { view, screen, clock, pastDurations, concurrency } = this.#options
     const now = clock.now()
     this.#dirty = false
     screen.draw(
@@ -85,22 +87,22 @@ export class LiveReporter implements Reporter {
         now,
         ...screen.size,
         lastLines: this.#lastLines,
-        timeLeftMs: timeLeft(view, now, means, concurrency),
+        timeLeftMs: timeLeft(view, now, pastDurations, concurrency),
         note: this.#note,
       }),
     )
   }
 
-  /** Of the tasks on screen, those that run. */
+  /** Reads the last log lines of the running tasks on screen. */
   async #readLogs(): Promise<void> {
     if (this.#reading) return
     this.#reading = true
     const { view, screen, lastLine } = this.#options
     const lines = new Map<string, string>()
     for (const task of visibleTasks(view, screen.size.height).shown) {
-      const live = leader(task)
-      if (live === null || live.retryAt !== null || lines.size >= MAX_FOLLOWED) continue
-      // A log that cannot be read must not stop the view; the task's own end tells more.
+      const live = longestRunning(task)
+      if (live === null || live.retryAt !== null || lines.size >= MAX_LOGS_READ) continue
+      // An unreadable log must not stop the view.
       const line = await lastLine(task.name, live.path, live.attempt).catch(() => null)
       if (line !== null) lines.set(logKey(task.name, live.path), line)
     }

@@ -1,14 +1,14 @@
-// How the progress of a run is told. One of three: a live view on a terminal, plain lines, JSON lines.
+// Reports the progress of a run. Implementations: a live view on a terminal, plain lines, JSON lines.
 
-import type { RunEvent } from "./model.ts"
+import type { RunEvent } from "./run-view.ts"
 
 export interface Reporter {
   start(): void
-  /** Called for each event, after the model has taken it. */
+  /** Called for each event, after it was applied to the run view. */
   event(event: RunEvent): void
-  /** For the person watching, such as what the next Ctrl-C does. */
+  /** Shows a hint, such as the effect of the next Ctrl-C. */
   note(text: string): void
   warn(text: string): void
-  /** Shows the last state; the summary may follow. A second call does nothing. */
+  /** Shows the last state. A second call has no effect. */
   stop(): void
 }

@@ -1,5 +1,5 @@
-// Draws frames over each other on a terminal: up to the top of the last frame, rewrite, clear below. The cursor is hidden
-// meanwhile and comes back on any exit of the process.
+// Draws frames on a terminal, each over the one before: moves the cursor to the top of the last frame, rewrites it and clears the
+// rest. Hides the cursor meanwhile; any exit of the process shows it again.
 
 import { writeSync } from "node:fs"
 import type { WriteStream } from "node:tty"
@@ -33,15 +33,15 @@ export class Screen {
       process.on("exit", this.#restore)
     }
     const { width } = this.size
-    // One column short, so that no line makes the terminal wrap.
-    const room = Math.max(1, width - 1)
-    const painted = lines.map((line) => paint(line, this.#colour, room) + CLEAR_LINE)
+    // Leaves the last column free: a full line would wrap.
+    const lineWidth = Math.max(1, width - 1)
+    const painted = lines.map((line) => paint(line, this.#colour, lineWidth) + CLEAR_LINE)
     const frame = painted.length === 0 ? "" : `${painted.join("\n")}\n`
     this.#out.write(HIDE + up(this.#rows(width)) + frame + CLEAR_BELOW)
-    this.#widths = lines.map((line) => textWidth(paint(line, false, room)))
+    this.#widths = lines.map((line) => textWidth(paint(line, false, lineWidth)))
   }
 
-  /** The last frame stays; what is written next follows it. */
+  /** Leaves the last frame on the screen; later output follows it. */
   close(): void {
     if (!this.#open) return
     this.#out.write(SHOW)
@@ -50,7 +50,7 @@ export class Screen {
     process.off("exit", this.#restore)
   }
 
-  /** Rows that the last frame takes now: a window made narrower has wrapped it. */
+  /** Returns the rows that the last frame occupies; a window that became narrower has wrapped it. */
   #rows(width: number): number {
     return this.#widths.reduce((rows, line) => rows + Math.max(1, Math.ceil(line / width)), 0)
   }
@@ -59,7 +59,7 @@ export class Screen {
     try {
       writeSync(process.stdout.fd, SHOW)
     } catch {
-      // The terminal is gone: nobody sees its cursor.
+      // The terminal is gone.
     }
   }
 }

@@ -1,10 +1,10 @@
-// What is said when a run has ended: status, duration, critical path, counts, and for what failed its error and the tail of
+// Formats the summary of a finished run: status, duration, critical path, counts, and for each failure its error and the tail of
 // its log. Pure; the caller reads the logs.
 
-import { criticalPath, type Step } from "./critical-path.ts"
-import { type RunView, type TaskView } from "./model.ts"
-import { taskLabel } from "./plain.ts"
-import { iconOf } from "./rows.ts"
+import { criticalSteps, type Step } from "./critical-path.ts"
+import type { RunView, TaskView } from "./run-view.ts"
+import { taskLabel } from "./event-text.ts"
+import { iconOf } from "./icons.ts"
 import { TASK_STATUSES, type TaskStatus } from "../../core/model/status.ts"
 import type { Span } from "../terminal/style.ts"
 import { duration, plural, printable } from "../terminal/text.ts"
@@ -20,30 +20,30 @@ export interface Summary {
   view: RunView
   counts: Record<TaskStatus, number>
   failures: { failure: Failure; lastLines: string[] }[]
-  /** Failures that are not told one by one. */
+  /** Number of failures that are not listed. */
   more: number
 }
 
 /** Failures shown with the tail of their log. */
-export const FAILURES_SHOWN = 5
+export const MAX_FAILURES_SHOWN = 5
 export const TAIL_LINES = 20
 
-/** What failed, tasks in the order of the workflow. `all` counts those that were not kept too. */
-export const failuresOf = (view: RunView): { shown: Failure[]; all: number } => {
+/** Returns the failures in the order of the workflow. `total` includes failures that the view did not store. */
+export const failuresOf = (view: RunView): { shown: Failure[]; total: number } => {
   const shown: Failure[] = []
-  let all = 0
+  let total = 0
   for (const task of view.tasks) {
     const each = failuresOfTask(task)
-    shown.push(...each.slice(0, Math.max(0, FAILURES_SHOWN - shown.length)))
-    if (!task.group) all += Math.max(each.length, task.ended.failed)
+    shown.push(...each.slice(0, Math.max(0, MAX_FAILURES_SHOWN - shown.length)))
+    if (!task.group) total += Math.max(each.length, task.ended.failed)
   }
-  return { shown, all }
+  return { shown, total }
 }
 
-/** Of a fan-out the instances, or the fan-out itself when it failed before there were any. */
+/** Returns the failed instances, or the fan-out itself if it failed before it had instances. */
 const failuresOfTask = (task: TaskView): Failure[] => {
   if (task.failures.length > 0) return task.failures.map((failure) => ({ task: task.name, ...failure }))
-  const alone = task.own === "failed" && !task.group && task.ended.failed === 0
+  const alone = task.ownStatus === "failed" && !task.group && task.ended.failed === 0
   return alone ? [{ task: task.name, path: "", attempt: 0, error: task.error ?? "" }] : []
 }
 
@@ -55,7 +55,7 @@ export const logCommand = (runId: string, failure: Failure): string => {
 export const summaryLines = ({ view, counts, failures, more }: Summary): Span[][] => {
   const lines: Span[][] = [headline(view)]
   if (view.error !== null && view.error !== "") lines.push(["  ", [printable(view.error), "red"]])
-  const steps = criticalPath(view)
+  const steps = criticalSteps(view)
   if (steps.length > 0) lines.push(["  critical path: ", pathText(steps)])
   lines.push(["  tasks: ", countsText(counts)])
   for (const { failure, lastLines } of failures) lines.push(...failureLines(view.runId, failure, lastLines))
@@ -95,5 +95,5 @@ const failureLines = (runId: string, failure: Failure, lastLines: string[]): Spa
     [printable(failure.error), "red"],
   ],
   ...lastLines.map((line): Span[] => ["    ", [printable(line), "dim"]]),
-  ...(failure.attempt > 0 ? [["  whole log: ", logCommand(runId, failure)]] : []),
+  ...(failure.attempt > 0 ? [["  full log: ", logCommand(runId, failure)]] : []),
 ]

@@ -1,4 +1,4 @@
-// Where `ork run` finds the workflow of a task that is one: a definition of that name beside the one that it runs, else what is
+// Finds the workflow that a task of `ork run` starts: a definition of that name beside the running one, otherwise the workflow
 // deployed in its store.
 
 import { access } from "node:fs/promises"
@@ -9,33 +9,34 @@ import type { EngineOptions } from "../../engine/ports.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 
-const ENDINGS = [".yaml", ".yml", ".json"]
-/** As the names of workflows are: nothing in it leads to another folder. */
+const EXTENSIONS = [".yaml", ".yml", ".json"]
+/** Pattern of workflow names; such a name cannot lead to another folder. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
 export const childWorkflows =
   (store: ServerStore, profiles: WorkerProfiles): NonNullable<EngineOptions["findWorkflow"]> =>
   async (name, { workingDir }) => {
-    const file = workingDir === null || !NAME.test(name) ? null : await besides(workingDir, name)
+    const file = workingDir === null || !NAME.test(name) ? null : await findBeside(workingDir, name)
     if (file !== null) {
       const { workflow, hash, source } = await loadDefinition(workingDir!, file, profiles).catch((error: Error) => {
         throw new TaskFailure(error.message)
       })
-      if (workflow.name !== name) throw new TaskFailure(`${file} holds the workflow ${workflow.name}, not ${name}`)
+      if (workflow.name !== name) throw new TaskFailure(`${file} defines the workflow ${workflow.name}, not ${name}`)
       return await store.putWorkflow({ compiled: workflow, hash, source, deploy: false })
     }
     const found = await store.getWorkflow(name)
     return found === null ? null : { workflowId: found.id, versionId: found.versionId }
   }
 
-const besides = async (folder: string, name: string): Promise<string | null> => {
-  for (const ending of ENDINGS) {
-    const file = `${name}${ending}`
-    const there = await access(join(folder, file)).then(
+/** Returns the name of the definition file, or null if there is none. */
+const findBeside = async (folder: string, name: string): Promise<string | null> => {
+  for (const extension of EXTENSIONS) {
+    const file = `${name}${extension}`
+    const exists = await access(join(folder, file)).then(
       () => true,
       () => false,
     )
-    if (there) return file
+    if (exists) return file
   }
   return null
 }

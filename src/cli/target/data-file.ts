@@ -1,4 +1,4 @@
-// YAML or JSON files that hold one object: ork.yaml, --params-file. Loaded only by those who have such a file.
+// Parses YAML and JSON files that hold one object: ork.yaml and --params-file. Loaded only if there is such a file.
 
 import { InputError } from "../terminal/errors.ts"
 import { isObject, type JsonObject } from "../../core/model/json.ts"

@@ -4,7 +4,7 @@ import type { RunRow, Store } from "../../store/contract/store.ts"
 
 const id = (tail: string): string => `01900000-0000-7000-8000-${tail.padStart(12, "0")}`
 
-/** Newest first, as a store lists them. */
+/** A store that lists these runs, newest first. */
 const setup = (...runs: { id: string; private?: boolean }[]): Store => {
   const rows = runs.map((run) => ({ private: true, createdAt: "", ...run })) as unknown as RunRow[]
   return {
@@ -23,13 +23,13 @@ test("a run is found by its id, by the beginning of it, and as the latest", asyn
   expect((await findRun(store, "latest")).id).toBe(id("b20"))
 })
 
-test("the beginning of an id is looked for beyond the first page", async () => {
+test("the beginning of an id is also matched beyond the first page", async () => {
   const many = Array.from({ length: 1200 }, (_, i) => ({ id: id((5000 - i).toString(16)) }))
   const last = { id: "00000000-0000-7000-8000-000000000000" }
   expect((await findRun(setup(...many, last), "0000")).id).toBe(last.id)
 })
 
-test("the latest of `ork run` leaves out runs of a server", async () => {
+test("with privateOnly, the latest run is one that `ork run` created", async () => {
   const store = setup({ id: id("2"), private: false }, { id: id("1") })
   expect((await findRun(store, "latest", true)).id).toBe(id("1"))
   expect((await findRun(store, "latest")).id).toBe(id("2"))
@@ -38,12 +38,12 @@ test("the latest of `ork run` leaves out runs of a server", async () => {
 test.each([
   [id("99"), "there is no run"],
   ["019", "more than one run begins with 019; give more of its id"],
-  ["abc", "there is no run abc; `ork runs` lists"],
+  ["abc", "there is no run abc; `ork runs` lists the runs"],
   ["%", "there is no run %"],
-])("%s is refused", async (text, message) => {
+])("%s is rejected", async (text, message) => {
   await expect(findRun(setup({ id: id("2") }, { id: id("1") }), text)).rejects.toThrow(message)
 })
 
-test("in a store without runs there is no latest", async () => {
+test("a store without runs has no latest run", async () => {
   await expect(findRun(setup(), "latest")).rejects.toThrow("there is no run yet")
 })

@@ -1,35 +1,28 @@
-// A workflow of a server by its name; a slip of the pen is answered with the nearest one.
+// Finds a workflow of a server by its name; the error for an unknown name suggests a similar one.
 
+import { firstItems } from "./pages.ts"
 import { InputError } from "../terminal/errors.ts"
 import { nearest } from "../../core/model/nearest.ts"
-import { type Client, ClientError, everyItem, take, type Workflow } from "../../protocol/client/client.ts"
+import { type Client, ClientError, type Workflow } from "../../protocol/client/client.ts"
 
-const PAGE = 100
 const MAX_COMPARED = 1000
+const MAX_LISTED = 5
 
 export const findWorkflow = async (client: Client, name: string): Promise<Workflow> => {
   try {
     return await client.getWorkflow(name)
   } catch (error) {
     if (!(error instanceof ClientError) || (error.code !== "NOT_FOUND" && error.code !== "VALIDATION_ERROR")) throw error
-    throw new InputError(await unknown(client, name), { cause: error })
+    throw new InputError(`there is no workflow ${name}; ${await hintFor(client, name)}`, { cause: error })
   }
 }
 
-const unknown = async (client: Client, name: string): Promise<string> => {
-  const names = await workflowNames(client, MAX_COMPARED)
+const hintFor = async (client: Client, name: string): Promise<string> => {
+  const workflows = await firstItems((page) => client.listWorkflows(page), MAX_COMPARED)
+  const names = workflows.map((workflow) => workflow.name)
+  if (names.length === 0) return "none is deployed: deploy one with `ork deploy FILE`"
   const near = nearest(name, names)
-  const hint =
-    near === undefined ? (names.length === 0 ? "none is deployed" : `there are ${some(names)}`) : `did you mean ${near}?`
-  return `there is no workflow ${name}; ${hint}${names.length === 0 ? ": deploy one with `ork deploy FILE`" : ""}`
+  if (near !== undefined) return `did you mean ${near}?`
+  const listed = names.slice(0, MAX_LISTED).join(", ")
+  return `there are ${listed}${names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : ""}`
 }
-
-const workflowNames = async (client: Client, limit: number): Promise<string[]> => {
-  const pages = everyItem((cursor) => client.listWorkflows({ limit: PAGE, ...(cursor !== undefined && { cursor }) }))
-  return (await take(pages, limit)).map((workflow) => workflow.name)
-}
-
-const SHOWN = 5
-
-const some = (names: readonly string[]): string =>
-  names.length <= SHOWN ? names.join(", ") : `${names.slice(0, SHOWN).join(", ")} and ${names.length - SHOWN} more`

@@ -1,8 +1,8 @@
-// `--param k=v` and `--params-file F`, bound to what the workflow declares.
+// Reads `--param NAME=VALUE` and `--params-file FILE`, and binds them to the params that the workflow declares.
 
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
-import { unreadable } from "./definition.ts"
+import { unreadableFile } from "./definition.ts"
 import { InputError } from "../terminal/errors.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { bindParams } from "../../core/rules/params.ts"
@@ -10,31 +10,38 @@ import { problemText } from "../../core/model/problems.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { Workflow } from "../../protocol/client/client.ts"
 
-export const readParams = async (
-  workflow: CompiledWorkflow,
-  given: { cwd: string; param: readonly string[]; paramsFile: string | undefined },
-): Promise<JsonObject> => {
-  const text = splitParams(given.param)
-  const values = given.paramsFile === undefined ? {} : await readFileParams(given.cwd, given.paramsFile)
-  const bound = bindParams(workflow, { values, text })
-  if (bound.ok) return bound.params
-  throw new InputError(bound.problems.map((problem) => problemText(problem)).join("\n"))
+export interface ParamOptions {
+  cwd: string
+  param: readonly string[]
+  paramsFile: string | undefined
 }
 
-/** What the API says of a workflow's params. */
-export type DeclaredParam = Workflow["params"][number]
+/** Returns every param of the workflow, with defaults for the ones that were not given. */
+export const readParams = async (workflow: CompiledWorkflow, options: ParamOptions): Promise<JsonObject> =>
+  bind(workflow, await readGiven(options))
 
-/** The given ones alone, text read by the declared type: the server fills in the others. */
-export const readGivenParams = async (
-  declared: readonly DeclaredParam[],
-  given: { cwd: string; param: readonly string[]; paramsFile: string | undefined },
-): Promise<JsonObject> => {
-  const specs = declared.map(({ name, type }) => ({ name, type, required: false }))
-  const text = splitParams(given.param)
-  const values = given.paramsFile === undefined ? {} : await readFileParams(given.cwd, given.paramsFile)
-  const bound = bindParams({ params: specs }, { values, text })
-  if (!bound.ok) throw new InputError(bound.problems.map((problem) => problemText(problem)).join("\n"))
-  return Object.fromEntries(Object.entries(bound.params).filter(([name]) => name in text || name in values))
+/** Returns only the params that were given, converted to their declared types; the server adds the defaults. */
+export const readGivenParams = async (declared: Workflow["params"], options: ParamOptions): Promise<JsonObject> => {
+  const params = declared.map(({ name, type }) => ({ name, type, required: false }))
+  const given = await readGiven(options)
+  const bound = Object.entries(bind({ params }, given))
+  return Object.fromEntries(bound.filter(([name]) => name in given.text || name in given.values))
+}
+
+interface GivenParams {
+  values: JsonObject
+  text: { [name: string]: string }
+}
+
+const readGiven = async ({ cwd, param, paramsFile }: ParamOptions): Promise<GivenParams> => {
+  const text = splitParams(param)
+  return { text, values: paramsFile === undefined ? {} : await readParamsFile(cwd, paramsFile) }
+}
+
+const bind = (workflow: Pick<CompiledWorkflow, "params">, given: GivenParams): JsonObject => {
+  const bound = bindParams(workflow, given)
+  if (bound.ok) return bound.params
+  throw new InputError(bound.problems.map((problem) => problemText(problem)).join("\n"))
 }
 
 const splitParams = (params: readonly string[]): { [name: string]: string } => {
@@ -49,9 +56,9 @@ const splitParams = (params: readonly string[]): { [name: string]: string } => {
   return Object.fromEntries(found)
 }
 
-const readFileParams = async (cwd: string, file: string): Promise<JsonObject> => {
+const readParamsFile = async (cwd: string, file: string): Promise<JsonObject> => {
   const text = await readFile(resolve(cwd, file), "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new InputError(`--params-file: ${unreadable(file, error)}`)
+    throw new InputError(`--params-file: ${unreadableFile(file, error)}`)
   })
   const { parseDataFile } = await import("./data-file.ts")
   return parseDataFile(text, file)

@@ -1,10 +1,11 @@
-// What reading commands ask, answered by a server where there is one and by the store of this folder where there is none.
+// Reads runs, tasks and logs: from a server if one is running, otherwise from the store of this folder.
 
-import type { Context } from "./backends.ts"
-import { connectIfThere, type ServerFlags } from "./connect.ts"
-import type { StoreFlags } from "./settings.ts"
+import type { Context } from "./context.ts"
+import { connectIfRunning, type ServerFlags } from "./connect.ts"
+import type { StoreFlags } from "./load-config.ts"
+import { type OpenStores, withStores } from "./stores.ts"
 import type { RunStatus } from "../../core/model/status.ts"
-import type { Explanation, Run, Task } from "../../protocol/client/client.ts"
+import type { Client, Explanation, Run, Task } from "../../protocol/client/client.ts"
 import type { TRIGGERS } from "../../store/contract/store.ts"
 
 export interface ReaderFlags extends StoreFlags, ServerFlags {}
@@ -13,8 +14,9 @@ export interface RunFilter {
   workflow?: string
   status?: RunStatus
   trigger?: (typeof TRIGGERS)[number]
-  /** This instant and later. */
+  /** Inclusive. */
   createdAfter?: string
+  /** Exclusive. */
   createdBefore?: string
   limit: number
 }
@@ -22,8 +24,9 @@ export interface RunFilter {
 export interface LogRequest {
   runId: string
   task: string
-  /** Which instance of a fan-out. */
+  /** Instance of a fan-out. */
   path?: string
+  /** Latest attempt if undefined. */
   attempt?: number
   follow: boolean
 }
@@ -34,31 +37,33 @@ export interface LogLine {
   line: string
 }
 
-export interface Reader {
+export interface RunReader {
   listRuns(filter: RunFilter): Promise<Run[]>
-  /** By an id, the beginning of one, or `latest`. */
+  /** Finds a run by an id, the beginning of an id, or `latest`. */
   findRun(text: string): Promise<Run>
   tasks(run: Run): AsyncGenerator<Task>
-  /** With `task` about that one alone. */
+  /** Explains every unfinished task, or only the named one. */
   explain(run: Run, task?: string): Promise<Explanation[]>
   logBytes(request: LogRequest): AsyncGenerator<Uint8Array>
   logLines(request: LogRequest): AsyncGenerator<LogLine>
 }
 
-/** Who names a database means that one, whatever server there is. */
-export const withReader = async <T>(context: Context, flags: ReaderFlags, use: (reader: Reader) => Promise<T>): Promise<T> => {
-  const { url, apiKey, ...stores } = flags
-  const direct = stores.databaseUrl !== undefined || stores.objectStore !== undefined
-  const client = direct && url === undefined ? null : await connectIfThere(context, pick({ url, apiKey }))
-  if (client !== null) {
-    const { serverReader } = await import("./server-reader.ts")
-    return use(serverReader(client))
-  }
-  const [{ withStores }, { storeReader }] = await Promise.all([import("./open.ts"), import("./store-reader.ts")])
-  return withStores(context, stores, (opened) => use(storeReader(context, opened)))
-}
+export const withReader = <T>(context: Context, flags: ReaderFlags, use: (reader: RunReader) => Promise<T>): Promise<T> =>
+  withServerOrStores(context, flags, {
+    server: async (client) => use((await import("./server-reader.ts")).serverReader(client)),
+    stores: async (stores) => use((await import("./store-reader.ts")).storeReader(context, stores)),
+  })
 
-const pick = ({ url, apiKey }: { url: string | undefined; apiKey: string | undefined }): ServerFlags => ({
-  ...(url !== undefined && { url }),
-  ...(apiKey !== undefined && { apiKey }),
-})
+/** Calls `server` if a server is running, `stores` otherwise. A named database always takes precedence over an unnamed server. */
+export const withServerOrStores = async <T>(
+  context: Context,
+  { url, apiKey, databaseUrl, objectStore }: ReaderFlags,
+  use: { server(client: Client): Promise<T>; stores(stores: OpenStores): Promise<T> },
+): Promise<T> => {
+  const namesStore = databaseUrl !== undefined || objectStore !== undefined
+  const serverFlags = { ...(url !== undefined && { url }), ...(apiKey !== undefined && { apiKey }) }
+  const client = namesStore && url === undefined ? null : await connectIfRunning(context, serverFlags)
+  if (client !== null) return use.server(client)
+  const storeFlags = { ...(databaseUrl !== undefined && { databaseUrl }), ...(objectStore !== undefined && { objectStore }) }
+  return withStores(context, storeFlags, use.stores)
+}

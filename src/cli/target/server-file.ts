@@ -1,4 +1,4 @@
-// `.ork/server.json`: where the server of this folder listens, written by `ork serve` for the commands beside it.
+// `.ork/server.json` holds the address of the server of this folder. `ork serve` writes it; other commands read it.
 
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -6,26 +6,25 @@ import { isObject } from "../../core/model/json.ts"
 
 const fileOf = (dataDir: string): string => join(dataDir, "server.json")
 
-/** Gives a function that takes it away again. */
+/** Returns a function that removes the file, unless another server has overwritten it. */
 export const writeServerFile = async (dataDir: string, url: string): Promise<() => Promise<void>> => {
   await mkdir(dataDir, { recursive: true })
   await writeFile(fileOf(dataDir), `${JSON.stringify({ url, pid: process.pid })}\n`)
   return async () => {
-    // Another server of the folder may have written it anew: that one stays.
     if ((await read(dataDir))?.pid === process.pid) await rm(fileOf(dataDir), { force: true })
   }
 }
 
-/** null: there is no server, or it is dead. */
+/** Returns the server's address, or null if there is no server or its process is dead. */
 export const readServerFile = async (dataDir: string): Promise<string | null> => {
-  const told = await read(dataDir)
-  return told === null || (told.pid !== null && !processLives(told.pid)) ? null : told.url.replace(/\/+$/, "")
+  const server = await read(dataDir)
+  return server === null || (server.pid !== null && !processIsAlive(server.pid)) ? null : server.url.replace(/\/+$/, "")
 }
 
 const read = async (dataDir: string): Promise<{ url: string; pid: number | null } | null> => {
-  const told = parse(await readFile(fileOf(dataDir), "utf8").catch(() => "null"))
-  if (!isObject(told) || typeof told["url"] !== "string" || !URL.canParse(told["url"])) return null
-  return { url: told["url"], pid: typeof told["pid"] === "number" ? told["pid"] : null }
+  const content = parse(await readFile(fileOf(dataDir), "utf8").catch(() => "null"))
+  if (!isObject(content) || typeof content["url"] !== "string" || !URL.canParse(content["url"])) return null
+  return { url: content["url"], pid: typeof content["pid"] === "number" ? content["pid"] : null }
 }
 
 const parse = (text: string): unknown => {
@@ -36,7 +35,7 @@ const parse = (text: string): unknown => {
   }
 }
 
-const processLives = (pid: number): boolean => {
+const processIsAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return true

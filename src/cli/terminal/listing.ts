@@ -1,20 +1,25 @@
-// Lists as commands show them: a table for people, an array in the API's shapes for programs.
+// Prints lists: a table for people, an array in the format of the API with `--json`.
 
-import type { Context } from "../target/backends.ts"
+import type { Context } from "../target/context.ts"
 import { print, printJson, printSpans } from "./output.ts"
 import type { Span } from "./style.ts"
 import { printable, table } from "./text.ts"
 
 export interface Listing<Item> {
   items: readonly Item[]
-  /** Said when there are none. */
+  /** Text for an empty list. */
   none: string
   header: readonly string[]
   row(item: Item): readonly string[]
 }
 
-export const printListing = <Item>(context: Context, json: boolean, { items, none, header, row }: Listing<Item>): void => {
-  if (json) printJson(context, items)
+/** Returns exit code 0. */
+export const printListing = <Item>(
+  context: Context,
+  options: { json?: boolean },
+  { items, none, header, row }: Listing<Item>,
+): number => {
+  if (options.json === true) printJson(context, items)
   else if (items.length === 0) print(context, none)
   else {
     const lines = table([header, ...items.map((item) => row(item).map(printable))])
@@ -23,7 +28,8 @@ export const printListing = <Item>(context: Context, json: boolean, { items, non
       lines.map((line, i): Span[] => (i === 0 ? [[line, "dim"]] : [line])),
     )
   }
+  return 0
 }
 
-/** `2026-01-31 10:00:00`, in UTC; empty for null. */
+/** Formats an instant as `2026-01-31 10:00:00`, in UTC; null as an empty text. */
 export const instantText = (at: string | null): string => (at === null ? "" : at.slice(0, 19).replace("T", " "))

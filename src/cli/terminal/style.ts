@@ -1,7 +1,7 @@
-// Colours and styles of the terminal. A line is a list of spans, cut to a width before it is painted, so that a cut never
-// lands inside an escape sequence.
+// Colours and styles of the terminal. A line is a list of spans. Spans are truncated before styles are added, so that no
+// escape sequence is cut.
 
-import { cut, textWidth } from "./text.ts"
+import { textWidth, truncate } from "./text.ts"
 
 const CODES = {
   bold: ["\u001b[1m", "\u001b[22m"],
@@ -16,16 +16,16 @@ const CODES = {
 export type Style = keyof typeof CODES
 export type Span = string | readonly [text: string, style: Style]
 
-const parts = (span: Span): readonly [string, Style | null] => (typeof span === "string" ? [span, null] : span)
+const textAndStyle = (span: Span): readonly [string, Style | null] => (typeof span === "string" ? [span, null] : span)
 
-/** The spans as one text of at most `width` columns. */
+/** Joins spans into one text of at most `width` columns. */
 export const paint = (spans: readonly Span[], colour: boolean, width = Infinity): string => {
   let left = width
   let line = ""
   for (const span of spans) {
     if (left <= 0) break
-    const [text, style] = parts(span)
-    const shown = cut(text, left)
+    const [text, style] = textAndStyle(span)
+    const shown = truncate(text, left)
     left -= textWidth(shown)
     line += style === null || !colour || shown === "" ? shown : `${CODES[style][0]}${shown}${CODES[style][1]}`
     if (shown !== text) break
@@ -33,6 +33,6 @@ export const paint = (spans: readonly Span[], colour: boolean, width = Infinity)
   return line
 }
 
-/** Colour only on a terminal, and not where NO_COLOR asks for none (https://no-color.org). */
+/** Returns true for a terminal that supports colour, unless NO_COLOR is set (https://no-color.org). */
 export const wantsColour = (stream: { isTTY?: boolean }, env: { [name: string]: string | undefined }): boolean =>
   stream.isTTY === true && (env["NO_COLOR"] ?? "") === "" && env["TERM"] !== "dumb"

@@ -1,4 +1,4 @@
-// The command line in this process, beside a server of its own, in a folder of its own.
+// Runs the command line in this process, with a server and a folder of its own.
 
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -7,28 +7,28 @@ import { Writable } from "node:stream"
 import { ADMIN_KEY, setup } from "../../api/testing/setup.ts"
 import type { ServerOptions } from "../../api/http/ports.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
-import type { Backends, Context } from "../target/backends.ts"
+import type { Backends, Context } from "../target/context.ts"
 import { main } from "../program.ts"
 
-export interface Said {
+export interface CommandResult {
   code: number
   stdout: string
   stderr: string
 }
 
-const nothing = (): never => {
+const unsupported = (): never => {
   throw new Error("this test has no store of its own")
 }
 
-/** A folder without stores: whatever is read here comes from a server. */
+/** Backends without stores: commands can read only from a server. */
 const backends: Backends = {
   clock: systemClock,
   random: systemRandom,
   openStore: async () => null,
-  openObjects: nothing,
-  engineParts: nothing,
-  handlerNames: nothing,
-  handlerExecutors: nothing,
+  openObjects: unsupported,
+  engineParts: unsupported,
+  handlerNames: unsupported,
+  handlerExecutors: unsupported,
   processIdentity: () => "",
   processAlive: () => false,
   inspect: async () => ({ sqlite: "version 3", spawn: { problem: "none in tests" }, surroundings: [] }),
@@ -43,7 +43,7 @@ class Captured extends Writable {
   }
 }
 
-export const runMain = async (args: string[], where: Pick<Context, "cwd" | "env">): Promise<Said> => {
+export const runMain = async (args: string[], where: Pick<Context, "cwd" | "env">): Promise<CommandResult> => {
   const [stdout, stderr] = [new Captured(), new Captured()]
   const code = await main(
     {
@@ -58,7 +58,7 @@ export const runMain = async (args: string[], where: Pick<Context, "cwd" | "env"
   return { code, stdout: stdout.text, stderr: stderr.text }
 }
 
-/** `await using` takes it down. */
+/** Starts a server; `await using` stops it. */
 export const commandLine = async (change: Partial<ServerOptions> = {}) => {
   const api = await setup(change)
   const url = await api.server.app.listen({ host: "127.0.0.1", port: 0 })
@@ -66,13 +66,13 @@ export const commandLine = async (change: Partial<ServerOptions> = {}) => {
   await mkdir(join(cwd, ".ork"))
   await writeFile(join(cwd, ".ork/server.json"), JSON.stringify({ url, pid: process.pid }))
   await writeFile(join(cwd, ".ork/admin.key"), `${ADMIN_KEY}\n`)
-  const ork = (...args: string[]): Promise<Said> => runMain(args, { cwd, env: {} })
+  const ork = (...args: string[]): Promise<CommandResult> => runMain(args, { cwd, env: {} })
   return {
     api,
     url,
     cwd,
     ork,
-    /** With --json, parsed; throws if it fails. */
+    /** Runs the command with --json and parses its output; throws if it fails. */
     async json(...args: string[]): Promise<unknown> {
       const { code, stdout, stderr } = await ork(...args, "--json")
       if (code !== 0) throw new Error(`ork ${args.join(" ")}: exit ${code}: ${stderr}`)

@@ -1,13 +1,13 @@
 // Renews the worker's lease from a thread of its own, so that it is kept while the main thread is busy. Runs in a worker thread.
 
 import { parentPort, workerData } from "node:worker_threads"
-import type { HeartbeatData, HeartbeatNews } from "./heartbeat.ts"
-import { errorOf } from "./link-error.ts"
+import type { HeartbeatData, HeartbeatMessage } from "./heartbeat.ts"
+import { readServerError } from "./server-error.ts"
 
 const { servers, id, token, everyMs } = workerData as HeartbeatData
 let at = 0
 
-const tell = (news: HeartbeatNews): void => parentPort?.postMessage(news)
+const tell = (news: HeartbeatMessage): void => parentPort?.postMessage(news)
 
 /** False: this server was of no use. */
 const beat = async (server: string): Promise<boolean> => {
@@ -20,9 +20,9 @@ const beat = async (server: string): Promise<boolean> => {
       signal: AbortSignal.timeout(everyMs * 2),
     })
     if (!answer.ok) {
-      const { gone } = await errorOf(answer)
-      if (gone) tell({ gone: true })
-      return gone
+      const { evicted } = await readServerError(answer)
+      if (evicted) tell({ gone: true })
+      return evicted
     }
     const { stop } = (await answer.json()) as { stop: { attempt_id: string; reason: "cancel" | "timeout" }[] }
     if (stop.length > 0) tell({ stop })

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads"
 import { expect, onTestFinished, test, vi } from "vitest"
-import { type HeartbeatNews, startHeartbeat } from "./heartbeat.ts"
+import { type HeartbeatMessage, startHeartbeat } from "./heartbeat.ts"
 
 /** A server in a thread of its own, which counts what it hears and answers as told. */
 const SERVER = `
@@ -22,8 +22,8 @@ const serve = async (status: number, answer: unknown) => {
   return { url: `http://127.0.0.1:${port}`, count: () => Atomics.load(new Int32Array(heard), 0) }
 }
 
-const beat = (servers: string[], everyMs: number): HeartbeatNews[] => {
-  const news: HeartbeatNews[] = []
+const beat = (servers: string[], everyMs: number): HeartbeatMessage[] => {
+  const news: HeartbeatMessage[] = []
   onTestFinished(startHeartbeat({ servers, id: "w", token: "t", everyMs }, (each) => news.push(each)))
   return news
 }

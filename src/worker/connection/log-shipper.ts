@@ -2,10 +2,10 @@
 // Whole chunks, in order, a batch of several logs at a time; a batch that was not answered is sent again as it was.
 
 import { existsSync } from "node:fs"
-import type { Link } from "./link.ts"
-import type { LinkError } from "./link-error.ts"
-import type { Session } from "./session.ts"
-import type { Task } from "../task.ts"
+import type { ServerClient } from "./server-client.ts"
+import type { ServerError } from "./server-error.ts"
+import type { Registration } from "./session.ts"
+import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { logKey } from "../../objects/logs/log-names.ts"
 import { readSome } from "../../objects/read-range.ts"
@@ -15,16 +15,16 @@ const LOOK_MS = 500
 const BATCH_BYTES = 3 << 20
 const READ_RECORDS = 4096
 
-export interface ShipperOptions {
-  link: Link
+export interface LogShipperOptions {
+  link: ServerClient
   clock: Clock
   /** Where the object lies on this machine. */
   localPath(key: string): string
-  trouble(error: LinkError): void
+  trouble(error: ServerError): void
 }
 
 interface Open {
-  task: Task
+  task: AssignedTask
   path: string
   /** What the server has: pieces, bytes of the log, records of its index. */
   number: number
@@ -42,32 +42,32 @@ interface Piece {
 }
 
 export class LogShipper {
-  readonly #options: ShipperOptions
-  readonly #session: Session
-  readonly #open = new Map<Task, Open>()
+  readonly #options: LogShipperOptions
+  readonly #session: Registration
+  readonly #open = new Map<AssignedTask, Open>()
   #planned = false
   #pumping = false
   #again = false
 
-  constructor(session: Session, options: ShipperOptions) {
+  constructor(session: Registration, options: LogShipperOptions) {
     this.#session = session
     this.#options = options
   }
 
-  add(task: Task): void {
+  add(task: AssignedTask): void {
     const path = this.#options.localPath(logKey(task.work.prefix))
     this.#open.set(task, { task, path, number: 0, bytes: 0, records: 0, done: null })
     this.#plan()
   }
 
   /** Resolves when the server has all of it, or does not want it. */
-  async finish(task: Task): Promise<void> {
+  async finish(task: AssignedTask): Promise<void> {
     const log = this.#open.get(task)
     if (log === undefined) return
-    if (existsSync(log.path) && !this.#session.over.aborted) {
+    if (existsSync(log.path) && !this.#session.ended.aborted) {
       await new Promise<void>((resolve) => {
         log.done = resolve
-        this.#session.over.addEventListener("abort", () => resolve(), { once: true })
+        this.#session.ended.addEventListener("abort", () => resolve(), { once: true })
         void this.#pump()
       })
     }
@@ -79,7 +79,7 @@ export class LogShipper {
     this.#planned = true
     this.#options.clock.after(LOOK_MS, () => {
       this.#planned = false
-      if (this.#open.size === 0 || this.#session.over.aborted) return
+      if (this.#open.size === 0 || this.#session.ended.aborted) return
       void this.#pump()
       this.#plan()
     })
@@ -90,7 +90,7 @@ export class LogShipper {
     if (this.#pumping) return
     this.#pumping = true
     try {
-      while (this.#again && !this.#session.over.aborted) {
+      while (this.#again && !this.#session.ended.aborted) {
         this.#again = false
         const pieces = await this.#collect()
         if (pieces.length > 0) {
@@ -101,7 +101,7 @@ export class LogShipper {
     } catch (error) {
       // The session is over, or the server will not have it: nobody waits for these logs any more.
       for (const log of this.#open.values()) log.done?.()
-      if (!this.#session.over.aborted) this.#options.trouble(error as LinkError)
+      if (!this.#session.ended.aborted) this.#options.trouble(error as ServerError)
     } finally {
       this.#pumping = false
     }
@@ -129,12 +129,12 @@ export class LogShipper {
 
   async #send(pieces: readonly Piece[]): Promise<void> {
     const { link, trouble } = this.#options
-    const { id, token, over } = this.#session
+    const { id, token, ended } = this.#session
     const body = Buffer.concat(pieces.flatMap(({ buffers }) => buffers))
-    const request = { path: `/workers/${id}/logs`, key: token, bytes: body, signal: over }
-    const { logs } = await link.forever(
+    const request = { path: `/workers/${id}/logs`, key: token, bytes: body, signal: ended }
+    const { logs } = await link.withRetries(
       () => link.json<{ logs: { attempt_id: string; next: number | null }[] }>(request),
-      over,
+      ended,
       trouble,
     )
     pieces.forEach(({ log, bytes, records }, i) => {

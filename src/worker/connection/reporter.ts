@@ -1,9 +1,9 @@
 // Tells the server what became of attempts, in batches, in order, until it was heard. A start may wait a little for its end.
 
-import type { Link } from "./link.ts"
-import { LinkError } from "./link-error.ts"
-import type { Session } from "./session.ts"
-import type { Task } from "../task.ts"
+import type { ServerClient } from "./server-client.ts"
+import { ServerError } from "./server-error.ts"
+import type { Registration } from "./session.ts"
+import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -13,7 +13,7 @@ import type { z } from "zod"
 type Entry = z.input<typeof reportBody>["entries"][number]
 
 interface Waiting {
-  task: Task
+  task: AssignedTask
   entry: Entry
   bytes: number
 }
@@ -23,46 +23,46 @@ const MOST_ENTRIES = 500
 const MOST_BYTES = 512 * 1024
 
 export interface ReporterOptions {
-  link: Link
+  link: ServerClient
   clock: Clock
   /** Others have it now. */
-  refused(task: Task): void
+  refused(task: AssignedTask): void
   /** Its end is written down. */
-  settled(task: Task): void
-  trouble(error: LinkError): void
+  settled(task: AssignedTask): void
+  trouble(error: ServerError): void
 }
 
 export class Reporter {
   readonly #options: ReporterOptions
-  readonly #session: Session
+  readonly #session: Registration
   #waiting: Waiting[] = []
   #sending = false
   #cancelSoon: (() => void) | null = null
   #idle: (() => void)[] = []
 
-  constructor(session: Session, options: ReporterOptions) {
+  constructor(session: Registration, options: ReporterOptions) {
     this.#session = session
     this.#options = options
   }
 
-  started(task: Task, { at, externalId }: { at: number; externalId?: string }): void {
+  started(task: AssignedTask, { at, externalId }: { at: number; externalId?: string }): void {
     this.#add(task, { ...fence(task), kind: "started", at, ...(externalId !== undefined && { external_id: externalId }) })
     this.#cancelSoon ??= this.#options.clock.after(START_DELAY_MS, () => void this.#send())
   }
 
   /** The latest counts: one that still waits is left out. */
-  progress(task: Task, fraction: number | null, details: Json): void {
+  progress(task: AssignedTask, fraction: number | null, details: Json): void {
     this.#waiting = this.#waiting.filter((each) => each.task !== task || each.entry.kind !== "progress")
     this.#add(task, { ...fence(task), kind: "progress", fraction, details })
     this.#cancelSoon ??= this.#options.clock.after(START_DELAY_MS, () => void this.#send())
   }
 
-  ended(task: Task, result: AttemptResult): void {
+  ended(task: AssignedTask, result: AttemptResult): void {
     this.#add(task, { ...fence(task), kind: "ended", result: resultOf(result) })
     void this.#send()
   }
 
-  released(task: Task): void {
+  released(task: AssignedTask): void {
     this.#add(task, { ...fence(task), kind: "released" })
     void this.#send()
   }
@@ -73,7 +73,7 @@ export class Reporter {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  #add(task: Task, entry: Entry): void {
+  #add(task: AssignedTask, entry: Entry): void {
     const bytes = entry.kind === "ended" || entry.kind === "progress" ? JSON.stringify(entry).length : 200
     this.#waiting.push({ task, entry, bytes })
   }
@@ -85,10 +85,10 @@ export class Reporter {
     this.#sending = true
     // What ends in the same moment goes together.
     await new Promise<void>((resolve) => setImmediate(resolve))
-    while (this.#waiting.length > 0 && !this.#session.over.aborted) {
+    while (this.#waiting.length > 0 && !this.#session.ended.aborted) {
       const batch = this.#take()
       await this.#deliver(batch).catch((error: unknown) => {
-        if (!this.#session.over.aborted) this.#options.trouble(new LinkError(null, String(error)))
+        if (!this.#session.ended.aborted) this.#options.trouble(new ServerError(null, String(error)))
       })
     }
     this.#sending = false
@@ -110,24 +110,24 @@ export class Reporter {
 
   async #deliver(batch: Waiting[]): Promise<void> {
     const { link, clock, trouble } = this.#options
-    const { id, token, over } = this.#session
+    const { id, token, ended } = this.#session
     const entries = batch.map(({ entry }) => entry)
     try {
-      const { refused } = await link.forever(
+      const { refused } = await link.withRetries(
         () =>
           link.json<{ refused: string[] }>({
             path: `/workers/${id}/report`,
             key: token,
             body: { now: clock.now(), entries },
-            signal: over,
+            signal: ended,
           }),
-        over,
+        ended,
         trouble,
       )
       this.#heard(batch, new Set(refused))
     } catch (error) {
-      if (!(error instanceof LinkError)) throw error
-      if (over.aborted) return
+      if (!(error instanceof ServerError)) throw error
+      if (ended.aborted) return
       if (error.status === 400 || error.status === 413) return this.#unreadable(batch, error)
       if (error.status !== 409) this.#options.trouble(error)
       // Nobody will ever hear of them: they are given up, so that the server gives them to others.
@@ -143,7 +143,7 @@ export class Reporter {
   }
 
   /** One of them cannot be told as it is: each is told alone, and that one as a failure. */
-  async #unreadable(batch: Waiting[], error: LinkError): Promise<void> {
+  async #unreadable(batch: Waiting[], error: ServerError): Promise<void> {
     if (batch.length > 1) {
       for (const each of batch) await this.#deliver([each])
       return
@@ -159,7 +159,7 @@ export class Reporter {
 
 const UNTOLD = "its result cannot be told to the server: "
 
-const fence = ({ wire }: Task): { row: number; attempt_id: string; token: string } => ({
+const fence = ({ wire }: AssignedTask): { row: number; attempt_id: string; token: string } => ({
   row: wire.row,
   attempt_id: wire.attempt_id,
   token: wire.token,

@@ -3,7 +3,7 @@
 import type { registered } from "../../protocol/api/workers.ts"
 import type { z } from "zod"
 
-export class Session {
+export class Registration {
   readonly id: string
   readonly token: string
   readonly leaseMs: number
@@ -18,7 +18,7 @@ export class Session {
   }
 
   /** Aborted when nothing under this id counts any more. */
-  get over(): AbortSignal {
+  get ended(): AbortSignal {
     return this.#over.signal
   }
 

@@ -7,8 +7,7 @@ import { mkdir } from "node:fs/promises"
 import { join, posix, resolve } from "node:path"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
-import { messageOf } from "../../core/model/error-message.ts"
-import { persistently, StatusWriter } from "./exec-status.ts"
+import { withRetries, StatusWriter } from "./status-writer.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -34,7 +33,7 @@ export interface ExecOptions {
 }
 
 /** There is nothing to run here; nothing was written. */
-export class ExecProblem extends Error {
+export class ExecError extends Error {
   override readonly name = "ExecProblem"
 }
 
@@ -45,7 +44,7 @@ export const runExec = async (options: ExecOptions): Promise<AttemptResult> => {
   const prefix = key.slice(0, key.lastIndexOf("/") + 1)
   const spec = await readSpec(objects, key)
   if ((await objects.size(prefix + STATUS_FILE)) !== null) {
-    throw new ExecProblem(`the attempt of ${key} has begun before: ${prefix + STATUS_FILE} is there; it is not run twice`)
+    throw new ExecError(`the attempt of ${key} has begun before: ${prefix + STATUS_FILE} is there; it is not run twice`)
   }
   const status = new StatusWriter(objects, prefix, clock, (message) => options.warn(message))
   await status.begin()
@@ -58,12 +57,12 @@ export const runExec = async (options: ExecOptions): Promise<AttemptResult> => {
 const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> => {
   const bytes = await objects.get(key)
   if (bytes === null)
-    throw new ExecProblem(`there is no spec at ${key} in the object store: check TASK_SPEC_PATH and ORK_OBJECT_STORE`)
+    throw new ExecError(`there is no spec at ${key} in the object store: check TASK_SPEC_PATH and ORK_OBJECT_STORE`)
   try {
     return execSpec.parse(JSON.parse(Buffer.from(bytes).toString("utf8")))
   } catch (error) {
-    const reason = messageOf(error)
-    throw new ExecProblem(`the spec at ${key} cannot be understood: ${reason}; is this Ork older than the server?`)
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ExecError(`the spec at ${key} cannot be understood: ${reason}; is this Ork older than the server?`)
   }
 }
 
@@ -90,7 +89,7 @@ const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, sta
     const told = result.state === "lost" && options.stopped.aborted
     return told ? { ...result, error: "stopped by a signal: what ran it was told to end" } : result
   } catch (error) {
-    return runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
+    return runner.failed(`could not prepare the task: ${error instanceof Error ? error.message : String(error)}`, true)
   } finally {
     options.stopped.removeEventListener("abort", onStopped)
     await executor?.stop?.()
@@ -179,6 +178,6 @@ async function* wholeObject(objects: ObjectStore, key: string): AsyncGenerator<U
 const storeOutput = async ({ objects, clock }: ExecOptions, prefix: string, { output }: AttemptResult): Promise<number> => {
   if (output !== undefined && "key" in output) return output.bytes
   const bytes = Buffer.from(JSON.stringify(output?.inline ?? null))
-  await persistently(clock, () => objects.put(prefix + OUTPUT_FILE, bytes))
+  await withRetries(clock, () => objects.put(prefix + OUTPUT_FILE, bytes))
   return bytes.length
 }

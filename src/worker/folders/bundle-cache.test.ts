@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync } from "node:f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test, vi } from "vitest"
-import { BundleShelf } from "./bundle-cache.ts"
+import { BundleCache } from "./bundle-cache.ts"
 import { makeBundle } from "../../objects/bundles.ts"
 
 const HOUR = 3_600_000
@@ -10,7 +10,7 @@ const HOUR = 3_600_000
 const setup = (most: number) => {
   const dataDir = mkdtempSync(join(tmpdir(), "ork-shelf-"))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
-  const shelf = new BundleShelf(dataDir, { maxAgeMs: 24 * HOUR, most, mostBytes: Number.POSITIVE_INFINITY })
+  const shelf = new BundleCache(dataDir, { maxAgeMs: 24 * HOUR, maxCount: most, maxBytes: Number.POSITIVE_INFINITY })
   const bundles = ["a", "b", "c"].map((path) => makeBundle([{ path, bytes: Buffer.from(path), executable: false }]))
   const read = vi.fn((hash: string) => Promise.resolve<Uint8Array>(bundles.find((one) => one.hash === hash)!.bytes))
   const now = Date.now()

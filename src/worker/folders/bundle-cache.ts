@@ -2,23 +2,23 @@
 
 import { readdir, rm, stat, utimes } from "node:fs/promises"
 import { join } from "node:path"
-import { beyond, type Bounds, type Kept, sweepDrafts } from "./bounds.ts"
+import { selectEvicted, type CacheLimits, type CachedFolder, removeOldDrafts } from "./eviction.ts"
 import { bundleFolder, BundleFolders } from "../../objects/bundles.ts"
 
 /** A bundle has at most 16 MiB. */
-const BOUNDS: Bounds = { maxAgeMs: 7 * 86_400_000, most: 100, mostBytes: Number.POSITIVE_INFINITY }
+const BOUNDS: CacheLimits = { maxAgeMs: 7 * 86_400_000, maxCount: 100, maxBytes: Number.POSITIVE_INFINITY }
 
 /** Others see what was used lately by the time of its folder, which may lag by this. */
 const TOUCH_MS = 600_000
 
-export class BundleShelf {
+export class BundleCache {
   readonly #dataDir: string
-  readonly #bounds: Bounds
+  readonly #bounds: CacheLimits
   readonly #users = new Map<string, number>()
   readonly #touchedAt = new Map<string, number>()
   #folders: BundleFolders | null = null
 
-  constructor(dataDir: string, bounds: Bounds = BOUNDS) {
+  constructor(dataDir: string, bounds: CacheLimits = BOUNDS) {
     this.#dataDir = dataDir
     this.#bounds = bounds
   }
@@ -47,15 +47,15 @@ export class BundleShelf {
 
   async sweep(now: number): Promise<void> {
     const parent = join(this.#dataDir, "bundles")
-    await sweepDrafts(parent, now)
-    const idle: Kept[] = []
+    await removeOldDrafts(parent, now)
+    const idle: CachedFolder[] = []
     for (const name of await readdir(parent).catch(() => [])) {
       const folder = join(parent, name)
       if (this.#users.has(name)) await utimes(folder, now / 1000, now / 1000).catch(() => {})
       const found = await stat(folder).catch(() => null)
       if (found !== null && !this.#users.has(name)) idle.push({ name, usedAt: found.mtimeMs, bytes: 0 })
     }
-    for (const { name } of beyond(idle, now, this.#bounds)) {
+    for (const { name } of selectEvicted(idle, now, this.#bounds)) {
       // In use by now.
       if (this.#users.has(name)) continue
       this.forget()

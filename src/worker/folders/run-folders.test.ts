@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, wr
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import type { Bounds } from "./bounds.ts"
+import type { CacheLimits } from "./eviction.ts"
 import { RunFolders } from "./run-folders.ts"
 
 const RUNS = ["1", "2", "3"].map((n) => `0190a000-0000-7000-8000-00000000000${n}`) as [string, string, string]
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-const setup = (bounds?: Bounds) => {
+const setup = (bounds?: CacheLimits) => {
   const dataDir = mkdtempSync(join(tmpdir(), "ork-folders-"))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const now = Date.now()
@@ -38,10 +38,10 @@ test("the folder of a run that has ended stays for a retry and goes with the run
   folders.release(run)
   await folders.ended(run, now)
   expect([left(), left("upstream"), left("objects/runs")]).toEqual([[run], [], []])
-  expect(folders.some(now), "it was asked about just now").toEqual([])
-  expect(folders.some(now + HOUR)).toEqual([run])
+  expect(folders.runsToCheck(now), "it was asked about just now").toEqual([])
+  expect(folders.runsToCheck(now + HOUR)).toEqual([run])
   await folders.remove(run)
-  expect([left(), folders.some(now + DAY)]).toEqual([[], []])
+  expect([left(), folders.runsToCheck(now + DAY)]).toEqual([[], []])
 })
 
 test("an empty folder goes with the end of its run", async () => {
@@ -50,7 +50,7 @@ test("an empty folder goes with the end of its run", async () => {
   make("work", RUNS[0], { bytes: 0 })
   folders.release(RUNS[0])
   await folders.ended(RUNS[0], now)
-  expect([left(), folders.some(now + DAY)]).toEqual([[], []])
+  expect([left(), folders.runsToCheck(now + DAY)]).toEqual([[], []])
 })
 
 test("what another process left is asked about, but not while a worker beside this one may use it", async () => {
@@ -59,16 +59,16 @@ test("what another process left is asked about, but not while a worker beside th
   make("objects/runs", RUNS[1], { ageMs: 2 * HOUR })
   make("work", RUNS[2])
   await folders.start()
-  expect(folders.some(now)).toEqual([RUNS[0], RUNS[1]])
-  expect(folders.some(now + 2 * HOUR).toSorted()).toEqual(RUNS)
+  expect(folders.runsToCheck(now)).toEqual([RUNS[0], RUNS[1]])
+  expect(folders.runsToCheck(now + 2 * HOUR).toSorted()).toEqual(RUNS)
 })
 
 test.each([
-  ["too old", { maxAgeMs: 5 * HOUR, most: 9, mostBytes: 9e9 }, [RUNS[0]]],
-  ["too many", { maxAgeMs: DAY, most: 2, mostBytes: 9e9 }, [RUNS[0]]],
-  ["too large together", { maxAgeMs: DAY, most: 9, mostBytes: 2500 }, [RUNS[0]]],
-  ["too large at all, but used lately", { maxAgeMs: DAY, most: 9, mostBytes: 500 }, [RUNS[0], RUNS[1]]],
-  ["within bounds", { maxAgeMs: DAY, most: 3, mostBytes: 3000 }, []],
+  ["too old", { maxAgeMs: 5 * HOUR, maxCount: 9, maxBytes: 9e9 }, [RUNS[0]]],
+  ["too many", { maxAgeMs: DAY, maxCount: 2, maxBytes: 9e9 }, [RUNS[0]]],
+  ["too large together", { maxAgeMs: DAY, maxCount: 9, maxBytes: 2500 }, [RUNS[0]]],
+  ["too large at all, but used lately", { maxAgeMs: DAY, maxCount: 9, maxBytes: 500 }, [RUNS[0], RUNS[1]]],
+  ["within bounds", { maxAgeMs: DAY, maxCount: 3, maxBytes: 3000 }, []],
 ])("folders of ended runs that are %s go, oldest first", async (_name, bounds, gone) => {
   const { folders, make, left, now, removals } = setup(bounds)
   for (const [i, run] of RUNS.entries()) {
@@ -86,7 +86,7 @@ test.each([
 })
 
 test("a retry uses what is there, and a sweep leaves it alone and marks it as used", async () => {
-  const { folders, make, left, now } = setup({ maxAgeMs: 0, most: 0, mostBytes: 0 })
+  const { folders, make, left, now } = setup({ maxAgeMs: 0, maxCount: 0, maxBytes: 0 })
   await folders.use(RUNS[0])
   const folder = make("work", RUNS[0], { ageMs: DAY })
   folders.release(RUNS[0])

@@ -4,18 +4,18 @@
 
 import { readdir, rm, rmdir, stat, utimes } from "node:fs/promises"
 import { join } from "node:path"
-import { beyond, type Bounds, type Kept, RECENT_MS, sweepDrafts, treeBytes } from "./bounds.ts"
+import { selectEvicted, type CacheLimits, type CachedFolder, RECENT_MS, removeOldDrafts, folderBytes } from "./eviction.ts"
 import { isUuid } from "../../core/model/ids.ts"
 import { MAX_RUNS_ASKED } from "../../protocol/api/workers.ts"
 
-const BOUNDS: Bounds = { maxAgeMs: 7 * 86_400_000, most: 100, mostBytes: 2 * 2 ** 30 }
+const BOUNDS: CacheLimits = { maxAgeMs: 7 * 86_400_000, maxCount: 100, maxBytes: 2 * 2 ** 30 }
 /** A run that has ended is asked about rarely: it may be removed. */
 const ENDED_ASK_MS = 600_000
 
 interface Run {
   /** Attempts of this worker. */
   users: number
-  ended: boolean
+  removeFinished: boolean
   /** Not to be asked about before. */
   askAt: number
   /** Of its working folder, once it has ended and was looked at. */
@@ -25,12 +25,12 @@ interface Run {
 export class RunFolders {
   readonly #dataDir: string
   readonly #told: () => void
-  readonly #bounds: Bounds
+  readonly #bounds: CacheLimits
   readonly #runs = new Map<string, Run>()
   readonly #removing = new Map<string, Promise<void>>()
 
   /** `removing` is told before folders go, for whoever remembers that they are there. */
-  constructor(dataDir: string, removing: () => void, bounds: Bounds = BOUNDS) {
+  constructor(dataDir: string, removing: () => void, bounds: CacheLimits = BOUNDS) {
     this.#dataDir = dataDir
     this.#told = removing
     this.#bounds = bounds
@@ -43,7 +43,7 @@ export class RunFolders {
         if (!isUuid(name) || this.#runs.has(name)) continue
         const found = await stat(join(this.#dataDir, kind, name)).catch(() => null)
         const askAt = found === null ? 0 : found.mtimeMs + RECENT_MS
-        this.#runs.set(name, { users: 0, ended: false, askAt, bytes: null })
+        this.#runs.set(name, { users: 0, removeFinished: false, askAt, bytes: null })
       }
     }
   }
@@ -59,7 +59,7 @@ export class RunFolders {
   /** An attempt begins; its run is not over, whatever was said before. Resolves when nothing of it is being removed. */
   async use(runId: string): Promise<void> {
     const run = this.#runs.get(runId)
-    this.#runs.set(runId, { users: (run?.users ?? 0) + 1, ended: false, askAt: 0, bytes: null })
+    this.#runs.set(runId, { users: (run?.users ?? 0) + 1, removeFinished: false, askAt: 0, bytes: null })
     await this.#removing.get(runId)
   }
 
@@ -69,7 +69,7 @@ export class RunFolders {
   }
 
   /** Runs to ask the server about, other ones each time. */
-  some(now: number): string[] {
+  runsToCheck(now: number): string[] {
     const asked: string[] = []
     for (const [runId, run] of this.#runs) {
       if (asked.length === MAX_RUNS_ASKED) break
@@ -77,7 +77,7 @@ export class RunFolders {
     }
     for (const runId of asked) {
       const run = this.#runs.get(runId)!
-      if (run.ended) run.askAt = now + ENDED_ASK_MS
+      if (run.removeFinished) run.askAt = now + ENDED_ASK_MS
       this.#runs.delete(runId)
       this.#runs.set(runId, run)
     }
@@ -87,8 +87,8 @@ export class RunFolders {
   /** Its working folder stays, unless nothing is in it. */
   async ended(runId: string, now: number): Promise<void> {
     const run = this.#runs.get(runId)
-    if (run === undefined || run.users > 0 || run.ended) return
-    run.ended = true
+    if (run === undefined || run.users > 0 || run.removeFinished) return
+    run.removeFinished = true
     run.askAt = now + ENDED_ASK_MS
     await this.#remove(runId, ["upstream", "objects/runs"])
     const empty = await rmdir(this.folder(runId)).then(
@@ -106,18 +106,18 @@ export class RunFolders {
 
   /** What is in use is marked as such, for other workers of this machine; what ended goes when there is too much of it. */
   async sweep(now: number): Promise<void> {
-    await sweepDrafts(join(this.#dataDir, "work"), now)
-    const idle: Kept[] = []
+    await removeOldDrafts(join(this.#dataDir, "work"), now)
+    const idle: CachedFolder[] = []
     for (const [name, run] of this.#runs) {
       const folder = this.folder(name)
       if (run.users > 0) await utimes(folder, now / 1000, now / 1000).catch(() => {})
-      if (run.users > 0 || !run.ended) continue
+      if (run.users > 0 || !run.removeFinished) continue
       const found = await stat(folder).catch(() => null)
-      run.bytes ??= await treeBytes(folder).catch(() => 0)
+      run.bytes ??= await folderBytes(folder).catch(() => 0)
       if (found !== null) idle.push({ name, usedAt: found.mtimeMs, bytes: run.bytes })
     }
-    for (const { name } of beyond(idle, now, this.#bounds)) {
-      if (this.#runs.get(name)?.ended === true) await this.remove(name)
+    for (const { name } of selectEvicted(idle, now, this.#bounds)) {
+      if (this.#runs.get(name)?.removeFinished === true) await this.remove(name)
     }
   }
 

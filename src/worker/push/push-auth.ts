@@ -8,7 +8,7 @@ import { bodyHash, readProof } from "../../protocol/wire/push-proof.ts"
 const MAX_BODY = 64 << 20
 const MAX_BODIES = 128 << 20
 
-export interface PushDoorOptions {
+export interface PushAuthOptions {
   apiKey: string
   clock: Clock
   /** Of one body, and of all that are being read; smaller in tests. */
@@ -16,30 +16,30 @@ export interface PushDoorOptions {
   maxBodies?: number
 }
 
-export interface Refusal {
+export interface Rejection {
   status: number
   problem: string
 }
 
-export interface Admitted {
+export interface AuthenticatedRequest {
   /** When it was signed, in seconds since the epoch. */
   at: number
   body: string
 }
 
-export class PushDoor {
-  readonly #options: PushDoorOptions
+export class PushAuth {
+  readonly #options: PushAuthOptions
   readonly #maxBody: number
   readonly #maxBodies: number
   #reading = 0
 
-  constructor(options: PushDoorOptions) {
+  constructor(options: PushAuthOptions) {
     this.#options = options
     this.#maxBody = options.maxBody ?? MAX_BODY
     this.#maxBodies = options.maxBodies ?? MAX_BODIES
   }
 
-  async admit(request: IncomingMessage): Promise<Admitted | Refusal> {
+  async authenticate(request: IncomingMessage): Promise<AuthenticatedRequest | Rejection> {
     const { apiKey, clock } = this.#options
     const proof = readProof(apiKey, request.url ?? "", request.headers, clock.now())
     if ("problem" in proof) return { status: 401, problem: proof.problem }
@@ -49,7 +49,7 @@ export class PushDoor {
     return { at: proof.at, body: body.toString("utf8") }
   }
 
-  async #read(request: IncomingMessage): Promise<Buffer | Refusal> {
+  async #read(request: IncomingMessage): Promise<Buffer | Rejection> {
     const pieces: Buffer[] = []
     let bytes = 0
     try {

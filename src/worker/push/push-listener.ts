@@ -8,8 +8,8 @@ import { mkdir, readdir, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"
 import { pushedAssignment } from "./push-assignment.ts"
-import { PushDoor, type PushDoorOptions } from "./push-auth.ts"
-import { resultMessage, tellResult } from "./push-result.ts"
+import { PushAuth, type PushAuthOptions } from "./push-auth.ts"
+import { resultMessage, deliverResult } from "./push-result.ts"
 import { SeenTokens } from "./seen-tokens.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Random } from "../../core/model/ports.ts"
@@ -21,7 +21,7 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import { aliveBody, executeBody, stopBody } from "../../protocol/api/workers.ts"
 import type { z } from "zod"
 
-export interface PushListenerOptions extends PushDoorOptions {
+export interface PushListenerOptions extends PushAuthOptions {
   host: string
   /** 0: a free one. */
   port: number
@@ -82,7 +82,7 @@ export class PushListener {
   readonly #options: PushListenerOptions
   readonly #server: Server
   readonly #runner: Runner
-  readonly #door: PushDoor
+  readonly #door: PushAuth
   readonly #seen: SeenTokens
   readonly #live = new Map<string, Live>()
   readonly #work = new Set<Promise<void>>()
@@ -95,7 +95,7 @@ export class PushListener {
     const readOutput = async (key: string): Promise<Json> =>
       JSON.parse(Buffer.from((await objects.get(key)) ?? "null").toString()) as Json
     this.#runner = new Runner({ executors, clock, readOutput })
-    this.#door = new PushDoor(options)
+    this.#door = new PushAuth(options)
     this.#seen = new SeenTokens(clock.now())
     this.#server = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {
       this.#answer(request)
@@ -153,7 +153,7 @@ export class PushListener {
     if (method !== "POST" || (url !== "/execute" && url !== "/stop" && url !== "/alive")) {
       return refuse(404, "POST /execute, POST /stop or POST /alive")
     }
-    const admitted = await this.#door.admit(request)
+    const admitted = await this.#door.authenticate(request)
     if ("problem" in admitted) return refuse(admitted.status, admitted.problem)
     const body = JSON.parse(admitted.body) as unknown
     switch (url) {
@@ -204,7 +204,7 @@ export class PushListener {
       const assignment = pushedAssignment(pushed, { attemptId, workingDir, prefix, graceMs })
       const result = await this.#runner.run(assignment, live, { started: () => {}, progress: () => {} })
       const message = await resultMessage(objects, prefix, result)
-      await tellResult(pushed, message, { clock, log, signal: this.#stopped.signal })
+      await deliverResult(pushed, message, { clock, log, signal: this.#stopped.signal })
     } catch (error) {
       log.warn({ task: pushed.task_id, error: messageOf(error) }, "could not tell the result of a task")
     } finally {

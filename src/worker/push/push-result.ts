@@ -8,7 +8,7 @@ import { TaskLog } from "../../objects/logs/logs.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { executeBody, taskResultBody } from "../../protocol/api/workers.ts"
 import type { z } from "zod"
-import { pause } from "../pause.ts"
+import { sleep } from "../connection/sleep.ts"
 
 type Pushed = Pick<z.output<typeof executeBody>, "callback_url" | "token" | "task_instance_id">
 export type ResultMessage = Omit<z.input<typeof taskResultBody>, "task_instance_id" | "token">
@@ -53,7 +53,7 @@ const endWithin = (text: string, bytes: number): string => {
   return rest
 }
 
-export interface TellOptions {
+export interface DeliveryOptions {
   clock: Clock
   log: Logger
   /** The worker ends and can wait no longer. */
@@ -61,10 +61,10 @@ export interface TellOptions {
 }
 
 /** Until the server took it, does not know the task any more, or was out of reach for long. */
-export const tellResult = async (
+export const deliverResult = async (
   pushed: Pushed,
   message: ResultMessage,
-  { clock, log, signal }: TellOptions,
+  { clock, log, signal }: DeliveryOptions,
 ): Promise<void> => {
   const { callback_url, token, task_instance_id } = pushed
   const headers = { "content-type": "application/json", authorization: `Bearer ${token}` }
@@ -92,7 +92,7 @@ export const tellResult = async (
       log.warn({ task: task_instance_id, status: answer.status }, "the server refused the result of a task")
       return
     }
-    await pause(clock, Math.min(FIRST_WAIT_MS * 2 ** failures, MAX_WAIT_MS), signal)
+    await sleep(clock, Math.min(FIRST_WAIT_MS * 2 ** failures, MAX_WAIT_MS), signal)
   }
   log.warn({ task: task_instance_id }, "the result of a task was not told: the server did not take it; it tries the task again")
 }

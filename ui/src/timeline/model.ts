@@ -5,7 +5,7 @@ import { lookOf } from "../components/status.ts"
 import { endedOf, type Instance, type RunNode, type RunState, totalOf } from "../run/state.ts"
 import { statusOf } from "../run/status.ts"
 import type { TaskStatus } from "../api/types.ts"
-import { criticalPath, instanceKey } from "./critical-path.ts"
+import { criticalInstances, instanceKey } from "./critical-path.ts"
 import type { Row } from "./rows.ts"
 import { Scopes } from "./scopes.ts"
 import { type Segment, segmentsOf, unionOf } from "./segments.ts"
@@ -21,7 +21,7 @@ export interface TimelineModel {
 
 export const timelineModel = (state: RunState, startedAt: number | null): TimelineModel => {
   const scopes = new Scopes(state, startedAt)
-  const path = criticalPath(state, scopes)
+  const path = criticalInstances(state, scopes)
   return {
     state,
     scopes,

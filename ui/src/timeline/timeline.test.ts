@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { applyEvents } from "../run/events.ts"
 import { at, stateOf, taskEvent } from "../run/testing.ts"
 import { rangeOf, scrollAfterZoom, stepFor, ticksOf, zoomBy } from "./axis.ts"
-import { criticalPath, instanceKey } from "./critical-path.ts"
+import { criticalInstances, instanceKey } from "./critical-path.ts"
 import { rowsOf } from "./rows.ts"
 import { Scopes, scopeOf } from "./scopes.ts"
 import { segmentsOf, unionOf } from "./segments.ts"
@@ -61,15 +61,15 @@ test("an instance is ready when the last of its own item's upstream has ended, t
 
 test("the critical path goes back over what each waited for last, into groups and out of them", () => {
   const state = nested()
-  const path = criticalPath(state, new Scopes(state, 0)).map((each) => `${state.nodes[each.node]!.name}[${each.path}]`)
+  const path = criticalInstances(state, new Scopes(state, 0)).map((each) => `${state.nodes[each.node]!.name}[${each.path}]`)
   expect(path).toEqual(["first[]", "region.load[0]", "region.each[0.0]", "last[]"])
 })
 
 test("the critical path of nothing is empty, and what was skipped is passed through", () => {
   const state = stateOf({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
-  expect(criticalPath(state, new Scopes(state, 0))).toEqual([])
+  expect(criticalInstances(state, new Scopes(state, 0))).toEqual([])
   applyEvents(state, [...ran("a", 0, 5), taskEvent("b", "skipped", 6, { attempt: 0 }), ...ran("c", 6, 9)], false)
-  expect(criticalPath(state, new Scopes(state, 0)).map(instanceKey)).toEqual(["0/", "2/"])
+  expect(criticalInstances(state, new Scopes(state, 0)).map(instanceKey)).toEqual(["0/", "2/"])
 })
 
 test("waiting, attempts and the waiting between them are told apart", () => {

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest"
+import { commandLine } from "../testing/command-line.ts"
+import { having, including, matching } from "../../../test/support/matchers.ts"
+
+test("a run is paused, resumed and cancelled; an impossible request exits 1", async () => {
+  await using world = await commandLine()
+  await world.api.deploy("slow", { a: "block" })
+  const id = (await world.ork("trigger", "slow")).stdout.trim()
+  await world.api.executor.blocked("a")
+  expect((await world.ork("pause", id)).stdout).toBe(`run ${id} is paused: it starts no new tasks\n`)
+  expect(await world.json("resume", "latest")).toMatchObject({ id, paused: false })
+  expect((await world.ork("retry", id)).code).toBe(1)
+  expect((await world.ork("cancel", id)).stdout).toMatch(`run ${id} is being cancelled`)
+  await world.api.engine.ended(id as never)
+  const again = await world.ork("cancel", id)
+  expect([again.code, again.stderr]).toEqual([1, matching(/^ork: run .* has already ended as cancelled\n$/)])
+})
+
+test("a failed run is retried completely, from a task, or for one instance; --plan changes nothing", async () => {
+  await using world = await commandLine()
+  await world.api.deploy("bad", {
+    a: "true",
+    b: { command: "fail", depends_on: ["a"], foreach: [1, 2] },
+    c: { command: "true", depends_on: ["b"] },
+  })
+  const id = await world.api.runToEnd("bad")
+  expect((await world.ork("retry", id, "--plan")).stdout).toBe("again: b, c\nkept: a\n")
+  expect(await world.json("retry", id, "--from", "a", "--plan")).toEqual({ again: ["a", "b", "c"], kept: [] })
+  expect((await world.ork("retry", id)).stdout).toMatch(`run ${id} is retried`)
+  await world.api.engine.ended(id as never)
+  expect(await world.json("show", id)).toMatchObject({
+    task_list: including([having({ name: "b", index: 0, attempt: 2 }), having({ name: "a", attempt: 1 })]),
+  })
+  await world.ork("retry", id, "--task", "b", "--index", "1")
+  await world.api.engine.ended(id as never)
+  expect(await world.json("show", id)).toMatchObject({
+    task_list: including([having({ name: "b", index: 0, attempt: 2 }), having({ name: "b", index: 1, attempt: 3 })]),
+  })
+})
+
+test("a workflow's schedule is paused and resumed by its name, listed with its ticks, and backfilled", async () => {
+  await using world = await commandLine()
+  await world.api.deploy("etl", { a: "true" }, { schedule: { cron: "0 2 * * *", timezone: "Europe/Berlin" } })
+  expect((await world.ork("schedules")).stdout).toMatch(
+    /^workflow .*\netl +0 2 \* \* \* +Europe\/Berlin +open +(\S+ \d\d:00:00,? ?){5}\n$/,
+  )
+  await world.api.deploy("often", { a: "true" }, { schedule: "@hourly" })
+  expect((await world.ork("schedules", "--workflow", "often")).stdout).toMatch(/open +\S{10} \d\d:00:00, .*\d\d:00:00\n$/)
+  expect((await world.ork("pause", "etl")).stdout).toBe("etl: its schedule is paused\n")
+  expect(await world.json("schedules", "--workflow", "etl")).toMatchObject([{ paused: true, next_ticks: [] }])
+  expect((await world.ork("resume", "etl")).stdout).toBe("etl: its schedule is resumed\n")
+  const range = ["--from", "2026-01-01", "--to", "2026-01-02"]
+  expect((await world.ork("backfill", "etl", ...range, "--plan")).stdout).toBe("2026-01-01T01:00:00.000Z\n1 tick\n")
+  expect((await world.ork("backfill", "etl", ...range)).stdout).toMatch(/^[0-9a-f-]{36}\n1 run, one for each tick\n$/)
+})

@@ -1,0 +1,39 @@
+// `ork retry RUN`: runs the unsuccessful tasks of a run again, or one task with everything downstream of it.
+
+import type { Context } from "../target/context.ts"
+import { connect, type ServerFlags } from "../target/connect.ts"
+import { findServerRun } from "../target/find-run.ts"
+import { InputError } from "../terminal/errors.ts"
+import { parseInstancePath } from "../terminal/option-values.ts"
+import { printResult } from "../terminal/output.ts"
+
+export interface RetryOptions extends ServerFlags {
+  from?: string
+  task?: string
+  index?: string
+  path?: string
+  plan?: boolean
+  json?: boolean
+}
+
+export const retry = async (context: Context, runText: string, options: RetryOptions): Promise<number> => {
+  const { from, task, plan } = options
+  const path = parseInstancePath(options)
+  if (from !== undefined && task !== undefined) {
+    throw new InputError("--from selects all instances of a task, --task one instance; give one of them")
+  }
+  if (path !== undefined && task === undefined) throw new InputError("--index and --path select an instance of --task; name it")
+  if (plan === true && task !== undefined) throw new InputError("--plan works alone or with --from; leave out --task")
+  const client = await connect(context, options)
+  const { id } = await findServerRun(client, runText)
+  if (plan === true) {
+    const planned = await client.planRetry(id, from)
+    const list = (names: readonly string[]): string => names.join(", ") || "nothing"
+    return printResult(context, options, planned, `again: ${list(planned.again)}\nkept: ${list(planned.kept)}`)
+  }
+  const run =
+    task === undefined
+      ? await client.retryRun(id, from)
+      : await client.retryTask({ runId: id, task, ...(path !== undefined && { path }) })
+  return printResult(context, options, run, `run ${id} is retried; it is ${run.status}`)
+}

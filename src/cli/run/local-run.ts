@@ -1,0 +1,114 @@
+// Runs one private run in this process: starts an engine for it, reports its progress and prints its summary.
+
+import { hostname } from "node:os"
+import type { Context, HandlerFiles } from "../target/context.ts"
+import { childWorkflows } from "./child-workflows.ts"
+import { exitCodeOf, EXIT_INTERRUPTED, printSummary } from "./outcome.ts"
+import { privateEngine } from "./private-engine.ts"
+import { onTerminationSignal } from "./signals.ts"
+import { addHandlerExecutors } from "../target/handlers.ts"
+import type { OpenStores } from "../target/stores.ts"
+import { createReporter } from "../progress/create-reporter.ts"
+import { applyEvent, isRunEvent, type RunView } from "../progress/run-view.ts"
+import type { Reporter } from "../progress/reporter.ts"
+import { storeSource } from "../progress/store-source.ts"
+import type { RunId } from "../../core/model/ids.ts"
+import type { Engine } from "../../engine/engine.ts"
+import type { Logger } from "../../engine/ports.ts"
+import { runShape } from "../../protocol/api/shapes.ts"
+import { Conflict } from "../../store/contract/errors.ts"
+
+export interface LocalRunOptions extends OpenStores {
+  handlers: HandlerFiles
+  runId: RunId
+  view: RunView
+  json: boolean
+}
+
+export interface LocalRun {
+  engine: Engine
+  reporter: Reporter
+}
+
+/** Calls `begin`, which must start the engine and the run. Returns the exit code when the run has finished. */
+export const runLocally = async (
+  context: Context,
+  { handlers, runId, view, json, ...stores }: LocalRunOptions,
+  begin: (run: LocalRun) => Promise<void>,
+): Promise<number> => {
+  const { concurrency, workerProfiles } = stores.config
+  const source = storeSource(stores, runId)
+  const reporter = await createReporter(context, source, view, { json, concurrency })
+  const engine = await privateEngine(context, stores, {
+    name: `${hostname()}:${process.pid}`,
+    privateRun: runId,
+    concurrency,
+    executors: (own) => addHandlerExecutors(context, handlers, own),
+    log: warningsTo(reporter),
+    findWorkflow: childWorkflows(stores.store, workerProfiles),
+  })
+  // The run continues when nobody reads its output (`ork run … | head`).
+  context.stdout.removeAllListeners("error").on("error", () => {})
+  engine.onEvent((event) => {
+    if (!isRunEvent(runId, event)) return
+    applyEvent(view, event)
+    reporter.event(event)
+  })
+  const cancellation = cancelOnSignal(engine, runId, reporter)
+  try {
+    await begin({ engine, reporter })
+    cancellation.enable()
+    const run = await engine.ended(runId)
+    cancellation.stop()
+    reporter.stop()
+    await printSummary(context, source, view, runShape(run), json)
+    return exitCodeOf(run, cancellation.requested)
+  } finally {
+    cancellation.stop()
+    reporter.stop()
+    await engine.stop()
+  }
+}
+
+interface SignalCancellation {
+  /** Lets signals cancel the run from now on. */
+  enable(): void
+  /** True if a signal requested the cancellation. */
+  readonly requested: boolean
+  stop(): void
+}
+
+/**
+ * Cancels the run at the first signal and exits, which kills all tasks, at the second one. Exits at the first signal while
+ * cancellation is not enabled.
+ */
+const cancelOnSignal = (engine: Engine, runId: RunId, reporter: Reporter): SignalCancellation => {
+  let enabled = false
+  let requested = false
+  const exit = (): void => {
+    reporter.stop()
+    process.exit(EXIT_INTERRUPTED)
+  }
+  const cancel = async (): Promise<void> => {
+    requested = true
+    reporter.note("cancelling… press Ctrl-C again to kill")
+    await engine.cancel(runId).catch((error: unknown) => {
+      // A run that has just ended cannot be cancelled.
+      if (!(error instanceof Conflict)) reporter.warn(`could not cancel: ${String(error)}`)
+    })
+  }
+  const stop = onTerminationSignal(() => (enabled ? void cancel() : exit()), exit)
+  return {
+    enable: () => void (enabled = true),
+    get requested() {
+      return requested
+    },
+    stop,
+  }
+}
+
+/** Returns an engine log that passes warnings and errors to the reporter. */
+const warningsTo = (reporter: Reporter): Logger => {
+  const warn = (fields: object, message: string): void => reporter.warn(`${message} ${JSON.stringify(fields)}`)
+  return { info: () => {}, warn, error: warn }
+}

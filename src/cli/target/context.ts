@@ -1,0 +1,51 @@
+// The environment of every command. The composition root (main.ts) provides the backends; a command opens the ones that it needs.
+
+import type { Config } from "../../config.ts"
+import type { Clock, Fetch, Random } from "../../core/model/ports.ts"
+import type { EngineOptions } from "../../engine/ports.ts"
+import type { Executor } from "../../executors/executor.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
+
+export type EngineParts = Pick<EngineOptions, "executors" | "evaluator" | "secret"> & { fetch: Fetch }
+
+/** Files of `--handlers`: by queue for job handlers, by name for registered functions. */
+export interface HandlerFiles {
+  queues: ReadonlyMap<string, string>
+  functions: ReadonlyMap<string, string>
+}
+
+export interface Backends {
+  clock: Clock
+  random: Random
+  /** Opens and migrates the database. Returns null if there is none and `create` is false. */
+  openStore(config: Config, options: { create: boolean }): Promise<ServerStore | null>
+  openObjects(config: Config): Promise<ObjectStore>
+  engineParts(config: Config, objects: ObjectStore): Promise<EngineParts>
+  /** Returns the queues that a file has handlers for and the functions that it registers. Rejects if the file cannot be loaded. */
+  handlerNames(file: string): Promise<{ queues: string[]; functions: string[] }>
+  /** Creates executors that run handlers and functions by means of the executor `node`. */
+  handlerExecutors(files: HandlerFiles, node: Executor): Promise<Executor[]>
+  /** Returns a text that identifies this process to other processes of the machine. */
+  processIdentity(): string
+  processAlive(identity: string): boolean
+  inspect(config: Config): Promise<Inspection>
+}
+
+/** Facts about this machine that `ork doctor` shows. */
+export interface Inspection {
+  spawn: { helper: string; reason: string | null; isolation: string; cgroups: string } | { problem: string }
+  sqlite: string
+  /** Tools that executors use. `none`: not installed, and only tasks that use it need it. */
+  surroundings: { name: string; state: "ok" | "warn" | "none"; detail: string }[]
+}
+
+/** Argument of every command. */
+export interface Context {
+  backends: Backends
+  env: { [name: string]: string | undefined }
+  cwd: string
+  version(): string
+  stdout: NodeJS.WriteStream
+  stderr: NodeJS.WriteStream
+}

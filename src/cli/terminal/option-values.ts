@@ -1,0 +1,56 @@
+// Parsers for the values of options. Each throws an InputError that names the option.
+
+import { InputError } from "./errors.ts"
+import { isDateText } from "../../core/time/cron.ts"
+import { nearest } from "../../core/model/nearest.ts"
+
+/** Parses one of a few words. `flag` is the option as typed, such as `--status`. */
+export const parseChoice = <Word extends string>(flag: string, text: string, choices: readonly Word[]): Word => {
+  const found = choices.find((word) => word === text)
+  if (found !== undefined) return found
+  const near = nearest(text, choices)
+  const hint = near === undefined ? `use one of ${choices.join(", ")}` : `did you mean ${near}?`
+  throw new InputError(`${flag}: there is no ${flag.replace(/^-+/, "")} "${text}"; ${hint}`)
+}
+
+/** Parses a day or an instant into an ISO instant. */
+export const parseInstant = (flag: string, text: string): string => {
+  if (isDateText(text)) return new Date(text).toISOString()
+  throw new InputError(`${flag}: "${text}" is not a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)`)
+}
+
+/** Parses a whole number; returns undefined if the option was not given. */
+export const parseWholeNumber = (
+  flag: string,
+  text: string | undefined,
+  min: number,
+  max = Number.MAX_SAFE_INTEGER,
+): number | undefined => {
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (/^\d+$/.test(text) && number >= min && number <= max) return number
+  const range = max === Number.MAX_SAFE_INTEGER ? `from ${min} up` : `from ${min} to ${max}`
+  throw new InputError(`${flag}: "${text}" is not a whole number ${range}`)
+}
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 1000
+
+/** Parses `--limit N`. */
+export const parseLimit = (text: string | undefined): number => parseWholeNumber("--limit", text, 1, MAX_LIMIT) ?? DEFAULT_LIMIT
+
+/** Parses `--index N` or `--path 1.2`; returns undefined if neither was given. */
+export const parseInstancePath = (options: { index?: string; path?: string }): string | undefined => {
+  if (options.path !== undefined) {
+    if (!/^\d+(\.\d+)*$/.test(options.path)) throw new InputError(`--path: "${options.path}" is not a path such as 3 or 1.2`)
+    return options.path
+  }
+  return parseWholeNumber("--index", options.index, 0)?.toString()
+}
+
+/** Parses a list such as `fast,slow`, without duplicates. */
+export const parseNames = (flag: string, text: string): string[] => {
+  const names = text.split(",").map((name) => name.trim())
+  if (names.includes("")) throw new InputError(`${flag}: "${text}" has an empty name; write it like fast,slow`)
+  return [...new Set(names)]
+}

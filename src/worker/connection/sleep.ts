@@ -1,0 +1,15 @@
+// A wait of a worker that its end cuts short.
+
+import type { Clock } from "../../core/model/ports.ts"
+
+export const sleep = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) return resolve()
+    const done = (): void => {
+      cancel()
+      signal.removeEventListener("abort", done)
+      resolve()
+    }
+    const cancel = clock.after(ms, done)
+    signal.addEventListener("abort", done)
+  })

@@ -1,0 +1,50 @@
+import { existsSync, mkdtempSync, renameSync, rmSync, utimesSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, onTestFinished, test, vi } from "vitest"
+import { TaskFolders } from "./task-folders.ts"
+import { ServerClient } from "../connection/server-client.ts"
+import { Registration } from "../connection/session.ts"
+import { AssignedTask, type WireAssignment } from "../tasks/assigned-task.ts"
+import { systemClock, systemRandom } from "../../engine/system.ts"
+import { makeBundle } from "../../objects/bundles.ts"
+
+const RUN = "0190a000-0000-7000-8000-000000000001"
+const DAY = 86_400_000
+
+const setup = () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "ork-folders-"))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const bundle = makeBundle([{ path: "main.ts", bytes: Buffer.from("export default 1"), executable: false }])
+  const fetch = vi.fn(() => Promise.resolve(new Response(new Uint8Array(bundle.bytes))))
+  const link = new ServerClient({ servers: ["http://a"], clock: systemClock, random: systemRandom, fetch })
+  const folders = new TaskFolders({ dataDir, link, trouble: () => {}, untidy: (error) => expect.unreachable(String(error)) })
+  const session = new Registration({ id: "w", token: "t", lease_ms: 1, heartbeat_ms: 1 })
+  const wire = { base_dir: null, working_dir: null, bundle: bundle.hash, upstream: [], work: { runId: RUN } }
+  const task = new AssignedTask(wire as unknown as WireAssignment)
+  const prepared = async (now: number): Promise<string> => (await folders.prepare(task, session, now)).workingDir
+  return { folders, task, prepared, fetch, work: join(dataDir, "work", RUN) }
+}
+
+test("a retry finds the folder of its run as it was, and a new one with the same files when that was swept", async () => {
+  const { folders, task, prepared, fetch, work } = setup()
+  const now = Date.now()
+  expect([await prepared(now), existsSync(join(work, "main.ts"))]).toEqual([work, true])
+  renameSync(join(work, "main.ts"), join(work, "moved.ts"))
+  folders.release(task)
+  folders.removeFinished([RUN], [], now)
+  await prepared(now)
+  expect(existsSync(join(work, "main.ts")), "as the first attempt left it").toBe(false)
+  folders.release(task)
+  folders.removeFinished([RUN], [RUN], now)
+  await prepared(now)
+  expect(existsSync(join(work, "main.ts"))).toBe(true)
+  folders.release(task)
+  folders.removeFinished([RUN], [], now)
+  utimesSync(work, now / 1000 - 7200, now / 1000 - 7200)
+  folders.runsToCheck(now + 30 * DAY)
+  await vi.waitUntil(() => !existsSync(work), { timeout: 15_000 })
+  await prepared(now + 30 * DAY)
+  expect(existsSync(join(work, "main.ts"))).toBe(true)
+  expect(fetch.mock.calls.length, "swept too, after a month").toBeGreaterThan(0)
+})
