@@ -48,7 +48,7 @@ export const lockJobs = async (tx: SqlRunner, tasks: Task[], now: number): Promi
     if (row === undefined) return task
     const { path, lane, limits, deleted, stopped } = row
     const { final } = task.step
-    const step = final === null ? task.step : { ...task.step, last: withStop(final, stopped, now) }
+    const step = final === null ? task.step : { ...task.step, final: withStop(final, stopped, now) }
     return { held: { ...task.held, path, lane, limits }, step, deleted }
   })
 }

@@ -24,7 +24,7 @@ ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parent_i
 
 export const expand = (tx: Tx, effects: Effects, row: LoadedRow, change: Expand): boolean => {
   const { offset, items } = change
-  if (row.kind !== "fan" || !makesChildren(row, change, items.length)) return false
+  if (!makesChildren(row, change, items.length)) return false
 
   const prefix = instancePath(row.path, 0).slice(0, -1)
   const limits = tx.limits.ensure(change.limits)

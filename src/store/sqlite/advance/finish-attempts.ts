@@ -3,9 +3,11 @@
 
 import type { Change, Fence } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
-import type { TaskEnd, TaskStatus } from "../../../core/model/status.ts"
+import type { TaskEnd } from "../../../core/model/status.ts"
+import { isLegal } from "../../../core/rules/transitions.ts"
 import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
+import { sourceState } from "../../shared/source-state.ts"
 import { dropDeadline, withDeadlines } from "./group-deadlines.ts"
 import { tellTask } from "./events.ts"
 import { dropChildren, expand } from "./expand.ts"
@@ -16,22 +18,6 @@ import { type LoadedRow, loadRows, ROOM } from "../runs/insert-rows.ts"
 import { withStops } from "./stop-requests.ts"
 import type { Tx } from "../connection/tx.ts"
 import { letGo, wait } from "./waiting.ts"
-
-const FROM = {
-  started: ["dispatched", "running"],
-  progress: ["dispatched", "running"],
-  wait: ["pending", "dispatched", "running"],
-  finish: ["dispatched", "running"],
-  retry: ["dispatched", "running"],
-  skip: ["pending"],
-  fail: ["pending"],
-  enqueue: ["pending"],
-  reuse: ["pending"],
-  expand: ["pending"],
-  open_group: ["pending"],
-  gather: ["pending"],
-  release: ["pending", "dispatched", "running"],
-} as const satisfies Record<Change["kind"], readonly TaskStatus[]>
 
 export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fence[] => {
   if (changes.length === 0) return []
@@ -62,8 +48,7 @@ const mayBeStopped = (tx: Tx, row: LoadedRow | undefined): boolean =>
   row !== undefined && row.parent !== null && hasGroupTimeout(tx.versions.get(tx.facts.get(row.runSeq).versionId), row.node)
 
 const settled = (tx: Tx, effects: Effects, row: LoadedRow | undefined, change: Change): boolean => {
-  const from: readonly TaskStatus[] = FROM[change.kind]
-  if (row === undefined || row.attemptId !== change.attemptId || !from.includes(row.status)) return false
+  if (row === undefined || row.attemptId !== change.attemptId || !isLegal(change.kind, row)) return false
   const amended = isJobRow(row.runSeq) ? withStops(tx, row, change) : withDeadlines(tx, effects, row, change)
   if (!apply(tx, effects, row, amended)) return false
   tx.held.keep(change.attemptId, row)
@@ -90,7 +75,7 @@ const apply = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): boolea
     case "reuse":
       return judge(tx, effects, row, { status: "success", output: change.output })
     case "gather":
-      return row.kind !== "task" && judge(tx, effects, row, change)
+      return judge(tx, effects, row, change)
     case "enqueue":
       return admitRow(tx, row, change)
     case "expand":
@@ -210,7 +195,7 @@ const RETRY = `
 UPDATE tasks SET status = 'pending', attempt_id = NULL, holder = NULL, available_at = ?, failures = failures + ?, losses = losses + ?,
   outcome = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL,
   waiting_on = NULL, resume_at = NULL, cancel_requested = 0, parked = NULL, progress = NULL
-WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running')`
+WHERE id = ? AND attempt_id = ? AND ${sourceState("retry")}`
 
 const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): boolean => {
   const { result, lost } = change
@@ -282,8 +267,8 @@ UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = 
 
 const release = (tx: Tx, effects: Effects, row: LoadedRow): boolean => {
   if (row.status === "running") {
-    if (row.isWaiting) letGo(tx, row.id)
-    return row.isWaiting
+    letGo(tx, row.id)
+    return true
   }
   if (row.status === "pending") tx.db.run(GIVE_BACK_GATE, row.id, row.attemptId)
   else {

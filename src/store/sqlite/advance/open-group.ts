@@ -26,8 +26,8 @@ ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked =
 
 export const openGroup = (tx: Tx, effects: Effects, row: LoadedRow, change: Open): boolean => {
   const { offset, rows } = change
-  if (row.kind === "group" && rows.length === 0) return goOn(tx, row, change)
-  if (row.kind !== "group" || !makesChildren(row, change, rows.length)) return false
+  if (rows.length === 0) return goOn(tx, row, change)
+  if (!makesChildren(row, change, rows.length)) return false
   if (offset === 0 && !takeSlots(tx, row, change)) return true
   const values = rows.map((each) => [
     each.node,

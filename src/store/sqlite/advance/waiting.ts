@@ -24,7 +24,7 @@ WHERE id = ?7 AND attempt_id = ?8`
 const WAIT_FOR_EVENT = WAIT.replace("min(coalesce(resume_at, ?3), ?3)", "coalesce(resume_at, ?3)")
 
 export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<Change, { kind: "wait" }>): boolean => {
-  if (row.kind !== "task" || isJobRow(row.runSeq)) return false
+  if (isJobRow(row.runSeq)) return false
   const { waitingOn, delayMs } = change
   const begins = row.status === "pending"
   const wakeAt = delayMs === null ? null : tx.iso(tx.now + Math.max(0, Math.ceil(delayMs)))

@@ -1,0 +1,54 @@
+// The legal source and target states of every change to a task row. Both stores reject a change whose row is in any other
+// state; Postgres generates the conditions of its statements from this table (store/shared/source-state.ts).
+
+import type { Change } from "../model/change.ts"
+import type { TaskStatus } from "../model/status.ts"
+import type { NewRow } from "./new-rows.ts"
+
+export type RowKind = NewRow["kind"]
+
+export interface Transition {
+  /** Kinds of rows that the change applies to. */
+  kinds: readonly RowKind[]
+  from: readonly TaskStatus[]
+  /** true: a running row must also be waiting, that is, running without a slot. */
+  runningMustWait: boolean
+  to: readonly TaskStatus[]
+}
+
+const ANY_KIND = ["task", "fan", "group"] as const
+const CONTAINER = ["fan", "group"] as const
+const IN_FLIGHT = ["dispatched", "running"] as const
+
+export const TRANSITIONS = {
+  // Reports about an attempt in flight. `started` may arrive twice: the second one changes nothing.
+  started: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false, to: ["running"] },
+  progress: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false, to: IN_FLIGHT },
+  finish: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false, to: ["success", "failed", "cancelled"] },
+  retry: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false, to: ["pending"] },
+  // The gate starts to wait, an attempt in flight goes on to wait, or a resumed row waits again.
+  wait: { kinds: ["task"], from: ["pending", "dispatched", "running"], runningMustWait: false, to: ["running"] },
+  // The holder returns a claim that it has not started. A running row was started, unless it waits and was resumed.
+  release: { kinds: ANY_KIND, from: ["pending", "dispatched", "running"], runningMustWait: true, to: ["pending", "running"] },
+  // Decisions of the gate about a pending row that it has claimed.
+  enqueue: { kinds: ["task"], from: ["pending"], runningMustWait: false, to: ["pending"] },
+  skip: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false, to: ["skipped"] },
+  fail: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false, to: ["failed"] },
+  reuse: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false, to: ["success"] },
+  expand: { kinds: ["fan"], from: ["pending"], runningMustWait: false, to: ["pending", "running"] },
+  open_group: { kinds: ["group"], from: ["pending"], runningMustWait: false, to: ["pending", "running"] },
+  gather: { kinds: CONTAINER, from: ["pending"], runningMustWait: false, to: ["success", "failed", "cancelled"] },
+} as const satisfies Record<Change["kind"], Transition>
+
+export interface RowState {
+  kind: RowKind
+  status: TaskStatus
+  /** The row runs without a slot. */
+  isWaiting: boolean
+}
+
+/** Returns whether a change of this kind may be applied to a row in this state. The caller checks the fence. */
+export const isLegal = (change: Change["kind"], { kind, status, isWaiting }: RowState): boolean => {
+  const { kinds, from, runningMustWait }: Transition = TRANSITIONS[change]
+  return kinds.includes(kind) && from.includes(status) && (status !== "running" || isWaiting || !runningMustWait)
+}
