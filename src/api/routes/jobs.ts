@@ -6,7 +6,7 @@ import { uuidv7 } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { job, jobBatch, jobChange, jobList, jobParams, jobQuery, jobResult, newJob, newJobs } from "../../protocol/api/jobs.ts"
 import { parseValue } from "../../definition/parse.ts"
-import type { JobChange, JobFilter, JobRefusal, JobRow, NewJob } from "../../store/contract/jobs.ts"
+import type { JobChange, JobFilter, JobRejection, JobRow, NewJob } from "../../store/contract/jobs.ts"
 import { type Caller, mayCall } from "../auth/auth.ts"
 import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
 import { ApiError, conflict, invalid, invalidField, notFound } from "../http/errors.ts"
@@ -22,8 +22,8 @@ export const findJob = async (api: Api, id: string): Promise<JobRow> => {
   return found
 }
 
-const refusal = (refused: JobRefusal, id = ""): Error => {
-  switch (refused.refused) {
+const refusal = (refused: JobRejection, id = ""): Error => {
+  switch (refused.rejected) {
     case "exists":
       return conflict(`there is a job ${refused.id} already`)
     case "missing_dependency":
@@ -43,7 +43,7 @@ const refusal = (refused: JobRefusal, id = ""): Error => {
   }
 }
 
-const isRefusal = (made: object): made is JobRefusal => "refused" in made
+const isRefusal = (made: object): made is JobRejection => "rejected" in made
 
 /** What belongs to the job itself, or to a graph that it is not part of. */
 const NOT_OF_A_JOB = (

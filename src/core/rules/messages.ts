@@ -1,6 +1,6 @@
 // The texts that the stores themselves write into rows.
 
-import { formatDuration } from "../../core/model/quantities.ts"
+import { formatDuration } from "../model/quantities.ts"
 
 export const timedOut = (ms: number | undefined): string =>
   ms === undefined ? "timed out" : `timed out after ${formatDuration(ms)}`

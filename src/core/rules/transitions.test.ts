@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest"
 import type { Change } from "../model/change.ts"
+import type { RowKind } from "../model/row.ts"
 import { TASK_STATUSES, taskEnded, type TaskStatus } from "../model/status.ts"
-import { isLegal, type RowKind, TRANSITIONS } from "./transitions.ts"
+import { isLegal, TRANSITIONS } from "./transitions.ts"
 
 const KINDS = Object.keys(TRANSITIONS) as Change["kind"][]
 

@@ -2,10 +2,8 @@
 // state; Postgres generates the conditions of its statements from this table (store/shared/source-state.ts).
 
 import type { Change } from "../model/change.ts"
+import type { RowKind } from "../model/row.ts"
 import type { TaskStatus } from "../model/status.ts"
-import type { NewRow } from "./new-rows.ts"
-
-export type RowKind = NewRow["kind"]
 
 export interface Transition {
   /** Kinds of rows that the change applies to. */

@@ -10,7 +10,7 @@ import { accepts, hasFunction } from "../../core/routing/capabilities.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../../core/model/workflow.ts"
 import { NotFound } from "../../store/contract/errors.ts"
 import type { StatsStore } from "../../store/contract/stats.ts"
-import { timedOut } from "../../store/shared/messages.ts"
+import { timedOut } from "../../core/rules/messages.ts"
 import type { QueueStore } from "../../store/contract/queues.ts"
 import type { LeaseHolderRow, RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 

@@ -2,7 +2,7 @@
 
 import type { Logger } from "../ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
-import type { JobChange, JobRefusal, JobRow, JobStore, NewJob } from "../../store/contract/jobs.ts"
+import type { JobChange, JobRejection, JobRow, JobStore, NewJob } from "../../store/contract/jobs.ts"
 
 export interface JobServiceOptions {
   store: Pick<JobStore, "createJobs" | "updateJob" | "deleteJob" | "cancelJob">
@@ -19,20 +19,20 @@ export class JobService {
   }
 
   /** Creates all of the jobs or none. A job may depend on another of the same call. */
-  create(jobs: NewJob[]): Promise<JobRow[] | JobRefusal> {
+  create(jobs: NewJob[]): Promise<JobRow[] | JobRejection> {
     return this.#options.store.createJobs(jobs).finally(this.#options.wake)
   }
 
-  update(id: string, change: JobChange): Promise<JobRow | JobRefusal> {
+  update(id: string, change: JobChange): Promise<JobRow | JobRejection> {
     return this.#options.store.updateJob(id, change).finally(this.#options.wake)
   }
 
-  cancel(id: string): Promise<JobRow | JobRefusal> {
+  cancel(id: string): Promise<JobRow | JobRejection> {
     return this.#options.store.cancelJob(id).finally(this.#options.wake)
   }
 
   /** Deletes a job and its logs and outputs. Returns the rejection, or null when the job is deleted. */
-  async delete(id: string): Promise<JobRefusal | null> {
+  async delete(id: string): Promise<JobRejection | null> {
     const { store, objects, log, wake } = this.#options
     const rejected = await store.deleteJob(id).finally(wake)
     if (rejected !== null) return rejected

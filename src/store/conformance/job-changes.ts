@@ -31,8 +31,8 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [job] = await create(world, {})
       await world.turn({ changes: (await world.claimJobs()).map((claim) => world.ended(claim)) })
-      expect(await world.store.updateJob(job!.id, { name: "x" })).toEqual({ refused: "terminal", status: "COMPLETED" })
-      expect(await world.store.updateJob(newJob(world).id, { name: "x" })).toEqual({ refused: "not_found" })
+      expect(await world.store.updateJob(job!.id, { name: "x" })).toEqual({ rejected: "terminal", status: "COMPLETED" })
+      expect(await world.store.updateJob(newJob(world).id, { name: "x" })).toEqual({ rejected: "not_found" })
     })
 
     it("of dependencies is for PENDING jobs, and for no circle", async () => {
@@ -40,14 +40,14 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const [a, b] = await create(world, {}, {})
       const [c] = await create(world, { dependencies: [a!.id] })
       const [d] = await create(world, { dependencies: [c!.id] })
-      expect(await world.store.updateJob(a!.id, { dependencies: [b!.id] })).toEqual({ refused: "not_pending" })
+      expect(await world.store.updateJob(a!.id, { dependencies: [b!.id] })).toEqual({ rejected: "not_pending" })
       expect(await world.store.updateJob(a!.id, { dependencies: [d!.id] })).toEqual({
-        refused: "cycle",
+        rejected: "cycle",
         path: [a!.id, d!.id, c!.id],
       })
       expect(await world.store.updateJob(a!.id, { dependencies: [], name: "same" })).toMatchObject({ name: "same" })
       const nobody = newJob(world).id
-      expect(await world.store.updateJob(c!.id, { dependencies: [nobody] })).toMatchObject({ refused: "missing_dependency" })
+      expect(await world.store.updateJob(c!.id, { dependencies: [nobody] })).toMatchObject({ rejected: "missing_dependency" })
       expect(await world.store.updateJob(c!.id, { dependencies: [b!.id, a!.id] })).toMatchObject({
         dependencies: [b!.id, a!.id],
         status: "PENDING",
@@ -92,8 +92,8 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(await status(world, a!, b!, c!)).toEqual(["READY", "FAILED", "BLOCKED"])
       expect(await world.store.cancelJob(a!.id)).toMatchObject({ status: "FAILED" })
       expect(await world.claimJobs()).toEqual([])
-      expect(await world.store.cancelJob(a!.id)).toEqual({ refused: "terminal", status: "FAILED" })
-      expect(await world.store.cancelJob(newJob(world).id)).toEqual({ refused: "not_found" })
+      expect(await world.store.cancelJob(a!.id)).toEqual({ rejected: "terminal", status: "FAILED" })
+      expect(await world.store.cancelJob(newJob(world).id)).toEqual({ rejected: "not_found" })
     })
 
     it("that runs is told to its holder until the attempt is dead", async () => {
@@ -154,12 +154,12 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [a] = await create(world, {})
       const [b] = await create(world, { dependencies: [a!.id] })
-      expect(await world.store.deleteJob(a!.id)).toEqual({ refused: "has_dependents" })
+      expect(await world.store.deleteJob(a!.id)).toEqual({ rejected: "has_dependents" })
       await world.store.cancelJob(a!.id)
-      expect(await world.store.deleteJob(a!.id)).toEqual({ refused: "has_dependents" })
+      expect(await world.store.deleteJob(a!.id)).toEqual({ rejected: "has_dependents" })
       expect(await world.store.deleteJob(b!.id)).toBeNull()
       expect(await world.store.deleteJob(a!.id)).toBeNull()
-      expect(await world.store.deleteJob(a!.id)).toEqual({ refused: "not_found" })
+      expect(await world.store.deleteJob(a!.id)).toEqual({ rejected: "not_found" })
       expect(await status(world, a!, b!)).toEqual([undefined, undefined])
     })
 

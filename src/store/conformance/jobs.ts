@@ -97,23 +97,23 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       const nobody = newJob(world).id
       const lost = newJob(world, { dependencies: [nobody] })
       expect(await world.store.createJobs([fine, lost])).toEqual({
-        refused: "missing_dependency",
+        rejected: "missing_dependency",
         id: lost.id,
         dependency: nobody,
       })
       expect(await world.store.createJobs([fine, newJob(world, { id: first!.id })])).toEqual({
-        refused: "exists",
+        rejected: "exists",
         id: first!.id,
       })
-      expect(await world.store.createJobs([fine, fine])).toEqual({ refused: "exists", id: fine.id })
+      expect(await world.store.createJobs([fine, fine])).toEqual({ rejected: "exists", id: fine.id })
       const [x, y] = [newJob(world).id, newJob(world).id]
       const circle = [newJob(world, { id: x, dependencies: [y] }), newJob(world, { id: y, dependencies: [x] })]
       expect(await world.store.createJobs([fine, ...circle])).toEqual({
-        refused: "cycle",
+        rejected: "cycle",
         path: expect.arrayContaining([x, y]),
       })
       const self = newJob(world, { id: x, dependencies: [x] })
-      expect(await world.store.createJobs([self])).toEqual({ refused: "cycle", path: [x] })
+      expect(await world.store.createJobs([self])).toEqual({ rejected: "cycle", path: [x] })
       expect(await world.store.getJob(fine.id)).toBeNull()
       expect(await world.claimJobs()).toHaveLength(1)
     })

@@ -2,6 +2,7 @@
 // fence, same retry; its name, payload and policy lie in `jobs`, its dependencies in `job_edges`, counted down by `advance`.
 
 import type { Output } from "../../core/model/change.ts"
+import type { JobRejection } from "../../core/rules/job-plan.ts"
 import type { JobRetryPolicy, JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 
@@ -35,14 +36,7 @@ export interface JobRow extends NewJob {
   finishedAt: string | null
 }
 
-export type JobRefusal =
-  | { refused: "exists"; id: string }
-  | { refused: "missing_dependency"; id: string; dependency: string }
-  | { refused: "cycle"; path: string[] }
-  | { refused: "terminal"; status: JobStatus }
-  | { refused: "has_dependents" }
-  | { refused: "not_pending" }
-  | { refused: "not_found" }
+export type { JobRejection } from "../../core/rules/job-plan.ts"
 
 export interface JobChange {
   name?: string
@@ -64,13 +58,13 @@ export interface JobFilter {
 
 export interface JobStore {
   /** All or nothing. A dependency may be another job of the batch. A failed or blocked dependency makes the job BLOCKED at once. */
-  createJobs(jobs: NewJob[]): Promise<JobRow[] | JobRefusal>
+  createJobs(jobs: NewJob[]): Promise<JobRow[] | JobRejection>
   getJob(id: string): Promise<JobRow | null>
-  updateJob(id: string, change: JobChange): Promise<JobRow | JobRefusal>
+  updateJob(id: string, change: JobChange): Promise<JobRow | JobRejection>
   /** Gone at once; a RUNNING job's attempt is killed by its holder, and its slots are free when it is dead. */
-  deleteJob(id: string): Promise<JobRefusal | null>
+  deleteJob(id: string): Promise<JobRejection | null>
   /** FAILED with error `cancelled`, dependents BLOCKED; a RUNNING one when its attempt is dead. */
-  cancelJob(id: string): Promise<JobRow | JobRefusal>
+  cancelJob(id: string): Promise<JobRow | JobRejection>
   /** created_at DESC, id ASC; every filter by an index, whatever the number of jobs. */
   searchJobs(query: { filter: JobFilter; limit: number; after?: { createdAt: string; id: string } }): Promise<JobRow[]>
 }

@@ -4,7 +4,7 @@
 
 import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
-import { timedOut } from "../../shared/messages.ts"
+import { timedOut } from "../../../core/rules/messages.ts"
 import type { CancelReason } from "../../contract/store.ts"
 import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { ENTRY, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"

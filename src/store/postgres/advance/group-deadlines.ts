@@ -6,7 +6,7 @@
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { timedOut } from "../../shared/messages.ts"
+import { timedOut } from "../../../core/rules/messages.ts"
 import { anyParam, arrayParam } from "../connection/array-params.ts"
 import { type CancelledRow, CUT_OFF, END_DOOMED } from "./cancel-pending.ts"
 import type { Task } from "./changes.ts"

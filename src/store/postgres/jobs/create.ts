@@ -1,12 +1,11 @@
-// New jobs, all or none. Their statuses follow from their dependencies by the rules of core/rules/jobs.ts.
+// Creates jobs, all of a call or none. core/rules/job-plan.ts rejects them or plans their first state.
 
-import { detectCycle, type JobStatus, propagateFailure } from "../../../core/rules/jobs.ts"
+import { type JobPlan, planNewJobs, rejectNewJobs } from "../../../core/rules/job-plan.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
-import type { JobRefusal, JobRow, NewJob } from "../../contract/jobs.ts"
-import { blockedBy } from "../../shared/messages.ts"
+import type { JobRejection, JobRow, NewJob } from "../../contract/jobs.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"
-import { holdKnown, insertEdges, type Known, openOf, waitingStatus } from "./dependencies.ts"
+import { holdKnown, insertEdges, statusesOf } from "./dependencies.ts"
 import { jobEvent } from "./edges.ts"
 import { readJobs } from "./reads.ts"
 import { ensureLimits } from "../claim/limits.ts"
@@ -17,14 +16,13 @@ export const createJobs = async (
   tx: SqlRunner,
   now: string | null,
   jobs: readonly NewJob[],
-): Promise<JobRow[] | JobRefusal> => {
+): Promise<JobRow[] | JobRejection> => {
   if (jobs.length === 0) return []
   const ids = [...jobs.map(({ id }) => id), ...jobs.flatMap(({ dependencies }) => dependencies)]
   const existing = await holdKnown(tx, ids)
-  const refused = refusalOf(jobs, existing)
-  if (refused !== null) return refused
-  const statuses = statusesOf(jobs, existing)
-  const rows = await insert(tx, now, jobs, statuses)
+  const rejection = rejectNewJobs(jobs, existing)
+  if (rejection !== null) return rejection
+  const rows = await insert(tx, now, planNewJobs(jobs, statusesOf(existing)))
   const rowOf = (id: string): number => rows.get(id) ?? existing.get(id)!.row
   await insertEdges(
     tx,
@@ -37,32 +35,6 @@ export const createJobs = async (
   const events = made.map(({ id, status, createdAt }) => jobEvent(id, status, createdAt))
   await logEvents(tx, now, events)
   return made
-}
-
-const refusalOf = (jobs: readonly NewJob[], existing: Known): JobRefusal | null => {
-  const edges = new Map<string, readonly string[]>()
-  for (const { id, dependencies } of jobs) {
-    if (existing.has(id) || edges.has(id)) return { refused: "exists", id }
-    edges.set(id, dependencies)
-  }
-  // One search for all: from something that depends on each of them.
-  const { has_cycle, cycle_path } = detectCycle("", [...edges.keys()], edges)
-  if (has_cycle) return { refused: "cycle", path: cycle_path }
-  for (const { id, dependencies } of jobs) {
-    const missing = dependencies.find((each) => !existing.has(each) && !edges.has(each))
-    if (missing !== undefined) return { refused: "missing_dependency", id, dependency: missing }
-  }
-  return null
-}
-
-/** Of the new jobs and of what they depend on. */
-const statusesOf = (jobs: readonly NewJob[], existing: Known): Map<string, JobStatus> => {
-  const before = new Map([...existing].map(([id, { status }]) => [id, status]))
-  const made = jobs.map(({ id, dependencies }) => ({ id, dependencies, status: waitingStatus(dependencies, before) }))
-  const statuses = new Map<string, JobStatus>([...before, ...made.map(({ id, status }) => [id, status] as const)])
-  for (const { id, status } of made)
-    if (status === "BLOCKED") for (const below of propagateFailure(id, made)) statuses.set(below, "BLOCKED")
-  return statuses
 }
 
 const INSERT = statement(
@@ -88,38 +60,31 @@ const INSERT = statement(
    RETURNING task_id AS row, id`,
 )
 
-const BAD: ReadonlySet<JobStatus> = new Set(["FAILED", "BLOCKED"])
-
 const insert = async (
   tx: SqlRunner,
   now: string | null,
-  jobs: readonly NewJob[],
-  statuses: ReadonlyMap<string, JobStatus>,
+  planned: readonly { job: NewJob; plan: JobPlan }[],
 ): Promise<Map<string, number>> => {
-  // Rows are claimed in their order: among jobs of one call that is the order of their ids.
-  const sorted = jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  const limits = await ensureLimits(tx, sorted.flatMap(jobLimits))
+  const jobs = planned.map(({ job }) => job)
+  const plans = planned.map(({ plan }) => plan)
+  const limits = await ensureLimits(tx, jobs.flatMap(jobLimits))
   const limitsOf = (job: NewJob): string | null => arrayParam(jobLimits(job).map(({ key }) => limits.get(key)!))
-  const status = sorted.map(({ id }) => statuses.get(id)!)
-  const guilty = sorted.map(({ dependencies }, i) =>
-    status[i] === "BLOCKED" ? dependencies.find((id) => BAD.has(statuses.get(id)!))! : null,
-  )
   const rows = await tx.run<{ row: number; id: string }>(INSERT, [
     now,
-    arrayParam(sorted.map(({ id }) => id)),
-    textArrayParam(sorted.map(({ name }) => name)),
-    textArrayParam(sorted.map(({ queue }) => queue)),
-    textArrayParam(sorted.map(jobLane)),
-    arrayParam(sorted.map(({ priority }) => priority)),
-    arrayParam(status),
-    arrayParam(guilty.map((id) => (id === null ? "pending" : "skipped"))),
-    arrayParam(sorted.map(({ dependencies }) => openOf(dependencies, statuses))),
-    textArrayParam(sorted.map(limitsOf)),
-    textArrayParam(guilty.map((id) => (id === null ? null : blockedBy(id)))),
-    textArrayParam(sorted.map(({ concurrencyKey }) => concurrencyKey)),
-    textArrayParam(sorted.map(({ retryPolicy }) => JSON.stringify(retryPolicy))),
-    textArrayParam(sorted.map(({ task }) => (task === null ? null : JSON.stringify(task)))),
-    textArrayParam(sorted.map(({ payload }) => JSON.stringify(payload))),
+    arrayParam(jobs.map(({ id }) => id)),
+    textArrayParam(jobs.map(({ name }) => name)),
+    textArrayParam(jobs.map(({ queue }) => queue)),
+    textArrayParam(jobs.map(jobLane)),
+    arrayParam(jobs.map(({ priority }) => priority)),
+    arrayParam(plans.map(({ status }) => status)),
+    arrayParam(plans.map(({ rowStatus }) => rowStatus)),
+    arrayParam(plans.map(({ pending }) => pending)),
+    textArrayParam(jobs.map(limitsOf)),
+    textArrayParam(plans.map(({ error }) => error)),
+    textArrayParam(jobs.map(({ concurrencyKey }) => concurrencyKey)),
+    textArrayParam(jobs.map(({ retryPolicy }) => JSON.stringify(retryPolicy))),
+    textArrayParam(jobs.map(({ task }) => (task === null ? null : JSON.stringify(task)))),
+    textArrayParam(jobs.map(({ payload }) => JSON.stringify(payload))),
   ])
   return new Map(rows.map(({ row, id }) => [id, row]))
 }

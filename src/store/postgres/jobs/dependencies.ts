@@ -1,9 +1,9 @@
 // The edges between jobs, and their change while a job is PENDING. Whoever adds an edge holds the rows of the dependencies, so
 // that none of them ends unseen in between; the statuses are read after that.
 
-import { dependencyStatus, detectCycle, type JobStatus } from "../../../core/rules/jobs.ts"
-import type { JobRefusal, JobRow } from "../../contract/jobs.ts"
-import { blockedBy } from "../../shared/messages.ts"
+import { planJob, rejectDependencies } from "../../../core/rules/job-plan.ts"
+import type { JobStatus } from "../../../core/rules/jobs.ts"
+import type { JobRejection, JobRow } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { anyParam, arrayParam } from "../connection/array-params.ts"
 import { jobEvent, releaseDependents, emitReleased } from "./edges.ts"
@@ -33,6 +33,8 @@ export const holdKnown = async (tx: SqlRunner, ids: readonly string[]): Promise<
   return new Map((await known).map(({ id, row, status }) => [id, { row, status }]))
 }
 
+export const statusesOf = (jobs: Known): Map<string, JobStatus> => new Map([...jobs].map(([id, { status }]) => [id, status]))
+
 const INSERT = statement(
   "job_edges_insert",
   `INSERT INTO job_edges (dependency, dependent, position)
@@ -52,10 +54,6 @@ export const insertEdges = async (
   ])
 }
 
-/** How many of them a job still waits for. */
-export const openOf = (dependencies: readonly string[], statuses: ReadonlyMap<string, JobStatus>): number =>
-  new Set(dependencies.filter((id) => statuses.get(id) !== "COMPLETED")).size
-
 const TURNS = statement(
   "job_deps_turns",
   "SELECT pg_advisory_xact_lock(hashtextextended('ork job edges ' || current_schema(), 0))",
@@ -64,21 +62,13 @@ const TURNS = statement(
 /** Changes of edges follow each other: two that are fine alone may make a circle together. New jobs cannot close one. */
 export const takeTurns = (tx: SqlRunner): Promise<unknown> => tx.run(TURNS)
 
-const same = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((id) => b.includes(id))
-
-/** A circle is told of whatever the job's status. Dependencies that stay as they are may be sent along at any time. */
-export const dependenciesRefused = async (
+/** Returns why the job cannot get these dependencies, or null. */
+export const checkDependencies = async (
   tx: SqlRunner,
   job: JobRow,
   dependencies: readonly string[],
   existing: Known,
-): Promise<JobRefusal | null> => {
-  const { has_cycle, cycle_path } = detectCycle(job.id, dependencies, await edgesAbove(tx, dependencies))
-  if (has_cycle) return { refused: "cycle", path: cycle_path }
-  const missing = dependencies.find((each) => !existing.has(each))
-  if (missing !== undefined) return { refused: "missing_dependency", id: job.id, dependency: missing }
-  return job.status === "PENDING" || same(dependencies, job.dependencies) ? null : { refused: "not_pending" }
-}
+): Promise<JobRejection | null> => rejectDependencies(job, dependencies, existing, await edgesAbove(tx, dependencies))
 
 const ABOVE = statement(
   "job_deps_above",
@@ -117,16 +107,6 @@ const SET = statement(
    UPDATE jobs SET status = $6 WHERE task_id = $2`,
 )
 
-const NEXT = {
-  SATISFIED: "READY",
-  WAITING: "PENDING",
-  BLOCKED: "BLOCKED",
-} as const satisfies Record<ReturnType<typeof dependencyStatus>, JobStatus>
-
-/** The status of a job that depends on these and has not been tried. */
-export const waitingStatus = (dependencies: readonly string[], statuses: ReadonlyMap<string, JobStatus>): JobStatus =>
-  NEXT[dependencyStatus({ dependencies }, statuses)]
-
 /** Of a PENDING job, or the same as before. Returns what there is to tell. */
 export const changeDependencies = async (
   tx: SqlRunner,
@@ -140,12 +120,8 @@ export const changeDependencies = async (
   await insertEdges(tx, [{ row: job.row, dependencies: dependencies.map((id) => existing.get(id)!.row) }])
   await removed
   if (job.status !== "PENDING") return []
-  const statuses = new Map([...existing].map(([id, { status }]) => [id, status]))
-  const status = waitingStatus(dependencies, statuses)
-  const guilty = dependencies.find((id) => waitingStatus([id], statuses) === "BLOCKED")
-  const error = guilty === undefined ? null : blockedBy(guilty)
-  const row = guilty === undefined ? "pending" : "skipped"
-  await tx.run(SET, [now, job.row, openOf(dependencies, statuses), row, error, status])
+  const { status, rowStatus, pending, error } = planJob(dependencies, statusesOf(existing))
+  await tx.run(SET, [now, job.row, pending, rowStatus, error, status])
   if (status === "PENDING") return []
   if (status === "READY") return [jobEvent(job.id, status, at)]
   const released = await releaseDependents(tx, now, { completed: [], failed: [job.row] })

@@ -4,7 +4,7 @@
 
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import { NO_RUN } from "../../shared/event-codec.ts"
-import { blockedBy } from "../../shared/messages.ts"
+import { blockedBy } from "../../../core/rules/messages.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { anyParam } from "../connection/array-params.ts"
 import { ENTRY, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"

@@ -216,7 +216,7 @@ describe("dependencies that two servers change at once", () => {
         one.store.updateJob(a.id, { dependencies: [belowB.id] }),
         two.store.updateJob(b.id, { dependencies: [belowA.id] }),
       ])
-      expect(answers.filter((answer) => "refused" in answer)).toEqual([expect.objectContaining({ refused: "cycle" })])
+      expect(answers.filter((answer) => "rejected" in answer)).toEqual([expect.objectContaining({ rejected: "cycle" })])
     }
   })
 })

@@ -1,14 +1,14 @@
 // Jobs: made, changed, cancelled, deleted. Each verb locks the job's row, then reads and checks everything before it writes.
 
-import { isTerminalJob } from "../../../core/rules/jobs.ts"
+import { rejectChange } from "../../../core/rules/job-plan.ts"
 import { CANCELLED, jobLane, jobLimits } from "../../shared/job-rows.ts"
-import type { JobChange, JobRefusal, JobRow, JobStore } from "../../contract/jobs.ts"
+import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { Access } from "../connection/access.ts"
 import { anyParam, arrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { createJobs } from "./create.ts"
-import { changeDependencies, dependenciesRefused, holdKnown, removeEdges, takeTurns } from "./dependencies.ts"
+import { changeDependencies, checkDependencies, holdKnown, removeEdges, takeTurns } from "./dependencies.ts"
 import { forgetJobs, jobEvent, releaseDependents, emitReleased } from "./edges.ts"
 import { getJob, readJobs } from "./reads.ts"
 import { searchJobs } from "./search.ts"
@@ -73,11 +73,10 @@ const find = async (tx: SqlRunner, now: string | null, id: string): Promise<Foun
 }
 
 /** The job, or why it cannot be changed any more. */
-const findOpen = async (tx: SqlRunner, now: string | null, id: string): Promise<Found | JobRefusal> => {
+const findOpen = async (tx: SqlRunner, now: string | null, id: string): Promise<Found | JobRejection> => {
   const found = await find(tx, now, id)
-  if (found === null) return { refused: "not_found" }
-  const { status } = found.job
-  return isTerminalJob(status) ? { refused: "terminal", status } : found
+  if (found === null) return { rejected: "not_found" }
+  return rejectChange(found.job.status) ?? found
 }
 
 // -- change ----------------------------------------------------------------------------------------------------------------------
@@ -99,15 +98,15 @@ const WRITE = statement(
    WHERE task_id = $2`,
 )
 
-const updateJob = async (tx: SqlRunner, now: string | null, id: string, change: JobChange): Promise<JobRow | JobRefusal> => {
+const updateJob = async (tx: SqlRunner, now: string | null, id: string, change: JobChange): Promise<JobRow | JobRejection> => {
   const { dependencies } = change
   if (dependencies !== undefined) await takeTurns(tx)
   const found = await findOpen(tx, now, id)
-  if ("refused" in found) return found
+  if ("rejected" in found) return found
   const { job: before, at } = found
   const existing = await holdKnown(tx, dependencies ?? [])
-  const refused = dependencies === undefined ? null : await dependenciesRefused(tx, before, dependencies, existing)
-  if (refused !== null) return refused
+  const rejection = dependencies === undefined ? null : await checkDependencies(tx, before, dependencies, existing)
+  if (rejection !== null) return rejection
   const job = { ...before, ...change }
   const policy = JSON.stringify(job.retryPolicy)
   await tx.run(WRITE, [now, job.row, job.name, job.queue, JSON.stringify(job.payload), job.priority, policy])
@@ -159,9 +158,9 @@ const CANCEL = statement(
    UPDATE jobs SET status = 'FAILED', updated_at = COALESCE($1::timestamptz, now()) WHERE task_id = $2`,
 )
 
-const cancelJob = async (tx: SqlRunner, now: string | null, id: string): Promise<JobRow | JobRefusal> => {
+const cancelJob = async (tx: SqlRunner, now: string | null, id: string): Promise<JobRow | JobRejection> => {
   const found = await findOpen(tx, now, id)
-  if ("refused" in found) return found
+  if ("rejected" in found) return found
   const { job, at, limits } = found
   if (found.live) {
     await stopAttempt(tx, job.row)
@@ -188,11 +187,11 @@ const DELETE = statement("job_delete", "DELETE FROM jobs WHERE task_id = $1")
 /** The row of a live attempt stays, under another name, until that has ended. */
 const ORPHAN = statement("job_orphan", "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = $1")
 
-const deleteJob = async (tx: SqlRunner, id: string): Promise<JobRefusal | null> => {
+const deleteJob = async (tx: SqlRunner, id: string): Promise<JobRejection | null> => {
   const found = await find(tx, null, id)
-  if (found === null) return { refused: "not_found" }
+  if (found === null) return { rejected: "not_found" }
   const { row } = found.job
-  if ((await tx.run(DEPENDENTS, [row])).length > 0) return { refused: "has_dependents" }
+  if ((await tx.run(DEPENDENTS, [row])).length > 0) return { rejected: "has_dependents" }
   await tx.run(DELETE, [row])
   await removeEdges(tx, row)
   if (found.live) {

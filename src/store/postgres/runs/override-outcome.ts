@@ -11,7 +11,7 @@ import {
   upstreamEnd,
 } from "../../../core/model/status.ts"
 import type { StatsStore } from "../../contract/stats.ts"
-import { taskFailed } from "../../shared/messages.ts"
+import { taskFailed } from "../../../core/rules/messages.ts"
 import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { type Closed, closeRuns } from "../advance/close-runs.ts"

@@ -4,7 +4,7 @@
 import type { HolderId } from "../../../core/model/ids.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
-import { timedOut } from "../../shared/messages.ts"
+import { timedOut } from "../../../core/rules/messages.ts"
 import type { Advanced, CancelReason, RowKind } from "../../contract/store.ts"
 import { tellTask } from "./events.ts"
 import { limitIds } from "../claim/limits.ts"

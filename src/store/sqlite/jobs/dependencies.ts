@@ -1,22 +1,25 @@
-// The edges between jobs, and their change while a job is PENDING.
+// Edges between jobs. The dependencies of a job can change while it is PENDING.
 
-import { dependencyStatus, detectCycle, type JobStatus } from "../../../core/rules/jobs.ts"
-import type { JobRefusal } from "../../contract/jobs.ts"
-import { blockedBy } from "../../shared/messages.ts"
+import { planJob, rejectDependencies } from "../../../core/rules/job-plan.ts"
+import type { JobStatus } from "../../../core/rules/jobs.ts"
+import type { JobRejection, JobRow } from "../../contract/jobs.ts"
 import { blockDependents } from "./edges.ts"
-import { dependenciesOf } from "./reads.ts"
 import { moveJob } from "./status.ts"
-import type { LoadedRow } from "../runs/insert-rows.ts"
 import type { Session, Tx } from "../connection/tx.ts"
 
-const KNOWN = `
+const FIND = `
 SELECT j.id, j.task_id, j.status FROM json_each(?) AS wanted CROSS JOIN jobs j ON j.id = wanted.value`
 
-/** Those of these jobs that exist. */
-export const known = (session: Session, ids: readonly string[]): Map<string, { row: number; status: JobStatus }> =>
+export type FoundJobs = Map<string, { row: number; status: JobStatus }>
+
+/** Returns those of these jobs that exist. */
+export const findJobs = (session: Session, ids: readonly string[]): FoundJobs =>
   new Map(
-    session.db.all<[string, number, JobStatus]>(KNOWN, JSON.stringify(ids)).map(([id, row, status]) => [id, { row, status }]),
+    session.db.all<[string, number, JobStatus]>(FIND, JSON.stringify(ids)).map(([id, row, status]) => [id, { row, status }]),
   )
+
+export const statusesOf = (jobs: FoundJobs): Map<string, JobStatus> =>
+  new Map([...jobs].map(([id, { status }]) => [id, status]))
 
 const INSERT = "INSERT INTO job_edges (dependency, dependent, position) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
@@ -24,23 +27,9 @@ export const insertEdges = (tx: Tx, dependent: number, dependencies: readonly nu
   for (const [position, dependency] of dependencies.entries()) tx.db.run(INSERT, dependency, dependent, position)
 }
 
-const same = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((id) => b.includes(id))
-
-/** A circle is told of whatever the job's status. Dependencies that stay as they are may be sent along at any time. */
-export const dependenciesRefused = (
-  tx: Tx,
-  row: LoadedRow,
-  status: JobStatus,
-  dependencies: readonly string[],
-): JobRefusal | null => {
-  const id = row.path
-  const { has_cycle, cycle_path } = detectCycle(id, dependencies, edgesAbove(tx, dependencies))
-  if (has_cycle) return { refused: "cycle", path: cycle_path }
-  const existing = known(tx, dependencies)
-  const missing = dependencies.find((each) => !existing.has(each))
-  if (missing !== undefined) return { refused: "missing_dependency", id, dependency: missing }
-  return status === "PENDING" || same(dependencies, dependenciesOf(tx, row.id)) ? null : { refused: "not_pending" }
-}
+/** Returns why the job cannot get these dependencies, or null. */
+export const checkDependencies = (tx: Tx, job: JobRow, dependencies: readonly string[]): JobRejection | null =>
+  rejectDependencies(job, dependencies, findJobs(tx, dependencies), edgesAbove(tx, dependencies))
 
 const ABOVE = `
 WITH RECURSIVE above(row) AS (
@@ -49,7 +38,7 @@ WITH RECURSIVE above(row) AS (
 SELECT a.id AS dependent, b.id AS dependency FROM above JOIN job_edges e ON e.dependent = above.row
 JOIN jobs a ON a.task_id = e.dependent JOIN jobs b ON b.task_id = e.dependency`
 
-/** All that these jobs depend on, by job. */
+/** Returns the dependencies of everything above these jobs, by job id. */
 const edgesAbove = (tx: Tx, ids: readonly string[]): Map<string, string[]> => {
   const edges = new Map<string, string[]>()
   for (const [from, to] of tx.db.all<[string, string]>(ABOVE, JSON.stringify(ids))) {
@@ -61,29 +50,24 @@ const edgesAbove = (tx: Tx, ids: readonly string[]): Map<string, string[]> => {
 }
 
 const REMOVE = "DELETE FROM job_edges WHERE dependent = ?"
-const SET_LEFT = "UPDATE tasks SET upstream_pending = ? WHERE id = ?"
+const SET_PENDING = "UPDATE tasks SET upstream_pending = ? WHERE id = ?"
 const BLOCK = "UPDATE tasks SET status = 'skipped', error = ?, finished_at = ? WHERE id = ?"
 
-/** Of a PENDING job, or the same as before. */
-export const changeDependencies = (tx: Tx, row: LoadedRow, dependencies: readonly string[]): void => {
-  const existing = known(tx, dependencies)
-  tx.db.run(REMOVE, row.id)
+/** Replaces the dependencies of a job. Its status changes only while it is PENDING. */
+export const changeDependencies = (tx: Tx, job: JobRow, dependencies: readonly string[]): void => {
+  const existing = findJobs(tx, dependencies)
+  tx.db.run(REMOVE, job.row)
   insertEdges(
     tx,
-    row.id,
+    job.row,
     dependencies.map((id) => existing.get(id)!.row),
   )
-  const statuses = new Map([...existing].map(([id, { status }]) => [id, status]))
-  const before = tx.db.get<[JobStatus]>(STATUS, row.id)![0]
-  if (before !== "PENDING") return
-  const state = dependencyStatus({ dependencies }, statuses)
-  tx.db.run(SET_LEFT, dependencies.filter((id) => statuses.get(id) !== "COMPLETED").length, row.id)
-  if (state === "SATISFIED") moveJob(tx, row.path, "READY", {})
-  if (state !== "BLOCKED") return
-  const error = blockedBy(dependencies.find((id) => dependencyStatus({ dependencies: [id] }, statuses) === "BLOCKED")!)
-  tx.db.run(BLOCK, error, tx.at, row.id)
-  moveJob(tx, row.path, "BLOCKED", { error })
-  blockDependents(tx, { row: row.id, id: row.path })
+  if (job.status !== "PENDING") return
+  const { status, pending, error } = planJob(dependencies, statusesOf(existing))
+  tx.db.run(SET_PENDING, pending, job.row)
+  if (status === "READY") moveJob(tx, job.id, "READY", {})
+  if (error === null) return
+  tx.db.run(BLOCK, error, tx.at, job.row)
+  moveJob(tx, job.id, status, { error })
+  blockDependents(tx, { row: job.row, id: job.id })
 }
-
-const STATUS = "SELECT status FROM jobs WHERE task_id = ?"

@@ -1,7 +1,7 @@
 // What the end of a job does to those that depend on it: the rules of core/rules/jobs.ts (`propagateCompletion`, `propagateFailure`) as
 // statements, held to them by the conformance suite.
 
-import { blockedBy } from "../../shared/messages.ts"
+import { blockedBy } from "../../../core/rules/messages.ts"
 import { moveJob } from "./status.ts"
 import type { Tx } from "../connection/tx.ts"
 

@@ -1,10 +1,11 @@
 // Jobs: made, changed, cancelled, deleted. Each verb checks everything before it writes anything.
 
-import { type JobStatus, isTerminalJob } from "../../../core/rules/jobs.ts"
+import { rejectChange } from "../../../core/rules/job-plan.ts"
+import type { JobStatus } from "../../../core/rules/jobs.ts"
 import { CANCELLED, jobLane, jobLimits } from "../../shared/job-rows.ts"
-import type { JobChange, JobRefusal, JobRow, JobStore } from "../../contract/jobs.ts"
+import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import { createJobs } from "./create.ts"
-import { changeDependencies, dependenciesRefused } from "./dependencies.ts"
+import { changeDependencies, checkDependencies } from "./dependencies.ts"
 import { forget } from "./edges.ts"
 import { getJob, readJob } from "./reads.ts"
 import { searchJobs } from "./search.ts"
@@ -37,10 +38,10 @@ const find = (tx: Tx, id: string): Found | null => {
 }
 
 /** The job, or why it cannot be changed any more. */
-const findOpen = (tx: Tx, id: string): Found | JobRefusal => {
+const findOpen = (tx: Tx, id: string): Found | JobRejection => {
   const found = find(tx, id)
-  if (found === null) return { refused: "not_found" }
-  return isTerminalJob(found.status) ? { refused: "terminal", status: found.status } : found
+  if (found === null) return { rejected: "not_found" }
+  return rejectChange(found.status) ?? found
 }
 
 // -- change ----------------------------------------------------------------------------------------------------------------------
@@ -50,13 +51,13 @@ const WRITE =
 
 const SET_PRIORITY = "UPDATE tasks SET priority = ? WHERE id = ?"
 
-const updateJob = (tx: Tx, id: string, change: JobChange): JobRow | JobRefusal => {
+const updateJob = (tx: Tx, id: string, change: JobChange): JobRow | JobRejection => {
   const found = findOpen(tx, id)
-  if ("refused" in found) return found
-  const { row, status } = found
-  const refused = change.dependencies === undefined ? null : dependenciesRefused(tx, row, status, change.dependencies)
-  if (refused !== null) return refused
+  if ("rejected" in found) return found
+  const { row } = found
   const before = readJob(tx, row.id)
+  const rejection = change.dependencies === undefined ? null : checkDependencies(tx, before, change.dependencies)
+  if (rejection !== null) return rejection
   const job = { ...before, ...change }
   tx.db.run(
     WRITE,
@@ -70,7 +71,7 @@ const updateJob = (tx: Tx, id: string, change: JobChange): JobRow | JobRefusal =
   )
   if (job.priority !== before.priority) tx.db.run(SET_PRIORITY, job.priority, row.id)
   if (job.queue !== before.queue) changeQueue(tx, row, job)
-  if (change.dependencies !== undefined) changeDependencies(tx, row, change.dependencies)
+  if (change.dependencies !== undefined) changeDependencies(tx, before, change.dependencies)
   tx.wakeOthers = true
   return readJob(tx, row.id)
 }
@@ -96,9 +97,9 @@ const changeQueue = (tx: Tx, row: LoadedRow, job: JobRow): void => {
 const CANCEL = `
 UPDATE tasks SET status = 'cancelled', error = ?, finished_at = ?, parked = NULL, available_at = NULL WHERE id = ? AND status = 'pending'`
 
-const cancelJob = (tx: Tx, id: string): JobRow | JobRefusal => {
+const cancelJob = (tx: Tx, id: string): JobRow | JobRejection => {
   const found = findOpen(tx, id)
-  if ("refused" in found) return found
+  if ("rejected" in found) return found
   const { row } = found
   if (row.status !== "pending") stopAttempt(tx, row.id)
   else {
@@ -120,11 +121,11 @@ const DELETE_EDGES = "DELETE FROM job_edges WHERE dependent = ?"
 /** The row of a live attempt stays, under another name, until that has ended. */
 const ORPHAN = "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = ?"
 
-const deleteJob = (tx: Tx, id: string): JobRefusal | null => {
+const deleteJob = (tx: Tx, id: string): JobRejection | null => {
   const found = find(tx, id)
-  if (found === null) return { refused: "not_found" }
+  if (found === null) return { rejected: "not_found" }
   const { row } = found
-  if (tx.db.get(DEPENDENTS, row.id) !== undefined) return { refused: "has_dependents" }
+  if (tx.db.get(DEPENDENTS, row.id) !== undefined) return { rejected: "has_dependents" }
   tx.db.run(DELETE, row.id)
   tx.db.run(DELETE_EDGES, row.id)
   if (row.status === "dispatched" || row.status === "running") {

@@ -16,10 +16,10 @@ export const moveJob = (
   told: Partial<Pick<TaskEvent, "at" | "error" | "availableAt">>,
 ): void => {
   if (tx.db.run(MOVE, status, tx.at, id) === 0) return
-  tellJob(tx, id, status, told)
+  emitJob(tx, id, status, told)
 }
 
-export const tellJob = (
+export const emitJob = (
   tx: Tx,
   jobId: string,
   status: JobStatus,
