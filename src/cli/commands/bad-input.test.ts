@@ -6,7 +6,7 @@ test.each([
   [["trigger", "elt"], "there is no workflow elt; did you mean etl?"],
   [["trigger", "no such"], "there is no workflow no such; there are etl"],
   [["trigger", "etl", "-p", "n=x"], "params.n: must be a whole number"],
-  [["trigger", "etl", "-p", "m=1"], "params.m: there is no such param"],
+  [["trigger", "etl", "-p", "m=1"], "params.m: is not a param of the workflow"],
   [["trigger", "etl", "--priority", "11"], '--priority: "11" is not a whole number from 1 to 10'],
   [["trigger", "etl", "--logical-date", "soon"], "logical_date: must be a day"],
   [["trigger", "etl", "--cancel-on-interrupt"], "--cancel-on-interrupt needs --wait"],

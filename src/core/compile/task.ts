@@ -3,7 +3,7 @@
 import type { TaskDefinition } from "../model/definition.ts"
 import { toText } from "../expressions/expressions.ts"
 import { FUNCTION_EXECUTOR, FUNCTION_NAME_HINT, isFunctionName } from "../model/function.ts"
-import { JOB_LIMITS } from "../rules/jobs.ts"
+import { QUEUE_NAME, QUEUE_NAME_HINT } from "../model/queue-name.ts"
 import type { JsonObject } from "../model/json.ts"
 import { nearest } from "../model/nearest.ts"
 import { type Path, pathText } from "../model/problems.ts"
@@ -324,8 +324,8 @@ const compileResources = (context: Context, { resources }: TaskDefinition, path:
 }
 
 const compileQueue = (context: Context, queue: string | undefined, path: Path): string => {
-  if (queue !== undefined && !JOB_LIMITS.queue.test(queue)) {
-    context.problems.add([...path, "queue"], `${quote(queue)} is no queue name: letters, digits and "_", at most 64`)
+  if (queue !== undefined && !QUEUE_NAME.test(queue)) {
+    context.problems.add([...path, "queue"], `${quote(queue)} is not a valid queue name: ${QUEUE_NAME_HINT}`)
   }
   return queue ?? "default"
 }

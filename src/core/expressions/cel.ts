@@ -1,5 +1,5 @@
-// The CEL library behind expressions.ts: loaded on first use (it takes 60 to 120 ms), values converted both ways, and its syntax
-// tree read for what an expression refers to. Nothing else may import the library.
+// Adapter to the CEL library, for expressions.ts: converts values in both directions and collects what an expression refers to. The
+// library is loaded on first use, because loading takes 60 to 120 ms. No other file imports it.
 
 import { createRequire } from "node:module"
 import type { CelFunc, CelInput, CelList, CelResult, parse as parseType } from "@bufbuild/cel"
@@ -17,17 +17,17 @@ const load = (): NonNullable<typeof loaded> => {
   if (loaded === undefined) {
     const library = require("@bufbuild/cel") as Library
     const { strings } = require("@bufbuild/cel/ext") as typeof import("@bufbuild/cel/ext")
-    loaded = { library, env: library.celEnv({ funcs: [...strings, quickConcat(library)] }) }
+    loaded = { library, env: library.celEnv({ funcs: [...strings, concatLists(library)] }) }
   }
   return loaded
 }
 
 /**
- * The library's own `list + list` nests one list in another at each step, and `map` and `filter` are made of it: reading the
- * result then takes the square of its length, and beyond some 3,000 items the stack. Here a list is kept as a few flat parts,
- * each more than the sum after it, so that appending costs the logarithm and nothing nests.
+ * Replaces `list + list`, which `map` and `filter` are made of. The library's version nests one list in another at each step: reading
+ * the result takes quadratic time, and overflows the stack beyond some 3,000 items. Here a list consists of a few flat parts, each
+ * larger than the sum of the parts after it, so that appending takes logarithmic time and nothing is nested.
  */
-const quickConcat = (library: Library): CelFunc => {
+const concatLists = (library: Library): CelFunc => {
   const list = library.listType(library.CelScalar.DYN)
   const partsOf = new WeakMap<CelList, CelList[]>()
   return library.celFunc("_+_", [list, list], list, (a, b) => {
@@ -45,10 +45,10 @@ const quickConcat = (library: Library): CelFunc => {
   })
 }
 
-/** Loads the library now, for whoever wants the time spent beforehand. */
+/** Loads the library ahead of its first use. */
 export const warmUp = (): void => void load()
 
-/** Calls whose cost is not bounded by the size of what goes in: a regular expression, and texts that multiply. */
+/** Functions whose cost is not proportional to their input: regular expressions, and functions that multiply text. */
 const UNBOUNDED_CALLS = new Set(["matches", "replace", "format"])
 
 export interface CelExpression {
@@ -57,26 +57,26 @@ export interface CelExpression {
   program(): Program
 }
 
-/** Throws with the library's message when the text is not CEL. */
+/** Parses an expression. Throws with the library's message when the text is not CEL. */
 export const parseCel = (source: string): CelExpression => {
   const { library, env } = load()
   const parsed = library.parse(source)
   let program: Program | undefined
   return {
-    ...read(parsed.expr),
+    ...collectReferences(parsed.expr),
     program: () => (program ??= library.plan(env, parsed) as Program),
   }
 }
 
-// -- what it refers to -----------------------------------------------------------------------------------------------------------
+// -- references ------------------------------------------------------------------------------------------------------------------
 
-const read = (expr: Expr): { refs: Reference[]; bounded: boolean } => {
+const collectReferences = (expr: Expr): { refs: Reference[]; bounded: boolean } => {
   const refs: Reference[] = []
   let bounded = true
 
   const visit = (node: Expr | undefined, locals: ReadonlySet<string>): void => {
     if (node === undefined) return
-    const path = asPath(node)
+    const path = toReference(node)
     if (path !== null) {
       if (!locals.has(path.root)) refs.push(path)
       return
@@ -115,17 +115,17 @@ const read = (expr: Expr): { refs: Reference[]; bounded: boolean } => {
   return { refs, bounded }
 }
 
-/** `a.b["c"][0]` as one reference; null for anything that is not a path of literals from a variable. */
-const asPath = (node: Expr): Reference | null => {
+/** Returns `a.b["c"][0]` as one reference; null for anything but a path of literals from a variable. */
+const toReference = (node: Expr): Reference | null => {
   const kind = node.exprKind
   if (kind.case === "identExpr") return { root: kind.value.name, path: [] }
   if (kind.case === "selectExpr") {
-    const parent = kind.value.operand === undefined ? null : asPath(kind.value.operand)
+    const parent = kind.value.operand === undefined ? null : toReference(kind.value.operand)
     return parent === null ? null : { root: parent.root, path: [...parent.path, kind.value.field] }
   }
   if (kind.case !== "callExpr" || kind.value.function !== "_[_]") return null
   const [operand, index] = kind.value.args
-  const parent = operand === undefined ? null : asPath(operand)
+  const parent = operand === undefined ? null : toReference(operand)
   const step = index?.exprKind.case === "constExpr" ? index.exprKind.value.constantKind : undefined
   if (parent === null || step === undefined) return null
   if (step.case === "stringValue") return { root: parent.root, path: [...parent.path, step.value] }
@@ -135,7 +135,7 @@ const asPath = (node: Expr): Reference | null => {
 
 // -- values ----------------------------------------------------------------------------------------------------------------------
 
-/** Whole numbers become ints, so that `params.limit + 1` is arithmetic on ints. */
+/** Converts JSON to CEL. Whole numbers become ints, so that `params.limit + 1` is arithmetic on ints. */
 export const toCel = (value: Json): CelInput => {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value
   if (Array.isArray(value)) return value.map(toCel)
@@ -143,7 +143,7 @@ export const toCel = (value: Json): CelInput => {
   return value
 }
 
-/** Throws with what the result is when JSON has no such value. */
+/** Converts a CEL result to JSON. Throws when JSON has no such value. */
 export const fromCel = (value: CelResult): Json => {
   const { library } = load()
   if (library.isCelError(value)) throw value
@@ -154,7 +154,7 @@ export const fromCel = (value: CelResult): Json => {
     case "bigint":
       return safeInteger(value)
     case "number":
-      if (!Number.isFinite(value)) throw new Error(`its result is ${value}, which is no JSON number`)
+      if (!Number.isFinite(value)) throw new Error(`its result is ${value}, which is not a JSON number`)
       return value
     default:
       break
@@ -163,19 +163,19 @@ export const fromCel = (value: CelResult): Json => {
   if (library.isCelUint(value)) return safeInteger(value.value)
   if (library.isCelList(value)) return [...value].map((item) => fromCel(item))
   if (library.isCelMap(value)) {
-    return Object.fromEntries([...value.entries()].map(([key, item]) => [String(keyText(key)), fromCel(item)]))
+    return Object.fromEntries([...value.entries()].map(([key, item]) => [String(mapKey(key)), fromCel(item)]))
   }
   if (value instanceof Uint8Array) return Buffer.from(value).toString("base64")
-  if (library.isCelType(value)) throw new Error(`its result is the type ${value.name}, not a value`)
+  if (library.isCelType(value)) throw new Error(`its result is the type ${value.name}; it must be a value`)
   return messageText(value.message)
 }
 
-const keyText = (key: unknown): unknown => (isObject(key) && "value" in key ? key["value"] : key)
+const mapKey = (key: unknown): unknown => (isObject(key) && "value" in key ? key["value"] : key)
 
 const safeInteger = (value: bigint): number => {
   const number = Number(value)
   if (!Number.isSafeInteger(number))
-    throw new Error(`its result ${value} is beyond the integers that JSON keeps exactly (2^53)`)
+    throw new Error(`its result ${value} exceeds the integers that JSON represents exactly (2^53)`)
   return number
 }
 
@@ -194,6 +194,6 @@ const messageText = ({
     case "google.protobuf.Duration":
       return `${Number(seconds) + nanos / 1e9}s`
     default:
-      throw new Error(`its result is a ${$typeName}, which has no JSON form here`)
+      throw new Error(`its result is a ${$typeName}, which cannot be converted to JSON`)
   }
 }

@@ -1,24 +1,24 @@
-// Plain paths (`params.x`, `tasks.a.output.b[0]`, `item["k"]`) are the common expressions. They are read and walked here
-// without CEL, with CEL's meaning: that spares its load time at the start and most of the work of each evaluation.
+// Plain paths (`params.x`, `tasks.a.output.b[0]`, `item["k"]`) are the most common expressions. They are parsed and evaluated here
+// without CEL, with the meaning that CEL gives them, which saves its load time and most of the work of an evaluation.
 
 import { isObject, type Json } from "../model/json.ts"
 
-/** What an expression reads: a variable, and the steps below it as far as they are literal. */
+/** A variable that an expression reads, and the literal steps below it. */
 export interface Reference {
   root: string
   path: (string | number)[]
 }
 
-/** Everything that an expression can name. */
+/** Variables of an expression. */
 export const EXPRESSION_VARIABLES = ["params", "tasks", "run", "item", "index", "parent"] as const
 
 const IDENT = /[A-Za-z_][A-Za-z0-9_]*/y
 const STEP = /\s*(?:\.\s*([A-Za-z_][A-Za-z0-9_]*)|\[\s*(?:(\d{1,15})|"([^"\\\r\n]*)"|'([^'\\\r\n]*)')\s*\])/y
 
-/** CEL reads these as literals or operators even after a dot. */
+/** Words that CEL parses as literals or operators even after a dot. */
 const NOT_A_FIELD = new Set(["true", "false", "null", "in"])
 
-/** The path, or null when the text is anything but a plain path from one of the roots. */
+/** Returns the path, or null when the text is not a plain path from a variable. */
 export const parsePath = (text: string): Reference | null => {
   const source = text.trim()
   IDENT.lastIndex = 0
@@ -42,7 +42,7 @@ export const parsePath = (text: string): Reference | null => {
   return { root, path }
 }
 
-/** `tasks["a-b"].output[0]` */
+/** Formats a path: `tasks["a-b"].output[0]`. */
 export const formatPath = (root: string, path: readonly (string | number)[]): string =>
   path.reduce<string>(
     (text, step) =>
@@ -56,10 +56,10 @@ export const formatPath = (root: string, path: readonly (string | number)[]): st
 
 export type PathResult = { value: Json } | { missing: string }
 
-/** Follows the path through plain values. What is not there is told with what is. */
+/** Follows a path through plain values. When a step is missing, the message lists what is there instead. */
 export const walkPath = (variables: object, { root, path }: Reference): PathResult => {
   const start = own(variables, root)
-  if (start === undefined) return { missing: `${root} is not there` }
+  if (start === undefined) return { missing: `${root} is not defined here` }
   let value: unknown = start
   for (const [depth, step] of path.entries()) {
     let next: unknown

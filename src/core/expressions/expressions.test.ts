@@ -59,19 +59,19 @@ describe("expressions", () => {
     ["tasks.fetch.output.rows[3].id", "tasks.fetch.output.rows has no index 3 (it is a list of 1)"],
     ["params.name.x", 'params.name has no field "x" (it is a string)'],
     ["params.none.x", 'params.none has no field "x" (it is null)'],
-    ["parent.item", "parent is not there"],
+    ["parent.item", "parent is not defined here"],
     ["params.limt + 1", 'params has no field "limt"'],
-    ["params.ratio + params.limit", "+ does not take (double, int); make both alike with double(…) or int(…)"],
+    ["params.ratio + params.limit", "+ does not accept (double, int); convert one of them with double(…) or int(…)"],
     ["params.list[7] + 1", "there is no index 7"],
     ["1 / 0", "divide by zero"],
-    ["params.max + 1", "beyond the integers that JSON keeps exactly"],
+    ["params.max + 1", "exceeds the integers that JSON represents exactly"],
     ["type(1)", "the type int"],
-    ["1.0 / 0.0", "no JSON number"],
-    ["params.limit +", "not an expression, at character"],
+    ["1.0 / 0.0", "not a JSON number"],
+    ["params.limit +", "not a valid expression, at character"],
     ["", "the expression is empty"],
     ["x".repeat(9000), "longer than 8192 characters"],
     [`${"(".repeat(4000)}1${")".repeat(4000)}`, "nested too deeply"],
-  ])("%s fails and says: %s", (source, reason) => {
+  ])("%s fails with the reason: %s", (source, reason) => {
     const attempt = (): Json => evaluate(source, scope)
     expect(attempt).toThrow(ExpressionError)
     expect(attempt).toThrow(reason)
@@ -90,7 +90,7 @@ describe("expressions", () => {
     expect(isBounded(source)).toBe(expected)
   })
 
-  it("tells what it reads, without the variables of its own loops", () => {
+  it("list what they read, without the variables of their own loops", () => {
     const { refs } = parseExpression(
       "tasks['a-b'].output.map(o, o.x + params.n).exists(y, y == item) && run.id != tasks.c.status",
     )
@@ -103,13 +103,13 @@ describe("expressions", () => {
     ])
   })
 
-  it("maps and filters long lists", () => {
+  it("map and filter long lists", () => {
     const item = Array.from({ length: 20_000 }, (_, i) => i)
     expect(evaluate("item.map(x, x + 1)", { ...scope, item })).toEqual(item.map((x) => x + 1))
     expect(evaluate("item.filter(x, x % 3 == 0)", { ...scope, item })).toEqual(item.filter((x) => x % 3 === 0))
   })
 
-  it("leaves a list as it is when something is added to it", () => {
+  it("do not change a list when an item is added", () => {
     expect(evaluate("[[1] + [2]].map(l, [l + [3], l + [4, 5], l, [] + l + []])", scope)).toEqual([
       [
         [1, 2, 3],
@@ -127,7 +127,7 @@ describe("expressions", () => {
     )
   })
 
-  it("takes no more of the scope than it reads", () => {
+  it("need only the part of the scope that they read", () => {
     const { refs } = parseExpression("tasks.fetch.output.rows[0].id + params.limit > 1 && has(item.file)")
     expect(narrowScope({ ...scope, item: { file: "a", size: 3 } }, refs)).toEqual({
       params: { limit: 100 },
@@ -140,14 +140,14 @@ describe("expressions", () => {
     expect(evaluate("params[run.trigger == 'manual' ? 'name' : 'limit']", scope)).toBe("eu")
   })
 
-  it("sees no inherited properties", () => {
+  it("see no inherited properties", () => {
     for (const name of ["constructor", "toString", "__proto__", "hasOwnProperty"]) {
       expect(() => evaluate(`params.${name}`, scope)).toThrow(ExpressionError)
       expect(() => evaluate(`[params.${name}]`, scope)).toThrow(ExpressionError)
     }
   })
 
-  it("means the same on the short way for plain paths as CEL does", () => {
+  it("evaluate plain paths as CEL does", () => {
     const key = fc.constantFrom("a", "b", "x y", "constructor")
     const value = fc.letrec<{ json: Json }>((tie) => ({
       json: fc.oneof(
@@ -181,7 +181,7 @@ describe("expressions", () => {
 })
 
 describe("templates", () => {
-  it("keep the type of a whole expression and join parts to a text", () => {
+  it("keep the type of a single expression and join parts to a text", () => {
     const template = {
       map: {
         whole: { expr: "params.list" },
@@ -196,7 +196,7 @@ describe("templates", () => {
     })
   })
 
-  it("show scalars as text, null as nothing, the rest as JSON", () => {
+  it("render scalars as text, null as an empty text, the rest as JSON", () => {
     expect([null, true, 1.5, "a b", [1], { a: 1 }].map(toText)).toEqual(["", "true", "1.5", "a b", "[1]", '{"a":1}'])
   })
 })

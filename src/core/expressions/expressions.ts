@@ -1,16 +1,16 @@
-// Expressions: CEL in `${{ … }}`. Parsed once (a bounded cache), checked by the compiler through what they refer to, evaluated
-// by the engine over a Scope of plain JSON. Synchronous; what may take long is told by `isBounded`, and engine/gate/evaluator.ts
-// runs the rest where it can be ended.
+// Expressions: CEL in `${{ … }}`. They are parsed once (bounded cache), checked by the compiler through their references, and
+// evaluated by the engine over an ExpressionScope of plain JSON. Evaluation is synchronous; engine/gate/evaluator.ts evaluates those
+// that are not `isBounded` in a thread that can be killed.
 
 import { messageOf } from "../model/error-message.ts"
 import { fromCel, parseCel, toCel, type CelExpression } from "./cel.ts"
-import { formatPath, parsePath, walkPath, type Reference } from "./expression-path.ts"
+import { parsePath, walkPath, type Reference } from "./expression-path.ts"
 import { isObject, type Json, type JsonObject } from "../model/json.ts"
 import type { Template } from "../model/workflow.ts"
 
 export { formatPath, EXPRESSION_VARIABLES, type Reference } from "./expression-path.ts"
 
-/** The variables of an expression. `tasks` is keyed by the name as the expression's own task knows it: without its group. */
+/** Values of the variables of an expression. `tasks` is keyed by short names, without the group. */
 export interface ExpressionScope {
   params: JsonObject
   tasks: { [name: string]: { output: Json; status: string } }
@@ -20,15 +20,15 @@ export interface ExpressionScope {
     logical_date: string | null
     date: string | null
     trigger: string
-    /** In hooks. */
+    /** Set for hooks. */
     status?: string
     error?: string | null
   }
   item?: Json
   index?: number
-  /** The instance of the nearest group around the task that fans out. */
+  /** Instance of the nearest fanned group around the task. */
   parent?: { item?: Json; index?: number }
-  /** What a poll of deferred work was answered. */
+  /** Response to a poll of deferred work. */
   response?: Json
 }
 
@@ -54,7 +54,7 @@ const MAX_SOURCE = 8192
 const CACHE_SIZE = 2000
 const cache = new Map<string, Expression>()
 
-/** Throws ExpressionError when it is not CEL. */
+/** Parses an expression. Throws ExpressionError when it is not CEL. */
 export const parseExpression = (source: string): Expression => {
   const known = cache.get(source)
   if (known !== undefined) {
@@ -83,12 +83,12 @@ const parse = (source: string): Expression => {
   }
 }
 
-/** True: no comprehension, no regular expression; evaluating takes time in proportion to its input at most. */
+/** True without comprehensions and regular expressions: evaluation takes time proportional to the input. */
 export const isBounded = (source: string): boolean => parseExpression(source).bounded
 
 export type Evaluate = (source: string, scope: ExpressionScope) => Json
 
-/** Throws ExpressionError naming the expression and what was missing. */
+/** Evaluates an expression. Throws ExpressionError with the expression and the reason. */
 export const evaluate: Evaluate = (source, scope) => {
   const { path, cel, refs } = parseExpression(source)
   if (path !== null) {
@@ -103,7 +103,7 @@ export const evaluate: Evaluate = (source, scope) => {
   }
 }
 
-/** The scope with only what the expression reads: an upstream's output can be large, and is converted or sent elsewhere. */
+/** Reduces a scope to what an expression reads: outputs may be large, and are converted or sent to another thread. */
 export const narrowScope = (scope: ExpressionScope, refs: readonly Reference[]): ExpressionScope => {
   const pathsOf = (root: string): Reference["path"][] => refs.flatMap((ref) => (ref.root === root ? [ref.path] : []))
   const [item, parent] = [pathsOf("item"), pathsOf("parent")]
@@ -118,7 +118,7 @@ export const narrowScope = (scope: ExpressionScope, refs: readonly Reference[]):
   }
 }
 
-/** Objects are thinned out along the paths; a list, or a value that is read as a whole, stays as it is. */
+/** Keeps of an object only what the paths reach. Lists, and values that are read as a whole, stay complete. */
 const pick = (value: Json, paths: readonly Reference["path"][]): Json => {
   if (!isObject(value) || paths.some(([step]) => typeof step !== "string")) return value
   const below = Map.groupBy(paths, ([step]) => String(step))
@@ -139,7 +139,7 @@ const variables = (scope: ExpressionScope, refs: readonly Reference[]): Record<s
 
 // -- templates -------------------------------------------------------------------------------------------------------------------
 
-/** Scalars as text, null empty, the rest JSON: how a value looks inside of a text, an argument, an environment variable. */
+/** Converts a value for a text, an argument or an environment variable: strings unchanged, null empty, the rest JSON. */
 export const toText = (value: Json): string => {
   if (value === null) return ""
   return typeof value === "string" ? value : JSON.stringify(value)
@@ -155,7 +155,7 @@ export const render = (template: Template, scope: ExpressionScope, evaluateOne: 
   return Object.fromEntries(Object.entries(template.map).map(([key, item]) => [key, render(item, scope, evaluateOne)]))
 }
 
-/** Every expression of a template, in order, with repeats. */
+/** Returns every expression of a template in order, including repetitions. */
 export const expressionsOf = (template: Template): string[] => {
   if ("lit" in template) return []
   if ("expr" in template) return [template.expr]
@@ -170,14 +170,14 @@ const parseReason = (error: unknown): string => {
   if (error instanceof RangeError) return "it is nested too deeply"
   const message = messageOf(error)
   const at = /^<input>:(\d+):(\d+): (.*)$/s.exec(message)
-  return at === null ? message : `not an expression, at character ${at[2]}: ${at[3]}`
+  return at === null ? message : `it is not a valid expression, at character ${at[2]}: ${at[3]}`
 }
 
 const evaluateReason = (error: unknown, scope: ExpressionScope, refs: readonly Reference[]): string => {
   if (error instanceof RangeError) return "it is nested too deeply"
   const message = messageOf(error)
   const missing = refs.find((ref) => !Object.hasOwn(scope, ref.root))
-  if (message === "unresolved attribute" && missing !== undefined) return `${formatPath(missing.root, [])} is not there`
+  if (message === "unresolved attribute" && missing !== undefined) return `${missing.root} is not defined here`
   const field = /^field not found: (.*)$/s.exec(message)?.[1]
   if (field !== undefined) {
     const ref = refs.find((candidate) => candidate.path.some((step) => String(step) === field))
@@ -193,5 +193,5 @@ const evaluateReason = (error: unknown, scope: ExpressionScope, refs: readonly R
     .replace(/^_(.+)_$/, "$1")
     .replaceAll("_", " ")
     .trim()
-  return `${operator} does not take ${overload[2]}${mixed ? "; make both alike with double(…) or int(…)" : ""}`
+  return `${operator} does not accept ${overload[2]}${mixed ? "; convert one of them with double(…) or int(…)" : ""}`
 }

@@ -3,12 +3,12 @@ import { accepts, lanesOf, type WorkerCapabilities, capabilitiesProblem } from "
 
 const gpu: WorkerCapabilities = { queues: ["a", "b"], labels: ["gpu", "eu"], handlers: ["mail"], capacity: 1, version: "1" }
 
-test("the lanes of a worker are its queues with every set of its labels, and its handlers' queues", () => {
+test("a worker claims from its queues with every subset of its labels, and from the queues of its handlers", () => {
   expect(lanesOf(gpu)).toEqual(["q:a", "q:a|gpu", "q:a|eu", "q:a|eu,gpu", "q:b", "q:b|gpu", "q:b|eu", "q:b|eu,gpu", "h:mail"])
   expect(lanesOf({ queues: "all", labels: "all", handlers: [] })).toEqual(["q:*"])
 })
 
-test("a task goes to those who serve its queue and have all of its labels", () => {
+test("a holder accepts a task of its queues when it has all labels of the task", () => {
   expect(accepts(gpu, { queue: "a", labels: [] })).toBe(true)
   expect(accepts(gpu, { queue: "b", labels: ["eu", "gpu"] })).toBe(true)
   expect(accepts(gpu, { queue: "c", labels: [] })).toBe(false)
@@ -18,7 +18,7 @@ test("a task goes to those who serve its queue and have all of its labels", () =
 
 const call = { queue: "a", labels: [], executor: "function", function: "resize" }
 
-test("calls of a function go to those who have it, beside their queue and labels", () => {
+test("a holder accepts the call of a function that it has registered, in its queues and with its labels", () => {
   const has = { ...gpu, functions: ["resize"] }
   expect(accepts(gpu, call)).toBe(false)
   expect(accepts({ ...gpu, queues: "all", labels: "all" }, call)).toBe(false)
@@ -35,18 +35,18 @@ test("calls of a function go to those who have it, beside their queue and labels
   expect(lanesOf({ ...has, queues: "all", labels: "all" })).toEqual(["q:*", "f:*|resize", "h:mail"])
 })
 
-test("who runs functions only takes no other tasks", () => {
+test("a holder with functionsOnly accepts no other tasks", () => {
   const only = { ...gpu, functions: ["resize"], functionsOnly: true }
   expect(accepts(only, call)).toBe(true)
   expect(accepts(only, { queue: "a", labels: [], executor: "process" })).toBe(false)
   expect(lanesOf({ ...only, queues: ["a"], labels: [] })).toEqual(["f:a|resize", "h:mail"])
 })
 
-test("more than a claim can look into is refused", () => {
+test("capabilities with too many lanes for a claim are a problem", () => {
   const functions = Array.from({ length: 100 }, (_, i) => `f${i}`)
   expect(capabilitiesProblem({ queues: ["a", "b"], labels: ["x", "y"], functions })).toBeNull()
   expect(capabilitiesProblem({ queues: ["a", "b"], labels: ["u", "v", "w", "x", "y"], functions })).toMatch(
-    /^100 functions in 2 queues with 5 labels are too much/,
+    /^100 functions in 2 queues with 5 labels are too many/,
   )
   expect(capabilitiesProblem({ queues: "all", labels: "all", functions })).toBeNull()
 })

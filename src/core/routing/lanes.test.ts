@@ -18,25 +18,25 @@ describe("lanes", () => {
   const shared = { id: "r1", private: false }
   const own = { id: "r1", private: true }
 
-  it("are by queue and sorted labels for shared runs", () => {
+  it("of shared runs name the queue and the sorted labels", () => {
     expect(gateLane(shared)).toBe("g")
     expect(workLane(shared, { queue: "etl", labels: [], executor: "process" })).toBe("q:etl")
     expect(queueLane("etl", ["gpu", "big"])).toBe("q:etl|big,gpu")
   })
 
-  it("are the run's own for a private one, whatever its queue", () => {
+  it("of a private run name the run, whatever the queue", () => {
     expect(gateLane(own)).toBe("p:r1:g")
     expect(workLane(own, { queue: "etl", labels: ["gpu"], executor: "process" })).toBe("p:r1:w")
   })
 
-  it("of work that lives elsewhere are the servers', by queue, whatever its labels", () => {
+  it("of remote work name the queue, whatever its labels", () => {
     const remote = { queue: "etl", labels: ["gpu"], executor: "slurm" }
     expect(workLane(shared, remote)).toBe("s:etl")
     expect(workLane(own, remote)).toBe("p:r1:s")
     expect(queueOfLane(remoteLane(shared, remote))).toBe("etl")
   })
 
-  it("of calls are those of who has the function, by queue and labels", () => {
+  it("of function calls name the queue, the function and the labels", () => {
     const call = { queue: "etl", labels: ["gpu", "big"], executor: "function", function: "resize" }
     expect(workLane(shared, call)).toBe("f:etl|resize|big,gpu")
     expect(workLane(shared, { ...call, labels: [] })).toBe("f:etl|resize")
@@ -47,7 +47,7 @@ describe("lanes", () => {
     expect(["f:*|resize", "f:etl|send"].filter(isExactLane)).toEqual(["f:etl|send"])
   })
 
-  it("that are all of a kind lie in a range that no other lane is in", () => {
+  it("of a wildcard lie in a range that contains no other lane", () => {
     const kinds = ["f:etl|resize", "g", "h:etl", "p:r1:g", "p:r1:w", "p:r1:s", "q:etl", "q:etl|gpu", "s:etl"]
     const inside = (...lanes: string[]): string[] => {
       const { from, to } = wildcardRange(lanes)!
@@ -60,7 +60,7 @@ describe("lanes", () => {
     expect(["q:*", "s:*", "q:a"].filter(isExactLane)).toEqual(["q:a"])
   })
 
-  it("of work name their queue", () => {
+  it("name the queue of their work", () => {
     expect(queueOfLane(queueLane("etl", []))).toBe("etl")
     expect(queueOfLane(queueLane("etl", ["gpu"]))).toBe("etl")
     expect(queueOfLane(handlerLane("etl"))).toBe("etl")
@@ -68,7 +68,7 @@ describe("lanes", () => {
       expect(queueOfLane(lane)).toBeNull()
   })
 
-  it("of a queue share its limit", () => {
+  it("of one queue share the limit of the queue", () => {
     expect(queueLimitKey("etl")).toBe("q:etl")
   })
 })

@@ -1,10 +1,11 @@
-// Lanes: where rows wait to be claimed. A claim names lanes, so it never reads what it cannot take.
-//   g              rows of shared runs that the gate must judge
-//   q:QUEUE|l1,l2  work of shared runs and jobs, by queue and sorted labels
-//   h:QUEUE        jobs that a handler of their queue runs
-//   f:QUEUE|NAME|l1,l2  calls of registered functions, which only those take that have the function
-//   s:QUEUE        work that lives elsewhere (`REMOTE_EXECUTORS`), which only servers take, whatever its labels
-//   p:RUN:g p:RUN:w p:RUN:s  the same of a private run (`ork run`), which takes its work whatever its queue
+// Lanes: the part of the ready queue that a row waits in. A claim lists lanes, so it never reads rows that it cannot run.
+//   g                        rows of shared runs that the gate must evaluate
+//   q:QUEUE|l1,l2            work of shared runs and jobs, by queue and sorted labels
+//   h:QUEUE                  jobs that a handler of their queue runs
+//   f:QUEUE|NAME|l1,l2       calls of registered functions, for workers that have the function
+//   s:QUEUE                  work of remote executors (`REMOTE_EXECUTORS`), which only servers claim, whatever its labels
+//   p:RUN:g p:RUN:w p:RUN:s  gate, local and remote work of a private run (`ork run`), whatever its queue
+// A claim may also list wildcards: `q:*` (every `q:` lane), `s:*` (every `s:` lane), `f:*|NAME` (every lane of a function).
 
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
 import { type Node, REMOTE_EXECUTORS } from "../model/workflow.ts"
@@ -21,7 +22,7 @@ export const gateLane = (run: RunLaneKey): string => (run.private ? `p:${run.roo
 export const workLane = (run: RunLaneKey, node: Pick<Node, "queue" | "labels" | "executor" | "function">): string =>
   REMOTE_EXECUTORS.includes(node.executor) ? remoteLane(run, node) : localLane(run, node)
 
-/** Work that runs on the machine of who takes it. */
+/** Returns the lane of work that runs on the machine of its lease holder. */
 export const localLane = (run: RunLaneKey, node: Pick<Node, "queue" | "labels"> & Partial<Node>): string => {
   if (run.private) return `p:${run.rootRunId ?? run.id}:w`
   return node.executor === FUNCTION_EXECUTOR
@@ -35,12 +36,24 @@ export const remoteLane = (run: RunLaneKey, node: Pick<Node, "queue">): string =
 export const queueLane = (queue: string, labels: readonly string[]): string =>
   labels.length === 0 ? `q:${queue}` : `q:${queue}|${[...labels].sort().join(",")}`
 
-/** In a claim: every lane of shared work, queues in turn. */
-export const QUEUE_WILDCARD = "q:*"
-/** The same of work that lives elsewhere. */
-export const REMOTE_WILDCARD = "s:*"
+export const functionLane = (queue: string, name: string, labels: readonly string[]): string =>
+  `f:${queue}|${name}${labels.length === 0 ? "" : `|${[...labels].sort().join(",")}`}`
 
-/** Lanes between two names. */
+export const handlerLane = (queue: string): string => `h:${queue}`
+
+// -- wildcards in claims -----------------------------------------------------------------------------------------------------------
+
+export const QUEUE_WILDCARD = "q:*"
+export const REMOTE_WILDCARD = "s:*"
+const FUNCTION_WILDCARD_PREFIX = "f:*|"
+
+export const functionWildcard = (name: string): string => `${FUNCTION_WILDCARD_PREFIX}${name}`
+
+/** True for a lane that is not a wildcard. */
+export const isExactLane = (lane: string): boolean =>
+  lane !== QUEUE_WILDCARD && lane !== REMOTE_WILDCARD && !lane.startsWith(FUNCTION_WILDCARD_PREFIX)
+
+/** Lanes from `from` (inclusive) to `to` (exclusive) in byte order. */
 export interface LaneRange {
   name: "queues" | "remote" | "both"
   from: string
@@ -49,47 +62,37 @@ export interface LaneRange {
 
 const QUEUES: LaneRange = { name: "queues", from: "q:", to: "q;" }
 const REMOTE: LaneRange = { name: "remote", from: "s:", to: "s;" }
-/** No lane lies between the two kinds. */
+/** No other kind of lane sorts between the two. */
 const BOTH: LaneRange = { name: "both", from: QUEUES.from, to: REMOTE.to }
 export const LANE_RANGES = [QUEUES, REMOTE, BOTH] as const
 
-/** What a claim wants of these lanes without naming them; null: nothing. */
+/** Range of all lanes of functions. */
+export const FUNCTION_LANES = { from: "f:", to: "f;" } as const
+
+/** Returns the range that the queue and remote wildcards of a claim cover; null without them. */
 export const wildcardRange = (lanes: readonly string[]): LaneRange | null => {
   const queues = lanes.includes(QUEUE_WILDCARD)
   if (!lanes.includes(REMOTE_WILDCARD)) return queues ? QUEUES : null
   return queues ? BOTH : REMOTE
 }
 
-export const isExactLane = (lane: string): boolean =>
-  lane !== QUEUE_WILDCARD && lane !== REMOTE_WILDCARD && !lane.startsWith(FUNCTION_WILDCARD_PREFIX)
-
-export const functionLane = (queue: string, name: string, labels: readonly string[]): string =>
-  `f:${queue}|${name}${labels.length === 0 ? "" : `|${[...labels].sort().join(",")}`}`
-
-/** In a claim: every lane of calls of this function. */
-export const functionWildcard = (name: string): string => `${FUNCTION_WILDCARD_PREFIX}${name}`
-
-const FUNCTION_WILDCARD_PREFIX = "f:*|"
-/** Around the lanes of calls. */
-export const FUNCTION_LANES = { from: "f:", to: "f;" } as const
-
-/** The functions whose calls a claim wants without naming lanes. */
+/** Returns the names of the functions that a claim lists as wildcards. */
 export const wildcardFunctions = (lanes: readonly string[]): string[] =>
   lanes.flatMap((lane) => (lane.startsWith(FUNCTION_WILDCARD_PREFIX) ? [lane.slice(FUNCTION_WILDCARD_PREFIX.length)] : []))
 
-/** The function that a lane of calls is for. */
-export const functionOfLane = (lane: string): string => lane.split("|")[1] ?? ""
+// -- reading lanes -----------------------------------------------------------------------------------------------------------------
 
-export const handlerLane = (queue: string): string => `h:${queue}`
+/** Returns the name of the function of a function lane. */
+export const functionOfLane = (lane: string): string => lane.split("|")[1] ?? ""
 
 const QUEUE_LANE = /^[qhsf]:/
 
-/** The queue that a lane's work belongs to; null for the gate's lanes and those of private runs. */
+/** Returns the queue of a lane; null for lanes of the gate and of private runs. */
 export const queueOfLane = (lane: string): string | null => {
   if (!QUEUE_LANE.test(lane)) return null
   const bar = lane.indexOf("|")
   return bar === -1 ? lane.slice(2) : lane.slice(2, bar)
 }
 
-/** The limit that counts what of a queue runs at once. */
+/** Returns the key of the limit on how many rows of a queue run at once. */
 export const queueLimitKey = (queue: string): string => `q:${queue}`

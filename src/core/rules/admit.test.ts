@@ -5,7 +5,7 @@ import { admit, PAUSED } from "./admit.ts"
 const rows = (...limits: number[][]) => limits.map((of, i) => ({ row: i + 1, limits: of, paused: false }))
 
 describe("admit", () => {
-  it("takes candidates in order until a limit is full and parks the rest under it", () => {
+  it("claims candidates in order until a limit is full and parks the rest under it", () => {
     const { claim, park, used } = admit(rows([7], [7], [7]), new Map([[7, { cap: 3, used: 1 }]]))
     expect(claim).toEqual([1, 2])
     expect(park).toEqual([{ row: 3, limit: 7 }])
@@ -17,7 +17,7 @@ describe("admit", () => {
     expect({ claim, park }).toEqual({ claim: [], park: [{ row: 1, limit: PAUSED }] })
   })
 
-  it("offers the room of one limit to the next when a row is parked under another", () => {
+  it("unparks a row of a limit with free slots when a candidate is parked under another limit", () => {
     const limits = new Map([
       [1, { cap: 2, used: 0 }],
       [2, { cap: 1, used: 1 }],
@@ -25,7 +25,7 @@ describe("admit", () => {
     expect(admit(rows([1, 2]), limits).unpark).toEqual(new Map([[1, 1]]))
   })
 
-  it("leaves a candidate whose limit is held elsewhere where it is", () => {
+  it("leaves a candidate ready when another transaction has locked its limit", () => {
     expect(admit(rows([9]), new Map())).toEqual({ claim: [], park: [], used: new Map(), unpark: new Map() })
   })
 

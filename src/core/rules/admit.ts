@@ -1,4 +1,4 @@
-// Which of the ready candidates may go, under the limits they share. Called by the stores inside the claiming transaction.
+// Decides which ready rows may be claimed under the limits that they share. Called by the stores in the claiming transaction.
 
 export interface Candidate {
   row: number
@@ -13,37 +13,39 @@ export interface LimitState {
 
 export interface Admission {
   claim: number[]
-  /** Rows to take out of the claim index: 0 stands for a paused run, else the number of the full limit. */
+  /** Rows to park, each with the id of the full limit, or `PAUSED`. */
   park: { row: number; limit: number }[]
-  /** How many more slots of each limit are used now. */
+  /** Slots that the claimed rows take, by limit. */
   used: Map<number, number>
-  /** Limits with free slots whose candidate was parked elsewhere: the next one parked there must be looked at. */
+  /** Free slots, by limit, that a parked candidate did not take: as many rows parked under that limit must be unparked. */
   unpark: Map<number, number>
 }
 
+/** Stands for a full limit in `park` when the run is paused. */
 export const PAUSED = 0
 
 /**
- * `limits` holds the limits of the candidates that could be locked. A candidate with a limit that another transaction holds
- * just now is left where it is, ready: that transaction's end wakes the next turn.
+ * `limits` contains the limits that this transaction could lock. A candidate with another limit stays ready: the transaction that
+ * holds the lock wakes the next turn when it ends.
  */
 export const admit = (candidates: readonly Candidate[], limits: ReadonlyMap<number, LimitState>): Admission => {
   const admission: Admission = { claim: [], park: [], used: new Map(), unpark: new Map() }
-  const free = (id: number): boolean => {
+  const isFree = (id: number): boolean => {
     const limit = limits.get(id)!
     return limit.used + (admission.used.get(id) ?? 0) < limit.cap
   }
   for (const candidate of candidates) {
     if (!candidate.paused && candidate.limits.some((id) => !limits.has(id))) continue
-    const full = candidate.paused ? PAUSED : candidate.limits.find((id) => !free(id))
+    const full = candidate.paused ? PAUSED : candidate.limits.find((id) => !isFree(id))
     if (full === undefined) {
       admission.claim.push(candidate.row)
-      for (const id of candidate.limits) admission.used.set(id, (admission.used.get(id) ?? 0) + 1)
+      for (const id of candidate.limits) increment(admission.used, id)
       continue
     }
     admission.park.push({ row: candidate.row, limit: full })
-    for (const id of candidate.limits)
-      if (id !== full && limits.has(id) && free(id)) admission.unpark.set(id, (admission.unpark.get(id) ?? 0) + 1)
+    for (const id of candidate.limits) if (id !== full && limits.has(id) && isFree(id)) increment(admission.unpark, id)
   }
   return admission
 }
+
+const increment = (counts: Map<number, number>, id: number): void => void counts.set(id, (counts.get(id) ?? 0) + 1)

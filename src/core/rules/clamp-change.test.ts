@@ -15,18 +15,18 @@ const retry = (delayMs: number, result: Partial<AttemptResult> = {}): Change => 
   result: { ...RESULT, ...result },
 })
 
-describe("a change", () => {
-  it("that is sound stays the very same", () => {
+describe("clampChange", () => {
+  it("returns a storable change without a copy", () => {
     const change = retry(1000, { exitCode: 3 })
     expect(clampChange(change)).toBe(change)
   })
 
-  it("to try again after a time that no clock knows is tried again after the longest there is", () => {
+  it("clamps the delay of a retry", () => {
     expect(clampChange(retry(1e303))).toMatchObject({ delayMs: 100 * 365 * 86_400_000 })
     expect(clampChange(retry(Number.NaN))).toMatchObject({ delayMs: 0 })
   })
 
-  it("with an exit code that fits no column has none, and a long error is cut", () => {
+  it("drops an exit code out of range and cuts a long error", () => {
     const { result } = clampChange(retry(0, { exitCode: 2 ** 40, error: "x".repeat(100_000) })) as Extract<
       Change,
       { kind: "retry" }
@@ -35,7 +35,7 @@ describe("a change", () => {
     expect(result.error).toHaveLength(65_536)
   })
 
-  it("can always be written: its instants are dates, its delays add up to one", () => {
+  it("returns valid dates and delays for any numbers", () => {
     const number = fc.oneof(fc.double(), fc.constantFrom(Infinity, -Infinity, Number.NaN, 1e303, -1))
     fc.assert(
       fc.property(number, number, number, (at, finishedAt, delayMs) => {

@@ -42,7 +42,7 @@ describe("decide", () => {
     ["cancelled", { left: false, cancelling: true }, "finish cancelled"],
   ]
 
-  it("is told for every state", () => {
+  it("has a row in the table for every state", () => {
     expect(new Set(table.map(([state]) => state))).toEqual(new Set(ATTEMPT_STATES))
     expect(table).toHaveLength(ATTEMPT_STATES.length * 4)
   })
@@ -59,17 +59,17 @@ describe("decide", () => {
     expect(decide({ ...claim, losses: 1 }, task, result("failed"), 0)).toMatchObject({ kind: "retry", lost: false })
   })
 
-  it("does not retry what says that trying again cannot help", () => {
+  it("does not retry a result that is not retryable", () => {
     expect(decide(claim, task, result("failed", { retryable: false }), 0)).toMatchObject({ kind: "finish", status: "failed" })
   })
 
-  it("waits as long as the attempt asked for, before its own back-off", () => {
+  it("prefers the delay that the attempt asks for over the policy", () => {
     expect(decide(claim, task, result("failed", { retryAfterMs: 77 }), 0)).toMatchObject({ kind: "retry", delayMs: 77 })
   })
 })
 
 describe("retryDelayMs", () => {
-  it("grows by its strategy up to the cap", () => {
+  it("grows by its strategy up to the maximum", () => {
     const delays = (backoff: "fixed" | "linear" | "exponential"): number[] =>
       [1, 2, 3, 4].map((failed) => retryDelayMs({ ...policy, backoff }, failed, 0.5))
     expect(delays("fixed")).toEqual([1000, 1000, 1000, 1000])
@@ -77,7 +77,7 @@ describe("retryDelayMs", () => {
     expect(delays("exponential")).toEqual([1000, 2000, 4000, 5000])
   })
 
-  it("takes 50 to 100 % of the delay with jitter", () => {
+  it("selects 50 to 100 % of the delay with jitter", () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 0.999, noNaN: true }), fc.integer({ min: 1, max: 20 }), (random, failed) => {
         const plain = retryDelayMs(policy, failed, random)

@@ -1,14 +1,14 @@
-// From how an attempt ended to what becomes of its task: the one place that picks success, retry, failure or cancel.
+// Turns the result of an attempt into a change of its task. No other code chooses between success, retry, failure and cancel.
 
 import type { AttemptResult, Change, Fence } from "../model/change.ts"
 import { type BackoffStrategy, retryDelay, shouldRetry } from "./jobs.ts"
 import type { Node, RetryPolicy } from "../model/workflow.ts"
 
 export interface AttemptHistory extends Fence {
-  /** Failed and lost attempts since the last user's retry, this one not counted. */
+  /** Failed and lost attempts before this one, in this generation of the run. */
   failures: number
   losses: number
-  /** The run is being cancelled: nothing is tried again. */
+  /** The run is being cancelled: nothing is retried. */
   cancelling: boolean
 }
 
@@ -18,7 +18,7 @@ const STRATEGY = {
   exponential: "EXPONENTIAL",
 } as const satisfies Record<RetryPolicy["backoff"], BackoffStrategy>
 
-/** Milliseconds before attempt `failed + 1`; jitter takes 50 to 100 % of the delay by `random` in [0, 1). */
+/** Returns the delay in milliseconds after `failed` failed attempts. With jitter, `random` in [0, 1) selects 50 to 100 % of it. */
 export const retryDelayMs = (policy: RetryPolicy, failed: number, random: number): number => {
   const delay = retryDelay(
     {
@@ -31,11 +31,14 @@ export const retryDelayMs = (policy: RetryPolicy, failed: number, random: number
   return Math.round(policy.jitter ? delay * (0.5 + random / 2) : delay)
 }
 
-const lostFor = (node: Node, losses: number): boolean =>
-  !shouldRetry({ attempt_count: losses, retry_policy: { max_attempts: node.lostRetries + 1 } })
+const retriesLoss = (node: Node, losses: number): boolean =>
+  shouldRetry({ attempt_count: losses, retry_policy: { max_attempts: node.lostRetries + 1 } })
 
-export const decide = (task: AttemptHistory, node: Node, result: AttemptResult, random: number): Change => {
-  const { row, attemptId, shardKey } = task
+const retriesFailure = (node: Node, failures: number): boolean =>
+  shouldRetry({ attempt_count: failures, retry_policy: { max_attempts: node.retry.maxAttempts } })
+
+export const decide = (history: AttemptHistory, node: Node, result: AttemptResult, random: number): Change => {
+  const { row, attemptId, shardKey, cancelling } = history
   const fence = { row, attemptId, ...(shardKey !== undefined && { shardKey }) }
   switch (result.state) {
     case "success":
@@ -43,19 +46,18 @@ export const decide = (task: AttemptHistory, node: Node, result: AttemptResult, 
     case "cancelled":
       return { ...fence, kind: "finish", status: "cancelled", result }
     case "lost":
-      if (task.cancelling) return { ...fence, kind: "finish", status: "cancelled", result }
-      return lostFor(node, task.losses + 1)
-        ? { ...fence, kind: "finish", status: "failed", result }
-        : { ...fence, kind: "retry", delayMs: 0, lost: true, result }
+      if (cancelling) return { ...fence, kind: "finish", status: "cancelled", result }
+      return retriesLoss(node, history.losses + 1)
+        ? { ...fence, kind: "retry", delayMs: 0, lost: true, result }
+        : { ...fence, kind: "finish", status: "failed", result }
     case "failed":
     case "timeout": {
-      if (task.cancelling) return { ...fence, kind: "finish", status: "cancelled", result }
-      const failed = task.failures + 1
-      const again =
-        result.retryable !== false &&
-        shouldRetry({ attempt_count: failed, retry_policy: { max_attempts: node.retry.maxAttempts } })
-      if (!again) return { ...fence, kind: "finish", status: "failed", result }
-      const delayMs = result.retryAfterMs ?? retryDelayMs(node.retry, failed, random)
+      if (cancelling) return { ...fence, kind: "finish", status: "cancelled", result }
+      const failures = history.failures + 1
+      if (result.retryable === false || !retriesFailure(node, failures)) {
+        return { ...fence, kind: "finish", status: "failed", result }
+      }
+      const delayMs = result.retryAfterMs ?? retryDelayMs(node.retry, failures, random)
       return { ...fence, kind: "retry", delayMs, lost: false, result }
     }
     default:

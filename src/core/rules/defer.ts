@@ -1,5 +1,5 @@
-// Deferred work: a success whose output is `{ "ork_defer": … }` alone says that the work goes on elsewhere, and how to learn of
-// its end. Read here from what a task gave, which is anybody's text: every mistake is told.
+// Deferred work. A successful attempt whose output is only `{ "ork_defer": … }` continues elsewhere; the output tells how Ork learns
+// of the result: by polling a URL, or by a callback. Tasks write this output, so every mistake in it is a problem of the task.
 
 import { ExpressionError, parseExpression } from "../expressions/expressions.ts"
 import { isObject, type Json, type JsonObject } from "../model/json.ts"
@@ -14,7 +14,7 @@ const KEY = "ork_defer"
 export const isDeferral = (output: Json): output is JsonObject =>
   isObject(output) && Object.hasOwn(output, KEY) && Object.keys(output).length === 1
 
-/** What a poll may be asked at least this far apart. */
+/** Minimum interval between two polls. */
 const MIN_EVERY_MS = 100
 const MAX_HEADERS = 64
 
@@ -48,7 +48,7 @@ const readPoll = (value: Json | undefined): Poll => {
   const where = `${KEY}.poll`
   const fields = objectAt(value, where, POLL_FIELDS)
   const url = textAt(fields, "url", where) ?? mistake(where, "needs url")
-  if (!/^https?:\/\/./i.test(url)) mistake(`${where}.url`, "must begin with http:// or https://")
+  if (!/^https?:\/\/./i.test(url)) mistake(`${where}.url`, "must start with http:// or https://")
   const everyMs = durationAt(fields, "every", where) ?? mistake(where, `needs every: ${DURATION_HINT}`)
   const doneWhen = expressionAt(fields, "done_when", where) ?? mistake(where, "needs done_when, an expression over `response`")
   const failWhen = expressionAt(fields, "fail_when", where)
@@ -82,7 +82,7 @@ const objectAt = (value: Json | undefined, where: string, known: readonly string
 const textAt = (fields: JsonObject, field: string, where: string): string | undefined => {
   const value = fields[field]
   if (value === undefined) return undefined
-  return typeof value === "string" && value !== "" ? value : mistake(`${where}.${field}`, "must be a text")
+  return typeof value === "string" && value !== "" ? value : mistake(`${where}.${field}`, "must be a non-empty text")
 }
 
 const durationAt = (fields: JsonObject, field: string, where: string): number | undefined => {
@@ -90,13 +90,13 @@ const durationAt = (fields: JsonObject, field: string, where: string): number | 
   return parseDuration(fields[field]) ?? mistake(`${where}.${field}`, `must be a duration: ${DURATION_HINT}`)
 }
 
-/** With or without `${{ }}`. */
+/** Reads an expression, with or without `${{ }}` around it. */
 const expressionAt = (fields: JsonObject, field: string, where: string): string | undefined => {
   const text = textAt(fields, field, where)
   if (text === undefined) return undefined
   const source = /^\s*\$\{\{([\s\S]*)\}\}\s*$/.exec(text)?.[1] ?? text
   for (const { root } of parseExpression(source).refs) {
-    if (root !== "response") mistake(`${where}.${field}`, `knows \`response\` alone, not ${root}`)
+    if (root !== "response") mistake(`${where}.${field}`, `can use \`response\` only, not ${root}`)
   }
   return source.trim()
 }

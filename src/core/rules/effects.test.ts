@@ -15,19 +15,19 @@ describe("edgesOf", () => {
     below: { after: ["each"] },
   })
 
-  it("counts down every task below", () => {
+  it("counts down every downstream task", () => {
     expect(edgesOf(flow, run, { node: 0, path: "", kind: "task" }, "success").map((edge) => edge.node)).toEqual([1, 2])
   })
 
-  it.each(["failed", "unmet"] as const)("sends a plain task below to the gate after %s, to be skipped there", (end) => {
+  it.each(["failed", "unmet"] as const)("moves an ungated downstream task to the gate's lane after %s", (end) => {
     expect(edgesOf(flow, run, { node: 0, path: "", kind: "task" }, end).map((edge) => edge.reroute)).toEqual(["g", null])
   })
 
-  it.each(["success", "waived"] as const)("leaves it where it is after %s", (end) => {
+  it.each(["success", "waived"] as const)("leaves a downstream task in its lane after %s", (end) => {
     expect(edgesOf(flow, run, { node: 0, path: "", kind: "task" }, end).map((edge) => edge.reroute)).toEqual([null, null])
   })
 
-  it("has no edges for an instance; its container has them", () => {
+  it("returns edges for the container of a fan-out, not for its instances", () => {
     expect(edgesOf(flow, run, { node: 3, path: "0", kind: "task" }, "success")).toEqual([])
     expect(edgesOf(flow, run, { node: 3, path: "", kind: "fan" }, "success").map((edge) => edge.node)).toEqual([4])
   })
@@ -55,18 +55,18 @@ describe("rows of a run", () => {
     { concurrency: 20 },
   )
 
-  it("begin with the top-level tasks: work in its lane, what must be judged in the gate's", () => {
+  it("are the top-level tasks at first, gated ones in the gate's lane", () => {
     expect(initialRows(flow, run)).toEqual([
       { node: 0, kind: "task", upstreamPending: 0, lane: "q:default", priority: 9, limits: [{ key: "r:r", cap: 20 }] },
       { node: 1, kind: "fan", upstreamPending: 1, lane: "g", priority: 5, limits: [] },
     ])
   })
 
-  it("wait in lanes of their own for a private run", () => {
+  it("are in lanes of their own for a private run", () => {
     expect(initialRows(flow, { ...run, private: true }).map((row) => row.lane)).toEqual(["p:r:w", "p:r:g"])
   })
 
-  it("put instances under the limits of their run and their task, hooks under none", () => {
+  it("are under the limits of the run and of the task, hooks under none", () => {
     expect(limitsOf(flow, 1, "r")).toEqual([
       { key: "r:r", cap: 20 },
       { key: "t:r:1", cap: 4 },

@@ -1,25 +1,26 @@
-// What the end of a row does to others: the edges to count down, and how a run ends. Pure; the stores apply it to the rows
-// whose fence held.
+// Effects of a finished row on other rows: the edges to count down, and the status of a run that closes. The stores apply them to
+// rows whose fence held.
 
 import { gateLane, type RunLaneKey } from "../routing/lanes.ts"
 import type { RowKind } from "../model/row.ts"
 import type { RunStatus, UpstreamEnd } from "../model/status.ts"
+import { isInstance } from "../model/task-path.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 
-/** One upstream of (node, path) in this run has ended. */
+/** Tells the row of (node, path) in the same run that one of its upstreams has finished. */
 export interface Edge {
   node: number
   path: string
   end: UpstreamEnd
-  /** Move the row to this lane: its plain rule is not met any more, so the gate must say what becomes of it. */
+  /** Lane to move the row to: its rule can no longer be met without the gate's decision. null: the row stays in its lane. */
   reroute: string | null
 }
 
-const fails = (end: UpstreamEnd): boolean => end === "failed" || end === "unmet"
+const countsAsFailure = (end: UpstreamEnd): boolean => end === "failed" || end === "unmet"
 
 /**
- * Edges from an ended row. Instances of a fan-out have none: they count down their container (`parentPath`), and the container
- * has the edges when it ends.
+ * Returns the edges of a finished row. Instances of a fan-out have none: they count down their container, which has the edges when
+ * it finishes.
  */
 export const edgesOf = (
   workflow: CompiledWorkflow,
@@ -28,14 +29,14 @@ export const edgesOf = (
   end: UpstreamEnd,
 ): Edge[] => {
   const node = workflow.nodes[row.node]!
-  if (node.fan !== undefined && row.kind !== "fan") return []
+  if (isInstance(node, row.kind)) return []
   return node.downstream.map((below) => {
     const target = workflow.nodes[below]!
-    return { node: below, path: row.path, end, reroute: fails(end) && !target.gated ? gateLane(run) : null }
+    return { node: below, path: row.path, end, reroute: countsAsFailure(end) && !target.gated ? gateLane(run) : null }
   })
 }
 
-/** How a run ends once nothing of it is open. */
+/** Returns the final status of a run whose tasks have all finished. */
 export const closeStatus = (run: {
   cancelling: "cancel" | "timeout" | null
   failed: number

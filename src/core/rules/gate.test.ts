@@ -11,8 +11,8 @@ const counts = ({ ok = 0, failed = 0, unmet = 0, waived = 0 }: Ends) => ({
   waived,
 })
 
-describe("judgeRule", () => {
-  // null: the rule is met. Columns: how the upstreams ended.
+describe("evaluateRule", () => {
+  // Outcomes of the upstreams: the columns of the table below. null: the rule is met.
   const ends: Ends[] = [
     {},
     { ok: 2 },
@@ -50,28 +50,28 @@ describe("fanOut", () => {
   it("makes N instances per item with both", () =>
     expect(made({ foreach: ["a", "b"], parallel: 2, reference })).toEqual(["a", "a", "b", "b"]))
   it("makes none for an empty list", () => expect(made({ foreach: [], reference })).toEqual([]))
-  it("names the reference that is not a list", () =>
+  it("reports a reference that is not a list", () =>
     expect(made({ foreach: 5, reference })).toBe("foreach needs a list, but discover.files is the number 5"))
-  it("names the reference that is missing", () =>
+  it("reports a reference that is null", () =>
     expect(made({ foreach: null, reference })).toBe("foreach needs a list, but discover.files is null"))
-  it.each([-1, 1.5, "3", null])("refuses %j as a count", (parallel) =>
-    expect(made({ parallel, reference })).toMatch(/^parallel needs a whole number from 0, but discover.files is /),
+  it.each([-1, 1.5, "3", null])("rejects %j as a count", (parallel) =>
+    expect(made({ parallel, reference })).toMatch(/^parallel needs a whole number of 0 or more, but discover.files is /),
   )
-  it("refuses more than the limit, naming it", () =>
+  it("rejects more instances than the limit", () =>
     expect(made({ parallel: 11, reference })).toBe(
-      "discover.files makes 11 instances, more than the 10 allowed (ORK_MAX_FANOUT)",
+      "discover.files makes 11 instances; at most 10 are allowed (ORK_MAX_FANOUT)",
     ))
 })
 
 describe("instances and the gate", () => {
   const run = { id: "r", private: false }
   const fan = { foreach: { lit: [] }, reference: "x" }
-  it("judges an `if` that speaks of the item for each instance, any other once", () => {
+  it("evaluates an `if` that mentions the item for each instance, any other once", () => {
     expect(ifPerInstance(node("a", { fan, if: "item.size > 3" }))).toBe(true)
     expect(ifPerInstance(node("a", { fan, if: "params.items > 3" }))).toBe(false)
     expect(ifPerInstance(node("a", { if: "params.item > 3" }))).toBe(false)
   })
-  it("sends instances through the gate only for what differs between them", () => {
+  it("puts instances into the gate's lane only when their decisions can differ", () => {
     expect(instanceLane(run, node("a", { fan }))).toBe("q:default")
     expect(instanceLane(run, node("a", { fan, cache: { key: "item", ttlMs: null } }))).toBe("g")
     expect(instanceLane(run, node("a", { fan, concurrencyKey: "item" }))).toBe("g")

@@ -14,8 +14,8 @@ const decided = (attempt: number, state: "failed" | "lost" | "timeout", retryPol
   return decide(claim, nodes[0]!, { state, startedAt: null, finishedAt: 0 }, 0)
 }
 
-describe("a job as a node", () => {
-  it("is its task under the job's name, queue and policy", () => {
+describe("jobWorkflow", () => {
+  it("runs the task under the job's name, queue and retry policy", () => {
     const { nodes } = jobWorkflow({ name: "resize", queue: "mail", retryPolicy: DEFAULT_JOB_RETRY, task })
     expect(nodes).toEqual([
       node("resize", {
@@ -34,7 +34,7 @@ describe("a job as a node", () => {
     expect(decided(1, state, { ...DEFAULT_JOB_RETRY, max_attempts: 1 })).toMatchObject({ kind: "finish", status: "failed" })
   })
 
-  it.each(BACKOFF_STRATEGIES)("waits as the policy says: %s", (backoff_strategy) => {
+  it.each(BACKOFF_STRATEGIES)("delays retries by the policy: %s", (backoff_strategy) => {
     const policy = { ...DEFAULT_JOB_RETRY, max_attempts: 10, backoff_strategy, max_delay_seconds: 25 }
     for (const attempt of [1, 2, 3, 4])
       expect(decided(attempt, "failed", policy)).toMatchObject({ delayMs: 1000 * retryDelay(policy, attempt) })

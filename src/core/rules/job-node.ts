@@ -1,4 +1,4 @@
-// A job as the engine runs it: the node that was compiled from its `task`, under the job's own queue, priority and retry policy.
+// Presents a job to the engine as a workflow of one node: the compiled `task` with the job's queue and retry policy.
 
 import type { BackoffStrategy, JobRetryPolicy } from "./jobs.ts"
 import type { JsonObject } from "../model/json.ts"
@@ -8,7 +8,7 @@ export interface RunnableJob {
   name: string
   queue: string
   retryPolicy: JobRetryPolicy
-  /** A compiled node; null for jobs that a handler runs. */
+  /** The compiled node; null for a job that a handler runs. */
   task: JsonObject | null
 }
 
@@ -18,7 +18,7 @@ const BACKOFF = {
   EXPONENTIAL: "exponential",
 } as const satisfies Record<BackoffStrategy, RetryPolicy["backoff"]>
 
-/** Runs jobs that have no task of their own. */
+/** Executor of jobs without a task. */
 export const HANDLER_EXECUTOR = "handler"
 
 const HANDLER_NODE: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
@@ -38,7 +38,6 @@ const HANDLER_NODE: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
   priority: null,
 }
 
-/** Alone in a workflow of its own, so that whatever runs tasks runs it. */
 export const jobWorkflow = ({ name, queue, retryPolicy, task }: RunnableJob): CompiledWorkflow => {
   const node: Node = {
     ...(task === null ? HANDLER_NODE : (task as unknown as Node)),
@@ -56,7 +55,7 @@ export const jobWorkflow = ({ name, queue, retryPolicy, task }: RunnableJob): Co
   return { format: 1, name: "", tags: [], params: [], schedules: [], notify: [], include: [], nodes: [node] }
 }
 
-/** What `decide` is told: every attempt before this one counts against the one budget, lost or failed. */
+/** Returns the counts for `decide`. Jobs have one budget: every earlier attempt counts, failed or lost. */
 export const jobRetryCounts = (attempt: number): { failures: number; losses: number } => ({
   failures: attempt - 1,
   losses: attempt - 1,

@@ -28,29 +28,29 @@ describe("detectCycle", () => {
     expect(detectCycle("a", ["a"], graph({}))).toEqual({ has_cycle: true, cycle_path: ["a"] })
   })
 
-  it("gives the jobs of a cycle in the order of their dependencies", () => {
+  it("returns the jobs of a cycle in dependency order", () => {
     expect(detectCycle("a", ["b"], graph({ b: ["c"], c: ["a"] }))).toEqual({ has_cycle: true, cycle_path: ["a", "b", "c"] })
   })
 
-  it("leaves out of the path what only leads to the cycle", () => {
+  it("excludes jobs that only lead to the cycle", () => {
     expect(detectCycle("new", ["b"], graph({ b: ["c"], c: ["b"] })).cycle_path).toEqual(["b", "c"])
   })
 
-  it("takes a dependency that does not exist for an external one", () => {
+  it("treats a missing dependency as an external reference", () => {
     expect(detectCycle("a", ["elsewhere"], graph({})).has_cycle).toBe(false)
   })
 
-  it("takes a diamond for what it is", () => {
+  it("does not report a diamond", () => {
     expect(detectCycle("d", ["b", "c"], graph({ b: ["a"], c: ["a"], a: [] })).has_cycle).toBe(false)
   })
 
-  it("walks a chain of 100,000 jobs", () => {
+  it("handles a chain of 100,000 jobs", () => {
     const chain = new Map(Array.from({ length: 100_000 }, (_, i) => [`${i}`, [`${i + 1}`]] as const))
     expect(detectCycle("new", ["0"], chain).has_cycle).toBe(false)
     expect(detectCycle("100000", ["0"], chain).cycle_path).toHaveLength(100_001)
   })
 
-  it("agrees with a plain search for a way back, and its path is a cycle", () => {
+  it("agrees with a naive search, and returns a path that is a cycle", () => {
     const arbitrary = fc.array(fc.array(fc.nat(7), { maxLength: 4 }), { minLength: 1, maxLength: 8 })
     fc.assert(
       fc.property(arbitrary, (lists) => {
@@ -96,7 +96,7 @@ describe("dependencyStatus", () => {
     expect(of(...statuses)).toBe(expected)
   })
 
-  it("waits for a dependency that it knows nothing of", () => {
+  it("waits for a dependency without a known status", () => {
     expect(dependencyStatus({ dependencies: ["x"] }, new Map())).toBe("WAITING")
   })
 })
@@ -122,7 +122,7 @@ describe("the order of jobs", () => {
     created_at: fc.integer({ min: 0, max: 5 }).map((day) => new Date(day * 86_400_000).toISOString()),
   })
 
-  it("is total: the same whatever the order they come in", () => {
+  it("is total: the result does not depend on the input order", () => {
     fc.assert(
       fc.property(fc.uniqueArray(arbitrary, { selector: ({ id }) => id }), (jobs) => {
         expect(orderJobs(jobs.toReversed())).toEqual(orderJobs(jobs))
@@ -130,7 +130,7 @@ describe("the order of jobs", () => {
     )
   })
 
-  it("is consistent: neither of two is before the other only when they are one", () => {
+  it("is consistent: only identical jobs compare as equal", () => {
     fc.assert(
       fc.property(arbitrary, arbitrary, (a, b) => {
         expect(Math.sign(compareJobs(a, b))).toBe(-Math.sign(compareJobs(b, a)) + 0)
@@ -138,7 +138,7 @@ describe("the order of jobs", () => {
     )
   })
 
-  it("fills the free slots and no more", () => {
+  it("fills the free slots only", () => {
     const jobs = [job("a", 1, "2026-01-01T00:00:00.000Z"), job("b", 2, "2026-01-01T00:00:00.000Z")]
     expect(selectNextJobs(jobs, 3, 4).map(({ id }) => id)).toEqual(["b"])
     expect(selectNextJobs(jobs, 4, 4)).toEqual([])
@@ -162,7 +162,7 @@ describe("retries", () => {
     expect([1, 2, 3, 4].map((attempt) => retryDelay(policy(strategy), attempt))).toEqual(delays)
   })
 
-  it("caps growing delays, and not fixed ones", () => {
+  it("caps growing delays, but not fixed ones", () => {
     expect(retryDelay(policy("LINEAR", 100, 250), 3)).toBe(250)
     expect(retryDelay(policy("EXPONENTIAL", 100, 250), 2000)).toBe(250)
     expect(retryDelay(policy("FIXED", 100, 50), 3)).toBe(100)
@@ -219,13 +219,13 @@ describe("cascades", () => {
     expect(propagateFailure("a", jobs)).toEqual(new Set())
   })
 
-  it("survive a chain of 100,000 jobs and a cycle", () => {
+  it("handle a chain of 100,000 jobs and a cycle", () => {
     const chain = Array.from({ length: 100_000 }, (_, i) => job(`${i + 1}`, [`${i}`]))
     expect(propagateFailure("0", chain).size).toBe(100_000)
     expect(propagateFailure("a", [job("b", ["a", "c"]), job("c", ["b"])])).toEqual(new Set(["b", "c"]))
   })
 
-  it("make ready what waited for this completion alone", () => {
+  it("make the jobs ready that waited only for this completion", () => {
     const jobs = [
       job("a", [], "RUNNING"),
       job("x", [], "RUNNING"),
@@ -238,7 +238,7 @@ describe("cascades", () => {
     expect(propagateCompletion("a", jobs)).toEqual(new Set(["b"]))
   })
 
-  it("make ready exactly the dependents that are then satisfied", () => {
+  it("make exactly the satisfied dependents ready", () => {
     const statuses = fc.constantFrom(...JOB_STATUSES)
     const arbitrary = fc.array(fc.tuple(statuses, fc.array(fc.nat(6), { maxLength: 3 })), { minLength: 2, maxLength: 7 })
     fc.assert(

@@ -1,6 +1,6 @@
-// The rules of the job queue (`/api/v1/jobs`): cycles, readiness, order, retries, transitions, cascades. Pure functions, the
-// only copy of each rule: the engine retries tasks by `retryDelay` and `shouldRetry`, the compiler finds cycles in a workflow
-// by `detectCycle`. Names follow the API's JSON, so that a job can be passed as it stands.
+// Rules of the job queue (`/api/v1/jobs`): cycles, readiness, order, retries, transitions, cascades. Workflows use them too: the
+// engine retries tasks by `retryDelay` and `shouldRetry`, and the compiler finds cycles by `detectCycle`. Names follow the API's
+// JSON, so that a job of the API can be passed unchanged.
 
 export const JOB_STATUSES = ["PENDING", "READY", "RUNNING", "COMPLETED", "FAILED", "BLOCKED"] as const
 export type JobStatus = (typeof JOB_STATUSES)[number]
@@ -15,14 +15,15 @@ export interface JobRetryPolicy {
   max_delay_seconds: number
 }
 
-/** What the ordering looks at. `created_at` is an ISO instant. */
+/** Fields that determine the order of jobs. */
 export interface OrderedJob {
   id: string
   priority: number
+  /** ISO instant. */
   created_at: string
 }
 
-/** What dependencies and cascades look at. */
+/** Fields that determine readiness and cascades. */
 export interface LinkedJob {
   id: string
   status: JobStatus
@@ -31,7 +32,6 @@ export interface LinkedJob {
 
 export const JOB_LIMITS = {
   name: { min: 1, max: 255 },
-  queue: /^[a-zA-Z0-9_]{1,64}$/,
   priority: { min: 1, max: 10 },
   payload_bytes: 65_536,
   dependencies: 50,
@@ -51,13 +51,13 @@ export const DEFAULT_JOB_RETRY: JobRetryPolicy = {
 
 export interface CycleDetectionResult {
   has_cycle: boolean
-  /** The jobs of the cycle in the order of their dependencies, each once; empty without a cycle. */
+  /** Jobs of the cycle in dependency order, each once; empty without a cycle. */
   cycle_path: string[]
 }
 
 /**
- * Depth first from the new job over job → dependencies, with a stack of its own: a chain of 100,000 jobs must not overflow.
- * A dependency that is not in `existing` is an external reference: a leaf.
+ * Searches depth first from the new job along its dependencies, without recursion: a chain of 100,000 jobs must not overflow the
+ * stack. A dependency that is not in `existing` is an external reference without dependencies.
  */
 export const detectCycle = (
   newJobId: string,
@@ -92,7 +92,7 @@ export type DependencyStatus = "SATISFIED" | "WAITING" | "BLOCKED"
 
 const BLOCKING: ReadonlySet<JobStatus> = new Set(["FAILED", "BLOCKED"])
 
-/** A dependency whose status is not known (an external reference) is waited for. */
+/** Returns how the dependencies of a job stand. A dependency without a known status (an external reference) keeps it waiting. */
 export const dependencyStatus = (
   job: Pick<LinkedJob, "dependencies">,
   statuses: ReadonlyMap<string, JobStatus>,
@@ -108,7 +108,7 @@ export const dependencyStatus = (
 
 // -- order ---------------------------------------------------------------------------------------------------------------------
 
-/** Higher priority, then earlier creation, then the lesser id. */
+/** Orders jobs by higher priority, then earlier creation, then smaller id. */
 export const compareJobs = (a: OrderedJob, b: OrderedJob): number => {
   if (a.priority !== b.priority) return b.priority - a.priority
   const created = Date.parse(a.created_at) - Date.parse(b.created_at)
@@ -125,7 +125,7 @@ export const selectNextJobs = <T extends OrderedJob>(ready: readonly T[], runnin
 
 // -- retries -------------------------------------------------------------------------------------------------------------------
 
-/** In the unit of the policy's delays. `attemptNumber` is the attempt that just failed, from 1. FIXED knows no cap. */
+/** Returns the delay in the unit of the policy. `attemptNumber` (from 1) is the attempt that failed. FIXED ignores the maximum. */
 export const retryDelay = (policy: Omit<JobRetryPolicy, "max_attempts">, attemptNumber: number): number => {
   const { base_delay_seconds: base, max_delay_seconds: cap } = policy
   switch (policy.backoff_strategy) {
@@ -157,7 +157,7 @@ export const JOB_TRANSITIONS = [
 export const canTransition = (from: JobStatus, to: JobStatus): boolean =>
   JOB_TRANSITIONS.some((row) => row.from === from && row.to === to)
 
-/** No way out of COMPLETED, FAILED and BLOCKED. */
+/** True for COMPLETED, FAILED and BLOCKED. */
 export const isTerminalJob = (status: JobStatus): boolean => !JOB_TRANSITIONS.some((row) => row.from === status)
 
 // -- cascades ------------------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ const dependentsOf = <T extends LinkedJob>(jobs: readonly T[]): Map<string, T[]>
   return dependents
 }
 
-/** The ids to mark BLOCKED: pending dependents, theirs, and so on. A dependent in another state stops the cascade there. */
+/** Returns the ids that become BLOCKED: pending dependents, transitively. A dependent in another status ends the cascade there. */
 export const propagateFailure = (failedJobId: string, jobs: readonly LinkedJob[]): Set<string> => {
   const dependents = dependentsOf(jobs)
   const blocked = new Set<string>()
@@ -189,7 +189,7 @@ export const propagateFailure = (failedJobId: string, jobs: readonly LinkedJob[]
   return blocked
 }
 
-/** The ids to move from PENDING to READY now that this job is completed, whatever its row in `jobs` still says. */
+/** Returns the ids that become READY once the given job is COMPLETED, whatever its status in `jobs`. */
 export const propagateCompletion = (completedJobId: string, jobs: readonly LinkedJob[]): Set<string> => {
   const statuses = new Map(jobs.map((job) => [job.id, job.status]))
   statuses.set(completedJobId, "COMPLETED")

@@ -11,13 +11,13 @@ const param = (name: string, type: ParamSpec["type"], more: Partial<ParamSpec> =
 
 const bind = (params: ParamSpec[], given: GivenParams) => bindParams({ params }, given)
 
-const told = (params: ParamSpec[], given: GivenParams): string[] => {
+const problemsOf = (params: ParamSpec[], given: GivenParams): string[] => {
   const bound = bind(params, given)
   return bound.ok ? [] : bound.problems.map(({ path, message, suggestion }) => `${path}: ${message} ${suggestion ?? ""}`.trim())
 }
 
 describe("params", () => {
-  it("take their defaults, and null where there is none", () => {
+  it("have their default, or null without one", () => {
     expect(bind([param("a", "integer", { default: 3 }), param("b", "string")], {})).toEqual({
       ok: true,
       params: { a: 3, b: null },
@@ -49,39 +49,41 @@ describe("params", () => {
     ["array", "1, 2", "must be a list as JSON"],
     ["array", "{}", "must be a list"],
     ["object", "[]", "must be an object"],
-  ] as const)("refuse for a %s the text %j", (type, text, reason) => {
-    expect(told([param("p", type)], { text: { p: text } })).toEqual([expect.stringContaining(`params.p: ${reason}`)])
+  ] as const)("of type %s reject the text %j", (type, text, reason) => {
+    expect(problemsOf([param("p", type)], { text: { p: text } })).toEqual([expect.stringContaining(`params.p: ${reason}`)])
   })
 
-  it("check values that have a type already", () => {
-    expect(told([param("n", "integer")], { values: { n: "3" } })).toEqual(['params.n: must be a whole number, but is "3"'])
+  it("are checked when they are given as typed values", () => {
+    expect(problemsOf([param("n", "integer")], { values: { n: "3" } })).toEqual([
+      'params.n: must be a whole number, but is "3"',
+    ])
     expect(bind([param("at", "date")], { values: { at: "2026-01-02T03:04:05Z" } }).ok).toBe(true)
   })
 
-  it("tell every problem at once", () => {
+  it("report every problem at once", () => {
     const params = [
       param("day", "date", { required: true, description: "Day to load" }),
       param("limit", "integer", { schema: { minimum: 1 } }),
       param("region", "string", { enum: ["eu", "us"] }),
     ]
-    expect(told(params, { text: { limit: "0", region: "xx", regoin: "eu" } })).toEqual([
+    expect(problemsOf(params, { text: { limit: "0", region: "xx", regoin: "eu" } })).toEqual([
       "params.limit: must be >= 1",
       'params.region: must be one of "eu", "us", but is "xx"',
-      "params.regoin: there is no such param; there are day, limit, region region",
+      "params.regoin: is not a param of the workflow; it has day, limit, region region",
       "params.day: is required (date: Day to load)",
     ])
   })
 
-  it("refuse null where a value is required, and take it elsewhere", () => {
-    expect(told([param("a", "string", { required: true })], { values: { a: null } })).toHaveLength(1)
+  it("may be null unless they are required", () => {
+    expect(problemsOf([param("a", "string", { required: true })], { values: { a: null } })).toHaveLength(1)
     expect(bind([param("a", "string", { default: "x" })], { values: { a: null } })).toEqual({ ok: true, params: { a: null } })
   })
 
-  it("let text win over values", () => {
+  it("prefer text over values", () => {
     expect(bind([param("a", "integer")], { values: { a: 1 }, text: { a: "2" } })).toEqual({ ok: true, params: { a: 2 } })
   })
 
-  it("know nothing of inherited names", () => {
-    expect(told([], { text: { constructor: "x" } })).toEqual(["params.constructor: the workflow takes no params"])
+  it("ignore inherited names of objects", () => {
+    expect(problemsOf([], { text: { constructor: "x" } })).toEqual(["params.constructor: the workflow has no params"])
   })
 })

@@ -1,5 +1,5 @@
-// The params of one run: given values checked against what the workflow declares, defaults filled in, every problem told at
-// once. Text (`--param k=v`) is read by the declared type.
+// Binds the params of a run: checks the given values against the workflow's declarations and adds defaults. Returns all problems at
+// once. Text values (`--param k=v`) are parsed by the declared type.
 
 import { isDateText } from "../time/cron.ts"
 import { isObject, type Json, type JsonObject } from "../model/json.ts"
@@ -10,9 +10,9 @@ import type { CompiledWorkflow, ParamSpec } from "../model/workflow.ts"
 
 export type BoundParams = { ok: true; params: JsonObject } | { ok: false; problems: Problem[] }
 
-/** `text` holds values as typed on a command line; `values` those that have a type already. Text wins. */
 export interface GivenParams {
   values?: JsonObject
+  /** Values as typed on a command line; they win over `values`. */
   text?: { [name: string]: string }
 }
 
@@ -30,7 +30,7 @@ export const bindParams = (workflow: Pick<CompiledWorkflow, "params">, given: Gi
       const declared = [...known.keys()]
       add(
         name,
-        declared.length === 0 ? "the workflow takes no params" : `there is no such param; there are ${declared.join(", ")}`,
+        declared.length === 0 ? "the workflow has no params" : `is not a param of the workflow; it has ${declared.join(", ")}`,
         nearest(name, declared),
       )
       continue
@@ -99,7 +99,7 @@ const FITS = {
   object: (value) => isObject(value),
 } as const satisfies Record<ParamSpec["type"], (value: Json) => boolean>
 
-/** What keeps the value from being this param's, or null. null is fine where nothing is required. */
+/** Returns why the value does not fit the param, or null when it does. null fits a param that is not required. */
 export const valueProblem = (spec: ParamSpec, value: Json): string | null => {
   if (value === null && !spec.required) return null
   if (!FITS[spec.type](value)) return `must be ${NOUNS[spec.type]}, but is ${show(value)}`

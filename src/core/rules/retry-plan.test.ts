@@ -43,7 +43,7 @@ const plan = (ends: NodeState[], request = {}) => {
 }
 
 describe("planRetry", () => {
-  it("takes failed, skipped and cancelled tasks again and keeps successes", () => {
+  it("resets failed, skipped and cancelled tasks and keeps successes", () => {
     expect(plan(states("success", "failed", "success", "skipped"))).toEqual({
       again: ["load", "report"],
       kept: ["extract", "each"],
@@ -54,7 +54,7 @@ describe("planRetry", () => {
     })
   })
 
-  it("takes only the failed instances of a fan-out again", () => {
+  it("resets only the failed instances of a fan-out", () => {
     expect(plan(states("success", "success", "failed", "skipped"))).toMatchObject({
       nodes: [
         ["each", "failed", 0, "g"],
@@ -63,7 +63,7 @@ describe("planRetry", () => {
     })
   })
 
-  it("expands a fan-out anew when its upstream goes again", () => {
+  it("expands a fan-out again when its upstream is reset", () => {
     expect(plan(states("failed", "skipped", "cancelled", "skipped"))).toMatchObject({
       nodes: [
         ["extract", "all", 0, "q:default"],
@@ -74,7 +74,7 @@ describe("planRetry", () => {
     })
   })
 
-  it("takes a task and all below it again, successes too", () => {
+  it("resets a task and everything below it, successes too", () => {
     expect(plan(states("success", "success", "success", "success"), { from: "each" })).toMatchObject({
       again: ["each", "report"],
       nodes: [
@@ -84,7 +84,7 @@ describe("planRetry", () => {
     })
   })
 
-  it("takes one instance and all below it again", () => {
+  it("resets one instance and everything below its fan-out", () => {
     const request = { instance: { task: "each", path: "1" } }
     expect(plan(states("success", "success", "success", "success"), request)).toMatchObject({
       nodes: [
@@ -94,7 +94,7 @@ describe("planRetry", () => {
     })
   })
 
-  it("counts what failed above and is kept, so that the gate judges the task anew", () => {
+  it("counts failed upstreams that are kept, so that the gate evaluates the task", () => {
     const made = planRetry(flow, run, states("success", "failed", "success", "skipped"), { from: "report" })
     expect(made).toMatchObject({ reset: { nodes: [{ upstreamPending: 0, upstream: { failed: 1 }, lane: "g" }] } })
   })
@@ -103,7 +103,7 @@ describe("planRetry", () => {
     [{ from: "nobody" }, "the run has no task nobody"],
     [{ instance: { task: "load", path: "0" } }, "task load has no instances; retry from it instead"],
     [{}, "every task succeeded; name a task to retry from"],
-  ])("refuses %j with a reason", (request, problem) => {
+  ])("rejects %j with a reason", (request, problem) => {
     expect(plan(states("success", "success", "success", "success"), request)).toEqual({ problem })
   })
 })
@@ -154,7 +154,7 @@ describe("planRetry of groups", () => {
     ])
   }
 
-  it("goes into failed items and leaves the others, one that never began begins", () => {
+  it("resets failed items and items that never began, and keeps the others", () => {
     expect(planned({})).toEqual([
       ["g", "", "await", 0],
       ["g", "1", "await", 0],
@@ -165,7 +165,7 @@ describe("planRetry of groups", () => {
     ])
   })
 
-  it("from a task inside takes every item that has it, and outwards all below", () => {
+  it("from a task inside resets it in every item, and everything below the group", () => {
     expect(planned({ from: "g.b" })).toEqual([
       ["g", "", "await", 0],
       ["g", "0", "await", 0],
@@ -176,7 +176,7 @@ describe("planRetry of groups", () => {
     ])
   })
 
-  it("of one item takes it as a whole", () => {
+  it("of one item resets the whole item", () => {
     expect(planned({ instance: { task: "g", path: "0" } })).toEqual([
       ["g", "", "await", 0],
       ["g", "0", "all", 0],

@@ -1,12 +1,12 @@
-// What `http_allow` says: hosts that http tasks and notices may speak to although their addresses are private. An entry is a host
-// (`api.internal`, `*.internal`), an address or a range of them (`10.0.0.0/8`, `fd00::/8`), each with a port or without
+// The setting `http_allow`: hosts that http tasks and notifications may call although their addresses are private. An entry is a host
+// (`api.internal`, `*.internal`), an address or a range of addresses (`10.0.0.0/8`, `fd00::/8`), optionally with a port
 // (`localhost:8080`, `[::1]:8080`), or `*` for everything.
 
 export interface AllowedHost {
-  /** As in an URL, in lower case; starts with `*.` for all names below; `*` is any. null: by address. */
+  /** Host as in a URL, in lower case; `*.` at the start allows all names below, `*` any host. null: `range` decides. */
   host: string | null
   range: { address: string; prefix: number; family: "ipv4" | "ipv6" } | null
-  /** null: any. */
+  /** null: any port. */
   port: number | null
 }
 
@@ -15,7 +15,7 @@ export const HTTP_ALLOW_HINT = 'a list of hosts, addresses or ranges: "api.inter
 const NAME = /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$/
 
-/** A list, or its entries in one text with commas or spaces between. null: not understood. */
+/** Parses a list, or one text with entries separated by commas or spaces; null when it is not valid. */
 export const parseHttpAllow = (value: unknown): AllowedHost[] | null => {
   const entries: unknown[] | null =
     typeof value === "string" ? value.split(/[\s,]+/).filter((entry) => entry !== "") : Array.isArray(value) ? value : null
@@ -41,9 +41,9 @@ const parseRange = (text: string): AllowedHost["range"] => {
   const [address, bits, ...rest] = text.split("/") as [string, string?, ...string[]]
   const family = IPV4.test(address) ? "ipv4" : isIpv6(address) ? "ipv6" : null
   if (family === null || rest.length > 0) return null
-  const most = family === "ipv4" ? 32 : 128
-  const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
-  return prefix <= most ? { address, prefix, family } : null
+  const maxPrefix = family === "ipv4" ? 32 : 128
+  const prefix = bits === undefined ? maxPrefix : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
+  return prefix <= maxPrefix ? { address, prefix, family } : null
 }
 
 const isIpv6 = (text: string): boolean => /^[0-9a-f:.]*:[0-9a-f:.]*$/.test(text) && URL.canParse(`http://[${text}]/`)

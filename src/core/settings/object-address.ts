@@ -1,5 +1,5 @@
-// The address of an object store, taken apart: `file:FOLDER`, `s3://BUCKET/PREFIX?endpoint=…&region=…&path_style=true`,
-// `gs://BUCKET/PREFIX`. Used by the configuration to check it, and by main.ts to open it.
+// Addresses of object stores: `file:FOLDER`, `s3://BUCKET/PREFIX?endpoint=…&region=…&path_style=true`, `gs://BUCKET/PREFIX`. The
+// configuration parses them to check them, main.ts to open the store.
 
 export type ObjectAddress =
   | { kind: "file"; folder: string }
@@ -13,7 +13,7 @@ const FILE = "file:"
 const BUCKET = /^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$/
 const S3_OPTIONS = ["endpoint", "region", "path_style"]
 
-/** null: not understood. The prefix is empty or ends in `/`. */
+/** Parses an address; null when it is not valid. The prefix is empty or ends in `/`. */
 export const parseObjectAddress = (address: string): ObjectAddress | null => {
   if (address.startsWith(FILE)) {
     const folder = address.startsWith("file://") ? address.slice("file://".length) : address.slice(FILE.length)

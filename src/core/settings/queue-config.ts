@@ -1,9 +1,10 @@
-// Settings of queues in ork.yaml (or as JSON in ORK_QUEUES), in the API's shape. A server applies them when it starts.
+// Settings of queues in ork.yaml (or as JSON in ORK_QUEUES), with the field names of the API. A server applies them at start.
 
 import { isObject } from "../model/json.ts"
-import { JOB_LIMITS } from "../rules/jobs.ts"
+import { mapSetting } from "./map-setting.ts"
+import { QUEUE_NAME } from "../model/queue-name.ts"
 
-/** What is not said stays as it is. */
+/** Absent fields keep their current value. */
 interface QueueSettings {
   concurrency?: number | null
   rate?: { limit: number; periodMs: number } | null
@@ -15,25 +16,17 @@ export type QueueConfig = { [queue: string]: QueueSettings }
 export const QUEUES_HINT =
   "a map of queues, each with concurrency (a whole number), rate_limit ({ limit, period_seconds }) and paused (true or false)"
 
-/** null: not understood. */
+/** Parses the setting; null when it is not valid. */
 export const parseQueues = (value: unknown): QueueConfig | null => {
-  const given = typeof value === "string" ? parseJson(value) : value
-  if (!isObject(given)) return null
+  const map = mapSetting(value)
+  if (map === null) return null
   const queues: QueueConfig = {}
-  for (const [name, settings] of Object.entries(given)) {
-    const parsed = JOB_LIMITS.queue.test(name) ? parseQueue(settings) : null
+  for (const [name, settings] of Object.entries(map)) {
+    const parsed = QUEUE_NAME.test(name) ? parseQueue(settings) : null
     if (parsed === null) return null
     queues[name] = parsed
   }
   return queues
-}
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return null
-  }
 }
 
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value >= 1
@@ -41,11 +34,11 @@ const isCount = (value: unknown): value is number => typeof value === "number" &
 const parseQueue = (value: unknown): QueueSettings | null => {
   if (!isObject(value)) return null
   const settings: QueueSettings = {}
-  for (const [field, given] of Object.entries(value)) {
-    if (field === "concurrency" && (given === null || isCount(given))) settings.concurrency = given
-    else if (field === "paused" && typeof given === "boolean") settings.paused = given
-    else if (field === "rate_limit" && (given === null || isRate(given))) {
-      settings.rate = given === null ? null : { limit: given.limit, periodMs: Math.round(given.period_seconds * 1000) }
+  for (const [field, setting] of Object.entries(value)) {
+    if (field === "concurrency" && (setting === null || isCount(setting))) settings.concurrency = setting
+    else if (field === "paused" && typeof setting === "boolean") settings.paused = setting
+    else if (field === "rate_limit" && (setting === null || isRate(setting))) {
+      settings.rate = setting === null ? null : { limit: setting.limit, periodMs: Math.round(setting.period_seconds * 1000) }
     } else return null
   }
   return settings

@@ -1,10 +1,11 @@
-// Worker profiles: where tasks run, under a name that they say as `worker`. Set in ork.yaml (or as JSON in ORK_WORKER_PROFILES) of
-// whoever compiles the definition: a server, or `ork run`. The compiler puts a profile's fields below the task's own.
+// Worker profiles: named sets of fields that decide where a task runs; a task selects one by `worker`. They are set in ork.yaml (or as
+// JSON in ORK_WORKER_PROFILES) of the process that compiles the definition: a server, or `ork run`. Fields of the task win.
 
 import type { TaskDefinition } from "../model/definition.ts"
 import { isObject } from "../model/json.ts"
+import { mapSetting } from "./map-setting.ts"
 
-/** What belongs to the place rather than to the work. */
+/** Fields of a task that a profile may set: they concern where it runs, not what it does. */
 export const PROFILE_FIELDS = [
   "executor",
   "image",
@@ -26,24 +27,16 @@ export const PROFILE_FIELDS = [
 export type WorkerProfile = Pick<TaskDefinition, (typeof PROFILE_FIELDS)[number]>
 export type WorkerProfiles = { readonly [name: string]: WorkerProfile }
 
-export const PROFILES_HINT = `a map of worker profiles, each with some of ${PROFILE_FIELDS.join(", ")}`
+export const PROFILES_HINT = `a map of worker profiles with the fields ${PROFILE_FIELDS.join(", ")}`
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/
 
-/** null: not understood. The fields themselves are judged as those of tasks are (definition/worker-profiles.ts). */
+/** Parses the setting; null when it is not valid. definition/worker-profiles.ts checks the values of the fields. */
 export const parseWorkerProfiles = (value: unknown): WorkerProfiles | null => {
-  const given = typeof value === "string" ? parseJson(value) : value
-  if (!isObject(given)) return null
+  const map = mapSetting(value)
+  if (map === null) return null
   const known: readonly string[] = PROFILE_FIELDS
   const fits = ([name, profile]: [string, unknown]): boolean =>
     NAME.test(name) && isObject(profile) && Object.keys(profile).every((field) => known.includes(field))
-  return Object.entries(given).every(fits) ? (given as WorkerProfiles) : null
-}
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return null
-  }
+  return Object.entries(map).every(fits) ? (map as WorkerProfiles) : null
 }

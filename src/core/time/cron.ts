@@ -1,49 +1,47 @@
-// Cron expressions through croner: five fields, six with seconds, or @daily and its like. Nothing else imports croner.
+// Cron expressions by croner: five fields, six with seconds, or names such as @daily. No other file imports croner.
 
 import { Cron } from "croner"
+import { messageOf } from "../model/error-message.ts"
 
-const KEPT = 1000
-const kept = new Map<string, Cron>()
+const MAX_CACHED = 1000
+const parsedCache = new Map<string, Cron>()
+const ticksCache = new Map<string, readonly Date[]>()
 
-/** Parsed once: a server with thousands of schedules asks for the same ones again and again. */
-const create = (expression: string, timezone: string): Cron => {
-  const key = `${timezone} ${expression}`
-  const known = kept.get(key)
-  if (known !== undefined) return known
-  const cron = new Cron(expression, { paused: true, timezone, mode: "5-or-6-parts" })
-  kept.set(key, cron)
-  if (kept.size > KEPT) kept.delete(kept.keys().next().value!)
-  return cron
+const remember = <T>(cache: Map<string, T>, key: string, value: T): T => {
+  cache.set(key, value)
+  if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value!)
+  return value
 }
 
-/** What is wrong with the expression, or null. */
+/** Parses an expression. Cached: a server with thousands of schedules evaluates the same expressions repeatedly. */
+const parseCron = (expression: string, timezone: string): Cron => {
+  const key = `${timezone} ${expression}`
+  return (
+    parsedCache.get(key) ?? remember(parsedCache, key, new Cron(expression, { paused: true, timezone, mode: "5-or-6-parts" }))
+  )
+}
+
+/** Returns the problem of an expression, or null. */
 export const cronProblem = (expression: string): string | null => {
   if (!expression.startsWith("@") && !/^\S+(\s+\S+){4,5}$/.test(expression.trim())) {
-    return "a cron expression has five fields (minute hour day month weekday), or six with seconds first, or is @hourly, @daily, @weekly, @monthly, @yearly"
+    return "it needs five fields (minute hour day month weekday), six with seconds first, or one of @hourly, @daily, @weekly, @monthly, @yearly"
   }
   try {
-    if (create(expression, "UTC").nextRun(new Date("2000-01-01T00:00:00Z")) === null) return "it never comes"
-    return null
+    const first = parseCron(expression, "UTC").nextRun(new Date("2000-01-01T00:00:00Z"))
+    return first === null ? "it has no date in the calendar" : null
   } catch (error) {
-    return error instanceof Error ? error.message.replace(/^Cron(Pattern|Date)?: /, "") : String(error)
+    return messageOf(error).replace(/^Cron(Pattern|Date)?: /, "")
   }
 }
 
-const found = new Map<string, readonly Date[]>()
-
-/** The ticks after an instant, in order. Kept for a while: schedules that share a cron expression are due together. */
+/** Returns the next `count` ticks after an instant. Cached: schedules that share an expression are due together. */
 export const nextTicks = (expression: string, timezone: string, after: Date, count: number): readonly Date[] => {
   const key = `${timezone} ${expression} ${after.getTime()} ${count}`
-  const known = found.get(key)
-  if (known !== undefined) return known
-  const ticks = findTicks(expression, timezone, after, count)
-  found.set(key, ticks)
-  if (found.size > KEPT) found.delete(found.keys().next().value!)
-  return ticks
+  return ticksCache.get(key) ?? remember(ticksCache, key, findTicks(expression, timezone, after, count))
 }
 
 const findTicks = (expression: string, timezone: string, after: Date, count: number): Date[] => {
-  if (!namesDays(expression)) return create(expression, timezone).nextRuns(count, after)
+  if (!restrictsDays(expression)) return parseCron(expression, timezone).nextRuns(count, after)
   const ticks: Date[] = []
   for (let tick = nextTick(expression, timezone, after); tick !== null && ticks.length < count;) {
     ticks.push(tick)
@@ -52,8 +50,8 @@ const findTicks = (expression: string, timezone: string, after: Date, count: num
   return ticks
 }
 
-/** Whether the days of the month are other than all. */
-const namesDays = (expression: string): boolean => {
+/** True when the field of the day of the month is not `*`. */
+const restrictsDays = (expression: string): boolean => {
   const fields = expression.trim().split(/\s+/)
   return fields.length >= 5 && !["*", "?"].includes(fields.at(-3)!)
 }
@@ -61,21 +59,21 @@ const namesDays = (expression: string): boolean => {
 const MARCH = "0 0 0 1 3 *"
 
 /**
- * croner 11 looks for days 30 and 31 in February too and goes on from there, in March: what March 1 and 2 have before that is
- * passed over (`0 0 1,15,30 * *`). So a step over the end of February is taken again from March on.
+ * Returns the next tick. Works around croner 11, which searches days 30 and 31 in February and continues in March from there, so
+ * that it misses ticks on March 1 and 2 (`0 0 1,15,30 * *`): a step over the end of February is repeated from March 1.
  */
 const nextTick = (expression: string, timezone: string, after: Date): Date | null => {
-  const cron = create(expression, timezone)
+  const cron = parseCron(expression, timezone)
   const tick = cron.nextRun(after)
   if (tick === null) return null
-  const march = create(MARCH, timezone).nextRun(after)
+  const march = parseCron(MARCH, timezone).nextRun(after)
   if (march === null || march >= tick) return tick
   return cron.match(march) ? march : cron.nextRun(march)
 }
 
-/** The last ticks up to and including an instant, oldest first. */
+/** Returns the last `count` ticks up to and including an instant, oldest first. */
 export const previousTicks = (expression: string, timezone: string, until: Date, count: number): Date[] =>
-  create(expression, timezone)
+  parseCron(expression, timezone)
     .previousRuns(count, new Date(Math.floor(until.getTime() / 1000) * 1000 + 1000))
     .toReversed()
 
@@ -89,7 +87,7 @@ export const isTimezone = (name: string): boolean => {
   }
 }
 
-/** `2026-01-31`, or an instant `2026-01-31T10:00:00Z`; days that the calendar does not have are refused. */
+/** True for a day `2026-01-31` or an instant `2026-01-31T10:00:00Z` that the calendar has. */
 export const isDateText = (text: string): boolean => {
   const match = /^(\d{4})-(\d{2})-(\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/.exec(text)
   if (match === null) return false

@@ -19,10 +19,10 @@ describe("ticks in Berlin", () => {
   const ticks = (cron: string, after: string, count: number): string[] =>
     nextTicks(cron, "Europe/Berlin", new Date(at(after)), count).map((tick) => tick.toISOString().slice(5, 16))
 
-  it("run at the next moment that exists when the clock jumps over them", () => {
+  it("fire at the next existing time when the clock skips them", () => {
     expect(ticks("30 2 * * *", "03-28T12:00", 2)).toEqual(["03-29T01:00", "03-30T00:30"])
   })
-  it("run once when the clock shows them twice", () => {
+  it("fire once when the clock repeats them", () => {
     expect(ticks("30 2 * * *", "10-24T12:00", 2)).toEqual(["10-25T00:30", "10-26T01:30"])
   })
   it("follow elapsed time with stars and steps", () => {
@@ -62,20 +62,20 @@ describe("nextTicks", () => {
     expect(days("0 0 */5 * *")).toEqual(["02-21T05:00", "02-26T05:00", "03-01T05:00"])
   })
 
-  it("is undone by previousTicks", () => {
+  it("is the inverse of previousTicks", () => {
     const forward = nextTicks("*/7 3,4 * * *", "America/New_York", new Date(at("03-01T00:00")), 300)
     expect(previousTicks("*/7 3,4 * * *", "America/New_York", forward.at(-1)!, 300)).toEqual(forward)
   })
 })
 
 describe("nextFirings", () => {
-  it("come between start and end", () => {
+  it("lie between start and end", () => {
     const bounded = spec({ start: "2026-02-01", end: "2026-02-01T00:30:00Z" })
     expect(times(nextFirings(bounded, "k", at("01-01T00:00"), 5))).toEqual(["02-01T00:00", "02-01T00:10", "02-01T00:20"])
     expect(nextFiring(bounded, "k", at("03-01T00:00"))).toBeNull()
   })
 
-  it("wait by their jitter, the same for the same tick and less than it", () => {
+  it("are delayed by less than the jitter, and by the same delay for the same tick", () => {
     const jittery = spec({ jitterMs: 120_000 })
     const [first] = nextFirings(jittery, "k", at("01-01T00:00"), 1)
     expect(first).toEqual(nextFirings(jittery, "k", at("01-01T00:00"), 3)[0])
@@ -106,7 +106,7 @@ describe("dueFirings", () => {
     expect(times(due).at(-1)).toBe("06-01T00:00")
   })
 
-  it("never hold a tick before the one that was next", () => {
+  it("never contain a tick before the next one", () => {
     expect(times(dueFirings(spec({ catchup: "all" }), "k", at("01-01T00:50"), at("01-01T01:05")))).toEqual([
       "01-01T00:50",
       "01-01T01:00",
@@ -118,7 +118,7 @@ describe("dayIn", () => {
   it("is the day of the zone", () => expect(dayIn("Asia/Tokyo", new Date("2026-01-31T20:00:00Z"))).toBe("2026-02-01"))
 })
 
-it("the ticks of a range come page by page, both ends included, and no further than the schedule goes", () => {
+it("ticksIn returns the ticks of a range in pages, both ends included, up to the end of the schedule", () => {
   const hourly = { cron: "0 * * * *", timezone: "UTC", catchup: "none", end: "2026-01-06T00:00:00Z" } as const
   const found: string[] = []
   let pages = 0

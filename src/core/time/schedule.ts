@@ -1,40 +1,40 @@
-// When a schedule fires, and which of the ticks it missed are made up for. Pure: instants in, instants out.
+// Computes when a schedule fires, and which missed ticks it catches up on. Instants are epoch milliseconds.
 
 import { createHash } from "node:crypto"
 import { nextTicks, previousTicks } from "./cron.ts"
 import type { ScheduleSpec } from "../model/workflow.ts"
 
-/** A tick this late still runs without any catch-up. */
+/** A tick that is at most this late fires without catch-up. */
 export const LATE_MS = 60_000
-const MOST_CAUGHT_UP = 100
+const MAX_CATCHUP = 100
 
-type Timed = Pick<ScheduleSpec, "cron" | "timezone" | "catchup" | "jitterMs" | "start" | "end">
+type Timing = Pick<ScheduleSpec, "cron" | "timezone" | "catchup" | "jitterMs" | "start" | "end">
 
-/** Spreads schedules that share a tick; the same tick always waits as long, on every server. */
-const jitter = (spec: Timed, key: string, tick: number): number => {
+/** Returns the delay that spreads schedules with the same tick. It depends on key and tick only, so all servers agree. */
+const jitter = (spec: Timing, key: string, tick: number): number => {
   if (!spec.jitterMs) return 0
   const hash = createHash("sha256").update(`${key} ${tick}`).digest()
   return Math.floor((hash.readUInt32BE(0) / 2 ** 32) * spec.jitterMs)
 }
 
 export interface Firing {
-  /** The moment of the cron expression: the run's logical date and the key that makes it one run. */
+  /** Instant of the cron expression: the run's logical date, and the key that prevents a second run. */
   tick: number
-  /** The moment that it fires: the tick, plus the schedule's jitter. */
+  /** Instant at which it fires: the tick plus jitter. */
   at: number
 }
 
-const firing = (spec: Timed, key: string, tick: number): Firing => ({ tick, at: tick + jitter(spec, key, tick) })
+const firing = (spec: Timing, key: string, tick: number): Firing => ({ tick, at: tick + jitter(spec, key, tick) })
 
-const within = (spec: Timed, tick: number): boolean =>
+const within = (spec: Timing, tick: number): boolean =>
   (spec.start === undefined || tick >= Date.parse(spec.start)) && (spec.end === undefined || tick < Date.parse(spec.end))
 
-/** The first firing after an instant, or null when there is none any more. */
-export const nextFiring = (spec: Timed, key: string, after: number): Firing | null =>
+/** Returns the first firing after an instant, or null when there are no more. */
+export const nextFiring = (spec: Timing, key: string, after: number): Firing | null =>
   nextFirings(spec, key, after, 1)[0] ?? null
 
-/** The next ones, for people and for the store. */
-export const nextFirings = (spec: Timed, key: string, after: number, count: number): Firing[] => {
+/** Returns the next `count` firings after an instant. */
+export const nextFirings = (spec: Timing, key: string, after: number, count: number): Firing[] => {
   const from = Math.max(after - (spec.jitterMs ?? 0), spec.start === undefined ? 0 : Date.parse(spec.start) - 1)
   const ahead = count + (spec.jitterMs ? JITTER_SLACK : 0)
   return nextTicks(spec.cron, spec.timezone, new Date(from), ahead)
@@ -44,14 +44,14 @@ export const nextFirings = (spec: Timed, key: string, after: number, count: numb
     .slice(0, count)
 }
 
-/** Ticks closer together than their jitter may fire out of order; this many are looked at. */
+/** Ticks that are closer together than their jitter may fire out of order: how many more ticks to consider. */
 const JITTER_SLACK = 64
 
 /**
- * What is due now, oldest first, for a schedule whose next firing was `nextAt`: by `catchup`, all that is at most a minute late,
- * the latest, or all up to a cap (the newest of them).
+ * Returns the firings that are due, oldest first, for a schedule whose next firing was at `nextAt`. `catchup` selects those that are
+ * at most a minute late (none), the latest, or all (of many, the newest).
  */
-export const dueFirings = (spec: Timed, key: string, nextAt: number, now: number): Firing[] => {
+export const dueFirings = (spec: Timing, key: string, nextAt: number, now: number): Firing[] => {
   const due = ticksBetween(spec, nextAt - (spec.jitterMs ?? 0), now)
     .map((tick) => firing(spec, key, tick.getTime()))
     .filter(({ tick, at }) => at >= nextAt && at <= now && within(spec, tick))
@@ -68,37 +68,37 @@ export const dueFirings = (spec: Timed, key: string, nextAt: number, now: number
   }
 }
 
-/** Nearly always there is one; only after a long time away it is worth counting back from now. */
-const ticksBetween = (spec: Timed, from: number, to: number): readonly Date[] => {
+/** Usually one tick is due. Only when more than a few are, after a long downtime, the ticks are counted back from `to`. */
+const ticksBetween = (spec: Timing, from: number, to: number): readonly Date[] => {
   const first = nextTicks(spec.cron, spec.timezone, new Date(from - 1), FEW)
   if (first.length < FEW || first[FEW - 1]!.getTime() > to) return first.filter((tick) => tick.getTime() <= to)
-  return previousTicks(spec.cron, spec.timezone, new Date(to), MOST_CAUGHT_UP)
+  return previousTicks(spec.cron, spec.timezone, new Date(to), MAX_CATCHUP)
 }
 
 const FEW = 3
 
 const formats = new Map<string, Intl.DateTimeFormat>()
-const MOST_FORMATS = 100
+const MAX_FORMATS = 100
 
-/** The day of an instant in a zone: `2026-01-31`. */
+/** Returns the day of an instant in a time zone: `2026-01-31`. */
 export const dayIn = (timezone: string, instant: Date): string => {
   const format =
     formats.get(timezone) ??
     new Intl.DateTimeFormat("en-CA", { timeZone: timezone, year: "numeric", month: "2-digit", day: "2-digit" })
   formats.set(timezone, format)
-  if (formats.size > MOST_FORMATS) formats.delete(formats.keys().next().value!)
+  if (formats.size > MAX_FORMATS) formats.delete(formats.keys().next().value!)
   return format.format(instant)
 }
 
 /**
- * The first ticks from `from` to `to`, both included, and where to go on; null: nowhere. A page at a time: finding a tick takes
- * long enough that a server should not look for thousands in one go.
+ * Returns a page of the ticks from `from` to `to`, both inclusive, and the start of the next page; null after the last. Paged, because
+ * searching thousands of ticks would block a server.
  */
-export const ticksIn = (spec: Timed, from: number, to: number): { ticks: number[]; next: number | null } => {
+export const ticksIn = (spec: Timing, from: number, to: number): { ticks: number[]; next: number | null } => {
   const page = nextTicks(spec.cron, spec.timezone, new Date(from - 1), TICK_PAGE).map((tick) => tick.getTime())
   const last = page.at(-1)
-  const over = page.length < TICK_PAGE || last! >= Math.min(to, spec.end === undefined ? to : Date.parse(spec.end))
-  return { ticks: page.filter((tick) => tick >= from && tick <= to && within(spec, tick)), next: over ? null : last! + 1 }
+  const isLast = page.length < TICK_PAGE || last! >= Math.min(to, spec.end === undefined ? to : Date.parse(spec.end))
+  return { ticks: page.filter((tick) => tick >= from && tick <= to && within(spec, tick)), next: isLast ? null : last! + 1 }
 }
 
 const TICK_PAGE = 50

@@ -1,6 +1,7 @@
 // Jobs as the API takes and shows them. The limits are those of core/rules/jobs.ts.
 
 import { z } from "zod"
+import { QUEUE_NAME } from "../../core/model/queue-name.ts"
 import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/rules/jobs.ts"
 import { at, instant, json, list, object, page, priority, strict, text, uuid } from "./common.ts"
 import { outputObject } from "./runs.ts"
@@ -24,7 +25,7 @@ export const retryPolicy = strict({
 })
 
 const name = text(JOB_LIMITS.name.min, JOB_LIMITS.name.max)
-export const queueName = z.string().regex(JOB_LIMITS.queue, {
+export const queueName = z.string().regex(QUEUE_NAME, {
   error: "must be 1 to 64 letters, digits and underscores",
 })
 const dependencies = z.array(uuid).refine((ids) => ids.length <= JOB_LIMITS.dependencies, {
