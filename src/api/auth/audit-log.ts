@@ -1,5 +1,5 @@
-// The audit log of changes: who, what, about what. Changes by administrators are in it before they are answered; the rest (runs and
-// jobs, hundreds a second) is written in batches shortly after.
+// The audit log: which key made which change. Changes by administrators are committed to it before the response is sent. All other
+// changes (runs and jobs, hundreds a second) are written in batches shortly afterwards.
 
 import type { Clock } from "../../core/model/ports.ts"
 import type { AuditRow, KeyStore } from "../../store/contract/keys.ts"
@@ -9,21 +9,21 @@ export type AuditEntry = Omit<AuditRow, "seq" | "at">
 const DELAY_MS = 100
 const RETRY_MS = 1000
 const BATCH = 500
-/** While the store is away; older entries go first, and the log says so. */
-const MAX_WAITING = 100_000
+/** Entries kept in memory while the store is unavailable. The oldest are dropped first. */
+const MAX_PENDING = 100_000
 
 export class AuditLog {
   readonly #store: Pick<KeyStore, "appendAudit">
   readonly #clock: Clock
-  readonly #lost: (count: number) => void
-  #waiting: AuditEntry[] = []
-  #cancel: (() => void) | null = null
+  readonly #onLost: (count: number) => void
+  #pending: AuditEntry[] = []
+  #cancelFlush: (() => void) | null = null
   #flushing: Promise<void> = Promise.resolve()
 
-  constructor(store: Pick<KeyStore, "appendAudit">, clock: Clock, lost: (count: number) => void) {
+  constructor(store: Pick<KeyStore, "appendAudit">, clock: Clock, onLost: (count: number) => void) {
     this.#store = store
     this.#clock = clock
-    this.#lost = lost
+    this.#onLost = onLost
   }
 
   /** Resolves when the entry is committed. */
@@ -31,45 +31,46 @@ export class AuditLog {
     return this.#store.appendAudit([entry])
   }
 
-  /** Written soon. */
+  /** Adds the entry to the next batch. */
   writeLater(entry: AuditEntry): void {
-    this.#waiting.push(entry)
-    if (this.#waiting.length > MAX_WAITING) {
-      this.#waiting.shift()
-      this.#lost(1)
+    this.#pending.push(entry)
+    if (this.#pending.length > MAX_PENDING) {
+      this.#pending.shift()
+      this.#onLost(1)
     }
-    this.#arm(DELAY_MS)
+    this.#scheduleFlush(DELAY_MS)
   }
 
+  /** Writes all pending entries. Drops them if the store fails. */
   async close(): Promise<void> {
-    this.#cancel?.()
-    this.#cancel = null
+    this.#cancelFlush?.()
+    this.#cancelFlush = null
     await this.#flushing
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, BATCH)
+    while (this.#pending.length > 0) {
+      const batch = this.#pending.splice(0, BATCH)
       await this.#store.appendAudit(batch).catch(() => {
-        this.#lost(batch.length + this.#waiting.length)
-        this.#waiting = []
+        this.#onLost(batch.length + this.#pending.length)
+        this.#pending = []
       })
     }
   }
 
-  #arm(ms: number): void {
-    this.#cancel ??= this.#clock.after(ms, () => {
+  #scheduleFlush(ms: number): void {
+    this.#cancelFlush ??= this.#clock.after(ms, () => {
       this.#flushing = this.#flush()
     })
   }
 
   async #flush(): Promise<void> {
-    const batch = this.#waiting.splice(0, BATCH)
+    const batch = this.#pending.splice(0, BATCH)
     let delay = DELAY_MS
     try {
       await this.#store.appendAudit(batch)
     } catch {
-      this.#waiting = [...batch, ...this.#waiting]
+      this.#pending = [...batch, ...this.#pending]
       delay = RETRY_MS
     }
-    this.#cancel = null
-    if (this.#waiting.length > 0) this.#arm(delay)
+    this.#cancelFlush = null
+    if (this.#pending.length > 0) this.#scheduleFlush(delay)
   }
 }

@@ -1,36 +1,37 @@
-// Who asks, and what a key may do. read < trigger < admin; worker stands apart; admin may do everything.
+// Callers and scopes. `trigger` includes `read`, `admin` includes every scope, `worker` includes only itself.
 
 import { createHash, timingSafeEqual } from "node:crypto"
 import type { HolderId } from "../../core/model/ids.ts"
 import type { KeyScope } from "../../store/contract/keys.ts"
 
 export interface Caller {
-  /** null: the server's own key, or nobody where no key is needed. */
+  /** null: the server's own key, or an anonymous caller of a route that requires no key. */
   keyId: string | null
   scopes: readonly KeyScope[]
-  /** By which way the credential came; a cookie needs more care with changes. */
+  /** How the credential was sent. Changes with a cookie are also checked for their origin. */
   via: "key" | "cookie" | "none"
-  /** Set for the token of a worker, which speaks for itself alone. */
+  /** Set for the token of a worker, which may act only for this worker. */
   worker?: HolderId
 }
 
-export const NOBODY: Caller = { keyId: null, scopes: [], via: "none" }
+export const ANONYMOUS: Caller = { keyId: null, scopes: [], via: "none" }
 
-/** The scopes that allow what a route asks for. */
-const ALLOWED_BY = {
+/** Scopes of a key that satisfy the scope of a route. */
+const SATISFIED_BY = {
   read: ["read", "trigger", "admin"],
   trigger: ["trigger", "admin"],
   worker: ["worker", "admin"],
   admin: ["admin"],
 } as const satisfies Record<KeyScope, readonly KeyScope[]>
 
-export const mayCall = (caller: Caller, needed: KeyScope): boolean =>
-  caller.scopes.some((scope) => (ALLOWED_BY[needed] as readonly KeyScope[]).includes(scope))
+export const mayCall = (caller: Caller, required: KeyScope): boolean =>
+  caller.scopes.some((scope) => (SATISFIED_BY[required] as readonly KeyScope[]).includes(scope))
 
-/** Keys are 256 random bits (the server's own aside), so one round of SHA-256 is enough. */
+/** Hashes a key with one round of SHA-256, which is enough for keys of 256 random bits. */
 export const hashKey = (key: string): string => createHash("sha256").update(key).digest("hex")
 
-export const sameText = (a: string, b: string): boolean => {
+/** Compares two texts in constant time. */
+export const equalText = (a: string, b: string): boolean => {
   const [left, right] = [Buffer.from(a), Buffer.from(b)]
   return left.length === right.length && timingSafeEqual(left, right)
 }

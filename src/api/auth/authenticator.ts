@@ -1,5 +1,5 @@
-// Turns the credential of a request into a caller. Looks a key up by its hash, remembers it for a few seconds, and slows guessing
-// down. Removing a key through this server takes effect at once, through another within those seconds.
+// Turns the credential of a request into a caller. Looks a key up by its hash and caches it for a few seconds. The removal of a key
+// through this server takes effect immediately, through another server when the cached entry expires.
 
 import type { FastifyRequest } from "fastify"
 import type { KeyRow } from "../../store/contract/keys.ts"
@@ -7,47 +7,47 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { HolderId } from "../../core/model/ids.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { isTokenOf, workerOf } from "../../engine/workers/credentials.ts"
-import { type Caller, hashKey, sameText } from "./auth.ts"
-import { ApiError, conflict } from "../http/errors.ts"
+import { type Caller, hashKey, equalText } from "./auth.ts"
+import { conflict, rateLimited, unauthorized } from "../http/errors.ts"
 import { ExpiringCache } from "../http/expiring-cache.ts"
 import type { ApiConfig } from "../http/ports.ts"
 import { cookieOf, OWN_KEY, type SignIns } from "./sign-ins.ts"
 import { Throttle } from "./throttle.ts"
 
-const KEYS = 1000
-const KEY_MS = 5000
+const MAX_CACHED = 1000
+const CACHED_MS = 5000
 const FAILURES_PER_MINUTE = 20
-/** `last_used_at` may lag by this much. */
+/** Maximum lag of `last_used_at`. */
 const TOUCH_MS = 30_000
 
-const OWN: readonly ["admin"] = ["admin"]
-const WORKER: readonly ["worker"] = ["worker"]
+const ADMIN_SCOPES: readonly ["admin"] = ["admin"]
+const WORKER_SCOPES: readonly ["worker"] = ["worker"]
 
-export const missingKey = (message: string): ApiError =>
-  new ApiError("UNAUTHORIZED", message, { headers: { "www-authenticate": 'Bearer realm="ork"' } })
+/** Members of the store that authentication uses. */
+type CredentialStore = Pick<ServerStore, "findKey" | "touchKeys" | "workerToken">
 
 export class Authenticator {
-  readonly #store: ServerStore
+  readonly #store: CredentialStore
   readonly #clock: Clock
   readonly #signIns: SignIns
   readonly #ownHash: string
-  readonly #known: ExpiringCache<KeyRow | null>
-  readonly #workers: ExpiringCache<string | null>
+  readonly #keys: ExpiringCache<KeyRow | null>
+  readonly #workerTokens: ExpiringCache<string | null>
   readonly #throttle: Throttle
-  readonly #used = new Set<string>()
-  #cancelTouch: (() => void) | null = null
+  readonly #usedKeys = new Set<string>()
+  #cancelTouchKeys: (() => void) | null = null
 
-  constructor(store: ServerStore, clock: Clock, signIns: SignIns, config: ApiConfig) {
+  constructor(store: CredentialStore, clock: Clock, signIns: SignIns, config: ApiConfig) {
     this.#store = store
     this.#clock = clock
     this.#signIns = signIns
     this.#ownHash = hashKey(config.apiKey)
-    this.#known = new ExpiringCache(KEYS, KEY_MS, () => clock.now())
-    this.#workers = new ExpiringCache(KEYS, KEY_MS, () => clock.now())
+    this.#keys = new ExpiringCache(MAX_CACHED, CACHED_MS, () => clock.now())
+    this.#workerTokens = new ExpiringCache(MAX_CACHED, CACHED_MS, () => clock.now())
     this.#throttle = new Throttle(config.failuresPerMinute ?? FAILURES_PER_MINUTE, () => clock.now())
   }
 
-  /** Throws UNAUTHORIZED or RATE_LIMITED. Gives the caller at once where it can. */
+  /** Returns the caller, synchronously when the credential is cached. Throws UNAUTHORIZED or RATE_LIMITED. */
   authenticate(request: FastifyRequest): Caller | Promise<Caller> {
     const key = keyOf(request)
     const worker = key === null ? null : workerOf(key)
@@ -55,104 +55,101 @@ export class Authenticator {
     if (key !== null) return this.#byHash(request.ip, hashKey(key), "key")
     const session = cookieOf(request.headers.cookie)
     if (session === null) {
-      throw missingKey("this needs an API key: send it as X-API-Key or as Authorization: Bearer KEY")
+      throw unauthorized("an API key is required: send it as X-API-Key or as Authorization: Bearer KEY")
     }
     const subject = this.#signIns.subjectOf(session)
-    if (subject === null) throw missingKey("the session is over; sign in again")
-    if (subject === OWN_KEY) return { keyId: null, scopes: OWN, via: "cookie" }
+    if (subject === null) throw unauthorized("the session has expired; sign in again")
+    if (subject === OWN_KEY) return { keyId: null, scopes: ADMIN_SCOPES, via: "cookie" }
     return this.#byHash(request.ip, subject, "cookie")
   }
 
-  /** The subject of a session for this key; throws as `caller` does. */
+  /** Returns the subject of a session for this key. Throws like `authenticate`. */
   async subjectOf(address: string, key: string): Promise<string> {
     const hash = hashKey(key)
     await this.#byHash(address, hash, "key")
-    return sameText(hash, this.#ownHash) ? OWN_KEY : hash
+    return equalText(hash, this.#ownHash) ? OWN_KEY : hash
   }
 
-  /** A token that was no good counts as a wrong key. */
+  /** Counts an invalid token as a wrong key of this address. */
   recordFailure(address: string): void {
     this.#throttle.recordFailure(address)
   }
 
+  /** Throws RATE_LIMITED while the address has to wait. */
   checkThrottle(address: string): void {
     const seconds = this.#throttle.secondsToWait(address, "")
-    if (seconds > 0) throw tooMany(seconds)
+    if (seconds > 0) throw rateLimited(seconds)
   }
 
-  /** A key was removed or made: look again. */
+  /** Called when a key was created or removed. */
   clearCache(): void {
-    this.#known.clear()
+    this.#keys.clear()
   }
 
   async close(): Promise<void> {
-    this.#cancelTouch?.()
-    await this.#touch()
+    this.#cancelTouchKeys?.()
+    await this.#touchKeys()
   }
 
   #byHash(address: string, hash: string, via: "key" | "cookie"): Caller | Promise<Caller> {
     const seconds = this.#throttle.secondsToWait(address, hash)
-    if (seconds > 0) throw tooMany(seconds)
-    if (sameText(hash, this.#ownHash)) {
+    if (seconds > 0) throw rateLimited(seconds)
+    if (equalText(hash, this.#ownHash)) {
       this.#throttle.recordSuccess(address, hash)
-      return { keyId: null, scopes: OWN, via }
+      return { keyId: null, scopes: ADMIN_SCOPES, via }
     }
-    const known = this.#known.get(hash)
-    return known === undefined ? this.#look(address, hash, via) : this.#accept(address, hash, via, known)
+    const cached = this.#keys.get(hash)
+    return cached === undefined ? this.#lookUp(address, hash, via) : this.#accept(address, hash, via, cached)
   }
 
   /**
-   * A worker that was given up on is told so, and registers again. Its token is new at each registration and cannot be guessed, so
-   * a right one counts also where its neighbours' mistakes are slowed down: its lease could not wait.
+   * Authenticates a worker. A correct token is accepted also while the address is throttled: tokens are random, and the worker's
+   * lease would expire. Throws CONFLICT when the worker was evicted, so that it registers again.
    */
   async #byWorker(address: string, worker: HolderId, token: string): Promise<Caller> {
-    let stored = this.#workers.get(worker)
-    if (stored === undefined) this.#workers.set(worker, (stored = await this.#store.workerToken(worker)))
-    if (stored === null) throw conflict(`the worker ${worker} was given up on, or has left: register again`)
+    let stored = this.#workerTokens.get(worker)
+    if (stored === undefined) this.#workerTokens.set(worker, (stored = await this.#store.workerToken(worker)))
+    if (stored === null) throw conflict(`the worker ${worker} was evicted or has left; register again`)
     if (!isTokenOf(stored, token)) {
       this.checkThrottle(address)
       this.#throttle.recordFailure(address)
-      throw missingKey("the worker's token is wrong")
+      throw unauthorized("the worker's token is wrong")
     }
-    return { keyId: null, scopes: WORKER, via: "key", worker }
+    return { keyId: null, scopes: WORKER_SCOPES, via: "key", worker }
   }
 
-  async #look(address: string, hash: string, via: "key" | "cookie"): Promise<Caller> {
+  async #lookUp(address: string, hash: string, via: "key" | "cookie"): Promise<Caller> {
     const row = await this.#store.findKey(hash)
-    this.#known.set(hash, row)
+    this.#keys.set(hash, row)
     return this.#accept(address, hash, via, row)
   }
 
   #accept(address: string, hash: string, via: "key" | "cookie", row: KeyRow | null): Caller {
     if (row === null) {
       this.#throttle.recordFailure(address)
-      throw missingKey("the API key is not known here; it may have been removed")
+      throw unauthorized("the API key is unknown; it may have been removed")
     }
     this.#throttle.recordSuccess(address, hash)
-    this.#used.add(row.id)
-    this.#cancelTouch ??= this.#clock.after(TOUCH_MS, () => void this.#touch())
+    this.#usedKeys.add(row.id)
+    this.#cancelTouchKeys ??= this.#clock.after(TOUCH_MS, () => void this.#touchKeys())
     return { keyId: row.id, scopes: row.scopes, via }
   }
 
-  async #touch(): Promise<void> {
-    this.#cancelTouch = null
-    const ids = [...this.#used]
-    this.#used.clear()
-    // Not worth failing anything: the next use tells it again.
+  async #touchKeys(): Promise<void> {
+    this.#cancelTouchKeys = null
+    const ids = [...this.#usedKeys]
+    this.#usedKeys.clear()
+    // A failure is ignored: the next use of the key updates the time again.
     if (ids.length > 0) await this.#store.touchKeys(ids).catch(() => undefined)
   }
 }
 
-const tooMany = (seconds: number): ApiError =>
-  new ApiError("RATE_LIMITED", `too many wrong keys from this address; try again in ${seconds} s`, {
-    headers: { "retry-after": String(seconds) },
-  })
-
+/** Returns the API key of a request, or null. */
 const keyOf = (request: FastifyRequest): string | null => {
   const { "x-api-key": header, authorization } = request.headers
   if (typeof header === "string" && header !== "") return header
   if (authorization === undefined) return null
   const match = /^Bearer +(\S+) *$/i.exec(authorization)
-  if (match === null) throw missingKey("the Authorization header is not of the form Bearer KEY")
+  if (match === null) throw unauthorized("the Authorization header is not of the form Bearer KEY")
   return match[1]!
 }

@@ -1,4 +1,5 @@
-// Reads bodies: text from the wire, JSON of bounded depth from text. fastify hands over the text, so that every refusal is ours.
+// Reads request bodies: bounded bytes from a stream, JSON of bounded depth from a text. fastify hands over the raw text, so that every
+// error has the shape of this API.
 
 import { ApiError, invalidField } from "./errors.ts"
 
@@ -7,8 +8,12 @@ export const MAX_DEPTH = 64
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
 
-/** Deeper than `max` brackets, strings left out. Does not care whether the text is JSON. */
+/** Returns whether brackets outside of strings are nested deeper than `max`. The text need not be valid JSON. */
 export const isTooDeep = (text: string, max = MAX_DEPTH): boolean => {
   if (text.length <= max) return false
   let depth = 0
@@ -19,39 +24,39 @@ export const isTooDeep = (text: string, max = MAX_DEPTH): boolean => {
       if (char === BACKSLASH) i++
       else if (char === QUOTE) quoted = false
     } else if (char === QUOTE) quoted = true
-    else if (char === 0x7b || char === 0x5b) {
+    else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
       if (++depth > max) return true
-    } else if (char === 0x7d || char === 0x5d) depth--
+    } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) depth--
   }
   return false
 }
 
 const MAY_OVERFLOW = /\d(?:[eE]\+?\d{3}|\d{308})/
 
-/** `1e999` would become null on its way into the database. */
-const finite = (name: string, value: unknown): unknown => {
-  if (value === Infinity || value === -Infinity) throw invalidField(name, "is a number beyond all bounds")
+/** Rejects infinite numbers, such as `1e999`: the database would store them as null. */
+const rejectInfinity = (name: string, value: unknown): unknown => {
+  if (value === Infinity || value === -Infinity) throw invalidField(name, "is a number that is too large")
   return value
 }
 
-/** The bytes of a body that is sent as such. */
+/** Reads a binary body of at most `maxBytes`. */
 export const collectBody = async (data: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> => {
   const pieces: Uint8Array[] = []
   let bytes = 0
   for await (const piece of data) {
     bytes += piece.byteLength
-    if (bytes > maxBytes) throw new ApiError("TOO_LARGE", `the body is larger than ${maxBytes} bytes; send less at once`)
+    if (bytes > maxBytes) throw new ApiError("TOO_LARGE", `the body is larger than ${maxBytes} bytes; send less in one request`)
     pieces.push(piece)
   }
   return Buffer.concat(pieces)
 }
 
-/** `undefined` for no body at all. */
+/** Parses a JSON body. Returns undefined when the body is empty. */
 export const parseJson = (text: string): unknown => {
   if (text.trim() === "") return undefined
   if (isTooDeep(text)) throw new ApiError("VALIDATION_ERROR", `the body is nested more than ${MAX_DEPTH} levels deep`)
   try {
-    return MAY_OVERFLOW.test(text) ? JSON.parse(text, finite) : JSON.parse(text)
+    return MAY_OVERFLOW.test(text) ? JSON.parse(text, rejectInfinity) : JSON.parse(text)
   } catch (error) {
     if (error instanceof ApiError) throw error
     const reason = error instanceof Error ? error.message.split("\n")[0]!.slice(0, 200) : ""

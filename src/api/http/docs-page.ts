@@ -1,4 +1,4 @@
-// The document as a page that people read: made once on the server, without scripts.
+// Renders the OpenAPI document as an HTML page without scripts.
 
 import type { JsonSchema, OpenApi, Operation } from "./openapi.ts"
 
@@ -17,7 +17,7 @@ summary span { opacity: .75; padding-left: .75rem } table { border-collapse: col
 th, td { border-top: 1px solid #8883; padding: .25rem .75rem .25rem 0; text-align: left; vertical-align: top }
 nav a { margin-right: 1rem }`
 
-/** A schema in the words of a type: `string`, `Run`, `integer or null`, `list of Task`. */
+/** Returns the type of a schema as text: `string`, `Run`, `integer or null`, `list of Task`. */
 const typeText = (schema: JsonSchema): string => {
   const { $ref, type, anyOf, items, enum: values } = schema
   if (typeof $ref === "string") return $ref.split("/").at(-1)!
@@ -33,10 +33,10 @@ interface Field {
   name: string
   type: string
   required: boolean
-  about: string
+  description: string
 }
 
-const about = (schema: JsonSchema): string => {
+const describe = (schema: JsonSchema): string => {
   const parts = [
     typeof schema["description"] === "string" ? schema["description"] : "",
     schema["default"] === undefined ? "" : `default ${JSON.stringify(schema["default"])}`,
@@ -54,7 +54,7 @@ const fieldsOf = (schema: JsonSchema): Field[] => {
     name,
     type: typeText(field),
     required: required.includes(name),
-    about: about(field),
+    description: describe(field),
   }))
 }
 
@@ -64,7 +64,7 @@ const table = (fields: readonly Field[]): string =>
     : `<table>${fields
         .map(
           (field) =>
-            `<tr><td><code>${escape(field.name)}</code>${field.required ? " *" : ""}</td><td>${escape(field.type)}</td><td>${escape(field.about)}</td></tr>`,
+            `<tr><td><code>${escape(field.name)}</code>${field.required ? " *" : ""}</td><td>${escape(field.type)}</td><td>${escape(field.description)}</td></tr>`,
         )
         .join("")}</table>`
 
@@ -78,8 +78,8 @@ const body = (operation: Operation): string => {
     .join("")
 }
 
-const answers = (operation: Operation): string =>
-  `<h4>Answers</h4><table>${Object.entries(operation.responses)
+const responses = (operation: Operation): string =>
+  `<h4>Responses</h4><table>${Object.entries(operation.responses)
     .map(([status, { description, content = {} }]) => {
       const kinds = Object.entries(content).map(([type, { schema }]) => (type === "application/json" ? typeText(schema) : type))
       return `<tr><td><code>${status}</code></td><td>${escape(description)}</td><td>${escape(kinds.join(", "))}</td></tr>`
@@ -91,11 +91,11 @@ const operationHtml = (path: string, method: string, operation: Operation): stri
     name: parameter.name,
     type: `${typeText(parameter.schema)} (${parameter.in})`,
     required: parameter.required,
-    about: [parameter.description ?? "", about(parameter.schema)].filter((part) => part !== "").join("; "),
+    description: [parameter.description ?? "", describe(parameter.schema)].filter((part) => part !== "").join("; "),
   }))
-  const scope = operation["x-scope"] === null ? "no key needed" : `scope ${operation["x-scope"]}`
+  const scope = operation["x-scope"] === null ? "no key required" : `scope ${operation["x-scope"]}`
   return `<details id="${operation.operationId}"><summary><b>${method.toUpperCase()}</b> <code>${escape(path)}</code><span>${escape(operation.summary)}</span></summary>
-<p>${scope}</p>${table(parameters)}${body(operation)}${answers(operation)}</details>`
+<p>${scope}</p>${table(parameters)}${body(operation)}${responses(operation)}</details>`
 }
 
 export const docsPage = (document: OpenApi): string => {
@@ -107,15 +107,15 @@ export const docsPage = (document: OpenApi): string => {
     )
     return `<h2 id="${anchor(name)}">${escape(name)}</h2>${operations.join("\n")}`
   })
-  const shapes = Object.entries(document.components.schemas).map(
+  const schemas = Object.entries(document.components.schemas).map(
     ([name, schema]) =>
-      `<details id="shape-${anchor(name)}"><summary><code>${escape(name)}</code></summary>${table(fieldsOf(schema))}</details>`,
+      `<details id="schema-${anchor(name)}"><summary><code>${escape(name)}</code></summary>${table(fieldsOf(schema))}</details>`,
   )
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Ork API ${escape(document.info.version)}</title><style>${STYLE}</style></head><body>
 <h1>Ork API</h1><p>Version ${escape(document.info.version)}. ${escape(document.info.description)}
-Routes answer below <code>${escape(document.servers[0]!.url)}</code> and at the root. Send a key as <code>X-API-Key</code> or
-<code>Authorization: Bearer</code>. The document behind this page: <a href="/openapi.json">openapi.json</a>.</p>
-<nav>${document.tags.map(({ name }) => `<a href="#${anchor(name)}">${escape(name)}</a>`).join("")}<a href="#shapes">shapes</a></nav>
-${sections.join("\n")}<h2 id="shapes">Shapes</h2>${shapes.join("\n")}</body></html>`
+Every route exists below <code>${escape(document.servers[0]!.url)}</code> and at the root. Send a key as <code>X-API-Key</code> or
+<code>Authorization: Bearer</code>. This page is generated from <a href="/openapi.json">openapi.json</a>.</p>
+<nav>${document.tags.map(({ name }) => `<a href="#${anchor(name)}">${escape(name)}</a>`).join("")}<a href="#schemas">schemas</a></nav>
+${sections.join("\n")}<h2 id="schemas">Schemas</h2>${schemas.join("\n")}</body></html>`
 }

@@ -1,4 +1,4 @@
-// `/openapi.json` and `/docs`: both made once, when somebody first asks. No key needed.
+// Serves `/openapi.json` and `/docs` without a key. Both are generated on the first request.
 
 import { createHash } from "node:crypto"
 import type { FastifyInstance } from "fastify"
@@ -11,19 +11,19 @@ const styleHash = createHash("sha256").update(STYLE).digest("base64")
 const POLICY = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 export const installDocs = (app: FastifyInstance, routes: readonly Route[], version: string): void => {
-  let made: { text: string; page: string } | null = null
-  const docs = (): { text: string; page: string } => {
-    if (made !== null) return made
+  let cached: { json: string; html: string } | null = null
+  const docs = (): { json: string; html: string } => {
+    if (cached !== null) return cached
     const document = openapi(routes, version)
-    made = { text: JSON.stringify(document), page: docsPage(document) }
-    return made
+    cached = { json: JSON.stringify(document), html: docsPage(document) }
+    return cached
   }
   for (const prefix of [PREFIX, ""]) {
     app.get(`${prefix}/openapi.json`, { exposeHeadRoute: true }, (_request, reply) =>
-      reply.type("application/json; charset=utf-8").send(docs().text),
+      reply.type("application/json; charset=utf-8").send(docs().json),
     )
     app.get(`${prefix}/docs`, { exposeHeadRoute: true }, (_request, reply) =>
-      reply.type("text/html; charset=utf-8").header("content-security-policy", POLICY).send(docs().page),
+      reply.type("text/html; charset=utf-8").header("content-security-policy", POLICY).send(docs().html),
     )
   }
 }

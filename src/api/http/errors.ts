@@ -1,5 +1,5 @@
-// Errors as the API answers them: `{ error: { code, message, details? } }`. Every error that a handler or the layers below can
-// throw is mapped here; what is not known becomes INTERNAL with nothing of it in the answer.
+// Errors as the API sends them: `{ error: { code, message, details? } }`. `toApiError` maps every error that a handler or a lower layer
+// can throw. An unknown error becomes INTERNAL, and the response contains nothing of it.
 
 import { type Problem, problemText } from "../../core/model/problems.ts"
 import { ERROR_CODES, type ErrorCode } from "../../protocol/api/common.ts"
@@ -33,31 +33,43 @@ export class ApiError extends Error {
   }
 }
 
+/** Seconds that a client should wait while the database is unavailable. */
+const RETRY_AFTER_SECONDS = 2
+
 export const notFound = (message: string): ApiError => new ApiError("NOT_FOUND", message)
 export const conflict = (message: string): ApiError => new ApiError("CONFLICT", message)
 
-/** All that is wrong at once; the message tells the first. */
-export const invalid = (problems: Problem[], what = ""): ApiError => {
-  const rest = problems.length > 1 ? ` (and ${problems.length - 1} more, see details)` : ""
-  const first = problems[0] === undefined ? "" : problemText(problems[0])
-  return new ApiError("VALIDATION_ERROR", `${what}${first}${rest}`, { details: problems })
-}
+export const unauthorized = (message: string): ApiError =>
+  new ApiError("UNAUTHORIZED", message, { headers: { "www-authenticate": 'Bearer realm="ork"' } })
 
-export const invalidField = (path: string, message: string): ApiError => invalid([{ path, message }])
-
-/** How long a client should wait while the database is away. */
-const RETRY_AFTER_SECONDS = 2
+export const rateLimited = (seconds: number): ApiError =>
+  new ApiError("RATE_LIMITED", `too many wrong keys from this address; try again in ${seconds} s`, {
+    headers: { "retry-after": String(seconds) },
+  })
 
 export const unavailable = (message: string): ApiError =>
   new ApiError("UNAVAILABLE", message, { headers: { "retry-after": String(RETRY_AFTER_SECONDS) } })
 
-/** What fastify itself refuses, by its code. */
-const REFUSALS: Readonly<Record<string, (limit: number) => ApiError>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: (limit) => new ApiError("TOO_LARGE", `the body is larger than ${limit} bytes; send less at once`),
+export const internal = (requestId: string): ApiError =>
+  new ApiError("INTERNAL", `an internal error occurred; the server's log has the details under request ${requestId}`)
+
+/** Returns an error with all problems as details and the first one as message. */
+export const invalid = (problems: Problem[]): ApiError => {
+  const rest = problems.length > 1 ? ` (and ${problems.length - 1} more, see details)` : ""
+  const first = problems[0] === undefined ? "" : problemText(problems[0])
+  return new ApiError("VALIDATION_ERROR", `${first}${rest}`, { details: problems })
+}
+
+export const invalidField = (path: string, message: string): ApiError => invalid([{ path, message }])
+
+/** Errors of fastify itself, by code. */
+const FASTIFY_ERRORS: Readonly<Record<string, (bodyLimit: number) => ApiError>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: (limit) =>
+    new ApiError("TOO_LARGE", `the body is larger than ${limit} bytes; send less in one request`),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
     new ApiError("UNSUPPORTED_MEDIA_TYPE", "send the body as JSON with the header Content-Type: application/json"),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
-    new ApiError("VALIDATION_ERROR", "the body is not as long as its Content-Length says"),
+    new ApiError("VALIDATION_ERROR", "the length of the body differs from its Content-Length"),
   FST_ERR_BAD_URL: () => new ApiError("VALIDATION_ERROR", "the address is not a valid URL path"),
   FST_ERR_MAX_URL_LENGTH: () => new ApiError("VALIDATION_ERROR", "the address is too long"),
 }
@@ -65,17 +77,14 @@ const REFUSALS: Readonly<Record<string, (limit: number) => ApiError>> = {
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : ""
 
-/** null: a fault of ours, to be logged. */
+/** Returns null for an internal error, which the caller logs. */
 export const toApiError = (error: unknown, bodyLimit: number): ApiError | null => {
   if (error instanceof ApiError) return error
   if (error instanceof NotFound) return notFound(error.message)
   if (error instanceof Conflict) return conflict(error.message)
   if (error instanceof StoreUnavailable) return unavailable("the database is not available; try again in a moment")
-  const refusal = REFUSALS[codeOf(error)]
-  if (refusal !== undefined) return refusal(bodyLimit)
+  const known = FASTIFY_ERRORS[codeOf(error)]
+  if (known !== undefined) return known(bodyLimit)
   const status = error instanceof Error && "statusCode" in error ? Number(error.statusCode) : 500
   return status >= 400 && status < 500 ? new ApiError("VALIDATION_ERROR", "the request could not be read") : null
 }
-
-export const internal = (requestId: string): ApiError =>
-  new ApiError("INTERNAL", `something went wrong in the server; its log has more under request ${requestId}`)

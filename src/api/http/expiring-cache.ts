@@ -1,10 +1,10 @@
-// A map that forgets: the least recently used entries beyond `max`, and every entry after `ttlMs`.
+// A bounded map: drops the least recently used entry beyond `max`, and every entry after `ttlMs`.
 
 export class ExpiringCache<V> {
   readonly #max: number
   readonly #ttlMs: number
   readonly #now: () => number
-  readonly #entries = new Map<string, { value: V; until: number }>()
+  readonly #entries = new Map<string, { value: V; expiresAt: number }>()
 
   constructor(max: number, ttlMs: number, now: () => number) {
     this.#max = max
@@ -16,14 +16,14 @@ export class ExpiringCache<V> {
     const entry = this.#entries.get(key)
     if (entry === undefined) return undefined
     this.#entries.delete(key)
-    if (entry.until <= this.#now()) return undefined
+    if (entry.expiresAt <= this.#now()) return undefined
     this.#entries.set(key, entry)
     return entry.value
   }
 
   set(key: string, value: V): void {
     this.#entries.delete(key)
-    this.#entries.set(key, { value, until: this.#now() + this.#ttlMs })
+    this.#entries.set(key, { value, expiresAt: this.#now() + this.#ttlMs })
     if (this.#entries.size > this.#max) this.#entries.delete(this.#entries.keys().next().value!)
   }
 

@@ -1,12 +1,13 @@
-// Puts the routes of the table on fastify: key, scope, params, query, body, handler, audit, answer, in that order, alike for all.
+// Mounts the routes of the table on fastify. Every request takes the same steps: authenticate, check the scope, validate params, query
+// and body, call the handler, write the audit log, send the response.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify"
-import { type Caller, mayCall, NOBODY } from "../auth/auth.ts"
+import { ANONYMOUS, type Caller, mayCall } from "../auth/auth.ts"
 import { parseJson } from "./body.ts"
 import { ApiError } from "./errors.ts"
 import type { Api } from "./ports.ts"
-import { type RouteResponse, type BodySpec, type Route, STREAMED, type TextBody } from "./route.ts"
-import { validate, queryParser } from "./validate.ts"
+import { type BodySpec, type Route, type RouteResponse, STREAMED, type TextBody } from "./route.ts"
+import { queryParser, validate } from "./validate.ts"
 import { strict } from "../../protocol/api/common.ts"
 
 export const PREFIX = "/api/v1"
@@ -19,19 +20,19 @@ declare module "fastify" {
 
 export const BYTES = "application/octet-stream"
 
-const NOTHING = strict({})
-const readNothing = queryParser(NOTHING)
+const EMPTY = strict({})
+const parseEmptyQuery = queryParser(EMPTY)
 
 const fastifyPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1")
 
-/** Every path that a route answers under. */
+/** Returns every path of a route: below /api/v1 and at the root. Paths below /ui exist only once. */
 export const pathsOf = (route: Route): string[] =>
   [route.path, ...(route.aliases ?? [])].flatMap((path) => (path.startsWith("/ui/") ? [path] : [PREFIX + path, path]))
 
 export const mount = (app: FastifyInstance, api: Api, routes: readonly Route[]): void => {
   for (const route of routes) {
-    const onRequest = guard(api, route)
-    const handler = answer(api, route)
+    const onRequest = authorize(api, route)
+    const handler = handle(api, route)
     for (const path of pathsOf(route)) {
       app.route({ method: route.method, url: fastifyPath(path), exposeHeadRoute: hasHead(route), onRequest, handler })
     }
@@ -42,65 +43,66 @@ export const mount = (app: FastifyInstance, api: Api, routes: readonly Route[]):
 const hasHead = (route: Route): boolean =>
   route.method === "GET" && Object.values(route.responses).some((spec) => spec.schema !== undefined)
 
-/** Nothing of a request is read before its key is known to allow it. */
-const guard =
+/** Authenticates the caller and checks the scope before anything else of the request is read. */
+const authorize =
   (api: Api, route: Route) =>
   async (request: FastifyRequest): Promise<void> => {
-    request.caller = NOBODY
+    request.caller = ANONYMOUS
     if (route.scope === null) return route.path.startsWith("/ui/") && route.method !== "GET" ? checkSite(request) : undefined
     const found = api.auth.authenticate(request)
     const caller = found instanceof Promise ? await found : found
     if (!mayCall(caller, route.scope)) {
-      throw new ApiError("FORBIDDEN", `this needs a key with the scope ${route.scope}; the key has ${caller.scopes.join(", ")}`)
+      const scopes = caller.scopes.join(", ")
+      throw new ApiError("FORBIDDEN", `a key with the scope ${route.scope} is required; this key has the scope ${scopes}`)
     }
     if (caller.via === "cookie" && route.method !== "GET") checkOrigin(request)
     request.caller = caller
   }
 
 /**
- * A form of another site can send cookies but neither JSON nor a header of its own. SameSite=Strict keeps its cookies away
- * already; this holds where a browser does not know that.
+ * Rejects cross-site changes that were sent with a session cookie. A form of another site can send cookies, but neither JSON nor a
+ * custom header. SameSite=Strict already withholds the cookie; this check covers browsers that do not support it.
  */
 const checkOrigin = (request: FastifyRequest): void => {
   checkSite(request)
   const type = request.headers["content-type"] ?? ""
   if (/^application\/(json|yaml)\b/.test(type) || request.headers["x-ork-request"] !== undefined) return
-  throw new ApiError("FORBIDDEN", "changes with a session cookie need a JSON body or the header X-Ork-Request: 1")
+  throw new ApiError("FORBIDDEN", "a change with a session cookie requires a JSON body or the header X-Ork-Request: 1")
 }
 
-/** What the browser itself says of where a request comes from; other clients send neither header. */
+/** Rejects requests that a browser sent from another site. Other clients send neither header. */
 const checkSite = ({ headers, host }: FastifyRequest): void => {
   const site = headers["sec-fetch-site"]
   if (site === "same-origin" || site === "none") return
   if (site === undefined && (headers.origin === undefined || hostOf(headers.origin) === host)) return
-  throw new ApiError("FORBIDDEN", "changes with a session cookie are taken from this server's own page only")
+  throw new ApiError("FORBIDDEN", "a change with a session cookie is accepted only from the web UI of this server")
 }
 
 const hostOf = (origin: string): string | null => (URL.canParse(origin) ? new URL(origin).host : null)
 
-const answer = (api: Api, route: Route) => {
-  const params = route.params ?? NOTHING
-  const query = route.query ?? NOTHING
-  const readQuery = route.query === undefined ? readNothing : queryParser(route.query)
+const handle = (api: Api, route: Route) => {
+  const params = route.params ?? EMPTY
+  const query = route.query ?? EMPTY
+  const parseQuery = route.query === undefined ? parseEmptyQuery : queryParser(route.query)
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const call = {
       params: validate(params, request.params),
-      query: validate(query, readQuery(request.query)),
+      query: validate(query, parseQuery(request.query)),
       body: readBody(route.body, request),
       caller: request.caller,
       request,
       reply,
       api,
     }
-    const made = await route.handle(call)
-    if (made === STREAMED) return reply
+    const response = await route.handle(call)
+    if (response === STREAMED) return reply
     if (route.audit !== undefined) {
-      await audit(api, route, call, made)
-      // Not every change goes through the engine, which would tell the feed.
+      await audit(api, route, call, response)
+      // The engine wakes the feed only for events of its own loop.
       api.feed.wake()
     }
-    if (made.headers !== undefined) reply.headers(made.headers)
-    return reply.code(made.status).send(made.body)
+    if (response.headers !== undefined) reply.headers(response.headers)
+    return reply.code(response.status).send(response.body)
   }
 }
 
@@ -121,13 +123,23 @@ const readBody = (spec: BodySpec | undefined, request: FastifyRequest): unknown 
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "send the body as JSON with the header Content-Type: application/json")
   }
   const value = parseJson(text)
-  if (spec === undefined) return void validate(NOTHING, value ?? {})
+  if (spec === undefined) return void validate(EMPTY, value ?? {})
   return validate(spec.schema, value === undefined && spec.required !== true ? {} : value)
 }
 
-const audit = async (api: Api, route: Route, call: { params: unknown; caller: Caller }, made: RouteResponse): Promise<void> => {
-  const target = made.target ?? Object.values(call.params as Record<string, string>).join("/")
-  const entry = { keyId: call.caller.keyId, action: route.audit!, target, details: made.details ?? null }
+/** Waits for the commit of the entry only when the change requires an admin key. */
+const audit = async (
+  api: Api,
+  route: Route,
+  call: { params: unknown; caller: Caller },
+  { target, details }: RouteResponse,
+): Promise<void> => {
+  const entry = {
+    keyId: call.caller.keyId,
+    action: route.audit!,
+    target: target ?? Object.values(call.params as Record<string, string>).join("/"),
+    details: details ?? null,
+  }
   if (route.scope === "admin") await api.audit.write(entry)
   else api.audit.writeLater(entry)
 }

@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document, made from the table of routes: what validates a request is what the document says.
+// Generates the OpenAPI 3.1 document from the table of routes. The schemas of the document are those that validate the requests.
 
 import { z } from "zod"
 import { error } from "../../protocol/api/common.ts"
@@ -36,67 +36,58 @@ export interface Parameter {
   schema: JsonSchema
 }
 
-const ABOUT =
-  "Workflows, runs, tasks, jobs and what happens to them. Every list has `limit` and `cursor`; every error one shape."
+const DESCRIPTION =
+  "Workflows, runs, tasks, jobs and their events. Every list takes `limit` and `cursor`. Every error has the same shape."
 
 const ERRORS: Readonly<Record<number, string>> = {
-  400: "The request is not valid",
-  401: "No key, or not one that is known",
+  400: "The request is invalid",
+  401: "The key is missing or unknown",
   403: "The key lacks the scope",
-  404: "There is no such thing",
-  409: "Not possible in its present state",
+  404: "The resource does not exist",
+  409: "The current state does not allow this",
   413: "The body is too large",
   415: "The body has the wrong type",
-  429: "Too many wrong keys from this address",
-  503: "The database is away; Retry-After says when to come back",
+  429: "This address sent too many wrong keys",
+  503: "The database is unavailable; Retry-After says when to try again",
 }
 
+/** Converts schemas to JSON Schema and collects those that have a name. */
 class Schemas {
   readonly named: { [name: string]: JsonSchema } = {}
 
-  of(schema: z.ZodType, io: "input" | "output"): JsonSchema {
+  convert(schema: z.ZodType, io: "input" | "output"): JsonSchema {
     const { $schema: _, $defs, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" }) as JsonSchema
     for (const [name, definition] of Object.entries(($defs ?? {}) as { [name: string]: JsonSchema })) {
-      this.named[name] = moved(definition) as JsonSchema
+      this.named[name] = referToComponents(definition) as JsonSchema
     }
-    return moved(rest) as JsonSchema
+    return referToComponents(rest) as JsonSchema
   }
 }
 
-/** References into `$defs` lead to the document's components. */
-const moved = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(moved)
+/** Rewrites references into `$defs` to the components of the document. */
+const referToComponents = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(referToComponents)
   if (typeof value !== "object" || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) =>
       key === "$ref" && typeof each === "string"
         ? [key, each.replace("#/$defs/", "#/components/schemas/")]
-        : [key, moved(each)],
+        : [key, referToComponents(each)],
     ),
   )
 }
 
 export const openapi = (routes: readonly Route[], version: string): OpenApi => {
   const schemas = new Schemas()
-  const errorSchema = schemas.of(error, "output")
+  const errorSchema = schemas.convert(error, "output")
   const paths: OpenApi["paths"] = {}
   for (const route of routes) {
-    const operation: Operation = {
-      operationId: operationId(route),
-      tags: [route.tag],
-      summary: route.summary,
-      ...(route.path.startsWith("/ui/") && { servers: [{ url: "/" }] }),
-      security: route.scope === null ? [] : [{ key: [] }, { bearer: [] }, { session: [] }],
-      "x-scope": route.scope,
-      parameters: [...parameters(schemas, route.params, "path"), ...parameters(schemas, route.query, "query")],
-      ...(route.body !== undefined && { requestBody: requestBody(schemas, route.body) }),
-      responses: responses(schemas, route, errorSchema),
-    }
-    ;(paths[route.path] ??= {})[route.method.toLowerCase()] = operation
+    const methods = (paths[route.path] ??= {})
+    methods[route.method.toLowerCase()] = operationOf(schemas, route, errorSchema)
   }
   return {
     openapi: "3.1.0",
-    info: { title: "Ork", version, description: ABOUT },
+    info: { title: "Ork", version, description: DESCRIPTION },
     servers: [{ url: PREFIX }, { url: "/" }],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
@@ -111,7 +102,19 @@ export const openapi = (routes: readonly Route[], version: string): OpenApi => {
   }
 }
 
-/** `POST /runs/{id}/cancel` is `postRunsIdCancel`. */
+const operationOf = (schemas: Schemas, route: Route, errorSchema: JsonSchema): Operation => ({
+  operationId: operationId(route),
+  tags: [route.tag],
+  summary: route.summary,
+  ...(route.path.startsWith("/ui/") && { servers: [{ url: "/" }] }),
+  security: route.scope === null ? [] : [{ key: [] }, { bearer: [] }, { session: [] }],
+  "x-scope": route.scope,
+  parameters: [...parameters(schemas, route.params, "path"), ...parameters(schemas, route.query, "query")],
+  ...(route.body !== undefined && { requestBody: requestBody(schemas, route.body) }),
+  responses: responses(schemas, route, errorSchema),
+})
+
+/** Returns the id of a route: `postRunsIdCancel` for `POST /runs/{id}/cancel`. */
 const operationId = (route: Route): string =>
   route.method.toLowerCase() +
   route.path
@@ -119,16 +122,16 @@ const operationId = (route: Route): string =>
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join("")
 
-const parameters = (schemas: Schemas, schema: z.ZodType | undefined, place: "path" | "query"): Parameter[] => {
+const parameters = (schemas: Schemas, schema: z.ZodType | undefined, location: "path" | "query"): Parameter[] => {
   if (schema === undefined) return []
-  const { properties = {}, required = [] } = schemas.of(schema, "input") as {
+  const { properties = {}, required = [] } = schemas.convert(schema, "input") as {
     properties?: { [name: string]: JsonSchema }
     required?: string[]
   }
   return Object.entries(properties).map(([name, { description, ...field }]) => ({
     name,
-    in: place,
-    required: place === "path" || required.includes(name),
+    in: location,
+    required: location === "path" || required.includes(name),
     ...(typeof description === "string" && { description }),
     schema: field,
   }))
@@ -136,7 +139,10 @@ const parameters = (schemas: Schemas, schema: z.ZodType | undefined, place: "pat
 
 const requestBody = (schemas: Schemas, body: BodySpec): NonNullable<Operation["requestBody"]> => {
   if ("schema" in body) {
-    return { required: body.required === true, content: { "application/json": { schema: schemas.of(body.schema, "input") } } }
+    return {
+      required: body.required === true,
+      content: { "application/json": { schema: schemas.convert(body.schema, "input") } },
+    }
   }
   if ("bytes" in body) return { required: true, content: { [BYTES]: { schema: { type: "string", format: "binary" } } } }
   const content = body.text.map((type) => [
@@ -147,20 +153,23 @@ const requestBody = (schemas: Schemas, body: BodySpec): NonNullable<Operation["r
 }
 
 const responses = (schemas: Schemas, route: Route, errorSchema: JsonSchema): Operation["responses"] => {
-  const told: Operation["responses"] = {}
-  for (const [status, spec] of Object.entries(route.responses)) told[status] = response(schemas, spec)
+  const all: Operation["responses"] = {}
+  for (const [status, spec] of Object.entries(route.responses)) all[status] = response(schemas, spec)
   for (const status of errorsOf(route)) {
-    told[status] = { description: ERRORS[status]!, content: { "application/json": { schema: errorSchema } } }
+    all[status] = { description: ERRORS[status]!, content: { "application/json": { schema: errorSchema } } }
   }
-  return told
+  return all
 }
 
 const response = (schemas: Schemas, spec: ResponseSpec): Operation["responses"][string] => {
   if (spec.schema !== undefined) {
-    return { description: spec.description, content: { "application/json": { schema: schemas.of(spec.schema, "output") } } }
+    return {
+      description: spec.description,
+      content: { "application/json": { schema: schemas.convert(spec.schema, "output") } },
+    }
   }
   if (spec.types === undefined) return { description: spec.description }
-  const lines = spec.lines === undefined ? null : schemas.of(spec.lines, "output")
+  const lines = spec.lines === undefined ? null : schemas.convert(spec.lines, "output")
   const content = spec.types.map((type) => [
     type,
     { schema: { type: "string", ...(lines !== null && type !== "text/plain" && { contentSchema: lines }) } },
@@ -168,7 +177,7 @@ const response = (schemas: Schemas, spec: ResponseSpec): Operation["responses"][
   return { description: spec.description, content: Object.fromEntries(content) as { [type: string]: { schema: JsonSchema } } }
 }
 
-/** Every route may be asked with a query that it does not know; the rest depends on what it takes. */
+/** Returns the error statuses of a route. Every route may reject an unknown query parameter with 400. */
 const errorsOf = (route: Route): number[] => {
   const errors = new Set<number>([400, 503, ...(route.errors ?? [])])
   if (route.scope !== null) for (const status of [401, 403, 429]) errors.add(status)

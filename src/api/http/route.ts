@@ -1,5 +1,5 @@
-// What a route is. The table of them (routes/table.ts) is all that the server mounts, the OpenAPI document shows and the tests of
-// bad credentials go through. A handler parses nothing and checks no key: it makes one call and answers.
+// The description of a route. The server mounts the table of all routes (routes/table.ts), the OpenAPI document lists them, and the tests
+// of bad credentials go through them. A handler neither parses nor authenticates: it makes one call and returns a response.
 
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { z } from "zod"
@@ -9,19 +9,19 @@ import type { KeyScope } from "../../store/contract/keys.ts"
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE"
 
-/** `text`: the handler gets the text and its content type (definitions, webhooks). */
 export type BodySpec =
   | { schema: z.ZodType; required?: boolean }
+  /** Content types of a text body (definitions, webhooks). The handler gets the text and its content type. */
   | { text: readonly string[]; example: string }
-  /** The handler gets the bytes as they come, and bounds them itself. */
+  /** The handler gets the stream of bytes and limits its size. */
   | { bytes: true }
 
 export interface ResponseSpec {
   description: string
   schema?: z.ZodType
-  /** Other than JSON: what is sent, by content type. */
+  /** Content types of a response that is not JSON. */
   types?: readonly string[]
-  /** One entry of a stream. */
+  /** Schema of one entry of a stream. */
   lines?: z.ZodType
 }
 
@@ -44,33 +44,33 @@ export interface RouteResponse {
   status: number
   body?: unknown
   headers?: Readonly<Record<string, string>>
-  /** What the audit log says the change was about, where the path does not. */
+  /** Target of the change in the audit log. Default: the params of the path. */
   target?: string
   details?: string
 }
 
-/** The handler has written to the connection itself. */
+/** Returned by a handler that wrote to the connection itself. */
 export const STREAMED = "streamed" as const
 
 export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Body> {
   method: Method
-  /** As OpenAPI writes it: `/runs/{id}`. Mounted below /api/v1 and at the root. */
+  /** Path in OpenAPI's notation: `/runs/{id}`. Mounted below /api/v1 and at the root. */
   path: string
-  /** Other paths for the same, not shown in the document. */
+  /** Further paths of the route, which the OpenAPI document does not list. */
   aliases?: readonly string[]
   tag: string
   summary: string
-  /** null: no key needed. */
+  /** null: no key required. */
   scope: KeyScope | null
   params?: Params
   query?: Query
   body?: BodySpec
   responses: Readonly<Record<number, ResponseSpec>>
-  /** Refusals beyond the usual ones. */
+  /** Error statuses beyond those of every route. */
   errors?: readonly number[]
-  /** Set for every route that changes something: the action's name in the audit log. */
+  /** Name of the action in the audit log. Set for every route that changes something. */
   audit?: string
-  /** Left out of the table when the server lacks the part that it needs. */
+  /** Optional part of the server that the route requires. The route is not mounted when the part is missing. */
   requires?: keyof Api["parts"]
   handle(call: Call<z.output<Params>, z.output<Query>, Body>): Promise<RouteResponse | typeof STREAMED> | RouteResponse
 }

@@ -3,6 +3,7 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from "fastify"
 import type { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
+import type { Logger } from "pino"
 import { ApiKeys } from "../auth/api-keys.ts"
 import { AuditLog } from "../auth/audit-log.ts"
 import { Authenticator } from "../auth/authenticator.ts"
@@ -18,107 +19,65 @@ import { SignIns } from "../auth/sign-ins.ts"
 import { rejectUnknownRoutes } from "./unknown-route.ts"
 import { HEARTBEAT_MS, STREAM_BUFFER, Streams } from "../streams/streams.ts"
 
-const MIN_KEY = 16
+const MIN_KEY_LENGTH = 16
 const REDACTED = ["key", "apiKey", "headers.authorization", "headers.cookie", 'headers["x-api-key"]']
-const MAX_PARAM = 700
-/** Longer than proxies keep a connection, so that they, not we, end it. */
+const MAX_PARAM_LENGTH = 700
+/** Longer than the timeout of common proxies, so that the proxy closes an idle connection and not the server. */
 const KEEP_ALIVE_MS = 72_000
-/** A request that takes longer to arrive is given up. */
+/** Time in which a request must arrive completely. */
 const REQUEST_MS = 60_000
 
-const unreadable = JSON.stringify(new ApiError("VALIDATION_ERROR", "this is not HTTP").body())
-/** What cannot be parsed as HTTP at all has no request to answer. */
-const UNREADABLE = `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${unreadable.length}\r\nConnection: close\r\n\r\n${unreadable}`
+const notHttp = JSON.stringify(new ApiError("VALIDATION_ERROR", "this is not HTTP").body())
+/** Raw response to data that is not HTTP and therefore has no request to reply to. */
+const NOT_HTTP_RESPONSE = `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${notHttp.length}\r\nConnection: close\r\n\r\n${notHttp}`
 
 export interface ApiServer {
   app: FastifyInstance
-  /** A token for `/ui/sign-in?token=…` as the server's own key. */
+  /** Creates a token for `/ui/sign-in?token=…`. Its session has the rights of the server's own key. */
   signInToken(): string
 }
 
 export const buildServer = (options: ServerOptions): ApiServer => {
-  if (options.config.apiKey.length < MIN_KEY) {
-    throw new Error(`ORK_API_KEY has fewer than ${MIN_KEY} characters: choose a longer one`)
+  const { config } = options
+  if (config.apiKey.length < MIN_KEY_LENGTH) {
+    throw new Error(`ORK_API_KEY has fewer than ${MIN_KEY_LENGTH} characters; choose a longer one`)
   }
-  const api = makeApi(options)
+  const api = buildApi(options)
   const log = api.log.child({ part: "api" }, { redact: REDACTED })
-  const told = (error: unknown, requestId: string): ApiError => {
-    const known = toApiError(error, BODY_LIMIT)
-    if (known === null) log.error({ err: error, request: requestId }, "a request failed")
-    return known ?? internal(requestId)
-  }
-  const logger: FastifyBaseLogger = log
-  const app = Fastify({
-    loggerInstance: logger,
-    // One logger for all requests: a child for each costs more than the request's own work.
-    childLoggerFactory: (logger) => logger,
-    logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: BODY_LIMIT,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    requestTimeout: REQUEST_MS,
-    trustProxy: options.config.trustProxy ?? false,
-    return503OnClosing: false,
-    exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: MAX_PARAM, ignoreTrailingSlash: true },
-    clientErrorHandler: (_error, socket) => {
-      if (socket.writable) socket.end(UNREADABLE)
-    },
-    frameworkErrors: (error, request, reply) => void send(reply as FastifyReply, told(error, request.id)),
-  })
-  app.removeAllContentTypeParsers()
-  for (const type of ["application/json", "application/yaml", "text/plain"]) {
-    app.addContentTypeParser(type, { parseAs: "string" }, (_request, body, done) => done(null, body))
-  }
-  app.addContentTypeParser(BYTES, (_request, body, done) => done(null, body))
-  app.decorateRequest("caller")
-  app.setErrorHandler((error, request, reply) => send(reply, told(error, request.id)))
+  const app = buildFastify(log, config.trustProxy ?? false)
+  acceptBodies(app)
   rejectUnknownRoutes(app)
-  app.addHook("onSend", (_request, reply, _payload, done) => {
-    reply.header("x-content-type-options", "nosniff")
-    if (!reply.hasHeader("cache-control")) reply.header("cache-control", "no-store")
-    done()
-  })
-  app.addHook("onResponse", (request, reply, done) => {
-    if (log.isLevelEnabled("debug"))
-      log.debug(
-        { method: request.method, route: request.routeOptions.url, status: reply.statusCode, ms: reply.elapsedTime },
-        "request",
-      )
-    done()
-  })
+  setDefaultHeaders(app)
+  logResponses(app, log)
   const routes = routesFor(api.parts)
   mount(app, api, routes)
-  installDocs(app, routes, options.config.version)
-  if (options.config.webUiDir !== undefined) installWebUi(app, options.config.webUiDir)
-  stopWith(app, api, options)
+  installDocs(app, routes, config.version)
+  if (config.webUiDir !== undefined) installWebUi(app, config.webUiDir)
+  wakeFeed(app, api, options)
+  stopOnClose(app, api)
   return { app, signInToken: () => api.signIns.newToken() }
 }
 
-const send = (reply: FastifyReply, error: ApiError): FastifyReply =>
-  reply.code(error.status).headers(error.headers).send(error.body())
-
-const makeApi = ({ explain, metrics, serverStats, workers, push, services, ...always }: ServerOptions): Api => {
-  const { store, config, log, clock, random } = always
+const buildApi = (options: ServerOptions): Api => {
+  const { store, objects, config, log, clock, random, secret, services } = options
   const signIns = new SignIns(config.apiKey, () => clock.now(), random)
   const auth = new Authenticator(store, clock, signIns, config)
   return {
     ...services,
-    ...always,
-    parts: {
-      ...(explain !== undefined && { explain }),
-      ...(metrics !== undefined && { metrics }),
-      ...(serverStats !== undefined && { serverStats }),
-      ...(workers !== undefined && { workers }),
-      ...(push !== undefined && { push }),
-    },
+    store,
+    objects,
+    config,
+    log,
+    clock,
+    random,
+    secret,
+    parts: options,
     startedAt: clock.now(),
     signIns,
     auth,
     keys: new ApiKeys({ store, clock, random, changed: () => auth.clearCache() }),
-    audit: new AuditLog(store, clock, (count) => log.error({ count }, "audit entries were lost: the store is away")),
-    feed: new EventFeed(store, clock, (error) =>
-      log.warn({ error: String(error) }, "could not read the event log; trying again"),
-    ),
+    audit: new AuditLog(store, clock, (count) => log.error({ count }, "lost audit entries: the store is unavailable")),
+    feed: new EventFeed(store, clock, (error) => log.warn({ error: String(error) }, "failed to read the event log; retrying")),
     streams: new Streams(clock, {
       heartbeatMs: config.heartbeatMs ?? HEARTBEAT_MS,
       bufferBytes: config.streamBuffer ?? STREAM_BUFFER,
@@ -126,20 +85,84 @@ const makeApi = ({ explain, metrics, serverStats, workers, push, services, ...al
   }
 }
 
-const stopWith = (app: FastifyInstance, api: Api, { engine, store }: ServerOptions): void => {
+const buildFastify = (log: Logger, trustProxy: boolean): FastifyInstance => {
+  const sendError = (error: unknown, requestId: string, reply: FastifyReply): FastifyReply => {
+    const known = toApiError(error, BODY_LIMIT)
+    if (known === null) log.error({ err: error, request: requestId }, "a request failed")
+    const shown = known ?? internal(requestId)
+    return reply.code(shown.status).headers(shown.headers).send(shown.body())
+  }
+  const loggerInstance: FastifyBaseLogger = log
+  const app = Fastify({
+    loggerInstance,
+    // One logger for all requests: a child logger per request would cost more than the request itself.
+    childLoggerFactory: (logger) => logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: BODY_LIMIT,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    requestTimeout: REQUEST_MS,
+    trustProxy,
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH, ignoreTrailingSlash: true },
+    clientErrorHandler: (_error, socket) => {
+      if (socket.writable) socket.end(NOT_HTTP_RESPONSE)
+    },
+    frameworkErrors: (error, request, reply) => void sendError(error, request.id, reply as FastifyReply),
+  })
+  app.setErrorHandler((error, request, reply) => sendError(error, request.id, reply))
+  return app
+}
+
+/** Hands bodies to `mount` unparsed: text as a string, bytes as a stream. */
+const acceptBodies = (app: FastifyInstance): void => {
+  app.removeAllContentTypeParsers()
+  for (const type of ["application/json", "application/yaml", "text/plain"]) {
+    app.addContentTypeParser(type, { parseAs: "string" }, (_request, body, done) => done(null, body))
+  }
+  app.addContentTypeParser(BYTES, (_request, body, done) => done(null, body))
+  app.decorateRequest("caller")
+}
+
+const setDefaultHeaders = (app: FastifyInstance): void => {
+  app.addHook("onSend", (_request, reply, _payload, done) => {
+    reply.header("x-content-type-options", "nosniff")
+    if (!reply.hasHeader("cache-control")) reply.header("cache-control", "no-store")
+    done()
+  })
+}
+
+const logResponses = (app: FastifyInstance, log: Logger): void => {
+  app.addHook("onResponse", (request, reply, done) => {
+    if (log.isLevelEnabled("debug")) {
+      const { method, routeOptions } = request
+      log.debug({ method, route: routeOptions.url, status: reply.statusCode, ms: reply.elapsedTime }, "request")
+    }
+    done()
+  })
+}
+
+/** Wakes the event feed after commits of this process (engine) and of other processes (store). */
+const wakeFeed = (app: FastifyInstance, api: Api, { engine, store }: ServerOptions): void => {
   const unsubscribe = engine.onEvent(() => api.feed.wake())
   store.onWake(() => api.feed.wake())
-  // Connections that have asked for nothing yet. To Node they are not idle, and closing would wait for them for ever.
-  const silent = new Set<Socket>()
-  app.server.on("connection", (socket: Socket) => {
-    silent.add(socket)
-    socket.once("close", () => silent.delete(socket))
-  })
-  app.server.on("request", ({ socket }: IncomingMessage) => void silent.delete(socket))
   app.addHook("preClose", (done) => {
     unsubscribe()
+    done()
+  })
+}
+
+const stopOnClose = (app: FastifyInstance, api: Api): void => {
+  // Connections without a request so far. Node does not count them as idle, so that closing would wait for them for ever.
+  const unused = new Set<Socket>()
+  app.server.on("connection", (socket: Socket) => {
+    unused.add(socket)
+    socket.once("close", () => unused.delete(socket))
+  })
+  app.server.on("request", ({ socket }: IncomingMessage) => void unused.delete(socket))
+  app.addHook("preClose", (done) => {
     api.streams.endAll()
-    for (const socket of silent) socket.destroy()
+    for (const socket of unused) socket.destroy()
     done()
   })
   app.addHook("onClose", async () => {
@@ -148,8 +171,8 @@ const stopWith = (app: FastifyInstance, api: Api, { engine, store }: ServerOptio
   })
 }
 
-/** Resolves with the address that the server answers at. */
+/** Resolves with the address that the server listens at. */
 export const listen = (server: ApiServer, where: { host: string; port: number }): Promise<string> => server.app.listen(where)
 
-/** Ends the streams, answers what is under way, writes what is left of the audit log. */
+/** Ends the streams, finishes the requests in flight and writes the rest of the audit log. */
 export const close = (server: ApiServer): Promise<void> => server.app.close()

@@ -1,28 +1,29 @@
-// What has no route: 405 where the path is known with another method, else 404. Looked up only then, before the body is read.
+// Rejects requests that match no route, before the body is read: 405 when the path exists with another method, otherwise 404.
 
 import type { FastifyInstance, FastifyRequest } from "fastify"
 import { ApiError, notFound } from "./errors.ts"
 
-interface Known {
+interface KnownRoute {
   segments: readonly string[]
   method: string
 }
 
 export const rejectUnknownRoutes = (app: FastifyInstance): void => {
-  const known: Known[] = []
+  const known: KnownRoute[] = []
   app.addHook("onRoute", ({ url, method }) => {
     for (const each of [method].flat()) known.push({ segments: url.split("/"), method: each })
   })
-  app.addHook("onRequest", (request, _reply, done) => (request.is404 ? done(unknown(request, known)) : done()))
+  app.addHook("onRequest", (request, _reply, done) => (request.is404 ? done(unknownRoute(request, known)) : done()))
 }
 
-const unknown = (request: FastifyRequest, known: readonly Known[]): ApiError => {
+const unknownRoute = (request: FastifyRequest, known: readonly KnownRoute[]): ApiError => {
   const path = request.url.split("?")[0]!
   const segments = path.replace(/(?<=.)\/$/, "").split("/")
-  const fits = (each: Known): boolean =>
-    each.segments.length === segments.length &&
-    each.segments.every((part, i) => (part.startsWith(":") ? segments[i] !== "" : part === segments[i]))
-  const allow = [...new Set(known.filter(fits).map((each) => each.method))].join(", ")
-  if (allow === "") return notFound(`there is no ${request.method} ${path.slice(0, 200)}; see /docs`)
-  return new ApiError("METHOD_NOT_ALLOWED", `${request.method} is not possible here; there is ${allow}`, { headers: { allow } })
+  const matches = (route: KnownRoute): boolean =>
+    route.segments.length === segments.length &&
+    route.segments.every((part, i) => (part.startsWith(":") ? segments[i] !== "" : part === segments[i]))
+  const allow = [...new Set(known.filter(matches).map((route) => route.method))].join(", ")
+  if (allow === "") return notFound(`there is no route ${request.method} ${path.slice(0, 200)}; see /docs`)
+  const message = `${request.method} is not allowed here; the allowed methods are ${allow}`
+  return new ApiError("METHOD_NOT_ALLOWED", message, { headers: { allow } })
 }

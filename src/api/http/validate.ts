@@ -1,4 +1,4 @@
-// Checks params, query and body of a request against the schemas of its route; all that is wrong is told at once.
+// Validates params, query and body of a request against the schemas of its route. Reports all problems at once.
 
 import { z } from "zod"
 import { pathText, type Problem } from "../../core/model/problems.ts"
@@ -20,23 +20,26 @@ export const validate = <Schema extends z.ZodType>(schema: Schema, value: unknow
 type Query = { [name: string]: unknown }
 export type QueryParser = (query: unknown) => unknown
 
-/** Query values arrive as text: those of number and boolean fields are read as such where they look it. */
+/** Returns a parser that converts the texts of number and boolean fields. Leaves a text that does not parse to the validation. */
 export const queryParser = (schema: z.ZodType): QueryParser => {
   const shape = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }).properties ?? {}
   const typeOf = (name: string): unknown => {
     const field = Object.hasOwn(shape, name) ? shape[name] : undefined
     return typeof field === "object" ? field.type : undefined
   }
-  return (query) => {
-    const read: Query = {}
-    for (const [name, value] of Object.entries(query as Query)) {
-      const type = typeOf(name)
-      if (typeof value !== "string") read[name] = value
-      else if (type === "integer" || type === "number") read[name] = /^-?\d{1,16}(\.\d+)?$/.test(value) ? Number(value) : value
-      else if (type === "boolean")
-        read[name] = value === "true" || value === "1" ? true : value === "false" || value === "0" ? false : value
-      else read[name] = value
-    }
-    return read
-  }
+  return (query) =>
+    Object.fromEntries(Object.entries(query as Query).map(([name, value]) => [name, parseValue(value, typeOf(name))]))
+}
+
+const BOOLEANS = new Map([
+  ["true", true],
+  ["1", true],
+  ["false", false],
+  ["0", false],
+])
+
+const parseValue = (value: unknown, type: unknown): unknown => {
+  if (typeof value !== "string") return value
+  if (type === "integer" || type === "number") return /^-?\d{1,16}(\.\d+)?$/.test(value) ? Number(value) : value
+  return type === "boolean" ? (BOOLEANS.get(value) ?? value) : value
 }

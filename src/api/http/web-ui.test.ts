@@ -5,21 +5,21 @@ import { expect, onTestFinished, test } from "vitest"
 import { setup } from "../testing/setup.ts"
 
 const build = (files: Record<string, string>): string => {
-  const folder = mkdtempSync(join(tmpdir(), "ork-page-"))
+  const folder = mkdtempSync(join(tmpdir(), "ork-web-ui-"))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   mkdirSync(join(folder, "assets"))
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   return folder
 }
 
-const serve = (pageDir: string) => setup({ config: { webUiDir: pageDir } })
+const serve = (webUiDir: string) => setup({ config: { webUiDir } })
 
-const FILES = { "index.html": "<p>page</p>", "assets/a-1.js": "plain", "assets/a-1.js.br": "br", "assets/a-1.js.gz": "gz" }
+const FILES = { "index.html": "<p>index</p>", "assets/a-1.js": "plain", "assets/a-1.js.br": "br", "assets/a-1.js.gz": "gz" }
 
-test("the page needs no key, is asked for anew each time, and allows no script but its own", async () => {
+test("the web UI requires no key, is revalidated on each request, and allows only its own scripts", async () => {
   await using api = await serve(build(FILES))
   const { status, text, headers } = await api.call("GET", "/ui/", { key: null })
-  expect([status, text, headers["cache-control"]]).toEqual([200, "<p>page</p>", "no-cache"])
+  expect([status, text, headers["cache-control"]]).toEqual([200, "<p>index</p>", "no-cache"])
   expect(headers["content-security-policy"]).toMatch(/default-src 'none'; script-src 'self'; style-src 'self'/)
   expect(headers["content-security-policy"]).not.toContain("unsafe")
   expect([headers["x-content-type-options"], headers["referrer-policy"]]).toEqual(["nosniff", "no-referrer"])
@@ -27,14 +27,14 @@ test("the page needs no key, is asked for anew each time, and allows no script b
   expect([root.status, root.headers["location"]]).toEqual([302, "/ui/"])
 })
 
-test("every place inside the page gets the page, a missing asset does not", async () => {
+test("every path inside the web UI gets index.html, a missing asset gets 404", async () => {
   await using api = await serve(build(FILES))
-  expect((await api.call("GET", "/ui/runs/1?tab=graph", { key: null })).text).toBe("<p>page</p>")
-  expect((await api.call("GET", "/ui", { key: null })).text).toBe("<p>page</p>")
+  expect((await api.call("GET", "/ui/runs/1?tab=graph", { key: null })).text).toBe("<p>index</p>")
+  expect((await api.call("GET", "/ui", { key: null })).text).toBe("<p>index</p>")
   expect((await api.call("GET", "/ui/assets/old-2.js", { key: null })).status).toBe(404)
 })
 
-test("assets are kept for ever and sent in the best encoding that the browser takes", async () => {
+test("assets are immutable and sent in the best encoding that the browser accepts", async () => {
   await using api = await serve(build(FILES))
   const get = async (encoding: string) => {
     const { text, headers } = await api.call("GET", "/ui/assets/a-1.js", {
@@ -49,26 +49,26 @@ test("assets are kept for ever and sent in the best encoding that the browser ta
   expect(await get("identity")).toEqual(["plain", undefined, ...rest])
 })
 
-test("a page that was built anew is served by a server that was there before", async () => {
+test("a running server serves a rebuilt web UI", async () => {
   const folder = build(FILES)
   await using api = await serve(folder)
-  expect((await api.call("GET", "/ui/", { key: null })).text).toBe("<p>page</p>")
-  writeFileSync(join(folder, "index.html"), "<p>another page</p>")
+  expect((await api.call("GET", "/ui/", { key: null })).text).toBe("<p>index</p>")
+  writeFileSync(join(folder, "index.html"), "<p>rebuilt</p>")
   utimesSync(join(folder, "index.html"), 1, 1)
   writeFileSync(join(folder, "assets/b-2.js"), "new")
   expect((await api.call("GET", "/ui/assets/b-2.js", { key: null })).text).toBe("new")
-  expect((await api.call("GET", "/ui/", { key: null })).text).toBe("<p>another page</p>")
+  expect((await api.call("GET", "/ui/", { key: null })).text).toBe("<p>rebuilt</p>")
 })
 
-test("no path leads out of the build's folder", async () => {
+test("no path leads out of the build folder", async () => {
   await using api = await serve(build(FILES))
   for (const path of ["/ui/../package.json", "/ui/..%2f..%2fetc%2fpasswd", "/ui/assets/..%2f..%2fsecret", "/ui/%00"]) {
-    expect((await api.call("GET", path, { key: null })).text).toMatch(/^<p>page<\/p>$|"error"/)
+    expect((await api.call("GET", path, { key: null })).text).toMatch(/^<p>index<\/p>$|"error"/)
   }
 })
 
-test("a page that was not built says what to do", async () => {
+test("a missing build is reported with the command that builds it", async () => {
   await using api = await serve("/nowhere")
   const { status, body } = await api.call("GET", "/ui/", { key: null })
-  expect([status, body.error!.message]).toEqual([404, "the web page is not built; `npm run build` makes it"])
+  expect([status, body.error!.message]).toEqual([404, "the web UI is not built; run `npm run build`"])
 })

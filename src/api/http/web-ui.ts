@@ -1,10 +1,10 @@
-// Serves the web page: the files of its build below /ui/, each known by name before it is asked for, so that no path can lead
-// elsewhere. What is no file is a place inside the page, and gets index.html. `/` leads to it.
+// Serves the files of the built web UI below /ui/. Only files that a scan of the build folder found are served, so that no path can
+// leave it. Every other path below /ui/ is a location inside the web UI and gets index.html. `/` redirects to /ui/.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify"
 import { createReadStream, existsSync, readdirSync, statSync } from "node:fs"
 import { extname, join } from "node:path"
-import { ApiError, notFound } from "./errors.ts"
+import { notFound } from "./errors.ts"
 
 const POLICY = [
   "default-src 'none'",
@@ -34,61 +34,79 @@ const TYPES: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 }
 
-/** Best first. */
+/** Content encodings with the suffix of their files, best first. */
 const ENCODINGS = [
   ["br", ".br"],
   ["gzip", ".gz"],
 ] as const
 
 const INDEX = "index.html"
-const FOR_EVER = "public, max-age=31536000, immutable"
+const IMMUTABLE = "public, max-age=31536000, immutable"
 
-/** Sizes of the files of a build by their path in it, the compressed twins too. */
-const filesOf = (folder: string): Map<string, number> => {
-  const files = new Map<string, number>()
-  if (!existsSync(folder)) return files
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue
-    const path = join(entry.parentPath, entry.name)
-    files.set(path.slice(folder.length + 1).replaceAll("\\", "/"), statSync(path).size)
+/** Files of a build with their sizes, by path relative to the build folder; includes the compressed copies. */
+class BuildFiles {
+  readonly #folder: string
+  #sizes = new Map<string, number>()
+  #builtAt: number | null = null
+
+  constructor(folder: string) {
+    this.#folder = folder
   }
-  return files
+
+  has(name: string): boolean {
+    return this.#sizes.has(name)
+  }
+
+  size(name: string): number {
+    return this.#sizes.get(name)!
+  }
+
+  path(name: string): string {
+    return join(this.#folder, name)
+  }
+
+  /** Scans the folder again if the web UI was rebuilt while the server runs: its files then have other names. */
+  refresh(): void {
+    const builtAt = statSync(this.path(INDEX), { throwIfNoEntry: false })?.mtimeMs ?? 0
+    if (builtAt === this.#builtAt) return
+    this.#builtAt = builtAt
+    this.#sizes = new Map()
+    if (!existsSync(this.#folder)) return
+    for (const entry of readdirSync(this.#folder, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue
+      const path = join(entry.parentPath, entry.name)
+      this.#sizes.set(path.slice(this.#folder.length + 1).replaceAll("\\", "/"), statSync(path).size)
+    }
+  }
 }
 
 export const installWebUi = (app: FastifyInstance, folder: string): void => {
-  let known = new Map<string, number>()
-  let builtAt: number | null = null
-  /** A page that was built anew under a running server has other names. */
-  const look = (): void => {
-    const at = statSync(join(folder, INDEX), { throwIfNoEntry: false })?.mtimeMs ?? 0
-    if (at === builtAt) return
-    known = filesOf(folder)
-    builtAt = at
-  }
-
-  const send = (request: FastifyRequest, reply: FastifyReply, name: string): FastifyReply => {
-    const accepted = String(request.headers["accept-encoding"] ?? "")
-    const [encoding, suffix] = ENCODINGS.find(([each, ending]) => accepts(accepted, each) && known.has(name + ending)) ?? []
-    const path = name + (suffix ?? "")
-    reply.headers(HEADERS).type(TYPES[extname(name)] ?? "application/octet-stream")
-    reply.header("cache-control", name.startsWith("assets/") ? FOR_EVER : "no-cache").header("vary", "accept-encoding")
-    if (encoding !== undefined) reply.header("content-encoding", encoding)
-    reply.header("content-length", known.get(path)!)
-    return request.method === "HEAD" ? reply.send() : reply.send(createReadStream(join(folder, path)))
-  }
-
-  const answer = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+  const files = new BuildFiles(folder)
+  const handler = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const name = (request.params as { "*"?: string })["*"] ?? ""
-    if (!name.startsWith("assets/") || !known.has(name)) look()
-    if (known.has(name) && !/\.(?:br|gz)$/.test(name)) return send(request, reply, name)
-    if (name.startsWith("assets/")) throw notFound(`there is no /ui/${name.slice(0, 200)}; load the page anew`)
-    if (!known.has(INDEX)) throw new ApiError("NOT_FOUND", "the web page is not built; `npm run build` makes it")
-    return send(request, reply, INDEX)
+    const isAsset = name.startsWith("assets/")
+    if (!isAsset || !files.has(name)) files.refresh()
+    if (files.has(name) && !/\.(?:br|gz)$/.test(name)) return sendFile(request, reply, files, name)
+    if (isAsset) throw notFound(`there is no file /ui/${name.slice(0, 200)}; reload the web UI`)
+    if (!files.has(INDEX)) throw notFound("the web UI is not built; run `npm run build`")
+    return sendFile(request, reply, files, INDEX)
   }
-  for (const path of ["/ui", "/ui/*"]) app.get(path, { exposeHeadRoute: true }, answer)
+  for (const path of ["/ui", "/ui/*"]) app.get(path, { exposeHeadRoute: true }, handler)
   app.get("/", { exposeHeadRoute: true }, (_request, reply) => reply.redirect("/ui/", 302))
 }
 
+const sendFile = (request: FastifyRequest, reply: FastifyReply, files: BuildFiles, name: string): FastifyReply => {
+  const accepted = String(request.headers["accept-encoding"] ?? "")
+  const [encoding, suffix = ""] = ENCODINGS.find(([each, ending]) => accepts(accepted, each) && files.has(name + ending)) ?? []
+  const file = name + suffix
+  reply.headers(HEADERS).type(TYPES[extname(name)] ?? "application/octet-stream")
+  reply.header("cache-control", name.startsWith("assets/") ? IMMUTABLE : "no-cache").header("vary", "accept-encoding")
+  if (encoding !== undefined) reply.header("content-encoding", encoding)
+  reply.header("content-length", files.size(file))
+  return request.method === "HEAD" ? reply.send() : reply.send(createReadStream(files.path(file)))
+}
+
+/** Returns whether an Accept-Encoding header lists the encoding with a weight above 0. */
 const accepts = (header: string, encoding: string): boolean =>
   header.split(",").some((part) => {
     const [name, ...options] = part.split(";").map((piece) => piece.trim())

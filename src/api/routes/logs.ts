@@ -6,7 +6,7 @@ import { jobLogQuery, jobLogTimesQuery, logLine, logQuery, logTimes, logTimesQue
 import { findTask } from "../views/find-task.ts"
 import { NDJSON_TYPE, SSE_TYPE } from "../streams/log-format.ts"
 import { followJob, followTask, jobLog, currentLog } from "../streams/log-source.ts"
-import { followLog, sendLog, timesOf } from "../streams/log-stream.ts"
+import { followLog, sendLog, logTimesOf } from "../streams/log-stream.ts"
 import { route, STREAMED } from "../http/route.ts"
 import { findJob } from "./jobs.ts"
 import { findRun } from "./runs.ts"
@@ -54,7 +54,7 @@ export const logRoutes = [
     responses: TIMES,
     async handle({ params, query, api }) {
       const task = await findTask(api, await findRun(api, params.id), params.name, query)
-      return { status: 200, body: await timesOf(await currentLog(api, task, query.attempt), query) }
+      return { status: 200, body: await logTimesOf(await currentLog(api, task, query.attempt), query) }
     },
   }),
   route({
@@ -84,7 +84,7 @@ export const logRoutes = [
     query: jobLogTimesQuery,
     responses: TIMES,
     async handle({ params, query, api }) {
-      return { status: 200, body: await timesOf(jobLog(api, await findJob(api, params.job_id)), query) }
+      return { status: 200, body: await logTimesOf(jobLog(api, await findJob(api, params.job_id)), query) }
     },
   }),
 ]

@@ -2,8 +2,7 @@
 
 import type { Json } from "../../core/model/json.ts"
 import { taskResultBody } from "../../protocol/api/workers.ts"
-import { missingKey } from "../auth/authenticator.ts"
-import { conflict } from "../http/errors.ts"
+import { conflict, unauthorized } from "../http/errors.ts"
 import type { PushedResult } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 
@@ -22,7 +21,7 @@ export const pushRoutes = [
     requires: "push",
     handle({ body, request, api }) {
       const token = body.token ?? bearer(request.headers.authorization)
-      if (token === "") throw missingKey("the token of the attempt is needed, as Authorization: Bearer TOKEN")
+      if (token === "") throw unauthorized("the token of the attempt is required, as Authorization: Bearer TOKEN")
       const taken = api.parts.push!({
         taskId: body.task_instance_id,
         token,

@@ -1,4 +1,4 @@
-// Tells when something happened to one task or job, by the server's event feed. For followed logs.
+// Reports changes of one task or job, from the server's event feed. Followed logs use it.
 
 import type { RunId } from "../../core/model/ids.ts"
 import type { LoggedEvent } from "../../store/contract/event-log.ts"
@@ -12,30 +12,30 @@ export interface WatchTarget {
 
 export class ChangeWatcher {
   #changed = false
-  #wake: (() => void) | null = null
+  #resolve: (() => void) | null = null
 
-  /** Live when it resolves: a change after that is not missed. */
+  /** Resolves when the watcher is live: no later change is missed. */
   static async open(feed: EventFeed, { runId, matches }: WatchTarget, signal: AbortSignal): Promise<ChangeWatcher> {
-    const watch = new ChangeWatcher()
-    signal.addEventListener("abort", () => watch.#notify(), { once: true })
+    const watcher = new ChangeWatcher()
+    signal.addEventListener("abort", () => watcher.#notify(), { once: true })
     await feed.follow({
       runId,
       after: null,
       signal,
       catchUp: () => Promise.resolve(),
       deliver: (frames) => {
-        if (frames.some(({ event }) => matches(event))) watch.#notify()
+        if (frames.some(({ event }) => matches(event))) watcher.#notify()
       },
-      onGap: () => watch.#notify(),
+      onGap: () => watcher.#notify(),
     })
-    return watch
+    return watcher
   }
 
-  /** Resolves when there was a change since the last time, or the signal is aborted. */
+  /** Resolves when there was a change since the last call, or when the signal is aborted. */
   async nextChange(): Promise<void> {
     if (!this.#changed) {
       await new Promise<void>((resolve) => {
-        this.#wake = resolve
+        this.#resolve = resolve
       })
     }
     this.#changed = false
@@ -43,7 +43,7 @@ export class ChangeWatcher {
 
   #notify(): void {
     this.#changed = true
-    this.#wake?.()
-    this.#wake = null
+    this.#resolve?.()
+    this.#resolve = null
   }
 }

@@ -1,18 +1,18 @@
-// One feed of events per server, whatever the number of streams: after a commit it reads the event log once and hands what is new
-// to everybody who listens. The engine wakes it for commits of this process, the store for those of others; as not every commit is
-// worth a notification to other processes, it looks by itself once a second too. With nobody listening it reads nothing. A listener goes from catching up to live without a gap and without a repeat: both go by the log's ids.
+// One feed of events per server, shared by all streams: after a commit it reads the event log once and delivers the new events to every
+// subscriber. The engine wakes it for commits of this process, the store for commits of other processes; it also polls every second,
+// because other processes do not announce every commit. It reads nothing while it has no subscribers. A subscriber goes from catching up
+// to live without a gap or a repeat, because both follow the ids of the log.
 
 import type { Clock } from "../../core/model/ports.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { eventShape } from "../../protocol/api/shapes.ts"
 import type { EventLog, LoggedEvent } from "../../store/contract/event-log.ts"
-import { compareEventIds } from "./event-id.ts"
 
 const PAGE = 500
 const RETRY_MS = 1000
 export const POLL_MS = 1000
 
-/** An event and its text on the wire, made once for all streams. */
+/** An event and its text on the wire, encoded once for all streams. */
 export interface Frame {
   event: LoggedEvent
   text: string
@@ -23,71 +23,68 @@ const frameOf = (event: LoggedEvent): Frame => ({
   text: `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventShape(event))}\n\n`,
 })
 
-export interface Listener {
-  /** null: of all runs. */
-  runId: RunId | null
-  deliver(frames: readonly Frame[]): void
-  /** Some events are gone for good. */
-  onGap(): void
-}
-
-interface Live extends Listener {
-  /** Nothing up to this id is for it. */
-  after: string
-}
-
 export interface FollowRequest {
+  /** null: events of all runs and jobs. */
   runId: RunId | null
-  /** null: from now on. */
+  /** Id of the last event that the subscriber has seen. null: only new events. */
   after: string | null
-  /** What was missed, in order; resolves when there is room for more. */
+  /** Called with missed events, in order. Resolves when the subscriber accepts more. */
   catchUp(frames: readonly Frame[]): Promise<void>
-  /** What happens from now on, in order; does not wait. */
+  /** Called with new events, in order. The feed does not wait. */
   deliver(frames: readonly Frame[]): void
+  /** Called when some events are no longer in the log. */
   onGap(): void
-  /** It is live: everything after this id is delivered. */
+  /** Called when the subscriber is live: every event after this id is delivered. */
   onLive?(after: string): void
   signal: AbortSignal
 }
 
+interface LiveSubscriber extends Pick<FollowRequest, "runId" | "deliver" | "onGap"> {
+  /** Events up to this id are not delivered. */
+  after: string
+}
+
+type EventPage = Awaited<ReturnType<EventLog["readEvents"]>>
+
 export class EventFeed {
   readonly #log: EventLog
   readonly #clock: Clock
-  readonly #failed: (error: unknown) => void
-  readonly #live = new Set<Live>()
-  /** Streams that are catching up count too: the cursor must move while they do. */
-  #users = 0
+  readonly #onError: (error: unknown) => void
+  readonly #live = new Set<LiveSubscriber>()
+  /** Number of subscribers, including those that catch up: the cursor must advance for them too. */
+  #subscribers = 0
+  /** Id of the last event that was read, or null while the feed is stopped. */
   #cursor: string | null = null
   #starting: Promise<void> | null = null
-  #pumping = false
-  #dirty = false
+  #reading = false
+  #readAgain = false
   #cancelRetry: (() => void) | null = null
-  #cancelLook: (() => void) | null = null
+  #cancelPoll: (() => void) | null = null
 
-  constructor(log: EventLog, clock: Clock, failed: (error: unknown) => void) {
+  constructor(log: EventLog, clock: Clock, onError: (error: unknown) => void) {
     this.#log = log
     this.#clock = clock
-    this.#failed = failed
+    this.#onError = onError
   }
 
-  /** Something was committed. */
+  /** Reads the log soon. Called after commits. */
   wake(): void {
     if (this.#cursor === null) {
-      this.#dirty = this.#starting !== null
+      this.#readAgain = this.#starting !== null
       return
     }
-    this.#dirty = true
-    if (!this.#pumping) void this.#pump()
+    this.#readAgain = true
+    if (!this.#reading) void this.#read()
   }
 
-  /** Gives events until the signal is aborted. Resolves once it is live. */
+  /** Delivers events until the signal is aborted. Resolves when the subscriber is live. */
   async follow(request: FollowRequest): Promise<void> {
-    this.#users += 1
-    let live: Live | null = null
+    this.#subscribers += 1
+    let live: LiveSubscriber | null = null
     const leave = (): void => {
       if (live !== null) this.#live.delete(live)
-      this.#users -= 1
-      if (this.#users === 0) this.#rest()
+      this.#subscribers -= 1
+      if (this.#subscribers === 0) this.#stop()
     }
     request.signal.addEventListener("abort", leave, { once: true })
     if (request.signal.aborted) return leave()
@@ -107,14 +104,14 @@ export class EventFeed {
     const end = (await this.#log.readEvents({ after: null, limit: 1 })).cursor
     let position = after
     if (compareEventIds(position, end) > 0) {
-      // An id from another database, or from before a restore.
+      // The id is from another database, or from before a restore.
       request.onGap()
       position = end
     }
     while (!request.signal.aborted) {
-      // No wait between the comparison and the joining: the feed cannot move in between.
+      // No await between the comparison and the joining: the cursor cannot advance in between.
       if (compareEventIds(position, this.#cursor!) >= 0) return join(position)
-      const seen = this.#cursor!
+      const cursor = this.#cursor!
       const page = await this.#log.readEvents({
         after: position,
         limit: PAGE,
@@ -122,9 +119,9 @@ export class EventFeed {
       })
       if (page.gap) request.onGap()
       if (page.events.length > 0) await request.catchUp(page.events.map(frameOf))
-      // Nothing found and no way made: what the feed had read before this look holds nothing for us either.
+      // An empty page that does not advance: the events up to the feed's cursor belong to other runs.
       const stuck = page.events.length === 0 && compareEventIds(page.cursor, position) <= 0
-      position = later(stuck ? seen : page.cursor, position)
+      position = later(stuck ? cursor : page.cursor, position)
     }
   }
 
@@ -134,8 +131,8 @@ export class EventFeed {
       ({ cursor }) => {
         this.#starting = null
         this.#cursor = cursor
-        this.#lookLater()
-        if (this.#dirty) this.wake()
+        this.#schedulePoll()
+        if (this.#readAgain) this.wake()
       },
       (error: unknown) => {
         this.#starting = null
@@ -145,47 +142,47 @@ export class EventFeed {
     await this.#starting
   }
 
-  #rest(): void {
+  #stop(): void {
     this.#cursor = null
     this.#cancelRetry?.()
     this.#cancelRetry = null
-    this.#cancelLook?.()
-    this.#cancelLook = null
+    this.#cancelPoll?.()
+    this.#cancelPoll = null
   }
 
-  #lookLater(): void {
-    this.#cancelLook?.()
-    this.#cancelLook = this.#clock.after(POLL_MS, () => {
+  #schedulePoll(): void {
+    this.#cancelPoll?.()
+    this.#cancelPoll = this.#clock.after(POLL_MS, () => {
       this.wake()
-      this.#lookLater()
+      this.#schedulePoll()
     })
   }
 
-  async #pump(): Promise<void> {
-    this.#pumping = true
+  async #read(): Promise<void> {
+    this.#reading = true
     try {
-      // The events of one commit wake it one by one; they are read together.
+      // Every event of a commit calls `wake`. Waiting a moment lets one read return them all.
       await Promise.resolve()
-      while (this.#dirty && this.#cursor !== null) {
-        this.#dirty = false
+      while (this.#readAgain && this.#cursor !== null) {
+        this.#readAgain = false
         let more = true
         while (more && this.#cursor !== null)
           more = this.#deliver(await this.#log.readEvents({ after: this.#cursor, limit: PAGE }))
       }
     } catch (error) {
-      this.#failed(error)
-      this.#dirty = true
+      this.#onError(error)
+      this.#readAgain = true
       this.#cancelRetry ??= this.#clock.after(RETRY_MS, () => {
         this.#cancelRetry = null
         this.wake()
       })
     } finally {
-      this.#pumping = false
+      this.#reading = false
     }
   }
 
-  /** True: there may be more. */
-  #deliver(page: Awaited<ReturnType<EventLog["readEvents"]>>): boolean {
+  /** Returns whether the log may have another page. */
+  #deliver(page: EventPage): boolean {
     if (this.#cursor === null) return false
     this.#cursor = later(page.cursor, this.#cursor)
     if (page.gap) for (const live of this.#live) live.onGap()
@@ -193,12 +190,24 @@ export class EventFeed {
     const frames = page.events.map(frameOf)
     const byRun = Map.groupBy(frames, (frame) => frame.event.runId)
     for (const live of this.#live) {
-      const mine = live.runId === null ? frames : byRun.get(live.runId)
-      const fresh = mine?.filter((frame) => compareEventIds(frame.event.id, live.after) > 0) ?? []
-      if (fresh.length > 0) live.deliver(fresh)
+      const matching = live.runId === null ? frames : byRun.get(live.runId)
+      const unseen = matching?.filter((frame) => compareEventIds(frame.event.id, live.after) > 0) ?? []
+      if (unseen.length > 0) live.deliver(unseen)
     }
     return true
   }
+}
+
+/** Orders event ids `<batch>.<place>` by commit: by batch, then by place, both as numbers. */
+export const compareEventIds = (a: string, b: string): number => {
+  const [batchA, placeA] = idParts(a)
+  const [batchB, placeB] = idParts(b)
+  return batchA === batchB ? placeA - placeB : batchA - batchB
+}
+
+const idParts = (id: string): [number, number] => {
+  const dot = id.indexOf(".")
+  return dot === -1 ? [Number(id), 0] : [Number(id.slice(0, dot)), Number(id.slice(dot + 1))]
 }
 
 const later = (a: string, b: string): string => (compareEventIds(a, b) >= 0 ? a : b)

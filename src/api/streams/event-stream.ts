@@ -1,4 +1,4 @@
-// Server-sent events of one run or of all.
+// Streams the events of one run, or of all runs and jobs, as server-sent events.
 
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { RunId } from "../../core/model/ids.ts"
@@ -9,11 +9,12 @@ import { SSE_TYPE } from "./log-format.ts"
 import type { Api } from "../http/ports.ts"
 import { RunLogs } from "./run-logs.ts"
 
-/** How long a browser waits before it connects again. */
+/** Time after which a browser reconnects. */
 const RECONNECT_MS = 2000
 const HEARTBEAT = ": ping\n\n"
-const GAP = `event: gap\ndata: {"message":"some events are no longer kept; load the state anew"}\n\n`
+const GAP = `event: gap\ndata: {"message":"some events are no longer kept; load the current state again"}\n\n`
 
+/** Returns the id to resume from: the Last-Event-ID header or the query parameter, or null. */
 export const lastEventId = (request: FastifyRequest, query: string | undefined): string | null => {
   const header = request.headers["last-event-id"]
   const id = typeof header === "string" && header !== "" ? header : (query ?? null)
@@ -31,7 +32,7 @@ export const streamEvents = async (
 ): Promise<void> => {
   const stream = api.streams.open(request, reply, { type: SSE_TYPE, heartbeat: HEARTBEAT })
   stream.write(`retry: ${RECONNECT_MS}\n: ork\n\n`)
-  const lines = logs && runId !== null ? new RunLogs(api, runId, stream) : null
+  const runLogs = logs && runId !== null ? new RunLogs(api, runId, stream) : null
   try {
     await api.feed.follow({
       runId,
@@ -40,15 +41,15 @@ export const streamEvents = async (
       catchUp: (frames) => stream.send(textOf(frames)),
       deliver: (frames) => {
         stream.write(textOf(frames))
-        lines?.update(frames)
+        runLogs?.update(frames)
       },
       onGap: () => stream.write(GAP),
-      // Without data it is no event to a client, but one that is cut off before the first event resumes from here.
+      // An id without data is no event to a client, but a client that is cut off before its first event resumes from it.
       onLive: (id) => stream.write(`id: ${id}\n\n`),
     })
-    await lines?.start()
+    await runLogs?.start()
   } catch (error) {
-    api.log.warn({ error: String(error) }, "an event stream was cut short")
+    api.log.warn({ error: String(error) }, "aborted an event stream")
     stream.abort()
   }
 }

@@ -1,4 +1,4 @@
-// The three ways in which a log is sent: raw bytes, JSON lines, server-sent events. By the Accept header.
+// The formats in which a log is sent, by the Accept header: raw bytes, JSON lines or server-sent events.
 
 import type { LogLine } from "../../objects/logs/logs.ts"
 
@@ -13,7 +13,7 @@ export const formatOf = (accept: string | undefined): LogFormat => {
   return accept?.includes(SSE_TYPE) ? "sse" : "raw"
 }
 
-export const TYPE_OF = { raw: RAW_TYPE, ndjson: NDJSON_TYPE, sse: SSE_TYPE } as const satisfies Record<LogFormat, string>
+export const CONTENT_TYPES = { raw: RAW_TYPE, ndjson: NDJSON_TYPE, sse: SSE_TYPE } as const satisfies Record<LogFormat, string>
 
 export const lineShape = ({ at, stream, line, more }: LogLine) => ({
   at: new Date(at).toISOString(),

@@ -1,5 +1,5 @@
-// The attempts whose logs a request asks for: one; or, when a task or job is followed, its latest and those that come after it
-// until it ends.
+// The logs of the attempts that a request asks for: the log of one attempt; or, for a followed task or job, the log of its latest attempt
+// and of every later attempt until it finishes.
 
 import { isTerminalJob } from "../../core/rules/jobs.ts"
 import { taskEnded } from "../../core/model/status.ts"
@@ -13,65 +13,77 @@ import { ChangeWatcher, type WatchTarget } from "./change-watcher.ts"
 
 export interface AttemptLog {
   log: TaskLog
-  /** Aborted when the attempt is over; one that is over already has none. */
+  /** Aborted when the attempt has finished. Undefined when it had finished before. */
   ended?: AbortSignal
 }
 
 export type LogSource = (signal: AbortSignal) => AsyncIterable<AttemptLog>
 
-/** How a task or job stands. */
-interface Standing {
+/** Current state of a followed task or job. */
+interface FollowedState {
+  /** Number of the latest attempt. */
   attempt: number
-  /** The latest attempt lives. */
-  live: boolean
-  /** There will be no other attempt. */
+  /** The latest attempt is in flight. */
+  inFlight: boolean
+  /** No further attempt will follow. */
   ended: boolean
-  /** The log of an attempt; null: none that is known. */
+  /** Returns the log of an attempt, or null when the attempt is unknown. */
   logOf(attempt: number): Promise<TaskLog | null>
 }
 
-type Look = () => Promise<Standing | null>
+interface Followed {
+  target: WatchTarget
+  /** Returns null when the task or job no longer exists. */
+  readState(): Promise<FollowedState | null>
+  /** Follows only this attempt. */
+  only?: number | undefined
+}
 
-const follow = (api: Api, watched: WatchTarget, look: Look, only?: number): LogSource =>
+const follow = (api: Api, { target, readState, only }: Followed): LogSource =>
   async function* attempts(signal) {
-    const watch = await ChangeWatcher.open(api.feed, watched, signal)
+    const watcher = await ChangeWatcher.open(api.feed, target, signal)
     let attempt = only ?? 0
     while (!signal.aborted) {
-      const now = await look()
-      if (now === null) return
-      if (attempt === 0) attempt = Math.max(1, now.attempt)
-      const log = now.attempt >= attempt ? await now.logOf(attempt) : null
+      const state = await readState()
+      if (state === null) return
+      if (attempt === 0) attempt = Math.max(1, state.attempt)
+      const log = state.attempt >= attempt ? await state.logOf(attempt) : null
       if (log !== null) {
-        const live = now.live && now.attempt === attempt
-        yield live ? { log, ended: endOf(attempt, signal, watch, look) } : { log }
+        const inFlight = state.inFlight && state.attempt === attempt
+        yield inFlight ? { log, ended: endOfAttempt(attempt, signal, watcher, readState) } : { log }
         if (only !== undefined) return
         attempt += 1
-      } else if (now.attempt > attempt) attempt += 1
-      else if (now.ended) return
-      else await watch.nextChange()
+      } else if (state.attempt > attempt) attempt += 1
+      else if (state.ended) return
+      else await watcher.nextChange()
     }
   }
 
-/** Aborted when the attempt is over or the reader is gone. */
-const endOf = (attempt: number, signal: AbortSignal, watch: ChangeWatcher, look: Look): AbortSignal => {
-  const over = new AbortController()
+/** Returns a signal that is aborted when the attempt has finished or the reader has disconnected. */
+const endOfAttempt = (
+  attempt: number,
+  signal: AbortSignal,
+  watcher: ChangeWatcher,
+  readState: Followed["readState"],
+): AbortSignal => {
+  const ended = new AbortController()
   const wait = async (): Promise<void> => {
     while (!signal.aborted) {
-      const now = await look()
-      if (now === null || !now.live || now.attempt > attempt) return
-      await watch.nextChange()
+      const state = await readState()
+      if (state === null || !state.inFlight || state.attempt > attempt) return
+      await watcher.nextChange()
     }
   }
-  // When the store is away the follower ends as well: its reader asks again.
+  // An unavailable store ends the stream too: the reader reconnects.
   void wait()
     .catch(() => undefined)
-    .finally(() => over.abort())
-  return over.signal
+    .finally(() => ended.abort())
+  return ended.signal
 }
 
 // -- tasks ---------------------------------------------------------------------------------------------------------------------
 
-/** While a task is pending, its row's attempt id may be that of a look at its gate. */
+/** Returns the id of an attempt, or null. The attempt id of a pending task may belong to a claim of the gate, not to an attempt. */
 const attemptIdOf = async (api: Api, task: TaskRow, attempt: number): Promise<string | null> => {
   if (task.attempt === attempt && task.status !== "pending" && task.attemptId !== null) return task.attemptId
   const past = await api.store.listAttempts(task.row)
@@ -84,7 +96,7 @@ const taskLog = async (api: Api, task: TaskRow, attempt: number): Promise<TaskLo
   return id === null ? null : new TaskLog(api.objects, attemptPrefix(task.runId, task.name, id))
 }
 
-/** What is there now. `attempt` undefined: the latest. */
+/** Returns the log of an attempt, by default of the latest, or null when there is none. */
 export const currentLog = (api: Api, task: TaskRow, attempt: number | undefined): Promise<TaskLog | null> => {
   if (attempt !== undefined && attempt > task.attempt) {
     throw invalidField("attempt", `task ${task.name} has had ${task.attempt} attempts`)
@@ -94,32 +106,34 @@ export const currentLog = (api: Api, task: TaskRow, attempt: number | undefined)
 
 export const followTask = (api: Api, task: TaskRow, only: number | undefined): LogSource => {
   const { runId, name, path } = task
-  const look: Look = async () => {
+  const readState = async (): Promise<FollowedState | null> => {
     const now = await api.store.getTask({ runId, name, path })
     if (now === null) return null
     const ended = taskEnded(now.status)
-    const live = !ended && now.status !== "pending"
-    return { attempt: now.attempt, live, ended, logOf: (attempt) => taskLog(api, now, attempt) }
+    const inFlight = !ended && now.status !== "pending"
+    return { attempt: now.attempt, inFlight, ended, logOf: (attempt) => taskLog(api, now, attempt) }
   }
-  const concerns: WatchTarget["matches"] = (event) => event.type === "run" || (event.task === name && event.path === path)
-  return follow(api, { runId, matches: concerns }, look, only)
+  const matches: WatchTarget["matches"] = (event) => event.type === "run" || (event.task === name && event.path === path)
+  return follow(api, { target: { runId, matches }, readState, only })
 }
 
 // -- jobs ----------------------------------------------------------------------------------------------------------------------
 
+/** Returns the log of the job's latest attempt, or null when there is none. */
 export const jobLog = (api: Api, job: JobRow): TaskLog | null =>
   job.attemptId === null ? null : new TaskLog(api.objects, jobAttemptPrefix(job.id, job.attemptId))
 
 export const followJob = (api: Api, job: JobRow): LogSource => {
-  const look: Look = async () => {
+  const readState = async (): Promise<FollowedState | null> => {
     const now = await api.store.getJob(job.id)
     if (now === null) return null
     return {
       attempt: now.attemptCount,
-      live: now.status === "RUNNING",
+      inFlight: now.status === "RUNNING",
       ended: isTerminalJob(now.status),
       logOf: async (attempt) => (attempt === now.attemptCount ? jobLog(api, now) : null),
     }
   }
-  return follow(api, { runId: null, matches: (event) => event.type === "job" && event.jobId === job.id }, look)
+  const matches: WatchTarget["matches"] = (event) => event.type === "job" && event.jobId === job.id
+  return follow(api, { target: { runId: null, matches }, readState })
 }

@@ -1,5 +1,5 @@
-// The log lines of a run's tasks as they are written, for its event stream (`logs=true`). What was written before the stream was
-// opened is left out; the logs themselves have it.
+// Sends the log lines of a run's tasks on its event stream (`logs=true`), as they are written. Lines from before the stream was opened are
+// left out; `GET …/logs` has them.
 
 import type { RunId } from "../../core/model/ids.ts"
 import { indexOf } from "../../protocol/api/shapes.ts"
@@ -10,7 +10,7 @@ import { currentLog } from "./log-source.ts"
 import type { Api } from "../http/ports.ts"
 import type { Stream } from "./streams.ts"
 
-/** Logs followed at once by one stream; those of further tasks are left out. */
+/** Maximum number of logs that one stream follows at a time. Further tasks are left out. */
 const MAX_FOLLOWED = 64
 const PAGE = 500
 
@@ -18,6 +18,7 @@ export class RunLogs {
   readonly #api: Api
   readonly #runId: RunId
   readonly #stream: Stream
+  /** By task name and path. */
   readonly #followed = new Map<string, AbortController>()
 
   constructor(api: Api, runId: RunId, stream: Stream) {
@@ -25,16 +26,17 @@ export class RunLogs {
     this.#runId = runId
     this.#stream = stream
     stream.closed.addEventListener("abort", () => {
-      for (const over of this.#followed.values()) over.abort()
+      for (const ended of this.#followed.values()) ended.abort()
     })
   }
 
-  /** Tasks that run already, from where their logs are now. */
+  /** Follows the tasks that are already running, from the current end of their logs. */
   async start(): Promise<void> {
     const tasks = await this.#api.store.listTasks({ runId: this.#runId, limit: PAGE })
     for (const task of tasks) if (task.status === "running") this.#follow(task.name, task.path, true)
   }
 
+  /** Follows tasks that start and stops following tasks that finish. */
   update(frames: readonly Frame[]): void {
     for (const { event } of frames) {
       if (event.type !== "task" || event.task === undefined) continue
@@ -44,29 +46,29 @@ export class RunLogs {
     }
   }
 
-  #follow(name: string, path: string, fromNow: boolean): void {
+  #follow(name: string, path: string, fromEnd: boolean): void {
     const key = `${name} ${path}`
     if (this.#followed.has(key) || this.#followed.size >= MAX_FOLLOWED || this.#stream.closed.aborted) return
-    const over = new AbortController()
-    this.#followed.set(key, over)
-    void this.#copy(name, path, fromNow, over.signal)
-      .catch((error: unknown) => this.#api.log.warn({ error: String(error) }, "a log could not be followed"))
+    const ended = new AbortController()
+    this.#followed.set(key, ended)
+    void this.#copy(name, path, fromEnd, ended.signal)
+      .catch((error: unknown) => this.#api.log.warn({ error: String(error) }, "failed to follow a log"))
       .finally(() => this.#followed.delete(key))
   }
 
-  async #copy(name: string, path: string, fromNow: boolean, ended: AbortSignal): Promise<void> {
+  async #copy(name: string, path: string, fromEnd: boolean, ended: AbortSignal): Promise<void> {
     const task = await this.#api.store.getTask({ runId: this.#runId, name, path })
     const log = task === null ? null : await currentLog(this.#api, task, undefined)
     if (task === null || log === null) return
-    const offset = fromNow ? await log.size() : 0
+    const offset = fromEnd ? await log.size() : 0
     for await (const line of log.lines({ offset, ended })) {
       if (this.#stream.closed.aborted) return
-      await this.#stream.send(frame(task, lineShape(line)))
+      await this.#stream.send(frameText(task, lineShape(line)))
     }
   }
 }
 
-const frame = (task: TaskRow, line: ReturnType<typeof lineShape>): string => {
-  const place = { run_id: task.runId, task: task.name, index: indexOf(task.path), path: task.path, attempt: task.attempt }
-  return `event: log\ndata: ${JSON.stringify({ ...place, ...line })}\n\n`
+const frameText = (task: TaskRow, line: ReturnType<typeof lineShape>): string => {
+  const source = { run_id: task.runId, task: task.name, index: indexOf(task.path), path: task.path, attempt: task.attempt }
+  return `event: log\ndata: ${JSON.stringify({ ...source, ...line })}\n\n`
 }

@@ -1,5 +1,5 @@
-// Answers that go on: event streams and followed logs. Knows all that are open, keeps them alive, cuts off readers that lag, and
-// ends them when the server closes.
+// Responses that are streamed: events, logs and outputs. Sends heartbeats to all open streams, cuts off readers that lag behind, and ends
+// the streams when the server closes.
 
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { ServerResponse } from "node:http"
@@ -9,13 +9,13 @@ import { unavailable } from "../http/errors.ts"
 export const HEARTBEAT_MS = 15_000
 export const STREAM_BUFFER = 1_048_576
 const MAX_STREAMS = 2000
-/** A reader that takes nothing for this long is gone. */
+/** Time after which a reader that accepts no data is disconnected. */
 const STALL_MS = 60_000
 
 export interface StreamHead {
   type: string
   headers?: Readonly<Record<string, string>>
-  /** Sent now and then so that proxies keep the connection; none for raw bytes. */
+  /** Text that is sent regularly so that proxies keep the connection open. None for raw bytes. */
   heartbeat?: string
 }
 
@@ -29,7 +29,7 @@ export class Streams {
   readonly #limits: StreamLimits
   readonly #open = new Set<Stream>()
   #closing = false
-  #cancelBeat: (() => void) | null = null
+  #cancelHeartbeat: (() => void) | null = null
 
   constructor(clock: Clock, limits: StreamLimits) {
     this.#clock = clock
@@ -40,7 +40,7 @@ export class Streams {
     return this.#open.size
   }
 
-  /** Takes the connection over; nothing is sent before. Throws UNAVAILABLE when there are too many. */
+  /** Takes over the connection and sends the headers. Throws UNAVAILABLE when too many streams are open. */
   open(request: FastifyRequest, reply: FastifyReply, head: StreamHead): Stream {
     if (this.#closing || this.#open.size >= MAX_STREAMS) throw unavailable("this server has too many open streams")
     reply.hijack()
@@ -57,21 +57,21 @@ export class Streams {
     })
     response.flushHeaders()
     if (request.raw.destroyed && !response.writable) stream.abort()
-    this.#beat()
+    this.#scheduleHeartbeat()
     return stream
   }
 
   endAll(): void {
     this.#closing = true
-    this.#cancelBeat?.()
+    this.#cancelHeartbeat?.()
     for (const stream of this.#open) stream.end()
   }
 
-  #beat(): void {
-    this.#cancelBeat ??= this.#clock.after(this.#limits.heartbeatMs, () => {
-      this.#cancelBeat = null
+  #scheduleHeartbeat(): void {
+    this.#cancelHeartbeat ??= this.#clock.after(this.#limits.heartbeatMs, () => {
+      this.#cancelHeartbeat = null
       for (const stream of this.#open) stream.sendHeartbeat()
-      if (this.#open.size > 0 && !this.#closing) this.#beat()
+      if (this.#open.size > 0 && !this.#closing) this.#scheduleHeartbeat()
     })
   }
 }
@@ -92,25 +92,25 @@ export class Stream {
     response.on("error", () => this.abort())
   }
 
-  /** Aborted when the reader has gone or the stream has ended. */
+  /** Signal that is aborted when the reader has disconnected or the stream has ended. */
   get closed(): AbortSignal {
     return this.#closed.signal
   }
 
-  /** Does not wait: a reader that has fallen too far behind is cut off. */
+  /** Writes without waiting. Disconnects a reader that lags too far behind. */
   write(data: string | Uint8Array): void {
     if (this.closed.aborted) return
     this.#response.write(data)
     if (this.#response.writableLength > this.#bufferBytes) this.abort()
   }
 
-  /** Waits until the reader has room for more. */
+  /** Writes and waits until the reader accepts more. */
   async send(data: string | Uint8Array): Promise<void> {
     if (this.closed.aborted || this.#response.write(data)) return
     await new Promise<void>((resolve) => {
-      const stalled = this.#clock.after(STALL_MS, () => this.abort())
+      const cancelStall = this.#clock.after(STALL_MS, () => this.abort())
       const done = (): void => {
-        stalled()
+        cancelStall()
         this.closed.removeEventListener("abort", done)
         this.#response.off("drain", done)
         resolve()
@@ -130,6 +130,7 @@ export class Stream {
     this.#closed.abort()
   }
 
+  /** Closes the connection without ending the response, so that the reader sees an error. */
   abort(): void {
     this.#response.destroy()
     this.#closed.abort()
