@@ -1,6 +1,6 @@
-// The suite on a real cluster: `TEST_KUBECONFIG` names its kubeconfig, whose user may make namespaces. `TEST_KUBE_IMAGE` is an image with a shell
-// and no entrypoint (default busybox:1.37). Everything happens in a namespace of its own, which enforces the Pod Security Standard
-// "restricted" and is removed at the end; `TEST_KUBE_NAMESPACE` names one that is there in its place.
+// The suite on a real cluster. `TEST_KUBECONFIG`: its kubeconfig, whose user may create namespaces. `TEST_KUBE_IMAGE`: an image with a shell and no
+// entrypoint (default busybox:1.37). The tests run in a new namespace, which enforces the Pod Security Standard "restricted" and is deleted
+// at the end, or in the existing one that `TEST_KUBE_NAMESPACE` names.
 
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -12,7 +12,7 @@ import { realClock } from "../conformance/fixture.ts"
 import { Cluster } from "./cluster.ts"
 import { KubernetesExecutor } from "./kubernetes.ts"
 import { corePath, jobsPath, LABELS } from "./shapes.ts"
-import { type Admin, clusterTests, type ClusterFixture, type Shown } from "./testing/suite.ts"
+import { type Admin, clusterTests, type ClusterFixture, type ClusterObject } from "./testing/suite.ts"
 
 const {
   TEST_KUBECONFIG: kubeconfig = "",
@@ -20,8 +20,8 @@ const {
   TEST_KUBE_NAMESPACE: given = "",
 } = process.env
 
-const tell = (...words: unknown[]): void =>
-  void process.stderr.write(`${words.map((word) => JSON.stringify(word)).join(" ")}\n`)
+const print = (...values: unknown[]): void =>
+  void process.stderr.write(`${values.map((value) => JSON.stringify(value)).join(" ")}\n`)
 
 const adminOf = (cluster: Cluster, namespace: string): Admin => {
   const pathOf = (kind: "jobs" | "pods" | "secrets"): string =>
@@ -29,12 +29,12 @@ const adminOf = (cluster: Cluster, namespace: string): Admin => {
   return {
     async list(kind, attemptId) {
       const query = { labelSelector: `${LABELS.attempt}=${attemptId}` }
-      return (await cluster.call<{ items: Shown[] }>("GET", pathOf(kind), { query })).items
+      return (await cluster.call<{ items: ClusterObject[] }>("GET", pathOf(kind), { query })).items
     },
     async delete(kind, name) {
       await cluster.call("DELETE", `${pathOf(kind)}/${name}`, { query: { propagationPolicy: "Background" } })
     },
-    async complaints(about) {
+    async warnings(about) {
       const query = { fieldSelector: `involvedObject.name=${about}` }
       const { items } = await cluster.call<{ items: { message?: string }[] }>("GET", corePath(namespace, "events"), { query })
       return items.map(({ message = "" }) => message)
@@ -42,34 +42,34 @@ const adminOf = (cluster: Cluster, namespace: string): Admin => {
   }
 }
 
-/** Usable when its service account is there. */
-const makeNamespace = async (cluster: Cluster, name: string): Promise<void> => {
+/** Creates a namespace, and waits for its service account. */
+const createNamespace = async (cluster: Cluster, name: string): Promise<void> => {
   const labels = { "pod-security.kubernetes.io/enforce": "restricted" }
   const body = { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } }
   await cluster.call("POST", "/api/v1/namespaces", { body })
   const account = `/api/v1/namespaces/${name}/serviceaccounts/default`
-  const there = async (): Promise<boolean> =>
+  const exists = async (): Promise<boolean> =>
     await cluster.call("GET", account).then(
       () => true,
       () => false,
     )
-  await vi.waitUntil(there, { timeout: 60_000, interval: 250 })
+  await vi.waitUntil(exists, { timeout: 60_000, interval: 250 })
 }
 
 const make = async (): Promise<ClusterFixture> => {
   const folder = mkdtempSync(join(tmpdir(), "ork-kubernetes-"))
   const objects = new FileObjectStore(join(folder, "objects"))
-  const made: KubernetesExecutor[] = []
+  const executors: KubernetesExecutor[] = []
   const namespace = given || `ork-test-${randomBytes(5).toString("hex")}`
   const access = { kubeconfig, namespace, env: process.env }
   const cluster = new Cluster(access)
-  if (given === "") await makeNamespace(cluster, namespace)
-  tell(`the kubernetes executor is tested in the namespace ${namespace}`)
-  const log = { warn: tell, info: tell }
+  if (given === "") await createNamespace(cluster, namespace)
+  print(`the kubernetes executor is tested in the namespace ${namespace}`)
+  const log = { warn: print, info: print }
   const newExecutor = (): KubernetesExecutor => {
     const store = `file:${join(folder, "objects")}`
     const executor = new KubernetesExecutor({ ...access, objects, store, clock: realClock, log, ttlMs: 120_000 })
-    made.push(executor)
+    executors.push(executor)
     return executor
   }
   return {
@@ -80,8 +80,8 @@ const make = async (): Promise<ClusterFixture> => {
     image,
     admin: adminOf(cluster, namespace),
     async cleanup() {
-      for (const executor of made) await executor.stop()
-      if (given === "") await cluster.call("DELETE", `/api/v1/namespaces/${namespace}`).catch(tell)
+      for (const executor of executors) await executor.stop()
+      if (given === "") await cluster.call("DELETE", `/api/v1/namespaces/${namespace}`).catch(print)
       cluster.close()
       rmSync(folder, { recursive: true, force: true })
     },
@@ -91,7 +91,7 @@ const make = async (): Promise<ClusterFixture> => {
 if (kubeconfig === "") {
   test.skip("the suite on a real cluster (set TEST_KUBECONFIG)", () => {})
 } else {
-  // A first pull of the image, and a node that is slow to tell, are in it.
+  // Includes the first pull of the image and delays of the node.
   vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
   clusterTests("a real cluster", make, { restricted: given === "", memory: true, deadline: true })
 }

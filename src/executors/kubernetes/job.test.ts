@@ -11,13 +11,13 @@ const request = ({ node, ...more }: Overrides = {}, exec: { [name: string]: stri
     { shell: "echo $$ $(date)" },
     { attemptId: "0192-a", ...more, node: { image: "busybox", ...node } },
   )
-  const made = requestOf({ assignment: work, ttlMs: 60_000, exec })
-  expect(problemsOf("jobs", made.job as object)).toEqual({ decode: [], validate: [] })
-  const pod = made.job.spec!.template
-  return { ...made, work, pod: pod.spec!, annotations: pod.metadata!.annotations!, container: pod.spec!.containers[0]! }
+  const built = requestOf({ assignment: work, ttlMs: 60_000, exec })
+  expect(problemsOf("jobs", built.job as object)).toEqual({ decode: [], validate: [] })
+  const pod = built.job.spec!.template
+  return { ...built, work, pod: pod.spec!, annotations: pod.metadata!.annotations!, container: pod.spec!.containers[0]! }
 }
 
-test("a pod has few rights unless it is given more", () => {
+test("a pod has few rights by default", () => {
   const { pod, container } = request()
   expect(pod.securityContext).toEqual({
     runAsNonRoot: true,
@@ -29,7 +29,7 @@ test("a pod has few rights unless it is given more", () => {
   expect(pod).toMatchObject({ automountServiceAccountToken: false, restartPolicy: "Never", enableServiceLinks: false })
 })
 
-test('a pod fits the Pod Security Standard "restricted", with secrets and large inputs too', () => {
+test('a pod meets the Pod Security Standard "restricted", also with secrets and large inputs', () => {
   const given: Overrides[] = [
     {},
     { input: { text: "x".repeat(20_000) } },
@@ -47,28 +47,28 @@ test.each([
   [{ privileged: true }, "privileged"],
   [{ capabilities: ["SYS_ADMIN"] }, "capabilities"],
   [{ seccomp: "Unconfined" }, "seccompProfile"],
-])("%o does not fit it", (security, problem) => {
+])("%o violates the standard", (security, problem) => {
   expect(restrictedProblems(request({ fields: { kubernetes: { security } } }).pod).join()).toContain(problem)
 })
 
-test("a volume of the host does not fit it", () => {
+test("a volume of the host violates the standard", () => {
   const volumes = [{ name: "host", hostPath: { path: "/" } }]
   expect(restrictedProblems(request({ fields: { kubernetes: { volumes } } }).pod).join()).toContain("hostPath")
 })
 
-test("a pod that is deleted always gets a second, and a finished Job stays for a minute: its end and its log are read then", () => {
+test("a deleted pod has at least a second, and a finished Job stays at least a minute, so that outcome and log can be read", () => {
   const { pod, job } = request({ graceMs: 0, fields: { kubernetes: { ttl: 0 } } })
   expect(pod.terminationGracePeriodSeconds).toBe(1)
   expect(job.spec!.ttlSecondsAfterFinished).toBe(60)
 })
 
-test("names and labels that a cluster takes come of the longest that Ork has", () => {
+test("the longest names in Ork become valid names and labels", () => {
   const attemptId = "0192f0c1-7f3a-7b2e-9c4d-0123456789ab"
   const { job } = request({ attemptId, workflow: `w${".".repeat(127)}`, task: `${"group.".repeat(8)}${"t".repeat(64)}` })
   expect(job.metadata?.name).toBe(`ork-${attemptId}`)
 })
 
-test("each of its rights can be given back", () => {
+test("options can grant each of the rights", () => {
   const security = {
     run_as_user: "image",
     fs_group: 1000,
@@ -88,7 +88,7 @@ test("each of its rights can be given back", () => {
   expect(root.container.securityContext).toEqual({ allowPrivilegeEscalation: true, privileged: true })
 })
 
-test("every option has its place, in a Job that the published types allow", () => {
+test("every option becomes a field of the Job, which is valid by the published types", () => {
   const kubernetes = {
     namespace: "work",
     node_selector: { disk: "ssd" },
@@ -130,11 +130,11 @@ test("every option has its place, in a Job that the published types allow", () =
     envFrom: [{ secretRef: { name: "shared" } }],
   })
   expect(job.metadata).toMatchObject({ name: "ork-0192-a", labels: { team: "data", "app.kubernetes.io/managed-by": "ork" } })
-  // Run, wait, grace, and a minute more.
+  // Timeout, start timeout, grace period, and a minute.
   expect(job.spec).toMatchObject({ backoffLimit: 0, ttlSecondsAfterFinished: 300, activeDeadlineSeconds: 160 })
 })
 
-test("a command arrives as it was written, whatever Kubernetes does with dollars", () => {
+test("dollar signs in a command are escaped, so that it arrives unchanged", () => {
   const { container } = request()
   expect(container.command).toEqual(["/bin/sh", "-c"])
   expect(container.args?.map((text) => expand(text, {}))).toEqual(["echo $$ $(date)"])
@@ -143,7 +143,7 @@ test("a command arrives as it was written, whatever Kubernetes does with dollars
   expect(list.args?.map((text) => expand(text, { HOME: "no" }))).toEqual(["a", "$(HOME)"])
 })
 
-test("a small input is an annotation; one that is large or secret goes into a Secret, with the variables that are", () => {
+test("a small input is an annotation; a large or secret one is in a Secret, together with secret variables", () => {
   expect(request().annotations).toEqual({ "ork.dev/input": '{"greeting":"hello"}' })
   expect(request().secret).toBeNull()
   const large = request({ input: { text: "x".repeat(20_000) } })
@@ -173,6 +173,6 @@ test.each([
   ["ü", ""],
   ["a".repeat(80), "a".repeat(63)],
   [`${"a".repeat(62)}-b`, "a".repeat(62)],
-])("%s as the value of a label", (text, value) => {
+])("%s becomes a valid label value", (text, value) => {
   expect(labelValue(text)).toBe(value)
 })

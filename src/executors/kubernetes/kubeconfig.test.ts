@@ -1,4 +1,4 @@
-// The ways in which a kubeconfig says who asks, against servers that ask for it.
+// The ways of authentication in a kubeconfig, against servers that require them.
 
 import { execFileSync } from "node:child_process"
 import { once } from "node:events"
@@ -34,7 +34,7 @@ const write = (name: string, content: object): string => {
   return file
 }
 
-const reach = (kubeconfig: string, responseMs = 10_000): Cluster => {
+const connect = (kubeconfig: string, responseMs = 10_000): Cluster => {
   const cluster = new Cluster({ kubeconfig, namespace: "", env: {}, responseMs })
   onTestFinished(() => cluster.close())
   return cluster
@@ -42,7 +42,7 @@ const reach = (kubeconfig: string, responseMs = 10_000): Cluster => {
 
 const JOBS = "/apis/batch/v1/namespaces/work/jobs"
 
-describe("who asks", () => {
+describe("credentials", () => {
   let fake: FakeCluster
   let cluster: object
   beforeEach(async () => {
@@ -52,9 +52,9 @@ describe("who asks", () => {
     cluster = clusters[0]!.cluster
   })
 
-  /** A plugin beside the file, that writes down each time that it is asked. */
+  /** Writes a kubeconfig with a plugin that records each of its calls. */
   const plugin = (script: string): string => {
-    writeFileSync(join(folder, "plugin.sh"), `#!/bin/sh\necho "$KUBERNETES_EXEC_INFO" >> ${folder}/asked\n${script}\n`, {
+    writeFileSync(join(folder, "plugin.sh"), `#!/bin/sh\necho "$KUBERNETES_EXEC_INFO" >> ${folder}/calls\n${script}\n`, {
       mode: 0o755,
     })
     const apiVersion = "client.authentication.k8s.io/v1"
@@ -63,43 +63,43 @@ describe("who asks", () => {
       config("a", cluster, { exec: { apiVersion, command: "./plugin.sh", args: [], interactiveMode: "Never" } }),
     )
   }
-  const asked = (): unknown[] =>
-    readFileSync(join(folder, "asked"), "utf8")
+  const pluginCalls = (): unknown[] =>
+    readFileSync(join(folder, "calls"), "utf8")
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as unknown)
   const credential = (token: string): string => `echo '${JSON.stringify({ kind: "ExecCredential", status: { token } })}'`
 
-  test("a plugin is asked once for many requests, and told what is wanted", async () => {
-    const kubernetes = reach(plugin(credential(fake.token)))
+  test("a plugin is called once for many requests, with the request in its environment", async () => {
+    const kubernetes = connect(plugin(credential(fake.token)))
     await Promise.all(Array.from({ length: 20 }, () => kubernetes.call("GET", JOBS)))
     const spec = { interactive: false }
-    expect(asked()).toEqual([{ apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential", spec }])
+    expect(pluginCalls()).toEqual([{ apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential", spec }])
   })
 
-  test("a plugin that hangs is told of in time", async () => {
-    const kubernetes = reach(plugin("exec sleep 3"), 300)
+  test("a plugin that hangs fails the request after the time limit", async () => {
+    const kubernetes = connect(plugin("exec sleep 3"), 300)
     await expect(kubernetes.call("GET", JOBS)).rejects.toThrow("does the kubeconfig's plugin hang?")
   })
 
-  test("a credential that is no longer known is asked for anew, once", async () => {
+  test("a credential that is no longer valid is requested again, once", async () => {
     vi.useFakeTimers({ toFake: ["Date"] })
     onTestFinished(() => void vi.useRealTimers())
-    const kubernetes = reach(plugin(credential(fake.token)))
+    const kubernetes = connect(plugin(credential(fake.token)))
     await kubernetes.call("GET", JOBS)
     fake.token = "another"
     plugin(credential(fake.token))
     await expect(kubernetes.call("GET", JOBS)).rejects.toThrow("Unauthorized")
     vi.setSystemTime(Date.now() + 6000)
     await kubernetes.call("GET", JOBS)
-    expect(asked()).toHaveLength(2)
+    expect(pluginCalls()).toHaveLength(2)
   })
 
-  test("a token in a file counts more than one beside it, and is read again when it was renewed", async () => {
+  test("a token file takes precedence over a token, and is read again after it was renewed", async () => {
     vi.useFakeTimers({ toFake: ["Date"] })
     onTestFinished(() => void vi.useRealTimers())
     writeFileSync(join(folder, "token"), `${fake.token}\n`)
-    const kubernetes = reach(write("kubeconfig", config("a", cluster, { token: "old", tokenFile: "token" })))
+    const kubernetes = connect(write("kubeconfig", config("a", cluster, { token: "old", tokenFile: "token" })))
     await kubernetes.call("GET", JOBS)
     fake.token = "renewed"
     writeFileSync(join(folder, "token"), "renewed\n")
@@ -108,7 +108,7 @@ describe("who asks", () => {
   })
 })
 
-test("of several files the first that names a thing wins, and those that are not there do not count", () => {
+test("of several files, the first one that defines a name wins, and missing files are skipped", () => {
   const first = write("first", config("a", { server: "https://first" }, { token: "1" }, null))
   const second = write("second", {
     ...config("a", { server: "https://second" }, { token: "2" }),
@@ -127,7 +127,7 @@ test("of several files the first that names a thing wins, and those that are not
   expect(() => loadConfig({ kubeconfig: join(folder, "none"), env: {} })).toThrow("ENOENT")
 })
 
-test("a client's certificate, over TLS; each request has a connection of its own though the server offers HTTP/2", async () => {
+test("a client certificate authenticates over TLS, with HTTP/1.1 even if the server offers HTTP/2", async () => {
   const openssl = (...args: string[]): void => void execFileSync("openssl", args, { cwd: folder, stdio: "ignore" })
   const key = (name: string): string[] => [
     "-newkey",
@@ -176,7 +176,7 @@ test("a client's certificate, over TLS; each request has a connection of its own
   const { port } = server.address() as AddressInfo
   const user = { "client-certificate": "ork.crt", "client-key": "ork.key" }
   const cluster = { server: `https://localhost:${port}`, "certificate-authority": "ca.crt" }
-  const kubernetes = reach(write("kubeconfig", config("a", cluster, user)))
+  const kubernetes = connect(write("kubeconfig", config("a", cluster, user)))
   await kubernetes.call("GET", JOBS)
   expect(seen).toEqual(["1.1 ork"])
 })

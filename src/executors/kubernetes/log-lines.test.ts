@@ -5,7 +5,7 @@ import { compareStamps, LogLines } from "./log-lines.ts"
 interface Entry {
   stamp: string
   text: string
-  /** Its line goes on in the next entry. */
+  /** True when its line continues in the next entry. */
   partial: boolean
 }
 
@@ -14,7 +14,7 @@ const stampOf = (nanos: bigint): string => {
   return `${seconds}.${String(nanos % 1_000_000_000n).padStart(9, "0")}Z`
 }
 
-/** A log as a node keeps it: several entries may have one stamp, stamps of the two streams may cross, long lines come in pieces. */
+/** Generates a log as a node keeps it: entries may share a timestamp, timestamps of the two streams may be out of order, long lines are split. */
 const entries = fc
   .array(
     fc.record({
@@ -29,9 +29,9 @@ const entries = fc
     let nanos = 5_000_000_000n
     return all.map(({ step, early, text, partial }, i): Entry => {
       nanos += BigInt(step)
-      // Pieces of one line come from one stream, in order.
+      // Pieces of one line are in order, because they come from one stream.
       const whole = !partial && all[i - 1]?.partial !== true
-      // An empty piece is written by no runtime.
+      // No runtime writes an empty piece.
       return {
         stamp: stampOf(nanos - BigInt(whole ? early : 0)),
         text: `${partial ? "-" : ""}${text.replaceAll("\n", "")}`,
@@ -40,7 +40,7 @@ const entries = fc
     })
   })
 
-/** What a kubelet sends: entries from a second on, with stamps at the beginnings of lines alone. */
+/** Returns what a kubelet sends: entries since a second, with timestamps only at the start of lines. */
 const served = (log: Entry[], since: string | null): Buffer => {
   let begins = true
   let out = ""
@@ -51,7 +51,7 @@ const served = (log: Entry[], since: string | null): Buffer => {
   return Buffer.from(out)
 }
 
-const said = (log: Entry[]): string => log.map(({ text, partial }) => `${text}${partial ? "" : "\n"}`).join("")
+const textOf = (log: Entry[]): string => log.map(({ text, partial }) => `${text}${partial ? "" : "\n"}`).join("")
 
 const readAll = (log: Entry[], breaks: number[], size: number, after = ""): string => {
   const lines = new LogLines()
@@ -64,14 +64,14 @@ const readAll = (log: Entry[], breaks: number[], size: number, after = ""): stri
   return Buffer.concat(out).toString()
 }
 
-test("however often a log breaks off, and wherever, each line comes once and in order", () => {
+test("each line is read once and in order, wherever and however often connections break", () => {
   fc.assert(
     fc.property(
       entries,
       fc.array(fc.nat({ max: 400 }), { maxLength: 8 }),
       fc.integer({ min: 1, max: 40 }),
       (log, breaks, size) => {
-        expect(readAll(log, breaks, size)).toBe(said(log))
+        expect(readAll(log, breaks, size)).toBe(textOf(log))
       },
     ),
     { numRuns: 500 },
@@ -80,24 +80,24 @@ test("however often a log breaks off, and wherever, each line comes once and in 
 
 const line = (stamp: string, text: string, partial = false): Entry => ({ stamp: `2026-01-01T00:00:${stamp}Z`, text, partial })
 
-test("a long line whose first piece is older than what is asked for does not come again", () => {
+test("a long line whose first piece is older than the requested time is not repeated", () => {
   const log = [line("08.900000000", "long ", true), line("09.100000000", "line"), line("10.200000000", "next")]
   const bytes = served(log, null).length
   expect(readAll(log, [bytes], 7)).toBe("long line\nnext\n")
 })
 
-test("a line of stderr that was stamped before that of stdout above it is neither lost nor doubled", () => {
+test("a line of stderr with an older timestamp than the line of stdout before it is neither lost nor repeated", () => {
   const log = [line("10.200000002", "out"), line("10.200000001", "err"), line("10.200000001", "err again")]
   for (let most = 0; most <= served(log, null).length; most++) expect(readAll(log, [most], 64)).toBe("out\nerr\nerr again\n")
 })
 
-test("what a kubelet says for itself behind the log is no line of it", () => {
+test("a message of the kubelet after the log is no line of the log", () => {
   const log = [line("10.000000000", "one")]
-  const words = "failed to create fsnotify watcher: too many open files"
-  expect(readAll(log, [1000, 1000], 16, words)).toBe("one\n")
+  const message = "failed to create fsnotify watcher: too many open files"
+  expect(readAll(log, [1000, 1000], 16, message)).toBe("one\n")
 })
 
-test("a line that a rotation cut off is ended, and the log goes on with the next", () => {
+test("a line that a rotation truncated is ended, and the log continues with the next one", () => {
   const lines = new LogLines()
   lines.resume()
   const before = lines.read(Buffer.from("2026-01-01T00:00:01.000000000Z one\n2026-01-01T00:00:02.000000000Z tw"))
@@ -106,7 +106,7 @@ test("a line that a rotation cut off is ended, and the log goes on with the next
   expect(Buffer.concat([before, after]).toString()).toBe("one\ntw\nfive\n")
 })
 
-test("a log is asked for from a whole second on, the one before the last", () => {
+test("a log is requested since the whole second before the last line", () => {
   const lines = new LogLines()
   expect(lines.since).toBeNull()
   lines.resume()
@@ -114,7 +114,7 @@ test("a log is asked for from a whole second on, the one before the last", () =>
   expect(lines.since).toBe("2025-12-31T22:00:00Z")
 })
 
-test("stamps are compared by their time, whatever their zone and length", () => {
+test("timestamps of any zone and length are compared by their time", () => {
   expect(compareStamps("2026-01-02T03:04:05.1Z", "2026-01-02T03:04:05.12Z")).toBeLessThan(0)
   expect(compareStamps("2026-01-02T05:04:06+02:00", "2026-01-02T03:04:05.999Z")).toBeGreaterThan(0)
   expect(compareStamps("2026-01-02T05:04:05.5+02:00", "2026-01-02T03:04:05.500000000Z")).toBe(0)

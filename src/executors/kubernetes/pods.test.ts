@@ -1,37 +1,37 @@
-// How pods fail, are stopped and are found again, on the fake cluster; what it costs.
+// Failures, stops and adoption of pods on the fake cluster, and the number of requests.
 
 import { describe, expect, test } from "vitest"
 import type { AttemptResult } from "../../core/model/change.ts"
 import { assignment, realClock, uniqueId } from "../conformance/fixture.ts"
-import { Bench, contains, soon } from "./testing/test-cluster.ts"
+import { TestHarness, contains, soon } from "./testing/test-harness.ts"
 import { RIGHTS } from "./testing/rights.ts"
 
-const bench = new Bench()
-const { shell } = bench
+const harness = new TestHarness()
+const { shell } = harness
 const disrupted = (reason: string, message: string) => ({ type: "DisruptionTarget", status: "True", reason, message })
 
 describe("failures of pods", () => {
-  test("one that is evicted is lost, though it ends well when it is told to go", async () => {
-    const { controllers } = bench
+  test("an evicted task is lost, even if it exits with 0 on SIGTERM", async () => {
+    const { controllers } = harness
     const task = shell("trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done")
     await task.line("up")
-    const [job] = bench.cluster.jobs()
+    const [job] = harness.cluster.jobs()
     controllers.kubelet.evict(controllers.podOf(job!.metadata.name)!)
     expect(await task.result).toMatchObject({ state: "lost", error: contains("The node was low on resource: memory.") })
   })
 
-  test("one that is preempted is lost when it is gone", async () => {
-    const { controllers } = bench
-    const task = await bench.running()
+  test("a preempted task is lost when its pod is gone", async () => {
+    const { controllers } = harness
+    const task = await harness.launchRunning()
     const message = "default-scheduler: preempting to accommodate a higher priority pod"
     const pod = controllers.kubelet.condition(controllers.podOf(task.job)!, disrupted("PreemptionByScheduler", message))
     controllers.jobs.deletePod(pod)
     expect(await task.result).toMatchObject({ state: "lost", error: contains(message) })
   })
 
-  test("one whose node is lost is given up, though its pod never goes", async () => {
-    const { controllers } = bench
-    const task = await bench.running()
+  test("a task on a lost node is lost, even if its pod never disappears", async () => {
+    const { controllers } = harness
+    const task = await harness.launchRunning()
     controllers.kubelet.lost = true
     const message = "Taint manager: deleting due to NoExecute taint"
     const pod = controllers.kubelet.condition(controllers.podOf(task.job)!, disrupted("DeletionByTaintManager", message))
@@ -40,34 +40,34 @@ describe("failures of pods", () => {
     expect(controllers.phaseOf(task.job)).toBe("Running")
   })
 
-  test("one whose job is suspended by somebody is given up, and the job taken away so that it does not begin again", async () => {
-    const { controllers, cluster } = bench
-    const task = await bench.running()
+  test("a task whose job somebody suspends is lost, and the job is deleted so that it does not start again", async () => {
+    const { controllers, cluster } = harness
+    const task = await harness.launchRunning()
     controllers.jobs.paused = true
     controllers.jobs.deletePod(controllers.podOf(task.job)!)
     expect(await task.result).toMatchObject({ state: "lost" })
     expect(cluster.count("DELETE jobs")).toBe(1)
   })
 
-  test("one that uses too much memory fails", async () => {
-    const { controllers } = bench
-    const task = await bench.running({ node: { image: "busybox:1.37", resources: { memoryBytes: 2 ** 29 } } })
+  test("a task that exceeds its memory limit fails", async () => {
+    const { controllers } = harness
+    const task = await harness.launchRunning({ node: { image: "busybox:1.37", resources: { memoryBytes: 2 ** 29 } } })
     controllers.kubelet.outOfMemory(controllers.podOf(task.job)!)
     const error = "exit code 137 (SIGKILL): a process was killed, because it used more than 512 MiB of memory"
     expect(await task.result).toMatchObject({ state: "failed", exitCode: 137, error })
   })
 
   test("the cluster's own deadline is a timeout", async () => {
-    const task = await bench.running()
-    bench.controllers.jobs.exceedDeadline(bench.controllers.job(task.job)!)
+    const task = await harness.launchRunning()
+    harness.controllers.jobs.exceedDeadline(harness.controllers.job(task.job)!)
     expect(await task.result).toMatchObject({ state: "timeout", error: contains("stopped by the cluster at its deadline") })
   })
 
-  test("one that waits for a node begins when there is one", async () => {
-    const { kubelet } = bench.controllers
+  test("a task that waits for a node starts when there is one", async () => {
+    const { kubelet } = harness.controllers
     kubelet.schedulable = false
-    const task = bench.waiting()
-    await soon(() => bench.controllers.podOf(task.job) !== undefined)
+    const task = harness.launch()
+    await soon(() => harness.controllers.podOf(task.job) !== undefined)
     kubelet.schedulable = true
     task.go()
     expect(await task.result).toMatchObject({ state: "success" })
@@ -75,10 +75,10 @@ describe("failures of pods", () => {
 })
 
 describe("stops", () => {
-  test("one that is cancelled before its pod runs leaves nothing behind", async () => {
-    const { cluster, controllers } = bench
+  test("a task that is cancelled before its pod runs leaves nothing behind", async () => {
+    const { cluster, controllers } = harness
     controllers.kubelet.schedulable = false
-    const task = bench.waiting({ env: { TOKEN: "hunter2" }, secrets: ["hunter2"] })
+    const task = harness.launch({ env: { TOKEN: "hunter2" }, secrets: ["hunter2"] })
     await soon(() => controllers.podOf(task.job) !== undefined)
     task.stop("cancel")
     expect(await task.result).toMatchObject({ state: "cancelled", startedAt: null })
@@ -86,37 +86,37 @@ describe("stops", () => {
     await soon(() => cluster.storage.list("secrets", "work").length === 0)
   })
 
-  test("one whose image is still being pulled when it is cancelled has never begun", async () => {
-    const task = bench.waiting({ node: { image: "127.0.0.1:1/ork/missing:1" } })
-    await soon(() => bench.controllers.podOf(task.job)?.spec?.["nodeName"] !== undefined)
+  test("a task that is cancelled while its image is pulled has never started", async () => {
+    const task = harness.launch({ node: { image: "127.0.0.1:1/ork/missing:1" } })
+    await soon(() => harness.controllers.podOf(task.job)?.spec?.["nodeName"] !== undefined)
     task.stop("cancel")
     expect(await task.result).toMatchObject({ state: "cancelled", startedAt: null })
-    expect(bench.cluster.count("LOG pods")).toBe(0)
+    expect(harness.cluster.count("LOG pods")).toBe(0)
   })
 
-  test("a delete that the server is too busy for is asked for again", async () => {
-    const task = await bench.running()
-    bench.cluster.faults = [{ on: "DELETE jobs", times: 2, answer: { status: 429, retryAfter: 1 } }]
+  test("a rate-limited delete is retried", async () => {
+    const task = await harness.launchRunning()
+    harness.cluster.faults = [{ on: "DELETE jobs", times: 2, response: { status: 429, retryAfter: 1 } }]
     task.stop("cancel")
     expect(await task.result).toMatchObject({ state: "cancelled" })
-    expect(bench.cluster.jobs()).toEqual([])
+    expect(harness.cluster.jobs()).toEqual([])
   })
 
-  test("a success that came before the cancel stays one, though the watch was slow to tell", async () => {
-    const { watches } = bench.cluster
-    const task = await bench.running()
+  test("a success before the cancel stays a success, even if the watch was slow", async () => {
+    const { watches } = harness.cluster
+    const task = await harness.launchRunning()
     watches.held = []
     task.go()
-    await soon(() => bench.controllers.phaseOf(task.job) === "Succeeded")
+    await soon(() => harness.controllers.phaseOf(task.job) === "Succeeded")
     await task.line("[1]")
     task.stop("cancel")
-    await soon(() => bench.cluster.jobs().length === 0)
-    watches.letGo()
+    await soon(() => harness.cluster.jobs().length === 0)
+    watches.flush()
     expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
   })
 
-  test("a cancel of one that was never made makes nothing", async () => {
-    const { fixture, cluster } = bench
+  test("the cancel of a task without a job creates nothing", async () => {
+    const { fixture, cluster } = harness
     const abort = new AbortController()
     abort.abort("cancel")
     const work = assignment(fixture.folder, { shell: "true" }, { attemptId: "t0", node: { image: fixture.image } })
@@ -127,9 +127,9 @@ describe("stops", () => {
 })
 
 describe("secrets", () => {
-  test("they stand in a Secret that belongs to the job and goes with it", async () => {
-    const { cluster, controllers } = bench
-    const task = await bench.running({
+  test("they are in a Secret that the job owns and that is deleted with it", async () => {
+    const { cluster, controllers } = harness
+    const task = await harness.launchRunning({
       env: { TOKEN: "hunter2", URL: "https://u:hunter2@x" },
       input: { a: "hunter2" },
       secrets: ["hunter2"],
@@ -143,11 +143,11 @@ describe("secrets", () => {
     await soon(() => cluster.storage.list("secrets", "work").length === 0)
   })
 
-  test("a server that died before it made the Secret has it made by the next", async () => {
-    const { cluster } = bench
-    cluster.faults = [{ on: "POST secrets", times: 99, answer: "drop" }]
+  test("the next server creates the Secret when the first one died before", async () => {
+    const { cluster } = harness
+    cluster.faults = [{ on: "POST secrets", times: 99, response: "drop" }]
     const more = { env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }
-    const first = bench.waiting(more)
+    const first = harness.launch(more)
     await soon(() => cluster.count("POST secrets") > 0)
     first.stop("shutdown")
     expect(await first.result).toMatchObject({ state: "lost" })
@@ -159,28 +159,28 @@ describe("secrets", () => {
   })
 })
 
-test("all that deploy/kubernetes/rbac.yaml allows is made use of, and nothing else is asked for", async () => {
-  const { cluster, fixture } = bench
+test("the executor uses exactly the rights of deploy/kubernetes/rbac.yaml", async () => {
+  const { cluster, fixture } = harness
   const before = fixture.newExecutor()
-  const task = await bench.running({ env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }, before)
+  const task = await harness.launchRunning({ env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }, before)
   task.stop("shutdown")
   await task.result
   task.go()
   expect((await shell("", { attemptId: task.attemptId }).result).state).toBe("success")
-  bench.controllers.kubelet.schedulable = false
-  const late = bench.waiting()
-  await soon(() => bench.controllers.podOf(late.job) !== undefined)
+  harness.controllers.kubelet.schedulable = false
+  const late = harness.launch()
+  await soon(() => harness.controllers.podOf(late.job) !== undefined)
   late.stop("timeout")
   await late.result
   expect([...cluster.used].toSorted()).toEqual([...RIGHTS].toSorted())
-  expect(cluster.refused).toEqual([])
+  expect(cluster.rejected).toEqual([])
 })
 
 test("1,000 tasks in flight cost one watch of each kind and two requests each", { timeout: 60_000 }, async () => {
-  const { cluster } = bench
+  const { cluster } = harness
   const { kubelet } = cluster.controllers
   kubelet.hollow = true
-  const executor = bench.fixture.newExecutor({ clock: realClock })
+  const executor = harness.fixture.newExecutor({ clock: realClock })
   const tasks = Array.from({ length: 1000 }, () => {
     const attemptId = `t${uniqueId()}`
     return { job: `ork-${attemptId}`, ...shell("true", { attemptId }, executor) }
@@ -197,7 +197,7 @@ test("1,000 tasks in flight cost one watch of each kind and two requests each", 
     new Set(['["success",{"inline":{"hollow":true}}]']),
   )
   const counts = Object.groupBy(cluster.requests, (request) => request)
-  // The server ends a watch when its time is over, and it is then resumed.
+  // Watches are excluded: the server ends them after their time limit, and they are resumed.
   const { "WATCH jobs": jobs, "WATCH pods": pods, ...others } = counts
   expect(Object.fromEntries(Object.entries(others).map(([name, all]) => [name, all!.length]))).toEqual({
     "LIST jobs": 1,
@@ -207,5 +207,5 @@ test("1,000 tasks in flight cost one watch of each kind and two requests each", 
   })
   expect(cluster.watches.most).toEqual({ jobs: 1, pods: 1 })
   expect(jobs!.length + pods!.length).toBeLessThan(20)
-  expect(cluster.refused).toEqual([])
+  expect(cluster.rejected).toEqual([])
 })

@@ -1,11 +1,11 @@
-// What an API server makes of an object that it accepts: defaults filled in, labels and a selector of its own, fields that only it writes.
+// Completes an accepted object as an API server does: defaults, labels and a selector of its own, fields that only the server writes.
 
 import { randomUUID } from "node:crypto"
-import type { Given, Kind } from "./store.ts"
+import type { NewObject, Kind } from "./object-storage.ts"
 
 type Part = Record<string, unknown>
 
-export const admitted = (kind: Kind, given: Given): Given => {
+export const admitted = (kind: Kind, given: NewObject): NewObject => {
   const metadata = { ...given.metadata, generation: 1, managedFields: [{ manager: "ork", operation: "Update" }] }
   if (kind === "secrets") {
     const { stringData, data, ...rest } = given

@@ -1,8 +1,8 @@
-// What makes the fake cluster move, and what a test may make it do.
+// The controllers of the fake cluster, and the actions that tests trigger.
 
 import { JobController } from "./job-controller.ts"
 import { Kubelet } from "./kubelet.ts"
-import type { ApiObject, ObjectStorage } from "./store.ts"
+import type { ApiObject, ObjectStorage } from "./object-storage.ts"
 
 export const NAMESPACE = "work"
 
@@ -34,7 +34,7 @@ export class Controllers {
     return this.podOf(jobName)?.status?.["phase"]
   }
 
-  /** Somebody else deletes it. */
+  /** Deletes an object as a user of the cluster does. */
   delete(kind: "jobs" | "pods", name: string, policy = "Background"): void {
     const object = this.#storage.get(kind, NAMESPACE, name)!
     if (kind === "jobs") this.jobs.deleteJob(object, policy)

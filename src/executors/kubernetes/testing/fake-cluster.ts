@@ -1,5 +1,5 @@
-// A strict stand-in for a cluster's API server, over HTTP or TLS: it knows the requests that the executor may make, refuses everything else,
-// checks bodies by the published types, runs pods as real processes, and does what a test tells it to do wrong.
+// A strict fake of a cluster's API server: it accepts the requests that the executor may make and rejects everything else, checks bodies against the
+// published types, runs pods as real processes, and injects the faults that tests ask for.
 
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -12,15 +12,15 @@ import { Controllers, NAMESPACE } from "./controllers.ts"
 import { LogServer } from "./log-server.ts"
 import { RIGHTS, rightFor } from "./rights.ts"
 import { matches, problemsOf, QUERIES } from "./rules.ts"
-import { type ApiObject, type Given, type Kind, ObjectStorage } from "./store.ts"
+import { type ApiObject, type NewObject, type Kind, ObjectStorage } from "./object-storage.ts"
 import { Watches } from "./watches.ts"
 
 export interface Fault {
   /** `POST jobs`, `WATCH pods`, `LIST jobs`, `LOG pods`, `DELETE jobs`, … */
   on: string
   times: number
-  /** drop: no answer; lose: it is carried out, and the answer lost. */
-  answer: { status: number; reason?: string; message?: string; retryAfter?: number } | "drop" | "lose"
+  /** drop: no response; lose: the request is carried out, and its response lost. */
+  response: { status: number; reason?: string; message?: string; retryAfter?: number } | "drop" | "lose"
 }
 
 interface Call {
@@ -39,13 +39,13 @@ export class FakeCluster {
   readonly controllers = new Controllers(this.storage)
   readonly logs = new LogServer(this.controllers.kubelet)
   readonly watches = new Watches(this.storage)
-  /** Each as `VERB kind`, in order. */
+  /** All requests as `VERB kind`, in order. */
   readonly requests: string[] = []
-  readonly refused: string[] = []
-  /** What of deploy/kubernetes/rbac.yaml was made use of. */
+  readonly rejected: string[] = []
+  /** Rights of deploy/kubernetes/rbac.yaml that were used. */
   readonly used = new Set<string>()
   faults: Fault[] = []
-  /** Whom it knows. */
+  /** The accepted token. */
   token = "test-token"
   kubeconfig = ""
   #folder = ""
@@ -88,39 +88,39 @@ export class FakeCluster {
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)
     const call = parse(request)
-    if (call === null) return this.#refuse(response, 404, "NotFound", `no such path: ${request.url}`)
+    if (call === null) return this.#reject(response, 404, "NotFound", `no such path: ${request.url}`)
     const name = `${call.verb} ${call.kind}`
     this.requests.push(name)
     const fault = this.faults.find(({ on, times }) => on === name && times > 0)
     if (fault !== undefined) fault.times -= 1
-    if (fault?.answer === "drop") return void request.socket.destroy()
-    if (fault !== undefined && fault.answer !== "lose") {
-      const { status, reason = "", message = "injected", retryAfter } = fault.answer
+    if (fault?.response === "drop") return void request.socket.destroy()
+    if (fault !== undefined && fault.response !== "lose") {
+      const { status, reason = "", message = "injected", retryAfter } = fault.response
       if (retryAfter !== undefined) response.setHeader("retry-after", retryAfter)
-      return answer(response, status, { kind: "Status", status: "Failure", code: status, reason, message })
+      return send(response, status, { kind: "Status", status: "Failure", code: status, reason, message })
     }
     if (request.headers.authorization !== `Bearer ${this.token}`)
-      return this.#refuse(response, 401, "Unauthorized", "Unauthorized")
+      return this.#reject(response, 401, "Unauthorized", "Unauthorized")
     const right = rightFor(call.verb, call.kind)
-    if (!RIGHTS.has(right)) return this.#refuse(response, 403, "Forbidden", `${name} is forbidden`)
+    if (!RIGHTS.has(right)) return this.#reject(response, 403, "Forbidden", `${name} is forbidden`)
     this.used.add(right)
     const unknown = [...call.query.keys()].filter((key) => !(QUERIES[call.verb] ?? []).includes(key))
-    if (unknown.length > 0) return this.#refuse(response, 400, "BadRequest", `unknown parameters of ${name}: ${unknown.join()}`)
+    if (unknown.length > 0) return this.#reject(response, 400, "BadRequest", `unknown parameters of ${name}: ${unknown.join()}`)
     const body = pieces.length === 0 ? null : (JSON.parse(Buffer.concat(pieces).toString()) as object)
     if (body !== null && request.headers["content-type"] !== "application/json") {
-      return this.#refuse(response, 415, "UnsupportedMediaType", `the body of the request was in an unknown format`)
+      return this.#reject(response, 415, "UnsupportedMediaType", `the body of the request was in an unknown format`)
     }
-    if (fault?.answer === "lose") {
-      this.#answer(call, body, null)
+    if (fault?.response === "lose") {
+      this.#serve(call, body, null)
       request.socket.destroy()
-    } else this.#answer(call, body, response)
+    } else this.#serve(call, body, response)
   }
 
-  #answer(call: Call, body: object | null, response: ServerResponse | null): void {
+  #serve(call: Call, body: object | null, response: ServerResponse | null): void {
     const { kind, namespace, name, query } = call
     const object = name === undefined ? undefined : this.storage.get(kind, namespace, name)
     if (name !== undefined && object === undefined)
-      return this.#refuse(response, 404, "NotFound", `${kind} "${name}" not found`)
+      return this.#reject(response, 404, "NotFound", `${kind} "${name}" not found`)
     switch (`${call.verb} ${kind}`) {
       case "LIST jobs":
       case "LIST pods":
@@ -136,32 +136,32 @@ export class FakeCluster {
       case "POST secrets":
         return this.#create(call, body ?? {}, response)
       case "GET jobs":
-        return answer(response, 200, object)
+        return send(response, 200, object)
       case "LOG pods":
         return response === null ? undefined : this.logs.serve(object!, query, response)
       case "DELETE jobs":
         this.controllers.jobs.deleteJob(object!, query.get("propagationPolicy"))
-        return answer(response, 200, this.storage.get(kind, namespace, name!) ?? object)
+        return send(response, 200, this.storage.get(kind, namespace, name!) ?? object)
       default:
-        return this.#refuse(response, 405, "MethodNotAllowed", `${call.verb} of ${kind} is not known here`)
+        return this.#reject(response, 405, "MethodNotAllowed", `${call.verb} of ${kind} is not implemented by the fake`)
     }
   }
 
   #create({ kind, namespace, query }: Call, body: object, response: ServerResponse | null): void {
-    if (query.get("fieldValidation") !== "Strict") return this.#refuse(response, 400, "BadRequest", "not strict")
+    if (query.get("fieldValidation") !== "Strict") return this.#reject(response, 400, "BadRequest", "not strict")
     const { decode, validate } = problemsOf(kind, body)
-    if (decode.length > 0) return this.#refuse(response, 400, "BadRequest", `strict decoding error: ${decode.join(", ")}`)
-    if (validate.length > 0) return this.#refuse(response, 422, "Invalid", `${kind} is invalid: ${validate.join(", ")}`)
-    const given = body as Given
-    const made = this.storage.add(kind, namespace, admitted(kind, given))
-    if (made !== null) return answer(response, 201, made)
+    if (decode.length > 0) return this.#reject(response, 400, "BadRequest", `strict decoding error: ${decode.join(", ")}`)
+    if (validate.length > 0) return this.#reject(response, 422, "Invalid", `${kind} is invalid: ${validate.join(", ")}`)
+    const given = body as NewObject
+    const created = this.storage.add(kind, namespace, admitted(kind, given))
+    if (created !== null) return send(response, 201, created)
     const status = {
       kind: "Status",
       code: 409,
       reason: "AlreadyExists",
       message: `${kind} "${given.metadata.name}" already exists`,
     }
-    answer(response, 409, status)
+    send(response, 409, status)
   }
 
   #list({ kind, namespace, query }: Call, response: ServerResponse | null): void {
@@ -171,23 +171,23 @@ export class FakeCluster {
       .list(kind, namespace)
       .filter(({ metadata }) => selector === null || matches(selector, metadata.labels))
       .filter(({ involvedObject }) => about === undefined || involvedObject?.name === about)
-    // A list in pieces is one of the version that it was begun at.
+    // All pages of a list have the version of the first one.
     const [version = this.storage.version, from = 0] = (query.get("continue") ?? "").split("/").filter(Boolean).map(Number)
     if (version < this.storage.forgotten) {
-      return this.#refuse(response, 410, "Expired", "The provided continue parameter is too old")
+      return this.#reject(response, 410, "Expired", "The provided continue parameter is too old")
     }
     const to = from + Number(query.get("limit") ?? all.length)
     const metadata = { resourceVersion: String(version), ...(to < all.length && { continue: `${version}/${to}` }) }
-    answer(response, 200, { kind: "List", metadata, items: all.slice(from, to) })
+    send(response, 200, { kind: "List", metadata, items: all.slice(from, to) })
   }
 
   #gone(response: ServerResponse): void {
-    answer(response, 410, { kind: "Status", code: 410, reason: "Expired", message: "too old resource version" })
+    send(response, 410, { kind: "Status", code: 410, reason: "Expired", message: "too old resource version" })
   }
 
-  #refuse(response: ServerResponse | null, code: number, reason: string, message: string): void {
-    this.refused.push(`${code} ${message}`)
-    answer(response, code, { kind: "Status", status: "Failure", code, reason, message })
+  #reject(response: ServerResponse | null, code: number, reason: string, message: string): void {
+    this.rejected.push(`${code} ${message}`)
+    send(response, code, { kind: "Status", status: "Failure", code, reason, message })
   }
 }
 
@@ -210,7 +210,7 @@ const parse = ({ method = "", url = "" }: IncomingMessage): Call | null => {
   return { verb: method === "GET" ? read : method, kind: kind as Kind, namespace, name, query }
 }
 
-const answer = (response: ServerResponse | null, status: number, body: unknown): void => {
+const send = (response: ServerResponse | null, status: number, body: unknown): void => {
   response?.writeHead(status, { "content-type": "application/json" })
   response?.end(JSON.stringify(body))
 }

@@ -1,4 +1,4 @@
-// The executor on a fake cluster, with a clock that runs faster than the world.
+// The executor on a fake cluster, with a clock that is faster than the real one.
 
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -23,8 +23,8 @@ export const fastClock: Clock = {
 
 export interface FakeFixture extends ClusterFixture {
   cluster: FakeCluster
-  /** What was logged. */
-  told: string[]
+  /** Messages that were logged. */
+  logged: string[]
   newExecutor(options?: Partial<KubernetesExecutorOptions>): KubernetesExecutor
 }
 
@@ -32,18 +32,18 @@ export const fakeFixture = async (): Promise<FakeFixture> => {
   const cluster = await new FakeCluster().start()
   const folder = mkdtempSync(join(tmpdir(), "ork-kubernetes-"))
   const objects = new FileObjectStore(join(folder, "objects"))
-  const made: KubernetesExecutor[] = []
-  const told: string[] = []
+  const executors: KubernetesExecutor[] = []
+  const logged: string[] = []
   const log = {
-    warn: (_: object, text: string) => void told.push(text),
-    info: (_: object, text: string) => void told.push(text),
+    warn: (_: object, text: string) => void logged.push(text),
+    info: (_: object, text: string) => void logged.push(text),
   }
   const newExecutor: FakeFixture["newExecutor"] = (options = {}) => {
     const { kubeconfig } = cluster
     const store = `file:${join(folder, "objects")}`
     const basic = { objects, store, clock: fastClock, log, kubeconfig, namespace: "", ttlMs: 600_000, env: {} }
     const executor = new KubernetesExecutor({ ...basic, ...options })
-    made.push(executor)
+    executors.push(executor)
     return executor
   }
   return {
@@ -52,11 +52,11 @@ export const fakeFixture = async (): Promise<FakeFixture> => {
     newExecutor,
     objects,
     folder,
-    told,
+    logged,
     image: "busybox:1.37",
     admin: adminOf(cluster),
     async cleanup() {
-      for (const executor of made) await executor.stop()
+      for (const executor of executors) await executor.stop()
       await cluster.stop()
       rmSync(folder, { recursive: true, force: true })
     },
@@ -67,6 +67,6 @@ const adminOf = ({ storage, controllers }: FakeCluster): Admin => ({
   list: async (kind, attemptId) =>
     storage.list(kind, NAMESPACE).filter(({ metadata }) => metadata.labels?.[LABELS.attempt] === attemptId),
   delete: async (kind, name) => controllers.delete(kind, name),
-  complaints: async (about) =>
+  warnings: async (about) =>
     storage.list("events", NAMESPACE).flatMap((event) => (event.involvedObject?.name === about ? [event.message ?? ""] : [])),
 })

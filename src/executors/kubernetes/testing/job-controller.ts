@@ -1,10 +1,10 @@
-// The Job controller and the garbage collector of the fake cluster, as those of Kubernetes 1.32 behave for Jobs with `backoffLimit: 0`: a pod
-// with a tracking finalizer; FailureTarget and SuccessCriteriaMet first, Failed and Complete when no pod is left that runs; a pod that is
-// deleted has failed its Job; what belongs to a Job that is gone goes too.
+// The Job controller and the garbage collector of the fake cluster, which behave like those of Kubernetes 1.32 for Jobs with `backoffLimit: 0`: the pod
+// has a tracking finalizer; FailureTarget and SuccessCriteriaMet come first, Failed and Complete when no pod runs any more; a deleted pod
+// fails its Job; pods and Secrets of a deleted Job are deleted.
 
 import type { V1PodSpec } from "@kubernetes/client-node"
 import { forbiddenBy } from "./pod-security.ts"
-import { type ApiObject, type ObjectStorage, timestamp } from "./store.ts"
+import { type ApiObject, type ObjectStorage, timestamp } from "./object-storage.ts"
 
 const TRACKING = "batch.kubernetes.io/job-tracking"
 const FOREGROUND = "foregroundDeletion"
@@ -22,16 +22,16 @@ interface PodTemplate {
   spec: Record<string, unknown>
 }
 
-const ENDS = {
+const REASONS = {
   deadline: { reason: "DeadlineExceeded", message: "Job was active longer than specified deadline" },
   failed: { reason: "BackoffLimitExceeded", message: "Job has reached the specified backoff limit" },
   succeeded: { reason: "CompletionsReached", message: "Reached expected number of succeeded pods" },
 } as const
 
 export class JobController {
-  /** No pods are made: somebody forbids them. */
+  /** Error with which no pods can be created; null when they can. */
   forbidPods: string | null = null
-  /** It does nothing about Jobs and their pods, as for one that is suspended. */
+  /** Ignores Jobs and their pods, as if they were suspended. */
   paused = false
   readonly #storage: ObjectStorage
   readonly #due = new Set<string>()
@@ -49,7 +49,7 @@ export class JobController {
         const { namespace, labels } = object.metadata
         const job = storage.get("jobs", namespace, labels?.["batch.kubernetes.io/job-name"] ?? "")
         if (job !== undefined) this.#enqueue(job)
-        else if (type === "MODIFIED") this.#later(() => storage.release("pods", object, TRACKING))
+        else if (type === "MODIFIED") this.#later(() => storage.removeFinalizer("pods", object, TRACKING))
       }
     })
   }
@@ -64,7 +64,7 @@ export class JobController {
     this.#enqueue(job)
   }
 
-  /** As a request to delete it does; without a policy in the background. */
+  /** Deletes a Job as a request does; in the background when there is no policy. */
   deleteJob(job: ApiObject, policy: string | null): void {
     this.#storage.delete("jobs", job, policy === "Foreground" ? { finalizer: FOREGROUND } : {})
   }
@@ -74,7 +74,7 @@ export class JobController {
       terminationGracePeriodSeconds?: number
       nodeName?: string
     }
-    const over = ["Failed", "Succeeded"].includes(String(this.#storage.now("pods", pod)?.status?.["phase"]))
+    const over = ["Failed", "Succeeded"].includes(String(this.#storage.current("pods", pod)?.status?.["phase"]))
     this.#storage.delete("pods", pod, { grace: over || nodeName === undefined ? 0 : terminationGracePeriodSeconds })
   }
 
@@ -96,17 +96,17 @@ export class JobController {
     })
   }
 
-  /** One thing at a time, each of them seen by watches: the change that it makes brings it back here. */
+  /** Makes one change at a time, so that watches see each of them: a change enqueues the Job again. */
   #sync(known: ApiObject): void {
-    const job = this.#storage.now("jobs", known)
+    const job = this.#storage.current("jobs", known)
     if (job === undefined) return
-    if (this.paused) for (const pod of this.#storage.owned("pods", job)) this.#storage.release("pods", pod, TRACKING)
+    if (this.paused) for (const pod of this.#storage.owned("pods", job)) this.#storage.removeFinalizer("pods", pod, TRACKING)
     if (this.paused && job.metadata.deletionTimestamp === undefined) return
     const pods = this.#storage.owned("pods", job)
     const deleting = job.metadata.deletionTimestamp !== undefined
     if (pods.length === 0) {
-      if (deleting) return this.#storage.release("jobs", job, FOREGROUND)
-      if (job.status?.["startTime"] === undefined) return this.#begin(job)
+      if (deleting) return this.#storage.removeFinalizer("jobs", job, FOREGROUND)
+      if (job.status?.["startTime"] === undefined) return this.#createPod(job)
     }
     if (deleting) for (const pod of pods) if (pod.metadata.deletionTimestamp === undefined) this.deletePod(pod)
     const phases = pods.map(({ status }) => String(status?.["phase"]))
@@ -115,25 +115,25 @@ export class JobController {
     const counted = pods.filter((pod, i) => phases[i] === "Succeeded" || phases[i] === "Failed" || isDeleting(pod))
     const has = (type: string): boolean => conditionsOf(job).some((one) => one.type === type)
     const running = phases.some((phase) => phase === "Running" || phase === "Pending")
-    const end = late ? ENDS.deadline : failed ? ENDS.failed : ENDS.succeeded
+    const cause = late ? REASONS.deadline : failed ? REASONS.failed : REASONS.succeeded
     if (has("Failed") || has("Complete")) return
-    const judged = has("FailureTarget") || has("SuccessCriteriaMet")
-    if (!judged && !failed && counted.length === 0) return
-    const bad = has("FailureTarget") || (failed && !judged)
-    const [first, last] = bad ? ["FailureTarget", "Failed"] : ["SuccessCriteriaMet", "Complete"]
-    if (!judged) {
-      this.#condition(job, { type: first, status: "True", ...end })
+    const decided = has("FailureTarget") || has("SuccessCriteriaMet")
+    if (!decided && !failed && counted.length === 0) return
+    const failing = has("FailureTarget") || (failed && !decided)
+    const [first, last] = failing ? ["FailureTarget", "Failed"] : ["SuccessCriteriaMet", "Complete"]
+    if (!decided) {
+      this.#condition(job, { type: first, status: "True", ...cause })
       if (late) for (const pod of pods) this.deletePod(pod)
       return
     }
-    for (const pod of counted) this.#storage.release("pods", pod, TRACKING)
+    for (const pod of counted) this.#storage.removeFinalizer("pods", pod, TRACKING)
     if (!running) {
       const { reason, message } = conditionsOf(job).find(({ type }) => type === first)!
       this.#condition(job, { type: last, status: "True", ...(reason && { reason }), ...(message && { message }) })
     }
   }
 
-  #begin(job: ApiObject): void {
+  #createPod(job: ApiObject): void {
     const { namespace, name, uid } = job.metadata
     const { template } = job.spec as unknown as { template: PodTemplate }
     const forbidden = this.forbidPods ?? forbiddenBy(name, template.spec as unknown as V1PodSpec)
@@ -175,7 +175,7 @@ export class JobController {
     })
   }
 
-  /** What belonged to a Job that is gone. */
+  /** Deletes the pods and Secrets of a deleted Job. */
   #collect(job: ApiObject): void {
     for (const pod of this.#storage.owned("pods", job)) this.deletePod(pod)
     for (const secret of this.#storage.owned("secrets", job)) this.#storage.delete("secrets", secret)

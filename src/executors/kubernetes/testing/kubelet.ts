@@ -1,11 +1,11 @@
-// The scheduler and the kubelet of the fake cluster: a pod is bound, its container made, started and ended, its statuses coming in the small
-// steps that a real one makes. A pod that is deleted is killed first; its container's end is seen before the pod goes.
+// The scheduler and the kubelet of the fake cluster: binds a pod, creates, starts and ends its container, and updates its status in the small steps
+// of a real one. A deleted pod is killed first, and the end of its container is visible before the pod disappears.
 
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Condition } from "./job-controller.ts"
 import { planOf, type PodSpec, waitingFor } from "./pod-plan.ts"
 import { PodProcess } from "./pod-process.ts"
-import { type ApiObject, type ObjectStorage, timestamp } from "./store.ts"
+import { type ApiObject, type ObjectStorage, timestamp } from "./object-storage.ts"
 
 const STEP_MS = 3
 const NODE = "node-1"
@@ -14,17 +14,17 @@ type Terminated = { exitCode: number; reason: string; message?: string; startedA
 
 export class Kubelet {
   readonly processes = new Map<string, PodProcess>()
-  /** Every pod that was ever started, by the name of its Job. */
+  /** Names of the Jobs of all pods that were started. */
   readonly starts: string[] = []
   schedulable = true
-  /** Pods get no process; they run until `finish`. */
+  /** Runs pods without a process until `finish`. */
   hollow = false
-  /** Nothing is heard of the node any more. */
+  /** Stops all updates, as for a node that is lost. */
   lost = false
   readonly #storage: ObjectStorage
-  readonly #ends = new Map<string, (code: number) => void>()
+  readonly #finishers = new Map<string, (code: number) => void>()
   readonly #hollowEnds = new Map<string, Promise<number>>()
-  /** Why a pod is being ended, in the words that its status gets. */
+  /** Reason and message of evicted pods, for their status. */
   readonly #evicted = new Map<string, { reason: string; message: string }>()
   #stopped = false
   #tick = 0
@@ -46,7 +46,7 @@ export class Kubelet {
     }
   }
 
-  /** Fixed width, as kubelets write them, and often the same for several lines. */
+  /** Returns a timestamp of fixed width, as kubelets write them, which is often the same for several lines. */
   readonly now = (): string => {
     this.#tick += 1
     return new Date().toISOString().replace("Z", `${String(Math.floor(this.#tick / 3) % 1000).padStart(3, "0")}000Z`)
@@ -57,7 +57,7 @@ export class Kubelet {
   }
 
   finish(jobName: string, code = 0): void {
-    this.#ends.get(jobName)?.(code)
+    this.#finishers.get(jobName)?.(code)
   }
 
   condition(pod: ApiObject, condition: Condition): ApiObject {
@@ -67,7 +67,7 @@ export class Kubelet {
     })
   }
 
-  /** As it does when its node runs short: it says so, then kills, then the pod has failed. */
+  /** Evicts a pod as on a node that is short of memory: sets a condition, kills the pod, and marks it as failed. */
   evict(pod: ApiObject): void {
     const message = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 52Mi."
     this.#evicted.set(pod.metadata.name, { reason: "Evicted", message })
@@ -81,16 +81,16 @@ export class Kubelet {
     process.kill("SIGKILL")
   }
 
-  #now(pod: ApiObject): ApiObject | undefined {
-    return this.#stopped ? undefined : this.#storage.now("pods", pod)
+  #current(pod: ApiObject): ApiObject | undefined {
+    return this.#stopped ? undefined : this.#storage.current("pods", pod)
   }
 
   async #run(pod: ApiObject): Promise<void> {
-    if (!(await this.#bound(pod))) return
+    if (!(await this.#bind(pod))) return
     let shown = ""
     for (;;) {
       await sleep(STEP_MS)
-      const known = this.#now(pod)
+      const known = this.#current(pod)
       if (known === undefined) return
       if (known.metadata.deletionTimestamp !== undefined) {
         const ended = { exitCode: 137, reason: "ContainerStatusUnknown", startedAt: null, finishedAt: null }
@@ -104,24 +104,24 @@ export class Kubelet {
     await this.#start(pod)
   }
 
-  /** False: it is gone before any node had it. */
-  async #bound(pod: ApiObject): Promise<boolean> {
+  /** Binds the pod to the node when that is possible. Resolves with false when it was deleted before. */
+  async #bind(pod: ApiObject): Promise<boolean> {
     const { nodeSelector } = pod.spec as unknown as PodSpec
     const unfit = nodeSelector !== undefined && Object.keys(nodeSelector).length > 0
     const why = unfit ? "1 node(s) didn't match Pod's node affinity/selector." : "1 Insufficient cpu."
-    for (let told = false; unfit || !this.schedulable; told = true) {
+    for (let reported = false; unfit || !this.schedulable; reported = true) {
       const message = `0/1 nodes are available: ${why}`
-      if (!told) this.condition(pod, { type: "PodScheduled", status: "False", reason: "Unschedulable", message })
+      if (!reported) this.condition(pod, { type: "PodScheduled", status: "False", reason: "Unschedulable", message })
       await sleep(STEP_MS)
-      if (this.#now(pod) === undefined) return false
+      if (this.#current(pod) === undefined) return false
     }
     const conditions = [{ type: "PodScheduled", status: "True" }]
     const bound = this.#storage.update("pods", pod, (copy) => {
       copy.spec = { ...copy.spec, nodeName: NODE }
       copy.status = { ...copy.status, conditions }
     })
-    const made = { conditions: [...conditions, { type: "PodReadyToStartContainers", status: "False" }] }
-    this.#container(bound, "Pending", { waiting: { reason: "ContainerCreating" } }, made)
+    const created = { conditions: [...conditions, { type: "PodReadyToStartContainers", status: "False" }] }
+    this.#container(bound, "Pending", { waiting: { reason: "ContainerCreating" } }, created)
     return true
   }
 
@@ -135,7 +135,7 @@ export class Kubelet {
       this.#ended(pod, { exitCode, reason, startedAt, finishedAt: timestamp(), ...more })
     }
     if (this.hollow) {
-      const ended = new Promise<number>((resolve) => this.#ends.set(job, resolve))
+      const ended = new Promise<number>((resolve) => this.#finishers.set(job, resolve))
       this.#hollowEnds.set(name, ended)
       this.#container(pod, "Running", { running: { startedAt } })
       return end(await ended)
@@ -153,7 +153,7 @@ export class Kubelet {
   #kill(pod: ApiObject): void {
     if (this.lost || this.#stopped) return
     const { phase } = pod.status ?? {}
-    if (phase === "Failed" || phase === "Succeeded") this.#gone(pod)
+    if (phase === "Failed" || phase === "Succeeded") this.#remove(pod)
     else this.#end(pod)
   }
 
@@ -166,14 +166,14 @@ export class Kubelet {
   #ended(pod: ApiObject, terminated: Terminated): void {
     const evicted = this.#evicted.get(pod.metadata.name)
     const phase = terminated.exitCode === 0 && evicted === undefined ? "Succeeded" : "Failed"
-    if (this.lost || this.#now(pod) === undefined) return
+    if (this.lost || this.#current(pod) === undefined) return
     this.#container(pod, phase, { terminated }, evicted)
-    const known = this.#now(pod)
-    if (known?.metadata.deletionTimestamp !== undefined) this.#gone(known)
+    const known = this.#current(pod)
+    if (known?.metadata.deletionTimestamp !== undefined) this.#remove(known)
   }
 
-  /** Nothing of it runs any more: its grace is over. */
-  #gone(pod: ApiObject): void {
+  /** Removes a deleted pod whose containers have ended. */
+  #remove(pod: ApiObject): void {
     if (pod.metadata.deletionGracePeriodSeconds === 0) return
     const timer = setTimeout(() => this.#storage.delete("pods", pod), STEP_MS)
     timer.unref()

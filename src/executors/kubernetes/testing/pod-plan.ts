@@ -1,7 +1,7 @@
-// What a kubelet makes of a pod's spec: what it still waits for, then the command, variables and files of its container.
+// Reads a pod's spec as a kubelet does: what the pod still waits for, and the command, variables and files of its container.
 
 import type { PodPlan } from "./pod-process.ts"
-import type { ApiObject, ObjectStorage } from "./store.ts"
+import type { ApiObject, ObjectStorage } from "./object-storage.ts"
 
 export interface PodSpec {
   containers: {
@@ -23,10 +23,10 @@ export interface PodSpec {
 }
 
 const specOf = (pod: ApiObject): PodSpec => pod.spec as unknown as PodSpec
-/** A registry that nobody listens at. */
+/** Matches images of a registry at which nothing listens. */
 const MISSING = /^127\.0\.0\.1:1\//
 
-/** null: its container can be started. `shown`: what it was waiting for before. */
+/** Returns why the container cannot be started; null when it can. `shown`: the reason in the pod's status. */
 export const waitingFor = (
   pod: ApiObject,
   storage: ObjectStorage,
@@ -91,6 +91,6 @@ export const planOf = (pod: ApiObject, storage: ObjectStorage): PodPlan => {
   return { command: [...command, ...args].map((text) => expand(text, env)), env, files }
 }
 
-/** `$(NAME)` is the value of a variable that there is, `$$` a dollar. */
+/** Replaces `$(NAME)` by the value of an existing variable, and `$$` by a dollar sign. */
 export const expand = (text: string, env: { [name: string]: string }): string =>
   text.replace(/\$(\$|\(([^)]*)\))/g, (whole, _, name: string | undefined) => (name === undefined ? "$" : (env[name] ?? whole)))

@@ -1,6 +1,5 @@
-// The container of a fake pod: a real process, in a folder of its own that stands for its mounts. Where a container would see `/ork`, this sees
-// a folder below it: paths of mounts are replaced in its variables. Its log is kept as a container runtime keeps it: by line, long
-// ones in pieces, what has no end yet not at all.
+// The container of a fake pod: a real process with a folder of its own for its mounts. Paths of mounts in its variables are replaced by paths in
+// that folder. Its log is kept as a container runtime keeps it: by line, long lines in pieces, incomplete lines not at all.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -15,13 +14,13 @@ const MAX_PIECE = 16 * 1024
 export interface PodPlan {
   command: string[]
   env: { [name: string]: string }
-  /** Path in the container, and what is there. */
+  /** Contents by path in the container. */
   files: { [path: string]: string }
 }
 
 export interface LogEntry {
   stamp: string
-  /** With its line end, if it is not a piece of a line. */
+  /** Ends with a newline unless it is a piece of a line. */
   text: Buffer
 }
 
@@ -29,13 +28,13 @@ export class PodProcess {
   readonly entries: LogEntry[] = []
   exited: { code: number } | null = null
   message = ""
-  /** What its kubelet says of its end. */
+  /** Reason of its end, as the kubelet reports it. */
   reason: string | null = null
   readonly #folder = mkdtempSync(join(tmpdir(), "ork-pod-"))
   readonly #child: ChildProcess
   readonly #listeners = new Set<() => void>()
   readonly #now: () => string
-  #killer: NodeJS.Timeout | null = null
+  #killTimer: NodeJS.Timeout | null = null
 
   constructor(plan: PodPlan, now: () => string) {
     this.#now = now
@@ -63,16 +62,16 @@ export class PodProcess {
     for (const stream of [this.#child.stdout, this.#child.stderr]) if (stream !== null) this.#copy(stream)
     this.#child.on("error", (error) => {
       this.reason = "StartError"
-      const words = /ENOENT/.test(error.message) ? `stat ${program}: no such file or directory` : error.message
+      const reason = /ENOENT/.test(error.message) ? `stat ${program}: no such file or directory` : error.message
       this.message =
         "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: " +
-        `unable to start container process: error during container init: exec: "${program}": ${words}: unknown`
+        `unable to start container process: error during container init: exec: "${program}": ${reason}: unknown`
       this.#end(128)
     })
     this.#child.on("close", (code, signal) => this.#end(code ?? (signal === "SIGKILL" ? 137 : 143)))
   }
 
-  /** Called after each line and at the end; returns how to stop that. */
+  /** Calls the listener after each line and at the end. Returns a function that removes it. */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -83,21 +82,21 @@ export class PodProcess {
     try {
       process.kill(-this.#child.pid, signal)
     } catch {
-      // It was quicker.
+      // The process has ended.
     }
   }
 
-  /** SIGTERM, and SIGKILL after the grace. */
+  /** Sends SIGTERM, and SIGKILL after the grace period. */
   end(graceMs: number): void {
-    if (this.#killer !== null) return
+    if (this.#killTimer !== null) return
     this.kill("SIGTERM")
-    this.#killer = setTimeout(() => this.kill("SIGKILL"), graceMs)
+    this.#killTimer = setTimeout(() => this.kill("SIGKILL"), graceMs)
   }
 
-  /** Nobody wants to know of it any more. */
+  /** Deletes its folder. */
   remove(): void {
     this.exited ??= { code: 137 }
-    clearTimeout(this.#killer ?? undefined)
+    clearTimeout(this.#killTimer ?? undefined)
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
@@ -109,29 +108,29 @@ export class PodProcess {
         const end = rest.indexOf(0x0a)
         const size = end >= 0 && end < MAX_PIECE ? end + 1 : rest.length > MAX_PIECE ? MAX_PIECE : 0
         if (size === 0) break
-        this.#say(rest.subarray(0, size))
+        this.#addEntry(rest.subarray(0, size))
         rest = rest.subarray(size)
       }
     })
-    stream.on("end", () => rest.length > 0 && this.#say(rest))
+    stream.on("end", () => rest.length > 0 && this.#addEntry(rest))
   }
 
-  #say(text: Buffer): void {
+  #addEntry(text: Buffer): void {
     this.entries.push({ stamp: this.#now(), text })
-    this.#tell()
+    this.#notify()
   }
 
   #end(code: number): void {
     if (this.exited !== null) return
-    clearTimeout(this.#killer ?? undefined)
+    clearTimeout(this.#killTimer ?? undefined)
     if (this.reason === null || this.reason === "OOMKilled") {
       this.message = readFileSync(join(this.#folder, "termination-log")).subarray(-MAX_MESSAGE).toString()
     }
     this.exited = { code }
-    this.#tell()
+    this.#notify()
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener()
   }
 }

@@ -1,18 +1,17 @@
-// The Pod Security Standard "restricted", as https://kubernetes.io/docs/concepts/security/pod-security-standards/ has it: what a namespace
-// that enforces it refuses.
+// Checks pods against the Pod Security Standard "restricted" (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 
 import type { V1PodSpec } from "@kubernetes/client-node"
 
 const VOLUMES = new Set("configMap csi downwardAPI emptyDir ephemeral image persistentVolumeClaim projected secret".split(" "))
 const PROFILES = ["RuntimeDefault", "Localhost"]
 
-/** In its words; none: it may run. */
+/** Returns the violations in the wording of Kubernetes. */
 export const restrictedProblems = (pod: V1PodSpec): string[] => {
-  const { securityContext: whole = {}, containers, initContainers = [], volumes = [] } = pod
+  const { securityContext: podContext = {}, containers, initContainers = [], volumes = [] } = pod
   const problems: string[] = []
   if (pod.hostNetwork === true || pod.hostPID === true || pod.hostIPC === true) problems.push("host namespaces")
-  if (whole.sysctls !== undefined && whole.sysctls.length > 0) problems.push("forbidden sysctls")
-  if (whole.runAsUser === 0) problems.push("runAsUser=0 (pod must not set runAsUser=0)")
+  if (podContext.sysctls !== undefined && podContext.sysctls.length > 0) problems.push("forbidden sysctls")
+  if (podContext.runAsUser === 0) problems.push("runAsUser=0 (pod must not set runAsUser=0)")
   for (const { name, ...volume } of volumes) {
     const types = Object.keys(volume)
     if (!types.every((type) => VOLUMES.has(type)))
@@ -26,16 +25,16 @@ export const restrictedProblems = (pod: V1PodSpec): string[] => {
     if (own.capabilities?.drop?.includes("ALL") !== true) problems.push(`unrestricted capabilities (${about} drop ALL)`)
     if (own.capabilities?.add?.some((one) => one !== "NET_BIND_SERVICE"))
       problems.push(`unrestricted capabilities (${about} not add)`)
-    if ((own.runAsNonRoot ?? whole.runAsNonRoot) !== true) problems.push(`runAsNonRoot != true (${about} set it to true)`)
+    if ((own.runAsNonRoot ?? podContext.runAsNonRoot) !== true) problems.push(`runAsNonRoot != true (${about} set it to true)`)
     if (own.runAsUser === 0) problems.push(`runAsUser=0 (${about} not set it)`)
-    if (!PROFILES.includes((own.seccompProfile ?? whole.seccompProfile)?.type ?? ""))
+    if (!PROFILES.includes((own.seccompProfile ?? podContext.seccompProfile)?.type ?? ""))
       problems.push(`seccompProfile (${about} set it)`)
     if (ports.some(({ hostPort = 0 }) => hostPort !== 0)) problems.push(`hostPort (${about} not use it)`)
   }
   return problems
 }
 
-/** What the Job controller is told when it makes the pod in such a namespace; null: nothing. */
+/** Returns the error with which such a namespace rejects the pod; null when it accepts it. */
 export const forbiddenBy = (job: string, pod: V1PodSpec): string | null => {
   const problems = restrictedProblems(pod)
   return problems.length === 0

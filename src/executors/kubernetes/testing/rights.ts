@@ -1,8 +1,8 @@
-// What deploy/kubernetes/rbac.yaml allows. The fake cluster forbids everything else.
+// The rights in deploy/kubernetes/rbac.yaml. The fake cluster forbids everything else.
 
 import { readFileSync } from "node:fs"
 import { parseAllDocuments } from "yaml"
-import type { Kind } from "./store.ts"
+import type { Kind } from "./object-storage.ts"
 
 interface Rule {
   apiGroups: string[]
@@ -13,7 +13,7 @@ interface Rule {
 const FILE = new URL("../../../../deploy/kubernetes/rbac.yaml", import.meta.url)
 const VERBS: Readonly<Record<string, string>> = { POST: "create", LOG: "get", CONTINUE: "list" }
 
-/** As `group/resource verb`. */
+/** Returns the rights as `group/resource verb`. */
 const rightsOf = (): ReadonlySet<string> => {
   const objects = parseAllDocuments(readFileSync(FILE, "utf8")).map((one) => one.toJS() as { kind: string; rules?: Rule[] })
   const rules = objects.flatMap(({ kind, rules: given = [] }) => (kind === "Role" ? given : []))
@@ -25,6 +25,6 @@ const rightsOf = (): ReadonlySet<string> => {
 
 export const RIGHTS = rightsOf()
 
-/** What a request needs. */
+/** Returns the right that a request needs. */
 export const rightFor = (verb: string, kind: Kind): string =>
   `${kind === "jobs" ? "batch" : ""}/${verb === "LOG" ? "pods/log" : kind} ${VERBS[verb] ?? verb.toLowerCase()}`

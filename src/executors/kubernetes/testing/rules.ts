@@ -1,7 +1,7 @@
-// What an API server refuses: by the published types, and by the rules for names, labels and Jobs that stand in no type.
+// Validates objects as an API server does: by the published types, and by the rules for names, labels and Jobs that the types do not express.
 
 import { typeProblems } from "./types.ts"
-import type { Kind } from "./store.ts"
+import type { Kind } from "./object-storage.ts"
 
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 const SUBDOMAIN = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
@@ -52,14 +52,13 @@ interface JobBody {
   stringData?: { [key: string]: string }
 }
 
-/** A decoder's words, for 400; then a validator's, for 422. */
+/** Returns the errors of decoding, for a 400, and of validation, for a 422. */
 export const problemsOf = (kind: Kind, body: JobBody): { decode: string[]; validate: string[] } => {
   const expected = TYPES[kind]
   if (expected === undefined) return { decode: [`${kind} cannot be created here`], validate: [] }
   const { apiVersion, kind: name } = body as { apiVersion?: string; kind?: string }
   const decode = typeProblems(body, expected.type, name ?? "")
-  if (apiVersion !== expected.apiVersion || name !== expected.kind)
-    decode.push(`${apiVersion} ${name} is not what this path takes`)
+  if (apiVersion !== expected.apiVersion || name !== expected.kind) decode.push(`${apiVersion} ${name} does not match the path`)
   if (decode.length > 0) return { decode, validate: [] }
   const validate = metaProblems(body.metadata ?? {}, "metadata")
   if (!SUBDOMAIN.test(body.metadata?.name ?? "")) validate.push("metadata.name: must be a lowercase RFC 1123 subdomain")
@@ -102,7 +101,7 @@ const jobProblems = ({ metadata, spec }: JobBody): string[] => {
   for (const number of [activeDeadlineSeconds, ttlSecondsAfterFinished, pod?.terminationGracePeriodSeconds]) {
     if (number !== undefined && (!Number.isInteger(number) || number < 0)) problems.push("spec: must be a whole number")
   }
-  if ((ttlSecondsAfterFinished ?? 0) > MAX_INT32) problems.push("spec.ttlSecondsAfterFinished: is no int32")
+  if ((ttlSecondsAfterFinished ?? 0) > MAX_INT32) problems.push("spec.ttlSecondsAfterFinished: is not an int32")
   problems.push(...duplicates(volumes, "spec.template.spec.volumes"))
   for (const name of volumes) if (!LABEL.test(name)) problems.push(`spec.template.spec.volumes: Invalid value: "${name}"`)
   for (const container of pod?.containers ?? []) problems.push(...containerProblems(container, new Set(volumes)))

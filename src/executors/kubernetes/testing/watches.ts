@@ -1,26 +1,26 @@
-// The watches of the fake cluster: events from a version on, bookmarks, an end when their time is over, and what a test makes go wrong.
+// The watches of the fake cluster: events since a version, bookmarks, an end after their time limit, and faults that tests inject.
 
 import type { ServerResponse } from "node:http"
 import { matches } from "./rules.ts"
-import type { Kind, ObjectStorage, StoreEvent } from "./store.ts"
+import type { Kind, ObjectStorage, StoreEvent } from "./object-storage.ts"
 
 interface Watcher {
   kind: Kind
   response: ServerResponse
-  take(event: StoreEvent): void
+  send(event: StoreEvent): void
 }
 
-/** Its seconds are shorter than the world's. */
+/** Milliseconds of a second of `timeoutSeconds`, which is shorter than a real one. */
 const SECOND_MS = 50
 
 export class Watches {
-  /** Events come twice, and pairs of them in the wrong order. */
+  /** Sends events twice, and pairs of them in the wrong order. */
   unruly = false
-  /** Nothing is sent. */
+  /** Drops all events. */
   mute = false
-  /** A slow watch: events wait until they are let go. */
+  /** Delayed events, which `flush` sends; null when events are not delayed. */
   held: (() => void)[] | null = null
-  /** At once, by kind. */
+  /** Maximum number of concurrent watches by kind. */
   readonly most: { [kind: string]: number } = {}
   readonly #storage: ObjectStorage
   readonly #watchers = new Set<Watcher>()
@@ -28,23 +28,23 @@ export class Watches {
   constructor(storage: ObjectStorage) {
     this.#storage = storage
     storage.listen((event) => {
-      for (const watcher of this.#watchers) watcher.take(event)
+      for (const watcher of this.#watchers) watcher.send(event)
     })
   }
 
-  /** They break off. */
+  /** Breaks all connections. */
   drop(): void {
     for (const { response } of this.#watchers) response.destroy()
   }
 
-  /** The past is forgotten, and they are told so. */
+  /** Forgets the history, and ends all watches with 410. */
   expire(): void {
     this.#storage.forget()
     const status = { kind: "Status", code: 410, reason: "Expired", message: "too old resource version" }
     for (const { response } of this.#watchers) response.end(`${JSON.stringify({ type: "ERROR", object: status })}\n`)
   }
 
-  letGo(): void {
+  flush(): void {
     const waiting = this.held ?? []
     this.held = null
     for (const send of waiting) send()
@@ -57,7 +57,7 @@ export class Watches {
     }
   }
 
-  /** False: the version is forgotten. */
+  /** Starts a watch. Returns false when its version is forgotten. */
   begin(kind: Kind, namespace: string, query: URLSearchParams, response: ServerResponse): boolean {
     const past = this.#storage.since(Number(query.get("resourceVersion")))
     if (past === null) return false
@@ -68,7 +68,7 @@ export class Watches {
     const write = (line: string): void => {
       if (this.held !== null) return void this.held.push(() => write(line))
       if (!this.unruly) return void response.write(line)
-      // Two events are sent the later first, and each twice.
+      // Sends two events in reverse order, and each twice.
       if (before === null) before = line
       else {
         response.write(line + before + line + before)
@@ -82,13 +82,13 @@ export class Watches {
     const watcher: Watcher = {
       kind,
       response,
-      take: (event) => {
+      send: (event) => {
         if (this.mute || event.kind !== kind || event.object.metadata.namespace !== namespace) return
         if (matches(selector, event.object.metadata.labels))
           write(`${JSON.stringify({ type: event.type, object: event.object })}\n`)
       },
     }
-    for (const event of past) watcher.take(event)
+    for (const event of past) watcher.send(event)
     this.#watchers.add(watcher)
     const now = [...this.#watchers].filter((one) => one.kind === kind).length
     this.most[kind] = Math.max(now, this.most[kind] ?? 0)

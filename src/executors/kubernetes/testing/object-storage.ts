@@ -1,5 +1,5 @@
-// Objects of the fake cluster with their history: versions that grow, events for watches, a past that can be forgotten (410 Gone), and deletions
-// as an API server makes them: an object that has a grace or finalizers goes when both are used up.
+// Objects of the fake cluster with their history: growing versions, events for watches, a history that can be forgotten (410 Gone), and deletions
+// as an API server performs them: an object is removed when its grace period is 0 and it has no finalizers.
 
 import { randomUUID } from "node:crypto"
 
@@ -23,15 +23,14 @@ export interface ApiObject {
   }
   spec?: Record<string, unknown>
   status?: Record<string, unknown>
-  /** Of an event. */
+  /** For events. */
   involvedObject?: { name: string }
   message?: string
-  /** Of a Secret, in base64. */
+  /** For Secrets, in base64. */
   data?: { [key: string]: string }
 }
 
-/** What is to be made. */
-export interface Given {
+export interface NewObject {
   metadata: { name: string; [field: string]: unknown }
   [field: string]: unknown
 }
@@ -43,7 +42,7 @@ export interface StoreEvent {
   object: ApiObject
 }
 
-/** An API server's times are whole seconds. */
+/** Returns the time in whole seconds, as API servers do. */
 export const timestamp = (): string => new Date().toISOString().replace(/\.\d+/, "")
 
 export class ObjectStorage {
@@ -58,8 +57,8 @@ export class ObjectStorage {
     return this.#objects.get(`${kind}/${namespace}/${name}`)
   }
 
-  /** As it is now; undefined: it is gone. */
-  now(kind: Kind, { metadata: { namespace, name, uid } }: ApiObject): ApiObject | undefined {
+  /** Returns the current version of an object; undefined when it is gone. */
+  current(kind: Kind, { metadata: { namespace, name, uid } }: ApiObject): ApiObject | undefined {
     const known = this.get(kind, namespace, name)
     return known?.metadata.uid === uid ? known : undefined
   }
@@ -74,8 +73,8 @@ export class ObjectStorage {
     return keys.filter((key) => key.startsWith(`${kind}/`)).flatMap((key) => this.#objects.get(key) ?? [])
   }
 
-  /** null: the name is taken. */
-  add(kind: Kind, namespace: string, given: Given): ApiObject | null {
+  /** Returns null when the name is taken. */
+  add(kind: Kind, namespace: string, given: NewObject): ApiObject | null {
     const key = `${kind}/${namespace}/${given.metadata.name}`
     if (this.#objects.has(key)) return null
     const object = structuredClone(given) as unknown as ApiObject
@@ -89,7 +88,7 @@ export class ObjectStorage {
   }
 
   update(kind: Kind, object: ApiObject, change: (copy: ApiObject) => void): ApiObject {
-    const known = this.now(kind, object)
+    const known = this.current(kind, object)
     if (known === undefined) return object
     const copy = structuredClone(known)
     change(copy)
@@ -103,7 +102,7 @@ export class ObjectStorage {
     return copy
   }
 
-  /** A second request may shorten the grace. */
+  /** Deletes an object. A second call may shorten the grace period. */
   delete(kind: Kind, object: ApiObject, { grace = 0, finalizer = "" } = {}): ApiObject {
     return this.update(kind, object, ({ metadata }) => {
       metadata.deletionTimestamp ??= timestamp()
@@ -112,14 +111,14 @@ export class ObjectStorage {
     })
   }
 
-  release(kind: Kind, object: ApiObject, finalizer: string): void {
-    if (this.now(kind, object)?.metadata.finalizers?.includes(finalizer) !== true) return
+  removeFinalizer(kind: Kind, object: ApiObject, finalizer: string): void {
+    if (this.current(kind, object)?.metadata.finalizers?.includes(finalizer) !== true) return
     this.update(kind, object, ({ metadata }) => {
       metadata.finalizers = (metadata.finalizers ?? []).filter((one) => one !== finalizer)
     })
   }
 
-  /** Events after a version; null: those are forgotten. */
+  /** Returns the events after a version; null when they are forgotten. */
   since(version: number): StoreEvent[] | null {
     return version < this.forgotten ? null : this.#history.filter((event) => event.version > version)
   }

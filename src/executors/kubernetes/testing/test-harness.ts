@@ -1,4 +1,4 @@
-// A fresh fake cluster for each test of a file, and work on it.
+// Creates a fresh fake cluster for each test of a file, and launches tasks on it.
 
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -8,24 +8,24 @@ import type { Executor } from "../../executor.ts"
 import type { Controllers } from "./controllers.ts"
 import type { FakeCluster } from "./fake-cluster.ts"
 import { fakeFixture, type FakeFixture } from "./fixture.ts"
-import { workOn } from "./suite.ts"
+import { launcherOf } from "./suite.ts"
 
-export interface Waiting extends Launched {
+export interface BlockedTask extends Launched {
   attemptId: string
   /** Name of its Job. */
   job: string
-  /** Lets it end, with the output `[1]`. */
+  /** Lets the task succeed with the output `[1]`. */
   go(): void
 }
 
 export const contains = (text: string): string => expect.stringContaining(text) as string
 
-/** However busy the machine is. */
+/** Waits with a long timeout, for busy machines. */
 export const soon = (check: () => boolean): Promise<unknown> => vi.waitUntil(check, { timeout: 20_000, interval: 10 })
 
-export class Bench {
+export class TestHarness {
   #fixture: FakeFixture | null = null
-  readonly shell = workOn(() => this.fixture).shell
+  readonly shell = launcherOf(() => this.fixture).shell
 
   constructor() {
     beforeEach(async () => {
@@ -47,8 +47,8 @@ export class Bench {
     return this.cluster.controllers
   }
 
-  /** A task that waits for `go`. */
-  waiting(more: Overrides = {}, by?: Executor): Waiting {
+  /** Launches a task that blocks until `go`. */
+  launch(more: Overrides = {}, by?: Executor): BlockedTask {
     const flag = join(this.fixture.folder, uniqueId())
     const attemptId = `t${uniqueId()}`
     const script = `echo up; while [ ! -e ${flag} ]; do sleep 0.02; done; echo '[1]'`
@@ -56,15 +56,15 @@ export class Bench {
     return { ...launched, attemptId, job: `ork-${attemptId}`, go: () => writeFileSync(flag, "") }
   }
 
-  /** One that runs. */
-  async running(more: Overrides = {}, by?: Executor): Promise<Waiting> {
-    const task = this.waiting(more, by)
+  /** Launches a task and waits until it runs. */
+  async launchRunning(more: Overrides = {}, by?: Executor): Promise<BlockedTask> {
+    const task = this.launch(more, by)
     await task.line("up")
     return task
   }
 
-  /** Lets it end well while no watch tells of it. */
-  async endsUnseen(task: Waiting): Promise<void> {
+  /** Lets a task succeed while watches send no events. */
+  async finishUnseen(task: BlockedTask): Promise<void> {
     this.cluster.watches.mute = true
     task.go()
     await soon(() => this.controllers.phaseOf(task.job) === "Succeeded")
