@@ -1,3 +1,4 @@
+import { BLOCKED_REQUEST } from "../../src/core/model/ports.ts"
 import type { Assignment } from "../../src/executors/executor.ts"
 import { describe, expect, it } from "vitest"
 import { fail, setup } from "./world.ts"
@@ -321,7 +322,7 @@ describe("deferred work", () => {
   it("fails at once when its address may not be reached", async () => {
     const world = await setup(
       { a: () => ({ ork_defer: { poll: POLL } }) },
-      { fetch: () => Promise.reject(Object.assign(new Error("no way there"), { name: "RefusedRequest" })) },
+      { fetch: () => Promise.reject(Object.assign(new Error("no way there"), { name: BLOCKED_REQUEST })) },
     )
     const runId = await world.trigger("name: far\ntasks: { a: { command: x, retries: 3 } }")
     await world.ended(runId)
