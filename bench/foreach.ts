@@ -16,7 +16,7 @@ const flow = workflow(
 )
 const started = performance.now()
 const run = await engine.trigger(request(await put(store, flow)))
-const ended = await engine.ended(run.id)
+const ended = await engine.waitForRun(run.id)
 const seconds = (performance.now() - started) / 1000
 
 let listed = 0
@@ -28,7 +28,7 @@ for (let after = 0; ;) {
 }
 const path = String(items >> 1)
 await engine.retry(run.id, { instance: { task: "each", path } })
-const again = await engine.ended(run.id)
+const again = await engine.waitForRun(run.id)
 const instance = await store.getTask({ runId: run.id, name: "each", path })
 
 print({

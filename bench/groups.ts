@@ -32,14 +32,14 @@ const watch = setInterval(() => {
 }, 100)
 const started = performance.now()
 const run = await engine.trigger(request(await put(store, flow)))
-const ended = await engine.ended(run.id)
+const ended = await engine.waitForRun(run.id)
 const seconds = (performance.now() - started) / 1000
 clearInterval(watch)
 const peak = process.resourceUsage().maxRSS >> 10
 
 const path = `${outer >> 1}.${inner >> 1}`
 await engine.retry(run.id, { instance: { task: "region.shop", path } })
-const again = await engine.ended(run.id)
+const again = await engine.waitForRun(run.id)
 const instance = await store.getTask({ runId: run.id, name: "region.shop", path })
 
 print({

@@ -15,7 +15,7 @@ import { inlineEvaluator } from "../src/engine/gate/evaluator.ts"
 import type { EngineOptions } from "../src/engine/ports.ts"
 import { createServices } from "../src/engine/services/services.ts"
 import { systemClock, systemRandom } from "../src/engine/system.ts"
-import { WorkerDesk } from "../src/engine/workers/worker-service.ts"
+import { WorkerService } from "../src/engine/workers/worker-service.ts"
 import type { Executor } from "../src/executors/executor.ts"
 import { nodeRuntime } from "../src/executors/node/runtime.ts"
 import { FunctionExecutor } from "../src/executors/pool/function-executor.ts"
@@ -55,7 +55,7 @@ const serveNoop = async (): Promise<void> => {
     observer: { turn: () => desk.wake(), cancelled: () => desk.wake(true) },
   }
   const engine = new Engine(parts)
-  const desk = new WorkerDesk({ engine, parts })
+  const desk = new WorkerService({ engine, parts })
   await engine.start()
   const server = buildServer({
     engine,

@@ -4,18 +4,18 @@
 import { ExternalSignals } from "./waiting/external-signals.ts"
 import { Attempts } from "./attempts/attempts.ts"
 import { logFieldsOf } from "./attempts/claims.ts"
-import { Conclusions } from "./attempts/to-change.ts"
+import { ChangeBuilder } from "./attempts/change-builder.ts"
 import { Events, type Listener } from "./loop/events.ts"
-import { farewell, stopParts, type Left } from "./loop/shutdown.ts"
+import { drain, stopParts, type Left } from "./loop/drain.ts"
 import { Gate } from "./gate/gate.ts"
-import { Holder } from "./loop/lease-holder.ts"
-import { Halves } from "./loop/sharded-inbox.ts"
-import { Inputs } from "./attempts/assignment-builder.ts"
+import { LeaseHolder } from "./loop/lease-holder.ts"
+import { ShardedInbox } from "./loop/sharded-inbox.ts"
+import { AssignmentBuilder } from "./attempts/assignment-builder.ts"
 import { type Lanes, lanesOf } from "./loop/lanes.ts"
 import type { EngineOptions } from "./ports.ts"
-import { Receipts } from "./loop/commit-acks.ts"
+import { CommitAcks } from "./loop/commit-acks.ts"
 import { rowStates } from "./services/row-states.ts"
-import { Waiting } from "./waiting/waiting.ts"
+import { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import { type Change, type Fence, fenceOf } from "../core/model/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/model/ids.ts"
 import { planRetry, type RetryPlan, type RetryRequest } from "../core/rules/retry-plan.ts"
@@ -37,15 +37,15 @@ export type TriggerRequest = Omit<NewRun, "id" | "private"> & { id?: RunId }
 
 export class Engine {
   readonly #options: EngineOptions
-  readonly #receipts = new Receipts()
-  readonly #inbox: Halves
+  readonly #receipts = new CommitAcks()
+  readonly #inbox: ShardedInbox
   readonly #events: Events
-  readonly #inputs: Inputs
+  readonly #inputs: AssignmentBuilder
   readonly #attempts: Attempts
   readonly #gate: Gate
-  readonly #waiting: Waiting
+  readonly #waiting: WaitingTasks
   readonly externalSignals: ExternalSignals
-  readonly #holder: Holder
+  readonly #holder: LeaseHolder
   readonly #lanes: Lanes
   readonly #judging = new Set<string>()
 
@@ -64,20 +64,20 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options
-    this.#inbox = new Halves(options.store.advanceConcurrency, (change, into) => this.#receipts.folded(change, into))
+    this.#inbox = new ShardedInbox(options.store.advanceConcurrency, (change, into) => this.#receipts.coalesced(change, into))
     const emit = (change: Change): void => this.#receive(change)
     this.#events = new Events(options.store)
-    this.#inputs = new Inputs(options)
+    this.#inputs = new AssignmentBuilder(options)
     this.#attempts = new Attempts(options, this.#inputs, emit)
-    this.#waiting = new Waiting(options, this.#inputs, new Conclusions(options, this.#inputs))
+    this.#waiting = new WaitingTasks(options, this.#inputs, new ChangeBuilder(options, this.#inputs))
     this.externalSignals = new ExternalSignals(options, this.#waiting, this.#inputs.callbacks, (changes) =>
       this.report(changes),
     )
     this.#gate = new Gate(options, this.#inputs, this.#waiting)
-    this.#holder = new Holder(options, {
+    this.#holder = new LeaseHolder(options, {
       emit,
       deposed: () => this.#attempts.stopAll("lost"),
-      look: () => this.look(),
+      wake: () => this.look(),
       adopted: (claim) => void this.#launch(claim),
     })
     this.#lanes = lanesOf(options)
@@ -112,7 +112,7 @@ export class Engine {
       this.#wake()
     })
     const left = (): Left => ({ attempts: this.#attempts.size, changes: this.#inbox.size })
-    await farewell(this.#options, { patienceMs, idle, left })
+    await drain(this.#options, { patienceMs, idle, left })
     cancelPatience?.()
     this.#state = "stopped"
     this.#receipts.close()
@@ -173,7 +173,7 @@ export class Engine {
   /** Changes that somebody else made: resolves after their commit, with the fences that no longer held. */
   report(changes: readonly Change[]): Promise<Fence[]> {
     const sound = changes.map(clampChange)
-    const receipt = this.#receipts.wait(sound)
+    const receipt = this.#receipts.track(sound)
     for (const change of this.#state === "stopped" ? [] : sound) this.#receive(change)
     return receipt
   }
@@ -189,8 +189,8 @@ export class Engine {
   readonly reap = (): Promise<void> => this.#holder.reapSafely()
 
   /** Resolves when the run and its hooks have ended. */
-  ended(runId: RunId): Promise<RunRow> {
-    return this.#events.ended(runId)
+  waitForRun(runId: RunId): Promise<RunRow> {
+    return this.#events.waitForRun(runId)
   }
 
   onEvent(listener: Listener): () => void {
@@ -227,7 +227,7 @@ export class Engine {
   }
 
   #mayTurn(): boolean {
-    return !this.#blocked && this.#state !== "stopped" && this.#inbox.open
+    return !this.#blocked && this.#state !== "stopped" && this.#inbox.canAdvance
   }
 
   /** Others may have made work for us, or ended runs that somebody awaits here. */
@@ -241,11 +241,11 @@ export class Engine {
     this.#wanted = false
     this.#cancelSoon?.()
     this.#cancelSoon = null
-    const load = this.#inbox.take()
-    const { changes, rest } = load
+    const load = this.#inbox.nextBatch()
+    const { changes, remaining } = load
     const draining = this.#state === "draining"
-    const heldBack = rest > 0 || this.#claiming > 0
-    const { lanes, limit } = draining ? NOTHING_WANTED : this.#wish(rest)
+    const heldBack = remaining > 0 || this.#claiming > 0
+    const { lanes, limit } = draining ? NOTHING_WANTED : this.#wish(remaining)
     this.#claiming += limit
     const { clock, observer } = this.#options
     const begun = clock.now()
@@ -259,24 +259,24 @@ export class Engine {
           limit: draining ? 0 : Math.max(0, GATE_LIMIT - this.#judging.size - this.#inbox.chunks),
         },
       })
-      if (rest > 0) void this.#turn()
+      if (remaining > 0) void this.#turn()
       const advanced = await answer
       this.#failures = 0
       this.#claiming -= limit
       observer?.turn?.({ changes: changes.length, claims: advanced.claims.length, ms: clock.now() - begun })
       this.#receipts.committed(changes, advanced.rejected)
       this.#apply(advanced)
-      this.#wakeIn(advanced.nextDueMs, load.alone)
+      this.#wakeIn(advanced.nextDueMs, load.exclusive)
       if (limit > 0 && advanced.claims.length === limit && this.#wish(0).limit > 0) {
         // What it made ready may use what the other turn did not take; or there is more of the other kind of work.
         if (heldBack) this.#wanted = true
         else this.#cancelSoon ??= clock.after(START_DELAY_MS, () => this.#wake())
       }
       if (advanced.more || this.#inbox.urgent) this.#wanted = true
-      this.#inbox.settle(load, { back: false })
+      this.#inbox.complete(load, { back: false })
     } catch (error) {
       this.#claiming -= limit
-      this.#inbox.settle(load, { back: true })
+      this.#inbox.complete(load, { back: true })
       this.#fail(error)
     }
     if (this.#blocked) return
@@ -326,7 +326,7 @@ export class Engine {
   #tell({ events, closed }: Pick<Advanced, "events" | "closed">): void {
     this.#events.emit(events)
     for (const { runId } of closed) this.#inputs.forget(runId)
-    this.#events.settled(closed, events)
+    this.#events.committed(closed, events)
   }
 
   async #launch(claim: Claim): Promise<void> {
@@ -347,7 +347,7 @@ export class Engine {
     this.#judging.add(claim.attemptId)
     try {
       const emit = (change: Change): void => this.#receive(change)
-      await (claim.waitingOn === null ? this.#gate.judge(claim, emit) : this.#waiting.woken(claim, emit))
+      await (claim.waitingOn === null ? this.#gate.evaluate(claim, emit) : this.#waiting.resume(claim, emit))
     } catch (error) {
       this.#options.log.warn({ run: claim.runId, error: String(error) }, "could not judge a task; giving it back")
       this.#options.clock.after(RETRY_MIN_MS, () => this.#receive({ ...fenceOf(claim), kind: "release" }))
@@ -373,7 +373,7 @@ export class Engine {
   async #recover(): Promise<void> {
     if (this.#state === "stopped") return
     // What a turn that is still out there claims is not known yet.
-    if (!this.#inbox.still) {
+    if (!this.#inbox.idle) {
       this.#options.clock.after(RETRY_MIN_MS, () => void this.#recover())
       return
     }
@@ -393,7 +393,7 @@ export class Engine {
   }
 
   #settleIdle(): void {
-    const busy = !this.#inbox.still || this.#attempts.size > 0 || this.#judging.size > 0 || this.#inbox.size > 0
+    const busy = !this.#inbox.idle || this.#attempts.size > 0 || this.#judging.size > 0 || this.#inbox.size > 0
     if (busy || this.#state !== "draining") return
     for (const resolve of this.#idle.splice(0)) resolve()
   }

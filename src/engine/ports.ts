@@ -30,7 +30,7 @@ export interface Observer {
   turn?(batch: { changes: number; claims: number; ms: number }): void
   /** Variables that an attempt gets beside its own. */
   environment?(claim: Claim): { [name: string]: string }
-  ended?(claim: Claim, node: Node, result: AttemptResult): void
+  attemptEnded?(claim: Claim, node: Node, result: AttemptResult): void
   /** A run was asked to stop. */
   cancelled?(): void
 }

@@ -20,7 +20,7 @@ export interface OutputTarget {
   /** Prefix of the attempt's objects. */
   prefix: string
   maxBytes: number
-  /** Masked in stored outputs. Inline outputs are masked by engine/attempts/runner.ts. */
+  /** Masked in stored outputs. Inline outputs are masked by engine/attempts/attempt-runner.ts. */
   secrets: readonly string[]
 }
 

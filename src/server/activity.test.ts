@@ -36,7 +36,7 @@ const setup = () => {
     const run = { createdAt: new Date(now - waitMs).toISOString() }
     const claim = { kind: "task", runId: "r", attempt: 1, path: "", run } as TaskClaim
     const node = { queue, upstream: [] as number[], hook: null } as unknown as Node
-    series.observer.ended!(claim, node, { state, startedAt: now, finishedAt: now })
+    series.observer.attemptEnded!(claim, node, { state, startedAt: now, finishedAt: now })
     series.observer.turn!({ changes: 1, claims: 0, ms: 1 })
   }
   return { series, advance, end, asked: () => asked, timers }

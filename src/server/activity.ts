@@ -46,7 +46,7 @@ export class Series {
   }
 
   readonly observer: Observer = {
-    ended: (claim, node, { state, startedAt }) => {
+    attemptEnded: (claim, node, { state, startedAt }) => {
       const minute = this.#minute()
       if (state === "success") minute.success += 1
       else minute.failed += 1

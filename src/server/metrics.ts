@@ -55,7 +55,7 @@ export class Metrics {
       this.#advance.observe(ms / 1000)
       this.#changes.observe(changes)
     },
-    ended: (claim, node, { state, startedAt, finishedAt }) => {
+    attemptEnded: (claim, node, { state, startedAt, finishedAt }) => {
       if (startedAt === null) return
       this.#task.observe({ executor: node.executor, state }, Math.max(0, finishedAt - startedAt) / 1000)
       if (isFirstOfRun(claim, node)) this.#dispatch.observe(Math.max(0, startedAt - Date.parse(claim.run.createdAt)) / 1000)

@@ -23,7 +23,7 @@ import { Notifier } from "../engine/services/notifier.ts"
 import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
 import { createServices } from "../engine/services/services.ts"
-import { WorkerDesk } from "../engine/workers/worker-service.ts"
+import { WorkerService } from "../engine/workers/worker-service.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { Conflict } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
@@ -129,12 +129,12 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     observer: both(observed, { turn: () => desk.wake(), cancelled: () => desk.wake(true) }),
   }
   const engine = new Engine(engineParts)
-  const desk = new WorkerDesk({ engine, parts: engineParts, ...leaseOf(parts.env) })
+  const desk = new WorkerService({ engine, parts: engineParts, ...leaseOf(parts.env) })
   engine.onEvent(metrics.event)
   if (tracing !== null) engine.onEvent((event) => tracing.event(event))
   const notifier = new Notifier({ store, clock, log: log.child({ part: "notices" }), secret: parts.secret, fetch: parts.fetch })
   engine.onEvent((event) => {
-    if (event.type === "run") notifier.look()
+    if (event.type === "run") notifier.wake()
   })
   const scheduler = new Scheduler({
     store,
@@ -146,14 +146,14 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     wake: () => {
       engine.look()
       // Runs may have a deadline.
-      notifier.look()
+      notifier.wake()
     },
   })
   const wake = (): void => {
     engine.look()
     desk.wake(true)
-    scheduler.look()
-    notifier.look()
+    scheduler.wake()
+    notifier.wake()
   }
   const services = createServices({ ...engineParts, engine, store, wake })
   const { workerProfiles: profiles } = config
@@ -243,9 +243,9 @@ const both = (a: Observer, b: Observer): Observer => ({
     b.turn?.(batch)
   },
   environment: (claim) => ({ ...a.environment?.(claim), ...b.environment?.(claim) }),
-  ended: (...args) => {
-    a.ended?.(...args)
-    b.ended?.(...args)
+  attemptEnded: (...args) => {
+    a.attemptEnded?.(...args)
+    b.attemptEnded?.(...args)
   },
   cancelled: () => {
     a.cancelled?.()

@@ -1,6 +1,6 @@
 // The end of a server, part by part. One that fails, or takes too long, is told and left, so that the rest and the end still come.
 
-import { inTime } from "../engine/in-time.ts"
+import { finishesWithin } from "../engine/finishes-within.ts"
 import type { Logger } from "../engine/ports.ts"
 import type { Clock } from "../core/model/ports.ts"
 
@@ -18,7 +18,7 @@ const WITHIN_MS = 10_000
 export const takeSteps = async (steps: readonly Step[], { clock, log }: { clock: Clock; log: Logger }): Promise<void> => {
   for (const { part, end, withinMs = WITHIN_MS, force } of steps) {
     try {
-      if (await inTime(clock, withinMs, Promise.resolve(end()))) continue
+      if (await finishesWithin(clock, withinMs, Promise.resolve(end()))) continue
       log.error({ part, seconds: withinMs / 1000 }, "a part of the server did not end in time; going on without it")
       force?.()
     } catch (error) {

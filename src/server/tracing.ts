@@ -47,7 +47,7 @@ export const startTracing = async (
   return {
     observer: {
       environment: (claim) => ({ TRACEPARENT: traceparent(attemptContext(claim)) }),
-      ended: (claim, node, result) => {
+      attemptEnded: (claim, node, result) => {
         span({
           name: node.name,
           context: attemptContext(claim),

@@ -20,7 +20,7 @@ import type { Json } from "../core/model/json.ts"
 import type { Clock, Random } from "../core/model/ports.ts"
 import type { Logger } from "../engine/ports.ts"
 import { messageOf } from "../core/model/error-message.ts"
-import { Runner } from "../engine/attempts/runner.ts"
+import { AttemptRunner } from "../engine/attempts/attempt-runner.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { claimed } from "../protocol/api/workers.ts"
@@ -68,7 +68,7 @@ export class Worker {
   readonly #options: WorkerOptions
   readonly #link: ServerClient
   readonly #folders: TaskFolders
-  readonly #runner: Runner
+  readonly #runner: AttemptRunner
   readonly #outputs: OutputUploader
   readonly #tasks = new Map<string, AssignedTask>()
   readonly #draining = new AbortController()
@@ -89,7 +89,7 @@ export class Worker {
       untidy: (error) => log.warn({ error: messageOf(error) }, "could not remove files of a run"),
     })
     this.#outputs = new OutputUploader({ link: this.#link, objects, log: options.log, refused: (task) => this.#drop(task) })
-    this.#runner = new Runner({
+    this.#runner = new AttemptRunner({
       executors,
       clock,
       readOutput: async (key) => JSON.parse(Buffer.from((await objects.get(key)) ?? "null").toString()) as Json,

@@ -30,7 +30,7 @@ const setup = async (scripts: { [task: string]: Script }, answers: (number | Err
       secret: (name) => secrets[name] ?? null,
       fetch: post,
     })
-    engine.onEvent((event) => event.type === "run" && notifier.look())
+    engine.onEvent((event) => event.type === "run" && notifier.wake())
     notifier.start()
     return notifier
   }

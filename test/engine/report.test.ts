@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { fail, setup } from "./world.ts"
-import { Receipts } from "../../src/engine/loop/commit-acks.ts"
+import { CommitAcks } from "../../src/engine/loop/commit-acks.ts"
 import type { Change } from "../../src/core/model/change.ts"
 import type { AttemptId } from "../../src/core/model/ids.ts"
 
@@ -43,18 +43,18 @@ describe("report", () => {
 
 describe("Receipts", () => {
   it("follow a change that was folded into another", async () => {
-    const receipts = new Receipts()
+    const receipts = new CommitAcks()
     const start: Change = { row: 1, attemptId: "a" as AttemptId, kind: "started", at: 1 }
     const end = ended(1, "a")
-    const receipt = receipts.wait([start])
-    receipts.folded(start, end)
+    const receipt = receipts.track([start])
+    receipts.coalesced(start, end)
     receipts.committed([end], [])
     expect(await receipt).toEqual([])
   })
 
   it("are given up when nothing more is committed", async () => {
-    const receipts = new Receipts()
-    const receipt = receipts.wait([ended(1, "a")])
+    const receipts = new CommitAcks()
+    const receipt = receipts.track([ended(1, "a")])
     receipts.close()
     await expect(receipt).rejects.toThrow("stopping")
   })

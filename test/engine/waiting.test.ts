@@ -428,7 +428,7 @@ tasks:
     )
     expect((await world.ended(runId)).status).toBe("failed")
     expect((await world.task(runId, "sub")).error).toBe("timed out after 1m")
-    await world.until(world.engine.ended((await child()).id))
+    await world.until(world.engine.waitForRun((await child()).id))
     expect((await child()).status).toBe("cancelled")
   })
 

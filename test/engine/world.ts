@@ -177,7 +177,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     tasks,
     statuses,
     most: () => most,
-    ended: (runId: RunId): Promise<RunRow> => until(engine.ended(runId)),
+    ended: (runId: RunId): Promise<RunRow> => until(engine.waitForRun(runId)),
     /** Lets everything happen that can without the clock, and then `ms` of it. */
     pass: (ms: number): Promise<void> => until(new Promise((resolve) => clock.after(ms, () => resolve()))),
     task: async (runId: RunId, name: string, path = ""): Promise<TaskRow> => (await store.getTask({ runId, name, path }))!,

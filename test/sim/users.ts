@@ -118,7 +118,7 @@ export class Users {
   #await(life: Life, runId: string): void {
     life.awaited.set(runId, false)
     const retries = this.#world.retries(runId)
-    life.subject.ended(runId as RunId).then(
+    life.subject.waitForRun(runId as RunId).then(
       () => {
         life.awaited.set(runId, true)
         const run = this.#world.tables.run(runId)!

@@ -8,7 +8,7 @@ import type { Json } from "../../core/model/json.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
 import type { Engine } from "../../engine/engine.ts"
 import type { Services } from "../../engine/services/services.ts"
-import type { WorkerDesk } from "../../engine/workers/worker-service.ts"
+import type { WorkerService } from "../../engine/workers/worker-service.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { ApiKeys } from "../auth/api-keys.ts"
@@ -79,7 +79,10 @@ export interface ApiParts {
   metrics?: () => Promise<string>
   serverStats?: ServerStats
   /** Serves workers that connect to this server. */
-  workers?: Pick<WorkerDesk, "register" | "heartbeat" | "claim" | "report" | "appendLogs" | "putOutput" | "upstream" | "leave">
+  workers?: Pick<
+    WorkerService,
+    "register" | "heartbeat" | "claim" | "report" | "appendLogs" | "putOutput" | "upstream" | "leave"
+  >
   /** Accepts the result of a task that was pushed to a worker. Returns false when the token belongs to no attempt in flight. */
   push?: (result: PushedResult) => boolean
 }

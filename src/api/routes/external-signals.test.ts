@@ -28,7 +28,7 @@ test("a task that waits for approval says so, and is approved by name", async ()
     waiting: null,
     output: { approved: true, comment: "fine", by: "trigger", at: expect.any(String) as string },
   })
-  expect((await api.engine.ended(id as never)).status).toBe("success")
+  expect((await api.engine.waitForRun(id as never)).status).toBe("success")
   const again = await api.call("POST", `${at}/ask/reject`)
   expect(again).toMatchObject({ status: 409, body: { error: { code: "CONFLICT" } } })
   expect(again.text).toContain("does not wait for approval: it has ended as success")
@@ -41,7 +41,7 @@ test("a rejection fails the task with its comment", async () => {
     status: 200,
     body: { status: "failed", error: "no", output: { approved: false, by: "admin" } },
   })
-  expect((await api.engine.ended(id as never)).status).toBe("failed")
+  expect((await api.engine.waitForRun(id as never)).status).toBe("failed")
 })
 
 test("one instance of several is answered by its index", async () => {
@@ -70,7 +70,7 @@ test("deferred work is ended by its callback, which needs no key and works once"
   expect((await api.call("GET", `${at}/far`)).body).toMatchObject({ waiting: { kind: "callback", until: null } })
   const answer = { body: { status: "success", output: { rows: 3 } }, key: null }
   expect((await api.call("POST", path, answer)).status).toBe(204)
-  await api.engine.ended(id as never)
+  await api.engine.waitForRun(id as never)
   expect((await api.call("GET", `${at}/far`)).body).toMatchObject({ status: "success", output: { rows: 3 } })
   expect((await api.call("POST", path, answer)).status).toBe(409)
   const forged = path.replace(/.$/, (last) => (last === "0" ? "1" : "0"))
@@ -82,7 +82,7 @@ test("a waiting task is ended by hand, and its run goes on", async () => {
   await using _ = api
   const marked = await api.call("POST", `${at}/ask/mark`, { body: { status: "success", reason: "said so on the phone" } })
   expect(marked).toMatchObject({ status: 200, body: { status: "success", waiting: null } })
-  expect((await api.engine.ended(id as never)).status).toBe("success")
+  expect((await api.engine.waitForRun(id as never)).status).toBe("success")
 })
 
 test("the run of a sub-workflow is cancelled when its task is ended by hand", async () => {
@@ -99,8 +99,8 @@ test("the run of a sub-workflow is cancelled when its task is ended by hand", as
     parent: { run_id: id, task: "sub" },
   })
   await api.call("POST", `/runs/${id}/tasks/sub/mark`, { body: { status: "success", reason: "enough" } })
-  expect((await api.engine.ended(id as never)).status).toBe("success")
-  expect((await api.engine.ended(child!.id as never)).status).toBe("cancelled")
+  expect((await api.engine.waitForRun(id as never)).status).toBe("success")
+  expect((await api.engine.waitForRun(child!.id as never)).status).toBe("cancelled")
 })
 
 test("a job cannot wait", async () => {

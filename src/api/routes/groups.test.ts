@@ -47,10 +47,10 @@ test("one item, or one task of one item, is run again with all below it", async 
     return items.filter(({ attempt }) => attempt > 1).map(({ name, path, attempt }) => `${name}[${path}] ${attempt}`)
   }
   expect((await api.call("POST", `/runs/${id}/tasks/region.each/retry?path=1.0`)).status).toBe(202)
-  await api.engine.ended(id as never)
+  await api.engine.waitForRun(id as never)
   expect((await attempts()).toSorted()).toEqual(["last[] 2", "region.each[1.0] 2"])
   expect((await api.call("POST", `/runs/${id}/tasks/region/retry?path=0`)).status).toBe(202)
-  await api.engine.ended(id as never)
+  await api.engine.waitForRun(id as never)
   expect((await attempts()).toSorted()).toEqual([
     "last[] 3",
     "region.each[0.0] 2",

@@ -43,7 +43,7 @@ test("instances come page by page in the order of the graph's tasks, with the at
   await api.deploy("nested", NESTED)
   const id = await api.runToEnd("nested")
   await api.call("POST", `/runs/${id}/tasks/region.each/retry?path=1.0`)
-  await api.engine.ended(id as never)
+  await api.engine.waitForRun(id as never)
   const found: Row[] = []
   let cursor = ""
   do {

@@ -10,7 +10,7 @@ test("a run is triggered, seen, and its tasks listed with their attempts", async
   expect(made.status).toBe(201)
   const id = made.body["id"] as string
   expect(made.headers["location"]).toBe(`/api/v1/runs/${id}`)
-  await api.engine.ended(id as never)
+  await api.engine.waitForRun(id as never)
   const run = await api.call("GET", `/runs/${id}`)
   expect(run.body).toMatchObject({ id, workflow: "etl", status: "success", trigger: "manual", tasks: { success: 2 } })
   const tasks = await api.call("GET", `/runs/${id}/tasks`)
@@ -52,7 +52,7 @@ test("the lines of seed 003 work as printed: list form, X-API-Key, /run without 
   expect((await api.call("POST", "/workflows", { body: definition })).status).toBe(201)
   const run = await api.call("POST", "/workflows/example_workflow/run")
   expect(run.status).toBe(201)
-  await api.engine.ended(run.body["id"] as never)
+  await api.engine.waitForRun(run.body["id"] as never)
   expect((await api.call("GET", `/runs/${run.body["id"] as string}`)).body["status"]).toBe("success")
   const tasks = (await api.call("GET", `/runs/${run.body["id"] as string}/tasks`)).body["items"] as { name: string }[]
   expect(tasks.map((task) => task.name)).toEqual(["A", "B", "C", "D"])
@@ -96,7 +96,7 @@ test("a run is cancelled, retried and removed; each only when it may be", async 
   await api.executor.blocked("a")
   expect((await api.call("POST", `/runs/${id}/retry`)).status).toBe(409)
   expect((await api.call("POST", `/runs/${id}/cancel`)).status).toBe(202)
-  await api.engine.ended(id as never)
+  await api.engine.waitForRun(id as never)
   expect((await api.call("GET", `/runs/${id}`)).body).toMatchObject({ status: "cancelled", tasks: { cancelled: 2 } })
   expect((await api.call("POST", `/runs/${id}/cancel`)).status).toBe(409)
   const plan = await api.call("POST", `/runs/${id}/retry`, { body: { plan: true } })
@@ -105,7 +105,7 @@ test("a run is cancelled, retried and removed; each only when it may be", async 
   expect((await api.call("POST", `/runs/${id}/retry`)).status).toBe(202)
   await api.executor.blocked("a")
   api.executor.release("a")
-  await api.engine.ended(id as never)
+  await api.engine.waitForRun(id as never)
   expect((await api.call("GET", `/runs/${id}`)).body["status"]).toBe("success")
   expect((await api.call("GET", `/runs/${id}/tasks/a`)).body["attempts"]).toHaveLength(2)
   const prefix = `runs/${id}/`
@@ -125,7 +125,7 @@ test("one instance of a fan-out is looked at and retried by its index", async ()
   expect([planned.status, planned.body["again"]]).toEqual([200, expect.arrayContaining([expect.stringContaining("a")])])
   expect((await api.call("GET", `/runs/${id}`)).body["finished_at"]).not.toBeNull()
   expect((await api.call("POST", `/runs/${id}/tasks/a/retry?index=1`)).status).toBe(202)
-  await api.engine.ended(id as never)
+  await api.engine.waitForRun(id as never)
   const tasks = (await api.call("GET", `/runs/${id}/tasks?name=a`)).body["items"] as { attempt: number }[]
   expect(tasks.map((task) => task.attempt)).toEqual([1, 2, 1])
 })
@@ -140,7 +140,7 @@ test("a paused run starts nothing until it is resumed", async () => {
   await expect.poll(async () => (await api.call("GET", `/runs/${id}`)).body["tasks"]).toMatchObject({ success: 1 })
   expect((await api.call("GET", `/runs/${id}/tasks/b`)).body["status"]).toBe("pending")
   expect((await api.call("POST", `/runs/${id}/resume`)).body).toMatchObject({ paused: false })
-  await api.engine.ended(id as never)
+  await api.engine.waitForRun(id as never)
   expect((await api.call("GET", `/runs/${id}`)).body["status"]).toBe("success")
 })
 

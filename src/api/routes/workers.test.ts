@@ -54,7 +54,7 @@ test("a long poll is answered when there is work, and its report ends the run", 
   const { assignments } = await polling
   expect(assignments).toHaveLength(1)
   expect((await worker.report({ ...fence(assignments[0]!), kind: "ended", result: END })).body).toEqual({ refused: [] })
-  expect((await api.engine.ended(runId as never)).status).toBe("success")
+  expect((await api.engine.waitForRun(runId as never)).status).toBe("success")
 })
 
 test("what a worker was given but does not know goes back, uncounted, and comes again under another attempt", async () => {
@@ -86,7 +86,7 @@ test("a cancel ends a long poll, whatever is free, and is told until it is heard
   expect((await worker.claim({ known: [given!.attempt_id], stopping: [given!.attempt_id] })).stop).toEqual([])
   const result = { state: "cancelled", started_at: null, finished_at: Date.now() }
   await worker.report({ ...fence(given!), kind: "ended", result })
-  expect((await api.engine.ended(runId as never)).status).toBe("cancelled")
+  expect((await api.engine.waitForRun(runId as never)).status).toBe("cancelled")
   const asked = { runs: [runId] }
   expect(await worker.claim(asked)).toMatchObject({ over: [runId] })
   expect((await worker.claim(asked)).gone).toBeUndefined()

@@ -14,7 +14,7 @@ import { systemClock, systemRandom } from "../../engine/system.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import type { KeyScope } from "../../store/contract/keys.ts"
 import type { EngineOptions } from "../../engine/ports.ts"
-import { WorkerDesk } from "../../engine/workers/worker-service.ts"
+import { WorkerService } from "../../engine/workers/worker-service.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { ApiConfig, Explanation, ServerOptions } from "../http/ports.ts"
 import { type ApiServer, buildServer, close } from "../http/server.ts"
@@ -109,7 +109,7 @@ export const setup = async (
     observer: { turn: () => desk.wake(), cancelled: () => desk.wake(true) },
   }
   const engine = new Engine(parts)
-  const desk = new WorkerDesk({ engine, parts })
+  const desk = new WorkerService({ engine, parts })
   await engine.start()
   const server = buildServer({
     engine,
@@ -167,7 +167,7 @@ export const setup = async (
     },
     async runToEnd(name: string) {
       const { body } = await call("POST", `/workflows/${name}/runs`)
-      await engine.ended(body["id"] as never)
+      await engine.waitForRun(body["id"] as never)
       return body["id"] as string
     },
     async [Symbol.asyncDispose]() {

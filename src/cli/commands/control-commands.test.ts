@@ -11,7 +11,7 @@ test("a run is paused, resumed and cancelled; an impossible request exits 1", as
   expect(await world.json("resume", "latest")).toMatchObject({ id, paused: false })
   expect((await world.ork("retry", id)).code).toBe(1)
   expect((await world.ork("cancel", id)).stdout).toMatch(`run ${id} is being cancelled`)
-  await world.api.engine.ended(id as never)
+  await world.api.engine.waitForRun(id as never)
   const again = await world.ork("cancel", id)
   expect([again.code, again.stderr]).toEqual([1, matching(/^ork: run .* has already ended as cancelled\n$/)])
 })
@@ -27,12 +27,12 @@ test("a failed run is retried completely, from a task, or for one instance; --pl
   expect((await world.ork("retry", id, "--plan")).stdout).toBe("again: b, c\nkept: a\n")
   expect(await world.json("retry", id, "--from", "a", "--plan")).toEqual({ again: ["a", "b", "c"], kept: [] })
   expect((await world.ork("retry", id)).stdout).toMatch(`run ${id} is retried`)
-  await world.api.engine.ended(id as never)
+  await world.api.engine.waitForRun(id as never)
   expect(await world.json("show", id)).toMatchObject({
     task_list: including([having({ name: "b", index: 0, attempt: 2 }), having({ name: "a", attempt: 1 })]),
   })
   await world.ork("retry", id, "--task", "b", "--index", "1")
-  await world.api.engine.ended(id as never)
+  await world.api.engine.waitForRun(id as never)
   expect(await world.json("show", id)).toMatchObject({
     task_list: including([having({ name: "b", index: 0, attempt: 2 }), having({ name: "b", index: 1, attempt: 3 })]),
   })

@@ -31,7 +31,7 @@ test("a repeated idempotency key returns the same run", async () => {
   expect((await world.ork("trigger", "etl", "--idempotency-key", "k")).stdout).toMatch(
     new RegExp(`^${first} \\(created before with this idempotency key`),
   )
-  await world.api.engine.ended(first as never)
+  await world.api.engine.waitForRun(first as never)
   const waited = await world.ork("trigger", "etl", "--idempotency-key", "k", "--wait")
   expect([waited.code, waited.stdout]).toEqual([0, containing("✓ etl success")])
 })

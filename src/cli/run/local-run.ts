@@ -58,7 +58,7 @@ export const runLocally = async (
   try {
     await begin({ engine, reporter })
     cancellation.enable()
-    const run = await engine.ended(runId)
+    const run = await engine.waitForRun(runId)
     cancellation.stop()
     reporter.stop()
     await printSummary(context, source, view, runShape(run), json)

@@ -44,7 +44,7 @@ const continueRun = async ({ engine, reporter }: LocalRun, store: Store, view: R
   await engine.start()
   if (!runEnded(row.status)) {
     if (row.cancelling === null) return reporter.start()
-    await engine.ended(row.id)
+    await engine.waitForRun(row.id)
   }
   const { reset } = await engine.planRetry(row.id, {})
   await resetForRetry(store, row, view, reset.nodes)

@@ -40,7 +40,7 @@ export interface Folders {
   upstream(claim: TaskClaim, name: string, output: Output): Promise<string>
 }
 
-export class Inputs {
+export class AssignmentBuilder {
   readonly #options: EngineOptions
   readonly callbacks: Callbacks
   /** Large outputs read lately: the instances of a fan-out all ask for the same ones. */
@@ -91,7 +91,7 @@ export class Inputs {
     return scope
   }
 
-  async assignment(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders = this.#here): Promise<Assignment> {
+  async build(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders = this.#here): Promise<Assignment> {
     let known: Promise<ExpressionScope> | undefined
     // Most tasks have no expressions: their scope is made for nobody.
     const scope = (): Promise<ExpressionScope> => (known ??= this.scope(claim, workflow, node))

@@ -3,17 +3,17 @@
 
 import { messageOf } from "../../core/model/error-message.ts"
 import { cancellingOf, nodeOf } from "./claims.ts"
-import { Conclusions } from "./to-change.ts"
-import { type Inputs, isTaskFault } from "./assignment-builder.ts"
+import { ChangeBuilder } from "./change-builder.ts"
+import { type AssignmentBuilder, isTaskFault } from "./assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
-import { ProgressTeller } from "./progress.ts"
-import { nothingFor, Runner, Stop } from "./runner.ts"
+import { ProgressThrottle } from "./progress-throttle.ts"
+import { missingExecutor, AttemptRunner, StopSignal } from "./attempt-runner.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Assignment, LaunchContext, StopReason } from "../../executors/executor.ts"
 import type { CancelReason, Claim } from "../../store/contract/store.ts"
 
-class Live extends Stop {
+class Live extends StopSignal {
   readonly claim: Claim
   readonly workflow: CompiledWorkflow
   readonly node: Node
@@ -36,20 +36,20 @@ class Live extends Stop {
 
 export class Attempts {
   readonly #options: EngineOptions
-  readonly #inputs: Inputs
+  readonly #inputs: AssignmentBuilder
   readonly #emit: (change: Change) => void
   readonly #live = new Map<string, Live>()
-  readonly #runner: Runner
-  readonly #conclusions: Conclusions
+  readonly #runner: AttemptRunner
+  readonly #conclusions: ChangeBuilder
   #remote = 0
 
-  constructor(options: EngineOptions, inputs: Inputs, emit: (change: Change) => void) {
+  constructor(options: EngineOptions, inputs: AssignmentBuilder, emit: (change: Change) => void) {
     this.#options = options
     this.#inputs = inputs
     this.#emit = emit
-    this.#conclusions = new Conclusions(options, inputs)
+    this.#conclusions = new ChangeBuilder(options, inputs)
     const { executors, clock } = options
-    this.#runner = new Runner({ executors, clock, readOutput: (key) => inputs.read(key) })
+    this.#runner = new AttemptRunner({ executors, clock, readOutput: (key) => inputs.read(key) })
   }
 
   get size(): number {
@@ -73,7 +73,7 @@ export class Attempts {
     const cancelling = cancellingOf(claim)
     if (cancelling !== null) live.stop(stopOf(cancelling))
     const result = await this.#run(live)
-    const change = await this.#conclusions.conclude(claim, result, live.cancelling)
+    const change = await this.#conclusions.toChange(claim, result, live.cancelling)
     this.#live.delete(claim.attemptId)
     if (live.remote) this.#remote -= 1
     if (!(live.left && result.state === "lost")) this.#emit(change)
@@ -111,26 +111,26 @@ export class Attempts {
   async #run(live: Live): Promise<AttemptResult> {
     const { claim, workflow, node } = live
     if (!this.#options.executors.has(node.executor)) {
-      return this.#runner.failed(nothingFor(node), false)
+      return this.#runner.failed(missingExecutor(node), false)
     }
     let assignment: Assignment
     try {
-      assignment = await this.#inputs.assignment(claim, workflow, node)
+      assignment = await this.#inputs.build(claim, workflow, node)
       Object.assign(assignment.env, this.#options.observer?.environment?.(claim))
     } catch (error) {
       if (isTaskFault(error)) return this.#runner.failed(error.message, false)
       return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
     }
     const fence = fenceOf(claim)
-    let progress: ProgressTeller | undefined
-    const teller = (): ProgressTeller =>
-      (progress ??= new ProgressTeller(this.#options.clock, ({ fraction = null, details = null }) =>
+    let progress: ProgressThrottle | undefined
+    const teller = (): ProgressThrottle =>
+      (progress ??= new ProgressThrottle(this.#options.clock, ({ fraction = null, details = null }) =>
         this.#emit({ ...fence, kind: "progress", fraction, details }),
       ))
     const told: Pick<LaunchContext, "started" | "progress"> = {
       started: ({ at, externalId }) =>
         this.#emit({ ...fence, kind: "started", at, ...(externalId !== undefined && { externalId }) }),
-      progress: (update) => teller().say(update),
+      progress: (update) => teller().report(update),
     }
     try {
       return await this.#runner.run(assignment, live, told)

@@ -3,9 +3,9 @@
 
 import { gather } from "./gather.ts"
 import { EXPAND_CHUNK } from "../loop/inbox.ts"
-import { type Inputs, isTaskFault } from "../attempts/assignment-builder.ts"
+import { type AssignmentBuilder, isTaskFault } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
-import type { Waiting } from "../waiting/waiting.ts"
+import type { WaitingTasks } from "../waiting/waiting-tasks.ts"
 import { type Change, fenceOf } from "../../core/model/change.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import { fanOut, ifPerInstance, instanceLane, evaluateRule } from "../../core/rules/gate.ts"
@@ -18,23 +18,23 @@ import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
-type Verdict = Change extends infer C ? (C extends Change ? Omit<C, "row" | "attemptId"> : never) : never
+type Decision = Change extends infer C ? (C extends Change ? Omit<C, "row" | "attemptId"> : never) : never
 
 export class Gate {
   readonly #options: EngineOptions
-  readonly #inputs: Inputs
-  readonly #waiting: Pick<Waiting, "begin">
+  readonly #inputs: AssignmentBuilder
+  readonly #waiting: Pick<WaitingTasks, "begin">
 
-  constructor(options: EngineOptions, inputs: Inputs, waiting: Pick<Waiting, "begin">) {
+  constructor(options: EngineOptions, inputs: AssignmentBuilder, waiting: Pick<WaitingTasks, "begin">) {
     this.#options = options
     this.#inputs = inputs
     this.#waiting = waiting
   }
 
   /** Never rejects for a fault of the task; a fault of ours (a store that is away) rejects, and the claim is given back. */
-  async judge(claim: TaskClaim, emit: (change: Change) => void): Promise<void> {
+  async evaluate(claim: TaskClaim, emit: (change: Change) => void): Promise<void> {
     const fence = fenceOf(claim)
-    const say = (verdict: Verdict): void => emit({ ...fence, ...verdict })
+    const say = (verdict: Decision): void => emit({ ...fence, ...verdict })
     try {
       await this.#judge(claim, say)
     } catch (error) {
@@ -43,7 +43,7 @@ export class Gate {
     }
   }
 
-  async #judge(claim: TaskClaim, say: (verdict: Verdict) => void): Promise<void> {
+  async #judge(claim: TaskClaim, say: (verdict: Decision) => void): Promise<void> {
     const workflow = this.#options.store.compiledNow(claim.versionId)
     const node = workflow.nodes[claim.node]!
     const isItem = isInstance(node, claim.kind)
@@ -80,7 +80,7 @@ export class Gate {
     workflow: CompiledWorkflow,
     node: Node,
     scope: ExpressionScope,
-    say: (verdict: Verdict) => void,
+    say: (verdict: Decision) => void,
   ): Promise<void> {
     const { evaluator, maxFanout } = this.#options
     const fan = node.fan!
@@ -112,7 +112,7 @@ export class Gate {
     workflow: CompiledWorkflow,
     node: Node,
     scope: ExpressionScope,
-    say: (verdict: Verdict) => void,
+    say: (verdict: Decision) => void,
   ): Promise<void> {
     const { evaluator, store } = this.#options
     if (node.cache !== undefined) {
@@ -136,7 +136,7 @@ export class Gate {
 }
 
 /** The rows inside a group. An opening that was cut off goes on where it stopped; a retry may go on with all that are there. */
-const openGroup = (claim: TaskClaim, workflow: CompiledWorkflow, say: (verdict: Verdict) => void): void => {
+const openGroup = (claim: TaskClaim, workflow: CompiledWorkflow, say: (verdict: Decision) => void): void => {
   const run = { ...scopeOf(claim), priority: claim.run.priority }
   const limits = limitsOf(workflow, claim.node, claim.runId)
   const chunks = innerRows(workflow, claim.node, run, EXPAND_CHUNK)

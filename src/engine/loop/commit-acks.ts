@@ -3,29 +3,29 @@
 
 import type { Change, Fence } from "../../core/model/change.ts"
 
-interface Receipt {
+interface Ack {
   left: number
   refused: Fence[]
   resolve: (refused: Fence[]) => void
   reject: (error: Error) => void
 }
 
-export class Receipts {
-  readonly #open = new Map<Change, Receipt[]>()
+export class CommitAcks {
+  readonly #open = new Map<Change, Ack[]>()
   #closed = false
 
   /** Resolves with the fences that no longer held, when all of these changes have been through a commit. */
-  wait(changes: readonly Change[]): Promise<Fence[]> {
+  track(changes: readonly Change[]): Promise<Fence[]> {
     if (this.#closed) return Promise.reject(stopped())
     if (changes.length === 0) return Promise.resolve([])
     return new Promise((resolve, reject) => {
-      const receipt: Receipt = { left: changes.length, refused: [], resolve, reject }
+      const receipt: Ack = { left: changes.length, refused: [], resolve, reject }
       for (const change of changes) this.#add(change, receipt)
     })
   }
 
   /** `next` was put in the place of `change`, and stands for it from now on. */
-  folded(change: Change, next: Change): void {
+  coalesced(change: Change, next: Change): void {
     const receipts = this.#open.get(change)
     if (receipts === undefined) return
     this.#open.delete(change)
@@ -52,14 +52,14 @@ export class Receipts {
     for (const receipt of receipts) receipt.reject(stopped())
   }
 
-  #add(change: Change, receipt: Receipt): void {
+  #add(change: Change, receipt: Ack): void {
     const known = this.#open.get(change)
     if (known === undefined) this.#open.set(change, [receipt])
     else known.push(receipt)
   }
 }
 
-const settle = (receipt: Receipt, lost: Fence | undefined): void => {
+const settle = (receipt: Ack, lost: Fence | undefined): void => {
   receipt.left -= 1
   if (lost !== undefined && !receipt.refused.some(({ attemptId }) => attemptId === lost.attemptId)) receipt.refused.push(lost)
   if (receipt.left === 0) receipt.resolve(receipt.refused)

@@ -36,7 +36,7 @@ export class Events {
   }
 
   /** Resolves when the run has ended and so have its hooks. */
-  ended(runId: RunId): Promise<RunRow> {
+  waitForRun(runId: RunId): Promise<RunRow> {
     return new Promise<RunRow>((resolve, reject) => {
       const waiters = this.#waiting.get(runId) ?? new Set()
       waiters.add({ resolve, reject })
@@ -46,7 +46,7 @@ export class Events {
   }
 
   /** Called after each commit. A run that closed may still have hooks: then each end of a task in it is looked at. */
-  settled(closed: readonly { runId: RunId }[], events: readonly StoreEvent[]): void {
+  committed(closed: readonly { runId: RunId }[], events: readonly StoreEvent[]): void {
     if (this.#waiting.size === 0) return
     const touched = new Set<RunId>()
     for (const { runId } of closed) {

@@ -24,7 +24,7 @@ const filled = (...changes: Change[]): Inbox => {
 
 describe("Inbox", () => {
   it("folds a start that still waits into its end", () => {
-    expect(filled(started(1), started(2), ended(1)).take()).toEqual([ended(1), started(2)])
+    expect(filled(started(1), started(2), ended(1)).nextBatch()).toEqual([ended(1), started(2)])
   })
 
   it("does not hurry for starts alone", () => {
@@ -36,25 +36,25 @@ describe("Inbox", () => {
 
   it("gives batches of bounded size, oldest first", () => {
     const inbox = filled(...Array.from({ length: MAX_BATCH + 1 }, (_, i) => ended(i)))
-    expect(inbox.take()).toHaveLength(MAX_BATCH)
-    expect(inbox.take()).toEqual([ended(MAX_BATCH)])
+    expect(inbox.nextBatch()).toHaveLength(MAX_BATCH)
+    expect(inbox.nextBatch()).toEqual([ended(MAX_BATCH)])
     expect(inbox.size).toBe(0)
   })
 
   it("lets results pass between the chunks of an expansion", () => {
     const inbox = filled(expand(0), expand(500), expand(1000), ended(7))
-    expect(inbox.take().map((change) => change.kind)).toEqual(["finish", "expand"])
-    expect(inbox.take()).toEqual([expand(500)])
+    expect(inbox.nextBatch().map((change) => change.kind)).toEqual(["finish", "expand"])
+    expect(inbox.nextBatch()).toEqual([expand(500)])
   })
 
   it("puts a batch that was not committed back before what came later, in order", () => {
     const inbox = filled(started(1), expand(0), expand(500))
-    const batch = inbox.take()
+    const batch = inbox.nextBatch()
     inbox.add(ended(1))
     inbox.add(ended(2))
-    inbox.putBack(batch)
-    expect(inbox.take()).toEqual([ended(1), ended(2), expand(0)])
-    expect(inbox.take()).toEqual([expand(500)])
+    inbox.requeue(batch)
+    expect(inbox.nextBatch()).toEqual([ended(1), ended(2), expand(0)])
+    expect(inbox.nextBatch()).toEqual([expand(500)])
   })
 
   it("keeps the latest that was said of how far an attempt is, after its start and before its end", () => {
@@ -63,11 +63,11 @@ describe("Inbox", () => {
     expect(inbox.urgent).toBe(false)
     inbox.add(ended(1))
     expect(inbox.urgent).toBe(true)
-    expect(inbox.take()).toEqual([started(1), far(0.2), ended(1)])
+    expect(inbox.nextBatch()).toEqual([started(1), far(0.2), ended(1)])
   })
 
   it("does not fold a start into a wait, which says less", () => {
     const wait: Change = { ...fence(1), kind: "wait", waitingOn: { kind: "sleep", ms: 1 }, delayMs: 1 }
-    expect(filled(started(1), wait, ended(1)).take()).toEqual([started(1), wait, ended(1)])
+    expect(filled(started(1), wait, ended(1)).nextBatch()).toEqual([started(1), wait, ended(1)])
   })
 })

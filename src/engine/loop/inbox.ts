@@ -89,7 +89,7 @@ export class Inbox {
   }
 
   /** The next batch, oldest first. Chunks of an expansion go one after the other: not while one may be under way. */
-  take({ most = MAX_BATCH, expansions = true }: { most?: number; expansions?: boolean } = {}): Change[] {
+  nextBatch({ most = MAX_BATCH, expansions = true }: { most?: number; expansions?: boolean } = {}): Change[] {
     const chunks = expansions ? this.#takeChunks() : []
     const limit = Math.min(most, chunks.length === 0 ? MAX_BATCH : MAX_BATCH - EXPAND_CHUNK)
     const batch = this.#changes.slice(0, limit)
@@ -111,7 +111,7 @@ export class Inbox {
   }
 
   /** A batch that was not committed, or whose answer was lost: the fence makes sending it again harmless. */
-  putBack(batch: readonly Change[]): void {
+  requeue(batch: readonly Change[]): void {
     const changes = this.#changes
     this.#expansions.unshift(...batch.filter(isChunk))
     this.#replace(batch.filter((change) => !isChunk(change)))

@@ -2,7 +2,7 @@
 // leases, and on the watch for the dead. Their attempts become outcomes `lost`, but for work that lives elsewhere, which goes on
 // under this engine.
 
-import { inTime } from "../in-time.ts"
+import { finishesWithin } from "../finishes-within.ts"
 import { nodeOf, retriesUsed } from "../attempts/claims.ts"
 import type { EngineOptions } from "../ports.ts"
 import { type Change, type Fence, fenceOf } from "../../core/model/change.ts"
@@ -16,7 +16,7 @@ const PAGE = 500
 const NEXT_PAGE_MS = 50
 const GOODBYE_MS = 3000
 
-export class Holder {
+export class LeaseHolder {
   readonly #options: EngineOptions
   readonly #emit: (change: Change) => void
   /** The holder was given up on: whatever it holds belongs to others now. */
@@ -30,12 +30,12 @@ export class Holder {
 
   constructor(
     options: EngineOptions,
-    tell: { emit: (change: Change) => void; deposed: () => void; look: () => void; adopted: (claim: Claim) => void },
+    tell: { emit: (change: Change) => void; deposed: () => void; wake: () => void; adopted: (claim: Claim) => void },
   ) {
     this.#options = options
     this.#emit = tell.emit
     this.#deposed = tell.deposed
-    this.#look = tell.look
+    this.#look = tell.wake
     this.#adopted = tell.adopted
     this.#id = this.#newId()
   }
@@ -58,7 +58,7 @@ export class Holder {
     const gone = store.deregisterHolder(this.#id).catch((error: unknown) => {
       log.error({ error: String(error) }, "could not say goodbye to the store; others find out by themselves")
     })
-    await inTime(clock, GOODBYE_MS, gone)
+    await finishesWithin(clock, GOODBYE_MS, gone)
   }
 
   /**

@@ -48,7 +48,7 @@ export class Notifier {
 
   start(): void {
     this.#options.store.onWake(() => this.#lookSoon())
-    this.look()
+    this.wake()
   }
 
   async stop(): Promise<void> {
@@ -62,12 +62,12 @@ export class Notifier {
     if (this.#stopped.signal.aborted) return
     this.#cancelOthers ??= this.#options.clock.after(OTHERS_MS, () => {
       this.#cancelOthers = null
-      this.look()
+      this.wake()
     })
   }
 
   /** A run has started or ended. */
-  look(): void {
+  wake(): void {
     if (this.#stopped.signal.aborted) return
     this.#again = true
     this.#working ??= this.#work().finally(() => (this.#working = null))
@@ -92,7 +92,7 @@ export class Notifier {
     }
     this.#cancelTimer?.()
     this.#cancelTimer =
-      sleep === null || this.#stopped.signal.aborted ? null : clock.after(Math.max(sleep, MIN_SLEEP_MS), () => this.look())
+      sleep === null || this.#stopped.signal.aborted ? null : clock.after(Math.max(sleep, MIN_SLEEP_MS), () => this.wake())
   }
 
   async #send(notice: NotificationRow): Promise<void> {

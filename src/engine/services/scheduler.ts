@@ -47,7 +47,7 @@ export class Scheduler {
   start(): void {
     this.#stopped = false
     this.#options.store.onWake(() => this.#lookSoon())
-    this.look()
+    this.wake()
   }
 
   stop(): void {
@@ -61,12 +61,12 @@ export class Scheduler {
     if (this.#stopped) return
     this.#cancelOthers ??= this.#options.clock.after(OTHERS_MS, () => {
       this.#cancelOthers = null
-      this.look()
+      this.wake()
     })
   }
 
   /** A schedule was deployed, resumed or removed, or a tick is due. */
-  look(): void {
+  wake(): void {
     if (this.#stopped) return
     if (this.#looking) {
       this.#again = true
@@ -91,7 +91,7 @@ export class Scheduler {
     this.#looking = false
     this.#cancelTimer?.()
     this.#cancelTimer =
-      sleep === null || this.#stopped ? null : this.#options.clock.after(Math.max(sleep, MIN_SLEEP_MS), () => this.look())
+      sleep === null || this.#stopped ? null : this.#options.clock.after(Math.max(sleep, MIN_SLEEP_MS), () => this.wake())
   }
 
   async #fireDue(): Promise<number> {

@@ -5,7 +5,7 @@ import { approvalOutput } from "./approvals.ts"
 import type { Callbacks } from "./callbacks.ts"
 import { nodeOf } from "../attempts/claims.ts"
 import type { EngineOptions } from "../ports.ts"
-import type { Ended, Waiting } from "./waiting.ts"
+import type { WaitResult, WaitingTasks } from "./waiting-tasks.ts"
 import type { Change, Fence } from "../../core/model/change.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -31,13 +31,13 @@ export interface CallbackSignal {
 
 export class ExternalSignals {
   readonly #options: Pick<EngineOptions, "store" | "clock">
-  readonly #waiting: Waiting
+  readonly #waiting: WaitingTasks
   readonly #callbacks: Callbacks
   readonly #report: (changes: Change[]) => Promise<Fence[]>
 
   constructor(
     options: Pick<EngineOptions, "store" | "clock">,
-    waiting: Waiting,
+    waiting: WaitingTasks,
     callbacks: Callbacks,
     report: (changes: Change[]) => Promise<Fence[]>,
   ) {
@@ -56,7 +56,9 @@ export class ExternalSignals {
     if (claim === null) throw new Conflict(`${what} does not wait for approval: it ${stateOf(task)}`)
     const output = approvalOutput({ approved, comment, by, at: iso(clock.now()) })
     const said = comment === null || comment === "" ? `rejected by ${by}` : comment
-    const ended: Ended = approved ? { state: "success", output } : { state: "failed", error: said, output, retryable: false }
+    const ended: WaitResult = approved
+      ? { state: "success", output }
+      : { state: "failed", error: said, output, retryable: false }
     if (!(await this.#end(claim, ended))) throw new Conflict(`${what} was answered by somebody else just now`)
   }
 
@@ -68,7 +70,7 @@ export class ExternalSignals {
     if (claim === undefined) throw new Conflict("the attempt of this callback has ended already")
     if (claim.kind === "job" || claim.waitingOn?.for.kind !== "callback")
       throw new Conflict("the attempt of this callback is not waiting yet; try again")
-    const ended: Ended =
+    const ended: WaitResult =
       answer.status === "success"
         ? { state: "success", output: answer.output ?? null }
         : { state: "failed", error: answer.error ?? "failed, as its callback said" }
@@ -82,10 +84,10 @@ export class ExternalSignals {
   }
 
   /** False: it was over meanwhile. */
-  async #end(claim: TaskClaim, ended: Ended): Promise<boolean> {
+  async #end(claim: TaskClaim, ended: WaitResult): Promise<boolean> {
     await this.#options.store.compiled(claim.versionId)
     const { node } = nodeOf(this.#options.store, claim)
-    return (await this.#report([await this.#waiting.conclude(claim, node, ended)])).length === 0
+    return (await this.#report([await this.#waiting.toChange(claim, node, ended)])).length === 0
   }
 }
 

@@ -1,7 +1,7 @@
 // An assignment for a worker: as for work of one's own, but that folders are told by name, for the worker to make on its machine.
 
 import { nodeOf } from "../attempts/claims.ts"
-import type { Folders, Inputs } from "../attempts/assignment-builder.ts"
+import type { Folders, AssignmentBuilder } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import type * as wire from "../../protocol/api/workers.ts"
@@ -9,7 +9,7 @@ import type { Claim } from "../../store/contract/store.ts"
 import type { z } from "zod"
 
 export const remoteAssignment = async (
-  inputs: Inputs,
+  inputs: AssignmentBuilder,
   { store, observer }: EngineOptions,
   claim: Claim,
 ): Promise<Omit<z.output<typeof wire.assignment>, "token">> => {
@@ -27,7 +27,7 @@ export const remoteAssignment = async (
       return Promise.resolve("")
     },
   }
-  const { callback, ...work } = await inputs.assignment(claim, workflow, node, folders)
+  const { callback, ...work } = await inputs.build(claim, workflow, node, folders)
   Object.assign(work.env, callback?.(), observer?.environment?.(claim))
   return {
     row: claim.row,

@@ -6,12 +6,12 @@
 
 import { messageOf } from "../../core/model/error-message.ts"
 import { attemptToken, isAttemptToken, isTokenOf, newWorkerSecrets } from "./credentials.ts"
-import { type Claimed, NOTHING, type Poll, Polls, type Serve } from "./polls.ts"
-import { Reports } from "./reports.ts"
+import { type Claimed, NOTHING, type ClaimPoll, ClaimPolls, type Serve } from "./claim-polls.ts"
+import { AttemptReports } from "./attempt-reports.ts"
 import { WorkerLogs } from "./worker-logs.ts"
 import { remoteAssignment } from "./remote-assignment.ts"
 import type { Engine } from "../engine.ts"
-import { Inputs, isTaskFault } from "../attempts/assignment-builder.ts"
+import { AssignmentBuilder, isTaskFault } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Fence } from "../../core/model/change.ts"
 import { type AttemptId, type HolderId, newHolderId, type RunId } from "../../core/model/ids.ts"
@@ -28,14 +28,14 @@ const LEASE_MS = 15_000
 const SLACK_MS = 50
 const REMEMBERED = 1000
 
-export interface DeskOptions {
+export interface WorkerServiceOptions {
   engine: Pick<Engine, "claimFor" | "report" | "reap">
   parts: EngineOptions
   /** 15 s; shorter in tests. */
   leaseMs?: number
 }
 
-export interface KnownWorker {
+export interface RegisteredWorker {
   id: HolderId
   name: string
   lanes: string[]
@@ -44,25 +44,25 @@ export interface KnownWorker {
 
 export type FencedToken = Fence & { token: string }
 
-export class WorkerDesk {
-  readonly #engine: DeskOptions["engine"]
+export class WorkerService {
+  readonly #engine: WorkerServiceOptions["engine"]
   readonly #parts: EngineOptions
   readonly #leaseMs: number
-  readonly #inputs: Inputs
-  readonly #reports: Reports
+  readonly #inputs: AssignmentBuilder
+  readonly #reports: AttemptReports
   readonly #logs: WorkerLogs
-  readonly #polls: Polls
-  readonly #known = new Map<HolderId, KnownWorker>()
+  readonly #polls: ClaimPolls
+  readonly #known = new Map<HolderId, RegisteredWorker>()
   readonly #expiries = new Map<HolderId, () => void>()
 
-  constructor({ engine, parts, leaseMs = LEASE_MS }: DeskOptions) {
+  constructor({ engine, parts, leaseMs = LEASE_MS }: WorkerServiceOptions) {
     this.#engine = engine
     this.#parts = parts
     this.#leaseMs = leaseMs
-    this.#inputs = new Inputs(parts)
+    this.#inputs = new AssignmentBuilder(parts)
     this.#logs = new WorkerLogs(parts.objects, parts.log)
-    this.#reports = new Reports(engine, parts, this.#inputs, (prefix) => this.#logs.ended(prefix))
-    this.#polls = new Polls(parts, (poll) => this.#serve(poll))
+    this.#reports = new AttemptReports(engine, parts, this.#inputs, (prefix) => this.#logs.ended(prefix))
+    this.#polls = new ClaimPolls(parts, (poll) => this.#serve(poll))
   }
 
   /** Workers that were there before this server. */
@@ -168,7 +168,7 @@ export class WorkerDesk {
     await this.#engine.reap()
   }
 
-  async #proven(id: HolderId, fence: FencedToken): ReturnType<Reports["placeOf"]> {
+  async #proven(id: HolderId, fence: FencedToken): ReturnType<AttemptReports["placeOf"]> {
     const { stored } = await this.#worker(id)
     return isAttemptToken(stored, fence.attemptId, fence.token) ? this.#reports.placeOf(fence) : null
   }
@@ -184,7 +184,7 @@ export class WorkerDesk {
   }
 
   /** What the worker must hear before it is given anything. */
-  async #reconcile(worker: KnownWorker, body: z.output<typeof wire.claimBody>): Promise<Claimed | null> {
+  async #reconcile(worker: RegisteredWorker, body: z.output<typeof wire.claimBody>): Promise<Claimed | null> {
     const { store } = this.#parts
     const ended = await this.#endedOf(body.runs)
     const { over } = ended
@@ -213,7 +213,7 @@ export class WorkerDesk {
   }
 
   /** Claims for a poll, and says when there may be more. */
-  async #serve(poll: Poll): ReturnType<Serve> {
+  async #serve(poll: ClaimPoll): ReturnType<Serve> {
     const { worker, free } = poll
     const advanced = await this.#engine.claimFor(worker.id, { lanes: worker.lanes, limit: free })
     const { claims, cancelling, cancelRequested, more, nextDueMs } = advanced
@@ -232,7 +232,7 @@ export class WorkerDesk {
     return { empty: nothing && !dead, more, nextDueMs }
   }
 
-  async #answer(poll: Poll, claims: readonly Claim[], stop: Claimed["stop"]): Promise<void> {
+  async #answer(poll: ClaimPoll, claims: readonly Claim[], stop: Claimed["stop"]): Promise<void> {
     poll.busy = true
     const assignments: Claimed["assignments"] = []
     for (const claim of claims) {
@@ -242,7 +242,7 @@ export class WorkerDesk {
     if (!poll.settle({ ...NOTHING, assignments, stop })) await this.#release(claims).catch(() => {})
   }
 
-  async #assign(worker: KnownWorker, claim: Claim): Promise<Claimed["assignments"][number] | null> {
+  async #assign(worker: RegisteredWorker, claim: Claim): Promise<Claimed["assignments"][number] | null> {
     try {
       const made = await remoteAssignment(this.#inputs, this.#parts, claim)
       this.#reports.remember(claim)
@@ -259,7 +259,7 @@ export class WorkerDesk {
     await this.#engine.report(claims.map(({ row, attemptId }) => ({ row, attemptId, kind: "release" })))
   }
 
-  async #worker(id: HolderId): Promise<KnownWorker> {
+  async #worker(id: HolderId): Promise<RegisteredWorker> {
     const known = this.#known.get(id)
     if (known !== undefined) return known
     const { store } = this.#parts

@@ -6,7 +6,7 @@ import type { AttemptResult } from "../../core/model/change.ts"
 import { iso } from "../../core/model/ports.ts"
 import { MemoryObjectStore } from "../../objects/testing/memory.ts"
 import { type ExecSpec, execSpec, type ExecStatus } from "../../protocol/wire/exec-files.ts"
-import { Runner, Stop } from "../../engine/attempts/runner.ts"
+import { AttemptRunner, StopSignal } from "../../engine/attempts/attempt-runner.ts"
 import { assignment } from "../conformance/fixture.ts"
 import type { Overrides } from "../conformance/fixture.ts"
 import { ManualClock } from "../conformance/manual-clock.ts"
@@ -233,9 +233,9 @@ describe("watching", () => {
       },
     }
     const readOutput = () => Promise.resolve(null)
-    const runner = new Runner({ executors: new Map([["process", executor]]), clock, readOutput })
+    const runner = new AttemptRunner({ executors: new Map([["process", executor]]), clock, readOutput })
     let result: AttemptResult | null = null
-    void runner.run(work, new Stop(), { started: () => {}, progress: () => {} }).then((end) => (result = end))
+    void runner.run(work, new StopSignal(), { started: () => {}, progress: () => {} }).then((end) => (result = end))
     await clock.pass(299_000)
     expect(result).toBeNull()
     await clock.pass(2000)

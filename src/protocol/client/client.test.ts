@@ -69,7 +69,7 @@ test("a workflow is deployed, triggered and read back in the API's shapes", asyn
   expect([created, run.params, run.workflow]).toEqual([true, { n: 2 }, "etl"])
   const again = await client.trigger("etl", { params: { n: 2 }, idempotency_key: "once" })
   expect([again.created, again.run.id]).toEqual([false, run.id])
-  await api.engine.ended(run.id as never)
+  await api.engine.waitForRun(run.id as never)
   expect((await client.getRun(run.id)).status).toBe("success")
   expect((await client.listTasks(run.id)).items).toMatchObject([{ name: "a", status: "success" }])
   expect(await new Response(await client.readLog({ runId: run.id, task: "a" })).text()).toBe("hello\n")
@@ -101,7 +101,7 @@ test("a run's events come in order from a position that was asked for before, ea
   await api.deploy("etl", { a: "true", b: { command: "true", depends_on: ["a"] } })
   const after = await client.position()
   const { run } = await client.trigger("etl")
-  await api.engine.ended(run.id as never)
+  await api.engine.waitForRun(run.id as never)
   const told: string[] = []
   for await (const item of client.events({ runId: run.id, after })) {
     if (item.type === "event") told.push(`${item.event.task ?? "run"} ${item.event.status}`)

@@ -12,7 +12,7 @@ import type { AttemptResult } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { Node } from "../../core/model/workflow.ts"
-import { Runner, Stop } from "../../engine/attempts/runner.ts"
+import { AttemptRunner, StopSignal } from "../../engine/attempts/attempt-runner.ts"
 import type { Assignment, Executor } from "../../executors/executor.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type ExecSpec, execSpec, OUTPUT_FILE, SECRET_VARIABLE, STATUS_FILE } from "../../protocol/wire/exec-files.ts"
@@ -68,14 +68,14 @@ const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> =>
 
 const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, status: StatusWriter): Promise<AttemptResult> => {
   const { executors, clock } = options
-  const runner = new Runner({
+  const runner = new AttemptRunner({
     executors,
     clock,
     // The engine checks outputs, once it has them.
     readOutput: () => Promise.reject(new Error("outputs are not read here")),
   })
   const executor = executors.get(spec.executor)
-  const stop = new Stop()
+  const stop = new StopSignal()
   const onStopped = (): void => stop.stop("shutdown")
   options.stopped.addEventListener("abort", onStopped)
   try {

@@ -15,7 +15,7 @@ import type { Json } from "../../core/model/json.ts"
 import type { Random } from "../../core/model/ports.ts"
 import { uuidv7 } from "../../core/model/ids.ts"
 import type { Logger } from "../../engine/ports.ts"
-import { Runner, Stop } from "../../engine/attempts/runner.ts"
+import { AttemptRunner, StopSignal } from "../../engine/attempts/attempt-runner.ts"
 import type { Executor } from "../../executors/executor.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { aliveBody, executeBody, stopBody } from "../../protocol/api/workers.ts"
@@ -50,7 +50,7 @@ const FAREWELL_MS = 10_000
 const refuse = (status: number, message: string): Answer => [status, { error: { message } }]
 
 /** A task that runs here, until the server was told of its end. */
-class Live extends Stop {
+class Live extends StopSignal {
   readonly #leaseMs: number
   readonly #options: Pick<PushListenerOptions, "clock" | "log">
   readonly #name: string
@@ -81,7 +81,7 @@ class Live extends Stop {
 export class PushListener {
   readonly #options: PushListenerOptions
   readonly #server: Server
-  readonly #runner: Runner
+  readonly #runner: AttemptRunner
   readonly #door: PushAuth
   readonly #seen: SeenTokens
   readonly #live = new Map<string, Live>()
@@ -94,7 +94,7 @@ export class PushListener {
     const { executors, clock, objects } = options
     const readOutput = async (key: string): Promise<Json> =>
       JSON.parse(Buffer.from((await objects.get(key)) ?? "null").toString()) as Json
-    this.#runner = new Runner({ executors, clock, readOutput })
+    this.#runner = new AttemptRunner({ executors, clock, readOutput })
     this.#door = new PushAuth(options)
     this.#seen = new SeenTokens(clock.now())
     this.#server = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {

@@ -1,6 +1,6 @@
 // An attempt that a server gave to this worker.
 
-import { Stop } from "../../engine/attempts/runner.ts"
+import { StopSignal } from "../../engine/attempts/attempt-runner.ts"
 import type { AttemptState } from "../../core/model/status.ts"
 import type { Assignment, StopReason } from "../../executors/executor.ts"
 import type { assignment } from "../../protocol/api/workers.ts"
@@ -8,7 +8,7 @@ import type { z } from "zod"
 
 export type WireAssignment = z.output<typeof assignment>
 
-export class AssignedTask extends Stop {
+export class AssignedTask extends StopSignal {
   readonly wire: WireAssignment
   /** It takes a slot: from its arrival to the end of its work, not of its report. */
   running = true

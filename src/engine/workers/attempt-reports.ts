@@ -2,9 +2,9 @@
 // through another server they are read by its fence.
 
 import { cancellingOf, nodeOf, objectPrefixOf } from "../attempts/claims.ts"
-import { Conclusions } from "../attempts/to-change.ts"
+import { ChangeBuilder } from "../attempts/change-builder.ts"
 import type { Engine } from "../engine.ts"
-import type { Inputs } from "../attempts/assignment-builder.ts"
+import type { AssignmentBuilder } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { AttemptResult, Change, Fence } from "../../core/model/change.ts"
 import type { AttemptId } from "../../core/model/ids.ts"
@@ -29,19 +29,24 @@ export interface Place {
   outputKey: string
 }
 
-export class Reports {
+export class AttemptReports {
   readonly #engine: Pick<Engine, "report">
   readonly #parts: EngineOptions
-  readonly #conclusions: Conclusions
+  readonly #conclusions: ChangeBuilder
   readonly #ended: (prefix: string) => void
   readonly #claims = new Map<AttemptId, Claim>()
 
   /** `ended` is told where the objects of an attempt lie whose end was committed. */
-  constructor(engine: Pick<Engine, "report">, parts: EngineOptions, inputs: Inputs, ended: (prefix: string) => void) {
+  constructor(
+    engine: Pick<Engine, "report">,
+    parts: EngineOptions,
+    inputs: AssignmentBuilder,
+    ended: (prefix: string) => void,
+  ) {
     this.#engine = engine
     this.#ended = ended
     this.#parts = parts
-    this.#conclusions = new Conclusions(parts, inputs)
+    this.#conclusions = new ChangeBuilder(parts, inputs)
   }
 
   remember(claim: Claim): void {
@@ -78,7 +83,7 @@ export class Reports {
   async fail(claim: Claim, error: string, retryable: boolean): Promise<void> {
     const failed = { state: "failed", startedAt: null, finishedAt: this.#parts.clock.now(), error } as const
     const result: AttemptResult = retryable ? failed : { ...failed, retryable }
-    await this.#engine.report([await this.#conclusions.conclude(claim, result, false)])
+    await this.#engine.report([await this.#conclusions.toChange(claim, result, false)])
   }
 
   /** Where the objects of a live attempt lie; null: it is not live. */
@@ -122,7 +127,7 @@ export class Reports {
         return { row, attemptId, kind: "release" }
       case "ended": {
         const result = await this.#result(claim, entry.result, shift)
-        return this.#conclusions.conclude(claim, result, cancellingOf(claim) !== null)
+        return this.#conclusions.toChange(claim, result, cancellingOf(claim) !== null)
       }
       default:
         return entry satisfies never

@@ -5,7 +5,7 @@ import type { Progress } from "../../executors/executor.ts"
 
 const EVERY_MS = 1000
 
-export class ProgressTeller {
+export class ProgressThrottle {
   readonly #clock: Clock
   readonly #tell: (progress: Progress) => void
   #next: Progress | null = null
@@ -17,7 +17,7 @@ export class ProgressTeller {
     this.#tell = tell
   }
 
-  say(progress: Progress): void {
+  report(progress: Progress): void {
     this.#next = progress
     const early = this.#toldAt + EVERY_MS - this.#clock.now()
     if (early <= 0) this.#flush()

@@ -1,6 +1,6 @@
 // The end of an engine comes, also when the store takes nothing any more or a task does not end: then what is left is told, and left.
 
-import { inTime } from "../in-time.ts"
+import { finishesWithin } from "../finishes-within.ts"
 import type { EngineOptions } from "../ports.ts"
 
 /** For the last batches, beyond what tasks get to end. */
@@ -15,11 +15,11 @@ export interface Left {
 }
 
 /** `idle` resolves when nothing is left. */
-export const farewell = async (
+export const drain = async (
   { clock, graceMs, log }: Pick<EngineOptions, "clock" | "graceMs" | "log">,
   { patienceMs, idle, left }: { patienceMs: number; idle: Promise<void>; left: () => Left },
 ): Promise<void> => {
-  if (!(await inTime(clock, patienceMs + graceMs + FAREWELL_MS, idle))) log.error(left(), UNTOLD)
+  if (!(await finishesWithin(clock, patienceMs + graceMs + FAREWELL_MS, idle))) log.error(left(), UNTOLD)
 }
 
 /** The last thing an engine does, or the first after a start that failed: what was started would keep the process alive. */

@@ -2,7 +2,7 @@
 // The same for work of this engine and for what a worker reports.
 
 import { messageOf } from "../../core/model/error-message.ts"
-import type { Inputs } from "./assignment-builder.ts"
+import type { AssignmentBuilder } from "./assignment-builder.ts"
 import { nodeOf, retriesUsed } from "./claims.ts"
 import type { EngineOptions } from "../ports.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
@@ -12,22 +12,22 @@ import { toText } from "../../core/expressions/expressions.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
-export class Conclusions {
+export class ChangeBuilder {
   readonly #options: EngineOptions
-  readonly #inputs: Inputs
+  readonly #inputs: AssignmentBuilder
 
-  constructor(options: EngineOptions, inputs: Inputs) {
+  constructor(options: EngineOptions, inputs: AssignmentBuilder) {
     this.#options = options
     this.#inputs = inputs
   }
 
   /** `cancelling`: whatever the result, it is not tried again. */
-  async conclude(claim: Claim, result: AttemptResult, cancelling: boolean): Promise<Change> {
+  async toChange(claim: Claim, result: AttemptResult, cancelling: boolean): Promise<Change> {
     const deferred = this.#deferred(claim, result, cancelling)
     if (deferred !== null && "kind" in deferred) return deferred
-    if (deferred !== null) return await this.conclude(claim, deferred, cancelling)
+    if (deferred !== null) return await this.toChange(claim, deferred, cancelling)
     const { workflow, node } = nodeOf(this.#options.store, claim)
-    this.#options.observer?.ended?.(claim, node, result)
+    this.#options.observer?.attemptEnded?.(claim, node, result)
     const keeps = claim.kind !== "job" && node.cache !== undefined && result.state === "success"
     const cache = keeps ? await this.#cacheKey(claim, workflow, node) : undefined
     const task = { ...fenceOf(claim), ...retriesUsed(claim), cancelling }

@@ -1,10 +1,10 @@
 // Sub-workflows: makes the child run of a task, once for each attempt, and reads what came of it. The child's end wakes the task.
 
 import { nodeOf } from "../attempts/claims.ts"
-import type { Inputs } from "../attempts/assignment-builder.ts"
+import type { AssignmentBuilder } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
-import type { Next } from "./waiting.ts"
+import type { WaitStep } from "./waiting-tasks.ts"
 import { newRunId, type RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { bindParams } from "../../core/rules/params.ts"
@@ -15,11 +15,11 @@ import type { TaskClaim, RunRow } from "../../store/contract/store.ts"
 
 type WorkflowWait = Extract<WaitingOn, { kind: "workflow" }>
 
-export class Children {
+export class ChildRuns {
   readonly #options: EngineOptions
-  readonly #inputs: Inputs
+  readonly #inputs: AssignmentBuilder
 
-  constructor(options: EngineOptions, inputs: Inputs) {
+  constructor(options: EngineOptions, inputs: AssignmentBuilder) {
     this.#options = options
     this.#inputs = inputs
   }
@@ -30,7 +30,7 @@ export class Children {
     return { kind: "workflow", workflow, runId: newRunId(clock.now(), random.hex128()) }
   }
 
-  async look(claim: TaskClaim, node: Node, waits: WorkflowWait): Promise<Next> {
+  async check(claim: TaskClaim, node: Node, waits: WorkflowWait): Promise<WaitStep> {
     const child = await this.#options.store.getRun(waits.runId as RunId)
     if (child === null) {
       if (waits.made) return { result: { state: "failed", error: `run ${waits.runId} of ${waits.workflow} is gone` } }
@@ -50,7 +50,7 @@ export class Children {
   }
 
   /** Asks for the child's cancellation; true once there is nothing left of it. */
-  async over({ runId }: WorkflowWait): Promise<boolean> {
+  async cancel({ runId }: WorkflowWait): Promise<boolean> {
     const { store } = this.#options
     const child = await store.getRun(runId as RunId)
     if (child === null || runEnded(child.status)) return true

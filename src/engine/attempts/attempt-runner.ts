@@ -22,9 +22,9 @@ export interface RunnerOptions {
 }
 
 /** What the one who asked is told while the attempt runs. */
-export type Told = Pick<LaunchContext, "started" | "progress">
+export type AttemptListener = Pick<LaunchContext, "started" | "progress">
 
-export class Runner {
+export class AttemptRunner {
   readonly #options: RunnerOptions
   readonly #deadlines: Deadlines
 
@@ -34,19 +34,19 @@ export class Runner {
   }
 
   /** Never rejects: whatever goes wrong is a result. `stop` may have been told to stop already. */
-  async run(assignment: Assignment, stop: Stop, told: Told): Promise<AttemptResult> {
+  async run(assignment: Assignment, stop: StopSignal, told: AttemptListener): Promise<AttemptResult> {
     const { node, secrets } = assignment
     const executor = this.#options.executors.get(node.executor)
-    if (executor === undefined) return this.failed(nothingFor(node), false)
+    if (executor === undefined) return this.failed(missingExecutor(node), false)
     const attempt = new AttemptClock(this.#options.clock, node, stop)
     this.#deadlines.add(attempt)
     try {
-      const started: Told["started"] = (info) => {
+      const started: AttemptListener["started"] = (info) => {
         attempt.started()
         this.#deadlines.moved(attempt)
         told.started(info)
       }
-      const progress: Told["progress"] = (update) => told.progress(maskedProgress(update, secrets))
+      const progress: AttemptListener["progress"] = (update) => told.progress(maskedProgress(update, secrets))
       const result = await executor.launch(assignment, new Context(stop, started, progress))
       const shown = masked(attempt.explain(result), secrets)
       return node.output === undefined ? shown : await this.#checked(shown, node.output)
@@ -77,7 +77,7 @@ export class Runner {
 }
 
 /** What is said of a task that nobody here can run. */
-export const nothingFor = ({ executor, function: name }: Node): string =>
+export const missingExecutor = ({ executor, function: name }: Node): string =>
   executor === FUNCTION_EXECUTOR
     ? `no function ${name} is registered here; name the file that registers it with --handlers`
     : `there is no executor ${executor} here`
@@ -97,7 +97,7 @@ const maskedProgress = (update: Progress, secrets: readonly string[]): Progress 
   secrets.length === 0 || update.details === undefined ? update : { ...update, details: maskJson(update.details, secrets) }
 
 /** How a live attempt is told to stop. The signal is made when somebody asks for it: most never do. */
-export class Stop {
+export class StopSignal {
   #reason: StopReason | null = null
   #abort: AbortController | null = null
 
@@ -116,11 +116,11 @@ export class Stop {
 
 /** A class for its getter, which an object of its own would have to be given each time. */
 class Context implements LaunchContext {
-  readonly #stop: Stop
+  readonly #stop: StopSignal
   readonly started: LaunchContext["started"]
   readonly progress: LaunchContext["progress"]
 
-  constructor(stop: Stop, started: LaunchContext["started"], progress: LaunchContext["progress"]) {
+  constructor(stop: StopSignal, started: LaunchContext["started"], progress: LaunchContext["progress"]) {
     this.#stop = stop
     this.started = started
     this.progress = progress
@@ -136,11 +136,11 @@ class AttemptClock implements Deadline {
   at: number
   readonly #clock: Clock
   readonly #node: Node
-  readonly #stop: Stop
+  readonly #stop: StopSignal
   #started = false
   #expired = false
 
-  constructor(clock: Clock, node: Node, stop: Stop) {
+  constructor(clock: Clock, node: Node, stop: StopSignal) {
     this.#clock = clock
     this.#node = node
     this.#stop = stop

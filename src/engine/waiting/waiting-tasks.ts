@@ -3,12 +3,12 @@
 // other come to the same.
 
 import { approvalOutput } from "./approvals.ts"
-import { Children } from "./children.ts"
+import { ChildRuns } from "./child-runs.ts"
 import { nodeOf } from "../attempts/claims.ts"
-import type { Conclusions } from "../attempts/to-change.ts"
-import { type Inputs, isTaskFault } from "../attempts/assignment-builder.ts"
+import type { ChangeBuilder } from "../attempts/change-builder.ts"
+import { type AssignmentBuilder, isTaskFault } from "../attempts/assignment-builder.ts"
 import { outputOf } from "../attempts/outputs.ts"
-import { Polls } from "./polls.ts"
+import { DeferredPolls } from "./deferred-polls.ts"
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
@@ -23,24 +23,24 @@ import type { Node } from "../../core/model/workflow.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
 /** What becomes of a woken row: it waits on, or its attempt has this result. */
-export type Next = { waitingOn: WaitingOn; delayMs: number | null } | { result: Ended }
+export type WaitStep = { waitingOn: WaitingOn; delayMs: number | null } | { result: WaitResult }
 
 /** A result as far as it is decided here. */
-export type Ended = Pick<AttemptResult, "state"> & Partial<Pick<AttemptResult, "error" | "retryable">> & { output?: Json }
+export type WaitResult = Pick<AttemptResult, "state"> & Partial<Pick<AttemptResult, "error" | "retryable">> & { output?: Json }
 
 type Wait = Omit<Extract<Change, { kind: "wait" }>, "row" | "attemptId">
 
-export class Waiting {
+export class WaitingTasks {
   readonly #options: EngineOptions
-  readonly #conclusions: Conclusions
-  readonly #polls: Polls
-  readonly #children: Children
+  readonly #conclusions: ChangeBuilder
+  readonly #polls: DeferredPolls
+  readonly #children: ChildRuns
 
-  constructor(options: EngineOptions, inputs: Inputs, conclusions: Conclusions) {
+  constructor(options: EngineOptions, inputs: AssignmentBuilder, conclusions: ChangeBuilder) {
     this.#options = options
     this.#conclusions = conclusions
-    this.#polls = new Polls(options)
-    this.#children = new Children(options, inputs)
+    this.#polls = new DeferredPolls(options)
+    this.#children = new ChildRuns(options, inputs)
   }
 
   /** Ends what is asked of others just now: those rows are given back. */
@@ -89,15 +89,15 @@ export class Waiting {
   }
 
   /** A row that was due. Rejects for faults that are not the task's: then it is given back. */
-  async woken(claim: TaskClaim, emit: (change: Change) => void): Promise<void> {
+  async resume(claim: TaskClaim, emit: (change: Change) => void): Promise<void> {
     const { node } = nodeOf(this.#options.store, claim)
     const fence = fenceOf(claim)
     const next = await this.#next(claim, node)
     if ("waitingOn" in next) emit({ ...fence, kind: "wait", ...next })
-    else emit(await this.conclude(claim, node, next.result))
+    else emit(await this.toChange(claim, node, next.result))
   }
 
-  async #next(claim: TaskClaim, node: Node): Promise<Next> {
+  async #next(claim: TaskClaim, node: Node): Promise<WaitStep> {
     const { for: waits, elapsedMs } = claim.waitingOn!
     try {
       if (isStopping(claim)) return await this.#cancel(waits)
@@ -114,7 +114,7 @@ export class Waiting {
         case "callback":
           return { waitingOn: waits, delayMs: left }
         case "workflow":
-          return bounded(await this.#children.look(claim, node, waits), left)
+          return bounded(await this.#children.check(claim, node, waits), left)
         case "poll":
           return bounded(await this.#polls.ask(waits, claim), left)
         default:
@@ -127,12 +127,12 @@ export class Waiting {
   }
 
   /** Cancel goes down: a child run is cancelled first, and its end wakes this row again. */
-  async #cancel(waits: WaitingOn): Promise<Next> {
-    if (waits.kind === "workflow" && !(await this.#children.over(waits))) return { waitingOn: waits, delayMs: null }
+  async #cancel(waits: WaitingOn): Promise<WaitStep> {
+    if (waits.kind === "workflow" && !(await this.#children.cancel(waits))) return { waitingOn: waits, delayMs: null }
     return { result: { state: "cancelled" } }
   }
 
-  async #overdue(waits: WaitingOn, limitMs: number): Promise<Next> {
+  async #overdue(waits: WaitingOn, limitMs: number): Promise<WaitStep> {
     if (waits.kind === "approval" && waits.default !== undefined) {
       const approved = waits.default === "approve"
       const at = iso(this.#options.clock.now())
@@ -141,19 +141,19 @@ export class Waiting {
       if (approved) return { result: { state: "success", output } }
       return { result: { state: "failed", error: `rejected: ${comment}`, output, retryable: false } }
     }
-    if (waits.kind === "workflow") await this.#children.over(waits)
+    if (waits.kind === "workflow") await this.#children.cancel(waits)
     return { result: { state: "timeout", error: `timed out after ${formatDuration(limitMs)}` } }
   }
 
   /** The change that ends a waiting row, from here or from outside. */
-  async conclude(claim: TaskClaim, node: Node, ended: Ended): Promise<Change> {
+  async toChange(claim: TaskClaim, node: Node, ended: WaitResult): Promise<Change> {
     const { output, ...rest } = this.#checked(node, ended)
     const result: AttemptResult = { ...rest, startedAt: null, finishedAt: this.#options.clock.now() }
     if (output !== undefined) result.output = await outputOf(this.#options, claim, node.name, output)
-    return await this.#conclusions.conclude(claim, result, isStopping(claim))
+    return await this.#conclusions.toChange(claim, result, isStopping(claim))
   }
 
-  #checked(node: Node, ended: Ended): Ended {
+  #checked(node: Node, ended: WaitResult): WaitResult {
     if (ended.state !== "success" || node.output === undefined) return ended
     const problem = checkSchema(node.output, ended.output ?? null)
     return problem === null ? ended : { state: "failed", error: `the output does not fit its schema: ${problem}` }
@@ -171,5 +171,5 @@ const limitOf = (node: Node, waits: WaitingOn): number | null => {
   return soonest(own, asked === undefined ? null : since + asked)
 }
 
-const bounded = (next: Next, left: number | null): Next =>
+const bounded = (next: WaitStep, left: number | null): WaitStep =>
   "waitingOn" in next ? { ...next, delayMs: soonest(next.delayMs, left) } : next

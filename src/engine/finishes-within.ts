@@ -3,7 +3,7 @@
 import type { Clock } from "../core/model/ports.ts"
 
 /** False: it took longer, and is left alone. Rejects as the work does. */
-export const inTime = (clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> =>
+export const finishesWithin = (clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> =>
   new Promise((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve(false))
     work.then(() => resolve(true), reject).finally(cancel)

@@ -5,7 +5,7 @@ import { messageOf } from "../../core/model/error-message.ts"
 import type { EngineOptions } from "../ports.ts"
 import { secretOf } from "../attempts/secret.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
-import type { Next } from "./waiting.ts"
+import type { WaitStep } from "./waiting-tasks.ts"
 import type { ExpressionScope } from "../../core/expressions/expressions.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { type Fetch, BLOCKED_REQUEST } from "../../core/model/ports.ts"
@@ -21,7 +21,7 @@ const ANSWER_MS = 30_000
 const MAX_BODY = 1024 * 1024
 const MAX_BACKOFF_MS = 300_000
 
-export class Polls {
+export class DeferredPolls {
   readonly #options: EngineOptions
   readonly #stop = new AbortController()
   #asking = 0
@@ -34,7 +34,7 @@ export class Polls {
     this.#stop.abort()
   }
 
-  async ask(waits: PollWait, claim: TaskClaim): Promise<Next> {
+  async ask(waits: PollWait, claim: TaskClaim): Promise<WaitStep> {
     const { fetch } = this.#options
     if (fetch === undefined) throw new TaskFailure("nothing here can send the requests of a poll")
     if (this.#asking >= AT_ONCE) return { waitingOn: waits, delayMs: PUT_OFF_MS * (1 + this.#options.random.next()) }
@@ -84,7 +84,7 @@ export class Polls {
   }
 
   /** A service that is in trouble is asked again, unless the task has said what that means. */
-  async #judge(waits: PollWait, response: JsonObject): Promise<Next> {
+  async #judge(waits: PollWait, response: JsonObject): Promise<WaitStep> {
     const { poll } = waits
     const scope = { params: {}, tasks: {}, run: NO_RUN, response } as ExpressionScope
     const truth = async (source: string): Promise<boolean> => (await this.#options.evaluator.evaluate(source, scope)) === true
@@ -117,7 +117,7 @@ const serviceOf = (url: string): string => (URL.canParse(url) ? new URL(url).ori
 
 const NO_RUN = { id: "", workflow: "", logical_date: null, date: null, trigger: "" }
 
-const again = (waits: PollWait, errors: number): Next => {
+const again = (waits: PollWait, errors: number): WaitStep => {
   const slower = Math.min(waits.poll.everyMs * 2 ** Math.min(errors, 20), Math.max(MAX_BACKOFF_MS, waits.poll.everyMs))
   return { waitingOn: { ...waits, errors }, delayMs: slower }
 }

@@ -1,7 +1,7 @@
 // The open claims of workers: each is answered when there is something for it, or after its time. One pass at a time goes through
 // them, those that wait longest first; what had nothing for one has nothing for others with the same lanes.
 
-import type { KnownWorker } from "./worker-service.ts"
+import type { RegisteredWorker } from "./worker-service.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { HolderId } from "../../core/model/ids.ts"
 import type * as wire from "../../protocol/api/workers.ts"
@@ -11,8 +11,8 @@ export type Claimed = z.output<typeof wire.claimed>
 
 export const NOTHING: Claimed = { assignments: [], stop: [], lost: [], over: [] }
 
-export interface Poll {
-  worker: KnownWorker
+export interface ClaimPoll {
+  worker: RegisteredWorker
   free: number
   stopping: ReadonlySet<string>
   /** An answer is being made for it. */
@@ -23,12 +23,12 @@ export interface Poll {
 }
 
 /** `empty`: there is nothing in its lanes, for anybody. */
-export type Serve = (poll: Poll) => Promise<{ empty: boolean; more: boolean; nextDueMs: number | null }>
+export type Serve = (poll: ClaimPoll) => Promise<{ empty: boolean; more: boolean; nextDueMs: number | null }>
 
-export class Polls {
+export class ClaimPolls {
   readonly #parts: Pick<EngineOptions, "clock" | "log">
   readonly #serve: Serve
-  readonly #open = new Map<HolderId, Poll>()
+  readonly #open = new Map<HolderId, ClaimPoll>()
   #passing = false
   #again = false
   #all = false
@@ -40,14 +40,14 @@ export class Polls {
     this.#serve = serve
   }
 
-  add(asked: Pick<Poll, "worker" | "free" | "stopping">, waitMs: number, signal: AbortSignal): Promise<Claimed> {
+  add(asked: Pick<ClaimPoll, "worker" | "free" | "stopping">, waitMs: number, signal: AbortSignal): Promise<Claimed> {
     const { id } = asked.worker
     // Its worker has given that one up.
     this.#open.get(id)?.settle(NOTHING)
     return new Promise((resolve, reject) => {
       if (this.#closed) return resolve(NOTHING)
       let done = false
-      const poll: Poll = {
+      const poll: ClaimPoll = {
         ...asked,
         busy: false,
         settle: (answer) => {
