@@ -3,7 +3,7 @@
 // exits with 1; with `--keep-going` it runs all seeds and prints one line for each failure.
 
 import { parseArgs } from "node:util"
-import { describeFailure, Simulator, STORES } from "./simulate.ts"
+import { describeFailure, Simulator, STORES } from "./simulator.ts"
 
 const { values } = parseArgs({
   options: {

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest"
-import { describeFailure, Simulator } from "./simulate.ts"
+import { describeFailure, Simulator } from "./simulator.ts"
 
 const simulator = await Simulator.create("postgres")
 afterAll(() => simulator.close())

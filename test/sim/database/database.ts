@@ -3,7 +3,7 @@
 import type { Clock, Random } from "../../../src/core/model/ports.ts"
 import type { ServerStore } from "../../../src/store/contract/server-store.ts"
 import type { LeaseHolderRow, Store } from "../../../src/store/contract/store.ts"
-import type { TableReader } from "./reader.ts"
+import type { TableReader } from "./table-reader.ts"
 
 export interface OpenOptions {
   clock: Clock

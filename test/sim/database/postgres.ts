@@ -13,7 +13,7 @@ import { enforceRules } from "../../support/postgres-rules.ts"
 import { VirtualClock } from "../clock.ts"
 import { Rng } from "../rng.ts"
 import type { OpenOptions, SimDatabase, SimDatabases } from "./database.ts"
-import { TableReader } from "./reader.ts"
+import { TableReader } from "./table-reader.ts"
 import { parserOf, TableCopy } from "./table-copy.ts"
 
 const SCHEMA = "ork"

@@ -8,7 +8,7 @@ import { openSqlite } from "../../../src/store/sqlite/sqlite.ts"
 import { VirtualClock } from "../clock.ts"
 import { Rng } from "../rng.ts"
 import type { OpenOptions, SimDatabase, SimDatabases } from "./database.ts"
-import { TableReader } from "./reader.ts"
+import { TableReader } from "./table-reader.ts"
 
 /** A folder in memory where the system has one. */
 const makeFolder = (): string => mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "ork-sim-"))

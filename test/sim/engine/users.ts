@@ -1,14 +1,14 @@
 // People: they start runs, cancel, pause, resume and retry them, ask again when the answer did not come, and wait for the end.
 
-import { newRunId, type RunId } from "../../src/core/model/ids.ts"
-import type { TriggerRequest } from "../../src/engine/engine.ts"
-import { Conflict } from "../../src/store/contract/errors.ts"
-import type { Life } from "./life.ts"
-import { Rng } from "./rng.ts"
-import { retryRequest, type RunSpec, type UserAction } from "./scenario.ts"
-import type { StoredVersion } from "../../src/store/contract/store.ts"
-import { Violation } from "./trace.ts"
-import type { World } from "./world.ts"
+import { newRunId, type RunId } from "../../../src/core/model/ids.ts"
+import type { TriggerRequest } from "../../../src/engine/engine.ts"
+import { Conflict } from "../../../src/store/contract/errors.ts"
+import type { Life } from "./engine-process.ts"
+import { Rng } from "../rng.ts"
+import { retryRequest, type RunSpec, type UserAction } from "../scenario/scenario.ts"
+import type { StoredVersion } from "../../../src/store/contract/store.ts"
+import { Violation } from "../trace.ts"
+import type { World } from "../simulation.ts"
 
 const AGAIN_MS = 500
 const RETRY_LATER_MS = 5000

@@ -1,13 +1,13 @@
 // The database recounted: whatever it counts (edges, children, slots, tasks of a run) equals what its rows say.
 
-import type { LimitRecord, RunRecord, OpenTask, ReadyTask } from "./database/reader.ts"
-import type { Life } from "./life.ts"
+import type { LimitRecord, RunRecord, OpenTask, ReadyTask } from "../database/table-reader.ts"
+import type { Life } from "../engine/engine-process.ts"
 import { endOf, hasEnded, isLive, lastIndex } from "./model.ts"
-import { isOverdue } from "./overdue.ts"
-import { Violation } from "./trace.ts"
-import { checkCounts } from "./verify.ts"
-import { placeText } from "./witness.ts"
-import type { World } from "./world.ts"
+import { isOverdue } from "./group-timeouts.ts"
+import { Violation } from "../trace.ts"
+import { checkCounts } from "./finished-run.ts"
+import { placeText } from "./attempt-log.ts"
+import type { World } from "../simulation.ts"
 
 export const audit = (world: World): void => {
   const runs = world.tables.runs()

@@ -1,7 +1,7 @@
 // What a fake task does, decided by the seed and its place: the same attempt behaves the same in every replay.
 
-import type { Json } from "../../src/core/model/json.ts"
-import { Rng } from "./rng.ts"
+import type { Json } from "../../../src/core/model/json.ts"
+import { Rng } from "../rng.ts"
 import type { Mood, SimNode } from "./workflows.ts"
 
 export interface Behaviour {

@@ -2,18 +2,18 @@
 // users took effect. Each commit is checked against the database and the witness.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Change } from "../../src/core/model/change.ts"
-import type { RetryReset } from "../../src/core/rules/retry-plan.ts"
-import type { Advanced, Batch, Claim, LiveAttempt } from "../../src/store/contract/store.ts"
-import type { TaskRecord } from "./database/reader.ts"
-import { checkDecision } from "./decisions.ts"
-import type { Life } from "./life.ts"
+import type { Change } from "../../../src/core/model/change.ts"
+import type { RetryReset } from "../../../src/core/rules/retry-plan.ts"
+import type { Advanced, Batch, Claim, LiveAttempt } from "../../../src/store/contract/store.ts"
+import type { TaskRecord } from "../database/table-reader.ts"
+import { checkDecision } from "./retry-budget.ts"
+import type { Life } from "../engine/engine-process.ts"
 import { isLive } from "./model.ts"
-import { checkRetryPlan, checkRetried, type RetrySnapshot } from "./retries.ts"
-import { isOverdue } from "./overdue.ts"
-import { Violation } from "./trace.ts"
-import { isDeferred } from "./waits.ts"
-import type { World } from "./world.ts"
+import { checkRetryPlan, checkRetried, type RetrySnapshot } from "./user-retries.ts"
+import { isOverdue } from "./group-timeouts.ts"
+import { Violation } from "../trace.ts"
+import { isDeferred } from "../scenario/waiting-tasks.ts"
+import type { World } from "../simulation.ts"
 
 type Settling = Extract<Change, { kind: "finish" | "retry" }>
 

@@ -1,13 +1,13 @@
 // A fake executor: tasks take virtual time, fail, hang, ignore their stop, report late or twice. It keeps the witness's books.
 
-import type { AttemptResult } from "../../src/core/model/change.ts"
-import type { AttemptState } from "../../src/core/model/status.ts"
-import type { Clock } from "../../src/core/model/ports.ts"
-import type { Assignment, Executor, LaunchContext, StopReason } from "../../src/executors/executor.ts"
-import { behave, type Behaviour } from "./behaviour.ts"
-import type { MemoryObjects } from "./objects.ts"
-import { type Incarnation, placeText, type Witnessed } from "./witness.ts"
-import type { World } from "./world.ts"
+import type { AttemptResult } from "../../../src/core/model/change.ts"
+import type { AttemptState } from "../../../src/core/model/status.ts"
+import type { Clock } from "../../../src/core/model/ports.ts"
+import type { Assignment, Executor, LaunchContext, StopReason } from "../../../src/executors/executor.ts"
+import { behave, type Behaviour } from "../scenario/task-behaviour.ts"
+import type { MemoryObjects } from "./memory-objects.ts"
+import { type Incarnation, placeText, type Witnessed } from "../checks/attempt-log.ts"
+import type { World } from "../simulation.ts"
 
 const STOPPED = {
   cancel: "cancelled",

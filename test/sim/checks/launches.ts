@@ -1,13 +1,13 @@
 // What must be true at the instant that a task is launched, judged from the database as committed and from the witness.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Json, JsonObject } from "../../src/core/model/json.ts"
-import type { Assignment } from "../../src/executors/executor.ts"
-import type { RunRecord, TaskRecord } from "./database/reader.ts"
+import type { Json, JsonObject } from "../../../src/core/model/json.ts"
+import type { Assignment } from "../../../src/executors/executor.ts"
+import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
 import { endOf, hasEnded, hookEvents, isLive, lastIndex, leastDelay, ownName, ruleVerdict, scopeOf } from "./model.ts"
-import { Violation } from "./trace.ts"
-import { placeText, type Witnessed } from "./witness.ts"
-import type { World } from "./world.ts"
+import { Violation } from "../trace.ts"
+import { placeText, type Witnessed } from "./attempt-log.ts"
+import type { World } from "../simulation.ts"
 
 export const checkLaunch = (world: World, attempt: Witnessed, assignment: Assignment): void => {
   const run = world.tables.run(attempt.runId)

@@ -2,13 +2,13 @@
 // after it.
 
 import { isDeepStrictEqual } from "node:util"
-import type { RetryRequest, RetryReset } from "../../src/core/rules/retry-plan.ts"
-import type { RunRecord, TaskRecord } from "./database/reader.ts"
+import type { RetryRequest, RetryReset } from "../../../src/core/rules/retry-plan.ts"
+import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
 import { hasEnded, lastIndex, scopeOf } from "./model.ts"
-import { Violation } from "./trace.ts"
-import { checkRun } from "./verify.ts"
-import type { SimWorkflow } from "./workflows.ts"
-import type { World } from "./world.ts"
+import { Violation } from "../trace.ts"
+import { checkRun } from "./finished-run.ts"
+import type { SimWorkflow } from "../scenario/workflows.ts"
+import type { World } from "../simulation.ts"
 
 /** again: begins anew. waits: a container some of whose children go again. below: inside of one that begins anew. */
 type Fate = "again" | "waits" | "below"

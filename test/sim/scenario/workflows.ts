@@ -1,7 +1,7 @@
 // Random workflows in compiled form. Whatever the engine must evaluate (conditions, lists, keys) comes with a small function of
 // the model that says what it must give, written apart from the engine's own rules.
 
-import type { Json, JsonObject } from "../../src/core/model/json.ts"
+import type { Json, JsonObject } from "../../../src/core/model/json.ts"
 import {
   type CompiledWorkflow,
   GROUP_EXECUTOR,
@@ -9,8 +9,8 @@ import {
   type HookEvent,
   type Node,
   RUN_WHEN,
-} from "../../src/core/model/workflow.ts"
-import type { Rng } from "./rng.ts"
+} from "../../../src/core/model/workflow.ts"
+import type { Rng } from "../rng.ts"
 
 /** What a task's expressions can see. */
 export interface View {

@@ -1,18 +1,18 @@
 // One life of an engine: its own clock, store connection and executors, from a start to a crash or an orderly end. A new life
 // begins under the same name with the next number.
 
-import type { RunId } from "../../src/core/model/ids.ts"
-import { queueLane } from "../../src/core/routing/lanes.ts"
-import type { Clock } from "../../src/core/model/ports.ts"
-import { Engine } from "../../src/engine/engine.ts"
-import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
-import type { Evaluator, Logger } from "../../src/engine/ports.ts"
-import type { Store } from "../../src/store/contract/store.ts"
-import { openDoor } from "./door.ts"
-import { FakeExecutor } from "./executor.ts"
-import { Rng } from "./rng.ts"
-import type { Incarnation } from "./witness.ts"
-import type { World } from "./world.ts"
+import type { RunId } from "../../../src/core/model/ids.ts"
+import { queueLane } from "../../../src/core/routing/lanes.ts"
+import type { Clock } from "../../../src/core/model/ports.ts"
+import { Engine } from "../../../src/engine/engine.ts"
+import { inlineEvaluator } from "../../../src/engine/gate/evaluator.ts"
+import type { Evaluator, Logger } from "../../../src/engine/ports.ts"
+import type { Store } from "../../../src/store/contract/store.ts"
+import { openDoor } from "./faulty-store.ts"
+import { FakeExecutor } from "./fake-executor.ts"
+import { Rng } from "../rng.ts"
+import type { Incarnation } from "../checks/attempt-log.ts"
+import type { World } from "../simulation.ts"
 
 export interface Life extends Incarnation {
   clock: Clock

@@ -1,10 +1,10 @@
 // The rules of the specification once more, in the simplest form: lists and counts, no code shared with the engine.
 
-import type { Json } from "../../src/core/model/json.ts"
-import type { HookEvent, RetryPolicy, RunWhen } from "../../src/core/model/workflow.ts"
-import { type RunRecord, type TableReader, type TaskRecord, parseOutput } from "./database/reader.ts"
-import type { MemoryObjects } from "./objects.ts"
-import type { SimNode, SimWorkflow, View } from "./workflows.ts"
+import type { Json } from "../../../src/core/model/json.ts"
+import type { HookEvent, RetryPolicy, RunWhen } from "../../../src/core/model/workflow.ts"
+import { type RunRecord, type TableReader, type TaskRecord, parseOutput } from "../database/table-reader.ts"
+import type { MemoryObjects } from "../engine/memory-objects.ts"
+import type { SimNode, SimWorkflow, View } from "../scenario/workflows.ts"
 
 export type End = "success" | "failed" | "unmet" | "waived"
 

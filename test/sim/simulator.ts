@@ -1,18 +1,18 @@
 // One seed from its beginning to its end: a fresh database, the world, and the checks when all is over.
 
 import type { StoredVersion } from "../../src/store/contract/store.ts"
-import { audit, checkIdle } from "./audit.ts"
+import { audit, checkIdle } from "./checks/counters.ts"
 import { VirtualClock } from "./clock.ts"
 import type { SimDatabase, SimDatabases } from "./database/database.ts"
 import { postgresDatabases } from "./database/postgres.ts"
 import { sqliteDatabases } from "./database/sqlite.ts"
-import { dump } from "./dump.ts"
+import { dump } from "./checks/describe-state.ts"
 import { Rng } from "./rng.ts"
-import { makeScenario, type Scenario } from "./scenario.ts"
+import { makeScenario, type Scenario } from "./scenario/scenario.ts"
 import { Trace, Violation } from "./trace.ts"
-import { Users } from "./users.ts"
-import { checkRun } from "./verify.ts"
-import { World } from "./world.ts"
+import { Users } from "./engine/users.ts"
+import { checkRun } from "./checks/finished-run.ts"
+import { World } from "./simulation.ts"
 
 export interface Outcome {
   store: StoreKind

@@ -1,14 +1,14 @@
 // An ended run against the model: every status follows from the rules, the witness and what users asked for.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Json } from "../../src/core/model/json.ts"
-import type { RunRecord, TaskRecord } from "./database/reader.ts"
+import type { Json } from "../../../src/core/model/json.ts"
+import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
 import { endOf, hasEnded, hookEvents, lastIndex, ruleVerdict } from "./model.ts"
-import { isOver } from "./overdue.ts"
-import { Violation } from "./trace.ts"
-import { waitedWrongly } from "./waits.ts"
-import type { SimNode, SimWorkflow } from "./workflows.ts"
-import type { World } from "./world.ts"
+import { isOver } from "./group-timeouts.ts"
+import { Violation } from "../trace.ts"
+import { waitedWrongly } from "../scenario/waiting-tasks.ts"
+import type { SimNode, SimWorkflow } from "../scenario/workflows.ts"
+import type { World } from "../simulation.ts"
 
 interface Ended {
   world: World

@@ -1,11 +1,11 @@
 // The door between an engine and its store. Every call passes here: it takes virtual time, may fail before it was carried out
 // or after (the answer is lost), may be carried out twice or late, and may be the last thing that the engine ever did.
 
-import { StoreUnavailable } from "../../src/store/contract/errors.ts"
-import type { Batch, Store } from "../../src/store/contract/store.ts"
-import type { Life } from "./life.ts"
-import { Rng } from "./rng.ts"
-import type { World } from "./world.ts"
+import { StoreUnavailable } from "../../../src/store/contract/errors.ts"
+import type { Batch, Store } from "../../../src/store/contract/store.ts"
+import type { Life } from "./engine-process.ts"
+import { Rng } from "../rng.ts"
+import type { World } from "../simulation.ts"
 
 type Call = (...args: unknown[]) => Promise<unknown>
 

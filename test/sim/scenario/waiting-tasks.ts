@@ -2,12 +2,12 @@
 // on. A stream of its own keeps the rest of a seed as it is.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Json } from "../../src/core/model/json.ts"
-import type { TaskRecord } from "./database/reader.ts"
-import type { Rng } from "./rng.ts"
-import type { Witnessed } from "./witness.ts"
+import type { Json } from "../../../src/core/model/json.ts"
+import type { TaskRecord } from "../database/table-reader.ts"
+import type { Rng } from "../rng.ts"
+import type { Witnessed } from "../checks/attempt-log.ts"
 import { makeWorkflow, type SimNode, type SimWorkflow, type WaitPlan } from "./workflows.ts"
-import type { World } from "./world.ts"
+import type { World } from "../simulation.ts"
 
 /** What somebody said to a task that waited. */
 export interface Answer {

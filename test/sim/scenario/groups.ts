@@ -1,8 +1,8 @@
 // Some tasks of a random workflow become groups: with or without items, up to three deep, with fan-outs and rules inside. A
 // stream of its own keeps the rest of a seed as it is.
 
-import { GROUP_EXECUTOR, RUN_WHEN } from "../../src/core/model/workflow.ts"
-import type { Rng } from "./rng.ts"
+import { GROUP_EXECUTOR, RUN_WHEN } from "../../../src/core/model/workflow.ts"
+import type { Rng } from "../rng.ts"
 import { bareNode, isGated, simNode, type SimNode, type SimWorkflow } from "./workflows.ts"
 
 const MAX_DEPTH = 3

@@ -1,11 +1,11 @@
 // Success, retry, failure or cancel: whether a committed change is what the budgets of its task say.
 
-import type { Change } from "../../src/core/model/change.ts"
-import type { RunRecord, TaskRecord } from "./database/reader.ts"
-import { isOverdue } from "./overdue.ts"
-import { Violation } from "./trace.ts"
-import type { History } from "./witness.ts"
-import type { World } from "./world.ts"
+import type { Change } from "../../../src/core/model/change.ts"
+import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
+import { isOverdue } from "./group-timeouts.ts"
+import { Violation } from "../trace.ts"
+import type { History } from "./attempt-log.ts"
+import type { World } from "../simulation.ts"
 
 type Settling = Extract<Change, { kind: "finish" | "retry" }>
 

@@ -1,7 +1,7 @@
 // What is stuck, for the report of a failure: runs and tasks that have not ended, limits in use, engines.
 
 import { hasEnded } from "./model.ts"
-import type { World } from "./world.ts"
+import type { World } from "../simulation.ts"
 
 const ROWS = 8
 

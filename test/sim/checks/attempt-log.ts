@@ -1,9 +1,9 @@
 // What really happened, told by the fake executors and by the commits that passed through the store's door; never by the
 // engine. Checks that must hold at the instant of a launch are in launch-rules.ts.
 
-import type { AttemptResult } from "../../src/core/model/change.ts"
-import type { AttemptState } from "../../src/core/model/status.ts"
-import type { SimNode, SimWorkflow } from "./workflows.ts"
+import type { AttemptResult } from "../../../src/core/model/change.ts"
+import type { AttemptState } from "../../../src/core/model/status.ts"
+import type { SimNode, SimWorkflow } from "../scenario/workflows.ts"
 
 /** One life of an engine: from its start to its crash or its orderly end. */
 export interface Incarnation {

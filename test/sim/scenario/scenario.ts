@@ -1,10 +1,10 @@
 // Everything that a seed decides beforehand: workflows, engines, what users do and when, and which faults come.
 
-import type { JsonObject } from "../../src/core/model/json.ts"
-import type { RetryRequest } from "../../src/core/rules/retry-plan.ts"
+import type { JsonObject } from "../../../src/core/model/json.ts"
+import type { RetryRequest } from "../../../src/core/rules/retry-plan.ts"
 import { addGroups } from "./groups.ts"
-import { Rng } from "./rng.ts"
-import { addWaits, makeChild } from "./waits.ts"
+import { Rng } from "../rng.ts"
+import { addWaits, makeChild } from "./waiting-tasks.ts"
 import { makeWorkflow, type SimWorkflow } from "./workflows.ts"
 
 export interface RunSpec {

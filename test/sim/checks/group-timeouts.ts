@@ -1,7 +1,7 @@
 // Groups whose time is over: what lies in one may be stopped, though nobody stopped the run.
 
-import type { TaskRecord } from "./database/reader.ts"
-import type { World } from "./world.ts"
+import type { TaskRecord } from "../database/table-reader.ts"
+import type { World } from "../simulation.ts"
 
 type Row = Pick<TaskRecord, "run_seq" | "parent_id">
 

@@ -1,11 +1,11 @@
 // A task is stopped only for a reason: its time is over, or that of a group around it, its run was stopped, its engine leaves, or somebody else has it.
 
-import type { StopReason } from "../../src/executors/executor.ts"
-import type { TaskRecord } from "./database/reader.ts"
-import { isOverdue } from "./overdue.ts"
-import { Violation } from "./trace.ts"
-import { placeText, type Witnessed } from "./witness.ts"
-import type { World } from "./world.ts"
+import type { StopReason } from "../../../src/executors/executor.ts"
+import type { TaskRecord } from "../database/table-reader.ts"
+import { isOverdue } from "./group-timeouts.ts"
+import { Violation } from "../trace.ts"
+import { placeText, type Witnessed } from "./attempt-log.ts"
+import type { World } from "../simulation.ts"
 
 export const checkStop = (world: World, attempt: Witnessed, reason: StopReason): void => {
   if (isJust(world, attempt, reason)) return

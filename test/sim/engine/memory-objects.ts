@@ -1,6 +1,6 @@
 // An object store in memory, for one seed.
 
-import type { ObjectStore } from "../../src/objects/objects.ts"
+import type { ObjectStore } from "../../../src/objects/objects.ts"
 
 export class MemoryObjects implements ObjectStore {
   readonly kind = "file"
