@@ -1,5 +1,5 @@
-// Virtual time: a queue of events, taken in order of their time and then of their making. Nothing moves the clock but taking
-// the next event. Each event has an owner; what a crashed owner had planned never happens.
+// Virtual time: a queue of events in the order of their times, then of their creation. Only the next event moves the clock. Events of
+// an owner that is no longer alive are dropped.
 
 import type { Clock } from "../../src/core/model/ports.ts"
 
@@ -7,7 +7,7 @@ export interface Owner {
   alive: boolean
 }
 
-interface Planned {
+interface PlannedEvent {
   at: number
   order: number
   owner: Owner | null
@@ -21,13 +21,13 @@ export class VirtualClock implements Clock {
   #now = START_MS
   #order = 0
   /** A binary heap. */
-  readonly #queue: Planned[] = []
+  readonly #queue: PlannedEvent[] = []
 
   now(): number {
     return this.#now
   }
 
-  /** Milliseconds since the beginning, for traces. */
+  /** Milliseconds since the start of the simulation. */
   get elapsed(): number {
     return this.#now - START_MS
   }
@@ -36,8 +36,8 @@ export class VirtualClock implements Clock {
     return this.#plan(ms, null, run)
   }
 
-  /** The same clock for one owner. */
-  of(owner: Owner): Clock {
+  /** A view of this clock whose events belong to an owner. */
+  forOwner(owner: Owner): Clock {
     return { now: () => this.#now, after: (ms, run) => this.#plan(ms, owner, run) }
   }
 
@@ -49,7 +49,7 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** When the next event is due, or null. */
+  /** The time of the next event; null: there is none. */
   peek(): number | null {
     for (let top = this.#queue[0]; top !== undefined; top = this.#queue[0]) {
       if (!top.cancelled && (top.owner === null || top.owner.alive)) return top.at
@@ -58,7 +58,7 @@ export class VirtualClock implements Clock {
     return null
   }
 
-  /** Moves to the next event and runs it. False: there is none. */
+  /** Moves to the next event and runs it. Returns false when there is none. */
   step(): boolean {
     const at = this.peek()
     if (at === null) return false
@@ -67,7 +67,7 @@ export class VirtualClock implements Clock {
     return true
   }
 
-  #push(item: Planned): void {
+  #push(item: PlannedEvent): void {
     const queue = this.#queue
     let i = queue.length
     queue.push(item)
@@ -80,7 +80,7 @@ export class VirtualClock implements Clock {
     queue[i] = item
   }
 
-  #pop(): Planned {
+  #pop(): PlannedEvent {
     const queue = this.#queue
     const top = queue[0]!
     const last = queue.pop()!
@@ -99,4 +99,4 @@ export class VirtualClock implements Clock {
   }
 }
 
-const before = (a: Planned, b: Planned): boolean => a.at < b.at || (a.at === b.at && a.order < b.order)
+const before = (a: PlannedEvent, b: PlannedEvent): boolean => a.at < b.at || (a.at === b.at && a.order < b.order)

@@ -1,9 +1,9 @@
-// Seeded randomness: the same seed gives the same numbers on every machine. Streams are told apart by labels, so that one more
-// number taken in one place does not move all the others.
+// Seeded random numbers, the same on every machine. Each use has a stream of its own, named by labels, so that one more number in one
+// place does not change the others. A label is part of the seed: another label means another simulation.
 
 import type { Random } from "../../src/core/model/ports.ts"
 
-/** 32 bits from any mix of texts and numbers. */
+/** Hashes texts and numbers to 32 bits. */
 export const hash = (...parts: (string | number)[]): number => {
   let h = 0x811c9dc5
   for (const char of parts.join("|")) h = Math.imul(h ^ char.codePointAt(0)!, 0x01000193)

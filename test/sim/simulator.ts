@@ -1,22 +1,27 @@
-// One seed from its beginning to its end: a fresh database, the world, and the checks when all is over.
+// Runs seeds one after the other: prepares a database, runs the scenario and checks the final state.
 
 import type { StoredVersion } from "../../src/store/contract/store.ts"
-import { audit, checkIdle } from "./checks/counters.ts"
+import { checkCounters } from "./checks/counters.ts"
+import { describeState } from "./checks/describe-state.ts"
+import { checkFinishedRun } from "./checks/finished-run.ts"
+import { checkIdleSlots } from "./checks/idle-slots.ts"
 import { VirtualClock } from "./clock.ts"
 import type { SimDatabase, SimDatabases } from "./database/database.ts"
 import { postgresDatabases } from "./database/postgres.ts"
 import { sqliteDatabases } from "./database/sqlite.ts"
-import { dump } from "./checks/describe-state.ts"
+import { Users } from "./engine/users.ts"
 import { Rng } from "./rng.ts"
 import { makeScenario, type Scenario } from "./scenario/scenario.ts"
+import { Simulation } from "./simulation.ts"
 import { Trace, Violation } from "./trace.ts"
-import { Users } from "./engine/users.ts"
-import { checkRun } from "./checks/finished-run.ts"
-import { World } from "./simulation.ts"
+
+export const STORES = ["sqlite", "postgres"] as const
+export type StoreKind = (typeof STORES)[number]
 
 export interface Outcome {
   store: StoreKind
   seed: number
+  /** A hash of the trace. */
   digest: string
   events: number
   launches: number
@@ -36,14 +41,10 @@ export const describeFailure = ({ store, seed, failure, digest }: Outcome): stri
         `trace ${digest}; replay with: npm run sim --${store === "sqlite" ? "" : ` --store ${store}`} --seed ${seed} --trace`,
       ]
 
-/** All runs must be over after this much virtual time. */
-const UNTIL_MS = 4 * 3_600_000
-const AUDIT_EVERY = 4
-
-export const STORES = ["sqlite", "postgres"] as const
-export type StoreKind = (typeof STORES)[number]
-
-const OPEN: Record<StoreKind, () => Promise<SimDatabases>> = { sqlite: sqliteDatabases, postgres: postgresDatabases }
+const OPEN_DATABASES: Record<StoreKind, () => Promise<SimDatabases>> = {
+  sqlite: sqliteDatabases,
+  postgres: postgresDatabases,
+}
 
 export class Simulator {
   readonly #store: StoreKind
@@ -55,7 +56,7 @@ export class Simulator {
   }
 
   static async create(store: StoreKind): Promise<Simulator> {
-    return new Simulator(store, await OPEN[store]())
+    return new Simulator(store, await OPEN_DATABASES[store]())
   }
 
   close(): Promise<void> {
@@ -67,25 +68,24 @@ export class Simulator {
     const scenario = makeScenario(seed, database)
     const trace = new Trace(print)
     const versions = await deploy(scenario, database)
-    const world = new World(scenario, database, trace)
+    const simulation = new Simulation(scenario, database, trace)
     let failure: Outcome["failure"] = null
     try {
-      await playSeed(world, versions)
+      await runScenario(simulation, versions)
     } catch (error) {
       const invariant = error instanceof Violation ? error.invariant : "nothing throws"
       const message = error instanceof Violation ? error.message : String((error as Error).stack ?? error)
-      failure = { invariant, message, tail: trace.tail, state: dump(world) }
+      failure = { invariant, message, tail: trace.tail, state: describeState(simulation) }
     }
-    for (const life of world.lives) if (life.alive) await life.store.close()
+    for (const process of simulation.processes) if (process.alive) await process.store.close()
     await database.close()
-    const { commits, witness } = world
     return {
       store: this.#store,
       seed,
       digest: trace.digest(),
       events: trace.lines,
-      launches: witness.attempts.size,
-      commits: commits.count,
+      launches: simulation.attemptLog.attempts.size,
+      commits: simulation.commitLog.count,
       failure,
     }
   }
@@ -101,73 +101,82 @@ const deploy = async ({ workflows }: Scenario, database: SimDatabase): Promise<S
   return versions
 }
 
-const playSeed = async (world: World, versions: StoredVersion[]): Promise<void> => {
-  const users = new Users(world, versions)
-  world.scenario.engines.forEach((_, i) => world.begin(i))
-  let audited = -AUDIT_EVERY
-  const quiet = (): void => {
-    const since = world.commits.count - audited
-    if (since < AUDIT_EVERY || since < world.tables.size() / 20) return
-    audited = world.commits.count
-    audit(world)
-    checkIdle(world)
+/** All runs must close within this virtual time. */
+const MAX_VIRTUAL_MS = 4 * 3_600_000
+/** Commits between two recounts of the tables. */
+const MIN_COMMITS_BETWEEN_CHECKS = 4
+
+const runScenario = async (simulation: Simulation, versions: StoredVersion[]): Promise<void> => {
+  const { scenario, tables, commitLog, attemptLog } = simulation
+  const users = new Users(simulation, versions)
+  scenario.engines.forEach((_, i) => simulation.startEngine(i))
+  let checkedAt = -MIN_COMMITS_BETWEEN_CHECKS
+  const checkTables = (): void => {
+    const commits = commitLog.count - checkedAt
+    if (commits < MIN_COMMITS_BETWEEN_CHECKS || commits < tables.countTasks() / 20) return
+    checkedAt = commitLog.count
+    checkCounters(simulation)
+    checkIdleSlots(simulation)
   }
-  const rests = (): boolean => users.idle && world.tables.unfinished() === 0 && world.witness.live.size === 0 && isQuiet(world)
-  await world.play(rests, quiet, UNTIL_MS)
-  audit(world)
-  await stopAll(world)
-  checkEnd(world, users)
+  const isDone = (): boolean =>
+    users.idle && tables.countUnfinishedRuns() === 0 && attemptLog.live.size === 0 && areEnginesIdle(simulation)
+  await simulation.runUntil(isDone, checkTables, MAX_VIRTUAL_MS)
+  checkCounters(simulation)
+  checkEndsReported(simulation)
+  await stopEngines(simulation)
+  checkFinalState(simulation, users)
 }
 
-/** Every engine is there and has nothing under way. */
-const isQuiet = (world: World): boolean =>
-  world.scenario.engines.every((_, i) => {
-    const life = world.lives.findLast((one) => one.engine === i)
-    return life !== undefined && life.alive && life.started && !life.draining && life.calls === 0 && !life.failing
+/** Returns whether every engine is up and has no store call in flight. */
+const areEnginesIdle = ({ scenario, processes }: Simulation): boolean =>
+  scenario.engines.every((_, i) => {
+    const process = processes.findLast(({ engineIndex }) => engineIndex === i)
+    if (process === undefined || !process.alive || !process.started) return false
+    return !process.draining && process.calls === 0 && !process.failing
   })
 
-const stopAll = async (world: World): Promise<void> => {
-  const lives = world.lives.filter((life) => life.alive)
-  checkTold(world)
-  world.ending = true
-  let left = lives.length
-  for (const life of lives) {
-    life.draining = true
-    const over = (): void => void (left -= 1)
-    life.subject.stop().then(over, over)
+const stopEngines = async (simulation: Simulation): Promise<void> => {
+  const processes = simulation.processes.filter((process) => process.alive)
+  simulation.shuttingDown = true
+  let running = processes.length
+  for (const process of processes) {
+    process.draining = true
+    const stopped = (): void => void (running -= 1)
+    process.engine.stop().then(stopped, stopped)
   }
-  await world.play(
-    () => left === 0,
+  await simulation.runUntil(
+    () => running === 0,
     () => undefined,
-    world.clock.elapsed + UNTIL_MS,
+    simulation.clock.elapsed + MAX_VIRTUAL_MS,
   )
-  world.tell(null, "all is over")
+  simulation.log(null, "all engines have stopped")
 }
 
-/** Who waited for the end of a run has heard of it. Where other engines end runs too, the one that was asked may not know. */
-const checkTold = (world: World): void => {
-  const { engines, faults } = world.scenario
-  if (engines.filter((engine) => engine.privateRun === null).length > 1 || faults.doubled > 0) return
-  for (const life of world.lives) {
-    if (!life.alive) continue
-    for (const [runId, told] of life.awaited) {
-      if (!told) throw new Violation("the end is told", `${life.name} did not tell that ${world.labelOf(runId)} has ended`)
+/** An engine that is asked to await a run may not learn of an end that another engine or a repeated batch committed. */
+const checkEndsReported = (simulation: Simulation): void => {
+  const { engines, faults } = simulation.scenario
+  if (engines.filter((engine) => engine.privateRun === null).length > 1 || faults.repeatBatch > 0) return
+  for (const { name, alive, awaitedRuns } of simulation.processes) {
+    if (!alive) continue
+    for (const [runId, isReported] of awaitedRuns) {
+      if (isReported) continue
+      throw new Violation("the end of a run is reported", `${name} did not report that ${simulation.labelOf(runId)} has closed`)
     }
   }
 }
 
-const checkEnd = (world: World, users: Users): void => {
-  const runs = world.tables.runs()
+const checkFinalState = (simulation: Simulation, users: Users): void => {
+  const runs = simulation.tables.runs()
   const stored = new Set(runs.map((run) => run.id))
-  for (const id of [...users.acknowledged.keys(), ...world.commits.created]) {
-    if (!stored.has(id)) throw new Violation("nothing acknowledged is lost", `${world.labelOf(id)} is not stored`)
+  for (const id of [...users.acknowledged.keys(), ...simulation.commitLog.created]) {
+    if (!stored.has(id)) throw new Violation("no acknowledged run is lost", `${simulation.labelOf(id)} is not stored`)
   }
-  const labels = runs.map((run) => world.labelOf(run.id))
-  const twice = labels.find((label, i) => labels.indexOf(label) !== i)
-  if (twice !== undefined) throw new Violation("a key starts one run", `${twice} is there twice`)
-  for (const run of runs) checkRun(world, run)
-  for (const limit of world.tables.limits()) {
+  const labels = runs.map((run) => simulation.labelOf(run.id))
+  const duplicate = labels.find((label, i) => labels.indexOf(label) !== i)
+  if (duplicate !== undefined) throw new Violation("an idempotency key starts one run", `${duplicate} is stored twice`)
+  for (const run of runs) checkFinishedRun(simulation, run)
+  for (const limit of simulation.tables.limits()) {
     if (limit.used !== 0) throw new Violation("slots are counted once", `${limit.key} has ${limit.used} used at the end`)
   }
-  for (const run of runs) world.tell(null, `${world.labelOf(run.id)} ${run.status} ${run.error ?? ""}`)
+  for (const run of runs) simulation.log(null, `${simulation.labelOf(run.id)} ${run.status} ${run.error ?? ""}`)
 }

@@ -1,8 +1,8 @@
-// What happened, line by line: hashed for the proof that a seed replays bit for bit, its tail kept for the report of a failure.
+// The trace of a simulation, line by line: its hash shows that a seed replays exactly, its tail is part of the report of a failure.
 
 import { createHash } from "node:crypto"
 
-const KEPT = 60
+const TAIL_LINES = 60
 
 export class Trace {
   readonly #hash = createHash("sha256")
@@ -20,7 +20,7 @@ export class Trace {
     this.#hash.update(`${line}\n`)
     this.#print?.(line)
     this.#tail.push(line)
-    if (this.#tail.length > 2 * KEPT) this.#tail = this.#tail.slice(-KEPT)
+    if (this.#tail.length > 2 * TAIL_LINES) this.#tail = this.#tail.slice(-TAIL_LINES)
   }
 
   get lines(): number {
@@ -28,7 +28,7 @@ export class Trace {
   }
 
   get tail(): string[] {
-    return this.#tail.slice(-KEPT)
+    return this.#tail.slice(-TAIL_LINES)
   }
 
   digest(): string {
@@ -36,7 +36,7 @@ export class Trace {
   }
 }
 
-/** An invariant that did not hold. */
+/** An invariant does not hold. */
 export class Violation extends Error {
   override readonly name = "Violation"
   readonly invariant: string

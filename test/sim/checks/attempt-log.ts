@@ -1,60 +1,58 @@
-// What really happened, told by the fake executors and by the commits that passed through the store's door; never by the
-// engine. Checks that must hold at the instant of a launch are in launch-rules.ts.
+// What happened to each attempt, as the fake executors and the commits report it, never the engine.
 
 import type { AttemptResult } from "../../../src/core/model/change.ts"
 import type { AttemptState } from "../../../src/core/model/status.ts"
+import type { EngineProcess } from "../engine/engine-process.ts"
 import type { SimNode, SimWorkflow } from "../scenario/workflows.ts"
 
-/** One life of an engine: from its start to its crash or its orderly end. */
-export interface Incarnation {
-  name: string
-  engine: number
-  alive: boolean
-  draining: boolean
-}
-
 /** One task or instance of a run. */
-export interface Place {
+export interface TaskRef {
   runId: string
+  /** The run's label. */
   run: string
   workflow: SimWorkflow
-  sim: SimNode
+  simNode: SimNode
   path: string
 }
 
-export interface Witnessed extends Place {
+export interface LaunchedAttempt extends TaskRef {
   id: string
   number: number
-  incarnation: Incarnation
-  /** Under which id its engine claimed it. */
+  process: EngineProcess
+  /** The holder id under which its engine claimed it; null: unknown. */
   holder: string | null
   launchedAt: number
   live: boolean
   stopped: boolean
   startedAt: number | null
+  /** The value of its concurrency key; null: it has none. */
   key: string | null
   result: AttemptResult | null
 }
 
-/** What was committed about a place since its run began or a user retried it. */
-export interface History {
-  launches: Witnessed[]
-  /** Attempts by the change that ended them. */
+/** What happened to a task since its run began or a user retried it. */
+export interface TaskHistory {
+  launches: LaunchedAttempt[]
+  /** Attempts in the order in which committed changes ended them. */
   applied: { id: string; kind: "finish" | "retry"; state: AttemptState; at: number; retryAfterMs: number | null }[]
   succeeded: boolean
 }
 
-export const placeKey = (runId: string, node: number, path: string): string => `${runId}/${node}/${path}`
+const taskKey = (runId: string, node: number, path: string): string => `${runId}/${node}/${path}`
 
-export const placeText = (place: Place): string => `${place.run}/${place.sim.node.name}${place.path && `[${place.path}]`}`
+export const describeTask = ({ run, simNode, path }: TaskRef): string => `${run}/${simNode.node.name}${path && `[${path}]`}`
 
-export class Witness {
-  readonly attempts = new Map<string, Witnessed>()
-  readonly live = new Set<Witnessed>()
-  readonly #histories = new Map<string, History>()
+/** Returns whether the attempt has ended, but its task waits for a callback. */
+export const isDeferred = ({ simNode, result }: LaunchedAttempt): boolean =>
+  simNode.waitPlan?.kind === "defer" && result?.state === "success"
 
-  history(runId: string, node: number, path: string): History {
-    const key = placeKey(runId, node, path)
+export class AttemptLog {
+  readonly attempts = new Map<string, LaunchedAttempt>()
+  readonly live = new Set<LaunchedAttempt>()
+  readonly #histories = new Map<string, TaskHistory>()
+
+  history(runId: string, node: number, path: string): TaskHistory {
+    const key = taskKey(runId, node, path)
     let history = this.#histories.get(key)
     if (history === undefined) {
       history = { launches: [], applied: [], succeeded: false }
@@ -63,31 +61,30 @@ export class Witness {
     return history
   }
 
-  launched(attempt: Witnessed): void {
-    const node = attempt.sim.index
+  addLaunch(attempt: LaunchedAttempt): void {
     this.attempts.set(attempt.id, attempt)
     this.live.add(attempt)
-    this.history(attempt.runId, node, attempt.path).launches.push(attempt)
+    this.history(attempt.runId, attempt.simNode.index, attempt.path).launches.push(attempt)
   }
 
-  ended(attempt: Witnessed, result: AttemptResult): void {
+  addResult(attempt: LaunchedAttempt, result: AttemptResult): void {
     attempt.live = false
     attempt.result = result
     this.live.delete(attempt)
   }
 
-  /** Its processes die with it. */
-  crashed(incarnation: Incarnation): void {
+  /** Ends all attempts of a process. */
+  addCrash(process: EngineProcess): void {
     for (const attempt of this.live) {
-      if (attempt.incarnation !== incarnation) continue
+      if (attempt.process !== process) continue
       attempt.live = false
       this.live.delete(attempt)
     }
   }
 
-  /** A user's retry: these places begin anew. An empty path stands for all instances. */
-  forget(runId: string, node: number, path: string | null): void {
-    const key = placeKey(runId, node, path ?? "")
+  /** Forgets the history of a task that a user retried; with the path null, of all its instances too. */
+  forgetTask(runId: string, node: number, path: string | null): void {
+    const key = taskKey(runId, node, path ?? "")
     if (path !== null) {
       this.#histories.delete(key)
       return

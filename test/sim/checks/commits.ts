@@ -1,211 +1,249 @@
-// What was committed, in order, as seen at the store's door: who claimed what, which results were applied, which requests of
-// users took effect. Each commit is checked against the database and the witness.
+// Records what each store call committed (claims, applied results, requests of users that took effect), and checks it against the
+// tables and the attempt log.
 
 import { isDeepStrictEqual } from "node:util"
 import type { Change } from "../../../src/core/model/change.ts"
 import type { RetryReset } from "../../../src/core/rules/retry-plan.ts"
 import type { Advanced, Batch, Claim, LiveAttempt } from "../../../src/store/contract/store.ts"
 import type { TaskRecord } from "../database/table-reader.ts"
-import { checkDecision } from "./retry-budget.ts"
-import type { Life } from "../engine/engine-process.ts"
-import { isLive } from "./model.ts"
-import { checkRetryPlan, checkRetried, type RetrySnapshot } from "./user-retries.ts"
-import { isOverdue } from "./group-timeouts.ts"
+import type { EngineProcess } from "../engine/engine-process.ts"
+import type { StoreMethod } from "../engine/faulty-store.ts"
+import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
-import { isDeferred } from "../scenario/waiting-tasks.ts"
-import type { World } from "../simulation.ts"
+import { isDeferred } from "./attempt-log.ts"
+import { isInTimedOutGroup } from "./group-timeouts.ts"
+import { isLive } from "./model.ts"
+import { checkRetryBudget } from "./retry-budget.ts"
+import { checkRetried, checkRetryPlan, type RetrySnapshot } from "./user-retries.ts"
 
-type Settling = Extract<Change, { kind: "finish" | "retry" }>
+/** A change that ends an attempt. */
+export type FinalChange = Extract<Change, { kind: "finish" | "retry" }>
 
-const isSettling = (change: Change): change is Settling => change.kind === "finish" || change.kind === "retry"
+const isFinal = (change: Change): change is FinalChange => change.kind === "finish" || change.kind === "retry"
 
 interface PerformedCall {
-  method: string
+  method: StoreMethod
   args: unknown[]
-  answer: unknown
+  value: unknown
   /** See `SimDatabase.refresh`. */
   wakeUp: string | null
 }
 
-export class Commits {
-  readonly #world: World
-  /** Under which holder each attempt was claimed. */
+export class CommitLog {
+  readonly #simulation: Simulation
+  /** The holder that claimed each attempt. */
   readonly holders = new Map<string, string>()
-  /** Runs that a user cancelled (and when) or paused, as committed. */
+  /** Runs that a user cancelled, with the time. */
   readonly cancelled = new Map<string, number>()
+  /** Runs that a user paused. */
   readonly paused = new Set<string>()
-  /** Every run that was created. */
   readonly created = new Set<string>()
-  readonly #applied = new Set<string>()
-  readonly #sent = new WeakSet<readonly Change[]>()
-  #retrying: RetrySnapshot | null = null
+  readonly #appliedAttempts = new Set<string>()
+  readonly #committedBatches = new WeakSet<readonly Change[]>()
+  #pendingRetry: RetrySnapshot | null = null
+  /** Store calls that succeeded. */
   count = 0
 
-  constructor(world: World) {
-    this.#world = world
+  constructor(simulation: Simulation) {
+    this.#simulation = simulation
   }
 
-  before(_life: Life, method: string, args: unknown[]): void {
-    if (method === "reapHolders") this.#world.giveUpExpired()
+  beforeCall(method: StoreMethod, args: unknown[]): void {
+    if (method === "reapHolders") this.#simulation.noteExpiredLeases()
     if (method !== "retryRun") return
     const [runId, plan] = args as [string, RetryReset]
-    this.#retrying = checkRetryPlan(this.#world, runId, plan)
+    this.#pendingRetry = checkRetryPlan(this.#simulation, runId, plan)
   }
 
-  failed(life: Life, method: string, error: Error): void {
-    this.#world.fail(new Violation("the store takes every call", `${method} of ${life.name}: ${error.stack ?? error.message}`))
+  failedCall(process: EngineProcess, method: StoreMethod, error: Error): void {
+    const message = `${method} of ${process.name}: ${error.stack ?? error.message}`
+    this.#simulation.fail(new Violation("the store accepts every call", message))
   }
 
-  after(life: Life, { method, args, answer, wakeUp }: PerformedCall): void {
+  afterCall(process: EngineProcess, { method, args, value, wakeUp }: PerformedCall): void {
     this.count += 1
+    const runId = args[0] as string
     switch (method) {
       case "advance":
-        this.#advanced(life, args[0] as Batch, answer as Advanced)
+        this.#afterAdvance(process, args[0] as Batch, value as Advanced)
         break
       case "createRuns":
-        for (const { run } of answer as { run: { id: string } }[]) this.created.add(run.id)
+        for (const { run } of value as { run: { id: string } }[]) this.created.add(run.id)
         break
       case "requestCancel":
-        if (answer === true && !this.cancelled.has(args[0] as string))
-          this.cancelled.set(args[0] as string, this.#world.clock.now())
+        if (value === true && !this.cancelled.has(runId)) this.cancelled.set(runId, this.#simulation.clock.now())
         break
       case "setPaused":
-        if (answer === true && args[1] === true) this.paused.add(args[0] as string)
-        else this.paused.delete(args[0] as string)
+        if (value === true && args[1] === true) this.paused.add(runId)
+        else this.paused.delete(runId)
         break
       case "retryRun":
-        if (answer === true) this.#retried(args[0] as string)
+        if (value === true) this.#afterRetry(runId)
         break
       case "deregisterHolder":
-        // What it leaves behind counts as lost.
-        this.#world.deadHolders.add(args[0] as string)
+        // Its unfinished attempts count as lost.
+        this.#simulation.deadHolders.add(args[0] as string)
         break
       case "reapHolders":
-        this.#reaped(answer as LiveAttempt[])
+        this.#checkReaped(value as LiveAttempt[])
         break
       default:
         break
     }
-    this.#world.committed(life, method, answer, wakeUp)
+    this.#simulation.log(process, `${method} ${summarize(value)}`)
+    if (wakeUp !== null) this.#simulation.deliverWakeUp(process, wakeUp)
   }
 
   // -- advance -------------------------------------------------------------------------------------------------------------------
 
-  #advanced(life: Life, batch: Batch, advanced: Advanced): void {
-    const refused = new Set<string>(advanced.rejected.map((fence) => fence.attemptId))
-    if (this.#sent.has(batch.changes)) this.#checkAgain(batch, refused)
-    this.#sent.add(batch.changes)
+  #afterAdvance(process: EngineProcess, batch: Batch, advanced: Advanced): void {
+    const rejected = new Set<string>(advanced.rejected.map((fence) => fence.attemptId))
+    if (this.#committedBatches.has(batch.changes)) this.#checkRepeatedBatch(batch, rejected)
+    this.#committedBatches.add(batch.changes)
     for (const change of batch.changes) {
-      if (!isSettling(change)) continue
-      if (!refused.has(change.attemptId) || this.#isNew(change)) this.#apply(change)
-      else this.#checkRefused(change)
+      if (!isFinal(change)) continue
+      if (!rejected.has(change.attemptId) || this.#wasAppliedNow(change)) this.#apply(change)
+      else this.#checkRejected(change)
     }
     for (const change of batch.changes) {
-      if (change.kind !== "wait" || refused.has(change.attemptId)) continue
+      if (change.kind !== "wait" || rejected.has(change.attemptId)) continue
       const { kind } = change.waitingOn
-      if (kind === "approval" || kind === "callback") this.#world.asks(change.row, change.attemptId, kind)
+      if (kind === "approval" || kind === "callback") this.#simulation.onExternalWait(change.row, change.attemptId, kind)
     }
     for (const { runId } of advanced.closed) this.paused.delete(runId)
-    if (batch.claim.limit > 0) life.holder = batch.holder
+    if (batch.claim.limit > 0) process.holder = batch.holder
     for (const claim of [...advanced.claims, ...advanced.gates]) this.holders.set(claim.attemptId, batch.holder)
     for (const claim of advanced.claims) this.#checkClaim(claim)
     this.#checkPriority(batch, advanced)
   }
 
-  /** A batch that arrives for the second time, and was carried out the first time, changes nothing. */
-  #checkAgain(batch: Batch, refused: Set<string>): void {
-    const taken = batch.changes.find((change) => isSettling(change) && !refused.has(change.attemptId))
-    if (taken === undefined) return
-    throw new Violation("a result is applied once", `${taken.kind} of ${taken.attemptId} was taken for the second time`)
+  /** A batch that was committed before and arrives again must change nothing. */
+  #checkRepeatedBatch(batch: Batch, rejected: Set<string>): void {
+    const applied = batch.changes.find((change) => isFinal(change) && !rejected.has(change.attemptId))
+    if (applied === undefined) return
+    throw new Violation("a result is applied once", `${applied.kind} of ${applied.attemptId} was applied a second time`)
   }
 
-  /** Its fence is named as refused for a start that came after it; the result itself was taken just now. */
-  #isNew({ attemptId, row: id, ...change }: Settling): boolean {
-    if (this.#applied.has(attemptId)) return false
-    const row = this.#world.tables.taskByRow(id)
-    if (change.kind === "retry" && !this.#isEnded(row, attemptId))
-      return this.#world.tables.attempts(id).some((past) => past.attempt_id === attemptId)
+  /** A fence is also rejected for a start that follows the result; then the result itself was applied. */
+  #wasAppliedNow({ attemptId, row: id, ...change }: FinalChange): boolean {
+    if (this.#appliedAttempts.has(attemptId)) return false
+    const row = this.#simulation.tables.taskByRow(id)
+    if (change.kind === "retry" && !this.#wasCancelledByGroup(row, attemptId))
+      return this.#simulation.tables.attempts(id).some((past) => past.attempt_id === attemptId)
     const status = change.kind === "retry" ? "cancelled" : change.status
     return row !== undefined && row.attempt_id === attemptId && row.status === status
   }
 
-  #checkRefused(change: Settling): void {
-    const row = this.#world.tables.taskByRow(change.row)
+  #checkRejected(change: FinalChange): void {
+    const row = this.#simulation.tables.taskByRow(change.row)
     if (row === undefined || row.attempt_id !== change.attemptId || !isLive(row)) return
-    throw new Violation("no good report is refused", `${change.kind} of row ${change.row}, which still has ${change.attemptId}`)
+    throw new Violation(
+      "no valid result is rejected",
+      `${change.kind} of row ${change.row}, which still has ${change.attemptId}`,
+    )
   }
 
-  /** It would be tried again, but for a group around it whose time is over. */
-  #isEnded(row: TaskRecord | undefined, attemptId: string): boolean {
-    return row?.status === "cancelled" && row.attempt_id === attemptId && isOverdue(this.#world, row)
+  /** Returns whether the timeout of a group cancelled a task that would have been retried. */
+  #wasCancelledByGroup(row: TaskRecord | undefined, attemptId: string): boolean {
+    return row?.status === "cancelled" && row.attempt_id === attemptId && isInTimedOutGroup(this.#simulation, row)
   }
 
-  #apply(given: Settling): void {
-    const { tables, witness, clock } = this.#world
-    const { attemptId, result } = given
-    const isEnded = given.kind === "retry" && this.#isEnded(tables.taskByRow(given.row), attemptId)
-    const change: Settling = isEnded ? { ...given, kind: "finish", status: "cancelled" } : given
-    const told = `${change.kind} of row ${change.row} ${attemptId}`
-    if (this.#applied.has(attemptId)) throw new Violation("a result is applied once", told)
-    this.#applied.add(attemptId)
-    const row = tables.taskByRow(change.row)
-    if (row === undefined) throw new Violation("no good report is refused", `${told}: there is no such row`)
-    const attempt = witness.attempts.get(attemptId)
-    if (attempt !== undefined && result.state !== "lost" && !isDeferred(attempt)) {
-      if (attempt.result?.state !== result.state || !isDeepStrictEqual(attempt.result?.output, result.output)) {
-        const said = `committed ${result.state}, but the task said ${attempt.result?.state ?? "nothing yet"}`
-        throw new Violation("results are what the tasks said", `${told}: ${said}`)
-      }
-    }
-    if (attempt !== undefined && result.state === "lost" && attempt.result?.state !== "lost" && !this.#world.givenUp(attempt)) {
-      throw new Violation("only the dead are given up on", `${told}, which ${attempt.incarnation.name} still has`)
-    }
-    if (change.kind === "finish" && (row.status !== change.status || row.attempt_id !== attemptId)) {
-      throw new Violation("what is acknowledged is stored", `${told}: the row is ${row.status} with ${row.attempt_id}`)
-    }
-    if (change.kind === "retry" && row.attempt_id === attemptId) {
-      throw new Violation("what is acknowledged is stored", `${told}: the row still has it`)
-    }
+  #apply(reported: FinalChange): void {
+    const { tables, attemptLog, clock } = this.#simulation
+    const { attemptId, result } = reported
+    const row = tables.taskByRow(reported.row)
+    const isCancelled = reported.kind === "retry" && this.#wasCancelledByGroup(row, attemptId)
+    const change: FinalChange = isCancelled ? { ...reported, kind: "finish", status: "cancelled" } : reported
+    const what = `${change.kind} of row ${change.row} ${attemptId}`
+    if (this.#appliedAttempts.has(attemptId)) throw new Violation("a result is applied once", what)
+    this.#appliedAttempts.add(attemptId)
+    if (row === undefined) throw new Violation("no valid result is rejected", `${what}: there is no such row`)
+    this.#checkReported(change, what)
+    checkStored(change, row, what)
     const run = tables.runBySeq(row.run_seq)
-    const history = witness.history(run.id, row.node, row.path)
-    checkDecision(this.#world, run, row, history, change)
+    const history = attemptLog.history(run.id, row.node, row.path)
+    checkRetryBudget(this.#simulation, { run, row, history, change })
     const retryAfterMs = result.retryAfterMs ?? null
     history.applied.push({ id: attemptId, kind: change.kind, state: result.state, at: clock.now(), retryAfterMs })
     if (change.kind === "finish") history.succeeded = change.status === "success"
   }
 
+  /** A committed result must be the one that the task reported. An attempt is lost only if its holder is dead. */
+  #checkReported({ attemptId, result }: FinalChange, what: string): void {
+    const attempt = this.#simulation.attemptLog.attempts.get(attemptId)
+    if (attempt === undefined) return
+    const reported = attempt.result
+    if (result.state !== "lost" && !isDeferred(attempt)) {
+      if (reported?.state === result.state && isDeepStrictEqual(reported.output, result.output)) return
+      const states = `committed ${result.state}, but the task reported ${reported?.state ?? "nothing yet"}`
+      throw new Violation("committed results are those that tasks report", `${what}: ${states}`)
+    }
+    if (result.state === "lost" && reported?.state !== "lost" && !this.#simulation.isAbandoned(attempt)) {
+      throw new Violation("only dead holders lose attempts", `${what}, which ${attempt.process.name} still has`)
+    }
+  }
+
   #checkClaim(claim: Claim): void {
     if (claim.kind === "job") return
     const { runId } = claim
-    const isHook = this.#world.simOf(claim.run.workflow, claim.node).node.hook !== null
-    if (this.paused.has(runId)) throw new Violation("a paused run takes no slot", `row ${claim.row} of ${runId}`)
-    if (!isHook && this.cancelled.has(runId))
+    const isHook = this.#simulation.simNodeOf(claim.run.workflow, claim.node).node.hook !== null
+    if (this.paused.has(runId)) throw new Violation("a paused run starts nothing", `row ${claim.row} of ${runId}`)
+    if (!isHook && this.cancelled.has(runId)) {
       throw new Violation("a cancelled run starts nothing", `row ${claim.row} of ${runId}`)
-  }
-
-  /** Nothing of a higher priority that is under no limit stays behind. */
-  #checkPriority(batch: Batch, advanced: Advanced): void {
-    if (advanced.claims.length < batch.claim.limit || advanced.more) return
-    const least = Math.min(...advanced.claims.map((claim) => claim.priority))
-    const behind = batch.claim.lanes.map((lane) => this.#world.tables.firstAbove(least, lane)).find((row) => row !== undefined)
-    if (behind === undefined) return
-    throw new Violation("the highest priority goes first", `row ${behind.id} of ${behind.priority} waits behind ${least}`)
-  }
-
-  // -- the rest ------------------------------------------------------------------------------------------------------------------
-
-  #retried(runId: string): void {
-    this.cancelled.delete(runId)
-    this.paused.delete(runId)
-    if (this.#retrying === null) throw new Violation("a retry runs the right tasks", `${runId} had not ended, or ended again`)
-    checkRetried(this.#world, this.#retrying)
-  }
-
-  #reaped(left: LiveAttempt[]): void {
-    for (const { attemptId } of left) {
-      const holder = this.holders.get(attemptId)
-      if (holder === undefined || this.#world.deadHolders.has(holder)) continue
-      throw new Violation("only the dead are given up on", `${attemptId} of ${holder}`)
     }
   }
+
+  /** When all slots are in use, no ready row without a limit may have a higher priority than a claimed one. */
+  #checkPriority(batch: Batch, advanced: Advanced): void {
+    if (advanced.claims.length < batch.claim.limit || advanced.more) return
+    const lowest = Math.min(...advanced.claims.map((claim) => claim.priority))
+    const higher = batch.claim.lanes
+      .map((lane) => this.#simulation.tables.readyAbove(lowest, lane))
+      .find((row) => row !== undefined)
+    if (higher === undefined) return
+    throw new Violation("the highest priority goes first", `row ${higher.id} of ${higher.priority} waits behind ${lowest}`)
+  }
+
+  // -- other calls ---------------------------------------------------------------------------------------------------------------
+
+  #afterRetry(runId: string): void {
+    this.cancelled.delete(runId)
+    this.paused.delete(runId)
+    if (this.#pendingRetry === null) {
+      throw new Violation("a retry resets the right tasks", `${runId} had not closed, or closed again`)
+    }
+    checkRetried(this.#simulation, this.#pendingRetry)
+  }
+
+  #checkReaped(attempts: LiveAttempt[]): void {
+    for (const { attemptId } of attempts) {
+      const holder = this.holders.get(attemptId)
+      if (holder === undefined || this.#simulation.deadHolders.has(holder)) continue
+      throw new Violation("only dead holders lose attempts", `${attemptId} of ${holder}`)
+    }
+  }
+}
+
+const checkStored = (change: FinalChange, row: TaskRecord, what: string): void => {
+  const isCurrent = row.attempt_id === change.attemptId
+  if (change.kind === "finish" && (row.status !== change.status || !isCurrent)) {
+    throw new Violation("an acknowledged change is stored", `${what}: the row is ${row.status} with ${row.attempt_id}`)
+  }
+  if (change.kind === "retry" && isCurrent) {
+    throw new Violation("an acknowledged change is stored", `${what}: the row still has this attempt`)
+  }
+}
+
+const summarize = (value: unknown): string => {
+  if (value === undefined || value === null || typeof value !== "object") return String(value)
+  if (Array.isArray(value)) return `returns ${value.length}`
+  const { more, nextDueMs, ...lists } = value as Partial<Advanced>
+  const parts: string[] = []
+  for (const name of ["rejected", "claims", "gates", "closed", "cancelling"] as const) {
+    const list = lists[name]
+    if (Array.isArray(list) && list.length > 0) parts.push(`${name} ${list.length}`)
+  }
+  if (more === true) parts.push("more")
+  if (typeof nextDueMs === "number") parts.push(`due in ${nextDueMs} ms`)
+  return parts.join(", ")
 }

@@ -1,73 +1,92 @@
-// The database recounted: whatever it counts (edges, children, slots, tasks of a run) equals what its rows say.
+// Recounts what the database counts (upstream tasks, children, used slots, tasks of a run) from its rows.
 
-import type { LimitRecord, RunRecord, OpenTask, ReadyTask } from "../database/table-reader.ts"
-import type { Life } from "../engine/engine-process.ts"
-import { endOf, hasEnded, isLive, lastIndex } from "./model.ts"
-import { isOverdue } from "./group-timeouts.ts"
+import type { LimitRecord, OpenTask, RunRecord, TaskRecord } from "../database/table-reader.ts"
+import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
-import { checkCounts } from "./finished-run.ts"
-import { placeText } from "./attempt-log.ts"
-import type { World } from "../simulation.ts"
+import { isInTimedOutGroup } from "./group-timeouts.ts"
+import { hasFinished, isLive, lastIndex, outcomeOf } from "./model.ts"
 
-export const audit = (world: World): void => {
-  const runs = world.tables.runs()
-  const rows = world.tables.openTasks()
-  const byRun = Map.groupBy(rows, (row) => row.run_seq)
+export const checkCounters = (simulation: Simulation): void => {
+  const runs = simulation.tables.runs()
+  const rows = simulation.tables.openTasks()
+  const rowsOfRun = Map.groupBy(rows, (row) => row.run_seq)
   for (const run of runs) {
-    const own = byRun.get(run.seq) ?? []
-    if (run.status === "pending") continue
-    if (run.status !== "running" && run.hooks_pending === 0) continue
-    checkCounts(world, run, own)
-    const label = world.labelOf(run.id)
-    if (run.cancelling === null && run.status === "running") checkEdges(world, run.workflow, label, own)
-    checkChildren(label, own, (row) => run.cancelling !== null || isOverdue(world, row))
+    if (run.status === "pending" || (run.status !== "running" && run.hooks_pending === 0)) continue
+    const own = rowsOfRun.get(run.seq) ?? []
+    checkRunCounters(simulation, run, own)
+    if (run.cancelling === null && run.status === "running") checkUpstreamCounters(simulation, run, own)
+    const isCancelling = (row: OpenTask): boolean => run.cancelling !== null || isInTimedOutGroup(simulation, row)
+    checkChildCounters(simulation.labelOf(run.id), own, isCancelling)
   }
-  checkLimits(world, runs, rows)
-  checkActive(world)
+  checkLimits(simulation, runs, rows)
+  checkActiveRuns(simulation)
 }
 
-const checkEdges = (world: World, workflow: string, label: string, rows: OpenTask[]): void => {
-  const sim = world.workflowOf(workflow)
-  const isItem = (row: OpenTask): boolean => sim.nodes[row.node]!.items !== null && row.kind !== "fan"
-  const places = new Map(rows.filter((row) => !isItem(row)).map((row) => [`${row.node}/${row.path}`, row]))
-  for (const row of places.values()) {
+export const checkRunCounters = (
+  simulation: Simulation,
+  run: RunRecord,
+  rows: Pick<TaskRecord, "kind" | "hook" | "status" | "parent_id">[],
+): void => {
+  const tasks = rows.filter((row) => row.kind === "task" && row.hook === 0)
+  const count = (status: string): number => tasks.filter((row) => row.status === status).length
+  const topLevel = rows.filter((row) => row.parent_id === null && row.hook === 0)
+  const expected = {
+    tasks_total: tasks.length,
+    tasks_success: count("success"),
+    tasks_failed: count("failed"),
+    tasks_skipped: count("skipped"),
+    tasks_cancelled: count("cancelled"),
+    open_tasks: topLevel.filter((row) => !hasFinished(row)).length,
+    failed: topLevel.filter((row) => row.status === "failed").length,
+    hooks_pending: rows.filter((row) => row.hook === 1 && !hasFinished(row)).length,
+  }
+  for (const [name, value] of Object.entries(expected)) {
+    const found = run[name as keyof RunRecord]
+    if (found === value) continue
+    throw new Violation("run counters are right", `${name} of ${simulation.labelOf(run.id)} is ${found}, not ${value}`)
+  }
+}
+
+const checkUpstreamCounters = (simulation: Simulation, run: RunRecord, rows: OpenTask[]): void => {
+  const { nodes } = simulation.workflowOf(run.workflow)
+  const isInstance = (row: OpenTask): boolean => nodes[row.node]!.items !== null && row.kind !== "fan"
+  const tasks = new Map(rows.filter((row) => !isInstance(row)).map((row) => [`${row.node}/${row.path}`, row]))
+  for (const row of tasks.values()) {
     if (row.status !== "pending" || row.hook === 1) continue
-    const { name, upstream } = sim.nodes[row.node]!.node
-    const above = upstream.map((up) => places.get(`${up}/${row.path}`)!)
-    const ends = above.filter(hasEnded).map(endOf)
-    const count = (end: string): number => ends.filter((one) => one === end).length
-    const wanted = [above.length - ends.length, count("failed"), count("unmet"), count("waived")]
+    const { name, upstream } = nodes[row.node]!.node
+    const outcomes = upstream
+      .map((node) => tasks.get(`${node}/${row.path}`)!)
+      .filter(hasFinished)
+      .map(outcomeOf)
+    const count = (outcome: string): number => outcomes.filter((each) => each === outcome).length
+    const expected = [upstream.length - outcomes.length, count("failed"), count("unmet"), count("waived")]
     const found = [row.upstream_pending, row.upstream_failed, row.upstream_unmet, row.upstream_waived]
-    if (wanted.join() === found.join()) continue
-    throw new Violation(
-      "edges are counted once",
-      `${label}/${name}[${row.path}] has ${found.join(" ")}, not ${wanted.join(" ")}`,
-    )
+    if (expected.join() === found.join()) continue
+    const task = `${simulation.labelOf(run.id)}/${name}[${row.path}]`
+    throw new Violation("upstream tasks are counted once", `${task} has ${found.join(" ")}, not ${expected.join(" ")}`)
   }
 }
 
-/** A cancel waits for the children that were made, and for no others. */
-const checkChildren = (label: string, rows: OpenTask[], cancelling: (row: OpenTask) => boolean): void => {
-  const children = Map.groupBy(
+/** A container that is being cancelled waits only for the children that were created. */
+const checkChildCounters = (run: string, rows: OpenTask[], isCancelling: (row: OpenTask) => boolean): void => {
+  const childrenOf = Map.groupBy(
     rows.filter((row) => row.parent_id !== null),
     (row) => row.parent_id,
   )
   for (const row of rows) {
-    if (row.kind === "task" || row.children_total === null || hasEnded(row)) continue
-    const own = (children.get(row.id) ?? []).filter(
-      (child) => row.kind === "group" || lastIndex(child.path) < row.children_created,
-    )
-    const isCut =
-      row.children_created < row.children_total && (row.status === "running" || row.children_pending === 0) && cancelling(row)
-    const left = (isCut ? row.children_created : row.children_total) - own.filter(hasEnded).length
-    const failed = own.filter((child) => child.status === "failed" || child.status === "cancelled").length
-    if (left === row.children_pending && failed === row.children_failed) continue
-    const told = `node ${row.node} [${row.path}] of ${label} has ${row.children_pending} left, ${row.children_failed} failed`
-    throw new Violation("instances are counted once", `${told}; recounted ${left}, ${failed}`)
+    const { kind, children_total: total, children_created: created, children_pending: pending } = row
+    if (kind === "task" || total === null || hasFinished(row)) continue
+    const children = (childrenOf.get(row.id) ?? []).filter((child) => kind === "group" || lastIndex(child.path) < created)
+    const isCutShort = created < total && (row.status === "running" || pending === 0) && isCancelling(row)
+    const expected = (isCutShort ? created : total) - children.filter(hasFinished).length
+    const failed = children.filter((child) => child.status === "failed" || child.status === "cancelled").length
+    if (expected === pending && failed === row.children_failed) continue
+    const found = `node ${row.node} [${row.path}] of ${run} has ${pending} pending, ${row.children_failed} failed`
+    throw new Violation("instances are counted once", `${found}; expected ${expected}, ${failed}`)
   }
 }
 
-const idsOf = (row: OpenTask): number[] => (row.limits === null ? [] : (JSON.parse(row.limits) as number[]))
+const limitsOf = (row: OpenTask): number[] => (row.limits === null ? [] : (JSON.parse(row.limits) as number[]))
 
 const isReady = (row: OpenTask): boolean =>
   row.status === "pending" &&
@@ -76,94 +95,45 @@ const isReady = (row: OpenTask): boolean =>
   row.parked === null &&
   row.available_at === null
 
-const checkLimits = (world: World, runs: RunRecord[], rows: OpenTask[]): void => {
-  const limits = new Map(world.tables.limits().map((limit) => [limit.id, limit]))
+const checkLimits = (simulation: Simulation, runs: RunRecord[], rows: OpenTask[]): void => {
+  const limits = new Map(simulation.tables.limits().map((limit) => [limit.id, limit]))
   const used = new Map<number, number>()
-  const promised = new Set<number>()
+  /** Limits that a row in the ready queue or in the gate is about to use. */
+  const wanted = new Set<number>()
   for (const row of rows) {
-    const isOpen = row.kind === "group" && row.started_at !== null && !hasEnded(row)
-    if ((isLive(row) && row.kind === "task" && row.waiting_on === null) || isOpen)
-      for (const id of idsOf(row)) used.set(id, (used.get(id) ?? 0) + 1)
-    const isJudged = row.kind === "group" && row.status === "pending" && row.attempt_id !== null && row.started_at === null
-    if (isReady(row) || isJudged) for (const id of idsOf(row)) promised.add(id)
+    const isOpenGroup = row.kind === "group" && row.started_at !== null && !hasFinished(row)
+    if ((isLive(row) && row.kind === "task" && row.waiting_on === null) || isOpenGroup)
+      for (const id of limitsOf(row)) used.set(id, (used.get(id) ?? 0) + 1)
+    const isInGate = row.kind === "group" && row.status === "pending" && row.attempt_id !== null && row.started_at === null
+    if (isReady(row) || isInGate) for (const id of limitsOf(row)) wanted.add(id)
   }
   for (const limit of limits.values()) {
-    const wanted = used.get(limit.id) ?? 0
-    if (limit.used !== wanted) throw new Violation("slots are counted once", `${told(limit)}, but ${wanted} are live`)
-    if (limit.used > limit.cap) throw new Violation("limits are kept", told(limit))
+    const expected = used.get(limit.id) ?? 0
+    if (limit.used !== expected) {
+      throw new Violation("slots are counted once", `${describeLimit(limit)}, but ${expected} are live`)
+    }
+    if (limit.used > limit.cap) throw new Violation("limits hold", describeLimit(limit))
   }
   const paused = new Set(runs.filter((run) => run.paused === 1).map((run) => run.seq))
   for (const row of rows) {
     if (row.parked === null || row.parked <= 0 || paused.has(row.run_seq)) continue
     const limit = limits.get(row.parked)!
-    if (limit.used >= limit.cap || promised.has(limit.id)) continue
-    throw new Violation("no slot stays idle", `row ${row.id} is parked under ${told(limit)} and nothing will wake it`)
+    if (limit.used >= limit.cap || wanted.has(limit.id)) continue
+    throw new Violation("no slot stays idle", `row ${row.id} is parked under ${describeLimit(limit)} and nothing unparks it`)
   }
 }
 
-const told = (limit: LimitRecord): string => `${limit.key} with ${limit.used} of ${limit.cap} used`
+const describeLimit = (limit: LimitRecord): string => `${limit.key} with ${limit.used} of ${limit.cap} used`
 
-/** Runs that a user retried are let in whatever the number. */
-const checkActive = (world: World): void => {
+/** Runs that a user retried do not count against max_active_runs. */
+const checkActiveRuns = (simulation: Simulation): void => {
   const active = new Map<string, number>()
-  for (const run of world.tables.runs()) {
-    if (run.status !== "running" || world.retries(run.id) > 0) continue
+  for (const run of simulation.tables.runs()) {
+    if (run.status !== "running" || simulation.retryCount(run.id) > 0) continue
     active.set(run.workflow, (active.get(run.workflow) ?? 0) + 1)
   }
   for (const [name, count] of active) {
-    const max = world.workflowOf(name).compiled.maxActiveRuns
-    if (max !== undefined && count > max) throw new Violation("limits are kept", `${count} runs of ${name} with ${max} allowed`)
-  }
-}
-
-/** What a user cancelled is told to stop, and so is what lies in a group whose time is over. */
-const checkStopped = (world: World, life: Life): void => {
-  for (const attempt of world.witness.live) {
-    if (attempt.incarnation !== life || attempt.stopped || attempt.sim.node.hook !== null) continue
-    const row = world.tables.task(world.tables.run(attempt.runId)!.seq, attempt.sim.index, attempt.path)
-    const overdue = row?.attempt_id === attempt.id && isOverdue(world, row, SLACK_MS)
-    if (!world.commits.cancelled.has(attempt.runId) && !overdue) continue
-    throw new Violation("what is cancelled is stopped", placeText(attempt))
-  }
-}
-
-/** Another engine's turn may make a retry ready just before ours: then our own timer is about to come. */
-const SLACK_MS = 2000
-
-const isLong = (world: World, row: ReadyTask): boolean => {
-  const now = world.clock.now()
-  if (world.lives.filter((life) => life.alive).length === 1) return true
-  const place = `${row.id}/${row.attempt}`
-  const since = world.waiting.get(place) ?? now
-  world.waiting.set(place, since)
-  return now - since > SLACK_MS
-}
-
-/** At a point where nothing is under way: what could run, runs. */
-export const checkIdle = (world: World): void => {
-  if (world.wakes > 0) return
-  const lives = world.lives.filter((life) => life.alive && life.started)
-  const shared = world.scenario.engines.filter((engine) => engine.privateRun === null).length
-  const ready = world.tables.ready()
-  for (const life of lives) {
-    const spec = world.scenario.engines[life.engine]!
-    if (
-      life.calls > 0 ||
-      life.failing ||
-      life.unaware ||
-      life.draining ||
-      (life.holder !== null && world.deadHolders.has(life.holder))
-    )
-      continue
-    checkStopped(world, life)
-    if (spec.privateRun === null && shared > 1) continue
-    const own = spec.privateRun === null ? null : world.runIdOf(spec.privateRun)
-    const mine = ready.filter((row) => (own === null ? row.private === 0 : row.run_id === own))
-    const busy = [...world.witness.live].filter((attempt) => attempt.incarnation === life).length
-    const waiting = mine.filter((row) => row.lane.endsWith("g") || busy < spec.concurrency).find((row) => isLong(world, row))
-    if (waiting !== undefined) {
-      const free = `${life.name} has ${spec.concurrency - busy} free slots`
-      throw new Violation("no slot stays idle", `row ${waiting.id} in ${waiting.lane} is ready and ${free}`)
-    }
+    const max = simulation.workflowOf(name).compiled.maxActiveRuns
+    if (max !== undefined && count > max) throw new Violation("limits hold", `${count} runs of ${name} with ${max} allowed`)
   }
 }

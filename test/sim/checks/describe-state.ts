@@ -1,39 +1,29 @@
-// What is stuck, for the report of a failure: runs and tasks that have not ended, limits in use, engines.
+// Describes, for the report of a failure, what is unfinished: processes, runs, tasks and used limits.
 
-import { hasEnded } from "./model.ts"
-import type { World } from "../simulation.ts"
+import type { Simulation } from "../simulation.ts"
+import { hasFinished } from "./model.ts"
 
-const ROWS = 8
+const MAX_TASKS = 8
 
-export const dump = (world: World): string[] => {
+export const describeState = (simulation: Simulation): string[] => {
   const lines: string[] = []
-  for (const life of world.lives) {
-    if (!life.alive) continue
-    lines.push(
-      `engine ${life.name}: started ${life.started}, calls ${life.calls}, failing ${life.failing}, draining ${life.draining}`,
-    )
+  for (const { name, alive, started, calls, failing, draining } of simulation.processes) {
+    if (alive) lines.push(`engine ${name}: started ${started}, calls ${calls}, failing ${failing}, draining ${draining}`)
   }
-  for (const run of world.tables.runs()) {
+  for (const run of simulation.tables.runs()) {
     const flags = [run.paused ? "paused" : "", run.cancelling ?? "", run.private ? "private" : ""].filter((flag) => flag !== "")
-    lines.push(
-      `run ${world.labelOf(run.id)} (${run.workflow}) ${run.status} ${flags.join(" ")} open ${run.open_tasks} hooks ${run.hooks_pending}`,
-    )
-    const open = world.tables.tasksOf(run.seq).filter((row) => !hasEnded(row))
-    for (const row of open.slice(0, ROWS)) {
-      const { name } = world.simOf(run.workflow, row.node).node
-      const facts = {
-        row: row.id,
-        left: row.upstream_pending,
-        parked: row.parked,
-        held: row.holder,
-        due: row.available_at,
-        lane: row.lane,
-      }
-      lines.push(`  ${name}[${row.path}] ${row.kind} ${row.status} #${row.attempt} ${JSON.stringify(facts)}`)
+    const counters = `open ${run.open_tasks} hooks ${run.hooks_pending}`
+    lines.push(`run ${simulation.labelOf(run.id)} (${run.workflow}) ${run.status} ${flags.join(" ")} ${counters}`)
+    const open = simulation.tables.tasksOf(run.seq).filter((row) => !hasFinished(row))
+    for (const row of open.slice(0, MAX_TASKS)) {
+      const { name } = simulation.simNodeOf(run.workflow, row.node).node
+      const { id, upstream_pending, parked, holder, available_at, lane } = row
+      const fields = JSON.stringify({ id, upstream_pending, parked, holder, available_at, lane })
+      lines.push(`  ${name}[${row.path}] ${row.kind} ${row.status} #${row.attempt} ${fields}`)
     }
-    if (open.length > ROWS) lines.push(`  and ${open.length - ROWS} more`)
+    if (open.length > MAX_TASKS) lines.push(`  and ${open.length - MAX_TASKS} more`)
   }
-  for (const limit of world.tables.limits()) {
+  for (const limit of simulation.tables.limits()) {
     if (limit.used > 0) lines.push(`limit ${limit.id} ${limit.key}: ${limit.used} of ${limit.cap}`)
   }
   return lines

@@ -1,24 +1,22 @@
-// Groups whose time is over: what lies in one may be stopped, though nobody stopped the run.
+// Groups whose timeout has passed: tasks in them may be stopped although nobody stopped the run.
 
 import type { TaskRecord } from "../database/table-reader.ts"
-import type { World } from "../simulation.ts"
+import type { Simulation } from "../simulation.ts"
 
-type Row = Pick<TaskRecord, "run_seq" | "parent_id">
-
-/** Whether a group was open for as long as it may be, and `slackMs` more. */
-export const isOver = (world: World, group: TaskRecord, slackMs = 0): boolean => {
-  const { timeoutMs } = world.simOf(world.tables.runBySeq(group.run_seq).workflow, group.node).node
+/** Returns whether a group was open for its timeout and `slackMs` more. */
+export const hasTimedOut = (simulation: Simulation, group: TaskRecord, slackMs = 0): boolean => {
+  const { timeoutMs } = simulation.simNodeOf(simulation.tables.runBySeq(group.run_seq).workflow, group.node).node
   if (group.kind !== "group" || timeoutMs === null || group.started_at === null) return false
-  const until = group.finished_at === null ? world.clock.now() : Date.parse(group.finished_at)
+  const until = group.finished_at === null ? simulation.clock.now() : Date.parse(group.finished_at)
   return until - Date.parse(group.started_at) >= timeoutMs + slackMs
 }
 
-/** Whether one of the groups around it is. */
-export const isOverdue = (world: World, row: Row, slackMs = 0): boolean => {
-  for (let at = row.parent_id; at !== null;) {
-    const above = world.tables.taskByRow(at)!
-    if (isOver(world, above, slackMs)) return true
-    at = above.parent_id
+/** Returns whether `hasTimedOut` holds for one of the groups around a row. */
+export const isInTimedOutGroup = (simulation: Simulation, row: Pick<TaskRecord, "parent_id">, slackMs = 0): boolean => {
+  for (let id = row.parent_id; id !== null;) {
+    const container = simulation.tables.taskByRow(id)!
+    if (hasTimedOut(simulation, container, slackMs)) return true
+    id = container.parent_id
   }
   return false
 }

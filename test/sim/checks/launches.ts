@@ -1,133 +1,141 @@
-// What must be true at the instant that a task is launched, judged from the database as committed and from the witness.
+// Checks what must hold when a task is launched, from the committed tables and the attempt log.
 
 import { isDeepStrictEqual } from "node:util"
 import type { Json, JsonObject } from "../../../src/core/model/json.ts"
 import type { Assignment } from "../../../src/executors/executor.ts"
 import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
-import { endOf, hasEnded, hookEvents, isLive, lastIndex, leastDelay, ownName, ruleVerdict, scopeOf } from "./model.ts"
+import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
-import { placeText, type Witnessed } from "./attempt-log.ts"
-import type { World } from "../simulation.ts"
+import { describeTask, type LaunchedAttempt } from "./attempt-log.ts"
+import {
+  evaluateRule,
+  hasFinished,
+  hookEvents,
+  isLive,
+  lastIndex,
+  minRetryDelay,
+  outcomeOf,
+  ownName,
+  scopeOf,
+} from "./model.ts"
 
-export const checkLaunch = (world: World, attempt: Witnessed, assignment: Assignment): void => {
-  const run = world.tables.run(attempt.runId)
-  if (run === undefined) throw new Violation("recorded before launched", `${placeText(attempt)} is of a run that is not stored`)
-  const row = world.tables.task(run.seq, attempt.sim.index, attempt.path)
-  const excused = world.givenUp(attempt)
-  if (!excused) checkRecorded(attempt, row)
-  checkAlone(world, attempt)
-  checkNumber(world, attempt)
-  checkHistory(world, attempt, excused)
-  if (excused) return
-  checkLimits(world, attempt)
-  if (attempt.sim.node.hook === null) {
-    checkRule(world, run, attempt)
-    checkInput(world, run, attempt, assignment)
-  } else if (!hookEvents(run.status).includes(attempt.sim.node.hook)) {
-    throw new Violation("hooks fit the end of their run", `${placeText(attempt)} was launched while the run is ${run.status}`)
+/** An engine whose holder was given up may still launch what it claimed before. */
+export const checkLaunch = (simulation: Simulation, attempt: LaunchedAttempt, assignment: Assignment): void => {
+  const run = simulation.tables.run(attempt.runId)
+  if (run === undefined) throw new Violation("a launch is recorded first", `the run of ${describeTask(attempt)} is not stored`)
+  const row = simulation.tables.task(run.seq, attempt.simNode.index, attempt.path)
+  const isAbandoned = simulation.isAbandoned(attempt)
+  if (!isAbandoned) checkRecorded(attempt, row)
+  checkAlone(simulation, attempt)
+  if (isAbandoned) return
+  checkNumber(simulation, attempt)
+  checkHistory(simulation, attempt)
+  checkLimits(simulation, attempt)
+  if (attempt.simNode.node.hook === null) {
+    checkRule(simulation, run, attempt)
+    checkInput(simulation, run, attempt, assignment)
+  } else if (!hookEvents(run.status).includes(attempt.simNode.node.hook)) {
+    throw new Violation("hooks match the status of their run", `${describeTask(attempt)} was launched for a ${run.status} run`)
   }
 }
 
-const checkRecorded = (attempt: Witnessed, row: TaskRecord | undefined): void => {
+const checkRecorded = (attempt: LaunchedAttempt, row: TaskRecord | undefined): void => {
   if (row !== undefined && row.attempt_id === attempt.id && isLive(row)) return
   const found = row === undefined ? "no row" : `${row.status}, attempt ${row.attempt_id}`
-  throw new Violation(
-    "recorded before launched",
-    `${placeText(attempt)} #${attempt.number} ${attempt.id}: the database has ${found}`,
-  )
+  const launched = `${describeTask(attempt)} #${attempt.number} ${attempt.id}`
+  throw new Violation("a launch is recorded first", `${launched}: the database has ${found}`)
 }
 
-const checkAlone = (world: World, attempt: Witnessed): void => {
-  for (const other of world.witness.live) {
-    if (other.runId !== attempt.runId || other.sim !== attempt.sim || other.path !== attempt.path) continue
-    if (world.givenUp(other) || world.givenUp(attempt)) continue
-    throw new Violation("one live attempt", `${placeText(attempt)} #${attempt.number} while #${other.number} is live`)
+const checkAlone = (simulation: Simulation, attempt: LaunchedAttempt): void => {
+  for (const other of simulation.attemptLog.live) {
+    if (other.runId !== attempt.runId || other.simNode !== attempt.simNode || other.path !== attempt.path) continue
+    if (simulation.isAbandoned(other) || simulation.isAbandoned(attempt)) continue
+    throw new Violation("a task has one live attempt", `${describeTask(attempt)} #${attempt.number} beside #${other.number}`)
   }
 }
 
-const checkNumber = (world: World, attempt: Witnessed): void => {
-  const { launches } = world.witness.history(attempt.runId, attempt.sim.index, attempt.path)
+const checkNumber = (simulation: Simulation, attempt: LaunchedAttempt): void => {
+  const { launches } = simulation.attemptLog.history(attempt.runId, attempt.simNode.index, attempt.path)
   const last = launches.at(-1)
-  if (last === undefined || attempt.number > last.number || world.givenUp(attempt)) return
-  throw new Violation("attempt numbers count up", `${placeText(attempt)} #${attempt.number} after #${last.number}`)
+  if (last === undefined || attempt.number > last.number) return
+  throw new Violation("attempt numbers count up", `${describeTask(attempt)} #${attempt.number} after #${last.number}`)
 }
 
-const checkHistory = (world: World, attempt: Witnessed, excused: boolean): void => {
-  const { applied, succeeded } = world.witness.history(attempt.runId, attempt.sim.index, attempt.path)
-  if (excused) return
-  if (succeeded) throw new Violation("a success is not run again", `${placeText(attempt)} #${attempt.number}`)
-  const { retry, lostRetries } = attempt.sim.node
-  const failed = applied.filter((end) => end.state === "failed" || end.state === "timeout")
-  const lost = applied.filter((end) => end.state === "lost")
-  if (failed.length >= retry.maxAttempts || lost.length > lostRetries) {
-    const budget = `${failed.length} of ${retry.maxAttempts} failed, ${lost.length} lost with ${lostRetries} allowed`
-    throw new Violation("retries stay within their budget", `${placeText(attempt)} #${attempt.number}: ${budget}`)
+const checkHistory = (simulation: Simulation, attempt: LaunchedAttempt): void => {
+  const { applied, succeeded } = simulation.attemptLog.history(attempt.runId, attempt.simNode.index, attempt.path)
+  const task = `${describeTask(attempt)} #${attempt.number}`
+  if (succeeded) throw new Violation("a success is not run again", task)
+  const { retry, lostRetries } = attempt.simNode.node
+  const failed = applied.filter(({ state }) => state === "failed" || state === "timeout").length
+  const lost = applied.filter(({ state }) => state === "lost").length
+  if (failed >= retry.maxAttempts || lost > lostRetries) {
+    const budget = `${failed} of ${retry.maxAttempts} failed, ${lost} lost with ${lostRetries} allowed`
+    throw new Violation("retries stay within their budget", `${task}: ${budget}`)
   }
   const last = applied.at(-1)
   if (last === undefined || last.state === "lost") return
-  const due = last.at + (last.retryAfterMs ?? leastDelay(retry, failed.length))
-  if (world.clock.now() >= due) return
-  throw new Violation("retries wait", `${placeText(attempt)} #${attempt.number} comes ${due - world.clock.now()} ms too early`)
+  const dueAt = last.at + (last.retryAfterMs ?? minRetryDelay(retry, failed))
+  if (simulation.clock.now() >= dueAt) return
+  throw new Violation("retries wait for their delay", `${task} is ${dueAt - simulation.clock.now()} ms too early`)
 }
 
-/** Counts what is live in the world, this one included, and was not given up as lost. */
-const checkLimits = (world: World, attempt: Witnessed): void => {
-  const { sim, workflow } = attempt
-  const live = [...world.witness.live].filter((other) => !world.givenUp(other))
-  const demand = (what: string, cap: number | undefined, counts: (other: Witnessed) => boolean): void => {
+/** Counts live attempts, this one included, without those of dead holders. */
+const checkLimits = (simulation: Simulation, attempt: LaunchedAttempt): void => {
+  const { simNode, workflow, process, runId, key } = attempt
+  const live = [...simulation.attemptLog.live].filter((other) => !simulation.isAbandoned(other))
+  const check = (what: string, cap: number | undefined, counts: (other: LaunchedAttempt) => boolean): void => {
     const used = live.filter(counts).length + 1
-    if (cap !== undefined && used > cap) {
-      throw new Violation("limits are kept", `${placeText(attempt)} is number ${used} of the ${cap} allowed ${what}`)
-    }
+    if (cap === undefined || used <= cap) return
+    throw new Violation("limits hold", `${describeTask(attempt)} is number ${used} of the ${cap} allowed ${what}`)
   }
-  const engine = world.scenario.engines[attempt.incarnation.engine]!
-  demand("in the engine", engine.concurrency, (other) => other.incarnation === attempt.incarnation)
-  const sameTask = (other: Witnessed): boolean => other.workflow === workflow && other.sim === sim
-  if (attempt.key === null) {
-    demand("of the task", sim.node.concurrency, (other) => sameTask(other) && other.runId === attempt.runId)
+  const { concurrency } = simulation.scenario.engines[process.engineIndex]!
+  check("in the engine", concurrency, (other) => other.process === process)
+  const isSameTask = (other: LaunchedAttempt): boolean => other.workflow === workflow && other.simNode === simNode
+  if (key === null) {
+    check("of the task", simNode.node.concurrency, (other) => isSameTask(other) && other.runId === runId)
   } else {
-    demand("of the key", sim.node.concurrency, (other) => sameTask(other) && other.key === attempt.key)
+    check("of the key", simNode.node.concurrency, (other) => isSameTask(other) && other.key === key)
   }
-  if (sim.node.hook !== null) return
-  const sameRun = (other: Witnessed): boolean => other.runId === attempt.runId && other.sim.node.hook === null
-  demand("of the run", workflow.compiled.concurrency, sameRun)
+  if (simNode.node.hook !== null) return
+  const isInSameRun = (other: LaunchedAttempt): boolean => other.runId === runId && other.simNode.node.hook === null
+  check("of the run", workflow.compiled.concurrency, isInSameRun)
 }
 
-const checkRule = (world: World, run: RunRecord, attempt: Witnessed): void => {
-  const { sim, workflow } = attempt
-  const upstream = world.model.upstream(workflow, run, sim, attempt.path)
-  const early = upstream.find((row) => !hasEnded(row))
+const checkRule = (simulation: Simulation, run: RunRecord, attempt: LaunchedAttempt): void => {
+  const { simNode, workflow } = attempt
+  const upstream = simulation.model.upstream(workflow, run, simNode, attempt.path)
   const fail = (why: string): never => {
-    throw new Violation("no task starts before its rule holds", `${placeText(attempt)}: ${why}`)
+    throw new Violation("no task starts before its rule holds", `${describeTask(attempt)}: ${why}`)
   }
-  if (early !== undefined) fail(`upstream ${workflow.nodes[early.node]!.node.name} is ${early.status}`)
-  const verdict = ruleVerdict(sim.node.rule, upstream.map(endOf))
-  if (verdict !== "run") fail(`${sim.node.rule} over ${upstream.map(endOf).join(", ")} says ${verdict}`)
-  if (sim.condition === null) return
-  const truth = sim.condition.judge(world.model.view(workflow, run, sim, attempt.path))
-  if (truth !== true) fail(`its if is ${truth}`)
+  const unfinished = upstream.find((row) => !hasFinished(row))
+  if (unfinished !== undefined) fail(`upstream ${workflow.nodes[unfinished.node]!.node.name} is ${unfinished.status}`)
+  const decision = evaluateRule(simNode.node.rule, upstream.map(outcomeOf))
+  if (decision !== "run") fail(`${simNode.node.rule} over ${upstream.map(outcomeOf).join(", ")} gives ${decision}`)
+  if (simNode.condition === null) return
+  const condition = simNode.condition.evaluate(simulation.model.expressionScope(workflow, run, simNode, attempt.path))
+  if (condition !== true) fail(`its if is ${condition}`)
 }
 
-const checkInput = (world: World, run: RunRecord, attempt: Witnessed, assignment: Assignment): void => {
-  const { sim, workflow } = attempt
+const checkInput = (simulation: Simulation, run: RunRecord, attempt: LaunchedAttempt, assignment: Assignment): void => {
+  const { simNode, workflow, path } = attempt
   const input = assignment.input as JsonObject
-  const demand = (what: string, found: Json | undefined, wanted: Json | undefined): void => {
-    if (isDeepStrictEqual(found, wanted)) return
-    const told = `${JSON.stringify(found)?.slice(0, 200)} and not ${JSON.stringify(wanted)?.slice(0, 200)}`
-    throw new Violation("inputs hold the upstream outputs", `${placeText(attempt)}: ${what} is ${told}`)
+  const check = (what: string, found: Json | undefined, expected: Json | undefined): void => {
+    if (isDeepStrictEqual(found, expected)) return
+    const values = `${JSON.stringify(found)?.slice(0, 200)} and not ${JSON.stringify(expected)?.slice(0, 200)}`
+    throw new Violation("inputs hold the upstream outputs", `${describeTask(attempt)}: ${what} is ${values}`)
   }
-  for (const row of world.model.upstream(workflow, run, sim, attempt.path)) {
+  for (const row of simulation.model.upstream(workflow, run, simNode, path)) {
     const name = ownName(workflow.nodes[row.node]!)
-    demand(name, input[name], world.model.handedDown(row))
+    check(name, input[name], simulation.model.downstreamValue(row))
   }
-  const scope = scopeOf(workflow, sim, attempt.path)
-  if (sim.node.parent !== undefined) demand("at", input["at"], lastIndex(scope))
-  else if (sim.node.input !== undefined) demand("x", input["x"], (JSON.parse(run.params) as JsonObject)["x"])
-  if (sim.items === null) return
-  const items = sim.items(world.model.view(workflow, run, sim, scope))
-  if (items === "error") return demand("the list of its instances", "some", "none")
-  const index = lastIndex(attempt.path)
-  if (sim.node.fan!.foreach !== undefined) demand("item", input["item"], items[index])
-  demand("parallelIndex", assignment.parallelIndex, index)
-  demand("parallelCount", assignment.parallelCount, items.length)
+  const scope = scopeOf(workflow, simNode, path)
+  if (simNode.node.parent !== undefined) check("at", input["at"], lastIndex(scope))
+  else if (simNode.node.input !== undefined) check("x", input["x"], (JSON.parse(run.params) as JsonObject)["x"])
+  if (simNode.items === null) return
+  const items = simNode.items(simulation.model.expressionScope(workflow, run, simNode, scope))
+  if (items === "error") return check("the list of its instances", "a list", "an error")
+  const index = lastIndex(path)
+  if (simNode.node.fan!.foreach !== undefined) check("item", input["item"], items[index])
+  check("parallelIndex", assignment.parallelIndex, index)
+  check("parallelCount", assignment.parallelCount, items.length)
 }

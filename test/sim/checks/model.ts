@@ -1,47 +1,49 @@
-// The rules of the specification once more, in the simplest form: lists and counts, no code shared with the engine.
+// The rules of the specification in their simplest form: lists and counts, without code of the engine.
 
 import type { Json } from "../../../src/core/model/json.ts"
 import type { HookEvent, RetryPolicy, RunWhen } from "../../../src/core/model/workflow.ts"
-import { type RunRecord, type TableReader, type TaskRecord, parseOutput } from "../database/table-reader.ts"
+import type { RunRecord, TableReader, TaskRecord } from "../database/table-reader.ts"
 import type { MemoryObjects } from "../engine/memory-objects.ts"
-import type { SimNode, SimWorkflow, View } from "../scenario/workflows.ts"
+import type { ExpressionScope, SimNode, SimWorkflow } from "../scenario/workflows.ts"
 
-export type End = "success" | "failed" | "unmet" | "waived"
+/** A finished task as its downstream tasks count it. */
+export type TaskOutcome = "success" | "failed" | "unmet" | "waived"
 
-const ENDED = ["success", "failed", "skipped", "cancelled"]
-export const hasEnded = (task: { status: string }): boolean => ENDED.includes(task.status)
+const FINISHED = ["success", "failed", "skipped", "cancelled"]
+export const hasFinished = (task: { status: string }): boolean => FINISHED.includes(task.status)
 export const isLive = (task: { status: string }): boolean => task.status === "dispatched" || task.status === "running"
 
-export const endOf = (task: Pick<TaskRecord, "status" | "skip_reason">): End => {
+export const outcomeOf = (task: Pick<TaskRecord, "status" | "skip_reason">): TaskOutcome => {
   if (task.status === "success") return "success"
   if (task.status === "skipped") return task.skip_reason ?? "waived"
   return "failed"
 }
 
-const isBad = (end: End): boolean => end === "failed" || end === "unmet"
+const isBad = (outcome: TaskOutcome): boolean => outcome === "failed" || outcome === "unmet"
 
-/** run: go on. Else what the skip hands down. */
-export const ruleVerdict = (rule: RunWhen, ends: End[]): "run" | "unmet" | "waived" => {
-  const met = {
-    all_success: !ends.some(isBad),
+/** Returns `run`, or the reason for which the task is skipped. */
+export const evaluateRule = (rule: RunWhen, upstream: TaskOutcome[]): "run" | "unmet" | "waived" => {
+  const holds = {
+    all_success: !upstream.some(isBad),
     all_done: true,
-    any_failed: ends.some(isBad),
-    all_failed: ends.length > 0 && ends.every(isBad),
-    any_success: ends.length === 0 || ends.includes("success"),
-    none_failed: !ends.includes("failed"),
+    any_failed: upstream.some(isBad),
+    all_failed: upstream.length > 0 && upstream.every(isBad),
+    any_success: upstream.length === 0 || upstream.includes("success"),
+    none_failed: !upstream.includes("failed"),
   }[rule]
-  if (met) return "run"
-  return ends.some(isBad) ? "unmet" : "waived"
+  if (holds) return "run"
+  return upstream.some(isBad) ? "unmet" : "waived"
 }
 
-/** The least time between the end of the n-th failed attempt and the next launch. */
-export const leastDelay = (policy: RetryPolicy, failed: number): number => {
-  const { baseDelayMs: base, maxDelayMs: cap } = policy
+/** The shortest time in ms between the end of the n-th failed attempt and the next launch. */
+export const minRetryDelay = (policy: RetryPolicy, failed: number): number => {
+  const { baseDelayMs: base, maxDelayMs: max } = policy
   const grown = { fixed: base, linear: base * failed, exponential: base * 2 ** (failed - 1) }[policy.backoff]
-  const delay = policy.backoff === "fixed" ? grown : Math.min(grown, cap)
+  const delay = policy.backoff === "fixed" ? grown : Math.min(grown, max)
   return policy.jitter ? Math.floor(delay / 2) : delay
 }
 
+/** The hooks that a run of this status executes. */
 export const hookEvents = (status: string): HookEvent[] => {
   switch (status) {
     case "success":
@@ -55,15 +57,13 @@ export const hookEvents = (status: string): HookEvent[] => {
   }
 }
 
-/** Reads what a run's tasks would see from the database and the object store. */
+/** Reads the values that the tasks of a run see from the tables and the object store. */
 export class Model {
   readonly #tables: TableReader
   readonly #objects: MemoryObjects
-
-  /** What ended fan-outs gave: every instance below asks for it. */
-  readonly #lists = new Map<number, { finishedAt: string | null; list: Json }>()
-
   readonly #workflowOf: (name: string) => SimWorkflow
+  /** Values of finished containers, by row: every instance of a downstream fan-out reads them. */
+  readonly #containerValues = new Map<number, { finishedAt: string | null; value: Json }>()
 
   constructor(tables: TableReader, objects: MemoryObjects, workflowOf: (name: string) => SimWorkflow) {
     this.#tables = tables
@@ -72,49 +72,51 @@ export class Model {
   }
 
   output(task: TaskRecord): Json {
-    return task.output_key === null ? parseOutput(task) : (JSON.parse(this.#objects.text(task.output_key)) as Json)
+    if (task.output_key !== null) return JSON.parse(this.#objects.text(task.output_key)) as Json
+    return task.output === null ? null : (JSON.parse(task.output) as Json)
   }
 
-  /** What a task hands down: its output, or of a fan-out the list of its instances' outputs. */
-  handedDown(task: TaskRecord): Json {
-    const known = this.#lists.get(task.id)
-    if (known !== undefined && known.finishedAt === task.finished_at) return known.list
-    const value = this.#handedDown(task)
-    if (task.kind !== "task" && hasEnded(task)) this.#lists.set(task.id, { finishedAt: task.finished_at, list: value })
+  /** The value that downstream tasks read: an output, a list of the instances' values, or an object of a group's values. */
+  downstreamValue(task: TaskRecord): Json {
+    const cached = this.#containerValues.get(task.id)
+    if (cached !== undefined && cached.finishedAt === task.finished_at) return cached.value
+    const value = this.#readValue(task)
+    if (task.kind !== "task" && hasFinished(task)) {
+      this.#containerValues.set(task.id, { finishedAt: task.finished_at, value })
+    }
     return value
   }
 
-  #handedDown(task: TaskRecord): Json {
+  #readValue(task: TaskRecord): Json {
     if (task.status === "skipped" || (task.kind === "task" && task.status !== "success")) return null
     if (task.kind === "task") return this.output(task)
     if (task.status !== "success" && task.children_created === 0) return null
-    const given = (child: TaskRecord): Json => (child.status === "success" ? this.handedDown(child) : null)
-    const children = this.#tables.instances(task.id)
-    if (task.kind === "fan") return children.toSorted((a, b) => lastIndex(a.path) - lastIndex(b.path)).map(given)
+    const valueOf = (child: TaskRecord): Json => (child.status === "success" ? this.downstreamValue(child) : null)
+    const children = this.#tables.childrenOf(task.id)
+    if (task.kind === "fan") return children.toSorted((a, b) => lastIndex(a.path) - lastIndex(b.path)).map(valueOf)
     const { nodes } = this.#workflowOf(this.#tables.runBySeq(task.run_seq).workflow)
-    return Object.fromEntries(children.map((child) => [ownName(nodes[child.node]!), given(child)]))
+    return Object.fromEntries(children.map((child) => [ownName(nodes[child.node]!), valueOf(child)]))
   }
 
-  /** The rows beside it, or beside its fan-out. */
-  upstream(workflow: SimWorkflow, run: RunRecord, sim: SimNode, path: string): TaskRecord[] {
-    return sim.node.upstream.map((up) => {
-      const row = this.#tables.task(run.seq, up, scopeOf(workflow, sim, path))
-      if (row === undefined) throw new Error(`${run.id} has no row of ${workflow.nodes[up]!.node.name}`)
+  /** The rows of the upstream tasks of a task, or of an instance's fan-out. */
+  upstream(workflow: SimWorkflow, run: RunRecord, simNode: SimNode, path: string): TaskRecord[] {
+    return simNode.node.upstream.map((node) => {
+      const row = this.#tables.task(run.seq, node, scopeOf(workflow, simNode, path))
+      if (row === undefined) throw new Error(`${run.id} has no row of ${workflow.nodes[node]!.node.name}`)
       return row
     })
   }
 
-  /** What the expressions of a task see: of an instance, with its index. */
-  view(workflow: SimWorkflow, run: RunRecord, sim: SimNode, path: string): View {
-    const scope = scopeOf(workflow, sim, path)
+  expressionScope(workflow: SimWorkflow, run: RunRecord, simNode: SimNode, path: string): ExpressionScope {
+    const scope = scopeOf(workflow, simNode, path)
     return {
-      params: JSON.parse(run.params) as View["params"],
+      params: JSON.parse(run.params) as ExpressionScope["params"],
       index: path === scope ? null : lastIndex(path),
       parentIndex: scope === "" ? null : lastIndex(scope),
-      up: (name) => {
-        const node = workflow.nodes.find((each) => each.node.group === sim.node.group && ownName(each) === name)!
+      upstream: (name) => {
+        const node = workflow.nodes.find((each) => each.node.group === simNode.node.group && ownName(each) === name)!
         const row = this.#tables.task(run.seq, node.index, scope)!
-        return { status: row.status, output: this.handedDown(row) }
+        return { status: row.status, output: this.downstreamValue(row) }
       },
     }
   }
@@ -122,11 +124,14 @@ export class Model {
 
 export const lastIndex = (path: string): number => Number(path.split(".").at(-1))
 
+/** The name of a task without the names of the groups around it. */
 export const ownName = ({ node }: SimNode): string => node.name.split(".").at(node.hook === null ? -1 : 0)!
 
-/** The path that a task shares with those beside it: an index for each group with items that it lies in. */
+/** The path that a task shares with its neighbours: an index for each group with items around it. */
 export const scopeOf = (workflow: SimWorkflow, { node }: SimNode, path: string): string => {
   let depth = 0
-  for (let at = node.group; at !== null; at = workflow.nodes[at]!.node.group) if (workflow.nodes[at]!.items !== null) depth++
+  for (let group = node.group; group !== null; group = workflow.nodes[group]!.node.group) {
+    if (workflow.nodes[group]!.items !== null) depth++
+  }
   return path.split(".").slice(0, depth).join(".")
 }

@@ -1,34 +1,41 @@
-// Success, retry, failure or cancel: whether a committed change is what the budgets of its task say.
+// Checks whether the outcome of a committed change (success, retry, failure, cancel) is what the task's retry budget says.
 
-import type { Change } from "../../../src/core/model/change.ts"
 import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
-import { isOverdue } from "./group-timeouts.ts"
+import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
-import type { History } from "./attempt-log.ts"
-import type { World } from "../simulation.ts"
+import type { TaskHistory } from "./attempt-log.ts"
+import type { FinalChange } from "./commits.ts"
+import { isInTimedOutGroup } from "./group-timeouts.ts"
 
-type Settling = Extract<Change, { kind: "finish" | "retry" }>
+interface Committed {
+  run: RunRecord
+  row: TaskRecord
+  /** Without the change. */
+  history: TaskHistory
+  change: FinalChange
+}
 
-/** Called before the change is added to the history. */
-export const checkDecision = (world: World, run: RunRecord, row: TaskRecord, history: History, change: Settling): void => {
-  const sim = world.simOf(run.workflow, row.node)
-  const { retry, lostRetries } = sim.node
+export const checkRetryBudget = (simulation: Simulation, { run, row, history, change }: Committed): void => {
+  const simNode = simulation.simNodeOf(run.workflow, row.node)
+  const { retry, lostRetries } = simNode.node
   const { state, retryable } = change.result
-  const became = change.kind === "retry" ? "retry" : change.status
-  const failed = history.applied.filter((end) => end.state === "failed" || end.state === "timeout").length
-  const lost = history.applied.filter((end) => end.state === "lost").length
-  // The engine may hear of a cancel a little later: until then it decides as if there were none.
-  const cancelling = run.cancelling !== null || world.commits.cancelled.has(run.id) || run.finished_at !== null
-  const overdue = isOverdue(world, row)
+  const outcome = change.kind === "retry" ? "retry" : change.status
+  const failed = history.applied.filter((attempt) => attempt.state === "failed" || attempt.state === "timeout").length
+  const lost = history.applied.filter((attempt) => attempt.state === "lost").length
+  // The engine may learn of a cancel a little later, and decides until then as if there were none.
+  const isCancelling = run.cancelling !== null || simulation.commitLog.cancelled.has(run.id) || run.finished_at !== null
   const isAllowed = (): boolean => {
-    if (state === "success") return became === "success"
-    if (became === "cancelled") return overdue || ((state === "cancelled" || cancelling) && world.mayStop(run))
-    if (became === "success" || state === "cancelled") return false
-    const spent = state === "lost" ? lost + 1 > lostRetries : retryable === false || failed + 1 >= retry.maxAttempts
-    return became === (spent ? "failed" : "retry")
+    if (state === "success") return outcome === "success"
+    if (outcome === "cancelled") {
+      const isRunStopped = (state === "cancelled" || isCancelling) && simulation.mayBeStopped(run)
+      return isRunStopped || isInTimedOutGroup(simulation, row)
+    }
+    if (outcome === "success" || state === "cancelled") return false
+    const isSpent = state === "lost" ? lost + 1 > lostRetries : retryable === false || failed + 1 >= retry.maxAttempts
+    return outcome === (isSpent ? "failed" : "retry")
   }
   if (isAllowed()) return
   const budget = `${failed} of ${retry.maxAttempts} attempts failed before, ${lost} lost with ${lostRetries} allowed`
-  const place = `${run.id}/${sim.node.name}[${row.path}]`
-  throw new Violation("retries stay within their budget", `${place}: ${state} became ${became} (${budget})`)
+  const task = `${run.id}/${simNode.node.name}[${row.path}]`
+  throw new Violation("retries stay within their budget", `${task}: ${state} became ${outcome} (${budget})`)
 }

@@ -1,36 +1,32 @@
-// A task is stopped only for a reason: its time is over, or that of a group around it, its run was stopped, its engine leaves, or somebody else has it.
+// Checks that an attempt is stopped only for a reason: its timeout or that of a group around it, a cancelled run, the shutdown of its
+// engine, or a fence that another attempt holds.
 
 import type { StopReason } from "../../../src/executors/executor.ts"
-import type { TaskRecord } from "../database/table-reader.ts"
-import { isOverdue } from "./group-timeouts.ts"
+import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
-import { placeText, type Witnessed } from "./attempt-log.ts"
-import type { World } from "../simulation.ts"
+import { describeTask, type LaunchedAttempt } from "./attempt-log.ts"
+import { isInTimedOutGroup } from "./group-timeouts.ts"
 
-export const checkStop = (world: World, attempt: Witnessed, reason: StopReason): void => {
-  if (isJust(world, attempt, reason)) return
-  throw new Violation("no task is stopped without a reason", `${placeText(attempt)} #${attempt.number}: ${reason}`)
+export const checkStop = (simulation: Simulation, attempt: LaunchedAttempt, reason: StopReason): void => {
+  if (isJustified(simulation, attempt, reason)) return
+  throw new Violation("no task is stopped without a reason", `${describeTask(attempt)} #${attempt.number}: ${reason}`)
 }
 
-const rowOf = (world: World, { runId, sim, path }: Witnessed): TaskRecord =>
-  world.tables.task(world.tables.run(runId)!.seq, sim.index, path)!
-
-const isJust = (world: World, attempt: Witnessed, reason: StopReason): boolean => {
-  const run = world.tables.run(attempt.runId)!
-  const now = world.clock.now()
+const isJustified = (simulation: Simulation, attempt: LaunchedAttempt, reason: StopReason): boolean => {
+  const { tables, clock, commitLog } = simulation
+  const run = tables.run(attempt.runId)!
+  const row = tables.task(run.seq, attempt.simNode.index, attempt.path)
   switch (reason) {
     case "cancel":
-      return world.commits.cancelled.has(attempt.runId) || isOverdue(world, rowOf(world, attempt))
+      return commitLog.cancelled.has(attempt.runId) || isInTimedOutGroup(simulation, row!)
     case "shutdown":
-      return attempt.incarnation.draining
-    case "lost": {
-      const row = world.tables.task(run.seq, attempt.sim.index, attempt.path)
-      return world.givenUp(attempt) || row?.attempt_id !== attempt.id
-    }
+      return attempt.process.draining
+    case "lost":
+      return simulation.isAbandoned(attempt) || row?.attempt_id !== attempt.id
     case "timeout": {
-      const { timeoutMs, startTimeoutMs } = attempt.sim.node
+      const { timeoutMs, startTimeoutMs } = attempt.simNode.node
       const [since, limit] = attempt.startedAt === null ? [attempt.launchedAt, startTimeoutMs] : [attempt.startedAt, timeoutMs]
-      return (limit !== null && now >= since + limit) || world.mayStop(run)
+      return (limit !== null && clock.now() >= since + limit) || simulation.mayBeStopped(run)
     }
     default:
       return reason satisfies never

@@ -1,198 +1,202 @@
-// A user's retry: which rows go again, worked out from the database before it by rules of its own, and what the database holds
-// after it.
+// Checks a user's retry of a run: works out which rows it must reset from the tables before it, by rules of its own, and compares the
+// engine's plan and the tables after it.
 
 import { isDeepStrictEqual } from "node:util"
 import type { RetryRequest, RetryReset } from "../../../src/core/rules/retry-plan.ts"
 import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
-import { hasEnded, lastIndex, scopeOf } from "./model.ts"
-import { Violation } from "../trace.ts"
-import { checkRun } from "./finished-run.ts"
 import type { SimWorkflow } from "../scenario/workflows.ts"
-import type { World } from "../simulation.ts"
+import type { Simulation } from "../simulation.ts"
+import { Violation } from "../trace.ts"
+import { checkFinishedRun } from "./finished-run.ts"
+import { hasFinished, lastIndex, scopeOf } from "./model.ts"
 
-/** again: begins anew. waits: a container some of whose children go again. below: inside of one that begins anew. */
-type Fate = "again" | "waits" | "below"
+/** `reset`: starts again. `partial`: a container of which some children start again. `inside`: in a container that starts again. */
+type RetryEffect = "reset" | "partial" | "inside"
 
 export interface RetrySnapshot {
   run: RunRecord
   before: TaskRecord[]
-  fates: Map<number, Fate>
+  effects: Map<number, RetryEffect>
 }
 
-/** The run as it ended is checked here: afterwards it is another one. null: the retry must be refused. */
-export const checkRetryPlan = (world: World, runId: string, plan: RetryReset): RetrySnapshot | null => {
-  const run = world.tables.run(runId)
+/** Checks the finished run, since the retry changes it, and the plan. Returns null when the store must reject the retry. */
+export const checkRetryPlan = (simulation: Simulation, runId: string, plan: RetryReset): RetrySnapshot | null => {
+  const run = simulation.tables.run(runId)
   if (run === undefined || run.finished_at === null || run.hooks_pending > 0 || run.finished_at !== plan.endedAt) return null
-  checkRun(world, run)
-  const before = world.tables.tasksOf(run.seq)
-  if (before.every((row) => row.hook === 1)) return { run, before, fates: new Map() }
+  checkFinishedRun(simulation, run)
+  const before = simulation.tables.tasksOf(run.seq)
+  if (before.every((row) => row.hook === 1)) return { run, before, effects: new Map() }
   const planned = plan.nodes.map(({ node, path, extent }) => {
-    const fate = extent === "all" ? "again" : typeof extent === "object" ? `waits for ${extent.path}` : "waits"
-    return `${node}[${path}] ${fate}`
+    const effect = extent === "all" ? "reset" : typeof extent === "object" ? `partial, for ${extent.path}` : "partial"
+    return `${node}[${path}] ${effect}`
   })
-  const meant = world.requestsOf(runId).map((request) => new Reading(world.workflowOf(run.workflow), before).read(request))
-  const found = meant.find((reading) => isDeepStrictEqual(reading.planned(), planned.toSorted()))
-  if (found !== undefined) return { run, before, fates: found.fates }
-  const rules = meant.map((reading) => reading.planned().join(", ")).join(" or ")
-  throw new Violation(
-    "a retry runs the right tasks",
-    `${world.labelOf(runId)}: the plan has ${planned.join(", ")}, not ${rules}`,
-  )
+  const workflow = simulation.workflowOf(run.workflow)
+  const expected = simulation.retryRequests(runId).map((request) => new ExpectedRetry(workflow, before, request))
+  const found = expected.find((retry) => isDeepStrictEqual(retry.asPlan(), planned.toSorted()))
+  if (found !== undefined) return { run, before, effects: found.effects }
+  const allowed = expected.map((retry) => retry.asPlan().join(", ")).join(" or ")
+  const message = `${simulation.labelOf(runId)}: the plan has ${planned.join(", ")}, not ${allowed}`
+  throw new Violation("a retry resets the right tasks", message)
 }
 
-/** One request, read against the rows of an ended run. */
-class Reading {
-  readonly fates = new Map<number, Fate>()
+/** The effect of a request on the rows of a finished run. */
+class ExpectedRetry {
+  readonly effects = new Map<number, RetryEffect>()
   readonly #workflow: SimWorkflow
   readonly #rows: TaskRecord[]
   readonly #byId: Map<number, TaskRecord>
-  /** The one instance of a plain fan-out that goes again. */
-  #alone: TaskRecord | null = null
+  /** The one instance of a plain fan-out that the request names; null: none. */
+  #namedInstance: TaskRecord | null = null
 
-  constructor(workflow: SimWorkflow, rows: TaskRecord[]) {
+  constructor(workflow: SimWorkflow, rows: TaskRecord[], request: RetryRequest) {
     this.#workflow = workflow
     this.#rows = rows.filter((row) => row.hook === 0)
     this.#byId = new Map(this.#rows.map((row) => [row.id, row]))
+    this.#apply(request)
   }
 
-  /** As a plan tells it: without the instances of plain fan-outs, which it only tells by their container. */
-  planned(): string[] {
-    return [...this.fates]
-      .filter(([id, fate]) => fate !== "below" && !(this.#byId.get(id)!.kind === "task" && this.#isItem(this.#byId.get(id)!)))
-      .map(([id, fate]) => {
-        const { node, path } = this.#byId.get(id)!
-        return `${node}[${path}] ${fate}${this.#alone?.parent_id === id ? ` for ${this.#alone.path}` : ""}`
+  /** The effects in the form of a plan, which names a plain fan-out, but not its instances. */
+  asPlan(): string[] {
+    return [...this.effects]
+      .map(([id, effect]) => ({ row: this.#byId.get(id)!, effect }))
+      .filter(({ row, effect }) => effect !== "inside" && !(row.kind === "task" && this.#isInstance(row)))
+      .map(({ row, effect }) => {
+        const only = this.#namedInstance?.parent_id === row.id ? `, for ${this.#namedInstance.path}` : ""
+        return `${row.node}[${row.path}] ${effect}${only}`
       })
       .toSorted()
   }
 
-  read(request: RetryRequest): this {
+  #apply(request: RetryRequest): void {
     const name = request.from ?? request.instance?.task
     if (name === undefined) {
-      this.#failed(this.#rows.filter((row) => row.parent_id === null))
-      return this
+      this.#resetUnsuccessful(this.#rows.filter((row) => row.parent_id === null))
+      return
     }
     const { index } = this.#workflow.nodes.find(({ node }) => node.name === name)!
-    const rows = this.#rows.filter((row) => row.node === index && this.#isThere(row))
-    if (request.instance === undefined) for (const row of rows.filter((each) => !this.#isItem(each))) this.#start(row, "again")
-    else this.#one(rows, request.instance.path)
-    return this
+    const rows = this.#rows.filter((row) => row.node === index && this.#exists(row))
+    if (request.instance === undefined)
+      for (const row of rows.filter((each) => !this.#isInstance(each))) this.#startFrom(row, "reset")
+    else this.#startFromPath(rows, request.instance.path)
   }
 
-  #isItem({ node, kind }: TaskRecord): boolean {
+  #isInstance({ node, kind }: TaskRecord): boolean {
     return this.#workflow.nodes[node]!.items !== null && kind !== "fan"
   }
 
-  /** Not left over from an earlier round: whatever it lies in has made it. */
-  #isThere(row: TaskRecord): boolean {
-    const around = row.parent_id === null ? undefined : this.#byId.get(row.parent_id)
-    if (around === undefined) return true
-    if (around.kind === "group") return this.#isWhole(around) && this.#isThere(around)
-    return lastIndex(row.path) < around.children_created && this.#isThere(around)
+  /** Returns whether the containers around a row have created it, and it is not left over from an earlier generation. */
+  #exists(row: TaskRecord): boolean {
+    const container = row.parent_id === null ? undefined : this.#byId.get(row.parent_id)
+    if (container === undefined) return true
+    if (container.kind === "group") return this.#isComplete(container) && this.#exists(container)
+    return lastIndex(row.path) < container.children_created && this.#exists(container)
   }
 
-  #isWhole(group: TaskRecord): boolean {
-    const wanted = this.#workflow.nodes.filter(({ node }) => node.group === group.node).length
-    return group.children_created > 0 && this.#children(group).length === wanted
+  #isComplete(group: TaskRecord): boolean {
+    const expected = this.#workflow.nodes.filter(({ node }) => node.group === group.node).length
+    return group.children_created > 0 && this.#childrenOf(group).length === expected
   }
 
-  #children({ id }: TaskRecord): TaskRecord[] {
+  #childrenOf({ id }: TaskRecord): TaskRecord[] {
     return this.#rows.filter((row) => row.parent_id === id)
   }
 
-  #again(row: TaskRecord): void {
-    this.fates.set(row.id, "again")
-    const bury = (around: TaskRecord): void => {
-      for (const child of this.#children(around)) {
-        this.fates.set(child.id, "below")
-        bury(child)
+  #reset(row: TaskRecord): void {
+    this.effects.set(row.id, "reset")
+    const markInside = (container: TaskRecord): void => {
+      for (const child of this.#childrenOf(container)) {
+        this.effects.set(child.id, "inside")
+        markInside(child)
       }
     }
-    bury(row)
+    markInside(row)
   }
 
-  /** Of rows side by side: those that did not succeed. */
-  #failed(rows: TaskRecord[]): boolean {
-    const bad = rows.filter((row) => row.status !== "success")
-    for (const row of bad) {
+  /** Resets those of some neighbouring rows that did not succeed. Returns whether there are any. */
+  #resetUnsuccessful(rows: TaskRecord[]): boolean {
+    const unsuccessful = rows.filter((row) => row.status !== "success")
+    for (const row of unsuccessful) {
       const { upstream } = this.#workflow.nodes[row.node]!.node
-      if (bad.some(({ node }) => upstream.includes(node))) this.#again(row)
-      else this.#part(row)
+      if (unsuccessful.some(({ node }) => upstream.includes(node))) this.#reset(row)
+      else this.#resetPart(row)
     }
-    return bad.length > 0
+    return unsuccessful.length > 0
   }
 
-  #part(row: TaskRecord): void {
-    const children = this.#children(row).filter((child) => this.#isThere(child))
-    if (row.kind === "task" || row.children_created === 0) return this.#again(row)
+  /** Resets the unsuccessful children of a container; a task, or a container without usable children, as a whole. */
+  #resetPart(row: TaskRecord): void {
+    const children = this.#childrenOf(row).filter((child) => this.#exists(child))
+    if (row.kind === "task" || row.children_created === 0) return this.#reset(row)
     if (row.kind === "group") {
-      if (!this.#isWhole(row) || !this.#failed(children)) return this.#again(row)
-      this.fates.set(row.id, "waits")
+      if (!this.#isComplete(row) || !this.#resetUnsuccessful(children)) return this.#reset(row)
+      this.effects.set(row.id, "partial")
       return
     }
-    const bad = children.filter((child) => child.status !== "success")
-    // A plan tells a plain fan-out as one that waits, also when none of its instances goes again.
-    if (bad.length === 0 && row.children_created === row.children_total && children.some(({ kind }) => kind === "group"))
-      return this.#again(row)
-    this.fates.set(row.id, "waits")
-    for (const child of bad) this.#part(child)
+    const unsuccessful = children.filter((child) => child.status !== "success")
+    // A plan names a plain fan-out as partial even when it resets none of its instances.
+    const isAllCreated = row.children_created === row.children_total
+    if (unsuccessful.length === 0 && isAllCreated && children.some(({ kind }) => kind === "group")) return this.#reset(row)
+    this.effects.set(row.id, "partial")
+    for (const child of unsuccessful) this.#resetPart(child)
   }
 
-  #one(rows: TaskRecord[], path: string): void {
+  #startFromPath(rows: TaskRecord[], path: string): void {
     const found = rows.find((row) => row.path === path)
-    if (found !== undefined && !this.#isItem(found)) return this.#start(found, "again")
+    if (found !== undefined && !this.#isInstance(found)) return this.#startFrom(found, "reset")
     if (found !== undefined) {
-      if (found.kind === "task") this.#alone = found
-      this.#again(found)
-      return this.#start(this.#byId.get(found.parent_id!)!, "waits")
+      if (found.kind === "task") this.#namedInstance = found
+      this.#reset(found)
+      return this.#startFrom(this.#byId.get(found.parent_id!)!, "partial")
     }
-    const fan = rows.find((row) => row.kind === "fan" && row.children_created === 0 && row.path === this.#scope(row, path))
-    if (fan !== undefined) this.#start(fan, "again")
+    const fan = rows.find((row) => row.kind === "fan" && row.children_created === 0 && row.path === this.#scopeOf(row, path))
+    if (fan !== undefined) this.#startFrom(fan, "reset")
   }
 
-  #scope({ node }: TaskRecord, path: string): string {
+  #scopeOf({ node }: TaskRecord, path: string): string {
     return scopeOf(this.#workflow, this.#workflow.nodes[node]!, path)
   }
 
-  /** All below it begins anew; what it lies in waits, and all below that begins anew. */
-  #start(row: TaskRecord, fate: "again" | "waits"): void {
-    if (fate === "again") this.#again(row)
-    else this.fates.set(row.id, "waits")
+  /** Resets a row and all rows downstream of it; the containers around it become partial, and all downstream of them is reset. */
+  #startFrom(row: TaskRecord, effect: "reset" | "partial"): void {
+    if (effect === "reset") this.#reset(row)
+    else this.effects.set(row.id, "partial")
     const reached = new Set([row.node])
-    const beside = this.#rows.filter((each) => each.parent_id === row.parent_id && each.path === row.path)
+    const neighbours = this.#rows.filter((each) => each.parent_id === row.parent_id && each.path === row.path)
     for (let more = true; more;) {
-      const next = beside.filter(
+      const next = neighbours.filter(
         ({ node }) => !reached.has(node) && this.#workflow.nodes[node]!.node.upstream.some((up) => reached.has(up)),
       )
       for (const each of next) {
         reached.add(each.node)
-        this.#again(each)
+        this.#reset(each)
       }
       more = next.length > 0
     }
     if (row.parent_id === null) return
-    const around = this.#byId.get(row.parent_id)!
-    if (!this.#isItem(around)) return this.#start(around, "waits")
-    this.fates.set(around.id, "waits")
-    this.#start(this.#byId.get(around.parent_id!)!, "waits")
+    const container = this.#byId.get(row.parent_id)!
+    if (!this.#isInstance(container)) return this.#startFrom(container, "partial")
+    this.effects.set(container.id, "partial")
+    this.#startFrom(this.#byId.get(container.parent_id!)!, "partial")
   }
 }
 
-export const checkRetried = (world: World, { run, before, fates }: RetrySnapshot): void => {
-  const after = new Map(world.tables.tasksOf(run.seq).map((row) => [row.id, row]))
+/** Compares the tables after a retry with the expected effects. */
+export const checkRetried = (simulation: Simulation, { run, before, effects }: RetrySnapshot): void => {
+  const after = new Map(simulation.tables.tasksOf(run.seq).map((row) => [row.id, row]))
   const fail = (row: TaskRecord, why: string): never => {
-    throw new Violation("a retry runs the right tasks", `${world.labelOf(run.id)} node ${row.node} [${row.path}]: ${why}`)
+    const task = `${simulation.labelOf(run.id)} node ${row.node} [${row.path}]`
+    throw new Violation("a retry resets the right tasks", `${task}: ${why}`)
   }
   const kept = new Set<number>()
   for (const row of before) {
     if (row.hook === 1) continue
     const now = after.get(row.id)
-    const fate = fates.get(row.id)
+    const effect = effects.get(row.id)
     if (now === undefined) fail(row, "its row is gone")
-    if (fate === undefined && !isDeepStrictEqual(now, row)) fail(row, "a task that is kept was changed")
-    if ((fate === "again" || fate === "waits") && hasEnded(now!)) fail(row, `it is still ${now!.status}`)
-    if (fate === undefined) kept.add(row.id)
-    else world.witness.forget(run.id, row.node, row.path)
+    if (effect === undefined && !isDeepStrictEqual(now, row)) fail(row, "a task that is kept was changed")
+    if ((effect === "reset" || effect === "partial") && hasFinished(now!)) fail(row, `it is still ${now!.status}`)
+    if (effect === undefined) kept.add(row.id)
+    else simulation.attemptLog.forgetTask(run.id, row.node, row.path)
   }
-  world.reset(run.id, kept)
+  simulation.noteRetry(run.id, kept)
 }

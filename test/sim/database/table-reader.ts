@@ -1,7 +1,6 @@
-// Reads the tables of a store, for the checks, by statements of the simulation's own: SQLite's tables, or a copy of Postgres's in the same form.
+// Reads the tables of a store for the checks, by statements of its own: the tables of SQLite, or a copy of those of Postgres.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite"
-import type { Json } from "../../../src/core/model/json.ts"
 import type { RunStatus, SkipReason, TaskStatus } from "../../../src/core/model/status.ts"
 
 export interface RunRecord {
@@ -43,12 +42,13 @@ export interface TaskRecord {
   lane: string
   priority: number
   parked: number | null
+  /** A JSON array of limit ids. */
   limits: string | null
   attempt: number
   failures: number
   losses: number
   attempt_id: string | null
-  holder: number | null
+  holder: number | string | null
   available_at: string | null
   parent_id: number | null
   item: string | null
@@ -78,33 +78,47 @@ export interface AttemptRecord {
   state: string
 }
 
-export type OpenTask = Omit<
-  TaskRecord,
-  | "attempt"
-  | "failures"
-  | "losses"
-  | "item"
-  | "output"
-  | "output_key"
-  | "error"
-  | "outcome"
-  | "finished_at"
-  | "lane"
-  | "priority"
->
+const OPEN_TASK_COLUMNS = [
+  "id",
+  "run_seq",
+  "node",
+  "path",
+  "kind",
+  "hook",
+  "status",
+  "skip_reason",
+  "upstream_pending",
+  "upstream_failed",
+  "upstream_unmet",
+  "upstream_waived",
+  "parked",
+  "limits",
+  "attempt_id",
+  "holder",
+  "available_at",
+  "parent_id",
+  "children_total",
+  "children_pending",
+  "children_failed",
+  "children_created",
+  "waiting_on",
+  "started_at",
+] as const satisfies (keyof TaskRecord)[]
+
+export type OpenTask = Pick<TaskRecord, (typeof OPEN_TASK_COLUMNS)[number]>
 
 export type ReadyTask = Pick<TaskRecord, "id" | "lane" | "attempt"> & { private: number; run_id: string }
 
 const OPEN_TASKS = `
-SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.skip_reason, t.upstream_pending, t.upstream_failed, t.upstream_unmet, t.upstream_waived,
-  t.parked, t.limits, t.attempt_id, t.holder, t.available_at, t.parent_id, t.children_total, t.children_pending, t.children_failed,
-  t.children_created, t.waiting_on, t.started_at
+SELECT ${OPEN_TASK_COLUMNS.map((name) => `t.${name}`).join(", ")}
 FROM tasks t JOIN runs r ON r.seq = t.run_seq
-WHERE r.status IN ('pending', 'running') OR r.hooks_pending > 0`
+WHERE r.status IN ('pending', 'running') OR r.hooks_pending > 0
+ORDER BY t.id`
 
 const RUN = "SELECT r.*, w.name AS workflow FROM runs r JOIN workflows w ON w.id = r.workflow_id"
-const READY =
-  "t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_pending = 0 AND t.parked IS NULL AND t.available_at IS NULL"
+
+const READY = `t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_pending = 0 AND t.parked IS NULL
+  AND t.available_at IS NULL AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1)`
 
 export class TableReader {
   readonly #db: DatabaseSync
@@ -131,21 +145,22 @@ export class TableReader {
     return this.#all<RunRecord>(`${RUN} WHERE r.id = ?`, id)[0]
   }
 
-  parentOf(id: string): string {
-    return this.#all<{ parent_run: string }>("SELECT parent_run FROM runs WHERE id = ?", id)[0]!.parent_run
-  }
-
-  /** The sub-workflow that an attempt started. */
-  childOf(attemptId: string): { status: RunStatus } | undefined {
-    return this.#all<{ status: RunStatus }>("SELECT status FROM runs WHERE idempotency_key = ?", `task:${attemptId}`)[0]
-  }
-
   runBySeq(seq: number): RunRecord {
     return this.#all<RunRecord>(`${RUN} WHERE r.seq = ?`, seq)[0]!
   }
 
-  /** Runs that have not ended, or whose hooks have not. */
-  unfinished(): number {
+  /** The id of the run that started a sub-workflow's run. */
+  parentRun(id: string): string {
+    return this.#all<{ parent_run: string }>("SELECT parent_run FROM runs WHERE id = ?", id)[0]!.parent_run
+  }
+
+  /** The run of the sub-workflow that an attempt started. */
+  childRun(attemptId: string): { status: RunStatus } | undefined {
+    return this.#all<{ status: RunStatus }>("SELECT status FROM runs WHERE idempotency_key = ?", `task:${attemptId}`)[0]
+  }
+
+  /** Counts the runs that have not closed or have unfinished hooks. */
+  countUnfinishedRuns(): number {
     const sql = "SELECT count(*) AS n FROM runs WHERE status IN ('pending', 'running') OR hooks_pending > 0"
     return this.#all<{ n: number }>(sql)[0]!.n
   }
@@ -154,13 +169,12 @@ export class TableReader {
     return this.#all("SELECT * FROM tasks WHERE run_seq = ? ORDER BY id", runSeq)
   }
 
-  /** Every row of the runs that have not ended, without what it carries. */
+  /** All rows of unfinished runs, without large columns. */
   openTasks(): OpenTask[] {
-    return this.#all(`${OPEN_TASKS} ORDER BY t.id`)
+    return this.#all(OPEN_TASKS)
   }
 
-  /** How many rows there are in all. */
-  size(): number {
+  countTasks(): number {
     return this.#all<{ n: number | null }>("SELECT max(id) AS n FROM tasks")[0]!.n ?? 0
   }
 
@@ -172,7 +186,7 @@ export class TableReader {
     return this.#all<TaskRecord>("SELECT * FROM tasks WHERE id = ?", row)[0]
   }
 
-  instances(containerRow: number): TaskRecord[] {
+  childrenOf(containerRow: number): TaskRecord[] {
     return this.#all("SELECT * FROM tasks WHERE parent_id = ? ORDER BY id", containerRow)
   }
 
@@ -184,28 +198,25 @@ export class TableReader {
     return this.#all("SELECT * FROM limits ORDER BY id")
   }
 
-  /** A row under no limit that could be taken now and has a higher priority. */
-  firstAbove(priority: number, lane: string): { id: number; priority: number } | undefined {
+  /** A ready row without limits in a lane that has a higher priority. */
+  readyAbove(priority: number, lane: string): { id: number; priority: number } | undefined {
     return this.#all<{ id: number; priority: number }>(
       `SELECT t.id, t.priority FROM tasks t JOIN runs r ON r.seq = t.run_seq
-       WHERE ${READY} AND t.lane = ? AND t.priority > ? AND t.limits IS NULL
-         AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1) LIMIT 1`,
+       WHERE ${READY} AND t.lane = ? AND t.priority > ? AND t.limits IS NULL LIMIT 1`,
       lane,
       priority,
     )[0]
   }
 
-  /** Rows that could be taken now, of runs that are neither paused nor being cancelled. */
+  /** Rows that can be claimed. */
   ready(): ReadyTask[] {
     return this.#all(
       `SELECT t.id, t.lane, t.attempt, r.private, r.id AS run_id FROM tasks t JOIN runs r ON r.seq = t.run_seq
-       WHERE ${READY} AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1) ORDER BY t.id`,
+       WHERE ${READY} ORDER BY t.id`,
     )
   }
 
-  holders(): { seq: number; id: string; process: string; dead: number; lease_until: string }[] {
-    return this.#all("SELECT seq, id, process, dead, lease_until FROM holders ORDER BY seq")
+  holders(): { id: string; lease_until: string }[] {
+    return this.#all("SELECT id, lease_until FROM holders ORDER BY seq")
   }
 }
-
-export const parseOutput = (task: TaskRecord): Json => (task.output === null ? null : (JSON.parse(task.output) as Json))

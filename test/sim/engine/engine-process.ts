@@ -1,78 +1,79 @@
-// One life of an engine: its own clock, store connection and executors, from a start to a crash or an orderly end. A new life
-// begins under the same name with the next number.
+// One process that runs an engine: it has a clock, a store and an executor of its own, from its start to its crash or shutdown. The
+// next process of the same engine has the next number.
 
 import type { RunId } from "../../../src/core/model/ids.ts"
-import { queueLane } from "../../../src/core/routing/lanes.ts"
 import type { Clock } from "../../../src/core/model/ports.ts"
+import { queueLane } from "../../../src/core/routing/lanes.ts"
 import { Engine } from "../../../src/engine/engine.ts"
 import { inlineEvaluator } from "../../../src/engine/gate/evaluator.ts"
 import type { Evaluator, Logger } from "../../../src/engine/ports.ts"
-import type { Store } from "../../../src/store/contract/store.ts"
-import { openDoor } from "./faulty-store.ts"
-import { FakeExecutor } from "./fake-executor.ts"
+import type { ServerStore } from "../../../src/store/contract/server-store.ts"
 import { Rng } from "../rng.ts"
-import type { Incarnation } from "../checks/attempt-log.ts"
-import type { World } from "../simulation.ts"
+import type { EngineSpec } from "../scenario/scenario.ts"
+import type { Simulation } from "../simulation.ts"
+import { FakeExecutor } from "./fake-executor.ts"
+import { faultyStore } from "./faulty-store.ts"
 
-export interface Life extends Incarnation {
-  clock: Clock
-  store: Store
-  subject: Engine
-  /** `starting` until start() has resolved. */
-  started: boolean
-  /** Store calls under way. */
-  calls: number
-  /** The last advance failed: the engine waits before it goes on. */
-  failing: boolean
-  /** Something was committed in its name since its last turn, which it does not know of. */
-  unaware: boolean
-  wake: () => void
-  /** The id under which it last asked for work. */
-  holder: string | null
-  /** Requests of users that it has not answered. */
-  requests: Set<() => void>
-  /** Runs whose end was awaited here, and whether it was told. */
-  awaited: Map<string, boolean>
+const SILENT: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+export class EngineProcess {
+  readonly name: string
+  readonly engineIndex: number
+  readonly clock: Clock
+  store!: ServerStore
+  engine!: Engine
+  alive = true
+  /** `engine.start()` has resolved. */
+  started = false
+  draining = false
+  /** Store calls in flight. */
+  calls = 0
+  /** The last `advance` failed: the engine waits before it calls again. */
+  failing = false
+  /** A repeated batch was committed in the name of this process, which has not called `advance` since. */
+  hasUnseenCommits = false
+  wake: () => void = () => undefined
+  /** The holder id under which it last claimed; null before. */
+  holder: string | null = null
+  /** Functions that abandon the user requests that it has not replied to. */
+  readonly openRequests = new Set<() => void>()
+  /** Runs whose end a user awaits here, and whether the engine has reported it. */
+  readonly awaitedRuns = new Map<string, boolean>()
+
+  private constructor(simulation: Simulation, engineIndex: number, name: string) {
+    this.name = name
+    this.engineIndex = engineIndex
+    this.clock = simulation.clock.forOwner(this)
+  }
+
+  /** Opens the store and creates the engine, which the caller starts. */
+  static async create(simulation: Simulation, engineIndex: number, number: number): Promise<EngineProcess> {
+    const { seed, engines } = simulation.scenario
+    const spec = engines[engineIndex]!
+    const process = new EngineProcess(simulation, engineIndex, `${spec.name}#${number}`)
+    process.store = await simulation.database.openStore({
+      clock: process.clock,
+      random: new Rng("store", seed, process.name),
+      isDead: (holder) => simulation.isDead(holder),
+    })
+    process.engine = createEngine(simulation, process, spec)
+    return process
+  }
 }
 
-const QUIET: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
-
-export const beginLife = async (world: World, engine: number, number: number): Promise<Life> => {
-  const spec = world.scenario.engines[engine]!
-  const name = `${spec.name}#${number}`
-  const random = new Rng("engine", world.scenario.seed, name)
-  const life = {
-    name,
-    engine,
-    alive: true,
-    draining: false,
-    started: false,
-    calls: 0,
-    failing: false,
-    unaware: false,
-    wake: () => undefined,
-    holder: null,
-    requests: new Set(),
-    awaited: new Map(),
-  } as unknown as Life
-  life.clock = world.clock.of(life)
-  const opened = await world.database.openStore({
-    clock: life.clock,
-    random: new Rng("store", world.scenario.seed, name),
-    isDead: (holder) => world.isDead(holder),
-  })
-  life.store = opened
-  const executor = new FakeExecutor(world, life, life.clock, world.objects)
-  life.subject = new Engine({
-    store: openDoor(world, life, life.store),
-    objects: world.objects,
+const createEngine = (simulation: Simulation, process: EngineProcess, spec: EngineSpec): Engine => {
+  const { name, clock, store } = process
+  const executor = new FakeExecutor(simulation, process)
+  return new Engine({
+    store: faultyStore(simulation, process),
+    objects: simulation.objects,
     executors: new Map([[executor.name, executor]]),
-    evaluator: evaluatorOf(world, name),
-    clock: life.clock,
-    random,
-    log: QUIET,
+    evaluator: faultyEvaluator(simulation, name),
+    clock,
+    random: new Rng("engine", simulation.scenario.seed, name),
+    log: SILENT,
     holder: { kind: spec.privateRun === null ? "server" : "run", name: spec.name, process: name },
-    privateRun: spec.privateRun === null ? null : (world.runIdOf(spec.privateRun) as RunId),
+    privateRun: spec.privateRun === null ? null : (simulation.runIdOf(spec.privateRun) as RunId),
     lanes: [queueLane("default", [])],
     concurrency: spec.concurrency,
     maxFanout: 100_000,
@@ -81,26 +82,26 @@ export const beginLife = async (world: World, engine: number, number: number): P
     dataDir: "data",
     secret: () => null,
     findWorkflow: (workflow) =>
-      world.during(async () => {
-        const found = await opened.getWorkflow(workflow)
+      simulation.trackResult(async () => {
+        const found = await store.getWorkflow(workflow)
         return found === null ? null : { workflowId: found.id, versionId: found.versionId }
       }),
   })
-  return life
 }
 
-const evaluatorOf = (world: World, name: string): Evaluator => {
-  const rng = new Rng("evaluator", world.scenario.seed, name)
-  const trouble = (): void => {
-    if (!world.calm && rng.chance(world.scenario.faults.evaluator)) throw new Error("the evaluator went away")
+const faultyEvaluator = (simulation: Simulation, name: string): Evaluator => {
+  const { seed, faults } = simulation.scenario
+  const rng = new Rng("evaluator", seed, name)
+  const mayFail = (): void => {
+    if (!simulation.faultsOver && rng.chance(faults.evaluator)) throw new Error("the evaluator went away")
   }
   return {
     evaluate: (source, scope) => {
-      trouble()
+      mayFail()
       return inlineEvaluator.evaluate(source, scope)
     },
     render: (template, scope) => {
-      trouble()
+      mayFail()
       return inlineEvaluator.render(template, scope)
     },
     stop: () => inlineEvaluator.stop(),

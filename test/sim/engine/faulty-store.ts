@@ -1,121 +1,129 @@
-// The door between an engine and its store. Every call passes here: it takes virtual time, may fail before it was carried out
-// or after (the answer is lost), may be carried out twice or late, and may be the last thing that the engine ever did.
+// The store as an engine sees it. Every call takes virtual time; it may fail before its commit or after it (the reply is lost), its
+// batch may arrive a second time, and the engine's process may crash before or after it.
 
 import { StoreUnavailable } from "../../../src/store/contract/errors.ts"
 import type { Batch, Store } from "../../../src/store/contract/store.ts"
-import type { Life } from "./engine-process.ts"
 import { Rng } from "../rng.ts"
-import type { World } from "../simulation.ts"
+import type { Simulation } from "../simulation.ts"
+import type { EngineProcess } from "./engine-process.ts"
+
+export type StoreMethod = keyof Store
 
 type Call = (...args: unknown[]) => Promise<unknown>
 
-/** What a call of this kind does to the world is told to the commit log. */
-const DIRECT = new Set(["kind", "compiledNow", "close"])
+/** Members that reach the store without delay or fault. */
+const DIRECT: ReadonlySet<string> = new Set<StoreMethod>(["kind", "compiledNow", "close"])
 
-export const openDoor = (world: World, life: Life, store: Store): Store => {
-  const door = new Door(world, life, store)
-  return new Proxy(store, {
-    get: (target, name: string) => {
-      if (name === "leases") return world.scenario.leases
-      if (name === "advanceConcurrency")
-        return world.scenario.leases ? { maxConcurrent: 2, minBatch: 1 } : target.advanceConcurrency
-      if (name === "onWake") return (wake: () => void) => void (life.wake = wake)
-      const member: unknown = Reflect.get(target, name)
-      if (DIRECT.has(name)) return typeof member === "function" ? (member as Call).bind(target) : member
-      return (...args: unknown[]) => door.call(name, args)
+export const faultyStore = (simulation: Simulation, process: EngineProcess): Store => {
+  const { leases } = simulation.scenario
+  const calls = new FaultyCalls(simulation, process)
+  const replaced: Partial<Store> = {
+    leases,
+    // So that two batches are in flight even where there are few changes.
+    ...(leases && { advanceConcurrency: { maxConcurrent: 2, minBatch: 1 } }),
+    onWake: (wake) => void (process.wake = wake),
+  }
+  return new Proxy<Store>(process.store, {
+    get: (store, name: StoreMethod) => {
+      if (name in replaced) return replaced[name]
+      const member: unknown = Reflect.get(store, name)
+      if (typeof member !== "function") return member
+      return DIRECT.has(name) ? (member as Call).bind(store) : (...args: unknown[]) => calls.call(name, args)
     },
   })
 }
 
-class Door {
-  readonly #world: World
-  readonly #life: Life
-  readonly #store: Store
-  readonly #rng: Rng
-  /** Turns that were not answered. */
-  #failures = 0
+/** What happens to a call: it fails and commits nothing, it commits and its reply is lost, or it commits and replies. */
+type Fate = "fail" | "lose reply" | "reply"
 
-  constructor(world: World, life: Life, store: Store) {
-    this.#world = world
-    this.#life = life
-    this.#store = store
-    this.#rng = new Rng("door", world.scenario.seed, life.name)
+class FaultyCalls {
+  readonly #simulation: Simulation
+  readonly #process: EngineProcess
+  readonly #rng: Rng
+  /** Calls of `advance` whose reply did not arrive. */
+  #failedAdvances = 0
+
+  constructor(simulation: Simulation, process: EngineProcess) {
+    this.#simulation = simulation
+    this.#process = process
+    this.#rng = new Rng("door", simulation.scenario.seed, process.name)
   }
 
-  call(method: string, args: unknown[]): Promise<unknown> {
-    const { faults } = this.#world.scenario
-    const calm = this.#world.calm
+  call(method: StoreMethod, args: unknown[]): Promise<unknown> {
     const rng = this.#rng
-    const roll = (probability: number): boolean => rng.chance(calm ? 0 : probability)
+    const { clock } = this.#process
+    const { faultsOver, scenario } = this.#simulation
+    const { faults } = scenario
+    const roll = (probability: number): boolean => rng.chance(faultsOver ? 0 : probability)
     const latency = (): number => (roll(faults.verySlow) ? rng.int(5000, 30_000) : roll(faults.slow) ? rng.int(1, 300) : 0)
-    const crash = this.#world.crashAt(this.#life)
-    const fate = roll(faults.throwBefore) ? "refuse" : roll(faults.throwAfter) ? "lose" : "answer"
-    const late = fate === "refuse" && method === "advance" && roll(faults.doubled)
-    const doubled = fate !== "refuse" && method === "advance" && roll(faults.doubled)
-    const trouble = (): Error => new StoreUnavailable("the simulation", `${method} ${fate}`)
+    const crash = this.#simulation.plannedCrash(this.#process)
+    const fate: Fate = roll(faults.failBeforeCommit) ? "fail" : roll(faults.failAfterCommit) ? "lose reply" : "reply"
+    const isRepeated = method === "advance" && roll(faults.repeatBatch)
+    const fault = (): Error => new StoreUnavailable("the simulation", `${method}: ${fate}`)
 
-    const failures = this.#failures
+    const failedBefore = this.#failedAdvances
+    this.#process.calls += 1
     return new Promise<unknown>((resolve, reject) => {
-      this.#life.calls += 1
-      const done = (settle: () => void): void => {
-        this.#life.clock.after(latency(), () => {
-          this.#life.calls -= 1
-          if (method === "advance") this.#advanced(fate === "answer", failures)
-          if (method === "advance" && fate === "answer") this.#life.unaware = false
+      const reply = (settle: () => void): void => {
+        clock.after(latency(), () => {
+          this.#process.calls -= 1
+          if (method === "advance") this.#afterAdvance(fate === "reply", failedBefore)
           settle()
         })
       }
-      this.#life.clock.after(latency(), () => {
-        if (crash === "before") return this.#world.crash(this.#life, `before ${method}`)
-        if (fate === "refuse") {
-          this.#world.tell(this.#life, `${method} fails`)
-          if (late) this.#again(args[0] as Batch, rng.int(0, 2000))
-          return done(() => reject(trouble()))
+      clock.after(latency(), () => {
+        if (crash === "before") return this.#simulation.crash(this.#process, `before ${method}`)
+        if (fate === "fail") {
+          this.#simulation.log(this.#process, `${method} fails`)
+          if (isRepeated) this.#repeat(args[0] as Batch, rng.int(0, 2000))
+          return reply(() => reject(fault()))
         }
-        this.#perform(method, args, (answer, error) => {
-          if (crash === "after") return this.#world.crash(this.#life, `after ${method}`)
-          if (doubled) this.#again(args[0] as Batch, rng.pick([0, rng.int(0, 2000)]))
-          if (fate === "lose") this.#world.tell(this.#life, `the answer of ${method} is lost`)
-          done(() => (error !== undefined ? reject(error) : fate === "lose" ? reject(trouble()) : resolve(answer)))
+        this.#perform(method, args, (value, error) => {
+          if (crash === "after") return this.#simulation.crash(this.#process, `after ${method}`)
+          if (isRepeated) this.#repeat(args[0] as Batch, rng.pick([0, rng.int(0, 2000)]))
+          if (fate === "lose reply") this.#simulation.log(this.#process, `the reply of ${method} is lost`)
+          reply(() => (error !== undefined ? reject(error) : fate === "reply" ? resolve(value) : reject(fault())))
         })
       })
     })
   }
 
-  /** A turn that was on its way beside one that failed does not mean that the engine has recovered from that. */
-  #advanced(answered: boolean, failuresBefore: number): void {
-    if (!answered) this.#failures += 1
-    this.#life.failing = !answered || this.#failures > failuresBefore
+  /** The process recovers by a call that began after the last failure; one that was in flight beside the failed call does not count. */
+  #afterAdvance(replied: boolean, failedBefore: number): void {
+    if (replied) this.#process.hasUnseenCommits = false
+    else this.#failedAdvances += 1
+    this.#process.failing = !replied || this.#failedAdvances > failedBefore
   }
 
-  /** The same batch once more, with nothing asked for: somebody between us and the database sent it again. */
-  #again(batch: Batch, ms: number): void {
+  /** Sends the changes of a batch again after `ms`, without claiming, as a network may do. */
+  #repeat(batch: Batch, ms: number): void {
     if (batch.changes.length === 0) return
     const again: Batch = { ...batch, claim: { lanes: [], limit: 0 }, gate: { lanes: [], limit: 0 } }
-    this.#life.clock.after(ms, () => {
-      this.#world.tell(this.#life, `a batch of ${batch.changes.length} arrives again`)
-      this.#life.unaware = true
+    this.#process.clock.after(ms, () => {
+      this.#simulation.log(this.#process, `a batch of ${batch.changes.length} changes arrives again`)
+      this.#process.hasUnseenCommits = true
       this.#perform("advance", [again], () => undefined)
     })
   }
 
-  /** Carries the call out, in real time; virtual time stands still. */
-  #perform(method: string, args: unknown[], then: (answer: unknown, error?: Error) => void): void {
-    const { commits } = this.#world
-    this.#world.real(async () => {
-      commits.before(this.#life, method, args)
-      const operation = Reflect.get(this.#store, method) as Call
-      const outcome = await operation.apply(this.#store, args).then(
-        (answer) => ({ answer }),
+  /** Calls the real store while virtual time stands still, and checks what it did. */
+  #perform(method: StoreMethod, args: unknown[], then: (value: unknown, error?: Error) => void): void {
+    const { commitLog, database } = this.#simulation
+    const { store } = this.#process
+    this.#simulation.track(async () => {
+      commitLog.beforeCall(method, args)
+      const operation = Reflect.get(store, method) as Call
+      const outcome = await operation.apply(store, args).then(
+        (value) => ({ value }),
         (error: Error) => ({ error }),
       )
-      const wakeUp = await this.#world.database.refresh(this.#store)
+      const wakeUp = await database.refresh(store)
       if ("error" in outcome) {
-        commits.failed(this.#life, method, outcome.error)
+        commitLog.failedCall(this.#process, method, outcome.error)
         then(undefined, outcome.error)
       } else {
-        commits.after(this.#life, { method, args, answer: outcome.answer, wakeUp })
-        then(outcome.answer)
+        commitLog.afterCall(this.#process, { method, args, value: outcome.value, wakeUp })
+        then(outcome.value)
       }
     })
   }

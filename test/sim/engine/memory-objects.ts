@@ -42,7 +42,7 @@ export class MemoryObjects implements ObjectStore {
 
   async check(): Promise<void> {}
 
-  /** For the model. */
+  /** Reads an object synchronously, for the checks. */
   text(key: string): string {
     return Buffer.from(this.#objects.get(key) ?? "null").toString()
   }

@@ -1,247 +1,256 @@
-// People: they start runs, cancel, pause, resume and retry them, ask again when the answer did not come, and wait for the end.
+// The users of the engines: they start runs, cancel, pause, resume and retry them, approve tasks and send callbacks, repeat a request that
+// got no reply, and await the end of runs. An operator restarts engines.
 
 import { newRunId, type RunId } from "../../../src/core/model/ids.ts"
 import type { TriggerRequest } from "../../../src/engine/engine.ts"
 import { Conflict } from "../../../src/store/contract/errors.ts"
-import type { Life } from "./engine-process.ts"
+import type { StoredVersion } from "../../../src/store/contract/store.ts"
 import { Rng } from "../rng.ts"
 import { retryRequest, type RunSpec, type UserAction } from "../scenario/scenario.ts"
-import type { StoredVersion } from "../../../src/store/contract/store.ts"
+import type { SentSignal, Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
-import type { World } from "../simulation.ts"
+import type { EngineProcess } from "./engine-process.ts"
 
-const AGAIN_MS = 500
-const RETRY_LATER_MS = 5000
+const REPEAT_MS = 500
+const REPEAT_RETRY_MS = 5000
 const MAX_TRIES = 4
+const MAX_SIGNAL_DELAY_MS = 8000
+
+interface Request<T> {
+  /** The run that the request is about. */
+  spec: RunSpec
+  send: (process: EngineProcess) => Promise<T>
+  succeeded: (value: T, process: EngineProcess) => void
+  /** The error is null when the process crashed before it replied. */
+  failed: (error: Error | null) => void
+}
 
 export class Users {
-  readonly #world: World
+  readonly #simulation: Simulation
   readonly #versions: StoredVersion[]
   readonly #rng: Rng
-  /** Runs whose start was acknowledged. */
+  /** Runs whose start an engine acknowledged. */
   readonly acknowledged = new Map<string, RunSpec>()
-  /** Requests that are not over. */
-  #open = 0
+  /** Requests that are planned or have no reply yet. */
+  #openRequests = 0
 
-  constructor(world: World, versions: StoredVersion[]) {
-    this.#world = world
+  constructor(simulation: Simulation, versions: StoredVersion[]) {
+    this.#simulation = simulation
     this.#versions = versions
-    this.#rng = new Rng("users", world.scenario.seed)
-    const { runs, actions, engines } = world.scenario
-    runs.forEach((spec) => this.#later(spec.at, () => this.#trigger(spec)))
-    actions.forEach((action) => this.#later(action.at, () => this.#act(action, 1)))
-    engines.forEach((engine, i) => engine.restarts.forEach((at) => this.#later(at, () => this.#restart(i))))
-    world.asks = (row, attemptId, kind) => this.#later(this.#rng.int(0, 8000), () => this.#answer(row, attemptId, kind))
-    for (const [i, spec] of runs.entries()) if (spec.private !== null) world.name(this.#newId(), `r${i}`)
+    this.#rng = new Rng("users", simulation.scenario.seed)
+    const { runs, actions, engines } = simulation.scenario
+    runs.forEach((spec) => this.#after(spec.at, () => this.#trigger(spec)))
+    actions.forEach((action) => this.#after(action.at, () => this.#act(action, 1)))
+    engines.forEach((engine, i) => engine.restarts.forEach((at) => this.#after(at, () => this.#restart(i))))
+    simulation.onExternalWait = (row, attemptId, kind) =>
+      this.#after(this.#rng.int(0, MAX_SIGNAL_DELAY_MS), () => this.#sendSignal(row, attemptId, kind))
+    for (const [i, spec] of runs.entries()) if (spec.private !== null) simulation.setLabel(this.#newId(), `r${i}`)
   }
 
   get idle(): boolean {
-    return this.#open === 0
+    return this.#openRequests === 0
   }
 
   #newId(): RunId {
-    return newRunId(this.#world.clock.now(), this.#rng.hex128())
+    return newRunId(this.#simulation.clock.now(), this.#rng.hex128())
   }
 
-  #later(ms: number, request: () => void): void {
-    this.#open += 1
-    this.#world.clock.after(ms, () => {
-      this.#open -= 1
-      request()
+  #after(ms: number, act: () => void): void {
+    this.#openRequests += 1
+    this.#simulation.clock.after(ms, () => {
+      this.#openRequests -= 1
+      act()
     })
   }
 
-  /** An engine that takes requests about this run. */
-  #desk(spec: RunSpec): Life | null {
-    const { lives, scenario } = this.#world
-    const open = lives.filter(({ alive, started, draining, engine }) => {
-      const own = spec.private === null ? scenario.engines[engine]!.privateRun === null : engine === spec.private
-      return alive && started && !draining && own
+  /** A process that accepts requests about a run; null: none is up. */
+  #pickProcess(spec: RunSpec): EngineProcess | null {
+    const { processes, scenario } = this.#simulation
+    const open = processes.filter(({ alive, started, draining, engineIndex }) => {
+      const accepts = spec.private === null ? scenario.engines[engineIndex]!.privateRun === null : engineIndex === spec.private
+      return alive && started && !draining && accepts
     })
     return open.length === 0 ? null : this.#rng.pick(open)
   }
 
-  /** Asks an engine; `failed` is called when it did not answer, or with an error. */
-  #ask<T>(
-    spec: RunSpec,
-    ask: (life: Life) => Promise<T>,
-    then: (answer: T, life: Life) => void,
-    failed: (error: Error | null) => void,
-  ): void {
-    const life = this.#desk(spec)
-    if (life === null) return this.#later(AGAIN_MS, () => this.#ask(spec, ask, then, failed))
-    this.#open += 1
-    const close = (next: () => void) => (): void => {
-      if (!life.requests.delete(abandoned)) return
-      this.#open -= 1
+  #request<T>(request: Request<T>): void {
+    const process = this.#pickProcess(request.spec)
+    if (process === null) return this.#after(REPEAT_MS, () => this.#request(request))
+    this.#openRequests += 1
+    const close = (next: () => void): void => {
+      if (!process.openRequests.delete(abandon)) return
+      this.#openRequests -= 1
       next()
     }
-    const abandoned = close(() => failed(null))
-    life.requests.add(abandoned)
-    ask(life).then(
-      (answer) => close(() => then(answer, life))(),
-      (error: Error) => close(() => failed(error))(),
+    const abandon = (): void => close(() => request.failed(null))
+    process.openRequests.add(abandon)
+    request.send(process).then(
+      (value) => close(() => request.succeeded(value, process)),
+      (error: Error) => close(() => request.failed(error)),
     )
   }
 
-  // -- runs ------------------------------------------------------------------------------------------------------------------------
+  // -- starting runs ---------------------------------------------------------------------------------------------------------------
 
   #trigger(spec: RunSpec): void {
     const { workflowId, versionId } = this.#versions[spec.workflow]!
     const id = spec.private === null ? this.#newId() : (this.#idOf(spec) as RunId)
-    this.#world.name(id, spec.label)
+    this.#simulation.setLabel(id, spec.label)
     const { params, priority, key: idempotencyKey } = spec
-    const own = { id, workflowId, versionId, params, priority, idempotencyKey }
-    const request: TriggerRequest = { ...own, trigger: "manual", logicalDate: null, workingDir: "work" }
-    const again = (): void => {
-      if (spec.key !== null) this.#later(AGAIN_MS, () => this.#trigger(spec))
-    }
-    this.#ask(
+    const run = { id, workflowId, versionId, params, priority, idempotencyKey }
+    const request: TriggerRequest = { ...run, trigger: "manual", logicalDate: null, workingDir: "work" }
+    this.#request({
       spec,
-      (life) => life.subject.trigger(request),
-      (run, life) => {
-        this.#world.tell(life, `acknowledges ${spec.label}`)
-        this.#world.name(run.id, spec.label)
-        this.acknowledged.set(run.id, spec)
-        this.#await(life, run.id)
+      send: ({ engine }) => engine.trigger(request),
+      succeeded: (created, process) => {
+        this.#simulation.log(process, `acknowledges ${spec.label}`)
+        this.#simulation.setLabel(created.id, spec.label)
+        this.acknowledged.set(created.id, spec)
+        this.#awaitEnd(process, created.id)
       },
-      again,
-    )
+      failed: () => {
+        if (spec.key !== null) this.#after(REPEAT_MS, () => this.#trigger(spec))
+      },
+    })
   }
 
   #idOf(spec: RunSpec): string | null {
     for (const [id, known] of this.acknowledged) if (known === spec) return id
-    return spec.private === null ? null : this.#world.runIdOf(this.#world.scenario.runs.indexOf(spec))
+    return spec.private === null ? null : this.#simulation.runIdOf(this.#simulation.scenario.runs.indexOf(spec))
   }
 
-  /** Waits for the end as `ork run` does. */
-  #await(life: Life, runId: string): void {
-    life.awaited.set(runId, false)
-    const retries = this.#world.retries(runId)
-    life.subject.waitForRun(runId as RunId).then(
+  /** Awaits the end of a run as `ork run` does. */
+  #awaitEnd(process: EngineProcess, runId: string): void {
+    process.awaitedRuns.set(runId, false)
+    const retries = this.#simulation.retryCount(runId)
+    process.engine.waitForRun(runId as RunId).then(
       () => {
-        life.awaited.set(runId, true)
-        const run = this.#world.tables.run(runId)!
-        if ((run.finished_at === null || run.hooks_pending > 0) && this.#world.retries(runId) === retries) {
-          this.#world.fail(new Violation("the end is told at the end", `${this.#world.labelOf(runId)} is ${run.status}`))
-        }
+        process.awaitedRuns.set(runId, true)
+        const run = this.#simulation.tables.run(runId)!
+        const isOpen = run.finished_at === null || run.hooks_pending > 0
+        if (!isOpen || this.#simulation.retryCount(runId) !== retries) return
+        const message = `${this.#simulation.labelOf(runId)} is ${run.status}`
+        this.#simulation.fail(new Violation("the end of a run is not reported early", message))
       },
-      () => this.#later(AGAIN_MS, () => (life.alive ? this.#await(life, runId) : undefined)),
+      () => this.#after(REPEAT_MS, () => (process.alive ? this.#awaitEnd(process, runId) : undefined)),
     )
   }
 
-  // -- what they ask of runs -------------------------------------------------------------------------------------------------------
+  // -- changing runs ---------------------------------------------------------------------------------------------------------------
 
   #act(action: UserAction, tries: number): void {
-    const spec = this.#world.scenario.runs[action.run]!
+    const spec = this.#simulation.scenario.runs[action.run]!
     const runId = this.#idOf(spec) as RunId | null
-    const later = (ms: number): void => {
-      if (tries < MAX_TRIES) this.#later(ms, () => this.#act(action, tries + 1))
+    const repeat = (ms: number): void => {
+      if (tries < MAX_TRIES) this.#after(ms, () => this.#act(action, tries + 1))
     }
-    if (runId === null || this.#world.tables.run(runId) === undefined) return later(AGAIN_MS)
-    const told = (life: Life): void => this.#world.tell(life, `${action.kind} of ${spec.label} is acknowledged`)
+    if (runId === null || this.#simulation.tables.run(runId) === undefined) return repeat(REPEAT_MS)
     switch (action.kind) {
       case "cancel":
-        return this.#ask(
+        return this.#request({
           spec,
-          (life) => life.subject.cancel(runId),
-          (_, life) => told(life),
-          (error) => (error instanceof Conflict ? undefined : later(AGAIN_MS)),
-        )
+          send: ({ engine }) => engine.cancel(runId),
+          succeeded: (_, process) => this.#logAction(process, action, spec),
+          failed: (error) => (error instanceof Conflict ? undefined : repeat(REPEAT_MS)),
+        })
       case "pause": {
-        const resume = (): void => this.#later(action.forMs, () => this.#resume(spec, runId))
-        return this.#ask(
+        const resume = (): void => this.#after(action.forMs, () => this.#resume(spec, runId))
+        return this.#request({
           spec,
-          (life) => life.subject.pause(runId, true),
-          (_, life) => {
-            told(life)
+          send: ({ engine }) => engine.pause(runId, true),
+          succeeded: (_, process) => {
+            this.#logAction(process, action, spec)
             resume()
           },
-          resume,
-        )
+          failed: resume,
+        })
       }
       case "retry": {
-        const run = this.#world.tables.run(runId)!
-        const workflow = this.#world.scenario.workflows[spec.workflow]!
-        const instances = (task: string): string[] => {
-          const node = workflow.nodes.findIndex((sim) => sim.node.name === task)
-          const rows = this.#world.tables.tasksOf(run.seq)
-          return rows.filter((row) => row.node === node && row.parent_id !== null).map((row) => row.path)
-        }
-        const request = retryRequest(action, workflow, instances)
-        this.#world.asked(runId, request)
-        return this.#ask(
-          spec,
-          (life) => life.subject.retry(runId, request),
-          (_, life) => {
-            told(life)
-            this.#await(life, runId)
-          },
-          () => later(RETRY_LATER_MS),
+        const request = retryRequest(action, this.#simulation.scenario.workflows[spec.workflow]!, (node) =>
+          this.#instancePaths(runId, node),
         )
+        this.#simulation.addRetryRequest(runId, request)
+        return this.#request({
+          spec,
+          send: ({ engine }) => engine.retry(runId, request),
+          succeeded: (_, process) => {
+            this.#logAction(process, action, spec)
+            this.#awaitEnd(process, runId)
+          },
+          failed: () => repeat(REPEAT_RETRY_MS),
+        })
       }
       default:
         return action satisfies never
     }
   }
 
-  /** Nobody forgets a paused run. */
-  #resume(spec: RunSpec, runId: RunId): void {
-    this.#ask(
-      spec,
-      (life) => life.subject.pause(runId, false),
-      () => undefined,
-      (error) => {
-        if (!(error instanceof Conflict)) this.#later(AGAIN_MS, () => this.#resume(spec, runId))
-      },
-    )
+  #logAction(process: EngineProcess, { kind }: UserAction, { label }: RunSpec): void {
+    this.#simulation.log(process, `${kind} of ${label} is acknowledged`)
   }
 
-  // -- what tasks ask of them ------------------------------------------------------------------------------------------------------
+  #instancePaths(runId: RunId, node: number): string[] {
+    const { tables } = this.#simulation
+    const rows = tables.tasksOf(tables.run(runId)!.seq)
+    return rows.filter((row) => row.node === node && row.parent_id !== null).map((row) => row.path)
+  }
 
-  /** Until it waits no more. */
-  #answer(row: number, attemptId: string, kind: "approval" | "callback"): void {
-    const { tables, answers, tokens } = this.#world
+  /** Resumes a paused run, and repeats the request until it succeeds. */
+  #resume(spec: RunSpec, runId: RunId): void {
+    this.#request({
+      spec,
+      send: ({ engine }) => engine.pause(runId, false),
+      succeeded: () => undefined,
+      failed: (error) => {
+        if (!(error instanceof Conflict)) this.#after(REPEAT_MS, () => this.#resume(spec, runId))
+      },
+    })
+  }
+
+  // -- signals to waiting tasks ----------------------------------------------------------------------------------------------------
+
+  /** Sends an approval or a callback, again and again until the task no longer waits. */
+  #sendSignal(row: number, attemptId: string, kind: "approval" | "callback"): void {
+    const { tables, signals, callbackTokens } = this.#simulation
     const task = tables.taskByRow(row)
     if (task === undefined || task.attempt_id !== attemptId || task.waiting_on === null) return
     const run = tables.runBySeq(task.run_seq)
-    const { node } = this.#world.simOf(run.workflow, task.node)
-    const answer = { good: this.#rng.chance(0.7), output: { said: this.#rng.int(0, 9) } }
-    answers.set(attemptId, [...(answers.get(attemptId) ?? []), answer])
-    const place = { runId: run.id as RunId, name: node.name, path: task.path }
-    const again = (): void => this.#later(AGAIN_MS, () => this.#answer(row, attemptId, kind))
-    this.#ask(
-      this.#specOf(run.id),
-      ({ subject }) =>
+    const { name } = this.#simulation.simNodeOf(run.workflow, task.node).node
+    const signal: SentSignal = { positive: this.#rng.chance(0.7), output: { said: this.#rng.int(0, 9) } }
+    signals.set(attemptId, [...(signals.get(attemptId) ?? []), signal])
+    const { positive, output } = signal
+    const target = { runId: run.id as RunId, name, path: task.path }
+    this.#request({
+      spec: this.#specOf(run.id),
+      send: ({ engine: { externalSignals } }) =>
         kind === "approval"
-          ? subject.externalSignals.approval({ ...place, approved: answer.good, comment: null, by: "somebody" })
-          : subject.externalSignals.callback(tokens.get(attemptId)!, {
-              status: answer.good ? "success" : "failed",
-              output: answer.output,
-            }),
-      (_, life) => this.#world.tell(life, `is told ${answer.good ? "yes" : "no"} for row ${row}`),
-      again,
-    )
+          ? externalSignals.approval({ ...target, approved: positive, comment: null, by: "somebody" })
+          : externalSignals.callback(callbackTokens.get(attemptId)!, { status: positive ? "success" : "failed", output }),
+      succeeded: (_, process) =>
+        this.#simulation.log(process, `accepts a ${positive ? "positive" : "negative"} ${kind} for row ${row}`),
+      failed: () => this.#after(REPEAT_MS, () => this.#sendSignal(row, attemptId, kind)),
+    })
   }
 
-  /** Of a sub-workflow, that of the run that somebody started. */
+  /** The spec of a run; for a sub-workflow's run, of the run that a user started. */
   #specOf(runId: string): RunSpec {
-    const spec = this.#world.scenario.runs.find(({ label }) => label === this.#world.labelOf(runId))
-    return spec ?? this.#specOf(this.#world.tables.parentOf(runId))
+    const spec = this.#simulation.scenario.runs.find(({ label }) => label === this.#simulation.labelOf(runId))
+    return spec ?? this.#specOf(this.#simulation.tables.parentRun(runId))
   }
 
-  /** An operator restarts an engine in good order. */
-  #restart(engine: number): void {
-    const life = this.#world.lives.findLast((one) => one.engine === engine)
-    if (life === undefined || !life.alive || !life.started || life.draining) return
-    life.draining = true
-    this.#world.tell(life, "is asked to stop")
-    const over = (): void => {
-      if (!life.alive) return
-      this.#world.tell(life, "has stopped")
-      this.#world.end(life)
-      this.#world.clock.after(100, () => this.#world.begin(engine))
+  // -- restarting engines ----------------------------------------------------------------------------------------------------------
+
+  #restart(engineIndex: number): void {
+    const process = this.#simulation.processes.findLast((each) => each.engineIndex === engineIndex)
+    if (process === undefined || !process.alive || !process.started || process.draining) return
+    process.draining = true
+    this.#simulation.log(process, "is told to stop")
+    const restart = (): void => {
+      if (!process.alive) return
+      this.#simulation.log(process, "has stopped")
+      this.#simulation.terminate(process)
+      this.#simulation.clock.after(100, () => this.#simulation.startEngine(engineIndex))
     }
-    life.subject.stop().then(over, over)
+    process.engine.stop().then(restart, restart)
   }
 }

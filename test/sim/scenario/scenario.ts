@@ -1,10 +1,10 @@
-// Everything that a seed decides beforehand: workflows, engines, what users do and when, and which faults come.
+// Everything that a seed decides in advance: workflows, engines, the actions of users and the faults.
 
 import type { JsonObject } from "../../../src/core/model/json.ts"
 import type { RetryRequest } from "../../../src/core/rules/retry-plan.ts"
 import { addGroups } from "./groups.ts"
 import { Rng } from "../rng.ts"
-import { addWaits, makeChild } from "./waiting-tasks.ts"
+import { addWaitingTasks, makeChild } from "./waiting-tasks.ts"
 import { makeWorkflow, type SimWorkflow } from "./workflows.ts"
 
 export interface RunSpec {
@@ -13,9 +13,9 @@ export interface RunSpec {
   at: number
   params: JsonObject
   priority: number | null
-  /** With a key, a user whose request failed sends it again. */
+  /** The idempotency key; with one, a user repeats a request that failed. */
   key: string | null
-  /** The engine of its own that takes it, or null for shared work. */
+  /** The index of the engine that runs it alone; null: any shared engine. */
   private: number | null
 }
 
@@ -28,13 +28,13 @@ export type UserAction = { at: number; run: number } & (
 export interface EngineSpec {
   name: string
   concurrency: number
-  /** Takes this run alone. */
+  /** The index of the only run that it takes; null: it takes all shared work. */
   privateRun: number | null
-  /** Leaves and comes back in good order at these times. */
+  /** Times in ms at which an operator restarts it. */
   restarts: number[]
 }
 
-/** Counted in store calls of all incarnations of one engine. */
+/** A crash of an engine at its n-th store call, counted over all of its processes. */
 export interface CrashSpec {
   engine: number
   call: number
@@ -43,15 +43,15 @@ export interface CrashSpec {
 }
 
 export interface FaultSpec {
-  /** No fault begins after this time. */
+  /** No fault occurs after this time in ms. The other fields are probabilities per call. */
   until: number
-  throwBefore: number
-  throwAfter: number
+  failBeforeCommit: number
+  failAfterCommit: number
   slow: number
   verySlow: number
-  /** A batch arrives once more, at once or late. */
-  doubled: number
-  /** The evaluator fails for reasons of its own. */
+  /** The changes of a batch arrive a second time. */
+  repeatBatch: number
+  /** The expression evaluator fails. */
   evaluator: number
   crashes: CrashSpec[]
 }
@@ -63,23 +63,23 @@ export interface Scenario {
   actions: UserAction[]
   engines: EngineSpec[]
   faults: FaultSpec
-  /** Holders live by leases, as on Postgres; else the judge knows who crashed. */
+  /** Holders have leases, as on Postgres; otherwise the simulation decides which holders are dead. */
   leases: boolean
 }
 
 const LAST_ACTION_MS = 60_000
 
-/** Every so many seeds there is a fan-out that takes several transactions to make, and crashes while it is made. */
-const HUGE_EVERY = 40
+/** Every n-th seed has a fan-out that takes several transactions to expand, and crashes during them. */
+const HUGE_FAN_OUT_EVERY = 40
 
 export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean }): Scenario => {
   const rng = new Rng("scenario", seed)
-  const huge = seed % HUGE_EVERY === 0
+  const huge = seed % HUGE_FAN_OUT_EVERY === 0
   const leases = rng.chance(0.4) || leasesOnly
   const workflows = Array.from({ length: rng.pick([1, 1, 2, 2, 3, 4]) }, (_, i) => makeWorkflow(rng, `w${i}`, huge && i === 0))
   for (const [i, workflow] of workflows.entries()) addGroups(new Rng("groups", seed, i), workflow)
   const child = makeChild(new Rng("child", seed))
-  for (const [i, workflow] of workflows.entries()) addWaits(new Rng("waits", seed, i), workflow, child.compiled.name)
+  for (const [i, workflow] of workflows.entries()) addWaitingTasks(new Rng("waits", seed, i), workflow, child.compiled.name)
   const span = rng.pick([1, 1000, 10_000, LAST_ACTION_MS])
   const runs = Array.from({ length: huge ? 1 : rng.pick([1, 2, 3, 4, 6]) }, (_, i): RunSpec =>
     makeRun(rng, i, huge ? 1 : workflows.length, span),
@@ -92,8 +92,8 @@ export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean
   }
   const actions = Array.from({ length: rng.chance(0.6) ? rng.int(0, 5) : 0 }, () => makeAction(rng, runs, span))
   const faults = makeFaults(rng, engines.length, huge, leases)
-  // Leases run out while something is running only where that takes a while.
-  if (leases && faults.verySlow > 0) for (const { mood } of workflows) mood.slow = 0.4
+  // Leases expire under running attempts only if these take a while.
+  if (leases && faults.verySlow > 0) for (const { rates } of workflows) rates.slow = 0.4
   return {
     seed,
     workflows: [...workflows, child],
@@ -145,11 +145,11 @@ const makeFaults = (rng: Rng, engines: number, huge: boolean, leases: boolean): 
   const crashes = huge || rng.chance(0.5) ? rng.int(1, 4) : 0
   return {
     until: LAST_ACTION_MS + 30_000,
-    throwBefore: rate,
-    throwAfter: rate,
+    failBeforeCommit: rate,
+    failAfterCommit: rate,
     slow: rng.pick([0, 0.1, 0.4]),
     verySlow: rng.chance(leases ? 0.4 : 0.1) ? rng.pick([0.02, 0.08]) : 0,
-    doubled: rng.pick([0, 0, 0.1]),
+    repeatBatch: rng.pick([0, 0, 0.1]),
     evaluator: rng.pick([0, 0, 0, 0.03]),
     crashes: Array.from({ length: crashes }, () => ({
       engine: rng.int(0, engines - 1),
@@ -160,19 +160,21 @@ const makeFaults = (rng: Rng, engines: number, huge: boolean, leases: boolean): 
   }
 }
 
-/** What a retry asks for, once the names of the run's tasks are known. */
+/** Turns a planned retry into a request about a run, whose instance paths are known by now. */
 export const retryRequest = (
-  action: Extract<UserAction, { kind: "retry" }>,
-  workflow: SimWorkflow,
-  instances: (task: string) => string[],
+  { how, pick }: Extract<UserAction, { kind: "retry" }>,
+  { nodes }: SimWorkflow,
+  instancePaths: (node: number) => string[],
 ): RetryRequest => {
-  const tasks = workflow.nodes.filter((sim) => sim.node.hook === null)
-  const from = tasks[action.pick % tasks.length]!.node.name
-  if (action.how === "failed") return {}
-  if (action.how === "from") return { from }
-  const fans = tasks.filter((sim) => (sim.items !== null || sim.node.group !== null) && instances(sim.node.name).length > 0)
-  if (fans.length === 0) return { from }
-  const task = fans[action.pick % fans.length]!.node.name
-  const paths = instances(task)
-  return { instance: { task, path: paths[action.pick % paths.length]! } }
+  const tasks = nodes.filter(({ node }) => node.hook === null)
+  const from = tasks[pick % tasks.length]!.node.name
+  if (how === "failed") return {}
+  if (how === "from") return { from }
+  const withInstances = tasks.filter(
+    ({ index, items, node }) => (items !== null || node.group !== null) && instancePaths(index).length > 0,
+  )
+  if (withInstances.length === 0) return { from }
+  const { index, node } = withInstances[pick % withInstances.length]!
+  const paths = instancePaths(index)
+  return { instance: { task: node.name, path: paths[pick % paths.length]! } }
 }

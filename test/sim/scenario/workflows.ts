@@ -1,5 +1,5 @@
-// Random workflows in compiled form. Whatever the engine must evaluate (conditions, lists, keys) comes with a small function of
-// the model that says what it must give, written apart from the engine's own rules.
+// Random workflows in compiled form. Each expression that the engine evaluates (conditions, lists, keys) comes with a function that
+// computes its expected value without code of the engine.
 
 import type { Json, JsonObject } from "../../../src/core/model/json.ts"
 import {
@@ -12,27 +12,27 @@ import {
 } from "../../../src/core/model/workflow.ts"
 import type { Rng } from "../rng.ts"
 
-/** What a task's expressions can see. */
-export interface View {
+/** The values that the expressions of a task can read. */
+export interface ExpressionScope {
   params: JsonObject
-  up: (name: string) => { status: string; output: Json }
+  upstream: (name: string) => { status: string; output: Json }
   index: number | null
-  /** Of the item of the nearest group around it that has items. */
+  /** The index of the item of the nearest group with items around the task; null: there is none. */
   parentIndex: number | null
 }
 
 export interface SimNode {
   index: number
   node: Node
-  condition: { perInstance: boolean; judge: (view: View) => boolean | "error" } | null
-  /** Fan-outs: the items in order (null each for a count), or what is no list and no count. */
-  items: ((view: View) => Json[] | "error") | null
-  key: ((view: View) => string) | null
-  cacheKey: ((view: View) => string) | null
-  /** Large outputs go to the object store. */
+  condition: { perInstance: boolean; evaluate: (scope: ExpressionScope) => boolean | "error" } | null
+  /** The items of a fan-out in order (nulls for a count), or `error` for a value that is no list or count; null: no fan-out. */
+  items: ((scope: ExpressionScope) => Json[] | "error") | null
+  key: ((scope: ExpressionScope) => string) | null
+  cacheKey: ((scope: ExpressionScope) => string) | null
+  /** The output is large and goes to the object store. */
   largeOutput: boolean
-  /** It goes on without a slot, or hands its work on. */
-  waits: WaitPlan | null
+  /** The task waits without a slot, or defers its work to a callback; null: neither. */
+  waitPlan: WaitPlan | null
 }
 
 export type WaitPlan =
@@ -41,8 +41,8 @@ export type WaitPlan =
   | { kind: "workflow" }
   | { kind: "defer" }
 
-/** How often the tasks of a workflow misbehave. */
-export interface Mood {
+/** How often the tasks of a workflow misbehave, as probabilities. */
+export interface FailureRates {
   fail: number
   hang: number
   odd: number
@@ -52,7 +52,7 @@ export interface Mood {
 export interface SimWorkflow {
   compiled: CompiledWorkflow
   nodes: SimNode[]
-  mood: Mood
+  rates: FailureRates
 }
 
 export const bareNode = (name: string): Node => ({
@@ -76,7 +76,7 @@ export const bareNode = (name: string): Node => ({
   priority: null,
 })
 
-export const simNode = (index: number, node: Node): SimNode => ({
+export const newSimNode = (index: number, node: Node): SimNode => ({
   index,
   node,
   condition: null,
@@ -84,7 +84,7 @@ export const simNode = (index: number, node: Node): SimNode => ({
   key: null,
   cacheKey: null,
   largeOutput: false,
-  waits: null,
+  waitPlan: null,
 })
 
 // -- shape -----------------------------------------------------------------------------------------------------------------------
@@ -117,44 +117,44 @@ const upstreamsOf = (rng: Rng, shape: (typeof SHAPES)[number], i: number, count:
 
 const ascending = (list: number[]): number[] => [...new Set(list)].toSorted((a, b) => a - b)
 
-// -- what a task may have --------------------------------------------------------------------------------------------------------
+// -- features of tasks -----------------------------------------------------------------------------------------------------------
 
-/** A field of an output; undefined when it is not there, which fails the task that reads it. */
+/** A field of an output; undefined when it is missing, which fails the task that reads it. */
 const fieldOf = (output: Json, field: string): Json | undefined =>
   typeof output === "object" && output !== null && !Array.isArray(output) ? output[field] : undefined
 
-const addCondition = (rng: Rng, sim: SimNode, plainUp: string | null): void => {
-  const { node } = sim
+const addCondition = (rng: Rng, simNode: SimNode, plainUp: string | null): void => {
+  const { node } = simNode
   const bound = rng.int(0, 4)
-  const choices: [string, boolean, (view: View) => boolean | "error"][] = [
-    [`params.x > ${bound}`, false, (view) => (view.params["x"] as number) > bound],
+  const choices: [string, boolean, (scope: ExpressionScope) => boolean | "error"][] = [
+    [`params.x > ${bound}`, false, (scope) => (scope.params["x"] as number) > bound],
   ]
   if (plainUp !== null) {
-    const flag = (view: View): boolean | "error" => {
-      const value = fieldOf(view.up(plainUp).output, "flag")
+    const flag = (scope: ExpressionScope): boolean | "error" => {
+      const value = fieldOf(scope.upstream(plainUp).output, "flag")
       return value === undefined ? "error" : value === true
     }
     choices.push([`tasks.${plainUp}.output.flag`, false, flag])
-    choices.push([`tasks.${plainUp}.status == "success"`, false, (view) => view.up(plainUp).status === "success"])
+    choices.push([`tasks.${plainUp}.status == "success"`, false, (scope) => scope.upstream(plainUp).status === "success"])
   }
-  if (node.fan !== undefined) choices.push(["index % 2 == 0", true, (view) => view.index! % 2 === 0])
-  const [source, perInstance, judge] = rng.pick(choices)
+  if (node.fan !== undefined) choices.push(["index % 2 == 0", true, (scope) => scope.index! % 2 === 0])
+  const [source, perInstance, evaluate] = rng.pick(choices)
   node.if = source
-  sim.condition = { perInstance, judge }
+  simNode.condition = { perInstance, evaluate }
 }
 
-const addFan = (rng: Rng, sim: SimNode, plainUp: string | null, fanUp: string | null): void => {
-  const { node } = sim
-  let foreach: ((view: View) => Json | undefined) | null = null
-  let parallel: ((view: View) => Json | undefined) | null = null
+const addFan = (rng: Rng, simNode: SimNode, plainUp: string | null, fanUp: string | null): void => {
+  const { node } = simNode
+  let foreach: ((scope: ExpressionScope) => Json | undefined) | null = null
+  let parallel: ((scope: ExpressionScope) => Json | undefined) | null = null
   const fan: NonNullable<Node["fan"]> = { reference: "the reference" }
   const kind = rng.pick(["foreach", "foreach", "parallel", "both"] as const)
-  const read = (field: string) => (view: View) => fieldOf(view.up(plainUp!).output, field)
+  const read = (field: string) => (scope: ExpressionScope) => fieldOf(scope.upstream(plainUp!).output, field)
   if (kind !== "parallel") {
     const wrong = rng.chance(0.06)
     if (fanUp !== null && rng.chance(0.4)) {
       fan.foreach = { expr: `tasks.${fanUp}.output` }
-      foreach = (view) => view.up(fanUp).output
+      foreach = (scope) => scope.upstream(fanUp).output
     } else if (plainUp !== null && rng.chance(0.7)) {
       const field = wrong ? "n" : "items"
       fan.foreach = { expr: `tasks.${plainUp}.output.${field}` }
@@ -176,35 +176,35 @@ const addFan = (rng: Rng, sim: SimNode, plainUp: string | null, fanUp: string | 
     }
   }
   node.fan = fan
-  sim.items = (view) => {
-    const list = foreach === null ? [null] : foreach(view)
-    const each = parallel === null ? 1 : parallel(view)
+  simNode.items = (scope) => {
+    const list = foreach === null ? [null] : foreach(scope)
+    const each = parallel === null ? 1 : parallel(scope)
     if (!Array.isArray(list) || typeof each !== "number" || !Number.isInteger(each) || each < 0) return "error"
     return list.flatMap((item) => Array.from({ length: each }, () => item))
   }
 }
 
-/** A fan-out over more instances than one transaction makes. */
-const addHugeFan = (rng: Rng, sim: SimNode): void => {
+/** A fan-out of more instances than one transaction creates. */
+const addHugeFan = (rng: Rng, simNode: SimNode): void => {
   const count = rng.int(501, 1100)
   const items = Array.from({ length: count }, () => null)
-  sim.node.fan = { parallel: { lit: count }, reference: String(count) }
-  sim.items = () => items
+  simNode.node.fan = { parallel: { lit: count }, reference: String(count) }
+  simNode.items = () => items
 }
 
-const addKeys = (rng: Rng, sim: SimNode): void => {
-  const { node } = sim
+const addKeys = (rng: Rng, simNode: SimNode): void => {
+  const { node } = simNode
   const byIndex = node.fan !== undefined && rng.chance(0.5)
   if (rng.chance(0.12)) {
     node.concurrencyKey = byIndex ? "index % 2" : "params.g"
     node.concurrency = rng.int(1, 2)
-    sim.key = (view) => (byIndex ? String(view.index! % 2) : (view.params["g"] as string))
+    simNode.key = (scope) => (byIndex ? String(scope.index! % 2) : (scope.params["g"] as string))
   } else if (rng.chance(0.25)) {
     node.concurrency = rng.int(1, 3)
   }
   if (rng.chance(0.08)) {
     node.cache = { key: byIndex ? "index" : "params.g", ttlMs: rng.chance(0.5) ? null : rng.int(1, 20) * 1000 }
-    sim.cacheKey = (view) => (byIndex ? String(view.index) : (view.params["g"] as string))
+    simNode.cacheKey = (scope) => (byIndex ? String(scope.index) : (scope.params["g"] as string))
   }
 }
 
@@ -223,7 +223,7 @@ const addRetries = (rng: Rng, node: Node): void => {
   node.startTimeoutMs = rng.pick([1000, 5000, 300_000, null])
 }
 
-// -- the whole -------------------------------------------------------------------------------------------------------------------
+// -- workflows -------------------------------------------------------------------------------------------------------------------
 
 export const makeWorkflow = (rng: Rng, name: string, huge: boolean): SimWorkflow => {
   const shape = rng.pick(SHAPES)
@@ -231,8 +231,8 @@ export const makeWorkflow = (rng: Rng, name: string, huge: boolean): SimWorkflow
   const fancy = huge || rng.chance(0.8)
   const nodes: SimNode[] = []
   for (let i = 0; i < count; i++) {
-    const sim = simNode(i, bareNode(`t${i}`))
-    const { node } = sim
+    const simNode = newSimNode(i, bareNode(`t${i}`))
+    const { node } = simNode
     node.upstream = ascending(upstreamsOf(rng, shape, i, count))
     node.reads = node.upstream
     const plain = node.upstream.filter((up) => nodes[up]!.items === null).map((up) => nodes[up]!.node.name)
@@ -240,26 +240,26 @@ export const makeWorkflow = (rng: Rng, name: string, huge: boolean): SimWorkflow
     const plainUp = plain.length > 0 ? rng.pick(plain) : null
     if (fancy) {
       if (rng.chance(0.3)) node.rule = rng.pick(RUN_WHEN)
-      if (huge && i === 0) addHugeFan(rng, sim)
-      else if (rng.chance(0.25)) addFan(rng, sim, plainUp, fans.length > 0 ? rng.pick(fans) : null)
-      if (rng.chance(0.15)) addCondition(rng, sim, plainUp)
-      addKeys(rng, sim)
+      if (huge && i === 0) addHugeFan(rng, simNode)
+      else if (rng.chance(0.25)) addFan(rng, simNode, plainUp, fans.length > 0 ? rng.pick(fans) : null)
+      if (rng.chance(0.15)) addCondition(rng, simNode, plainUp)
+      addKeys(rng, simNode)
       if (rng.chance(0.15)) node.priority = rng.int(1, 10)
       node.input = { map: { x: { expr: "params.x" } } }
-      // Instances would get it as a file, which is no business of this simulation.
-      sim.largeOutput = node.fan === undefined && rng.chance(0.02)
+      // Instances would read it from a file, and the simulation has no files.
+      simNode.largeOutput = node.fan === undefined && rng.chance(0.02)
     }
     addRetries(rng, node)
-    nodes.push(sim)
+    nodes.push(simNode)
   }
   for (const { index, node } of nodes) for (const up of node.upstream) nodes[up]!.node.downstream.push(index)
-  for (const sim of nodes) {
-    sim.largeOutput &&= sim.node.downstream.every((below) => nodes[below]!.node.fan === undefined)
-    sim.node.gated = isGated(sim.node)
+  for (const simNode of nodes) {
+    simNode.largeOutput &&= simNode.node.downstream.every((below) => nodes[below]!.node.fan === undefined)
+    simNode.node.gated = isGated(simNode.node)
   }
   const hooks = rng.chance(0.4) ? HOOK_EVENTS.filter(() => rng.chance(0.6)) : []
   for (const event of hooks) nodes.push(makeHook(rng, nodes.length, event))
-  return { compiled: compiled(rng, name, nodes), nodes, mood: makeMood(rng) }
+  return { compiled: compile(rng, name, nodes), nodes, rates: makeRates(rng) }
 }
 
 export const isGated = (node: Node): boolean =>
@@ -270,17 +270,17 @@ export const isGated = (node: Node): boolean =>
 const makeHook = (rng: Rng, index: number, event: HookEvent): SimNode => {
   const node = { ...bareNode(`${event}.0`), hook: event }
   addRetries(rng, node)
-  return simNode(index, node)
+  return newSimNode(index, node)
 }
 
-const makeMood = (rng: Rng): Mood =>
+const makeRates = (rng: Rng): FailureRates =>
   rng.pick([
     { fail: 0, hang: 0, odd: 0.02, slow: 0.05 },
     { fail: 0.1, hang: 0.02, odd: 0.1, slow: 0.1 },
     { fail: 0.3, hang: 0.05, odd: 0.2, slow: 0.2 },
   ])
 
-const compiled = (rng: Rng, name: string, nodes: SimNode[]): CompiledWorkflow => ({
+const compile = (rng: Rng, name: string, nodes: SimNode[]): CompiledWorkflow => ({
   format: 1,
   name,
   tags: [],
@@ -288,7 +288,7 @@ const compiled = (rng: Rng, name: string, nodes: SimNode[]): CompiledWorkflow =>
   schedules: [],
   notify: [],
   include: [],
-  nodes: nodes.map((sim) => sim.node),
+  nodes: nodes.map((simNode) => simNode.node),
   ...(rng.chance(0.3) && { concurrency: rng.int(1, 4) }),
   ...(rng.chance(0.3) && { maxActiveRuns: rng.int(1, 2) }),
   ...(rng.chance(0.1) && { timeoutMs: rng.int(3, 40) * 1000 }),

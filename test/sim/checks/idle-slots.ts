@@ -1,0 +1,62 @@
+// Checks, when no event is left at an instant, that every task that can run does run and that cancelled attempts are stopped.
+
+import type { ReadyTask } from "../database/table-reader.ts"
+import type { EngineProcess } from "../engine/engine-process.ts"
+import type { Simulation } from "../simulation.ts"
+import { Violation } from "../trace.ts"
+import { describeTask } from "./attempt-log.ts"
+import { isInTimedOutGroup } from "./group-timeouts.ts"
+
+/** Another engine may make a row ready just before the timer of this one is due. */
+const SLACK_MS = 2000
+
+export const checkIdleSlots = (simulation: Simulation): void => {
+  if (simulation.pendingWakes > 0) return
+  const { engines } = simulation.scenario
+  const sharedEngines = engines.filter((engine) => engine.privateRun === null).length
+  const ready = simulation.tables.ready()
+  for (const process of simulation.processes) {
+    if (!isAtRest(simulation, process)) continue
+    checkStopped(simulation, process)
+    const { privateRun, concurrency } = engines[process.engineIndex]!
+    if (privateRun === null && sharedEngines > 1) continue
+    const ownRun = privateRun === null ? null : simulation.runIdOf(privateRun)
+    const busy = [...simulation.attemptLog.live].filter((attempt) => attempt.process === process).length
+    const waiting = ready
+      .filter((row) => (ownRun === null ? row.private === 0 : row.run_id === ownRun))
+      .filter((row) => row.lane.endsWith("g") || busy < concurrency)
+      .find((row) => hasWaited(simulation, row))
+    if (waiting === undefined) continue
+    const free = `${process.name} has ${concurrency - busy} free slots`
+    throw new Violation("no slot stays idle", `row ${waiting.id} in ${waiting.lane} is ready and ${free}`)
+  }
+}
+
+const isAtRest = ({ deadHolders }: Simulation, process: EngineProcess): boolean =>
+  process.alive &&
+  process.started &&
+  process.calls === 0 &&
+  !process.failing &&
+  !process.hasUnseenCommits &&
+  !process.draining &&
+  (process.holder === null || !deadHolders.has(process.holder))
+
+/** Attempts of a cancelled run, and those in a group whose timeout has passed, must have been told to stop. */
+const checkStopped = (simulation: Simulation, process: EngineProcess): void => {
+  const { tables, attemptLog, commitLog } = simulation
+  for (const attempt of attemptLog.live) {
+    if (attempt.process !== process || attempt.stopped || attempt.simNode.node.hook !== null) continue
+    const row = tables.task(tables.run(attempt.runId)!.seq, attempt.simNode.index, attempt.path)
+    const hasTimedOut = row?.attempt_id === attempt.id && isInTimedOutGroup(simulation, row, SLACK_MS)
+    if (!commitLog.cancelled.has(attempt.runId) && !hasTimedOut) continue
+    throw new Violation("cancelled attempts are stopped", describeTask(attempt))
+  }
+}
+
+const hasWaited = ({ clock, processes, readySince }: Simulation, row: ReadyTask): boolean => {
+  if (processes.filter((process) => process.alive).length === 1) return true
+  const key = `${row.id}/${row.attempt}`
+  const since = readySince.get(key) ?? clock.now()
+  readySince.set(key, since)
+  return clock.now() - since > SLACK_MS
+}
