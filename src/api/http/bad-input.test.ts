@@ -184,7 +184,7 @@ const CASES: Case[] = [
     "a job that depends on itself",
     "/jobs",
     { id: ANONYMOUS, name: "j", queue: "q", dependencies: [ANONYMOUS] },
-    /circle/,
+    /form a cycle/,
     "CONFLICT",
   ),
   post(
@@ -210,7 +210,7 @@ const CASES: Case[] = [
     "a task with a queue of its own",
     "/jobs",
     { name: "j", queue: "q", task: { command: "x", queue: "y" } },
-    /task\.queue: is not for/,
+    /task\.queue: is not allowed/,
   ),
   post("an empty batch", "/jobs/batch", { jobs: [] }, /1 to 1000/),
   post(

@@ -1,4 +1,4 @@
-// The audit log: every change, by which key.
+// The audit log: every change with the key that made it.
 
 import { auditList, auditQuery } from "../../protocol/api/service.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
@@ -10,7 +10,7 @@ export const auditRoutes = [
     method: "GET",
     path: "/audit",
     tag: "keys",
-    summary: "Changes, newest first",
+    summary: "List changes, newest first",
     scope: "admin",
     query: auditQuery,
     responses: { 200: { description: "A page of changes", schema: auditList } },

@@ -1,5 +1,4 @@
-// Bundles: the files that a definition names. `ork deploy` sends them first, then the definition that goes with them; whoever runs
-// its tasks fetches them.
+// Bundles: the files that a definition names. `ork deploy` sends the bundle before the definition. Workers fetch it to run the tasks.
 
 import { bundleKey, hashOf, MAX_BUNDLE_BYTES } from "../../objects/bundles.ts"
 import { BadArchive, readTar } from "../../objects/tar.ts"
@@ -10,27 +9,31 @@ import { route } from "../http/route.ts"
 
 const TAG = "workflows"
 
+const checkArchive = (bytes: Buffer): void => {
+  try {
+    readTar(bytes)
+  } catch (error) {
+    if (error instanceof BadArchive) throw invalidField("", `the body is not an archive of plain files: ${error.message}`)
+    throw error
+  }
+}
+
 export const bundleRoutes = [
   route({
     method: "PUT",
     path: "/bundles/{hash}",
     tag: TAG,
-    summary: "Stores the files of a definition, as a tar archive under its SHA-256; at most 16 MiB",
+    summary: "Store the files of a definition as a tar archive of at most 16 MiB, under its SHA-256",
     scope: "admin",
     params: bundleParams,
     body: { bytes: true },
-    responses: { 200: { description: "It is stored", schema: bundle } },
+    responses: { 200: { description: "The stored bundle", schema: bundle } },
     errors: [413],
     audit: "bundle.put",
     async handle({ params: { hash }, body, api }) {
       const bytes = await collectBody(body, MAX_BUNDLE_BYTES)
       if (hashOf(bytes) !== hash) throw invalidField("hash", "is not the SHA-256 of the body")
-      try {
-        readTar(bytes)
-      } catch (error) {
-        if (error instanceof BadArchive) throw invalidField("", `the body is not an archive of plain files: ${error.message}`)
-        throw error
-      }
+      checkArchive(bytes)
       await api.workflows.putBundle({ hash, bytes })
       return { status: 200, body: { hash, bytes: bytes.length } }
     },
@@ -39,7 +42,7 @@ export const bundleRoutes = [
     method: "GET",
     path: "/bundles/{hash}",
     tag: TAG,
-    summary: "The files of a version",
+    summary: "Get the files of a workflow version",
     scope: "worker",
     params: bundleParams,
     responses: { 200: { description: "A tar archive", types: ["application/octet-stream"] } },

@@ -1,4 +1,4 @@
-// Server-sent events: what happens to one run, or to all.
+// Event streams of one run, or of all runs and jobs.
 
 import { runParams } from "../../protocol/api/runs.ts"
 import { event, eventQuery, runEventQuery } from "../../protocol/api/streams.ts"
@@ -12,7 +12,7 @@ const TAG = "events"
 const EVENTS = {
   200: {
     description:
-      "Events `run` and `task`, each with an id; Last-Event-ID goes on after it. `log`: a line. `gap`: some are no longer kept.",
+      "Events `run`, `task` and `job`, each with an id; Last-Event-ID resumes after it. `log` is a log line. `gap` means that some events are no longer kept.",
     types: [SSE_TYPE],
     lines: event,
   },
@@ -23,7 +23,7 @@ export const eventRoutes = [
     method: "GET",
     path: "/events",
     tag: TAG,
-    summary: "What happens to every run, as it happens",
+    summary: "Stream the events of all runs and jobs",
     scope: "read",
     query: eventQuery,
     responses: EVENTS,
@@ -36,7 +36,7 @@ export const eventRoutes = [
     method: "GET",
     path: "/runs/{id}/events",
     tag: TAG,
-    summary: "What happens to a run, as it happens",
+    summary: "Stream the events of a run",
     scope: "read",
     params: runParams,
     query: runEventQuery,

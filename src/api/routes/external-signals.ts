@@ -1,4 +1,4 @@
-// Answers to tasks that wait: of people to approvals, of other services to deferred work.
+// External signals to waiting tasks: approvals by people, callbacks of services that do deferred work.
 
 import { answerBody, callbackBody, callbackParams, task, taskParams } from "../../protocol/api/runs.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -9,8 +9,8 @@ import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 import { findRun } from "./runs.ts"
 
-/** How the one who answered is named in the output. */
-const nameOf = async (api: Api, { keyId }: Caller): Promise<string> => {
+/** Returns the name of the key, which the task's output shows as the approver. */
+const approverName = async (api: Api, { keyId }: Caller): Promise<string> => {
   if (keyId === null) return "admin"
   const keys = await api.store.listKeys()
   return keys.find(({ id }) => id === keyId)?.name ?? keyId
@@ -22,7 +22,8 @@ export const externalSignalRoutes = [
       method: "POST",
       path: `/runs/{id}/tasks/{name}/${verb}`,
       tag: "tasks",
-      summary: verb === "approve" ? "Lets a task that waits for approval succeed" : "Fails a task that waits for approval",
+      summary:
+        verb === "approve" ? "Approve a task that waits for approval" : "Reject a task that waits for approval, which fails it",
       scope: "trigger",
       params: taskParams,
       body: { schema: answerBody },
@@ -33,11 +34,11 @@ export const externalSignalRoutes = [
         const found = await findRun(api, params.id)
         const { name, path } = await findTask(api, found, params.name, body)
         const comment = body.comment ?? null
-        const by = await nameOf(api, caller)
+        const by = await approverName(api, caller)
         await api.externalSignals.approval({ runId: found.id, name, path, approved: verb === "approve", comment, by })
-        const answered = await findTask(api, found, name, { path })
+        const finished = await findTask(api, found, name, { path })
         const details = comment === null ? {} : { details: comment }
-        return { status: 200, body: await taskDetails(api, found, answered), ...details }
+        return { status: 200, body: await taskDetails(api, found, finished), ...details }
       },
     }),
   ),
@@ -45,25 +46,25 @@ export const externalSignalRoutes = [
     method: "POST",
     path: "/callbacks/{token}",
     tag: "tasks",
-    summary: "Ends a task that deferred its work to whoever has this token (ORK_CALLBACK_URL); once",
+    summary: "Finish a task that deferred its work; the token (ORK_CALLBACK_URL) works once",
     scope: null,
     params: callbackParams,
     body: { schema: callbackBody },
-    responses: { 204: { description: "Taken" } },
+    responses: { 204: { description: "The callback was accepted" } },
     errors: [404, 409, 429],
     audit: "task.callback",
     async handle({ params, body, request, api }) {
       api.auth.checkThrottle(request.ip)
       const { status, error } = body
-      const given = { status: status ?? "success", ...(error !== undefined && { error }) } as const
+      const signal = { status: status ?? "success", ...(error !== undefined && { error }) } as const
       try {
         const output = body.output === undefined ? {} : { output: body.output as Json }
-        await api.externalSignals.callback(params.token, { ...given, ...output })
+        await api.externalSignals.callback(params.token, { ...signal, ...output })
       } catch (problem) {
         if (problem instanceof NotFound) api.auth.recordFailure(request.ip)
         throw problem
       }
-      return { status: 204, target: "callback", details: given.status }
+      return { status: 204, target: "callback", details: signal.status }
     },
   }),
 ]

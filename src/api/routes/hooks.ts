@@ -1,5 +1,7 @@
-// Webhook triggers: no key, but a signature made with the workflow's secret. The same message again gives the run it made.
+// Webhooks that trigger a workflow. A request requires no key, but a signature with the workflow's secret. A repeated message returns the
+// run that it created first.
 
+import type { FastifyRequest } from "fastify"
 import { isObject, type JsonObject } from "../../core/model/json.ts"
 import { run } from "../../protocol/api/runs.ts"
 import { workflowParams } from "../../protocol/api/workflows.ts"
@@ -12,14 +14,28 @@ import { route } from "../http/route.ts"
 
 const single = (header: string | string[] | undefined): string | undefined => (typeof header === "string" ? header : undefined)
 
-/** Why it cannot be read is for the server's log, not for whoever asks without a key. */
-const secretOf = async (api: Api, name: string): Promise<string | null> => {
+/** Logs why a secret cannot be read, and does not tell callers without a key. */
+const readSecret = async (api: Api, name: string): Promise<string | null> => {
   try {
     return await api.secret(name)
   } catch (error) {
-    api.log.warn({ secret: name, error: String(error) }, "the secret of a webhook could not be read")
+    api.log.warn({ secret: name, error: String(error) }, "failed to read the secret of a webhook")
     throw unavailable("the secret of this webhook cannot be read now")
   }
+}
+
+/** Returns the signature of a message. Throws UNAUTHORIZED when it is wrong. */
+const checkSignature = async (api: Api, request: FastifyRequest, secretName: string, body: string): Promise<string> => {
+  const secret = await readSecret(api, secretName)
+  if (secret === null) throw unavailable("the secret of this webhook is not set on the server")
+  const signature = single(request.headers[SIGNATURE_HEADER])
+  const timestamp = single(request.headers[TIMESTAMP_HEADER])
+  const problem = signatureProblem(secret, { timestamp, signature, body }, api.clock.now())
+  if (problem !== null) {
+    api.auth.recordFailure(request.ip)
+    throw new ApiError("UNAUTHORIZED", problem)
+  }
+  return signature!
 }
 
 export const hookRoutes = [
@@ -27,12 +43,12 @@ export const hookRoutes = [
     method: "POST",
     path: "/hooks/{name}",
     tag: "hooks",
-    summary: "Triggers a workflow that has a webhook; the body are its params, X-Ork-Signature and X-Ork-Timestamp sign it",
+    summary: "Trigger a workflow by its webhook; the body has the params, X-Ork-Signature and X-Ork-Timestamp sign it",
     scope: null,
     params: workflowParams,
     body: { text: ["application/json"], example: '{ "date": "2026-01-31" }' },
     responses: {
-      200: { description: "The run that the same message had made before", schema: run },
+      200: { description: "The run that the same message created before", schema: run },
       201: { description: "The new run", schema: run },
     },
     errors: [401, 429],
@@ -42,15 +58,7 @@ export const hookRoutes = [
       const found = await api.store.getWorkflow(params.name)
       const webhook = found?.compiled.webhook
       if (found === null || webhook === undefined) throw notFound(`there is no webhook ${params.name}`)
-      const secret = await secretOf(api, webhook.secret)
-      if (secret === null) throw unavailable("the secret of this webhook is not set on the server")
-      const signature = single(request.headers[SIGNATURE_HEADER])
-      const timestamp = single(request.headers[TIMESTAMP_HEADER])
-      const problem = signatureProblem(secret, { timestamp, signature, body: body.text }, api.clock.now())
-      if (problem !== null) {
-        api.auth.recordFailure(request.ip)
-        throw new ApiError("UNAUTHORIZED", problem)
-      }
+      const signature = await checkSignature(api, request, webhook.secret, body.text)
       const values = parseJson(body.text) ?? {}
       if (!isObject(values)) throw new ApiError("VALIDATION_ERROR", "the body must be an object: the params of the run")
       const triggered = await api.runs.trigger({
@@ -62,8 +70,7 @@ export const hookRoutes = [
         idempotencyKey: `hook:${signature}`,
       })
       if ("problems" in triggered) throw invalid(triggered.problems)
-      const { run: made, created } = triggered
-      return { status: created ? 201 : 200, body: runShape(made), target: made.id }
+      return { status: triggered.created ? 201 : 200, body: runShape(triggered.run), target: triggered.run.id }
     },
   }),
 ]

@@ -1,4 +1,4 @@
-// Single jobs from priority queues. What a request may say is in protocol/api/jobs.ts, what follows from it in core/rules/jobs.ts.
+// Jobs: create, list, get, change, delete, cancel. The schemas are in protocol/api/jobs.ts, the rules in core/rules/.
 
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { z } from "zod"
@@ -22,16 +22,16 @@ export const findJob = async (api: Api, id: string): Promise<JobRow> => {
   return found
 }
 
-const refusal = (refused: JobRejection, id = ""): Error => {
-  switch (refused.rejected) {
+const rejectionError = (rejection: JobRejection, id = ""): Error => {
+  switch (rejection.rejected) {
     case "exists":
-      return conflict(`there is a job ${refused.id} already`)
+      return conflict(`the job ${rejection.id} already exists`)
     case "missing_dependency":
-      return invalidField("dependencies", `job ${refused.id} depends on ${refused.dependency}, which does not exist`)
+      return invalidField("dependencies", `job ${rejection.id} depends on ${rejection.dependency}, which does not exist`)
     case "cycle":
-      return conflict(`the dependencies form a circle: ${[...refused.path, refused.path[0]].join(" → ")}`)
+      return conflict(`the dependencies form a cycle: ${[...rejection.path, rejection.path[0]].join(" → ")}`)
     case "terminal":
-      return conflict(`the job has ended as ${refused.status} and cannot be changed`)
+      return conflict(`the job has ended as ${rejection.status} and cannot be changed`)
     case "has_dependents":
       return conflict("other jobs depend on this one; delete them first")
     case "not_pending":
@@ -39,21 +39,25 @@ const refusal = (refused: JobRejection, id = ""): Error => {
     case "not_found":
       return notFound(`there is no job ${id}`)
     default:
-      return refused satisfies never
+      return rejection satisfies never
   }
 }
 
-const isRefusal = (made: object): made is JobRejection => "rejected" in made
+/** Returns the job, or throws the error of its rejection. */
+const accepted = <T extends JobRow | JobRow[]>(result: T | JobRejection, id?: string): T => {
+  if ("rejected" in result) throw rejectionError(result, id)
+  return result
+}
 
-/** What belongs to the job itself, or to a graph that it is not part of. */
-const NOT_OF_A_JOB = (
+/** Fields of a task that a job has itself, or that only make sense in a workflow. */
+const WORKFLOW_FIELDS = (
   "queue priority retries max_retries retry input concurrency concurrency_key " +
   "depends_on dependencies run_when on_failure if foreach parallel tasks cache file"
 ).split(" ")
 
 /**
- * The task as a compiled node would have it, with what was given as `source`. Its command runs on the workers as one of a
- * workflow would: that takes the same scope as deploying.
+ * Compiles the task of a job to a node, and adds the given task as `source`. Requires the same scope as deploying, because the task's
+ * command runs on the workers like that of a workflow.
  */
 const compileTask = (
   { config: { profiles = {} } }: Api,
@@ -61,14 +65,16 @@ const compileTask = (
   task: Record<string, unknown>,
   path: string,
 ): JsonObject => {
-  if (!mayCall(caller, "admin"))
-    throw new ApiError("FORBIDDEN", "a job with a task of its own needs a key with the scope admin")
-  const foreign = NOT_OF_A_JOB.filter((field) => task[field] !== undefined)
-  if (foreign.length > 0) {
-    throw invalid(foreign.map((field) => ({ path: `${path}.${field}`, message: "is not for the task of a job" })))
+  if (!mayCall(caller, "admin")) {
+    throw new ApiError("FORBIDDEN", "a job with a task of its own requires a key with the scope admin")
   }
-  if (isWaitingExecutor(String(task["executor"])))
-    throw invalidField(`${path}.executor`, "is not for a job: what waits is a task of a workflow")
+  const foreign = WORKFLOW_FIELDS.filter((field) => task[field] !== undefined)
+  if (foreign.length > 0) {
+    throw invalid(foreign.map((field) => ({ path: `${path}.${field}`, message: "is not allowed in the task of a job" })))
+  }
+  if (isWaitingExecutor(String(task["executor"]))) {
+    throw invalidField(`${path}.executor`, "is not allowed in a job: only tasks of a workflow can wait")
+  }
   const parsed = parseValue({ name: "job", tasks: { job: task } }, { profiles })
   if (!parsed.ok) {
     throw invalid(parsed.problems.map((problem) => ({ ...problem, path: problem.path.replace(/^tasks\.job/, path) })))
@@ -77,7 +83,7 @@ const compileTask = (
   return { ...(JSON.parse(JSON.stringify(node)) as JsonObject), source: task as JsonObject }
 }
 
-const toNew = (api: Api, caller: Caller, body: z.output<typeof newJob>, path: string): NewJob => ({
+const toNewJob = (api: Api, caller: Caller, body: z.output<typeof newJob>, path: string): NewJob => ({
   id: body.id ?? uuidv7(api.clock.now(), api.random.hex128()),
   name: body.name,
   queue: body.queue,
@@ -88,12 +94,6 @@ const toNew = (api: Api, caller: Caller, body: z.output<typeof newJob>, path: st
   task: body.task === undefined ? null : compileTask(api, caller, body.task, path),
   concurrencyKey: body.concurrency_key ?? null,
 })
-
-const create = async (api: Api, jobs: NewJob[]): Promise<JobRow[]> => {
-  const made = await api.jobs.create(jobs)
-  if (!Array.isArray(made)) throw refusal(made)
-  return made
-}
 
 const toChange = (body: z.output<typeof jobChange>): JobChange => ({
   ...(body.name !== undefined && { name: body.name }),
@@ -118,40 +118,41 @@ export const jobRoutes = [
     method: "POST",
     path: "/jobs",
     tag: TAG,
-    summary: "Submits a job",
+    summary: "Create a job",
     scope: "trigger",
     body: { schema: newJob, required: true },
     responses: { 201: { description: "The new job", schema: job } },
     errors: [409],
     audit: "job.create",
     async handle({ body, caller, api }) {
-      const [made] = await create(api, [toNew(api, caller, body, "task")])
-      return { status: 201, body: jobShape(made!), headers: { location: `/api/v1/jobs/${made!.id}` }, target: made!.id }
+      const [created] = accepted(await api.jobs.create([toNewJob(api, caller, body, "task")]))
+      const { id } = created!
+      return { status: 201, body: jobShape(created!), headers: { location: `/api/v1/jobs/${id}` }, target: id }
     },
   }),
   route({
     method: "POST",
     path: "/jobs/batch",
     tag: TAG,
-    summary: "Submits up to 1,000 jobs, all or none; they may depend on each other",
+    summary: "Create up to 1,000 jobs, all or none; they may depend on each other",
     scope: "trigger",
     body: { schema: newJobs, required: true },
-    responses: { 201: { description: "The new jobs in the order given", schema: jobBatch } },
+    responses: { 201: { description: "The new jobs in the given order", schema: jobBatch } },
     errors: [409],
     audit: "job.batch",
     async handle({ body, caller, api }) {
-      const jobs = body.jobs.map((each, i) => toNew(api, caller, each, `jobs.${i}.task`))
-      const ids = new Set(jobs.map((each) => each.id))
+      const jobs = body.jobs.map((each, i) => toNewJob(api, caller, each, `jobs.${i}.task`))
+      const ids = new Set(jobs.map(({ id }) => id))
       if (ids.size < jobs.length) throw invalidField("jobs", "two jobs have the same id")
-      const made = await create(api, jobs)
-      return { status: 201, body: { items: made.map(jobShape) }, target: made[0]!.id, details: `${made.length} jobs` }
+      const created = accepted(await api.jobs.create(jobs))
+      return { status: 201, body: { items: created.map(jobShape) }, target: created[0]!.id, details: `${created.length} jobs` }
     },
   }),
   route({
     method: "GET",
     path: "/jobs",
     tag: TAG,
-    summary: "Jobs, newest first, then by id",
+    summary: "List jobs, newest first, then by id",
     scope: "read",
     query: jobQuery,
     responses: { 200: { description: "A page of jobs", schema: jobList } },
@@ -166,7 +167,7 @@ export const jobRoutes = [
     method: "GET",
     path: "/jobs/{job_id}",
     tag: TAG,
-    summary: "A job",
+    summary: "Get a job",
     scope: "read",
     params: jobParams,
     responses: { 200: { description: "The job", schema: job } },
@@ -178,32 +179,31 @@ export const jobRoutes = [
     method: "PUT",
     path: "/jobs/{job_id}",
     tag: TAG,
-    summary: "Changes a job that has not ended; its id, status, times and attempts cannot be changed",
+    summary: "Change a job that has not ended; its id, status, times and attempts cannot be changed",
     scope: "trigger",
     params: jobParams,
     body: { schema: jobChange, required: true },
-    responses: { 200: { description: "The job as it is now", schema: job } },
+    responses: { 200: { description: "The changed job", schema: job } },
     errors: [409],
     audit: "job.update",
     async handle({ params, body, api }) {
-      const made = await api.jobs.update(params.job_id, toChange(body))
-      if (isRefusal(made)) throw refusal(made, params.job_id)
-      return { status: 200, body: jobShape(made) }
+      const changed = accepted(await api.jobs.update(params.job_id, toChange(body)), params.job_id)
+      return { status: 200, body: jobShape(changed) }
     },
   }),
   route({
     method: "DELETE",
     path: "/jobs/{job_id}",
     tag: TAG,
-    summary: "Deletes a job that no other depends on; a running one is killed",
+    summary: "Delete a job that no other job depends on; a running job is killed",
     scope: "trigger",
     params: jobParams,
     responses: { 204: { description: "Deleted" } },
     errors: [409],
     audit: "job.delete",
     async handle({ params, api }) {
-      const refused = await api.jobs.delete(params.job_id)
-      if (refused !== null) throw refusal(refused, params.job_id)
+      const rejection = await api.jobs.delete(params.job_id)
+      if (rejection !== null) throw rejectionError(rejection, params.job_id)
       return { status: 204 }
     },
   }),
@@ -211,26 +211,25 @@ export const jobRoutes = [
     method: "POST",
     path: "/jobs/{job_id}/cancel",
     tag: TAG,
-    summary: "Ends a job as FAILED with the error `cancelled`; what depends on it is BLOCKED",
+    summary: "Cancel a job: it becomes FAILED with the error `cancelled`, and jobs that depend on it become BLOCKED",
     scope: "trigger",
     params: jobParams,
-    responses: { 202: { description: "The job; one that runs ends when its process is dead", schema: job } },
+    responses: { 202: { description: "The job; a running job ends when its process has exited", schema: job } },
     errors: [409],
     audit: "job.cancel",
     async handle({ params, api }) {
-      const made = await api.jobs.cancel(params.job_id)
-      if (isRefusal(made)) throw refusal(made, params.job_id)
-      return { status: 202, body: jobShape(made) }
+      const cancelled = accepted(await api.jobs.cancel(params.job_id), params.job_id)
+      return { status: 202, body: jobShape(cancelled) }
     },
   }),
   route({
     method: "GET",
     path: "/jobs/{job_id}/result",
     tag: TAG,
-    summary: "How a job ended, and its output",
+    summary: "Get the result of a job: its status, output and error",
     scope: "read",
     params: jobParams,
-    responses: { 200: { description: "The result; output and error are null while there is none", schema: jobResult } },
+    responses: { 200: { description: "The result; output and error are null while the job has none", schema: jobResult } },
     async handle({ params, api }) {
       return { status: 200, body: jobResultShape(await findJob(api, params.job_id)) }
     },

@@ -1,4 +1,4 @@
-// API keys: shown once, kept as hashes.
+// API keys. The store holds only their hashes.
 
 import { createdKey, keyParams, keys, newKey } from "../../protocol/api/service.ts"
 import { notFound } from "../http/errors.ts"
@@ -12,7 +12,7 @@ export const keyRoutes = [
     method: "GET",
     path: "/keys",
     tag: TAG,
-    summary: "API keys, without the keys themselves",
+    summary: "List the API keys by name and scope, without the keys themselves",
     scope: "admin",
     responses: { 200: { description: "The keys", schema: keys } },
     async handle({ api }) {
@@ -23,7 +23,7 @@ export const keyRoutes = [
     method: "POST",
     path: "/keys",
     tag: TAG,
-    summary: "Makes a key; this answer is the only one that shows it",
+    summary: "Create a key; only this response shows it",
     scope: "admin",
     body: { schema: newKey, required: true },
     responses: { 201: { description: "The key", schema: createdKey } },
@@ -37,7 +37,7 @@ export const keyRoutes = [
     method: "DELETE",
     path: "/keys/{id}",
     tag: TAG,
-    summary: "Removes a key: whoever has it is out",
+    summary: "Remove a key, which ends its sessions",
     scope: "admin",
     params: keyParams,
     responses: { 204: { description: "Removed" } },

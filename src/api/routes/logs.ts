@@ -1,4 +1,4 @@
-// Logs of tasks and jobs, as they stand or followed until the end.
+// Logs of tasks and jobs: their current content, or followed until the task or job finishes.
 
 import { jobParams } from "../../protocol/api/jobs.ts"
 import { taskParams } from "../../protocol/api/runs.ts"
@@ -16,20 +16,20 @@ const TAG = "logs"
 const LOG = {
   200: {
     description:
-      "The log: raw, or by Accept as JSON lines or events of LogLine. X-Ork-Next-Offset tells where to go on, X-Ork-Size how long it is.",
+      "The log: raw, or by Accept as JSON lines or events of LogLine. X-Ork-Next-Offset is the offset of the next read, X-Ork-Size the size of the log.",
     types: ["text/plain", NDJSON_TYPE, SSE_TYPE],
     lines: logLine,
   },
 }
 
-const TIMES = { 200: { description: "Times and streams by byte of the raw log", schema: logTimes } }
+const TIMES = { 200: { description: "Times and streams by offset in the raw log", schema: logTimes } }
 
 export const logRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/tasks/{name}/logs",
     tag: TAG,
-    summary: "What a task wrote",
+    summary: "Read or follow the log of a task",
     scope: "read",
     params: taskParams,
     query: logQuery,
@@ -37,9 +37,9 @@ export const logRoutes = [
     async handle({ params, query, request, reply, api }) {
       const task = await findTask(api, await findRun(api, params.id), params.name, query)
       const asked = { api, request, reply, offset: query.offset ?? 0, length: query.length }
-      const present = await currentLog(api, task, query.attempt)
+      const current = await currentLog(api, task, query.attempt)
       if (query.follow === true) await followLog(asked, followTask(api, task, query.attempt))
-      else await sendLog(asked, present)
+      else await sendLog(asked, current)
       return STREAMED
     },
   }),
@@ -47,7 +47,7 @@ export const logRoutes = [
     method: "GET",
     path: "/runs/{id}/tasks/{name}/logs/times",
     tag: TAG,
-    summary: "When a task wrote what, and to which stream",
+    summary: "Get the times and the streams of the bytes of a task's log",
     scope: "read",
     params: taskParams,
     query: logTimesQuery,
@@ -61,7 +61,7 @@ export const logRoutes = [
     method: "GET",
     path: "/jobs/{job_id}/logs",
     tag: TAG,
-    summary: "What the latest attempt of a job wrote",
+    summary: "Read or follow the log of a job's latest attempt",
     scope: "read",
     params: jobParams,
     query: jobLogQuery,
@@ -78,7 +78,7 @@ export const logRoutes = [
     method: "GET",
     path: "/jobs/{job_id}/logs/times",
     tag: TAG,
-    summary: "When the latest attempt of a job wrote what, and to which stream",
+    summary: "Get the times and the streams of the bytes of a job's log",
     scope: "read",
     params: jobParams,
     query: jobLogTimesQuery,

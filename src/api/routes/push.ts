@@ -1,4 +1,4 @@
-// Results of workers that tasks are pushed to. Proven by the token of the attempt, which came with the task.
+// Results of tasks that were pushed to a worker. The worker proves its claim with the attempt's token, which it got with the task.
 
 import type { Json } from "../../core/model/json.ts"
 import { taskResultBody } from "../../protocol/api/workers.ts"
@@ -13,16 +13,16 @@ export const pushRoutes = [
     method: "POST",
     path: "/internal/task-result",
     tag: "worker protocol",
-    summary: "How a task ended that was pushed to a worker",
+    summary: "Report the result of a task that was pushed to a worker",
     scope: null,
     body: { schema: taskResultBody, required: true },
-    responses: { 204: { description: "Taken" } },
+    responses: { 204: { description: "The result was accepted" } },
     errors: [401, 409],
     requires: "push",
     handle({ body, request, api }) {
       const token = body.token ?? bearer(request.headers.authorization)
       if (token === "") throw unauthorized("the token of the attempt is required, as Authorization: Bearer TOKEN")
-      const taken = api.parts.push!({
+      const accepted = api.parts.push!({
         taskId: body.task_instance_id,
         token,
         state: body.status.toLowerCase() as PushedResult["state"],
@@ -31,7 +31,7 @@ export const pushRoutes = [
         exitCode: body.exit_code ?? null,
         log: body.log ?? "",
       })
-      if (!taken) throw conflict("no attempt of that task is live here under that token")
+      if (!accepted) throw conflict("no attempt of that task is in flight on this server with that token")
       return { status: 204 }
     },
   }),

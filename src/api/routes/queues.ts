@@ -1,4 +1,4 @@
-// Queues: how deep, how old, how much at once, how fast, and whether they rest.
+// Queues: their depth and age, and their limits.
 
 import { queue, queueParams, queues, queueSettings } from "../../protocol/api/service.ts"
 import { notFound } from "../http/errors.ts"
@@ -12,7 +12,7 @@ export const queueRoutes = [
     method: "GET",
     path: "/queues",
     tag: TAG,
-    summary: "All queues",
+    summary: "List the queues",
     scope: "read",
     responses: { 200: { description: "The queues", schema: queues } },
     async handle({ api }) {
@@ -26,13 +26,13 @@ export const queueRoutes = [
     method: "GET",
     path: "/queues/{name}",
     tag: TAG,
-    summary: "A queue",
+    summary: "Get a queue",
     scope: "read",
     params: queueParams,
     responses: { 200: { description: "The queue", schema: queue } },
     async handle({ params, api }) {
       const found = await api.store.getQueue(params.name)
-      if (found === null) throw notFound(`there is no queue ${params.name}: nothing was put into it, and it has no settings`)
+      if (found === null) throw notFound(`there is no queue ${params.name}: it has neither tasks nor settings`)
       return { status: 200, body: queueShape(found, api.parts.serverStats) }
     },
   }),
@@ -40,22 +40,22 @@ export const queueRoutes = [
     method: "PUT",
     path: "/queues/{name}",
     tag: TAG,
-    summary: "Sets concurrency, rate limit or pause; what is not named stays",
+    summary: "Set the concurrency or the rate limit of a queue, or pause it; other settings stay as they are",
     scope: "admin",
     params: queueParams,
     body: { schema: queueSettings, required: true },
-    responses: { 200: { description: "The queue as it is now", schema: queue } },
+    responses: { 200: { description: "The changed queue", schema: queue } },
     audit: "queue.set",
     async handle({ params, body, api }) {
       const { concurrency, rate_limit: rate, paused } = body
-      const made = await api.queues.update(params.name, {
+      const row = await api.queues.update(params.name, {
         ...(concurrency !== undefined && { concurrency }),
         ...(rate !== undefined && {
           rate: rate === null ? null : { limit: rate.limit, periodMs: Math.round(rate.period_seconds * 1000) },
         }),
         ...(paused !== undefined && { paused }),
       })
-      return { status: 200, body: queueShape(made, api.parts.serverStats), details: JSON.stringify(body) }
+      return { status: 200, body: queueShape(row, api.parts.serverStats), details: JSON.stringify(body) }
     },
   }),
 ]

@@ -1,4 +1,4 @@
-// What the page draws runs from: graph, instances, and the last runs of a workflow side by side.
+// Run views, from which the web UI draws runs: the graph, the instances, and the grid of a workflow's latest runs.
 
 import type { RunId } from "../../core/model/ids.ts"
 import { grid, gridQuery, instanceList, instanceListQuery, runGraph } from "../../protocol/api/run-views.ts"
@@ -10,7 +10,7 @@ import { type GridRun, gridShape } from "../views/grid.ts"
 import { nodeSummary } from "../views/node-status.ts"
 import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
-import { graphTasks } from "../views/shapes.ts"
+import { graphTasks, instanceShape } from "../views/shapes.ts"
 import { findRun } from "./runs.ts"
 import { findWorkflow } from "./workflows.ts"
 
@@ -19,7 +19,7 @@ export const runViewRoutes = [
     method: "GET",
     path: "/runs/{id}/graph",
     tag: "runs",
-    summary: "The graph of a run's own version, with how far each task is",
+    summary: "Get the graph of a run's own workflow version, with the status of each task",
     scope: "read",
     params: runParams,
     responses: { 200: { description: "The graph", schema: runGraph } },
@@ -38,11 +38,11 @@ export const runViewRoutes = [
     method: "GET",
     path: "/runs/{id}/instances",
     tag: "runs",
-    summary: "Every instance of a run's tasks with its times, in large pages, without input, output and error",
+    summary: "List the task instances of a run with their times, in large pages, without input, output and error",
     scope: "read",
     params: runParams,
     query: instanceListQuery,
-    responses: { 200: { description: "A page of instances, in the order of the graph's tasks", schema: instanceList } },
+    responses: { 200: { description: "A page of instances, in the order of the tasks in the graph", schema: instanceList } },
     async handle({ params, query: { limit, cursor }, api }) {
       const found = await findRun(api, params.id)
       const { nodes } = await api.store.compiled(found.versionId)
@@ -51,60 +51,38 @@ export const runViewRoutes = [
         limit: limit + 1,
         ...(cursor !== undefined && { after: parseInstanceCursor(cursor) }),
       })
-      const body = pageOf(
-        rows,
-        limit,
-        (row) => ({
-          name: nodes[row.node]!.name,
-          path: row.path,
-          status: row.status,
-          attempt: row.attempt,
-          available_at: row.availableAt,
-          waiting: row.waitingOn,
-          dispatched_at: row.dispatchedAt,
-          started_at: row.startedAt,
-          finished_at: row.finishedAt,
-          past: row.past.map((past) => ({
-            attempt: past.attempt,
-            status: past.state,
-            dispatched_at: past.dispatchedAt,
-            started_at: past.startedAt,
-            finished_at: past.finishedAt,
-          })),
-        }),
-        instanceCursor,
-      )
-      return { status: 200, body }
+      return { status: 200, body: pageOf(rows, limit, (row) => instanceShape(row, nodes[row.node]!.name), instanceCursor) }
     },
   }),
   route({
     method: "GET",
     path: "/workflows/{name}/grid",
     tag: "workflows",
-    summary: "The last runs of a workflow, with how each of its tasks went",
+    summary: "Get the latest runs of a workflow with the status of each task",
     scope: "read",
     params: workflowParams,
     query: gridQuery,
-    responses: { 200: { description: "Tasks by runs", schema: grid } },
+    responses: { 200: { description: "The grid of tasks by runs", schema: grid } },
     async handle({ params: { name }, query: { limit, run }, api }) {
-      const runs = await runsOf(api, name, limit, run)
-      // Its runs stay when a workflow is removed.
+      const runs = await latestRuns(api, name, limit, run)
+      // A removed workflow still has runs.
       if (runs.length === 0) await findWorkflow(api, name)
-      const read: GridRun[] = []
-      // One after the other: other requests are answered in between.
+      const gridRuns: GridRun[] = []
+      // Sequential reads let the server handle other requests in between.
       for (const each of runs) {
         const [compiled, rows] = await Promise.all([api.store.compiled(each.versionId), api.store.countRows(each.id)])
-        read.push({ run: each, nodes: compiled.nodes, rows })
+        gridRuns.push({ run: each, nodes: compiled.nodes, rows })
       }
-      return { status: 200, body: gridShape(name, read) }
+      return { status: 200, body: gridShape(name, gridRuns) }
     },
   }),
 ]
 
-const runsOf = async (api: Api, workflow: string, limit: number, wanted: string | undefined): Promise<RunRow[]> => {
-  const last = await api.store.listRuns({ workflow, limit })
-  if (wanted === undefined || last.some(({ id }) => id === wanted)) return last
+/** Returns the latest runs of a workflow; with `wanted`, the page of runs that begins with that run if it is older. */
+const latestRuns = async (api: Api, workflow: string, limit: number, wanted: string | undefined): Promise<RunRow[]> => {
+  const latest = await api.store.listRuns({ workflow, limit })
+  if (wanted === undefined || latest.some(({ id }) => id === wanted)) return latest
   const found = await api.store.getRun(wanted as RunId)
-  if (found === null || found.workflow !== workflow) return last
+  if (found === null || found.workflow !== workflow) return latest
   return [found, ...(limit === 1 ? [] : await api.store.listRuns({ workflow, limit: limit - 1, before: found }))]
 }

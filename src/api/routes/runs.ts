@@ -1,4 +1,4 @@
-// Runs: list, look at, cancel, retry, pause, remove.
+// Runs: list, get, explain, cancel, retry, pause, remove.
 
 import type { RunId } from "../../core/model/ids.ts"
 import { explainQuery, explanations, retryBody, retryPlan, run, runList, runParams, runQuery } from "../../protocol/api/runs.ts"
@@ -17,14 +17,14 @@ export const findRun = async (api: Api, id: string): Promise<RunRow> => {
   return found
 }
 
-const shown = async (api: Api, id: string) => runShape(await findRun(api, id))
+const findRunShape = async (api: Api, id: string) => runShape(await findRun(api, id))
 
 export const runRoutes = [
   route({
     method: "GET",
     path: "/runs",
     tag: TAG,
-    summary: "Runs, newest first",
+    summary: "List runs, newest first",
     scope: "read",
     query: runQuery,
     responses: { 200: { description: "A page of runs", schema: runList } },
@@ -45,19 +45,19 @@ export const runRoutes = [
     method: "GET",
     path: "/runs/{id}",
     tag: TAG,
-    summary: "A run, with its tasks counted by status",
+    summary: "Get a run with the number of its tasks by status",
     scope: "read",
     params: runParams,
     responses: { 200: { description: "The run", schema: run } },
     async handle({ params, api }) {
-      return { status: 200, body: await shown(api, params.id) }
+      return { status: 200, body: await findRunShape(api, params.id) }
     },
   }),
   route({
     method: "DELETE",
     path: "/runs/{id}",
     tag: TAG,
-    summary: "Removes a run that has ended, with its tasks, logs and outputs",
+    summary: "Remove an ended run with its tasks, logs and outputs",
     scope: "admin",
     params: runParams,
     responses: { 204: { description: "Removed" } },
@@ -72,7 +72,7 @@ export const runRoutes = [
     method: "GET",
     path: "/runs/{id}/explain",
     tag: TAG,
-    summary: "Why what waits, waits, and what failed or was skipped, did so",
+    summary: "Explain why tasks wait, failed or were skipped",
     scope: "read",
     requires: "explain",
     params: runParams,
@@ -87,28 +87,28 @@ export const runRoutes = [
     method: "POST",
     path: "/runs/{id}/cancel",
     tag: TAG,
-    summary: "Cancels a run: pending tasks at once, running ones when their processes are dead",
+    summary: "Cancel a run: pending tasks immediately, running tasks when their processes have exited",
     scope: "trigger",
     params: runParams,
-    responses: { 202: { description: "It is being cancelled", schema: run } },
+    responses: { 202: { description: "The run, which is being cancelled", schema: run } },
     errors: [409],
     audit: "run.cancel",
     async handle({ params, api }) {
       await api.runs.cancel(params.id as RunId)
-      return { status: 202, body: await shown(api, params.id) }
+      return { status: 202, body: await findRunShape(api, params.id) }
     },
   }),
   route({
     method: "POST",
     path: "/runs/{id}/retry",
     tag: TAG,
-    summary: "Failed, skipped and cancelled tasks again; or one task and all below it",
+    summary: "Retry the failed, skipped and cancelled tasks of a run, or one task and everything downstream of it",
     scope: "trigger",
     params: runParams,
     body: { schema: retryBody },
     responses: {
-      200: { description: "With `plan`: what would run again", schema: retryPlan },
-      202: { description: "It goes on", schema: run },
+      200: { description: "With `plan`: the tasks that would run again", schema: retryPlan },
+      202: { description: "The run, which is running again", schema: run },
     },
     errors: [409],
     audit: "run.retry",
@@ -122,7 +122,7 @@ export const runRoutes = [
       await api.runs.retry(id, request)
       return {
         status: 202,
-        body: await shown(api, params.id),
+        body: await findRunShape(api, params.id),
         ...(body.from !== undefined && { details: `from ${body.from}` }),
       }
     },
@@ -132,7 +132,7 @@ export const runRoutes = [
       method: "POST",
       path: `/runs/{id}/${verb}`,
       tag: TAG,
-      summary: verb === "pause" ? "Starts no further task of the run" : "Lets the run go on",
+      summary: verb === "pause" ? "Pause a run: no further task starts" : "Resume a paused run",
       scope: "trigger",
       params: runParams,
       responses: { 200: { description: "The run", schema: run } },
@@ -140,7 +140,7 @@ export const runRoutes = [
       audit: `run.${verb}`,
       async handle({ params, api }) {
         await api.runs.setPaused(params.id as RunId, verb === "pause")
-        return { status: 200, body: await shown(api, params.id) }
+        return { status: 200, body: await findRunShape(api, params.id) }
       },
     }),
   ),

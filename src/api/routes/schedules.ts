@@ -1,4 +1,4 @@
-// Schedules of all deployed workflows with their next ticks.
+// Schedules of all deployed workflows, with their next ticks.
 
 import { scheduleList, scheduleQuery } from "../../protocol/api/workflows.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
@@ -6,21 +6,21 @@ import { invalidField } from "../http/errors.ts"
 import { route } from "../http/route.ts"
 import { scheduleShape } from "../views/shapes.ts"
 
-/** They are computed while the request waits. */
-const MOST_TICKS = 4000
+/** Bounds the time of a request, which computes the ticks. */
+const MAX_TICKS = 4000
 
 export const scheduleRoutes = [
   route({
     method: "GET",
     path: "/schedules",
     tag: "schedules",
-    summary: "Schedules, with the next ticks of each",
+    summary: "List the schedules with their next ticks",
     scope: "read",
     query: scheduleQuery,
     responses: { 200: { description: "A page of schedules", schema: scheduleList } },
     async handle({ query: { limit, cursor, workflow, ticks }, api }) {
-      if (ticks * limit > MOST_TICKS) {
-        throw invalidField("ticks", `must be at most ${Math.floor(MOST_TICKS / limit)} with a limit of ${limit}`)
+      if (ticks * limit > MAX_TICKS) {
+        throw invalidField("ticks", `must be at most ${Math.floor(MAX_TICKS / limit)} with a limit of ${limit}`)
       }
       const rows = await api.store.listSchedules({
         limit: limit + 1,

@@ -1,4 +1,4 @@
-// How a browser signs in: by a link that works once, or with a key. Both give a session cookie.
+// Sign-in of browsers, by a link that works once or with a key. Both set a session cookie.
 
 import { session, signInBody, tokenQuery } from "../../protocol/api/service.ts"
 import type { FastifyRequest } from "fastify"
@@ -8,7 +8,7 @@ import { setCookie } from "../auth/sign-ins.ts"
 
 const TAG = "signing in"
 
-/** Where the page asks for a key; a browser is led there in place of an error that it would show as JSON. */
+/** Page of the web UI that asks for a key. Browsers are redirected to it, because they would show an error as JSON. */
 const WELCOME = "/ui/welcome"
 
 const isBrowser = (request: FastifyRequest): boolean => /\btext\/html\b/.test(request.headers.accept ?? "")
@@ -23,7 +23,7 @@ export const signInRoutes = [
     method: "GET",
     path: "/session",
     tag: TAG,
-    summary: "Whose key this is, and what it may do",
+    summary: "Get the key and the scopes of the caller",
     scope: "read",
     responses: { 200: { description: "The caller", schema: session } },
     handle({ caller, api }) {
@@ -34,11 +34,14 @@ export const signInRoutes = [
     method: "GET",
     path: "/ui/sign-in",
     tag: TAG,
-    summary: "Exchanges the token of a sign-in link for a session cookie, once",
+    summary: "Exchange the token of a sign-in link for a session cookie; the token works once",
     scope: null,
     query: tokenQuery,
     responses: {
-      303: { description: "Signed in; goes on to the web page. A browser whose link is no good is asked for a key" },
+      303: {
+        description:
+          "Signed in; redirects to the web UI. A browser with an invalid link is redirected to a form that asks for a key",
+      },
     },
     errors: [401, 429],
     handle({ query, request, api }) {
@@ -48,7 +51,10 @@ export const signInRoutes = [
       if (subject === null) {
         api.auth.recordFailure(request.ip)
         if (isBrowser(request)) return toWelcome("link")
-        throw new ApiError("UNAUTHORIZED", "this link has been used or is too old; `ork serve` prints a new one when it starts")
+        throw new ApiError(
+          "UNAUTHORIZED",
+          "this link was used before or has expired; `ork serve` prints a new one when it starts",
+        )
       }
       const cookie = setCookie(api.signIns.newSession(subject), request.protocol === "https")
       return { status: 303, headers: { location: "/ui/", "set-cookie": cookie, "referrer-policy": "no-referrer" } }
@@ -58,7 +64,7 @@ export const signInRoutes = [
     method: "POST",
     path: "/ui/sign-in",
     tag: TAG,
-    summary: "Exchanges an API key for a session cookie",
+    summary: "Exchange an API key for a session cookie",
     scope: null,
     body: { schema: signInBody, required: true },
     responses: { 204: { description: "Signed in" } },
@@ -73,7 +79,7 @@ export const signInRoutes = [
     method: "POST",
     path: "/ui/sign-out",
     tag: TAG,
-    summary: "Ends the session of this browser",
+    summary: "End the session of this browser",
     scope: null,
     responses: { 204: { description: "Signed out" } },
     handle({ request }) {

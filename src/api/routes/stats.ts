@@ -1,4 +1,4 @@
-// Figures of the whole for dashboards: all of them cheap, whatever the number of runs.
+// Statistics of the whole server for dashboards. Their cost does not grow with the number of runs.
 
 import { iso } from "../../core/model/ports.ts"
 import { stats, statsQuery } from "../../protocol/api/service.ts"
@@ -9,13 +9,13 @@ export const statsRoutes = [
     method: "GET",
     path: "/stats",
     tag: "server",
-    summary: "Figures of the whole",
+    summary: "Get the statistics of the server",
     scope: "read",
     query: statsQuery,
-    responses: { 200: { description: "The figures", schema: stats } },
+    responses: { 200: { description: "The statistics", schema: stats } },
     async handle({ query, api }) {
       const columns = query.series === true ? (api.parts.serverStats?.columns() ?? null) : null
-      const [found, holders, objectsBytes] = await Promise.all([
+      const [totals, holders, objectsBytes] = await Promise.all([
         api.store.stats(),
         api.store.listHolders(),
         api.parts.serverStats?.objectsBytes() ?? null,
@@ -28,17 +28,17 @@ export const statsRoutes = [
           objects: api.objects.kind,
           started_at: iso(api.startedAt),
           uptime_seconds: (api.clock.now() - api.startedAt) / 1000,
-          runs: found.runs,
+          runs: totals.runs,
           workers: {
             alive: holders.filter((holder) => !holder.dead).length,
             dead: holders.filter((holder) => holder.dead).length,
           },
           queues: {
-            ready: found.ready.reduce((sum, queue) => sum + queue.count, 0),
-            running: found.running,
-            oldest_ready_seconds: found.oldestReadyMs === null ? null : found.oldestReadyMs / 1000,
+            ready: totals.ready.reduce((sum, queue) => sum + queue.count, 0),
+            running: totals.running,
+            oldest_ready_seconds: totals.oldestReadyMs === null ? null : totals.oldestReadyMs / 1000,
           },
-          database_bytes: found.databaseBytes,
+          database_bytes: totals.databaseBytes,
           objects_bytes: objectsBytes,
           streams: api.streams.size,
           series: columns === null ? null : { ...columns, from: iso(columns.from) },

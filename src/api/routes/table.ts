@@ -1,4 +1,4 @@
-// Every route, in the order in which the document shows them.
+// The table of all routes, in the order of the OpenAPI document.
 
 import type { ApiParts } from "../http/ports.ts"
 import type { Route } from "../http/route.ts"
@@ -44,6 +44,6 @@ export const ROUTES: readonly Route[] = [
   ...signInRoutes,
 ]
 
-/** Without the routes of parts that the server lacks. */
+/** Leaves out the routes that require a part that the server lacks. */
 export const routesFor = (parts: ApiParts): Route[] =>
   ROUTES.filter((route) => route.requires === undefined || parts[route.requires] !== undefined)

@@ -1,4 +1,4 @@
-// Tasks of a run: every instance with its attempts; one instance again; one marked by hand.
+// Tasks of a run: list the instances with their attempts, get one, retry one, override an outcome.
 
 import {
   markBody,
@@ -29,7 +29,7 @@ export const taskRoutes = [
     method: "GET",
     path: "/runs/{id}/tasks",
     tag: TAG,
-    summary: "Every instance of a run's tasks, with its attempts",
+    summary: "List the task instances of a run with their attempts",
     scope: "read",
     params: runParams,
     query: taskQuery,
@@ -55,7 +55,7 @@ export const taskRoutes = [
     method: "GET",
     path: "/runs/{id}/tasks/{name}",
     tag: TAG,
-    summary: "One instance of a task",
+    summary: "Get one instance of a task",
     scope: "read",
     params: taskParams,
     query: instance,
@@ -69,11 +69,11 @@ export const taskRoutes = [
     method: "GET",
     path: "/runs/{id}/tasks/{name}/output",
     tag: TAG,
-    summary: "The output of a task, however large",
+    summary: "Get the output of a task, whatever its size",
     scope: "read",
     params: taskParams,
     query: instance,
-    responses: { 200: { description: "The output as it is", schema: json } },
+    responses: { 200: { description: "The output", schema: json } },
     async handle({ params, query, request, reply, api }) {
       const { name, output } = await findTask(api, await findRun(api, params.id), params.name, query)
       if (output === null) throw notFound(`task ${name} has no output`)
@@ -85,25 +85,25 @@ export const taskRoutes = [
     method: "POST",
     path: "/runs/{id}/tasks/{name}/retry",
     tag: TAG,
-    summary: "One instance, or one item of a group, again, and all below it",
+    summary: "Retry one instance of a task, or one item of a group, and everything downstream of it",
     scope: "trigger",
     params: taskParams,
     query: instance,
     body: { schema: retryTaskBody },
     responses: {
-      200: { description: "With `plan`: what would run again", schema: retryPlan },
-      202: { description: "The run goes on", schema: run },
+      200: { description: "With `plan`: the tasks that would run again", schema: retryPlan },
+      202: { description: "The run, which is running again", schema: run },
     },
     errors: [409],
     audit: "task.retry",
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
-      const retried = await findRetryTarget(api, found, params.name, query)
+      const target = await findRetryTarget(api, found, params.name, query)
       if (body.plan === true) {
-        const { again, kept } = await api.runs.planRetry(found.id, retried)
+        const { again, kept } = await api.runs.planRetry(found.id, target)
         return { status: 200, body: { again, kept }, details: "plan only" }
       }
-      await api.runs.retry(found.id, retried)
+      await api.runs.retry(found.id, target)
       return { status: 202, body: runShape(await findRun(api, params.id)) }
     },
   }),
@@ -111,7 +111,7 @@ export const taskRoutes = [
     method: "POST",
     path: "/runs/{id}/tasks/{name}/mark",
     tag: TAG,
-    summary: "Says by hand how a task ended",
+    summary: "Override the outcome of a task",
     scope: "admin",
     params: taskParams,
     query: instance,
@@ -122,8 +122,8 @@ export const taskRoutes = [
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
       await api.runs.overrideOutcome(await findTask(api, found, params.name, query), body)
-      const marked = await findTask(api, found, params.name, query)
-      return { status: 200, body: await taskDetails(api, found, marked), details: `${body.status}: ${body.reason}` }
+      const overridden = await findTask(api, found, params.name, query)
+      return { status: 200, body: await taskDetails(api, found, overridden), details: `${body.status}: ${body.reason}` }
     },
   }),
 ]

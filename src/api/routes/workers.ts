@@ -1,5 +1,5 @@
-// Who runs tasks: servers, workers, and `ork run`. And what workers and servers say to each other; a worker does that with the token
-// that it was given when it registered, for itself alone.
+// Lease holders (servers, workers, `ork run`), and the worker protocol. A worker authenticates with the token that it got when it
+// registered, and may act only for itself.
 
 import { Readable } from "node:stream"
 import type { AttemptId, HolderId } from "../../core/model/ids.ts"
@@ -15,7 +15,7 @@ import { workerShape } from "../views/shapes.ts"
 const TAG = "workers"
 const WORK = "worker protocol"
 
-/** What a worker does as itself; refused once it is not a worker any more. */
+/** Common fields of the routes that a worker calls for itself. They return 409 once the worker is evicted. */
 const OF_WORKER = {
   method: "POST",
   tag: WORK,
@@ -25,12 +25,12 @@ const OF_WORKER = {
   needs: "workers",
 } as const
 
-/** The worker that speaks, if it may speak for this one. */
-const itself = async ({ params, caller, api }: Call<{ id: string }, unknown, unknown>): Promise<HolderId> => {
+/** Returns the id of the calling worker. Throws FORBIDDEN when the caller is not the worker of the path. */
+const callingWorker = async ({ params, caller, api }: Call<{ id: string }, unknown, unknown>): Promise<HolderId> => {
   const id = params.id as HolderId
   if (caller.worker === id) return id
   if (caller.worker === undefined && (await api.store.workerToken(id)) === null) throw notFound(`there is no worker ${id}`)
-  throw new ApiError("FORBIDDEN", "only the worker itself may do this, with the token that it got when it registered")
+  throw new ApiError("FORBIDDEN", "only the worker itself may call this, with the token that it got when it registered")
 }
 
 const fenceOf = (call: Call<unknown, { row: number; attempt_id: string }, unknown>): FencedToken => {
@@ -42,13 +42,13 @@ const fenceOf = (call: Call<unknown, { row: number; attempt_id: string }, unknow
   }
 }
 
-const refused = (): ApiError => conflict("the attempt belongs to another by now, or its token is wrong")
+const fenceLost = (): ApiError => conflict("the attempt is no longer this worker's, or its token is wrong")
 
-/** Aborted when nobody waits for the answer any more. */
-const untilGone = ({ reply }: Pick<Call<unknown, unknown, unknown>, "reply">): AbortSignal => {
-  const gone = new AbortController()
-  reply.raw.once("close", () => gone.abort())
-  return gone.signal
+/** Returns a signal that is aborted when the client has disconnected. */
+const disconnected = ({ reply }: Pick<Call<unknown, unknown, unknown>, "reply">): AbortSignal => {
+  const controller = new AbortController()
+  reply.raw.once("close", () => controller.abort())
+  return controller.signal
 }
 
 export const workerRoutes = [
@@ -56,7 +56,7 @@ export const workerRoutes = [
     method: "GET",
     path: "/workers",
     tag: TAG,
-    summary: "Processes that run tasks",
+    summary: "List the processes that run tasks",
     scope: "read",
     responses: { 200: { description: "The processes", schema: workers } },
     async handle({ api }) {
@@ -69,93 +69,93 @@ export const workerRoutes = [
     method: "POST",
     path: "/workers",
     tag: WORK,
-    summary: "Registers a worker; this answer is the only one that shows its token",
+    summary: "Register a worker; only this response shows its token",
     scope: "worker",
     body: { schema: wire.newWorker, required: true },
     responses: { 201: { description: "The worker", schema: wire.registered } },
     audit: "worker.register",
     requires: "workers",
     async handle({ body, api }) {
-      const made = await api.parts.workers!.register(body)
-      return { status: 201, body: made, target: made.id, details: body.name }
+      const registered = await api.parts.workers!.register(body)
+      return { status: 201, body: registered, target: registered.id, details: body.name }
     },
   }),
   route({
     method: "DELETE",
     path: "/workers/{id}",
     tag: WORK,
-    summary: "The worker leaves; what it still has is given to others",
+    summary: "Deregister a worker; its attempts in flight go to others",
     scope: "worker",
     params: wire.workerParams,
-    responses: { 204: { description: "Gone" } },
+    responses: { 204: { description: "Deregistered" } },
     audit: "worker.remove",
     requires: "workers",
     async handle(call) {
       const admin = call.caller.scopes.includes("admin")
-      await call.api.parts.workers!.leave(admin ? (call.params.id as HolderId) : await itself(call))
+      await call.api.parts.workers!.leave(admin ? (call.params.id as HolderId) : await callingWorker(call))
       return { status: 204 }
     },
   }),
   route({
     ...OF_WORKER,
     path: "/workers/{id}/heartbeat",
-    summary: "Renews the worker's lease",
+    summary: "Renew the worker's lease",
     body: { schema: wire.heartbeatBody },
-    responses: { 200: { description: "What to stop", schema: wire.heartbeat } },
+    responses: { 200: { description: "The attempts to stop", schema: wire.heartbeat } },
     async handle(call) {
-      return { status: 200, body: await call.api.parts.workers!.heartbeat(await itself(call)) }
+      return { status: 200, body: await call.api.parts.workers!.heartbeat(await callingWorker(call)) }
     },
   }),
   route({
     ...OF_WORKER,
     path: "/workers/{id}/claim",
-    summary: "Takes work, up to `free` tasks; waits for it up to `wait_ms`",
+    summary: "Claim up to `free` tasks; wait for them up to `wait_ms`",
     body: { schema: wire.claimBody, required: true },
-    responses: { 200: { description: "Work, and what the worker must know", schema: wire.claimed } },
+    responses: { 200: { description: "The claimed tasks, and the attempts to stop or drop", schema: wire.claimed } },
     async handle(call) {
-      const gone = untilGone(call)
-      return { status: 200, body: await call.api.parts.workers!.claim(await itself(call), call.body, gone) }
+      const signal = disconnected(call)
+      return { status: 200, body: await call.api.parts.workers!.claim(await callingWorker(call), call.body, signal) }
     },
   }),
   route({
     ...OF_WORKER,
     path: "/workers/{id}/report",
-    summary: "Starts, progress and ends of attempts; answered when they are committed, 409 when all were refused",
+    summary: "Report starts, progress and results of attempts; responds after the commit, with 409 when all were rejected",
     body: { schema: wire.reportBody, required: true },
-    responses: { 200: { description: "What was refused", schema: wire.reported } },
+    responses: { 200: { description: "The rejected attempts", schema: wire.reported } },
     async handle(call) {
-      const lost = await call.api.parts.workers!.report(await itself(call), call.body)
-      const all = new Set(call.body.entries.map((entry) => entry.attempt_id)).size
-      if (lost.length === all) throw refused()
-      return { status: 200, body: { refused: lost } }
+      const rejected = await call.api.parts.workers!.report(await callingWorker(call), call.body)
+      const reported = new Set(call.body.entries.map((entry) => entry.attempt_id)).size
+      if (rejected.length === reported) throw fenceLost()
+      return { status: 200, body: { refused: rejected } }
     },
   }),
   route({
     ...OF_WORKER,
     path: "/workers/{id}/logs",
-    summary: "Pieces of logs, as frames of a header, index records and raw bytes",
+    summary: "Append to logs; the body has frames of a header, index records and raw bytes",
     body: { bytes: true },
-    responses: { 200: { description: "Where to go on in each log", schema: wire.logAnswer } },
+    responses: { 200: { description: "The next offset of each log", schema: wire.logAnswer } },
     async handle(call) {
-      const id = await itself(call)
+      const id = await callingWorker(call)
       const frames = decodeFrames(await collectBody(call.body, wire.MAX_LOG_BYTES))
-      if (frames === null) throw invalid([{ path: "", message: "the body is not made of log frames" }])
+      if (frames === null) throw invalid([{ path: "", message: "the body does not consist of log frames" }])
       return { status: 200, body: { logs: await call.api.parts.workers!.appendLogs(id, frames) } }
     },
   }),
   route({
     ...OF_WORKER,
     path: "/workers/{id}/outputs",
-    summary: "An output that is too large for a report, whole, as JSON text",
+    summary: "Store an output that is too large for a report, as JSON text",
     query: wire.attemptQuery,
     body: { bytes: true },
-    responses: { 200: { description: "Its size", schema: wire.outputAnswer } },
+    responses: { 200: { description: "The size of the output", schema: wire.outputAnswer } },
     async handle(call) {
-      const putting = call.api.parts.workers!.putOutput(await itself(call), fenceOf(call), call.body)
-      const bytes = await putting.catch((error: unknown) => {
+      const stored = call.api.parts.workers!.putOutput(await callingWorker(call), fenceOf(call), call.body)
+      const bytes = await stored.catch((error: unknown) => {
         throw error instanceof OutputTooLarge ? new ApiError("TOO_LARGE", error.message) : error
       })
-      if (bytes === null) throw refused()
+      if (bytes === null) throw fenceLost()
       return { status: 200, body: { bytes } }
     },
   }),
@@ -163,7 +163,7 @@ export const workerRoutes = [
     method: "GET",
     path: "/workers/{id}/upstream",
     tag: WORK,
-    summary: "An upstream output that is too large to be part of an input",
+    summary: "Get an upstream output that is too large to be part of an input",
     scope: "worker",
     params: wire.workerParams,
     query: wire.upstreamQuery,
@@ -171,8 +171,8 @@ export const workerRoutes = [
     errors: [409],
     requires: "workers",
     async handle(call) {
-      const found = await call.api.parts.workers!.upstream(await itself(call), fenceOf(call), call.query.task)
-      if (found === null) throw refused()
+      const found = await call.api.parts.workers!.upstream(await callingWorker(call), fenceOf(call), call.query.task)
+      if (found === null) throw fenceLost()
       return { status: 200, body: Readable.from(found), headers: { "content-type": "application/octet-stream" } }
     },
   }),

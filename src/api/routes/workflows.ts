@@ -1,10 +1,10 @@
-// Workflows: deploy, look at, trigger, pause. A definition may name files only when their bundle came before it.
+// Workflows: deploy, validate, get, remove, trigger, pause, backfill. A definition may name files only if their bundle was sent before.
 
 import type { Problem } from "../../core/model/problems.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { missingFiles, withBundle } from "../../engine/services/bundle-files.ts"
 import type { JsonObject } from "../../core/model/json.ts"
-import { bundleKey } from "../../objects/bundles.ts"
+import { type Bundle, bundleKey } from "../../objects/bundles.ts"
 import { readTar } from "../../objects/tar.ts"
 import { newRun, run } from "../../protocol/api/runs.ts"
 import {
@@ -29,7 +29,8 @@ import { route, type TextBody } from "../http/route.ts"
 import { versionShape, workflowShape, workflowSummaryShape } from "../views/shapes.ts"
 
 const TAG = "workflows"
-const LAST_RUNS = 20
+/** Latest runs that the list shows of each workflow. */
+const LATEST_RUNS = 20
 
 const DEFINITION = {
   text: ["application/json", "application/yaml"],
@@ -38,23 +39,18 @@ const DEFINITION = {
 
 export const findWorkflow = async (api: Api, name: string): Promise<WorkflowRow> => {
   const found = await api.store.getWorkflow(name)
-  if (found === null) throw notFound(`there is no workflow ${name}; GET /workflows lists those that there are`)
+  if (found === null) throw notFound(`there is no workflow ${name}; GET /workflows lists the deployed workflows`)
   return found
 }
 
-const fileProblems = (compiled: CompiledWorkflow): Problem[] => [
-  ...compiled.nodes
-    .filter((node) => node.file !== undefined)
-    .map((node) => ({
-      path: `tasks.${node.name}.file`,
-      message: "a definition sent over the API has no files with it; use `ork deploy`",
-    })),
-  ...(compiled.include.length > 0
-    ? [{ path: "include", message: "a definition sent over the API has no files with it; use `ork deploy`" }]
-    : []),
-]
+/** Returns a problem for every file that a definition without a bundle names. */
+const fileProblems = ({ nodes, include }: CompiledWorkflow): Problem[] => {
+  const paths = nodes.filter((node) => node.file !== undefined).map((node) => `tasks.${node.name}.file`)
+  if (include.length > 0) paths.push("include")
+  return paths.map((path) => ({ path, message: "a definition without a bundle has no files; use `ork deploy`" }))
+}
 
-/** `bundle`: the files that it comes with. */
+/** Parses and compiles a definition. `bundle` is the hash of the bundle with its files. */
 const parse = ({ config: { profiles = {} } }: Api, { text, type }: TextBody, bundle: string | undefined): ParsedDefinition => {
   const parsed = parseDefinition(text, { format: type === "application/json" ? "json" : "yaml", profiles })
   if (!parsed.ok) return parsed
@@ -63,11 +59,20 @@ const parse = ({ config: { profiles = {} } }: Api, { text, type }: TextBody, bun
   return files.length > 0 ? { ok: false, problems: files } : parsed
 }
 
-/** Read whole before the version names it: were it tidied away in the same moment, it is put back after. */
-const readBundle = async ({ objects }: Api, hash: string): Promise<Uint8Array> => {
+/** Reads the bundle of a definition and checks that it has the files that the definition names. */
+const readBundle = async ({ objects }: Api, hash: string, workflow: CompiledWorkflow): Promise<Bundle> => {
   const bytes = await objects.get(bundleKey(hash))
-  if (bytes === null) throw invalidField("bundle", "is not stored here; send it first with PUT /bundles/{hash}")
-  return bytes
+  if (bytes === null) throw invalidField("bundle", "is not stored; send it first with PUT /bundles/{hash}")
+  const missing = missingFiles(workflow, new Set(readTar(bytes).map(({ path }) => path)))
+  if (missing.length > 0) throw invalid(missing)
+  return { hash, bytes: Buffer.from(bytes) }
+}
+
+/** Returns the Idempotency-Key header, or null. */
+const idempotencyKey = (header: string | string[] | undefined): string | null => {
+  if (typeof header !== "string" || header === "") return null
+  if (header.length > 255) throw invalidField("Idempotency-Key", "must be at most 255 characters")
+  return header
 }
 
 export const workflowRoutes = [
@@ -75,14 +80,14 @@ export const workflowRoutes = [
     method: "GET",
     path: "/workflows",
     tag: TAG,
-    summary: "Deployed workflows by name, with their last runs and next tick",
+    summary: "List the deployed workflows by name, with their latest runs and next tick",
     scope: "read",
     query: workflowQuery,
     responses: { 200: { description: "A page of workflows", schema: workflowList } },
     async handle({ query: { limit, cursor, search, tag }, api }) {
       const rows = await api.store.listWorkflows({
         limit: limit + 1,
-        runs: LAST_RUNS,
+        runs: LATEST_RUNS,
         ...(cursor !== undefined && { after: parseNameCursor("w", cursor) }),
         ...(search !== undefined && { search }),
         ...(tag !== undefined && { tag }),
@@ -94,13 +99,13 @@ export const workflowRoutes = [
     method: "POST",
     path: "/workflows",
     tag: TAG,
-    summary: "Deploys a definition; with If-None-Match: * only under a new name",
+    summary: "Deploy a definition; with If-None-Match: * only under a new name",
     scope: "admin",
     query: definitionQuery,
     body: DEFINITION,
     responses: {
-      200: { description: "The same as before, or a new version", schema: workflow },
-      201: { description: "New", schema: workflow },
+      200: { description: "The workflow, unchanged or with a new version", schema: workflow },
+      201: { description: "The new workflow", schema: workflow },
     },
     errors: [409],
     audit: "workflow.deploy",
@@ -108,20 +113,17 @@ export const workflowRoutes = [
       const parsed = parse(api, body, bundle)
       if (!parsed.ok) throw invalid(parsed.problems)
       const { name } = parsed.workflow
-      const files = bundle === undefined ? null : await readBundle(api, bundle)
-      const missing = files === null ? [] : missingFiles(parsed.workflow, new Set(readTar(files).map(({ path }) => path)))
-      if (missing.length > 0) throw invalid(missing)
-      const stored = await api.workflows.deploy(parsed, {
-        bundle: files === null ? null : { hash: bundle!, bytes: Buffer.from(files) },
+      const { outcome, version } = await api.workflows.deploy(parsed, {
+        bundle: bundle === undefined ? null : await readBundle(api, bundle, parsed.workflow),
         ifNew: request.headers["if-none-match"] === "*",
       })
-      if (stored.outcome === "exists") throw conflict(`there is a workflow ${name} already`)
+      if (outcome === "exists") throw conflict(`the workflow ${name} already exists`)
       return {
-        status: stored.outcome === "new" ? 201 : 200,
+        status: outcome === "new" ? 201 : 200,
         body: workflowShape(await findWorkflow(api, name)),
         headers: { location: `/api/v1/workflows/${name}` },
         target: name,
-        details: `version ${stored.version}`,
+        details: `version ${version}`,
       }
     },
   }),
@@ -129,11 +131,11 @@ export const workflowRoutes = [
     method: "POST",
     path: "/workflows/validate",
     tag: TAG,
-    summary: "Compiles a definition and tells every problem; stores nothing",
+    summary: "Validate a definition and return every problem; store nothing",
     scope: "read",
     query: definitionQuery,
     body: DEFINITION,
-    responses: { 200: { description: "What is wrong with it, if anything", schema: validation } },
+    responses: { 200: { description: "The problems of the definition, if any", schema: validation } },
     handle({ body, query: { bundle }, api }) {
       const parsed = parse(api, body, bundle)
       return {
@@ -148,7 +150,7 @@ export const workflowRoutes = [
     method: "GET",
     path: "/workflows/{name}",
     tag: TAG,
-    summary: "A workflow with its definition, params and graph",
+    summary: "Get a workflow with its definition, params and graph",
     scope: "read",
     params: workflowParams,
     responses: { 200: { description: "The workflow", schema: workflow } },
@@ -160,7 +162,7 @@ export const workflowRoutes = [
     method: "DELETE",
     path: "/workflows/{name}",
     tag: TAG,
-    summary: "Removes a workflow and its schedules; its runs stay",
+    summary: "Remove a workflow and its schedules; its runs stay",
     scope: "admin",
     params: workflowParams,
     responses: { 204: { description: "Removed" } },
@@ -174,7 +176,7 @@ export const workflowRoutes = [
     method: "GET",
     path: "/workflows/{name}/versions",
     tag: TAG,
-    summary: "The versions of a workflow, newest first",
+    summary: "List the versions of a workflow, newest first",
     scope: "read",
     params: workflowParams,
     query: pageQuery,
@@ -191,12 +193,12 @@ export const workflowRoutes = [
     path: "/workflows/{name}/runs",
     aliases: ["/workflows/{name}/run"],
     tag: TAG,
-    summary: "Triggers a run; the same idempotency key (or Idempotency-Key header) again gives the first run",
+    summary: "Trigger a run; a repeated idempotency key (or Idempotency-Key header) returns the first run",
     scope: "trigger",
     params: workflowParams,
     body: { schema: newRun },
     responses: {
-      200: { description: "The run that the idempotency key had made before", schema: run },
+      200: { description: "The run that the idempotency key created before", schema: run },
       201: { description: "The new run", schema: run },
     },
     audit: "run.create",
@@ -208,15 +210,15 @@ export const workflowRoutes = [
         params: (body.params ?? {}) as JsonObject,
         priority: body.priority ?? null,
         logicalDate: body.logical_date ?? null,
-        idempotencyKey: body.idempotency_key ?? keyHeader(request.headers["idempotency-key"]),
+        idempotencyKey: body.idempotency_key ?? idempotencyKey(request.headers["idempotency-key"]),
       })
       if ("problems" in triggered) throw invalid(triggered.problems)
-      const { run: made, created } = triggered
+      const { run: triggeredRun, created } = triggered
       return {
         status: created ? 201 : 200,
-        body: runShape(made),
-        headers: { location: `/api/v1/runs/${made.id}` },
-        target: made.id,
+        body: runShape(triggeredRun),
+        headers: { location: `/api/v1/runs/${triggeredRun.id}` },
+        target: triggeredRun.id,
       }
     },
   }),
@@ -225,7 +227,7 @@ export const workflowRoutes = [
       method: "POST",
       path: `/workflows/{name}/${verb}`,
       tag: TAG,
-      summary: verb === "pause" ? "Lets the schedules of a workflow rest" : "Lets them go on",
+      summary: verb === "pause" ? "Pause the workflow's schedules" : "Resume the workflow's schedules",
       scope: "admin",
       params: workflowParams,
       responses: { 200: { description: "The workflow", schema: workflow } },
@@ -240,29 +242,23 @@ export const workflowRoutes = [
     method: "POST",
     path: "/workflows/{name}/backfill",
     tag: TAG,
-    summary: "One run for each tick of the schedule in a range; with `plan` only the ticks",
+    summary: "Create one run for each tick of the schedule in a range; with `plan`, only list the ticks",
     scope: "trigger",
     params: workflowParams,
     body: { schema: backfillBody, required: true },
-    responses: { 200: { description: "The ticks, and the runs that were made", schema: backfill } },
+    responses: { 200: { description: "The ticks and the created runs", schema: backfill } },
     errors: [409],
     audit: "workflow.backfill",
     async handle({ params, body, api }) {
       if (body.to <= body.from) throw invalidField("to", "must be later than from")
-      const made = await api.workflows.backfill({
+      const { ticks, runs } = await api.workflows.backfill({
         workflow: params.name,
         from: body.from,
         to: body.to,
         plan: body.plan ?? false,
         maxActiveRuns: body.max_active_runs ?? null,
       })
-      return { status: 200, body: made, details: `${made.runs.length} runs of ${made.ticks.length} ticks` }
+      return { status: 200, body: { ticks, runs }, details: `${runs.length} runs of ${ticks.length} ticks` }
     },
   }),
 ]
-
-const keyHeader = (header: string | string[] | undefined): string | null => {
-  if (typeof header !== "string" || header === "") return null
-  if (header.length > 255) throw invalidField("Idempotency-Key", "must be at most 255 characters")
-  return header
-}

@@ -1,4 +1,4 @@
-// Finds one instance of a task from what a request says: its name, and `index` or `path` for a fan-out.
+// Finds the task instance that a request names: by the task's name, and by `index` or `path` in a fan-out. Builds its JSON.
 
 import { nearest } from "../../core/model/nearest.ts"
 import { isGroup } from "../../core/model/task-path.ts"
@@ -10,19 +10,21 @@ import type { Api } from "../http/ports.ts"
 import { taskInput } from "./task-input.ts"
 import { workShape } from "./task-fields.ts"
 
-export interface Instance {
+/** Fields of a request that select an instance of a fan-out. */
+export interface InstanceSelector {
   index?: number | undefined
   path?: string | undefined
 }
 
-export const instancePathOf = ({ index, path }: Instance): string | undefined => {
+/** Returns the task path of the selected instance, or undefined when the request selects none. */
+export const instancePathOf = ({ index, path }: InstanceSelector): string | undefined => {
   if (index !== undefined && path !== undefined && path !== String(index)) {
-    throw invalidField("path", "says another instance than index; give one of them")
+    throw invalidField("path", "names another instance than index; send only one of them")
   }
   return path ?? (index === undefined ? undefined : String(index))
 }
 
-export const findTask = async (api: Api, run: RunRow, name: string, instance: Instance): Promise<TaskRow> => {
+export const findTask = async (api: Api, run: RunRow, name: string, instance: InstanceSelector): Promise<TaskRow> => {
   const path = instancePathOf(instance)
   if (path !== undefined) {
     const found = await api.store.getTask({ runId: run.id, name, path })
@@ -32,13 +34,18 @@ export const findTask = async (api: Api, run: RunRow, name: string, instance: In
   const [first, second] = await api.store.listTasks({ runId: run.id, name, limit: 2 })
   if (first === undefined) throw await unknownTask(api, run, name)
   if (second !== undefined || first.path !== "") {
-    throw invalidField("index", `task ${name} has several instances: say which with index=N, or path=1.2 inside groups`)
+    throw invalidField("index", `task ${name} has several instances; select one with index=N, or path=1.2 inside groups`)
   }
   return first
 }
 
-/** What a retry begins with: an instance, one item of a group, or one task of one item. Without a path a group means all of it. */
-export const findRetryTarget = async (api: Api, run: RunRow, name: string, instance: Instance): Promise<RetryRequest> => {
+/** Returns where a retry begins: at one instance, at one item of a group, or at all instances. A group without a path means all its items. */
+export const findRetryTarget = async (
+  api: Api,
+  run: RunRow,
+  name: string,
+  instance: InstanceSelector,
+): Promise<RetryRequest> => {
   const path = instancePathOf(instance)
   if (path !== undefined) {
     if ((await api.store.getTask({ runId: run.id, name, path })) === null) throw await unknownTask(api, run, name, path)
@@ -58,17 +65,18 @@ const unknownTask = async (api: Api, run: RunRow, name: string, path?: string): 
   return notFound(`run ${run.id} has no task ${name}${near === undefined ? "" : `; did you mean ${near}?`}`)
 }
 
-/** Attempts before the one in the task's row; no read for a task that has had none. */
+/** Returns the attempts before the one in the task's row. Reads the store only if there are any. */
 const pastAttempts = async (api: Api, task: TaskRow): Promise<AttemptRow[]> =>
   task.attempt > 1 || (task.attempt === 1 && task.status === "pending") ? await api.store.listAttempts(task.row) : []
 
-/** In a list: without its input, which would have to be put together from other tasks. */
+/** Returns a task for a list: without its input, which would have to be assembled from other tasks. */
 export const taskSummary = async (api: Api, run: RunRow, task: TaskRow): Promise<TaskShape> => {
   const workflow = await api.store.compiled(run.versionId)
   const attempts = attemptShapes(task, await pastAttempts(api, task))
   return taskShape(task, workflow.nodes[task.node]!, { input: null, attempts })
 }
 
+/** Returns a task with its input and with the fields of its executor. */
 export const taskDetails = async (
   api: Api,
   run: RunRow,

@@ -1,4 +1,4 @@
-// Tasks by runs: one row for every task that any of the runs has, in the order of the newest definition.
+// The grid of a workflow: tasks by runs. It has one row for every task of any of the runs, in the order of the newest definition.
 
 import type { z } from "zod"
 import type { Node } from "../../core/model/workflow.ts"

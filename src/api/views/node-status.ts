@@ -1,5 +1,5 @@
-// How one task of the graph stands as a whole, from the counts of its rows. A fan-out or a group has rows of its own for that; inside
-// of fanned groups there are several of them.
+// Summarises the rows of one node: status, counts and times. A fan-out or a group has container rows, which determine its status; inside a
+// fanned-out group it has several of them.
 
 import type { TaskStatus } from "../../core/model/status.ts"
 import { TASK_STATUSES, taskEnded } from "../../core/model/status.ts"
@@ -9,20 +9,19 @@ import type { RowCount } from "../../store/contract/run-view.ts"
 
 export interface NodeSummary {
   status: TaskStatus
-  /** Of its instances. */
+  /** Number of instances by status. */
   counts: Record<TaskStatus, number>
   startedAt: string | null
-  /** Only when it has ended. */
+  /** null until all rows have ended. */
   finishedAt: string | null
 }
 
-/** Worst first: what several that have ended amount to. */
-const ENDS = ["failed", "cancelled", "success", "skipped"] as const
+/** Final statuses, by precedence in a summary. */
+const PRECEDENCE = ["failed", "cancelled", "success", "skipped"] as const
 
 export const nodeSummary = (node: Pick<Node, "executor" | "fan">, rows: readonly RowCount[]): NodeSummary => {
   const kind = node.fan !== undefined ? "fan" : isGroup(node) ? "group" : "task"
-  const own = countsOf(rows.filter((row) => row.kind === kind))
-  const status = wholeOf(own)
+  const status = summaryStatus(countsOf(rows.filter((row) => row.kind === kind)))
   const started = rows.flatMap(({ startedAt }) => startedAt ?? [])
   const finished = rows.flatMap(({ finishedAt }) => finishedAt ?? [])
   return {
@@ -39,9 +38,9 @@ const countsOf = (rows: readonly RowCount[]): Record<TaskStatus, number> => {
   return counts
 }
 
-const wholeOf = (counts: Record<TaskStatus, number>): TaskStatus => {
+const summaryStatus = (counts: Record<TaskStatus, number>): TaskStatus => {
   if (counts.running > 0) return "running"
-  const ended = ENDS.find((status) => counts[status] > 0)
+  const ended = PRECEDENCE.find((status) => counts[status] > 0)
   if (counts.dispatched > 0) return ended === undefined ? "dispatched" : "running"
   if (counts.pending > 0) return ended === undefined ? "pending" : "running"
   return ended ?? "pending"

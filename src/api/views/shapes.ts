@@ -1,4 +1,4 @@
-// Rows of the store as the API shows them, beyond the runs and tasks of protocol/api/shapes.ts.
+// Converts rows of the store to the JSON of the API. Runs and tasks are in protocol/api/shapes.ts, which the CLI uses too.
 
 import type { z } from "zod"
 import type { JsonObject } from "../../core/model/json.ts"
@@ -7,11 +7,13 @@ import { nextFirings } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
 import { scheduleKey } from "../../engine/services/deploy.ts"
 import type * as jobs from "../../protocol/api/jobs.ts"
+import type * as runViews from "../../protocol/api/run-views.ts"
 import type * as service from "../../protocol/api/service.ts"
 import type * as workflows from "../../protocol/api/workflows.ts"
-import type { ScheduleRow, VersionRow, WorkflowRow } from "../../store/contract/catalog.ts"
+import type { Catalog, ScheduleRow, VersionRow, WorkflowRow } from "../../store/contract/catalog.ts"
 import type { JobRow } from "../../store/contract/jobs.ts"
 import type { AuditRow, KeyRow } from "../../store/contract/keys.ts"
+import type { InstanceRow } from "../../store/contract/run-view.ts"
 import type { QueueRow } from "../../store/contract/queues.ts"
 import type { ServerStats } from "../http/ports.ts"
 import type { LeaseHolderRow } from "../../store/contract/store.ts"
@@ -41,17 +43,7 @@ export const workflowSummaryShape = ({
   workflow,
   lastRuns,
   nextAt,
-}: {
-  workflow: WorkflowRow
-  lastRuns: {
-    id: string
-    status: "pending" | "running" | "success" | "failed" | "cancelled"
-    createdAt: string
-    startedAt: string | null
-    finishedAt: string | null
-  }[]
-  nextAt: string | null
-}): z.output<typeof workflows.workflowSummary> => ({
+}: Awaited<ReturnType<Catalog["listWorkflows"]>>[number]): z.output<typeof workflows.workflowSummary> => ({
   ...summaryOf(workflow),
   next_at: nextAt,
   last_runs: lastRuns.map((run) => ({
@@ -63,7 +55,7 @@ export const workflowSummaryShape = ({
   })),
 })
 
-/** The tasks of a definition, each with what it waits for. */
+/** Returns the tasks of a definition with their dependencies. */
 export const graphTasks = ({ nodes }: CompiledWorkflow): z.output<typeof workflows.graphTask>[] =>
   nodes.map((node) => ({
     name: node.name,
@@ -92,6 +84,25 @@ export const workflowShape = (row: WorkflowRow): z.output<typeof workflows.workf
   })),
   tasks: graphTasks(row.compiled),
   definition: row.source,
+})
+
+export const instanceShape = (row: InstanceRow, name: string): z.output<typeof runViews.instanceList>["items"][number] => ({
+  name,
+  path: row.path,
+  status: row.status,
+  attempt: row.attempt,
+  available_at: row.availableAt,
+  waiting: row.waitingOn,
+  dispatched_at: row.dispatchedAt,
+  started_at: row.startedAt,
+  finished_at: row.finishedAt,
+  past: row.past.map((past) => ({
+    attempt: past.attempt,
+    status: past.state,
+    dispatched_at: past.dispatchedAt,
+    started_at: past.startedAt,
+    finished_at: past.finishedAt,
+  })),
 })
 
 export const versionShape = (row: VersionRow): z.output<typeof workflows.version> => ({
@@ -155,7 +166,7 @@ export const queueShape = (row: QueueRow, serverStats?: ServerStats): z.output<t
   ended_per_minute: serverStats?.endedPerMinute(row.name) ?? null,
 })
 
-/** Where holders are judged by their processes, those that are not workers renew nothing: they are seen now. */
+/** `leases`: the store has leases for servers and `ork run` too. Without, only workers renew a lease; others count as seen now. */
 export const workerShape = (row: LeaseHolderRow, now: number, leases: boolean): z.output<typeof service.worker> => ({
   id: row.id,
   kind: row.kind,

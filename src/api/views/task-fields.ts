@@ -1,15 +1,16 @@
-// What a task does, for people: its command and the other fields of its executor as they were written, expressions unresolved.
-// Secrets are not among them.
+// The work of a task for display: its command and the other fields of its executor as in the definition, with unresolved expressions and
+// without secrets.
 
 import type { Json } from "../../core/model/json.ts"
 import type { CommandSpec, Node, Template } from "../../core/model/workflow.ts"
 
-const written = (expr: string): string => `\${{ ${expr} }}`
+const expressionText = (expr: string): string => `\${{ ${expr} }}`
 
 const templateJson = (template: Template): Json => {
   if ("lit" in template) return template.lit
-  if ("expr" in template) return written(template.expr)
-  if ("text" in template) return template.text.map((part) => (typeof part === "string" ? part : written(part.expr))).join("")
+  if ("expr" in template) return expressionText(template.expr)
+  if ("text" in template)
+    return template.text.map((part) => (typeof part === "string" ? part : expressionText(part.expr))).join("")
   if ("list" in template) return template.list.map(templateJson)
   return Object.fromEntries(Object.entries(template.map).map(([key, value]) => [key, templateJson(value)]))
 }
@@ -19,7 +20,7 @@ const commandOf = (command: CommandSpec): string | Json[] => {
   const byName = new Map(command.vars.map(({ name, expr }) => [name, expr]))
   return command.shell.replace(/("?)\$\{(\w+)\}\1/g, (all, quote: string, name: string) => {
     const expr = byName.get(name)
-    return expr === undefined ? all : `${quote}${written(expr)}${quote}`
+    return expr === undefined ? all : `${quote}${expressionText(expr)}${quote}`
   })
 }
 

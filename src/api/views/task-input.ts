@@ -1,5 +1,5 @@
-// The input that a task was given, made again from what it was made of: item, upstream outputs by name, its own `input`, later
-// wins. Nothing is kept of it. An expression that may take long is not evaluated here: then `input` lacks the task's own part.
+// Reconstructs the input of a task, which is not stored: the item, the upstream outputs by name and the task's own `input`, in this order
+// of precedence, last wins. Expressions of unbounded cost are not evaluated here: the task's own `input` is then left out.
 
 import type { Output } from "../../core/model/change.ts"
 import {
@@ -16,10 +16,10 @@ import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { RunRow, TaskRow } from "../../store/contract/store.ts"
 import type { Api } from "../http/ports.ts"
 
-/** Larger outputs are named, not shown. */
-const MAX_SHOWN = 256 * 1024
+/** Size in bytes up to which an output is shown. Of a larger output only the key is shown. */
+const MAX_SHOWN_BYTES = 256 * 1024
 
-/** null: the task has not been started. */
+/** Returns null when the task has not started. */
 export const taskInput = async (api: Api, run: RunRow, task: TaskRow, workflow: CompiledWorkflow): Promise<Json> => {
   if (task.attempt === 0) return null
   const node = workflow.nodes[task.node]!
@@ -29,7 +29,8 @@ export const taskInput = async (api: Api, run: RunRow, task: TaskRow, workflow: 
     const name = shortName(workflow.nodes[index]!)
     input[name] = tasks[name]?.output ?? null
   }
-  return { ...input, ...ownInput(run, task, node, tasks, await parentOf(api, task, node, workflow)) }
+  const parent = await parentOf(api, task, node, workflow)
+  return { ...input, ...ownInput(node, scopeOf(run, task, node, { tasks, parent })) }
 }
 
 const upstreamTasks = async (
@@ -40,10 +41,11 @@ const upstreamTasks = async (
 ): Promise<ExpressionScope["tasks"]> => {
   const found = await Promise.all(
     [...new Set([...node.upstream, ...node.reads])].map(async (index) => {
-      const above = workflow.nodes[index]!
+      const upstream = workflow.nodes[index]!
       const path = enclosingPath(workflow, index, task.path)
-      const row = await api.store.getTask({ runId: task.runId, name: above.name, path })
-      return [shortName(above), { status: row?.status ?? "pending", output: await shown(api, row?.output ?? null) }] as const
+      const row = await api.store.getTask({ runId: task.runId, name: upstream.name, path })
+      const output = await outputJson(api, row?.output ?? null)
+      return [shortName(upstream), { status: row?.status ?? "pending", output }] as const
     }),
   )
   return Object.fromEntries(found)
@@ -62,22 +64,20 @@ const parentOf = async (
   return { index: lastIndex(path), ...(group.fan?.foreach !== undefined && { item: row?.item ?? null }) }
 }
 
-const shown = async (api: Api, output: Output | null): Promise<Json> => {
+const outputJson = async (api: Api, output: Output | null): Promise<Json> => {
   if (output === null) return null
   if ("inline" in output) return output.inline
-  const bytes = output.bytes > MAX_SHOWN ? null : await api.objects.get(output.key)
+  const bytes = output.bytes > MAX_SHOWN_BYTES ? null : await api.objects.get(output.key)
   if (bytes === null) return { output_object: { key: output.key, bytes: output.bytes } }
   return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
 }
 
-const ownInput = (
+const scopeOf = (
   run: RunRow,
   task: TaskRow,
   node: Node,
-  tasks: ExpressionScope["tasks"],
-  parent: ExpressionScope["parent"],
-): JsonObject => {
-  if (node.input === undefined || !expressionsOf(node.input).every(isBounded)) return {}
+  { tasks, parent }: { tasks: ExpressionScope["tasks"]; parent: ExpressionScope["parent"] | undefined },
+): ExpressionScope => {
   const logicalDate = run.logicalDate ?? run.createdAt
   const scope: ExpressionScope = {
     params: run.params,
@@ -97,8 +97,14 @@ const ownInput = (
     if (node.fan.foreach !== undefined) scope.item = task.item
   }
   if (parent !== undefined) scope.parent = parent
+  return scope
+}
+
+/** Evaluates the task's own `input`. Returns no fields when an expression is unbounded or fails. */
+const ownInput = ({ input }: Node, scope: ExpressionScope): JsonObject => {
+  if (input === undefined || !expressionsOf(input).every(isBounded)) return {}
   try {
-    return render(node.input, scope, evaluate) as JsonObject
+    return render(input, scope, evaluate) as JsonObject
   } catch (error) {
     if (error instanceof ExpressionError) return {}
     throw error
