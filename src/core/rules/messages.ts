@@ -1,4 +1,4 @@
-// The texts that the stores themselves write into rows.
+// Error texts that the stores write into rows.
 
 import { formatDuration } from "../model/quantities.ts"
 
@@ -8,3 +8,6 @@ export const timedOut = (ms: number | undefined): string =>
 export const taskFailed = (name: string): string => `task ${name} failed`
 
 export const blockedBy = (dependency: string): string => `the job ${dependency}, on which it depends, did not complete`
+
+/** Error of a cancelled job. */
+export const JOB_CANCELLED = "cancelled"

@@ -25,9 +25,6 @@ const STATUS = {
 /** The status of a job whose dependencies are done, by its row's; before that a pending one is PENDING. */
 export const jobStatus = (row: TaskStatus): JobStatus => STATUS[row]
 
-/** What the error of a cancelled job says. */
-export const CANCELLED = "cancelled"
-
 const nameOf = (name: unknown): string => (typeof name === "string" ? name : "")
 
 /** One without a task of its own waits for a handler of its queue. */

@@ -5,14 +5,14 @@ import { iso } from "../../core/model/ports.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { LeaseHolderRow } from "../contract/store.ts"
-import { advance, type Turns } from "./advance/advance.ts"
+import { advance, type Cursors } from "./advance/advance.ts"
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
 import { Database } from "./connection/database.ts"
 import { eventLog, logEvents } from "./advance/event-log.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
-import { HeldRows } from "./cache/in-flight.ts"
+import { InFlightRows } from "./cache/in-flight.ts"
 import {
   forgiveWorkers,
   heldBy,
@@ -26,7 +26,7 @@ import {
 import { insight } from "./admin/stats.ts"
 import { jobStore } from "./jobs/jobs.ts"
 import { keyStore } from "./admin/keys.ts"
-import { newTurn } from "./claim/lane-groups.ts"
+import { newRoundRobin } from "./claim/lane-groups.ts"
 import { migrate } from "./schema/migrations.ts"
 import { noticeStore } from "./admin/notifications.ts"
 import { picture } from "./runs/run-view.ts"
@@ -34,7 +34,7 @@ import { queueStore } from "./admin/queues.ts"
 import { expiredRuns, removeRun } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
-import { RunFacts } from "./cache/run-info.ts"
+import { RunInfoCache } from "./cache/run-info.ts"
 import { getRun, listRuns } from "./runs/run-reads.ts"
 import {
   getCached,
@@ -73,13 +73,20 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
   const { path, clock, random, isDead = () => false } = options
   const db = new Database(path)
   await whileBusy(db, () => db.configure())
-  const session: Session = { db, clock, random, versions: new Versions(db), facts: new RunFacts(db), held: new HeldRows() }
+  const session: Session = {
+    db,
+    clock,
+    random,
+    versions: new Versions(db),
+    runs: new RunInfoCache(db),
+    inFlight: new InFlightRows(),
+  }
   const wake = path === ":memory:" ? null : openWake(path, random.hex128())
-  const turns: Turns = { work: newTurn(), gate: newTurn() }
+  const turns: Cursors = { work: newRoundRobin(), gate: newRoundRobin() }
   const forget = (): void => {
     session.versions.clear()
-    session.facts.clear()
-    session.held.clear()
+    session.runs.clear()
+    session.inFlight.clear()
   }
   let wakeOthers = false
   const writer = new Writer(db, {

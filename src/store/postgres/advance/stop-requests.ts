@@ -1,7 +1,7 @@
 // Live attempts of jobs that were cancelled or deleted, and of groups whose time is over. Their holder hears of them at each turn (`look`) until they have ended,
 // and whatever it says of them then, they are not tried again.
 
-import { CANCELLED } from "../../shared/job-rows.ts"
+import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
 import { anyParam } from "../connection/array-params.ts"
 import type { FinalChange } from "./coalesce-changes.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
@@ -33,5 +33,11 @@ export const withStop = (change: FinalChange, stopped: boolean, now: number): Fi
 const cancelled = (change: Extract<FinalChange, { kind: "finish" | "retry" | "release" }>, now: number): FinalChange => {
   const { row, attemptId } = change
   const result = change.kind === "release" ? { startedAt: null, finishedAt: now } : change.result
-  return { row, attemptId, kind: "finish", status: "cancelled", result: { ...result, state: "cancelled", error: CANCELLED } }
+  return {
+    row,
+    attemptId,
+    kind: "finish",
+    status: "cancelled",
+    result: { ...result, state: "cancelled", error: JOB_CANCELLED },
+  }
 }

@@ -1,7 +1,8 @@
 // Jobs: made, changed, cancelled, deleted. Each verb locks the job's row, then reads and checks everything before it writes.
 
 import { rejectChange } from "../../../core/rules/job-plan.ts"
-import { CANCELLED, jobLane, jobLimits } from "../../shared/job-rows.ts"
+import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
+import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { Access } from "../connection/access.ts"
@@ -166,9 +167,9 @@ const cancelJob = async (tx: SqlRunner, now: string | null, id: string): Promise
     await stopAttempt(tx, job.row)
     return job
   }
-  await tx.run(CANCEL, [now, job.row, CANCELLED])
+  await tx.run(CANCEL, [now, job.row, JOB_CANCELLED])
   const released = await releaseDependents(tx, now, { completed: [], failed: [job.row] })
-  const events: StoreEvent[] = [jobEvent(id, "FAILED", at, { error: CANCELLED }), ...emitReleased(released, at)]
+  const events: StoreEvent[] = [jobEvent(id, "FAILED", at, { error: JOB_CANCELLED }), ...emitReleased(released, at)]
   await logEvents(tx, now, events)
   await giveWay(tx, limits)
   return (await readJobs(tx, [job.row]))[0]!

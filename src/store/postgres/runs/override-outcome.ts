@@ -11,7 +11,13 @@ import {
   upstreamEnd,
 } from "../../../core/model/status.ts"
 import type { StatsStore } from "../../contract/stats.ts"
-import { taskFailed } from "../../../core/rules/messages.ts"
+import {
+  countOverride,
+  countUpstreamEnd,
+  overrideError,
+  overrideTarget,
+  recomputeRunStatus,
+} from "../../../core/rules/overrides.ts"
 import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { type Closed, closeRuns } from "../advance/close-runs.ts"
@@ -76,15 +82,15 @@ export const markTask = async (tx: SqlRunner, now: string | null, workflows: Wor
   const node = compiled.nodes.findIndex(({ name }) => name === mark.name)
   const [row] = await tx.run<Row>(ROW, [run.seq, node, mark.path])
   if (row === undefined) return { answer: "not_found", closed: [] }
-  const { status } = row
-  const ended = taskEnded(status)
-  if (!ended && !row.waiting_on && (status !== "pending" || row.attempt_id !== null || row.children_created > 0))
-    return { answer: "live", closed: [] }
+  const { status, attempt_id: attemptId, waiting_on: isWaiting, children_created: childrenCreated } = row
+  const target = overrideTarget({ status, attemptId, isWaiting, childrenCreated })
+  if (target === "in_flight") return { answer: "live", closed: [] }
 
   const edges = edgesOf(compiled, run, row, upstreamEnd(mark.status, null))
-  const done = ended ? false : row.waiting_on ? await endWaiting(tx, now, row, mark) : await endPending(tx, now, row, mark)
-  if (ended) await judgeAnew(tx, run.seq, row, status, mark)
-  if (!row.hook) await reach(tx, run.seq, row, edges, ended ? upstreamEnd(status, row.skip_reason) : null)
+  const ended = taskEnded(status) ? status : null
+  const done = target !== "finished" && (await (target === "waiting" ? endWaiting : endPending)(tx, now, row, mark))
+  if (ended !== null) await judgeAnew(tx, run.seq, row, ended, mark)
+  if (!row.hook) await reach(tx, run.seq, row, edges, ended === null ? null : upstreamEnd(ended, row.skip_reason))
   const closed = done ? await closeRuns(tx, now, workflows, [run.seq]) : NOTHING
   const task: StoreEvent = {
     type: "task",
@@ -105,8 +111,6 @@ export const markTask = async (tx: SqlRunner, now: string | null, workflows: Wor
 
 const NOTHING: Closed = { runs: [], started: [], rows: 0, woken: false }
 
-const errorOf = ({ status, reason }: Mark): string | null => (status === "failed" ? reason : null)
-
 const END = statement(
   "mark_end",
   `WITH ended AS (
@@ -121,7 +125,7 @@ const END = statement(
 
 /** Whether nothing of the run is open any more. */
 const endPending = async (tx: SqlRunner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
-  const [counted] = await tx.run<{ done: boolean }>(END, [row.id, mark.status, errorOf(mark), now])
+  const [counted] = await tx.run<{ done: boolean }>(END, [row.id, mark.status, overrideError(mark), now])
   const freed = new FreedSlots()
   if (row.was_ready) freed.addChances(row.limits)
   if (freed.any) await freed.apply(tx)
@@ -142,7 +146,7 @@ const END_WAITING = statement(
 
 /** Whoever has it woken just now finds its fence gone. */
 const endWaiting = async (tx: SqlRunner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
-  const [counted] = await tx.run<{ done: boolean }>(END_WAITING, [row.id, mark.status, errorOf(mark), now])
+  const [counted] = await tx.run<{ done: boolean }>(END_WAITING, [row.id, mark.status, overrideError(mark), now])
   return counted!.done
 }
 
@@ -159,13 +163,11 @@ const COUNT = statement(
 )
 
 const judgeAnew = async (tx: SqlRunner, seq: number, row: Row, before: TaskEnd, mark: Mark): Promise<void> => {
-  const change = (...of: TaskEnd[]): number => Number(of.includes(mark.status)) - Number(of.includes(before))
-  const listed = row.kind === "task" && !row.hook
-  const counts = (["success", "failed", "skipped", "cancelled"] as const).map((status) => (listed ? change(status) : 0))
-  await tx.run(CHANGE, [row.id, mark.status, errorOf(mark)])
-  if (row.parent_id !== null) await tx.run(COUNT_FAILED, [row.parent_id, change("failed", "cancelled")])
-  const failed = row.parent_id === null && !row.hook ? change("failed") : 0
-  await tx.run(COUNT, [seq, failed, ...counts])
+  const { kind, hook, parent_id: parent } = row
+  const { tasks, runFailed, parentFailed } = countOverride({ kind, hook, isChild: parent !== null }, before, mark.status)
+  await tx.run(CHANGE, [row.id, mark.status, overrideError(mark)])
+  if (parent !== null) await tx.run(COUNT_FAILED, [parent, parentFailed])
+  await tx.run(COUNT, [seq, runFailed, tasks.success, tasks.failed, tasks.skipped, tasks.cancelled])
 }
 
 const REACH = statement(
@@ -193,35 +195,26 @@ const reach = async (
   before: ReturnType<typeof upstreamEnd> | null,
 ): Promise<void> => {
   if (edges.length === 0) return
-  const change = { success: 0, failed: 0, unmet: 0, waived: 0 }
-  if (before !== null) change[before] -= 1
-  change[edges[0]!.end] += 1
-  const counts = [change.failed, change.unmet, change.waived]
+  const { failed, unmet, waived } = countUpstreamEnd(before, edges[0]!.end)
   const columns = [arrayParam(edges.map(({ node }) => node)), textArrayParam(edges.map(({ reroute }) => reroute))]
-  await tx.run(REACH, [seq, row.path, before === null ? 1 : 0, ...counts, ...columns])
+  await tx.run(REACH, [seq, row.path, before === null ? 1 : 0, failed, unmet, waived, ...columns])
 }
 
 const STATE = statement(
   "mark_state",
   `SELECT status, failed, EXISTS (
      SELECT 1 FROM tasks t WHERE t.run_seq = r.seq AND t.status IN ('failed', 'cancelled') AND t.parent_id IS NULL AND NOT t.hook
-   ) AS bad FROM runs r WHERE seq = $1`,
+   ) AS "hasUnsuccessful" FROM runs r WHERE seq = $1`,
 )
 
 const CLOSE = statement("mark_close", "UPDATE runs SET status = $2, error = $3 WHERE seq = $1")
 
 /** A run that has ended is failed or a success by what its tasks are now; a cancelled one stays so. Hooks do not run again. */
 const closeAnew = async (tx: SqlRunner, run: Run, { name }: Mark): Promise<StoreEvent[]> => {
-  const [state] = await tx.run<{ status: RunStatus; failed: number; bad: boolean }>(STATE, [run.seq])
-  const { status, failed, bad } = state!
-  if (status === "success" && failed > 0) {
-    const error = taskFailed(name)
-    await tx.run(CLOSE, [run.seq, "failed", error])
-    return [{ type: "run", runId: run.id, status: "failed", at: run.now, error }]
-  }
-  if (status === "failed" && failed === 0 && !bad) {
-    await tx.run(CLOSE, [run.seq, "success", null])
-    return [{ type: "run", runId: run.id, status: "success", at: run.now }]
-  }
-  return []
+  const [state] = await tx.run<{ status: RunStatus; failed: number; hasUnsuccessful: boolean }>(STATE, [run.seq])
+  const next = recomputeRunStatus(state!, name)
+  if (next === null) return []
+  const { status, error } = next
+  await tx.run(CLOSE, [run.seq, status, error])
+  return [{ type: "run", runId: run.id, status, at: run.now, ...(error !== null && { error }) }]
 }

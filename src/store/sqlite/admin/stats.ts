@@ -6,12 +6,12 @@ import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { markTask } from "../runs/override-outcome.ts"
+import { overrideOutcome } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
 import type { Access, Session } from "../connection/tx.ts"
 
 export const insight = ({ read, write }: Access): StatsStore => ({
-  overrideOutcome: (input) => write((tx) => markTask(tx, input)),
+  overrideOutcome: (input) => write((tx) => overrideOutcome(tx, input)),
   limitHolders: (key, limit) => read((s) => limitHolders(s, key, limit)),
   stats: () => read(stats),
 })
@@ -45,7 +45,7 @@ const limitHolders = (session: Session, key: string, limit: number): string[] =>
   const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
   return [...live, ...groups].map(([runSeq, node, path, row]) => {
     if (isJobRow(runSeq)) return db.get<[string]>(JOB_NAME, row)![0]
-    return taskDisplayName(session.versions.get(session.facts.get(runSeq).versionId).nodes[node]!.name, path)
+    return taskDisplayName(session.versions.get(session.runs.get(runSeq).versionId).nodes[node]!.name, path)
   })
 }
 

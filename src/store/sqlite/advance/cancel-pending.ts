@@ -6,13 +6,13 @@ import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { timedOut } from "../../../core/rules/messages.ts"
 import type { Advanced, CancelReason, RowKind } from "../../contract/store.ts"
-import { tellTask } from "./events.ts"
+import { emitTask } from "./events.ts"
 import { limitIds } from "../claim/limits.ts"
 import { ANY_PRIORITY } from "../claim/ready-queue.ts"
 import type { Effects } from "./unblock.ts"
 import { ROOM } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
-import { wakeCancelled } from "./waiting.ts"
+import { resumeCancelled } from "./waiting.ts"
 
 export interface CancellingRun {
   seq: number
@@ -33,7 +33,7 @@ UPDATE tasks INDEXED BY tasks_parked SET parked = NULL
 WHERE parked = 0 AND ${ANY_PRIORITY} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND children_created > 0`
 
 export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => {
-  const { timeoutMs } = tx.versions.get(tx.facts.get(seq).versionId)
+  const { timeoutMs } = tx.versions.get(tx.runs.get(seq).versionId)
   tx.db.run(CANCEL_RUN, reason, reason === "timeout" ? timedOut(timeoutMs) : null, seq)
   tx.db.run(UNPARK_CONTAINERS, seq)
 }
@@ -72,9 +72,9 @@ export const cancelPending = (tx: Tx, effects: Effects, runs: readonly Cancellin
   for (const run of runs) {
     if (!run.started) continue
     if (left === 0) return true
-    left -= wakeCancelled(tx, run.seq, left)
+    left -= resumeCancelled(tx, run.seq, left)
     if (left === 0) return true
-    const top = rootNodes(tx.versions.get(tx.facts.get(run.seq).versionId))
+    const top = rootNodes(tx.versions.get(tx.runs.get(run.seq).versionId))
     const rows = tx.db.all<Columns>(ROWS, run.seq, JSON.stringify(top), left)
     left -= rows.length
     for (const row of rows) cancelRow(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))
@@ -98,7 +98,7 @@ export const cancelRow = (
   const row = { id, runSeq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
   if (parked === null) effects.passedOn(useful(row.limits))
   effects.ended(row, "cancelled", null, false)
-  tellTask(tx, row, { status: "cancelled", at: tx.at, attempt })
+  emitTask(tx, row, { status: "cancelled", at: tx.at, attempt })
 }
 
 const HOLDS = `
@@ -106,7 +106,7 @@ SELECT 1 FROM tasks INDEXED BY tasks_in_flight JOIN holders h ON h.seq = tasks.h
 WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') AND h.id = ? LIMIT 1`
 
 /** Which of these runs this holder has live attempts of. Those that were closed have hooks at most. */
-export const heldOf = (
+export const cancellingRunsOf = (
   tx: Tx,
   holder: HolderId,
   runs: readonly CancellingRun[],

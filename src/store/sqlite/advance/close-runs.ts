@@ -7,11 +7,11 @@ import type { RunStatus } from "../../../core/model/status.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
 import type { Advanced, CancelReason } from "../../contract/store.ts"
 import type { CancellingRun } from "./cancel-pending.ts"
-import { tellRun } from "./events.ts"
+import { emitRun } from "./events.ts"
 import { addNotices } from "../admin/notifications.ts"
 import { insertRows } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
-import { wakeParent } from "./waiting.ts"
+import { resumeParent } from "./waiting.ts"
 
 const DONE = "SELECT seq FROM runs INDEXED BY runs_done WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
 
@@ -29,12 +29,12 @@ export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advance
   const never = cancelling.flatMap(({ seq, started }) => (started ? [] : [seq]))
   if (done.length + never.length === 0) return []
   const closed = [...done, ...never].map((seq) => close(tx, seq))
-  for (const workflowId of new Set(closed.map(({ runSeq }) => tx.facts.get(runSeq).workflowId))) activate(tx, workflowId)
+  for (const workflowId of new Set(closed.map(({ runSeq }) => tx.runs.get(runSeq).workflowId))) activate(tx, workflowId)
   return closed
 }
 
 const close = (tx: Tx, seq: number): Advanced["closed"][number] => {
-  const fact = tx.facts.get(seq)
+  const fact = tx.runs.get(seq)
   const compiled = tx.versions.get(fact.versionId)
   const [cancelling, failed, known, parent] = tx.db.get<[CancelReason | null, number, string | null, number | null]>(READ, seq)!
   const status = closeStatus({ cancelling, failed })
@@ -46,9 +46,9 @@ const close = (tx: Tx, seq: number): Advanced["closed"][number] => {
   }
   tx.db.run(CLOSE, status, tx.at, error, hooks.length, seq)
   insertRows(tx, fact, hooks, true)
-  if (parent !== null) wakeParent(tx, parent)
+  if (parent !== null) resumeParent(tx, parent)
   addNotices(tx, fact.id, endNotifications(compiled, fact, status))
-  tellRun(tx, fact.id, status, error)
+  emitRun(tx, fact.id, status, error)
   return { runSeq: seq, runId: fact.id, status: status satisfies RunStatus }
 }
 
@@ -71,7 +71,7 @@ export const activate = (tx: Tx, workflowId: number): void => {
     const oldest = tx.db.get<[number]>(OLDEST_PENDING, workflowId)
     if (oldest === undefined) return
     running ??= tx.db.get<[number]>(COUNT_RUNNING, workflowId)![0]
-    const max = tx.versions.get(tx.facts.get(oldest[0]).versionId).maxActiveRuns
+    const max = tx.versions.get(tx.runs.get(oldest[0]).versionId).maxActiveRuns
     if (max !== undefined && running >= max) return
     startRun(tx, oldest[0])
     running++
@@ -84,7 +84,7 @@ UPDATE runs SET status = 'running', started_at = ?, timeout_at = ?, open_tasks =
 
 /** A pending run gets its rows. */
 export const startRun = (tx: Tx, seq: number): void => {
-  const fact = tx.facts.get(seq)
+  const fact = tx.runs.get(seq)
   const compiled = tx.versions.get(fact.versionId)
   const rows = initialRows(compiled, fact)
   const timeoutAt = compiled.timeoutMs === undefined ? null : tx.iso(tx.now + compiled.timeoutMs)
@@ -92,5 +92,5 @@ export const startRun = (tx: Tx, seq: number): void => {
   tx.db.run(START, tx.at, timeoutAt, rows.length, tasks, seq)
   insertRows(tx, fact, rows, false)
   addNotices(tx, fact.id, deadlineNotifications(compiled, fact), compiled.deadlineMs)
-  tellRun(tx, fact.id, "running", null)
+  emitRun(tx, fact.id, "running", null)
 }

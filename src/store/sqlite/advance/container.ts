@@ -4,8 +4,8 @@
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
-import { setDeadline } from "./group-deadlines.ts"
-import { tellTask } from "./events.ts"
+import { startDeadline } from "./group-deadlines.ts"
+import { emitTask } from "./events.ts"
 import type { Effects } from "./unblock.ts"
 import type { LoadedRow } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
@@ -34,7 +34,7 @@ export const childrenMade = (tx: Tx, row: LoadedRow, { total, offset, attemptId 
     tx.db.run(CHUNK, row.childrenCreated, row.id, attemptId)
     return false
   }
-  tx.db.run(LAST_CHUNK, row.childrenCreated, gateLane(tx.facts.get(row.runSeq)), row.id, attemptId)
+  tx.db.run(LAST_CHUNK, row.childrenCreated, gateLane(tx.runs.get(row.runSeq)), row.id, attemptId)
   begun(tx, row, total)
   return true
 }
@@ -43,8 +43,8 @@ export const childrenMade = (tx: Tx, row: LoadedRow, { total, offset, attemptId 
 export const begun = (tx: Tx, row: LoadedRow, total: number): void => {
   row.status = "running"
   row.attemptId = null
-  setDeadline(tx, row)
-  tellTask(tx, row, { status: "running", at: tx.at, attempt: row.attempt, ...(row.kind === "fan" && { total }) })
+  startDeadline(tx, row)
+  emitTask(tx, row, { status: "running", at: tx.at, attempt: row.attempt, ...(row.kind === "fan" && { total }) })
 }
 
 export type StatusCount = [status: TaskStatus, count: number]

@@ -20,9 +20,9 @@ export interface TaskEvent {
 }
 
 /** Jobs are told of as such. */
-export const tellTask = (tx: Tx, row: { runSeq: number; node: number; path: string }, told: TaskEvent): void => {
+export const emitTask = (tx: Tx, row: { runSeq: number; node: number; path: string }, told: TaskEvent): void => {
   if (isJobRow(row.runSeq)) return followRow(tx, row.path, told)
-  const fact = tx.facts.get(row.runSeq)
+  const fact = tx.runs.get(row.runSeq)
   const event: StoreEvent = {
     type: "task",
     runId: fact.id,
@@ -40,7 +40,7 @@ export const tellTask = (tx: Tx, row: { runSeq: number; node: number; path: stri
   tx.events.push(event)
 }
 
-export const tellRun = (tx: Tx, runId: RunId, status: RunStatus, error: string | null): void => {
+export const emitRun = (tx: Tx, runId: RunId, status: RunStatus, error: string | null): void => {
   const event: StoreEvent = { type: "run", runId, status, at: tx.at }
   if (error !== null) event.error = error
   tx.events.push(event)

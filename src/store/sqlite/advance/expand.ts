@@ -30,7 +30,7 @@ export const expand = (tx: Tx, effects: Effects, row: LoadedRow, change: Expand)
   const limits = tx.limits.ensure(change.limits)
   const { room, under } = smallestRoom(tx, limits, items.length)
   const values = JSON.stringify(items.map(toJson))
-  const listed = !isGroup(tx.versions.get(tx.facts.get(row.runSeq).versionId).nodes[row.node]!)
+  const listed = !isGroup(tx.versions.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!)
   const reset = exists(tx, row, prefix + offset) ? supersede(tx, effects, row, prefix, offset, items.length) : 0
   tx.db.run(
     INSERT,

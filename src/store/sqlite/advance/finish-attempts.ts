@@ -8,18 +8,18 @@ import { isLegal } from "../../../core/rules/transitions.ts"
 import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
-import { dropDeadline, withDeadlines } from "./group-deadlines.ts"
-import { tellTask } from "./events.ts"
+import { deleteDeadline, amendOverdue } from "./group-deadlines.ts"
+import { emitTask } from "./events.ts"
 import { dropChildren, expand } from "./expand.ts"
 import { limitText } from "../claim/limits.ts"
 import { openGroup } from "./open-group.ts"
 import type { Effects } from "./unblock.ts"
 import { type LoadedRow, loadRows, ROOM } from "../runs/insert-rows.ts"
-import { withStops } from "./stop-requests.ts"
+import { amendJob } from "./stop-requests.ts"
 import type { Tx } from "../connection/tx.ts"
-import { letGo, wait } from "./waiting.ts"
+import { releaseResumed, wait } from "./waiting.ts"
 
-export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fence[] => {
+export const applyChanges = (tx: Tx, effects: Effects, changes: readonly Change[]): Fence[] => {
   if (changes.length === 0) return []
   const rows = loadRows(tx, [...unknown(tx, changes)])
   const refused = new Map<string, Fence>()
@@ -27,7 +27,7 @@ export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fe
     const { row, attemptId } = change
     if (refused.has(attemptId)) continue
     const read = rows.get(row)
-    const known = read ?? tx.held.get(attemptId)
+    const known = read ?? tx.inFlight.get(attemptId)
     if ((read !== undefined || !mayBeStopped(tx, known)) && settled(tx, effects, known, change)) continue
     if (read === undefined) for (const [id, found] of loadRows(tx, [row])) rows.set(id, found)
     if (read !== undefined || !settled(tx, effects, rows.get(row), change)) refused.set(attemptId, { row, attemptId })
@@ -39,19 +39,19 @@ export const settle = (tx: Tx, effects: Effects, changes: readonly Change[]): Fe
 const unknown = (tx: Tx, changes: readonly Change[]): Set<number> => {
   const rows = new Set<number>()
   for (const { kind, row, attemptId } of changes)
-    if ((kind !== "started" && kind !== "finish") || !tx.held.has(attemptId)) rows.add(row)
+    if ((kind !== "started" && kind !== "finish") || !tx.inFlight.has(attemptId)) rows.add(row)
   return rows
 }
 
 /** Then it is read first, since its stop goes with its end. */
 const mayBeStopped = (tx: Tx, row: LoadedRow | undefined): boolean =>
-  row !== undefined && row.parent !== null && hasGroupTimeout(tx.versions.get(tx.facts.get(row.runSeq).versionId), row.node)
+  row !== undefined && row.parent !== null && hasGroupTimeout(tx.versions.get(tx.runs.get(row.runSeq).versionId), row.node)
 
 const settled = (tx: Tx, effects: Effects, row: LoadedRow | undefined, change: Change): boolean => {
   if (row === undefined || row.attemptId !== change.attemptId || !isLegal(change.kind, row)) return false
-  const amended = isJobRow(row.runSeq) ? withStops(tx, row, change) : withDeadlines(tx, effects, row, change)
+  const amended = isJobRow(row.runSeq) ? amendJob(tx, row, change) : amendOverdue(tx, effects, row, change)
   if (!apply(tx, effects, row, amended)) return false
-  tx.held.keep(change.attemptId, row)
+  tx.inFlight.keep(change.attemptId, row)
   effects.touch(row.runSeq)
   return true
 }
@@ -101,7 +101,7 @@ const start = (tx: Tx, row: LoadedRow, change: Of<"started">): boolean => {
   const at = tx.iso(change.at)
   if (tx.db.run(START, at, change.externalId ?? null, row.id, change.attemptId) === 0) return false
   row.status = "running"
-  tellTask(tx, row, { status: "running", at, attempt: row.attempt })
+  emitTask(tx, row, { status: "running", at, attempt: row.attempt })
   return true
 }
 
@@ -109,13 +109,13 @@ const PROGRESS = "UPDATE tasks SET progress = ? WHERE id = ? AND attempt_id = ?"
 
 const progress = (tx: Tx, row: LoadedRow, { fraction, details, attemptId }: Of<"progress">): boolean => {
   tx.db.run(PROGRESS, JSON.stringify({ fraction, details }), row.id, attemptId)
-  tellTask(tx, row, { status: row.status, at: tx.at, attempt: row.attempt, progress: { fraction, details } })
+  emitTask(tx, row, { status: row.status, at: tx.at, attempt: row.attempt, progress: { fraction, details } })
   return true
 }
 
 /** A start that was not reported on its own is told before the end. */
 const tellFoldedStart = (tx: Tx, row: LoadedRow, at: string | null): void => {
-  if (at !== null && row.status === "dispatched") tellTask(tx, row, { status: "running", at, attempt: row.attempt })
+  if (at !== null && row.status === "dispatched") emitTask(tx, row, { status: "running", at, attempt: row.attempt })
 }
 
 const ENDED = (more: string, waitingOn: string): string => `
@@ -164,7 +164,7 @@ const end = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"finish">): bo
   tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
   if (!row.isWaiting) effects.freed(row)
   effects.ended(row, status, null, true)
-  tellTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
+  emitTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
   return true
 }
 
@@ -179,7 +179,7 @@ const keep = (
   cache: { key: string; ttlMs: number | null },
   [output, key, bytes]: ReturnType<typeof outputColumns>,
 ): void => {
-  const task = tx.versions.get(tx.facts.get(row.runSeq).versionId).nodes[row.node]!.name
+  const task = tx.versions.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!.name
   const inline = output === null && key === null ? "null" : output
   const expiresAt = cache.ttlMs === null ? null : tx.iso(tx.now + cache.ttlMs)
   tx.db.run(KEEP, row.workflowId, task, cache.key, inline, key, bytes, expiresAt)
@@ -212,7 +212,7 @@ const retry = (tx: Tx, effects: Effects, row: LoadedRow, change: Of<"retry">): b
   row.attemptId = null
   if (!row.isWaiting) effects.freed(row)
   const told = { status: "pending", at: tx.at, attempt: row.attempt, error: result.error } as const
-  tellTask(tx, row, availableAt === null ? told : { ...told, availableAt })
+  emitTask(tx, row, availableAt === null ? told : { ...told, availableAt })
   return true
 }
 
@@ -236,10 +236,10 @@ const judge = (tx: Tx, effects: Effects, row: LoadedRow, { status, skip, error, 
   if (row.kind !== "task" && row.childrenCreated === 0) dropChildren(tx, effects, row, 0)
   if (row.kind === "group") {
     leave(effects, row)
-    dropDeadline(tx, row)
+    deleteDeadline(tx, row)
   }
   effects.ended(row, status, skip ?? null, true)
-  tellTask(tx, row, { status, at: tx.at, attempt: row.attempt, error })
+  emitTask(tx, row, { status, at: tx.at, attempt: row.attempt, error })
   return true
 }
 
@@ -267,7 +267,7 @@ UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = 
 
 const release = (tx: Tx, effects: Effects, row: LoadedRow): boolean => {
   if (row.status === "running") {
-    letGo(tx, row.id)
+    releaseResumed(tx, row.id)
     return true
   }
   if (row.status === "pending") tx.db.run(GIVE_BACK_GATE, row.id, row.attemptId)
@@ -276,7 +276,7 @@ const release = (tx: Tx, effects: Effects, row: LoadedRow): boolean => {
     row.status = "pending"
     row.attempt--
     effects.freed(row)
-    tellTask(tx, row, { status: "pending", at: tx.at, attempt: row.attempt })
+    emitTask(tx, row, { status: "pending", at: tx.at, attempt: row.attempt })
   }
   row.attemptId = null
   return true

@@ -2,36 +2,36 @@
 // runs there is stopped, and its gather ends it as timed out. What comes up below it later (a verdict of a gate, an attempt that
 // would be tried again) is ended in the same transaction: so a passed deadline needs no second look by the clock.
 
+import { amendOverdueChange } from "../../../core/rules/amend-change.ts"
 import type { Change } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
-import { timedOut } from "../../../core/rules/messages.ts"
 import { CANCELLABLE, cancelRow, type Columns as Doomed, DOOMED } from "./cancel-pending.ts"
 import type { Effects } from "./unblock.ts"
 import type { LoadedRow } from "../runs/insert-rows.ts"
-import { dropStop, stopAttempt } from "./stop-requests.ts"
+import { deleteStopRequest, requestStop } from "./stop-requests.ts"
 import type { Tx } from "../connection/tx.ts"
-import { wakeStopped } from "./waiting.ts"
+import { resumeStopped } from "./waiting.ts"
 
 type Row = Pick<LoadedRow, "id" | "runSeq" | "node" | "kind">
 
 /** null: it has none, or is no group. */
 const timeoutOf = (tx: Tx, { runSeq, node, kind }: Row): number | null =>
-  kind === "group" ? tx.versions.get(tx.facts.get(runSeq).versionId).nodes[node]!.timeoutMs : null
+  kind === "group" ? tx.versions.get(tx.runs.get(runSeq).versionId).nodes[node]!.timeoutMs : null
 
 const SET = `
 INSERT INTO deadlines (task_id, at) VALUES (?, ?) ON CONFLICT (task_id) DO UPDATE SET at = excluded.at, passed = 0`
 
 /** The group is open from now on. */
-export const setDeadline = (tx: Tx, row: Row): void => {
+export const startDeadline = (tx: Tx, row: Row): void => {
   const timeoutMs = timeoutOf(tx, row)
   if (timeoutMs !== null) tx.db.run(SET, row.id, tx.iso(tx.now + timeoutMs))
 }
 
 const DROP = "DELETE FROM deadlines WHERE task_id = ?"
 
-export const dropDeadline = (tx: Tx, row: Row): void => {
+export const deleteDeadline = (tx: Tx, row: Row): void => {
   if (timeoutOf(tx, row) !== null) tx.db.run(DROP, row.id)
 }
 
@@ -42,54 +42,17 @@ WITH RECURSIVE above(id) AS (
 SELECT d.task_id FROM above a CROSS JOIN deadlines d ON d.task_id = a.id WHERE d.passed = 1`
 
 /** What becomes of a change about a row that is, or lies in, a group whose time is over. */
-export const withDeadlines = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): Change => {
+export const amendOverdue = (tx: Tx, effects: Effects, row: LoadedRow, change: Change): Change => {
   if (row.parent === null && row.kind !== "group") return change
-  if (!hasGroupTimeout(tx.versions.get(tx.facts.get(row.runSeq).versionId), row.node)) return change
+  if (!hasGroupTimeout(tx.versions.get(tx.runs.get(row.runSeq).versionId), row.node)) return change
   const passed = tx.db.all<[number]>(PASSED, row.id).map(([id]) => id)
   if (passed.length === 0) return change
-  switch (change.kind) {
-    case "gather": {
-      if (change.status !== "failed") return change
-      const { error: _, ...rest } = change
-      if (!passed.includes(row.id)) return { ...rest, status: "cancelled" }
-      return { ...rest, error: timedOut(timeoutOf(tx, row) ?? undefined) }
-    }
-    case "finish":
-      dropStop(tx, row.id)
-      return change
-    case "retry":
-    case "wait":
-    case "release":
-      if (row.status !== "pending" && (!row.isWaiting || change.kind === "retry")) return cancelled(tx, row, change)
-      effects.expire(passed)
-      return change
-    case "enqueue":
-    case "expand":
-    case "open_group":
-      effects.expire(passed)
-      return change
-    case "started":
-    case "progress":
-    case "skip":
-    case "fail":
-    case "reuse":
-      return change
-    default:
-      return change satisfies never
-  }
-}
-
-const cancelled = (tx: Tx, row: LoadedRow, change: Extract<Change, { kind: "retry" | "wait" | "release" }>): Change => {
-  dropStop(tx, row.id)
-  const none = { startedAt: change.kind === "wait" ? (change.startedAt ?? null) : null, finishedAt: tx.now }
-  const result = change.kind === "retry" ? change.result : none
-  return {
-    row: row.id,
-    attemptId: change.attemptId,
-    kind: "finish",
-    status: "cancelled",
-    result: { ...result, state: "cancelled" },
-  }
+  const isOverdue = passed.includes(row.id)
+  const holdsSlots = row.status !== "pending" && !row.isWaiting
+  const amended = amendOverdueChange(change, { isOverdue, timeoutMs: timeoutOf(tx, row), holdsSlots }, tx.now)
+  if (amended.change.kind === "finish") deleteStopRequest(tx, row.id)
+  if (amended.leavesOpenRow) effects.expire(passed)
+  return amended.change
 }
 
 const GROUP = `
@@ -128,9 +91,9 @@ export const cancelOverdue = (tx: Tx, effects: Effects): boolean => {
     left -= rows.length
     for (const row of rows) {
       const [is, waits] = row.slice(-2) as [TaskStatus, number]
-      if (waits === 1) wakeStopped(tx, row[0])
+      if (waits === 1) resumeStopped(tx, row[0])
       else if (is === "pending") cancelRow(tx, effects, runSeq, row.slice(0, -2) as Doomed, (limits) => limits)
-      else stopAttempt(tx, row[0])
+      else requestStop(tx, row[0])
     }
     tx.db.run(PASS, left === 0 ? tx.at : null, id)
     if (rows.length > 0) tx.wakeOthers = true

@@ -62,7 +62,7 @@ const goOn = (tx: Tx, row: LoadedRow, change: Open): boolean => {
   if (row.started || row.childrenCreated === 0 || row.childrenCreated !== change.total || row.childrenTotal !== change.total)
     return false
   if (!takeSlots(tx, row, change)) return true
-  tx.db.run(GO_ON, tx.at, gateLane(tx.facts.get(row.runSeq)), row.id, change.attemptId)
+  tx.db.run(GO_ON, tx.at, gateLane(tx.runs.get(row.runSeq)), row.id, change.attemptId)
   tx.db.run(RELEASE, row.id)
   begun(tx, row, change.total)
   return true

@@ -5,7 +5,7 @@ import { edgesOf } from "../../../core/rules/effects.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { type SkipReason, type TaskEnd, upstreamEnd } from "../../../core/model/status.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { type EndedJob, releaseDependents } from "../jobs/edges.ts"
+import { type FinishedJob, unblockDependents } from "../jobs/edges.ts"
 import { placeIn } from "./results.ts"
 import type { LoadedRow } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
@@ -51,7 +51,7 @@ export class Effects {
   readonly #freed = new Map<number, number>()
   readonly #chances = new Map<number, number>()
   readonly #touched = new Set<number>()
-  readonly #jobs: EndedJob[] = []
+  readonly #jobs: FinishedJob[] = []
   /** Groups that are overdue, with what may be left below them. */
   readonly #overdue = new Set<number>()
   /** Not yet written. */
@@ -116,7 +116,7 @@ export class Effects {
 
   /** Whether a run was changed whose rows are in none of these lanes: whoever takes them must hear of it. */
   concernsOthers(gateLanes: readonly string[]): boolean {
-    for (const seq of this.#touched) if (!isJobRow(seq) && !gateLanes.includes(gateLane(this.#tx.facts.get(seq)))) return true
+    for (const seq of this.#touched) if (!isJobRow(seq) && !gateLanes.includes(gateLane(this.#tx.runs.get(seq)))) return true
     return false
   }
 
@@ -135,7 +135,7 @@ export class Effects {
     for (const [runSeq, releases] of this.#releases) this.#release(runSeq, releases.values())
     for (const [id, { ended, failed }] of this.#parents) this.#tx.db.put(COUNT_CHILDREN, ended, failed, id)
     for (const [seq, run] of this.#runs) applyRun(this.#tx, seq, run)
-    for (const job of this.#jobs) releaseDependents(this.#tx, job)
+    for (const job of this.#jobs) unblockDependents(this.#tx, job)
     this.#releases.clear()
     this.#parents.clear()
     this.#runs.clear()
@@ -143,7 +143,7 @@ export class Effects {
   }
 
   #release(runSeq: number, releases: Iterable<Release>): void {
-    const { nodes } = this.#tx.versions.get(this.#tx.facts.get(runSeq).versionId)
+    const { nodes } = this.#tx.versions.get(this.#tx.runs.get(runSeq).versionId)
     for (const release of releases) {
       const { row, node, path, ended, failed, unmet, waived } = release
       const { group, gated } = nodes[node]!
@@ -171,7 +171,7 @@ export class Effects {
   }
 
   #follow(row: Ended, status: TaskEnd, skip: SkipReason | null): void {
-    const fact = this.#tx.facts.get(row.runSeq)
+    const fact = this.#tx.runs.get(row.runSeq)
     const edges = edgesOf(this.#tx.versions.get(fact.versionId), fact, row, upstreamEnd(status, skip))
     if (edges.length === 0) return
     const releases = this.#releases.get(row.runSeq) ?? new Map<number | string, Release>()

@@ -7,9 +7,9 @@ import { renewalEmitsEvent, waitingView, type WaitingOn } from "../../../core/mo
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { TaskClaim } from "../../contract/store.ts"
 import { CANDIDATE, type Columns as CandidateColumns, candidateOf, runStates } from "../claim/candidates.ts"
-import { type Taken, toTaskClaims } from "../claim/to-claims.ts"
-import type { ClaimResult, Taker, Wanted } from "../claim/claim.ts"
-import { tellTask } from "./events.ts"
+import { type ClaimedRow, toTaskClaims } from "../claim/to-claims.ts"
+import type { ClaimResult, Claimer, ClaimRequest } from "../claim/claim.ts"
+import { emitTask } from "./events.ts"
 import type { Effects } from "./unblock.ts"
 import type { LoadedRow } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
@@ -30,7 +30,7 @@ export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<C
   const wakeAt = delayMs === null ? null : tx.iso(tx.now + Math.max(0, Math.ceil(delayMs)))
   const startedAt =
     change.startedAt !== undefined ? tx.iso(change.startedAt) : begins || row.status === "dispatched" ? tx.at : null
-  const lane = gateLane(tx.facts.get(row.runSeq))
+  const lane = gateLane(tx.runs.get(row.runSeq))
   const values = [begins ? 1 : 0, JSON.stringify(waitingOn), wakeAt, lane, tx.at, startedAt, row.id, change.attemptId] as const
   tx.db.run(wakeAt === null ? WAIT_FOR_EVENT : WAIT, ...values)
   if (!begins && !row.isWaiting) effects.freed(row)
@@ -39,7 +39,7 @@ export const wait = (tx: Tx, effects: Effects, row: LoadedRow, change: Extract<C
   row.status = "running"
   row.isWaiting = true
   if (!told) return true
-  tellTask(tx, row, {
+  emitTask(tx, row, {
     status: "running",
     at: startedAt ?? tx.at,
     attempt: row.attempt,
@@ -52,7 +52,7 @@ const DUE = `
 SELECT ${CANDIDATE}, attempt_id, waiting_on, started_at, lane, cancel_requested FROM tasks INDEXED BY tasks_resume
 WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? AND resume_at <= ? ORDER BY resume_at, id LIMIT ? + 0`
 
-type Woken = [attemptId: Taken["attemptId"], waits: string, startedAt: string, lane: string, stopping: number]
+type Woken = [attemptId: ClaimedRow["attemptId"], waits: string, startedAt: string, lane: string, stopping: number]
 type Columns = [...CandidateColumns, ...Woken]
 
 const HOLD = "UPDATE tasks SET holder = ?, resume_at = NULL WHERE id = ?"
@@ -61,9 +61,9 @@ const HOLD = "UPDATE tasks SET holder = ?, resume_at = NULL WHERE id = ?"
 const PARK = "UPDATE tasks SET parked = 0, resume_at = NULL WHERE id = ?"
 
 /** Waiting rows that are due; those of a paused run wait for its resumption. */
-export const claimWoken = (tx: Tx, taker: Taker, wanted: Wanted): ClaimResult<TaskClaim> => {
+export const claimResumed = (tx: Tx, taker: Claimer, wanted: ClaimRequest): ClaimResult<TaskClaim> => {
   if (taker === null || wanted.limit <= 0) return { claims: [], more: false }
-  const taken: Taken[] = []
+  const taken: ClaimedRow[] = []
   const stateOf = runStates(tx)
   let seen = 0
   for (const wakeLane of wanted.lanes) {
@@ -76,13 +76,18 @@ export const claimWoken = (tx: Tx, taker: Taker, wanted: Wanted): ClaimResult<Ta
         continue
       }
       tx.db.run(HOLD, taker.seq, row.row)
-      taken.push({ ...row, attemptId, waitingOn: waitsOf(tx, waits, startedAt, stopping === 1) })
+      taken.push({ ...row, attemptId, waitingOn: waitingOnOf(tx, waits, startedAt, stopping === 1) })
     }
   }
   return { claims: toTaskClaims(tx, taken), more: seen === wanted.limit }
 }
 
-export const waitsOf = (tx: Tx, waits: string | null, startedAt: string | null, stopping = false): TaskClaim["waitingOn"] => {
+export const waitingOnOf = (
+  tx: Tx,
+  waits: string | null,
+  startedAt: string | null,
+  stopping = false,
+): TaskClaim["waitingOn"] => {
   if (waits === null || startedAt === null) return null
   return {
     for: JSON.parse(waits) as WaitingOn,
@@ -96,7 +101,7 @@ SELECT resume_at FROM tasks INDEXED BY tasks_resume
 WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? ORDER BY resume_at LIMIT 1`
 
 /** Milliseconds until the next row of these lanes is due, or null. */
-export const nextWakeMs = (tx: Tx, lanes: readonly string[]): number | null => {
+export const nextResumeMs = (tx: Tx, lanes: readonly string[]): number | null => {
   const due = lanes.flatMap((lane) => tx.db.get<[string]>(NEXT, lane)?.[0] ?? [])
   return due.length === 0 ? null : Math.max(0, Math.min(...due.map((at) => Date.parse(at))) - tx.now)
 }
@@ -104,7 +109,7 @@ export const nextWakeMs = (tx: Tx, lanes: readonly string[]): number | null => {
 const WAKE = "UPDATE tasks SET resume_at = ? WHERE id = ? AND waiting_on IS NOT NULL AND parked IS NULL"
 
 /** Its child run has ended. */
-export const wakeParent = (tx: Tx, row: number): void => {
+export const resumeParent = (tx: Tx, row: number): void => {
   tx.db.run(WAKE, tx.at, row)
 }
 
@@ -116,23 +121,24 @@ const WAKE_STOPPED =
   "UPDATE tasks SET resume_at = ?, cancel_requested = 1, parked = NULL WHERE id = ? AND waiting_on IS NOT NULL"
 
 /** It lies in a group that is overdue. */
-export const wakeStopped = (tx: Tx, row: number): void => {
+export const resumeStopped = (tx: Tx, row: number): void => {
   tx.db.run(WAKE_STOPPED, tx.at, row)
 }
 
 /** The run is being cancelled: what waits is due, once. Returns how many there were. */
-export const wakeCancelled = (tx: Tx, runSeq: number, limit: number): number => tx.db.run(WAKE_CANCELLED, tx.at, runSeq, limit)
+export const resumeCancelled = (tx: Tx, runSeq: number, limit: number): number =>
+  tx.db.run(WAKE_CANCELLED, tx.at, runSeq, limit)
 
 const WAKE_RESUMED = `
 UPDATE tasks INDEXED BY tasks_waiting SET resume_at = ?, parked = NULL WHERE run_seq = ? AND waiting_on IS NOT NULL AND parked = 0`
 
-export const wakeResumed = (tx: Tx, runSeq: number): void => {
+export const resumeUnpaused = (tx: Tx, runSeq: number): void => {
   tx.db.run(WAKE_RESUMED, tx.at, runSeq)
 }
 
 const LET_GO = "UPDATE tasks SET holder = NULL, resume_at = ? WHERE id = ? AND waiting_on IS NOT NULL"
 
 /** Whoever had it woken gave it back. */
-export const letGo = (tx: Tx, row: number): void => {
+export const releaseResumed = (tx: Tx, row: number): void => {
   tx.db.run(LET_GO, tx.at, row)
 }

@@ -5,9 +5,9 @@
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { LoadedRow } from "../runs/insert-rows.ts"
 
-const KEPT = 10_000
+const MAX_CACHED = 10_000
 
-export class HeldRows {
+export class InFlightRows {
   readonly #rows = new Map<string, LoadedRow>()
 
   get(attemptId: string): LoadedRow | undefined {
@@ -26,7 +26,7 @@ export class HeldRows {
   }
 
   #set(attemptId: string, row: LoadedRow): void {
-    if (this.#rows.size >= KEPT) this.#rows.delete(this.#rows.keys().next().value!)
+    if (this.#rows.size >= MAX_CACHED) this.#rows.delete(this.#rows.keys().next().value!)
     this.#rows.set(attemptId, row)
   }
 

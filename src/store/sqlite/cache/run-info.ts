@@ -5,9 +5,9 @@ import type { JsonObject } from "../../../core/model/json.ts"
 import { NotFound } from "../../contract/errors.ts"
 import type { Database } from "../connection/database.ts"
 
-const KEPT = 4096
+const MAX_CACHED = 4096
 
-export interface RunFact {
+export interface RunInfo {
   seq: number
   id: RunId
   workflow: string
@@ -47,15 +47,15 @@ type Columns = [
   number,
 ]
 
-export class RunFacts {
+export class RunInfoCache {
   readonly #db: Database
-  readonly #cache = new Map<number, RunFact>()
+  readonly #cache = new Map<number, RunInfo>()
 
   constructor(db: Database) {
     this.#db = db
   }
 
-  get(seq: number): RunFact {
+  get(seq: number): RunInfo {
     const known = this.#cache.get(seq)
     if (known !== undefined) return known
     const found = this.#db.get<Columns>(READ, seq)
@@ -76,7 +76,7 @@ export class RunFacts {
       scope,
       depth,
     ] = found
-    const fact: RunFact = {
+    const fact: RunInfo = {
       seq,
       id,
       workflow,
@@ -93,7 +93,7 @@ export class RunFacts {
       rootRunId: scope,
       depth,
     }
-    if (this.#cache.size >= KEPT) this.#cache.delete(this.#cache.keys().next().value!)
+    if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
     this.#cache.set(seq, fact)
     return fact
   }

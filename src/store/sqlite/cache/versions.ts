@@ -4,7 +4,7 @@ import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { NotFound } from "../../contract/errors.ts"
 import type { Database } from "../connection/database.ts"
 
-const KEPT = 256
+const MAX_CACHED = 256
 
 const READ = "SELECT compiled FROM versions WHERE id = ?"
 
@@ -22,7 +22,7 @@ export class Versions {
     const found = this.#db.get<[string]>(READ, versionId)
     if (found === undefined) throw new NotFound(`there is no workflow version ${versionId} in ${this.#db.where}`)
     const compiled = JSON.parse(found[0]) as CompiledWorkflow
-    if (this.#cache.size >= KEPT) this.#cache.delete(this.#cache.keys().next().value!)
+    if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
     this.#cache.set(versionId, compiled)
     return compiled
   }

@@ -6,7 +6,7 @@ import type { RunStatus } from "../../../core/model/status.ts"
 import { MAX_GROUPS } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { CancelReason, RowKind, TaskClaim } from "../../contract/store.ts"
-import { served, type Turn, workflowTurn } from "./lane-groups.ts"
+import { served, type RoundRobin, workflowTurn } from "./lane-groups.ts"
 import { limitIds } from "./limits.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../connection/tx.ts"
@@ -82,7 +82,7 @@ export type Columns = [
 ]
 
 /** Candidates of the highest priority in these lanes, divided among its workflows in turn. Empty: nothing may be taken. */
-export const pick = (tx: Tx, lanes: readonly string[], want: number, turn: Turn): Candidate[] => {
+export const pickCandidates = (tx: Tx, lanes: readonly string[], want: number, turn: RoundRobin): Candidate[] => {
   const tops = lanes.map((lane) => topOf(tx, lane))
   const priority = Math.max(...tops)
   if (priority === NOTHING) return []

@@ -6,8 +6,8 @@ import { wildcardFunctions, wildcardRange, workLane } from "../../../core/routin
 import { taskPriority } from "../../../core/rules/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"
-import { dispatched, type Taker, type Wanted } from "./claim.ts"
-import type { Taken } from "./to-claims.ts"
+import { dispatched, type Claimer, type ClaimRequest } from "./claim.ts"
+import type { ClaimedRow } from "./to-claims.ts"
 import { readyLanes } from "./lane-groups.ts"
 import { READY } from "./ready-queue.ts"
 import { release, type Success } from "../advance/unblock.ts"
@@ -30,10 +30,10 @@ interface Head {
 }
 
 /** The rows that were taken, in the order of claims. */
-export const takeOnward = (tx: Tx, taker: Taker, wanted: Wanted, successes: readonly Success[]): Taken[] => {
+export const takeOnward = (tx: Tx, taker: Claimer, wanted: ClaimRequest, successes: readonly Success[]): ClaimedRow[] => {
   const { lanes } = wanted
   const limit = Math.min(wanted.limit, MAX_CANDIDATES)
-  const taken: Taken[] = []
+  const taken: ClaimedRow[] = []
   const idle = successes.length === 0 || taker === null || limit <= 0 || wildcardFunctions(lanes).length > 0
   const rows = idle ? null : inOrder(tx, successes, limit)
   const head = rows === null ? "several" : headOf(tx, lanes)
@@ -58,7 +58,7 @@ export const takeOnward = (tx: Tx, taker: Taker, wanted: Wanted, successes: read
 /** As claims would take them; null: several workflows, or lanes that there is no room for, share what is free. */
 const inOrder = (tx: Tx, successes: readonly Success[], limit: number): Below[] | null => {
   const rows = successes.map((success): Below => {
-    const fact = tx.facts.get(success.runSeq)
+    const fact = tx.runs.get(success.runSeq)
     const node = tx.versions.get(fact.versionId).nodes[success.node]!
     return { success, lane: workLane(fact, node), priority: taskPriority(node, fact.priority), workflowId: fact.workflowId }
   })
@@ -110,12 +110,12 @@ WHERE id = ? AND run_seq = ? AND node = ? AND path = '' AND status = 'pending' A
   AND kind = 'task' AND parent_id IS NULL AND attempt = 0 AND attempt_id IS NULL AND limits IS NULL AND parked IS NULL AND available_at IS NULL
   AND upstream_failed = 0 AND upstream_unmet = 0 AND upstream_waived = 0`
 
-const goOn = (tx: Tx, taker: NonNullable<Taker>, { success, lane, priority }: Below, run: RunState): Taken | null => {
+const goOn = (tx: Tx, taker: NonNullable<Claimer>, { success, lane, priority }: Below, run: RunState): ClaimedRow | null => {
   const { row, runSeq, node, ended } = success
   const attemptId = newAttemptId(tx.now, tx.random.hex128())
   const values = [attemptId, taker.seq, taker.name, tx.at, row, runSeq, node, ended, lane, priority]
   if (tx.db.run(GO_ON, ...values) === 0) return null
-  const taken: Taken = {
+  const taken: ClaimedRow = {
     row,
     runSeq,
     node,

@@ -10,14 +10,14 @@ import { type HolderId, newAttemptId } from "../../../core/model/ids.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Claim, TaskClaim } from "../../contract/store.ts"
-import { type Candidate, pick } from "./candidates.ts"
-import { type Taken, toClaims, toTaskClaims } from "./to-claims.ts"
-import { tellTask } from "../advance/events.ts"
-import { laneGroups, type Turn } from "./lane-groups.ts"
+import { type Candidate, pickCandidates } from "./candidates.ts"
+import { type ClaimedRow, toClaims, toTaskClaims } from "./to-claims.ts"
+import { emitTask } from "../advance/events.ts"
+import { laneGroups, type RoundRobin } from "./lane-groups.ts"
 import { type LoadedRow, ROOM } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
-export interface Wanted {
+export interface ClaimRequest {
   lanes: readonly string[]
   limit: number
 }
@@ -30,27 +30,33 @@ export interface ClaimResult<C extends Claim> {
 
 const HOLDER = "SELECT seq, name FROM holders WHERE id = ? AND dead = 0"
 
-export type Taker = { seq: number; name: string } | null
+export type Claimer = { seq: number; name: string } | null
 
 /** A holder that is not registered, or was given up on, takes nothing. */
-export const takerOf = (tx: Tx, holder: HolderId): Taker => {
+export const claimerOf = (tx: Tx, holder: HolderId): Claimer => {
   const found = tx.db.get<[number, string]>(HOLDER, holder)
   return found === undefined ? null : { seq: found[0], name: found[1] }
 }
 
-export const claimWork = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn): ClaimResult<Claim> => {
+export const claimWork = (tx: Tx, taker: Claimer, wanted: ClaimRequest, turn: RoundRobin): ClaimResult<Claim> => {
   const { taken, more } = take(tx, taker, wanted, turn, true)
   return { claims: toClaims(tx, taken), more }
 }
 
-export const claimGates = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn): ClaimResult<TaskClaim> => {
+export const claimGates = (tx: Tx, taker: Claimer, wanted: ClaimRequest, turn: RoundRobin): ClaimResult<TaskClaim> => {
   const { taken, more } = take(tx, taker, wanted, turn, false)
   return { claims: toTaskClaims(tx, taken), more }
 }
 
-const take = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn, work: boolean): { taken: Taken[]; more: boolean } => {
+const take = (
+  tx: Tx,
+  taker: Claimer,
+  wanted: ClaimRequest,
+  turn: RoundRobin,
+  work: boolean,
+): { taken: ClaimedRow[]; more: boolean } => {
   if (taker === null || wanted.limit <= 0 || wanted.lanes.length === 0) return { taken: [], more: false }
-  const taken: Taken[] = []
+  const taken: ClaimedRow[] = []
   const looked = laneGroups(tx, wanted.lanes, turn)
   let { groups } = looked
   let seen = 0
@@ -59,7 +65,7 @@ const take = (tx: Tx, taker: Taker, wanted: Wanted, turn: Turn, work: boolean): 
     for (const [i, lanes] of groups.entries()) {
       const left = Math.min(wanted.limit - taken.length, MAX_CANDIDATES - seen)
       if (left === 0) break
-      const candidates = pick(tx, lanes, Math.ceil(left / (groups.length - i)), turn)
+      const candidates = pickCandidates(tx, lanes, Math.ceil(left / (groups.length - i)), turn)
       if (candidates.length === 0) continue
       seen += candidates.length
       for (const candidate of admitted(tx, candidates, work)) taken.push(hold(tx, taker, candidate, work))
@@ -94,8 +100,8 @@ WHERE id = ?`
 const HOLD = "UPDATE tasks SET attempt_id = ?, holder = ? WHERE id = ?"
 
 /** Mints the attempt id. The candidate itself is changed: copies would cost as much as the statement. */
-const hold = (tx: Tx, taker: NonNullable<Taker>, candidate: Candidate, work: boolean): Taken => {
-  const taken = candidate as Taken
+const hold = (tx: Tx, taker: NonNullable<Claimer>, candidate: Candidate, work: boolean): ClaimedRow => {
+  const taken = candidate as ClaimedRow
   taken.attemptId = newAttemptId(tx.now, tx.random.hex128())
   if (work) {
     tx.db.put(DISPATCH, taken.attemptId, taker.seq, taker.name, tx.at, taken.row)
@@ -105,15 +111,18 @@ const hold = (tx: Tx, taker: NonNullable<Taker>, candidate: Candidate, work: boo
 }
 
 /** It was written so: what goes with it. */
-export const dispatched = (tx: Tx, taken: Taken): void => {
+export const dispatched = (tx: Tx, taken: ClaimedRow): void => {
   taken.attempt++
-  if (!isJobRow(taken.runSeq)) tx.held.keep(taken.attemptId, heldRow(tx, taken))
+  if (!isJobRow(taken.runSeq)) tx.inFlight.keep(taken.attemptId, heldRow(tx, taken))
   tx.queues.take(taken.lane)
-  tellTask(tx, taken, { status: "dispatched", at: tx.at, attempt: taken.attempt })
+  emitTask(tx, taken, { status: "dispatched", at: tx.at, attempt: taken.attempt })
 }
 
-const heldRow = (tx: Tx, { row, runSeq, node, path, kind, attemptId, attempt, parent, limits, lane }: Taken): LoadedRow => {
-  const { workflowId, versionId } = tx.facts.get(runSeq)
+const heldRow = (
+  tx: Tx,
+  { row, runSeq, node, path, kind, attemptId, attempt, parent, limits, lane }: ClaimedRow,
+): LoadedRow => {
+  const { workflowId, versionId } = tx.runs.get(runSeq)
   return {
     id: row,
     runSeq,

@@ -7,19 +7,19 @@ import { READY } from "./ready-queue.ts"
 import type { Tx } from "../connection/tx.ts"
 
 /** What was served last, per kind of claim: the next one goes on after it. */
-export interface Turn {
+export interface RoundRobin {
   lane: string
   /** The workflow served last, by the first lane of its group. */
   workflows: Map<string, number>
 }
 
-export const newTurn = (): Turn => ({ lane: "", workflows: new Map() })
+export const newRoundRobin = (): RoundRobin => ({ lane: "", workflows: new Map() })
 
-export const workflowTurn = (turn: Turn, lanes: readonly string[]): number => turn.workflows.get(lanes[0]!) ?? 0
+export const workflowTurn = (turn: RoundRobin, lanes: readonly string[]): number => turn.workflows.get(lanes[0]!) ?? 0
 
 const REMEMBERED = 1000
 
-export const served = (turn: Turn, lanes: readonly string[], workflowId: number): void => {
+export const served = (turn: RoundRobin, lanes: readonly string[], workflowId: number): void => {
   if (turn.workflows.size >= REMEMBERED) turn.workflows.clear()
   turn.workflows.set(lanes[0]!, workflowId)
 }
@@ -46,7 +46,11 @@ const callLanes = (tx: Tx, names: readonly string[]): string[] =>
         .slice(0, MAX_GROUPS)
 
 /** `cut`: there may be more lanes than were looked at. */
-export const laneGroups = (tx: Tx, lanes: readonly string[], turn: Turn): { groups: (readonly string[])[]; cut: boolean } => {
+export const laneGroups = (
+  tx: Tx,
+  lanes: readonly string[],
+  turn: RoundRobin,
+): { groups: (readonly string[])[]; cut: boolean } => {
   const every = wildcardRange(lanes)
   const named = lanes.filter(isExactLane)
   const calls = callLanes(tx, wildcardFunctions(lanes)).map((lane) => [lane])

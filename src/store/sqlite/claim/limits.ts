@@ -25,7 +25,7 @@ interface KnownLimit extends LimitState {
   shared: boolean
 }
 
-export class LimitBook {
+export class LimitUsage {
   readonly #db: Database
   readonly #states = new Map<number, KnownLimit>()
   readonly #dirty = new Set<number>()

@@ -5,7 +5,7 @@ import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { refill, tokenWaitMs } from "../../shared/rate.ts"
 import type { Database } from "../connection/database.ts"
-import type { LimitBook } from "./limits.ts"
+import type { LimitUsage } from "./limits.ts"
 
 interface Queue {
   name: string
@@ -23,9 +23,9 @@ type Columns = [number, number | null, number | null, number, string | null, num
 
 const WRITE = "UPDATE queues SET tokens = ?, refilled_at = ? WHERE name = ?"
 
-export class QueueBook {
+export class QueueBudget {
   readonly #db: Database
-  readonly #limits: LimitBook
+  readonly #limits: LimitUsage
   readonly #now: number
   /** By name, and by lane: the latter is asked for every row. */
   readonly #queues = new Map<string, Queue | null>()
@@ -33,7 +33,7 @@ export class QueueBook {
   readonly #spent = new Set<Queue>()
   #waitMs: number | null = null
 
-  constructor(db: Database, limits: LimitBook, now: number) {
+  constructor(db: Database, limits: LimitUsage, now: number) {
     this.#db = db
     this.#limits = limits
     this.#now = now

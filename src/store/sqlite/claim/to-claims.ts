@@ -13,7 +13,7 @@ import { readJobClaim } from "../jobs/reads.ts"
 import type { Result } from "../advance/results.ts"
 import type { Tx } from "../connection/tx.ts"
 
-export interface Taken extends Candidate {
+export interface ClaimedRow extends Candidate {
   attemptId: AttemptId
 }
 
@@ -24,22 +24,22 @@ const NEED = "SELECT status, output, output_key, output_bytes FROM tasks WHERE r
 const ITEM = "SELECT item FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
 /** Returns the claims of rows of tasks and jobs, in the order of the rows. */
-export const toClaims = (tx: Tx, taken: readonly Taken[]): Claim[] => {
+export const toClaims = (tx: Tx, taken: readonly ClaimedRow[]): Claim[] => {
   const toTaskClaim = taskClaims(tx)
   return taken.map((row) => (isJobRow(row.runSeq) ? toJobClaim(tx, row) : toTaskClaim(row)))
 }
 
-export const toTaskClaims = (tx: Tx, taken: readonly Taken[]): TaskClaim[] => taken.map(taskClaims(tx))
+export const toTaskClaims = (tx: Tx, taken: readonly ClaimedRow[]): TaskClaim[] => taken.map(taskClaims(tx))
 
 /** Returns a function that makes claims of tasks; what several rows share is read once. */
-const taskClaims = (tx: Tx): ((row: Taken) => TaskClaim) => {
+const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
   const runs = new Map<number, ClaimedRun>()
   const totals = new Map<number, number | null>()
 
-  const runOf = (row: Taken): ClaimedRun => {
+  const runOf = (row: ClaimedRow): ClaimedRun => {
     let run = runs.get(row.runSeq)
     if (run === undefined) {
-      const fact = tx.facts.get(row.runSeq)
+      const fact = tx.runs.get(row.runSeq)
       const { workflow, params, trigger, priority, logicalDate, createdAt, workingDir, timezone } = fact
       const { status, cancelling, error } = row.run
       run = {
@@ -68,7 +68,7 @@ const taskClaims = (tx: Tx): ((row: Taken) => TaskClaim) => {
     return totals.get(parent)!
   }
 
-  const countOf = ({ kind, node, parent, childrenTotal }: Taken, workflow: CompiledWorkflow): number | null => {
+  const countOf = ({ kind, node, parent, childrenTotal }: ClaimedRow, workflow: CompiledWorkflow): number | null => {
     if (kind !== "task") return childrenTotal
     return parent === null || workflow.nodes[node]!.fan === undefined ? null : siblings(parent)
   }
@@ -84,7 +84,7 @@ const taskClaims = (tx: Tx): ((row: Taken) => TaskClaim) => {
   }
 
   /** Rows beside it share its path, but for the index of an instance; those further out have a beginning of it. */
-  const needsOf = (row: Taken, workflow: CompiledWorkflow): TaskClaim["reads"] => {
+  const needsOf = (row: ClaimedRow, workflow: CompiledWorkflow): TaskClaim["reads"] => {
     const found: TaskClaim["reads"] = new Map()
     const { reads } = workflow.nodes[row.node]!
     if (reads.length === 0) return found
@@ -97,7 +97,7 @@ const taskClaims = (tx: Tx): ((row: Taken) => TaskClaim) => {
 
   const items = new Map<string, Json>()
 
-  const parentItemOf = ({ runSeq, path, node }: Taken, workflow: CompiledWorkflow): Json => {
+  const parentItemOf = ({ runSeq, path, node }: ClaimedRow, workflow: CompiledWorkflow): Json => {
     const { parent } = workflow.nodes[node]!
     if (parent === undefined) return null
     const at = enclosingPath(workflow, node, path)
@@ -109,7 +109,7 @@ const taskClaims = (tx: Tx): ((row: Taken) => TaskClaim) => {
   }
 
   return (row) => {
-    const fact = tx.facts.get(row.runSeq)
+    const fact = tx.runs.get(row.runSeq)
     const workflow = tx.versions.get(fact.versionId)
     return {
       row: row.row,
@@ -139,7 +139,7 @@ const taskClaims = (tx: Tx): ((row: Taken) => TaskClaim) => {
   }
 }
 
-const toJobClaim = (tx: Tx, { row, attemptId, attempt, priority }: Taken): JobClaim => ({
+const toJobClaim = (tx: Tx, { row, attemptId, attempt, priority }: ClaimedRow): JobClaim => ({
   kind: "job",
   row,
   attemptId,

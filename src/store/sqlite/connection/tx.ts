@@ -3,11 +3,11 @@
 import { type Clock, iso, type Random } from "../../../core/model/ports.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { Database } from "./database.ts"
-import type { HeldRows } from "../cache/in-flight.ts"
-import { LimitBook } from "../claim/limits.ts"
-import { QueueBook } from "../claim/queue-budget.ts"
+import type { InFlightRows } from "../cache/in-flight.ts"
+import { LimitUsage } from "../claim/limits.ts"
+import { QueueBudget } from "../claim/queue-budget.ts"
 import { Results } from "../advance/results.ts"
-import type { RunFacts } from "../cache/run-info.ts"
+import type { RunInfoCache } from "../cache/run-info.ts"
 import type { Versions } from "../cache/versions.ts"
 
 /** What lives as long as the store. */
@@ -16,8 +16,8 @@ export interface Session {
   clock: Clock
   random: Random
   versions: Versions
-  facts: RunFacts
-  held: HeldRows
+  runs: RunInfoCache
+  inFlight: InFlightRows
 }
 
 /** How verbs are called: each write is one operation, acknowledged after its commit. */
@@ -33,8 +33,8 @@ export interface Tx extends Session {
   at: string
   /** An instant as text; results of one batch mostly share theirs. */
   iso: (ms: number) => string
-  limits: LimitBook
-  queues: QueueBook
+  limits: LimitUsage
+  queues: QueueBudget
   /** What rows came to in this transaction, by place: most of it is needed by the claims at its end. */
   results: Results
   events: StoreEvent[]
@@ -45,14 +45,14 @@ export interface Tx extends Session {
 export const newTx = (session: Session): Tx => {
   const now = session.clock.now()
   const text = isoMemo()
-  const limits = new LimitBook(session.db)
+  const limits = new LimitUsage(session.db)
   return {
     ...session,
     now,
     at: text(now),
     iso: text,
     limits,
-    queues: new QueueBook(session.db, limits, now),
+    queues: new QueueBudget(session.db, limits, now),
     results: new Results(),
     events: [],
     wakeOthers: false,

@@ -5,16 +5,16 @@ import { blockedBy } from "../../../core/rules/messages.ts"
 import { moveJob } from "./status.ts"
 import type { Tx } from "../connection/tx.ts"
 
-export interface EndedJob {
+export interface FinishedJob {
   row: number
   id: string
   completed: boolean
 }
 
-export const releaseDependents = (tx: Tx, job: EndedJob): void => {
+export const unblockDependents = (tx: Tx, job: FinishedJob): void => {
   if (job.completed) completeDependents(tx, job)
   else blockDependents(tx, job)
-  if (tx.db.get(EXISTS, job.row) === undefined) forget(tx, job.row)
+  if (tx.db.get(EXISTS, job.row) === undefined) deleteRow(tx, job.row)
 }
 
 const COMPLETE = `
@@ -22,7 +22,7 @@ UPDATE tasks SET upstream_pending = upstream_pending - 1
 WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_pending > 0
 RETURNING path, upstream_pending`
 
-const completeDependents = (tx: Tx, job: EndedJob): void => {
+const completeDependents = (tx: Tx, job: FinishedJob): void => {
   const counted = tx.db.all<[string, number]>(COMPLETE, job.row)
   for (const [id, left] of counted.toSorted(byId)) if (left === 0) moveJob(tx, id, "READY", {})
 }
@@ -36,7 +36,7 @@ WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 
 RETURNING path, id`
 
 /** All the way down, in this transaction: nobody sees a job wait for one that will never complete. */
-export const blockDependents = (tx: Tx, failed: Pick<EndedJob, "row" | "id">): void => {
+export const blockDependents = (tx: Tx, failed: Pick<FinishedJob, "row" | "id">): void => {
   const frontier = [failed]
   for (let job = frontier.pop(); job !== undefined; job = frontier.pop()) {
     const error = blockedBy(job.id)
@@ -53,7 +53,7 @@ const FORGET_ATTEMPTS = "DELETE FROM attempts WHERE task_id = ?"
 const FORGET = "DELETE FROM tasks WHERE id = ?"
 
 /** The row of a job that is deleted and, if it was live, dead. */
-export const forget = (tx: Tx, row: number): void => {
+export const deleteRow = (tx: Tx, row: number): void => {
   tx.db.run(FORGET_ATTEMPTS, row)
   tx.db.run(FORGET, row)
 }

@@ -2,18 +2,19 @@
 
 import { rejectChange } from "../../../core/rules/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs.ts"
-import { CANCELLED, jobLane, jobLimits } from "../../shared/job-rows.ts"
+import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
+import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import { createJobs } from "./create.ts"
 import { changeDependencies, checkDependencies } from "./dependencies.ts"
-import { forget } from "./edges.ts"
+import { deleteRow } from "./edges.ts"
 import { getJob, readJob } from "./reads.ts"
 import { searchJobs } from "./search.ts"
 import { moveJob } from "./status.ts"
 import { limitText } from "../claim/limits.ts"
 import { Effects } from "../advance/unblock.ts"
 import { type LoadedRow, loadRows } from "../runs/insert-rows.ts"
-import { stopAttempt } from "../advance/stop-requests.ts"
+import { requestStop } from "../advance/stop-requests.ts"
 import type { Access, Tx } from "../connection/tx.ts"
 
 export const jobStore = ({ read, write }: Access): JobStore => ({
@@ -101,11 +102,11 @@ const cancelJob = (tx: Tx, id: string): JobRow | JobRejection => {
   const found = findOpen(tx, id)
   if ("rejected" in found) return found
   const { row } = found
-  if (row.status !== "pending") stopAttempt(tx, row.id)
+  if (row.status !== "pending") requestStop(tx, row.id)
   else {
     const effects = new Effects(tx)
-    tx.db.run(CANCEL, CANCELLED, tx.at, row.id)
-    moveJob(tx, id, "FAILED", { error: CANCELLED })
+    tx.db.run(CANCEL, JOB_CANCELLED, tx.at, row.id)
+    moveJob(tx, id, "FAILED", { error: JOB_CANCELLED })
     effects.passedOn(row.limits)
     effects.ended(row, "cancelled", null, true)
     effects.apply()
@@ -129,11 +130,11 @@ const deleteJob = (tx: Tx, id: string): JobRejection | null => {
   tx.db.run(DELETE, row.id)
   tx.db.run(DELETE_EDGES, row.id)
   if (row.status === "dispatched" || row.status === "running") {
-    stopAttempt(tx, row.id)
+    requestStop(tx, row.id)
     tx.db.run(ORPHAN, row.id)
     return null
   }
-  forget(tx, row.id)
+  deleteRow(tx, row.id)
   const effects = new Effects(tx)
   if (row.status === "pending") effects.passedOn(row.limits)
   effects.unpark()

@@ -5,7 +5,7 @@ import type { CancelReason } from "../../contract/store.ts"
 import { beginCancel } from "../advance/cancel-pending.ts"
 import { ANY_PRIORITY } from "../claim/ready-queue.ts"
 import type { Tx } from "../connection/tx.ts"
-import { wakeResumed } from "../advance/waiting.ts"
+import { resumeUnpaused } from "../advance/waiting.ts"
 
 const ACTIVE = "SELECT seq FROM runs WHERE id = ? AND status IN ('pending', 'running')"
 
@@ -29,7 +29,7 @@ export const setPaused = (tx: Tx, runId: RunId, paused: boolean): boolean => {
   tx.db.run(PAUSE, paused ? 1 : 0, run[0])
   if (!paused) {
     tx.db.run(UNPARK, run[0])
-    wakeResumed(tx, run[0])
+    resumeUnpaused(tx, run[0])
   }
   tx.wakeOthers = true
   return true

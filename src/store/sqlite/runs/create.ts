@@ -4,7 +4,7 @@
 import { runPriority } from "../../../core/rules/new-rows.ts"
 import type { NewRun, RunRow } from "../../contract/store.ts"
 import { activate, startRun } from "../advance/close-runs.ts"
-import { tellRun } from "../advance/events.ts"
+import { emitRun } from "../advance/events.ts"
 import { readRun } from "./run-reads.ts"
 import type { Tx } from "../connection/tx.ts"
 
@@ -30,7 +30,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
   tx.wakeOthers = true
   return made.map(({ seq, created }) => {
     const run = readRun(tx, seq)!
-    if (created && run.status === "pending") tellRun(tx, run.id, "pending", null)
+    if (created && run.status === "pending") emitRun(tx, run.id, "pending", null)
     return { run, created }
   })
 }

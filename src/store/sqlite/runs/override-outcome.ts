@@ -1,38 +1,58 @@
-// A task that somebody ends, or judges anew, by hand.
+// Sets the outcome of a task by hand, by the rules of core/rules/overrides.ts.
 
 import { edgesOf } from "../../../core/rules/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
-import { type RunStatus, type SkipReason, type TaskEnd, taskEnded, upstreamEnd } from "../../../core/model/status.ts"
+import { type RunStatus, type SkipReason, type TaskEnd, type UpstreamEnd, upstreamEnd } from "../../../core/model/status.ts"
+import {
+  countOverride,
+  countUpstreamEnd,
+  overrideError,
+  overrideTarget,
+  recomputeRunStatus,
+} from "../../../core/rules/overrides.ts"
 import type { StatsStore } from "../../contract/stats.ts"
-import { taskFailed } from "../../../core/rules/messages.ts"
-import { tellRun, tellTask } from "../advance/events.ts"
-import { COUNTER, Effects } from "../advance/unblock.ts"
-import { type LoadedRow, loadRows, ROOM } from "./insert-rows.ts"
+import { emitRun, emitTask } from "../advance/events.ts"
+import { Effects } from "../advance/unblock.ts"
+import { type LoadedRow, loadRows } from "./insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
-type Mark = Parameters<StatsStore["overrideOutcome"]>[0]
+type Override = Parameters<StatsStore["overrideOutcome"]>[0]
 
 const FIND = `
 SELECT t.id FROM runs r JOIN tasks t ON t.run_seq = r.seq AND t.node = ?2 AND t.path = ?3 WHERE r.id = ?1`
 
 const VERSION = "SELECT version_id FROM runs WHERE id = ?"
 
-export const markTask = (tx: Tx, mark: Mark): Awaited<ReturnType<StatsStore["overrideOutcome"]>> => {
-  const row = findRow(tx, mark)
+export const overrideOutcome = (tx: Tx, override: Override): Awaited<ReturnType<StatsStore["overrideOutcome"]>> => {
+  const row = findRow(tx, override)
   if (row === null) return "not_found"
   const effects = new Effects(tx)
-  if (taskEnded(row.status)) judgeAnew(tx, effects, row, row.status, mark)
-  else if (row.isWaiting) endWaiting(tx, effects, row, mark)
-  else if (row.status !== "pending" || row.attemptId !== null || row.childrenCreated > 0) return "live"
-  else endPending(tx, effects, row, mark)
+  const target = overrideTarget(row)
+  switch (target) {
+    case "in_flight":
+      return "live"
+    case "finished":
+      overrideFinished(tx, effects, row, override)
+      break
+    case "waiting":
+      finishWaiting(tx, effects, row, override)
+      break
+    case "pending":
+      finishPending(tx, effects, row, override)
+      break
+    default:
+      return target satisfies never
+  }
+  const { status } = override
+  emitTask(tx, row, { status, at: tx.at, attempt: row.attempt, error: overrideError(override) ?? undefined })
   effects.apply()
   effects.unpark()
-  closeAnew(tx, row.runSeq, mark)
+  recomputeStatus(tx, row.runSeq, override.name)
   tx.wakeOthers = true
   return "done"
 }
 
-const findRow = (tx: Tx, { runId, name, path }: Mark): LoadedRow | null => {
+const findRow = (tx: Tx, { runId, name, path }: Override): LoadedRow | null => {
   const version = tx.db.get<[number]>(VERSION, runId)
   if (version === undefined) return null
   const node = tx.versions.get(version[0]).nodes.findIndex((each) => each.name === name)
@@ -40,91 +60,77 @@ const findRow = (tx: Tx, { runId, name, path }: Mark): LoadedRow | null => {
   return found === undefined ? null : loadRows(tx, [found[0]]).get(found[0])!
 }
 
-const END = `
-UPDATE tasks SET status = ?, error = ?, finished_at = ?, parked = NULL, available_at = NULL, room = ${ROOM.ended}
-WHERE id = ? AND status = 'pending'`
+const IS_READY = "SELECT parked IS NULL AND upstream_pending = 0 FROM tasks WHERE id = ?"
 
-const errorOf = ({ status, reason }: Mark): string | null => (status === "failed" ? reason : null)
+const FINISH_PENDING = `
+UPDATE tasks SET status = ?, error = ?, finished_at = ?, parked = NULL, available_at = NULL WHERE id = ? AND status = 'pending'`
 
-const WAS_READY = "SELECT parked IS NULL AND upstream_pending = 0 FROM tasks WHERE id = ?"
-
-const endPending = (tx: Tx, effects: Effects, row: LoadedRow, mark: Mark): void => {
-  const [wasReady] = tx.db.get<[number]>(WAS_READY, row.id)!
-  tx.db.run(END, mark.status, errorOf(mark), tx.at, row.id)
-  if (wasReady === 1) effects.passedOn(row.limits)
-  effects.ended(row, mark.status, null, true)
-  tell(tx, row, mark)
+const finishPending = (tx: Tx, effects: Effects, row: LoadedRow, override: Override): void => {
+  const [isReady] = tx.db.get<[number]>(IS_READY, row.id)!
+  tx.db.run(FINISH_PENDING, override.status, overrideError(override), tx.at, row.id)
+  if (isReady === 1) effects.passedOn(row.limits)
+  effects.ended(row, override.status, null, true)
 }
 
-const END_WAITING = `
-UPDATE tasks SET status = ?, outcome = ?, error = ?, finished_at = ?, holder = NULL, waiting_on = NULL, resume_at = NULL, cancel_requested = 0,
-  parked = NULL
-WHERE id = ? AND waiting_on IS NOT NULL`
+const FINISH_WAITING = `
+UPDATE tasks SET status = ?1, outcome = ?1, error = ?2, finished_at = ?3, holder = NULL, waiting_on = NULL, resume_at = NULL,
+  cancel_requested = 0, parked = NULL
+WHERE id = ?4 AND waiting_on IS NOT NULL`
 
-/** Whoever has it woken just now finds its fence gone. */
-const endWaiting = (tx: Tx, effects: Effects, row: LoadedRow, mark: Mark): void => {
-  tx.db.run(END_WAITING, mark.status, mark.status, errorOf(mark), tx.at, row.id)
-  effects.ended(row, mark.status, null, true)
-  tell(tx, row, mark)
+/** If a holder has resumed the row, that holder loses its fence. */
+const finishWaiting = (tx: Tx, effects: Effects, row: LoadedRow, override: Override): void => {
+  tx.db.run(FINISH_WAITING, override.status, overrideError(override), tx.at, row.id)
+  effects.ended(row, override.status, null, true)
 }
 
-const SKIP = "SELECT skip_reason FROM tasks WHERE id = ?"
+const SKIP_REASON = "SELECT skip_reason FROM tasks WHERE id = ?"
 
-const CHANGE = "UPDATE tasks SET status = ?, skip_reason = NULL, error = ? WHERE id = ?"
+const SET_STATUS = "UPDATE tasks SET status = ?, skip_reason = NULL, error = ? WHERE id = ?"
 
 const COUNT_FAILED = "UPDATE tasks SET children_failed = children_failed + ? WHERE id = ?"
 
-const judgeAnew = (tx: Tx, effects: Effects, row: LoadedRow, before: TaskEnd, mark: Mark): void => {
-  const [skip] = tx.db.get<[SkipReason | null]>(SKIP, row.id)!
-  tx.db.run(CHANGE, mark.status, errorOf(mark), row.id)
+const overrideFinished = (tx: Tx, effects: Effects, row: LoadedRow, override: Override): void => {
+  const before = row.status as TaskEnd
+  const [skipReason] = tx.db.get<[SkipReason | null]>(SKIP_REASON, row.id)!
+  tx.db.run(SET_STATUS, override.status, overrideError(override), row.id)
+  const { kind, hook, parent } = row
+  const counts = countOverride({ kind, hook, isChild: parent !== null }, before, override.status)
   const run = effects.run(row.runSeq)
-  if (row.kind === "task" && !row.hook) {
-    run[COUNTER[before]] -= 1
-    run[COUNTER[mark.status]] += 1
-  }
-  const change = (is: (status: TaskEnd) => boolean): number => Number(is(mark.status)) - Number(is(before))
-  if (row.parent !== null) {
-    const more = change((status) => status === "failed" || status === "cancelled")
-    tx.db.run(COUNT_FAILED, more, row.parent)
-  } else if (!row.hook) run.failed += change((status) => status === "failed")
-  recount(tx, row, before, skip, mark.status)
-  tell(tx, row, mark)
+  run.failed += counts.runFailed
+  run.success += counts.tasks.success
+  run.taskFailed += counts.tasks.failed
+  run.skipped += counts.tasks.skipped
+  run.cancelled += counts.tasks.cancelled
+  if (parent !== null) tx.db.run(COUNT_FAILED, counts.parentFailed, parent)
+  recountDownstream(tx, row, upstreamEnd(before, skipReason), upstreamEnd(override.status, null))
 }
 
 const RECOUNT = `
-UPDATE tasks SET upstream_failed = upstream_failed + ?, upstream_unmet = upstream_unmet + ?, upstream_waived = upstream_waived + ?, lane = coalesce(?, lane)
+UPDATE tasks SET upstream_failed = upstream_failed + ?, upstream_unmet = upstream_unmet + ?,
+  upstream_waived = upstream_waived + ?, lane = coalesce(?, lane)
 WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending' AND attempt_id IS NULL`
 
-/** What is below and still waits is judged by the new end. */
-const recount = (tx: Tx, row: LoadedRow, before: TaskEnd, skip: SkipReason | null, after: TaskEnd): void => {
-  const fact = tx.facts.get(row.runSeq)
-  const old = upstreamEnd(before, skip)
-  for (const { node, path, end, reroute } of edgesOf(tx.versions.get(fact.versionId), fact, row, upstreamEnd(after, null))) {
-    const change = { success: 0, failed: 0, unmet: 0, waived: 0 }
-    change[old] -= 1
-    change[end] += 1
-    tx.db.run(RECOUNT, change.failed, change.unmet, change.waived, reroute, row.runSeq, node, path)
-  }
+/** Counts the new end in downstream rows that are still pending. */
+const recountDownstream = (tx: Tx, row: LoadedRow, before: UpstreamEnd, after: UpstreamEnd): void => {
+  const run = tx.runs.get(row.runSeq)
+  const { failed, unmet, waived } = countUpstreamEnd(before, after)
+  for (const { node, path, reroute } of edgesOf(tx.versions.get(run.versionId), run, row, after))
+    tx.db.run(RECOUNT, failed, unmet, waived, reroute, row.runSeq, node, path)
 }
 
-const tell = (tx: Tx, row: LoadedRow, { status, reason }: Mark): void =>
-  tellTask(tx, row, { status, at: tx.at, attempt: row.attempt, error: status === "failed" ? reason : undefined })
+const RUN = `
+SELECT id, status, failed, EXISTS (
+  SELECT 1 FROM tasks t INDEXED BY tasks_of_run
+  WHERE t.run_seq = r.seq AND t.status IN ('failed', 'cancelled') AND t.parent_id IS NULL AND t.hook = 0)
+FROM runs r WHERE seq = ?`
 
-const RUN = "SELECT id, status, failed FROM runs WHERE seq = ?"
+const SET_RUN_STATUS = "UPDATE runs SET status = ?, error = ? WHERE seq = ?"
 
-const BAD = `
-SELECT 1 FROM tasks INDEXED BY tasks_of_run
-WHERE run_seq = ? AND status IN ('failed', 'cancelled') AND parent_id IS NULL AND hook = 0 LIMIT 1`
-
-const CLOSE = "UPDATE runs SET status = ?, error = ? WHERE seq = ?"
-
-/** A run that has ended is failed or a success by what its tasks are now; a cancelled one stays so. Hooks do not run again. */
-const closeAnew = (tx: Tx, seq: number, { name }: Mark): void => {
-  const [id, status, failed] = tx.db.get<[RunId, RunStatus, number]>(RUN, seq)!
-  const close = (now: RunStatus, error: string | null): void => {
-    tx.db.run(CLOSE, now, error, seq)
-    tellRun(tx, id, now, error)
-  }
-  if (status === "success" && failed > 0) close("failed", taskFailed(name))
-  if (status === "failed" && failed === 0 && tx.db.get(BAD, seq) === undefined) close("success", null)
+/** Recomputes the status of a finished run. Its hooks do not run again. */
+const recomputeStatus = (tx: Tx, seq: number, taskName: string): void => {
+  const [id, status, failed, unsuccessful] = tx.db.get<[RunId, RunStatus, number, number]>(RUN, seq)!
+  const next = recomputeRunStatus({ status, failed, hasUnsuccessful: unsuccessful === 1 }, taskName)
+  if (next === null) return
+  tx.db.run(SET_RUN_STATUS, next.status, next.error, seq)
+  emitRun(tx, id, next.status, next.error)
 }

@@ -6,8 +6,8 @@ import type { RetryReset } from "../../../core/rules/retry-plan.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
 import type { RowKind } from "../../contract/store.ts"
 import { startRun } from "../advance/close-runs.ts"
-import { setDeadline } from "../advance/group-deadlines.ts"
-import { tellRun } from "../advance/events.ts"
+import { startDeadline } from "../advance/group-deadlines.ts"
+import { emitRun } from "../advance/events.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "../connection/tx.ts"
 
@@ -35,7 +35,7 @@ export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
   }
   resetNodes(tx, seq, plan.nodes)
   tx.db.run(RECOUNT, seq)
-  tellRun(tx, tx.facts.get(seq).id, "running", null)
+  emitRun(tx, tx.runs.get(seq).id, "running", null)
   return true
 }
 
@@ -72,7 +72,7 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
   const queued = kept.filter(({ id, node, kind, queues }) => {
     const goesOn = (queues ? tx.db.run(AWAIT_SLOT, id) : tx.db.run(AWAIT_CHILDREN, id, tx.at)) > 0
     if (!goesOn) tx.db.run(FORGET_CHILDREN, id)
-    else if (!queues) setDeadline(tx, { id, runSeq: seq, node, kind })
+    else if (!queues) startDeadline(tx, { id, runSeq: seq, node, kind })
     return goesOn && queues
   })
   for (const { id } of queued) tx.db.run(HOLD_BACK, id)

@@ -6,10 +6,10 @@ import { systemClock as clock, systemRandom as random } from "../../../engine/sy
 import type { JobFilter } from "../../contract/jobs.ts"
 import type { Store } from "../../contract/store.ts"
 import { Database, type Value } from "../connection/database.ts"
-import { HeldRows } from "../cache/in-flight.ts"
+import { InFlightRows } from "../cache/in-flight.ts"
 import { searchJobs } from "../jobs/search.ts"
 import { migrate } from "./migrations.ts"
-import { RunFacts } from "../cache/run-info.ts"
+import { RunInfoCache } from "../cache/run-info.ts"
 import { listRuns } from "../runs/run-reads.ts"
 import { dueSchedules, nextTickMs } from "../admin/schedules.ts"
 import type { Session } from "../connection/tx.ts"
@@ -35,7 +35,14 @@ const setup = () => {
   onTestFinished(() => db.close())
   migrate(db)
   db.exec(`INSERT INTO workflows (name, created_at) VALUES ('test', '')`)
-  const session: Session = { db, clock, random, versions: new Versions(db), facts: new RunFacts(db), held: new HeldRows() }
+  const session: Session = {
+    db,
+    clock,
+    random,
+    versions: new Versions(db),
+    runs: new RunInfoCache(db),
+    inFlight: new InFlightRows(),
+  }
   return { session, plans: db.plans }
 }
 
