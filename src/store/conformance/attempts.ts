@@ -1,4 +1,4 @@
-// Fences, starts, ends, retries, releases.
+// Fenced changes of attempts: start, finish, retry, release.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -12,7 +12,7 @@ const pair = workflow({ a: {}, b: { after: ["a"] } })
 
 export const attemptTests = (open: Open): void => {
   describe("a start", () => {
-    it("makes a dispatched row running, with the holder's time", async () => {
+    it("sets a dispatched row to running at the time that the holder reports", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [claim] = await world.claim()
@@ -22,7 +22,7 @@ export const attemptTests = (open: Open): void => {
       expect(events).toEqual([{ type: "task", runId: run.id, task: "a", path: "", attempt: 1, status: "running", at: iso(at) }])
     })
 
-    it("that is folded into the end is written and told before it", async () => {
+    it("that is part of the result is stored and emitted before the finish", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [claim] = await world.claim()
@@ -37,7 +37,7 @@ export const attemptTests = (open: Open): void => {
       expect(await world.task(run.id, "a")).toMatchObject({ startedAt: iso(BEGIN + 1000), finishedAt: iso(BEGIN + 3000) })
     })
 
-    it("that is reported again, since the answer was lost, changes nothing", async () => {
+    it("that is reported again after a lost response changes nothing", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [claim] = await world.claim()
@@ -48,7 +48,7 @@ export const attemptTests = (open: Open): void => {
       expect((await world.turn({ changes: [started(BEGIN + 3), world.ended(claim!)] })).rejected).toEqual([])
     })
 
-    it("is told once, also in the batch that ends it", async () => {
+    it("is emitted once, also when the same batch finishes the attempt", async () => {
       const world = await setup(open)
       await world.start(one)
       const [claim] = await world.claim()
@@ -59,8 +59,8 @@ export const attemptTests = (open: Open): void => {
     })
   })
 
-  describe("an end", () => {
-    it("keeps all that the result says, and the attempt id for its log", async () => {
+  describe("a finish", () => {
+    it("stores every field of the result and keeps the attempt id, which names the log", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [claim] = await world.claim()
@@ -105,7 +105,7 @@ export const attemptTests = (open: Open): void => {
   })
 
   describe("a stale attempt", () => {
-    it("changes nothing: no status, no release, no counter", async () => {
+    it("changes nothing: no status, no downstream row, no counter", async () => {
       const world = await setup(open)
       const run = await world.start(pair)
       const [old] = await world.claim()
@@ -127,24 +127,24 @@ export const attemptTests = (open: Open): void => {
       expect((await world.turn({ changes: [world.ended(live!)] })).rejected).toEqual([])
     })
 
-    it("of a row that never was is refused", async () => {
+    it("of an unknown row is rejected", async () => {
       const world = await setup(open)
       const nobody = { row: 987_654, attemptId: "0198f000-0000-7000-8000-000000000000" as AttemptId }
       expect((await world.turn({ changes: [world.ended(nobody)] })).rejected).toEqual([nobody])
     })
 
-    it("takes the later changes under its fence down with it", async () => {
+    it("also rejects the later changes under its fence", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [claim] = await world.claim()
       await world.turn({ changes: [{ ...fence(claim!), kind: "started", at: BEGIN }] })
-      // What runs cannot be given back.
+      // A running attempt cannot be released.
       const changes: Change[] = [{ ...fence(claim!), kind: "release" }, world.ended(claim!)]
       expect((await world.turn({ changes })).rejected).toEqual([fence(claim!)])
       expect(await world.task(run.id, "a")).toMatchObject({ status: "running" })
     })
 
-    it("does not hinder the other changes of its batch", async () => {
+    it("does not affect the other changes of its batch", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {} }))
       const [a, b] = await world.claim()
@@ -153,7 +153,7 @@ export const attemptTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "success" })
     })
 
-    it("of the gate is refused after the row was given to another", async () => {
+    it("of the gate is rejected after another gate has claimed the row", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: { if: "true" } }))
       const [old] = await world.gate()
@@ -168,7 +168,7 @@ export const attemptTests = (open: Open): void => {
       expect((await world.turn({ changes: [admitted], claim: 1 })).claims).toHaveLength(1)
     })
 
-    it("of a claim for work is no verdict, nor the other way round", async () => {
+    it("cannot apply a gate's change to a claim for work, or the reverse", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { if: "true" } }))
       const { claims, gates } = await world.turn({ claim: 1, gate: 1 })
@@ -200,7 +200,7 @@ export const attemptTests = (open: Open): void => {
       expect(after).toBeNull()
     })
 
-    it("without a delay is ready in the same turn", async () => {
+    it("without a delay is claimed by the same advance", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [claim] = await world.claim()
@@ -208,7 +208,7 @@ export const attemptTests = (open: Open): void => {
       expect(await world.task(run.id, "a")).toMatchObject({ status: "dispatched", outcome: null, error: null, exitCode: null })
     })
 
-    it("counts losses apart from failures", async () => {
+    it("counts losses separately from failures", async () => {
       const world = await setup(open)
       await world.start(one)
       const [first] = await world.claim()
@@ -218,7 +218,7 @@ export const attemptTests = (open: Open): void => {
       expect(third).toMatchObject({ failures: 1, losses: 1, attempt: 3 })
     })
 
-    it("keeps the attempt that it supersedes", async () => {
+    it("keeps the previous attempt in the history", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [claim] = await world.claim()
@@ -243,7 +243,7 @@ export const attemptTests = (open: Open): void => {
       ])
     })
 
-    it("of more than a thousand rows at once is taken up in several turns", async () => {
+    it("of more than a thousand rows becomes ready over several advances", async () => {
       const world = await setup(open)
       const tasks = Object.fromEntries(Array.from({ length: 1500 }, (_, i) => [`t${i}`, {}]))
       await world.start(workflow(tasks))
@@ -260,7 +260,7 @@ export const attemptTests = (open: Open): void => {
   })
 
   describe("a release", () => {
-    it("of work gives the row back as it was, the attempt not counted", async () => {
+    it("of a claim for work restores the row and does not count the attempt", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [claim] = await world.claim()
@@ -275,7 +275,7 @@ export const attemptTests = (open: Open): void => {
       expect((await world.claim())[0]).toMatchObject({ attempt: 1, failures: 0, losses: 0 })
     })
 
-    it("of what has started is refused", async () => {
+    it("of a started attempt is rejected", async () => {
       const world = await setup(open)
       await world.start(one)
       const [claim] = await world.claim()
@@ -283,7 +283,7 @@ export const attemptTests = (open: Open): void => {
       expect((await world.turn({ changes: [{ ...fence(claim!), kind: "release" }] })).rejected).toEqual([fence(claim!)])
     })
 
-    it("of the gate lets it be judged again", async () => {
+    it("of a gate claim lets the gate claim the row again", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: { if: "true" } }))
       const [gate] = await world.gate()

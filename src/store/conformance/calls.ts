@@ -1,4 +1,4 @@
-// Calls of registered functions: lanes of their own, that only those take who have the function.
+// Tasks that call registered functions have lanes of their own, which only holders with the function claim from.
 
 import { describe, expect, it } from "vitest"
 import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
@@ -24,7 +24,7 @@ const taken = async (world: World<Backend>, ...lanes: string[]): Promise<string[
 
 export const callTests = (open: Open<Backend>): void => {
   describe("calls of registered functions", () => {
-    it("are taken by lanes that name queue, function and labels, and by no others", async () => {
+    it("are claimed only through lanes that name queue, function and labels", async () => {
       const world = await setup(open)
       await world.start(call("resize"))
       await world.start(call("resize", "media", ["gpu"]))
@@ -35,7 +35,7 @@ export const callTests = (open: Open<Backend>): void => {
       expect(await taken(world, "f:media|resize|gpu")).toEqual(["resize-mediagpu"])
     })
 
-    it("are taken from every queue by who wants all of a function", async () => {
+    it("are claimed from every queue through the lane of the function in all queues", async () => {
       const world = await setup(open)
       await world.start(call("resize"))
       await world.start(call("resize", "media", ["gpu"]))
@@ -47,7 +47,7 @@ export const callTests = (open: Open<Backend>): void => {
       expect(await taken(world, "f:*|send", "f:*|other")).toEqual(["send-default"])
     })
 
-    it("come as their queue allows, and are counted as its own", async () => {
+    it("obey the settings of their queue and count towards them", async () => {
       const world = await setup(open)
       await world.store.putQueue("media", { paused: true })
       await world.start(call("resize", "media"))
@@ -59,7 +59,7 @@ export const callTests = (open: Open<Backend>): void => {
       expect(await world.store.getQueue("media")).toMatchObject({ ready: 1, running: 1 })
     })
 
-    it("of a job wait in the same lanes", async () => {
+    it("made by jobs wait in the same lanes", async () => {
       const world = await setup(open)
       await create(world, { queue: "media", task: { executor: FUNCTION_EXECUTOR, function: "resize" } })
       expect((await world.turn({ claim: 9, lanes: ["q:*", "h:media"] })).jobs).toEqual([])

@@ -1,4 +1,4 @@
-// Cancelling runs, by a user and by their timeout.
+// Cancellation of runs by a user and by the run's timeout.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -11,7 +11,7 @@ const fan = { foreach: { lit: [] }, reference: "items" }
 
 export const cancelTests = (open: Open): void => {
   describe("cancel", () => {
-    it("ends what is pending at once and leaves live attempts to their holder", async () => {
+    it("cancels pending rows at once and leaves in-flight attempts to their holder", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {}, c: { after: ["a"] }, d: { after: ["c"], rule: "all_done" } }))
       const [a] = await world.claim(1)
@@ -40,7 +40,7 @@ export const cancelTests = (open: Open): void => {
       })
     })
 
-    it("keeps a success that came before the kill", async () => {
+    it("keeps a success that was reported before the attempt was stopped", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: { after: ["a"] } }))
       const [a] = await world.claim()
@@ -51,7 +51,7 @@ export const cancelTests = (open: Open): void => {
       expect((await world.run(run.id)).status).toBe("cancelled")
     })
 
-    it("tells only the holder of live attempts", async () => {
+    it("is reported only to the holder of in-flight attempts", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const other = await world.join("other")
@@ -61,7 +61,7 @@ export const cancelTests = (open: Open): void => {
       expect((await world.turn()).cancelling).toHaveLength(1)
     })
 
-    it("catches a row that comes back, be it by retry or release", async () => {
+    it("also cancels a row that returns through a retry or a release", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {} }))
       const [a, b] = await world.claim()
@@ -72,7 +72,7 @@ export const cancelTests = (open: Open): void => {
       expect(await world.task(run.id, "a")).toMatchObject({ availableAt: null, parked: null })
     })
 
-    it("ends parked and waiting rows too", async () => {
+    it("also cancels parked rows and rows that wait for a retry", async () => {
       const world = await setup(open)
       const run = await world.start(workflow(tasks(4), { concurrency: 1 }))
       const [first] = await world.claim()
@@ -84,7 +84,7 @@ export const cancelTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks.cancelled).toBe(4)
     })
 
-    it("waits for a container's live instances, which the gate then gathers", async () => {
+    it("waits for a container's in-flight instances before the gate gathers them", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan }, late: { fan, after: ["each"] } }))
       const [gate] = await world.gate()
@@ -105,7 +105,7 @@ export const cancelTests = (open: Open): void => {
       expect((await world.turn({ changes: [gather] })).closed).toMatchObject([{ status: "cancelled" }])
     })
 
-    it("leaves a row to the gate that holds it, and catches it afterwards", async () => {
+    it("leaves a row to the gate that claimed it and cancels it afterwards", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" }, each: { fan } }))
       const [a, each] = await world.gate()
@@ -131,7 +131,7 @@ export const cancelTests = (open: Open): void => {
       expect((await world.turn({ gate: 9 })).gates).toMatchObject([{ kind: "fan", run: { cancelling: "cancel" } }])
     })
 
-    it("ends a fan-out whose gate died in the middle of making instances", async () => {
+    it("cancels a fan-out whose gate died while it created instances", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       const other = await world.join("other")
@@ -149,7 +149,7 @@ export const cancelTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ cancelled: 2, pending: 0 })
     })
 
-    it("goes over 5,000 pending rows by a cursor", async () => {
+    it("cancels 5,000 pending rows in bounded batches", async () => {
       const world = await setup(open)
       const run = await world.start(workflow(tasks(5000)))
       await world.store.requestCancel(run.id, "cancel")
@@ -164,7 +164,7 @@ export const cancelTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "cancelled", tasks: { cancelled: 5000, pending: 0 } })
     })
 
-    it("of an ended or unknown run is refused, twice is fine", async () => {
+    it("is rejected for a finished or unknown run and can be repeated", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       expect(await world.store.requestCancel(run.id, "cancel")).toBe(true)
@@ -178,7 +178,7 @@ export const cancelTests = (open: Open): void => {
   describe("a run's timeout", () => {
     const flow = workflow({ a: {}, b: { after: ["a"] } }, { timeoutMs: 90_000 })
 
-    it("cancels what is left and fails the run", async () => {
+    it("cancels the unfinished tasks and fails the run", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       const claimed = await world.turn({ claim: 9 })
@@ -191,7 +191,7 @@ export const cancelTests = (open: Open): void => {
       expect(await world.statuses(run.id)).toEqual({ a: "cancelled", b: "cancelled" })
     })
 
-    it("does not touch a run that ended in time", async () => {
+    it("does not affect a run that finished in time", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }, { timeoutMs: 1000 }))
       const [a] = await world.claim()

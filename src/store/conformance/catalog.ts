@@ -16,7 +16,7 @@ const put = (world: World, hash: string, input: Partial<NewVersion> & { name?: s
 
 export const catalogTests = (open: Open<Store & Catalog>): void => {
   describe("a deployed workflow", () => {
-    it("is what was put last, and shows when", async () => {
+    it("is the version that was stored last, with its time", async () => {
       const world = await setup(open)
       await put(world, "h1")
       world.clock.pass(10)
@@ -38,7 +38,7 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
       expect(await world.store.getWorkflow("nobody")).toBeNull()
     })
 
-    it("is not one that was only stored to be run", async () => {
+    it("excludes a version that was stored only for a run", async () => {
       const world = await setup(open)
       await put(world, "h1", { deploy: false })
       expect(await world.store.getWorkflow("test")).toBeNull()
@@ -46,7 +46,7 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
       expect(await put(world, "h1")).toMatchObject({ version: 1, outcome: "new" })
     })
 
-    it("is left alone by a put that only takes new names", async () => {
+    it("is not replaced when the caller requires a new name", async () => {
       const world = await setup(open)
       expect(await put(world, "h1", { ifNew: true })).toMatchObject({ outcome: "new" })
       expect(await put(world, "h2", { ifNew: true })).toMatchObject({ outcome: "exists", version: 1 })
@@ -54,7 +54,7 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
       expect(await world.store.listVersions({ name: "test", limit: 9 })).toHaveLength(1)
     })
 
-    it("is gone when removed, but its runs and versions stay", async () => {
+    it("disappears when removed, while its runs and versions remain", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       expect(await world.store.removeWorkflow("test")).toBe(true)
@@ -65,7 +65,7 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
       expect(await world.deploy(one)).toMatchObject({ version: 1, outcome: "new" })
     })
 
-    it("has versions, newest first, a page at a time", async () => {
+    it("lists its versions in pages, newest first", async () => {
       const world = await setup(open)
       for (const hash of ["h1", "h2", "h3"]) await put(world, hash)
       const page = await world.store.listVersions({ name: "test", limit: 2 })
@@ -78,7 +78,7 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
     })
   })
 
-  it("bundles are in use while a version names them, deployed or not", async () => {
+  it("bundles are in use while a version names them, whether it is deployed or not", async () => {
     const world = await setup(open)
     await put(world, "h1", { compiled: { ...one, name: "test", bundle: "b1" } })
     await put(world, "h2", { compiled: { ...one, name: "test", bundle: "b2" } })
@@ -93,7 +93,7 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
       query: { search?: string; tag?: string; after?: string; limit?: number },
     ) => (await world.store.listWorkflows({ limit: 99, runs: 0, ...query })).map(({ workflow }) => workflow.name)
 
-    it("is by name, searched by a part of it or a tag, a page at a time", async () => {
+    it("is ordered by name, searched by part of the name or by tag, and paged", async () => {
       const world = await setup(open)
       await put(world, "h", { name: "b-load", tags: ["sales"] })
       await put(world, "h", { name: "Report", tags: ["sales", "night"] })
@@ -109,7 +109,7 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
       expect(await names(world, { tag: "sales" })).toEqual(["b-load"])
     })
 
-    it("shows the last runs of each, newest first", async () => {
+    it("shows the last runs of each workflow, newest first", async () => {
       const world = await setup(open)
       const ids: string[] = []
       for (let i = 0; i < 3; i++) {

@@ -1,4 +1,4 @@
-// What becomes ready while there is room is taken in the same turn, and in the order of claims: a store may do so in one write.
+// An advance with free capacity also claims the rows that it unblocks, in claim order. A store may do both in one write.
 
 import { describe, expect, it } from "vitest"
 import { planRetry } from "../../core/rules/retry-plan.ts"
@@ -9,16 +9,16 @@ import { names, type Open, setup, type Turn, type TurnInput, type World } from "
 
 const CHAIN = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
 
-/** Ends all of these, and takes what it can. */
+/** Finishes these claims and claims up to the limit. */
 const next = (world: World, claims: readonly TaskClaim[], input: TurnInput): Promise<Turn> =>
   world.turn({ changes: claims.map((claim) => world.ended(claim)), ...input })
 
-export const onwardTests = (open: Open): void => {
-  describe("a turn that makes rows ready", () => {
+export const claimUnblockedTests = (open: Open): void => {
+  describe("an advance that unblocks rows", () => {
     const shown = (claims: readonly TaskClaim[]): string[] =>
       claims.map(({ run, runSeq, node }) => `${run.workflow} ${runSeq} ${node}`)
 
-    it("goes on with a run before it begins a younger one", async () => {
+    it("claims the next rows of an older run before those of a younger one", async () => {
       const world = await setup(open)
       await world.start(CHAIN)
       await world.start(CHAIN)
@@ -31,7 +31,7 @@ export const onwardTests = (open: Open): void => {
       expect(seen).toEqual(["test 1 0", "test 1 1", "test 1 2", "test 2 0"])
     })
 
-    it("fills what is left with what waited longer", async () => {
+    it("fills the remaining capacity with rows that were ready before", async () => {
       const world = await setup(open)
       for (let i = 0; i < 4; i++) await world.start(CHAIN)
       const { claims } = await world.turn({ claim: 1 })
@@ -45,7 +45,7 @@ export const onwardTests = (open: Open): void => {
       ])
     })
 
-    it("takes no more than it was asked for, and leaves the rest", async () => {
+    it("claims at most the requested number and leaves the rest ready", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] }, d: { after: ["a"] } }))
       const { claims } = await world.turn({ claim: 1 })
@@ -54,14 +54,14 @@ export const onwardTests = (open: Open): void => {
       expect(names(world, await world.claim(5))).toEqual(["d"])
     })
 
-    it("compares what becomes ready at once by priority, whatever its place", async () => {
+    it("orders the unblocked rows by priority, whatever their position in the graph", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, low: { after: ["a"], priority: 1 }, high: { after: ["a"], priority: 9 } }))
       const { claims } = await world.turn({ claim: 1 })
       expect(names(world, (await next(world, claims, { claim: 1 })).claims)).toEqual(["high"])
     })
 
-    it("compares runs of one batch by their priority and age, whatever the order of their ends", async () => {
+    it("orders the runs of a batch by priority and age, whatever the order of the changes", async () => {
       const world = await setup(open)
       const flow = workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] } })
       for (const priority of [5, 5, 9]) await world.start(flow, { priority })
@@ -74,7 +74,7 @@ export const onwardTests = (open: Open): void => {
       expect(shown(second.claims)).toEqual(["test 3 1", "test 3 2", "test 1 1"])
     })
 
-    it("shares what is free among the workflows of a batch", async () => {
+    it("shares the capacity among the workflows of a batch", async () => {
       const world = await setup(open)
       const wide = { a: {}, ...Object.fromEntries(["b", "c", "d", "e"].map((name) => [name, { after: ["a"] }])) }
       await world.start(workflow(wide))
@@ -84,14 +84,14 @@ export const onwardTests = (open: Open): void => {
       expect(second.claims).toHaveLength(4)
     })
 
-    it("passes no row of the same run that waited before it", async () => {
+    it("does not overtake a ready row of the same run", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, x: {}, b: { after: ["a"] } }))
       const { claims } = await world.turn({ claim: 1 })
       expect(names(world, (await next(world, claims, { claim: 1 })).claims)).toEqual(["x"])
     })
 
-    it("lets another workflow of the same priority have its turn", async () => {
+    it("alternates with another workflow of the same priority", async () => {
       const world = await setup(open)
       await world.start(CHAIN)
       const { claims } = await world.turn({ claim: 1 })
@@ -102,7 +102,7 @@ export const onwardTests = (open: Open): void => {
     it.each([
       [9, "other 2 0"],
       [1, "test 1 1"],
-    ])("is held up by what is ready with priority %i as far as that comes first: %s", async (priority, first) => {
+    ])("yields to a ready row of priority %i if that comes first: %s", async (priority, first) => {
       const world = await setup(open)
       await world.start(CHAIN)
       const { claims } = await world.turn({ claim: 1 })
@@ -111,14 +111,14 @@ export const onwardTests = (open: Open): void => {
       expect(shown(second.claims)).toEqual([first])
     })
 
-    it("keeps the place of a row that has to be counted first", async () => {
+    it("keeps the position of a row that is under a limit", async () => {
       const world = await setup(open)
       const high = { after: ["a"], priority: 9, concurrency: 5 }
       await world.start(workflow({ a: {}, low: { after: ["a"], priority: 1 }, high }))
       expect(names(world, (await next(world, await world.claim(1), { claim: 1 })).claims)).toEqual(["high"])
     })
 
-    it("keeps the place of a row that was tried before", async () => {
+    it("keeps the position of a row that has had an attempt", async () => {
       const world = await setup(open)
       const flow = workflow({ a: {}, low: { after: ["a"], priority: 1 }, high: { after: ["a"], priority: 9 } })
       const { id } = await world.start(flow)
@@ -131,7 +131,7 @@ export const onwardTests = (open: Open): void => {
       expect(names(world, (await next(world, await world.claim(1), { claim: 1 })).claims)).toEqual(["high"])
     })
 
-    it("shares what is free among the workflows of a batch beside others that wait", async () => {
+    it("shares the capacity among the workflows of a batch and others that wait", async () => {
       const world = await setup(open)
       await world.start(CHAIN)
       await world.start({ ...CHAIN, name: "other" })
@@ -142,7 +142,7 @@ export const onwardTests = (open: Open): void => {
       expect(second.claims.map(({ run }) => run.workflow).toSorted()).toEqual(["other", "test"])
     })
 
-    it("starts nothing of a run that was paused meanwhile", async () => {
+    it("claims nothing of a run that was paused in the meantime", async () => {
       const world = await setup(open)
       const { id } = await world.start(CHAIN)
       const claims = await world.claim(1)
@@ -152,7 +152,7 @@ export const onwardTests = (open: Open): void => {
       expect(names(world, await world.claim(5))).toEqual(["b"])
     })
 
-    it("starts nothing of a run that was cancelled meanwhile", async () => {
+    it("claims nothing of a run that was cancelled in the meantime", async () => {
       const world = await setup(open)
       const { id } = await world.start(CHAIN)
       const claims = await world.claim(1)
@@ -161,14 +161,14 @@ export const onwardTests = (open: Open): void => {
       expect(await world.statuses(id)).toEqual({ a: "success", b: "cancelled", c: "cancelled" })
     })
 
-    it("releases them when nobody may take anything", async () => {
+    it("makes them ready when no claim is requested", async () => {
       const world = await setup(open)
       await world.start(CHAIN)
       await next(world, await world.claim(1), { claim: 0 })
       expect(names(world, await world.claim(5))).toEqual(["b"])
     })
 
-    it("gives a row that a failure has sent to the gate to the gate, in the same turn", async () => {
+    it("gives the gate, in the same advance, a row that a failure moved to the gate's lane", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
       const [a, b] = (await world.claim(2)) as [TaskClaim, TaskClaim]
@@ -177,7 +177,7 @@ export const onwardTests = (open: Open): void => {
       expect([names(world, gates), names(world, claims)]).toEqual([["c"], []])
     })
 
-    it("takes rows of a run with groups, whose ids are in no order of nodes", async () => {
+    it("claims rows of a run with groups, whose ids do not follow the order of nodes", async () => {
       const world = await setup(open)
       await world.start(workflow({ g: group, "g.x": { group: 0 }, a: {}, b: { after: ["a"] } }))
       const claims = await world.claim(5)

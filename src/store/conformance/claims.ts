@@ -1,4 +1,4 @@
-// What a claim takes and what it carries.
+// Selection of rows by a claim, and the data that a claim carries.
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../core/model/ports.ts"
@@ -9,7 +9,7 @@ const one = workflow({ a: {} })
 
 export const claimTests = (open: Open): void => {
   describe("a claim", () => {
-    it("makes a row dispatched under a fresh attempt id, counted, with its holder's name", async () => {
+    it("sets a row to dispatched under a new attempt id, counts the attempt and stores the holder's name", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [claim] = await world.claim()
@@ -23,7 +23,7 @@ export const claimTests = (open: Open): void => {
       })
     })
 
-    it("takes a row once, and no more than was asked for", async () => {
+    it("claims a row once, and at most the requested number", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: {}, c: {} }))
       expect(await world.claim(2)).toHaveLength(2)
@@ -31,14 +31,14 @@ export const claimTests = (open: Open): void => {
       expect(await world.claim(2)).toHaveLength(0)
     })
 
-    it("takes only from the lanes it names", async () => {
+    it("selects rows only from the lanes that it names", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: { queue: "gpu" }, b: { labels: ["x", "y"] }, c: {} }))
       expect(names(world, (await world.turn({ claim: 9, lanes: ["q:gpu"] })).claims)).toEqual(["a"])
       expect(names(world, (await world.turn({ claim: 9, lanes: ["q:default|x,y", "q:default"] })).claims)).toEqual(["b", "c"])
     })
 
-    it("leaves rows of a private run to whoever names its lanes", async () => {
+    it("leaves rows of a private run to the holder that names its lanes", async () => {
       const world = await setup(open)
       const run = await world.start(one, { private: true })
       expect(await world.claim()).toEqual([])
@@ -76,7 +76,7 @@ export const claimTests = (open: Open): void => {
       })
     })
 
-    it("carries the state and output of what the task needs, and nothing else", async () => {
+    it("carries status and output of the nodes that the task reads, and no others", async () => {
       const world = await setup(open)
       const flow = workflow({ a: {}, b: {}, c: { after: ["a"] }, d: { after: ["c"], reads: [0, 2] } })
       await world.start(flow)
@@ -96,7 +96,7 @@ export const claimTests = (open: Open): void => {
       )
     })
 
-    it("tells an output that is null from none", async () => {
+    it("distinguishes a null output from no output", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
       const [a, b] = await world.claim()
@@ -104,7 +104,7 @@ export const claimTests = (open: Open): void => {
       expect([...c!.reads.values()].map(({ output }) => output)).toEqual([{ inline: null }, null])
     })
 
-    it("is refused to a holder that nobody registered", async () => {
+    it("returns nothing to an unregistered holder", async () => {
       const world = await setup(open)
       await world.start(one)
       const stranger = "0198f000-0000-7000-8000-00000000dead" as typeof world.holder
@@ -113,7 +113,7 @@ export const claimTests = (open: Open): void => {
     })
   })
 
-  it("answers an empty turn with nothing", async () => {
+  it("returns empty results for an empty advance", async () => {
     const world = await setup(open)
     expect(await world.turn({ claim: 9, gate: 9 })).toEqual({
       rejected: [],

@@ -1,4 +1,4 @@
-// The end of runs, and their hooks.
+// Closing of runs, and their hooks.
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../core/model/ports.ts"
@@ -38,7 +38,7 @@ export const closeTests = (open: Open): void => {
       expect(await world.run(run.id)).toEqual({ ...ended, hooksPending: 0 })
     })
 
-    it("by cancel runs the hooks of that", async () => {
+    it("by cancellation runs the on_cancel hooks", async () => {
       const world = await setup(open)
       const run = await world.start(hooked)
       await world.store.requestCancel(run.id, "cancel")
@@ -49,7 +49,7 @@ export const closeTests = (open: Open): void => {
       expect((await world.turn()).cancelling).toEqual([])
     })
 
-    it("names the first task that failed", async () => {
+    it("names the first failed task", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {} }))
       const [a, b] = await world.claim()
@@ -60,7 +60,7 @@ export const closeTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "failed", error: "task b failed" })
     })
 
-    it("comes in the turn of the last end, not before", async () => {
+    it("happens in the advance that finishes the last task", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {} }))
       const [a, b] = await world.claim()

@@ -1,4 +1,4 @@
-// The log of events: everything that was committed, in order, resumable, trimmed by age.
+// The event log: every committed event in order, resumable, trimmed by age.
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
@@ -10,7 +10,7 @@ const one = workflow({ a: {} })
 const HOUR = 3_600_000
 
 export const eventLogTests = (open: Open<Store & EventLog>): void => {
-  /** All pages from a cursor on. */
+  /** Reads all pages after a cursor. */
   const readAll = async (store: EventLog, after: string, limit = 100): Promise<LoggedEvent[]> => {
     const all: LoggedEvent[] = []
     for (let cursor = after; ;) {
@@ -24,7 +24,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
     events.map(({ type, task, path, status }) => `${task ?? type}${path ? `[${path}]` : ""} ${status}`)
 
   describe("the event log", () => {
-    it("holds the events of every verb, as they were told, in commit order", async () => {
+    it("contains the events of every operation, as they were emitted, in commit order", async () => {
       const world = await setup(open)
       const { cursor } = await world.store.readEvents({ after: null, limit: 1 })
       const run = await world.start(
@@ -76,7 +76,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
         expect((await world.store.readEvents({ after: id, limit: 100 })).events).toEqual(all.slice(i + 1))
     })
 
-    it("begins with what is committed from now on", async () => {
+    it("starts with the next commit", async () => {
       const world = await setup(open)
       await world.start(one)
       const begin = await world.store.readEvents({ after: null, limit: 9 })
@@ -86,7 +86,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       expect(brief((await world.store.readEvents({ after: begin.cursor, limit: 9 })).events)).toEqual(["a dispatched"])
     })
 
-    it("gives the events of one run alone, and moves on past those of others", async () => {
+    it("returns the events of one run and moves past those of others", async () => {
       const world = await setup(open)
       const { cursor } = await world.store.readEvents({ after: null, limit: 1 })
       const mine = await world.start(one)
@@ -100,7 +100,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       expect(await world.store.readEvents({ after: next.cursor, runId: other.id, limit: 9 })).toMatchObject({ events: [] })
     })
 
-    it("tells of a run that waits, and of one that is retried", async () => {
+    it("contains pending and retried runs", async () => {
       const world = await setup(open)
       const { cursor } = await world.store.readEvents({ after: null, limit: 1 })
       const flow = workflow({ a: {} }, { maxActiveRuns: 1 })
@@ -115,7 +115,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       expect(brief(await readAll(world.store, after))).toEqual(["run running"])
     })
 
-    it("has nothing of what was refused or changed nothing", async () => {
+    it("contains nothing about rejected or ineffective changes", async () => {
       const world = await setup(open)
       await world.start(one)
       const [claim] = await world.claim()
@@ -126,7 +126,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       expect(await readAll(world.store, cursor)).toEqual([])
     })
 
-    it("forgets what is too old, some batches a call, and says that there is a gap", async () => {
+    it("removes old batches in bounded steps and reports the gap", async () => {
       const world = await setup(open)
       await world.start(one)
       const old = (await world.store.readEvents({ after: null, limit: 1 })).cursor
@@ -145,7 +145,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       expect(await world.store.readEvents({ after: kept, limit: 9 })).toMatchObject({ gap: false, events: [{ type: "run" }] })
     })
 
-    it("never gives a number again, even when everything is old", async () => {
+    it("never reuses a batch number, even after everything was removed", async () => {
       const world = await setup(open)
       await world.start(one)
       const { cursor } = await world.store.readEvents({ after: null, limit: 1 })

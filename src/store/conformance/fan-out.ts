@@ -1,4 +1,4 @@
-// Containers: expansion in chunks, instances, gathering.
+// Fan-out containers: expansion in chunks, instances, gathering.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -33,7 +33,7 @@ const container = async (world: World): Promise<TaskClaim> => (await world.gate(
 
 export const fanOutTests = (open: Open): void => {
   describe("a fan-out", () => {
-    it("is one container for the gate, and no task until it is expanded", async () => {
+    it("is one container for the gate and has no tasks before its expansion", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       expect(await world.store.listTasks({ runId: run.id, limit: 9 })).toHaveLength(1)
@@ -47,7 +47,7 @@ export const fanOutTests = (open: Open): void => {
       })
     })
 
-    it("makes its instances with their items, in order, and waits for them", async () => {
+    it("creates its instances with their items in order and waits for them", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       const items = ["x", { a: [1] }, null, 4, true]
@@ -61,7 +61,7 @@ export const fanOutTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 1, dispatched: 5 })
     })
 
-    it("is gathered when the last instance has ended, and only then releases what is below", async () => {
+    it("is gathered when its last instance has finished and only then unblocks downstream tasks", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       const { claims } = await world.turn({ changes: [expandAll(await container(world), [1, 2, 3])], claim: 9 })
@@ -80,7 +80,7 @@ export const fanOutTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 2, failed: 1, dispatched: 1, pending: 0 })
     })
 
-    it("that is gathered as failed fails the run, though one failed instance alone does not close it", async () => {
+    it("that is gathered as failed fails the run, while a single failed instance does not close it", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       const { claims } = await world.turn({ changes: [expandAll(await container(world), [1])], claim: 9 })
@@ -98,7 +98,7 @@ export const fanOutTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ error: "task each failed", tasks: { failed: 1, success: 0 } })
     })
 
-    it("gives its outputs in index order, null where an instance did not succeed, a page at a time", async () => {
+    it("returns its outputs in index order and pages, null for an instance without success", async () => {
       const world = await setup(open)
       await world.start(flow)
       const expand = expandAll(
@@ -119,14 +119,14 @@ export const fanOutTests = (open: Open): void => {
       expect(first.map(({ row }) => row)).toEqual(claims.slice(0, 10).map(({ row }) => row))
     })
 
-    it("of nothing is gathered without an expansion", async () => {
+    it("over an empty list is gathered without an expansion", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       await world.turn({ changes: [gather(await container(world), "success", [])] })
       expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { success: 0, pending: 0 } })
     })
 
-    it("that is skipped makes no instances", async () => {
+    it("that is skipped creates no instances", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       await world.turn({ changes: [{ ...fence(await container(world)), kind: "skip", skipReason: "waived", reason: "" }] })
@@ -134,7 +134,7 @@ export const fanOutTests = (open: Open): void => {
       expect(await world.task(run.id, "each")).toMatchObject({ status: "skipped" })
     })
 
-    it("retries an instance alone", async () => {
+    it("retries a single instance", async () => {
       const world = await setup(open)
       await world.start(flow)
       const { claims } = await world.turn({ changes: [expandAll(await container(world), [1, 2])], claim: 9 })
@@ -144,7 +144,7 @@ export const fanOutTests = (open: Open): void => {
       expect((await world.turn({ changes: [world.ended(again.claims[0]!)], gate: 9 })).gates).toHaveLength(1)
     })
 
-    it("sees what its task needs from every instance", async () => {
+    it("gives every instance the nodes that its task reads", async () => {
       const world = await setup(open)
       await world.start(workflow({ list: {}, each: { fan, after: ["list"] } }))
       const [list] = await world.claim()
@@ -156,7 +156,7 @@ export const fanOutTests = (open: Open): void => {
   })
 
   describe("an expansion in chunks", () => {
-    it("keeps the container held until the last chunk, while instances already run", async () => {
+    it("keeps the container claimed until the last chunk, while instances already run", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       const gate = await container(world)
@@ -164,7 +164,7 @@ export const fanOutTests = (open: Open): void => {
       expect(names(world, first.claims)).toEqual(["each[0]", "each[1]"])
       expect(first.gates).toEqual([])
       expect(await world.task(run.id, "each")).toMatchObject({ status: "pending", attemptId: gate.attemptId })
-      // Instances that end early do not end the container.
+      // Instances that finish early do not finish the container.
       const early = await world.turn({ changes: first.claims.map((claim) => world.ended(claim)), gate: 9 })
       expect(early.gates).toEqual([])
       const rest = await world.turn({ changes: [chunk(gate, 5, 2, [2, 3]), chunk(gate, 5, 4, [4])], claim: 9, gate: 9 })
@@ -185,7 +185,7 @@ export const fanOutTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks.pending).toBe(5)
     })
 
-    it("goes on under a new fence when its holder died in the middle", async () => {
+    it("continues under a new attempt id when its holder died halfway", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       const other = await world.join("other")

@@ -1,4 +1,4 @@
-// Verdicts of the gate, edges and rules.
+// Decisions of the gate, and the edges between tasks.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -8,7 +8,7 @@ import { BEGIN, fence, names, type Open, setup, WORK } from "./world.ts"
 
 export const gateTests = (open: Open): void => {
   describe("the gate", () => {
-    it("holds a row without counting an attempt", async () => {
+    it("claims a row without counting an attempt", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }))
       const { gates, claims, events } = await world.turn({ gate: 9, claim: 9 })
@@ -17,7 +17,7 @@ export const gateTests = (open: Open): void => {
       expect(await world.task(run.id, "a")).toMatchObject({ status: "pending", attempt: 0, attemptId: gates[0]!.attemptId })
     })
 
-    it("admits to a lane, where the row is claimed with its first attempt", async () => {
+    it("enqueues a row in its lane, where a claim starts the first attempt", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: { if: "true" } }))
       const [gate] = await world.gate()
@@ -28,7 +28,7 @@ export const gateTests = (open: Open): void => {
       expect(claims[0]!.attemptId).not.toBe(gate!.attemptId)
     })
 
-    it("skips with its reason and kind", async () => {
+    it("skips a row with a message and a skip reason", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "false" } }))
       const [gate] = await world.gate()
@@ -47,7 +47,7 @@ export const gateTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ skipped: 1, pending: 0 })
     })
 
-    it("fails a row that it could not judge, without an attempt", async () => {
+    it("fails a row that it cannot evaluate, without an attempt", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "nonsense" } }))
       const [gate] = await world.gate()
@@ -73,7 +73,7 @@ export const gateTests = (open: Open): void => {
   })
 
   describe("edges", () => {
-    it("release a task when the last of its upstreams has ended", async () => {
+    it("unblock a task when the last of its upstream tasks has finished", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
       const [a, b] = await world.claim()
@@ -81,7 +81,7 @@ export const gateTests = (open: Open): void => {
       expect(names(world, (await world.turn({ changes: [world.ended(b!)], claim: 9 })).claims)).toEqual(["c"])
     })
 
-    it("of one batch are counted together", async () => {
+    it("are counted together in one batch", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] }, d: { after: ["a"] } }))
       const ended = (await world.claim()).map((claim) => world.ended(claim))
@@ -99,7 +99,7 @@ export const gateTests = (open: Open): void => {
       expect((await world.task(second.id, "b")).upstreamPending).toBe(1)
     })
 
-    it("send a plain task below a failure to the gate, with what its upstreams came to", async () => {
+    it("move a plain task below a failure to the gate, with the counts of its upstream tasks", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] }, d: { after: ["c"] } }))
       const [a, b] = await world.claim()
@@ -136,7 +136,7 @@ export const gateTests = (open: Open): void => {
       expect(gates[0]!.upstream).toEqual({ failed: 1, unmet: 0, waived: 0 })
     })
 
-    it("of a private run reroute to its own gate", async () => {
+    it("of a private run move a task to that run's gate", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: { after: ["a"] } }), { private: true })
       const lanes = [`p:${run.id}:w`]

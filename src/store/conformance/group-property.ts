@@ -1,4 +1,4 @@
-// Random nested graphs under random changes, whose ends must be what a few lines of recursion say.
+// Random nested graphs under random changes. The final states must equal those of a short recursive definition.
 
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -74,11 +74,11 @@ const flowOf = (plan: Plan): { flow: CompiledWorkflow; totals: Map<string, numbe
   return { flow: workflow({ ...tasks, "on_exit.0": {} }, rest), totals }
 }
 
-/** How everything ended, against the rules alone: what leaves came to is taken as it is. */
+/** Computes the expected final states from those of the leaf tasks by the rules alone. */
 class Verdict {
   readonly #chaos: Chaos
   readonly #states: ReadonlyMap<string, NodeState>
-  /** Ends of leaf instances by node and path of their fan-out. */
+  /** Final states of leaf instances by node and path of their fan-out. */
   readonly #leaves = new Map<string, string[]>()
 
   constructor(chaos: Chaos, states: readonly NodeState[], tasks: { node: number; path: string; status: string }[]) {
@@ -154,7 +154,7 @@ const verify = async (chaos: Chaos, run: RunRow): Promise<void> => {
 
 export const groupPropertyTests = (open: Open, { runs = 15 } = {}): void => {
   describe("random nested graphs under random changes", () => {
-    it("keep their counters at every level, and end as the rules say", async () => {
+    it("keep their counters at every level and finish as the rules require", async () => {
       await fc.assert(
         fc.asyncProperty(planArbitrary, async (plan) => {
           const { flow, totals } = flowOf(plan)
@@ -168,7 +168,7 @@ export const groupPropertyTests = (open: Open, { runs = 15 } = {}): void => {
           await check(chaos)
           for (const id of chaos.runs) {
             const run = await chaos.world.run(id)
-            // A cancel may cut an expansion short.
+            // A cancellation may interrupt an expansion.
             if (!chaos.cancelled.has(id)) await verify(chaos, run)
           }
           await chaos.world.close()

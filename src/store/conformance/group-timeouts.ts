@@ -1,4 +1,4 @@
-// Groups with a timeout: what is below one that is overdue is ended, whatever it was about to do, and nothing else is.
+// Groups with a timeout: when the timeout has passed, every unfinished row in the group is cancelled, and no other row.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -16,7 +16,7 @@ const MINUTE = 60_000
 
 const plain = workflow({ g: timed, "g.a": {}, "g.b": { after: ["g.a"] }, after: { after: ["g"], rule: "all_done" } })
 
-/** Its groups are open, and what can run does. */
+/** Starts a run, opens its groups and claims every ready task. */
 const begin = async (world: World, flow: CompiledWorkflow): Promise<{ run: RunRow; claims: TaskClaim[] }> => {
   const run = await world.start(flow)
   await judgeAll(world, flow)
@@ -27,7 +27,7 @@ const cancelled = (world: World, claim: TaskClaim): Change => world.ended(claim,
 
 export const groupTimeoutTests = (open: Open): void => {
   describe("a group with a timeout", () => {
-    it("asks for a turn when its time is over, and for none when it ended before", async () => {
+    it("requests an advance when its timeout is due, and none if it finished before", async () => {
       const world = await setup(open)
       const run = await world.start(plain)
       const [gate] = await world.gate()
@@ -44,7 +44,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect(await world.task(run.id, "g")).toMatchObject({ status: "success", error: null })
     })
 
-    it("that is overdue cancels what waits in it, stops what runs, and fails when that is dead; the run goes on", async () => {
+    it("past its timeout cancels its waiting rows, stops its attempts and fails when they have ended, while the run continues", async () => {
       const world = await setup(open)
       const { run, claims } = await begin(world, plain)
       world.clock.pass(MINUTE - 1)
@@ -64,7 +64,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ cancelled: 2, pending: 1 })
     })
 
-    it("keeps what succeeded, and is a success itself if all did in the end", async () => {
+    it("keeps its successes and succeeds itself if all of its tasks did", async () => {
       const world = await setup(open)
       const flow = workflow({ g: timed, "g.a": {} })
       const { run, claims } = await begin(world, flow)
@@ -83,7 +83,7 @@ export const groupTimeoutTests = (open: Open): void => {
         "would wait",
         (_, claim) => ({ ...fence(claim), kind: "wait", waitingOn: { kind: "callback", since: 0 }, delayMs: null }),
       ],
-    ])("that is overdue ends an attempt in it for good that %s", async (_, change) => {
+    ])("past its timeout finally ends an attempt that %s", async (_, change) => {
       const world = await setup(open)
       const { run, claims } = await begin(world, plain)
       world.clock.pass(MINUTE)
@@ -94,7 +94,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect((await world.gate()).map(({ kind }) => kind)).toEqual(["group"])
     })
 
-    it("that is overdue ends what a gate still lets go, before anybody claims it", async () => {
+    it("past its timeout cancels rows that a gate still enqueues, before they are claimed", async () => {
       const world = await setup(open)
       const flow = workflow({ g: timed, "g.a": { gated: true }, "g.each": { fan }, "g.h": group, "g.h.x": {} })
       const run = await world.start(flow)
@@ -121,7 +121,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect((await world.run(run.id)).status).toBe("failed")
     })
 
-    it("that is overdue wakes what waits in it without a slot, also while the run is paused", async () => {
+    it("past its timeout resumes its waiting rows, also in a paused run", async () => {
       const world = await setup(open)
       const flow = workflow({ g: timed, "g.nap": { gated: true } })
       const run = await world.start(flow)
@@ -140,7 +140,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect((await world.task(run.id, "g.nap")).status).toBe("cancelled")
     })
 
-    it("is timed item by item, and inside of others", async () => {
+    it("is timed per item, also inside other groups", async () => {
       const world = await setup(open)
       const flow = workflow({ o: { ...group, fan }, "o.g": timed, "o.g.a": {}, "o.g.b": { after: ["o.g.a"] }, "o.z": {} })
       const { run, claims } = await begin(world, flow)
@@ -162,7 +162,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect(await world.task(run.id, "o.g", "1")).toMatchObject({ status: "failed", error: "timed out after 1m" })
     })
 
-    it("gives the slots of what it ends to others", async () => {
+    it("frees the slots of the attempts that it ends", async () => {
       const world = await setup(open)
       const flow = workflow({ g: timed, "g.a": {}, z: {} }, { concurrency: 1 })
       const { claims } = await begin(world, flow)
@@ -179,7 +179,7 @@ export const groupTimeoutTests = (open: Open): void => {
       ])
     })
 
-    it("that is overdue tells whoever finds the attempts of a dead holder", async () => {
+    it("past its timeout is visible to the server that reaps a dead holder's attempts", async () => {
       const world = await setup(open)
       await world.start(plain)
       await judgeAll(world, plain)
@@ -193,7 +193,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect(await world.store.reapHolders(9)).toMatchObject([{ attemptId: claims[0]!.attemptId, cancelling: "cancel" }])
     })
 
-    it("ends more than a thousand rows in as many turns as it takes", async () => {
+    it("cancels more than a thousand rows over several advances", async () => {
       const world = await setup(open)
       const flow = workflow({ g: timed, "g.each": { fan } })
       const run = await world.start(flow)
@@ -211,7 +211,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "failed", tasks: { cancelled: 1500 } })
     })
 
-    it("of a run that is cancelled is cancelled with it", async () => {
+    it("is cancelled together with its run", async () => {
       const world = await setup(open)
       const { run, claims } = await begin(world, plain)
       await world.store.requestCancel(run.id, "cancel")
@@ -223,7 +223,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect((await world.run(run.id)).status).toBe("cancelled")
     })
 
-    it("has its whole time again after a retry", async () => {
+    it("has its full timeout again after a retry", async () => {
       const world = await setup(open)
       const flow = workflow({ g: timed, "g.a": {}, "g.b": { after: ["g.a"] } })
       const { run, claims } = await begin(world, flow)

@@ -1,4 +1,4 @@
-// Groups: rows inside of rows. What is opened, counted down, gathered, cancelled and retried at any depth.
+// Groups: opening, counting down, gathering, cancelling and retrying at any depth.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -19,7 +19,7 @@ export const openChunks = (flow: CompiledWorkflow, claim: TaskClaim, size = 500)
   return chunks.map((rows, i) => ({ ...fence(claim), kind: "open_group", total, offset: i * size, rows, limits }))
 }
 
-/** A group that a retry goes on with, or a fan-out that was cut off. */
+/** Continues a group that was retried, or a fan-out that was interrupted. */
 const goesOn = (flow: CompiledWorkflow, claim: TaskClaim): Change => {
   const limits = limitsOf(flow, claim.node, claim.runId)
   return { ...fence(claim), kind: "open_group", total: claim.childrenCreated, offset: claim.childrenCreated, rows: [], limits }
@@ -32,7 +32,7 @@ export const gathered = (claim: TaskClaim): Change => ({
   output: { inline: null },
 })
 
-/** Judges whatever waits for the gate until nothing does; two items for each fan-out. */
+/** Evaluates everything in the gate's lane until it is empty, with two items for each fan-out. */
 export const judgeAll = async (world: World, flow: CompiledWorkflow): Promise<void> => {
   for (let claims = await world.gate(); claims.length > 0; claims = await world.gate()) {
     const changes = claims.flatMap((claim) => {
@@ -54,7 +54,7 @@ const flowOfTwo = workflow({ g: { ...group, fan }, "g.a": {}, "g.b": { after: ["
 
 export const groupTests = (open: Open): void => {
   describe("a group", () => {
-    it("is opened into rows at its path, which release each other there", async () => {
+    it("is opened into rows at its path, which unblock each other there", async () => {
       const world = await setup(open)
       const flow = workflow({ g: group, "g.a": {}, "g.b": { after: ["g.a"] }, after: { after: ["g"] } })
       const run = await world.start(flow)
@@ -78,7 +78,7 @@ export const groupTests = (open: Open): void => {
       expect(names(world, await world.claim())).toEqual(["after"])
     })
 
-    it("with a fan-out has its tasks once per item, each with its own path and its parent's item", async () => {
+    it("with a fan-out has its tasks once per item, each with its path and its parent's item", async () => {
       const world = await setup(open)
       const parent = { parent: 0 }
       const flow = workflow({ g: { ...group, fan }, "g.a": parent, "g.b": { after: ["g.a"], ...parent } })
@@ -95,7 +95,7 @@ export const groupTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 1, dispatched: 2, success: 1 })
     })
 
-    it("gives what is inside the rows of what is outside, at the path of that", async () => {
+    it("lets inner tasks read outer rows at the paths of those rows", async () => {
       const world = await setup(open)
       const flow = workflow({
         top: {},
@@ -118,7 +118,7 @@ export const groupTests = (open: Open): void => {
       expect([...last.reads.values()].map(({ output }) => output)).toEqual([{ inline: "outside" }, { inline: "near 1" }])
     })
 
-    it("opened in chunks goes on where it stopped, and no end is lost in between", async () => {
+    it("opened in chunks continues where it stopped and loses no finish in between", async () => {
       const world = await setup(open)
       const flow = workflow({ g: group, "g.a": {}, "g.b": { after: ["g.a"] }, "g.c": { after: ["g.b"] }, "g.d": {} })
       const run = await world.start(flow)
@@ -139,7 +139,7 @@ export const groupTests = (open: Open): void => {
       expect(await world.gate()).toMatchObject([{ kind: "group", childrenCreated: 4, count: 4 }])
     })
 
-    it("takes a slot of its limit when it is opened and gives it back when it ends", async () => {
+    it("uses a slot of its limit from its opening until its finish", async () => {
       const world = await setup(open)
       const flow = workflow({ g: { ...group, fan, concurrency: 1 }, "g.a": {} })
       const run = await world.start(flow)
@@ -153,7 +153,7 @@ export const groupTests = (open: Open): void => {
       expect(names(world, await world.claim())).toEqual(["g.a[1]"])
     })
 
-    it("that a retry goes on with takes a slot like a new one, and what is inside waits for that", async () => {
+    it("that a retry continues needs a slot like a new one, and its inner rows wait for it", async () => {
       const world = await setup(open)
       const inner = { "g.a": {}, "g.h": { ...group, after: ["g.a"] }, "g.h.b": { fan } }
       const flow = workflow({ g: { ...group, fan, concurrency: 1 }, ...inner })
@@ -182,7 +182,7 @@ export const groupTests = (open: Open): void => {
       expect((await world.task(run.id, "g", "1")).parked).toMatchObject({ cap: 1, used: 1 })
       expect(await endAll("success")).toEqual(["g.h.b[0.0]", "g.h.b[0.1]"])
 
-      // Cancelled while it waits for its slot, it keeps what it had.
+      // A group that is cancelled while it waits for its slot keeps its results.
       await world.store.requestCancel(run.id, "cancel")
       for (let turns = 0; turns < 3; turns++) {
         const live = await world.store.listInFlight(world.holder)
@@ -196,7 +196,7 @@ export const groupTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { success: 6, pending: 0 } })
     })
 
-    it("that was skipped passes its turn on", async () => {
+    it("that was skipped frees the slot for the next one", async () => {
       const world = await setup(open)
       const flow = workflow({ g: { ...group, fan, concurrency: 1 }, "g.a": {} })
       await world.start(flow)
@@ -225,7 +225,7 @@ export const groupTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "cancelled", tasks: { cancelled: 8, pending: 0 } })
     })
 
-    it("marked inside releases what is below it there", async () => {
+    it("with an overridden inner task unblocks the tasks below it", async () => {
       const world = await setup(open)
       const run = await world.start(flowOfTwo)
       await judgeAll(world, flowOfTwo)
@@ -236,7 +236,7 @@ export const groupTests = (open: Open): void => {
       expect(names(world, await world.claim())).toEqual(["g.a[0]", "g.b[1]"])
     })
 
-    it("lists what is inside by name and path, and apart from it the containers", async () => {
+    it("lists inner tasks by name and path, and containers separately", async () => {
       const world = await setup(open)
       const run = await world.start(flowOfTwo)
       await judgeAll(world, flowOfTwo)

@@ -1,4 +1,4 @@
-// What users do to jobs that there are: change, cancel, delete.
+// Changes of existing jobs by users: update, cancel, delete.
 
 import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs.ts"
 import { iso } from "../../core/model/ports.ts"
@@ -9,8 +9,8 @@ import { BEGIN, fence, type Open, setup } from "./world.ts"
 import { describe, expect, it } from "vitest"
 
 export const jobChangeTests = (open: Open<Store & JobStore>): void => {
-  describe("a change of a job", () => {
-    it("sets what it names, and the time", async () => {
+  describe("an update of a job", () => {
+    it("sets the given fields and the time", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
       world.clock.pass(7)
@@ -27,7 +27,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(claim).toMatchObject({ priority: 2, job: { name: "other", payload: 4 } })
     })
 
-    it("is refused once the job has ended, or when it is not there", async () => {
+    it("is rejected for a finished or unknown job", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
       await world.turn({ changes: (await world.claimJobs()).map((claim) => world.ended(claim)) })
@@ -35,7 +35,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(await world.store.updateJob(newJob(world).id, { name: "x" })).toEqual({ rejected: "not_found" })
     })
 
-    it("of dependencies is for PENDING jobs, and for no circle", async () => {
+    it("of dependencies is accepted only for PENDING jobs and without a cycle", async () => {
       const world = await setup(open)
       const [a, b] = await create(world, {}, {})
       const [c] = await create(world, { dependencies: [a!.id] })
@@ -59,7 +59,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(idsOf(await world.claimJobs())).toEqual([c!.id])
     })
 
-    it("to a dependency that failed blocks the job and all below it", async () => {
+    it("that adds a failed dependency blocks the job and all of its dependents", async () => {
       const world = await setup(open)
       const [a, b] = await create(world, { priority: 9 }, {})
       const [c] = await create(world, { dependencies: [b!.id] })
@@ -69,7 +69,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(await status(world, d!)).toEqual(["BLOCKED"])
     })
 
-    it("of the queue of a RUNNING job leaves the slots right", async () => {
+    it("of the queue of a RUNNING job keeps the slot counts correct", async () => {
       const world = await setup(open)
       const [a, b] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })
       const [claim] = await world.claimJobs()
@@ -82,8 +82,8 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
     })
   })
 
-  describe("cancel of a job", () => {
-    it("that waits ends it as FAILED, and blocks what is below", async () => {
+  describe("cancellation of a job", () => {
+    it("fails a waiting job and blocks its dependents", async () => {
       const world = await setup(open)
       const [a] = await create(world, {})
       const [b] = await create(world, { dependencies: [a!.id] })
@@ -96,7 +96,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(await world.store.cancelJob(newJob(world).id)).toEqual({ rejected: "not_found" })
     })
 
-    it("that runs is told to its holder until the attempt is dead", async () => {
+    it("of a RUNNING job is reported to its holder until the attempt has ended", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
       const [below] = await create(world, { dependencies: [job!.id] })
@@ -112,7 +112,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(await status(world, below!)).toEqual(["BLOCKED"])
     })
 
-    it("that runs leaves a success that came first", async () => {
+    it("of a RUNNING job keeps a success that was reported first", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
       const [claim] = await world.claimJobs()
@@ -124,7 +124,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
     it.each([
       ["tried again", (world: Jobs, claim: never) => world.again(claim, 0)],
       ["given back", (_: Jobs, claim: never) => ({ ...fence(claim), kind: "release" }) as const],
-    ])("that runs ends it when its attempt would be %s", async (_, change) => {
+    ])("of a RUNNING job fails it when its attempt would be %s", async (_, change) => {
       const world = await setup(open)
       const [job] = await create(world, { concurrencyKey: "k" })
       const [claim] = await world.claimJobs()
@@ -135,7 +135,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(idsOf(await world.claimJobs())).toEqual([next!.id])
     })
 
-    it("whose holder died is known to whoever finds it", async () => {
+    it("is visible to the server that reaps the attempt of a dead holder", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
       const other = await world.join("second")
@@ -150,7 +150,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
   })
 
   describe("deletion of a job", () => {
-    it("is refused while others depend on it, ended or not", async () => {
+    it("is rejected while others depend on it, finished or not", async () => {
       const world = await setup(open)
       const [a] = await create(world, {})
       const [b] = await create(world, { dependencies: [a!.id] })
@@ -163,7 +163,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(await status(world, a!, b!)).toEqual([undefined, undefined])
     })
 
-    it("takes it out of the queue, and its id may be used again", async () => {
+    it("removes it from the queue and allows its id again", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
       await world.store.deleteJob(job!.id)
@@ -172,7 +172,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(idsOf(await world.claimJobs())).toEqual([job!.id])
     })
 
-    it("of a RUNNING one stops its attempt, whose slot is free when it is dead", async () => {
+    it("of a RUNNING job stops its attempt and frees the slot when the attempt has ended", async () => {
       const world = await setup(open)
       const [job, next] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })
       const [claim] = await world.claimJobs()
@@ -188,7 +188,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(await status(world, job!)).toEqual(["READY"])
     })
 
-    it("of a RUNNING one whose holder died leaves nothing behind", async () => {
+    it("of a RUNNING job whose holder died leaves nothing behind", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
       const other = await world.join("second")

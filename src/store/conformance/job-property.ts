@@ -1,4 +1,4 @@
-// Random graphs of jobs, random ends: after each turn every status is what the rules of core/rules/jobs.ts say.
+// Random graphs of jobs with random results: after each advance every status follows the rules of core/rules/jobs.ts.
 
 import { describe, expect, it } from "vitest"
 import {

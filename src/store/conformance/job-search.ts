@@ -33,7 +33,7 @@ export const jobSearchTests = (open: Open<Store & JobStore>): void => {
         .toSorted((a, b) => (a.createdAt !== b.createdAt ? (a.createdAt > b.createdAt ? -1 : 1) : a.id < b.id ? -1 : 1))
         .map(({ id }) => id)
 
-    it("gives what fits every filter, newest first then by id, in pages that neither skip nor repeat", async () => {
+    it("returns the jobs that match every filter, newest first, then by id, in pages without gaps or repetitions", async () => {
       const { world, all } = await filled()
       expect(all).toHaveLength(30)
       const some = <T>(values: readonly T[]): (T | undefined)[] => [undefined, ...values]
@@ -62,7 +62,7 @@ export const jobSearchTests = (open: Open<Store & JobStore>): void => {
                 }
     })
 
-    it("sees a job as it is now", async () => {
+    it("returns the current state of a job", async () => {
       const world = await setup(open)
       const [job] = await create(world, { priority: 2 })
       await world.store.updateJob(job!.id, { priority: 9, queue: "moved" })

@@ -25,7 +25,7 @@ export const newJob = (world: Jobs, input: Partial<NewJob> = {}): NewJob => ({
   ...input,
 })
 
-/** They must be accepted. */
+/** Creates the jobs and fails the test if they are rejected. */
 export const create = async (world: Jobs, ...jobs: Partial<NewJob>[]): Promise<JobRow[]> => {
   const made = await world.store.createJobs(jobs.map((job) => newJob(world, job)))
   expect(made).toBeInstanceOf(Array)
@@ -39,7 +39,7 @@ export const idsOf = (claims: readonly JobClaim[]): string[] => claims.map(({ jo
 
 export const jobTests = (open: Open<Store & JobStore>): void => {
   describe("a new job", () => {
-    it("is READY, and as it was given", async () => {
+    it("is READY and has the given fields", async () => {
       const world = await setup(open)
       const input = newJob(world, { payload: { a: [1, null] }, priority: 8, concurrencyKey: "tenant" })
       const [job] = (await world.store.createJobs([input])) as JobRow[]
@@ -63,7 +63,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(await world.store.getJob(newJob(world).id)).toBeNull()
     })
 
-    it("waits for what it depends on, in the batch and before it", async () => {
+    it("waits for its dependencies, whether in the same batch or older", async () => {
       const world = await setup(open)
       const [first] = await create(world, {})
       const a = newJob(world, { dependencies: [first!.id] })
@@ -75,7 +75,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(idsOf(await world.claimJobs())).toEqual([first!.id])
     })
 
-    it("is READY when all that it depends on is COMPLETED, BLOCKED when something of it failed", async () => {
+    it("is READY when all of its dependencies are COMPLETED and BLOCKED when one has failed", async () => {
       const world = await setup(open)
       const [good, bad] = await create(world, {}, {})
       const claims = await world.claimJobs()
@@ -90,7 +90,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(idsOf(await world.claimJobs())).toEqual([after.id])
     })
 
-    it("is refused with all of its batch when one of them cannot be", async () => {
+    it("is rejected together with its batch when one job of the batch is invalid", async () => {
       const world = await setup(open)
       const [first] = await create(world, {})
       const fine = newJob(world)
@@ -138,7 +138,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       })
     })
 
-    it("goes by priority, then age, then id", async () => {
+    it("is ordered by priority, then age, then id", async () => {
       const world = await setup(open)
       const ids = Array.from({ length: 4 }, () => newJob(world).id).toSorted()
       await create(world, { id: ids[2]! }, { id: ids[1]! }, { id: ids[3]!, priority: 9 })
@@ -156,7 +156,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(idsOf((await world.turn({ claim: 9, lanes: ["h:mail"] })).jobs)).toEqual([job!.id])
     })
 
-    it("takes one at a time of those with the same key", async () => {
+    it("selects one job at a time among those with the same concurrency key", async () => {
       const world = await setup(open)
       const [a, b, c, d] = await create(
         world,
@@ -175,8 +175,8 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
     })
   })
 
-  describe("an ended job", () => {
-    it("is COMPLETED with its output, and lets what waited for it go", async () => {
+  describe("a finished job", () => {
+    it("is COMPLETED with its output and unblocks its dependents", async () => {
       const world = await setup(open)
       const [a, b] = await create(world, {}, {})
       const [c] = await create(world, { dependencies: [a!.id, b!.id] })
@@ -196,7 +196,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(await world.store.getJob(c!.id)).toMatchObject({ updatedAt: iso(BEGIN + 5), createdAt: iso(BEGIN) })
     })
 
-    it("that failed blocks all below it in the same transaction", async () => {
+    it("that failed blocks all of its dependents in the same transaction", async () => {
       const world = await setup(open)
       const [a, other] = await create(world, { priority: 9 }, {})
       const [b] = await create(world, { dependencies: [a!.id, other!.id] })
@@ -227,7 +227,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(await world.store.listAttempts(job!.row)).toMatchObject([{ attempt: 1, state: "failed", exitCode: 3 }])
     })
 
-    it("of a dead holder comes with what is needed to decide on it", async () => {
+    it("of a dead holder is returned with the fields that a decision needs", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})
       const other = await world.join("second")

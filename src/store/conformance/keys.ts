@@ -31,7 +31,7 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
       ])
     })
 
-    it("are gone once removed, and removed once", async () => {
+    it("disappear when removed, and can be removed once", async () => {
       const { store } = await setup(open)
       await store.createKey({ ...key, scopes: ["read"] })
       expect(await store.removeKey("k1")).toBe(true)
@@ -40,7 +40,7 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
     })
   })
 
-  it("keeps an audit log, read newest first a page at a time", async () => {
+  it("keeps an audit log that is read in pages, newest first", async () => {
     const { store, clock } = await setup(open)
     await store.appendAudit([
       { keyId: null, action: "workflow.deploy", target: "etl", details: null },

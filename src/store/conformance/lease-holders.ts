@@ -1,12 +1,12 @@
-// Who holds attempts, and what becomes of those of the dead.
+// Lease holders, and the attempts of dead ones.
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
 import { BEGIN, fence, LEASE_MS, type Open, setup } from "./world.ts"
 
-export const holderTests = (open: Open): void => {
-  describe("a holder", () => {
+export const leaseHolderTests = (open: Open): void => {
+  describe("a lease holder", () => {
     it("is listed as it was registered", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))
@@ -17,7 +17,7 @@ export const holderTests = (open: Open): void => {
       expect(await world.store.listHolders()).toContainEqual({ ...holder, ...listed })
     })
 
-    it("is listed with what it takes and how much it has", async () => {
+    it("is listed with its capabilities and its number of attempts in flight", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: {}, c: { if: "true" } }))
       const id = await world.employ("far")
@@ -36,7 +36,7 @@ export const holderTests = (open: Open): void => {
       expect((await world.store.listHolders())[0]!.leaseUntil).toBe(iso(BEGIN + 1000 + LEASE_MS))
     })
 
-    it("knows what it holds, gate claims too", async () => {
+    it("can list its claims, including gate claims", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { if: "true" }, c: {} }))
       const other = await world.join("other")
@@ -49,7 +49,7 @@ export const holderTests = (open: Open): void => {
       expect(await world.store.listInFlight(world.holder)).toEqual([{ ...fence(gates[0]!), stop: null }])
     })
 
-    it("is told which of its attempts must be stopped", async () => {
+    it("learns which of its attempts must be stopped", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))
       await world.start(workflow({ b: {} }))
@@ -60,7 +60,7 @@ export const holderTests = (open: Open): void => {
       )
     })
 
-    it("that was removed is gone", async () => {
+    it("that deregistered is no longer listed", async () => {
       const world = await setup(open)
       const other = await world.join("other")
       await world.store.deregisterHolder(other)
@@ -68,7 +68,7 @@ export const holderTests = (open: Open): void => {
       expect(await world.store.renewLease(other, LEASE_MS)).toBe(false)
     })
 
-    it("that lives is not reaped", async () => {
+    it("that is alive is not reaped", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {} }))
       await world.claim()
@@ -77,8 +77,8 @@ export const holderTests = (open: Open): void => {
     })
   })
 
-  describe("a dead holder", () => {
-    it("leaves its attempts to be ended as lost, under the fence that it had", async () => {
+  describe("a dead lease holder", () => {
+    it("has its attempts finished as lost under their attempt ids", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {} }))
       const other = await world.join("other")
@@ -109,11 +109,11 @@ export const holderTests = (open: Open): void => {
         { node: 0, attempt: 2, losses: 1 },
         { node: 1, attempt: 1 },
       ])
-      // What it had to say comes too late.
+      // The late reports of the dead holder are rejected.
       expect((await world.turn({ holder: other, changes: [world.ended(claim!)] })).rejected).toEqual([fence(claim!)])
     })
 
-    it("is told so, and takes nothing more", async () => {
+    it("cannot renew its lease and claims nothing more", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { if: "true" } }))
       const other = await world.join("other")
@@ -124,7 +124,7 @@ export const holderTests = (open: Open): void => {
       expect(await world.turn({ holder: other, claim: 9, gate: 9 })).toMatchObject({ claims: [], gates: [] })
     })
 
-    it("stays listed as dead until it holds nothing, and its attempts come as many at a time as asked for", async () => {
+    it("stays listed as dead until none of its attempts is left, and the attempts are reaped in batches of the given size", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: {}, c: {} }))
       const other = await world.join("other")
@@ -144,7 +144,7 @@ export const holderTests = (open: Open): void => {
       expect(await world.store.listHolders()).toHaveLength(1)
     })
 
-    it("gives gate claims back on the spot", async () => {
+    it("has its gate claims released at once", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }))
       const other = await world.join("other")
@@ -157,7 +157,7 @@ export const holderTests = (open: Open): void => {
       expect(await world.gate()).toHaveLength(1)
     })
 
-    it("gives the slots of limits back only with the end of its attempts", async () => {
+    it("keeps the slots of limits until its attempts have ended", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: {} }, { concurrency: 1 }))
       const other = await world.join("other")
@@ -168,7 +168,7 @@ export const holderTests = (open: Open): void => {
       expect((await world.turn({ changes: left.map((l) => world.again(l, 60_000, "lost")), claim: 9 })).claims).toHaveLength(1)
     })
 
-    it("of a run that is being cancelled says so", async () => {
+    it("has attempts that carry the cancellation of their run", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))
       const other = await world.join("other")
@@ -180,7 +180,7 @@ export const holderTests = (open: Open): void => {
       expect((await world.turn({ changes: [world.ended(left[0]!, "cancelled")] })).closed).toHaveLength(1)
     })
 
-    it("that went without a word, but holding attempts, is reaped as well", async () => {
+    it("that deregistered with attempts in flight is reaped too", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {} }))
       const other = await world.join("other")

@@ -1,4 +1,4 @@
-// Limits: never exceeded, never idle, and not a scan.
+// Limits are never exceeded, never leave a free slot unused, and are enforced without a scan.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -8,7 +8,7 @@ import { BEGIN, expandAll, fence, type Open, setup, WORK, type World } from "./w
 const tasks = (count: number, input = {}) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, input]))
 const fan = { foreach: { lit: [] }, reference: "items" }
 
-/** Takes all that may go and ends it, until nothing is left; returns the most that was in flight and what was done. */
+/** Claims and finishes rows until none is left; returns the highest number in flight and the finished rows. */
 const drain = async (world: World): Promise<{ most: number; done: number }> => {
   let most = 0
   let done = 0
@@ -22,7 +22,7 @@ const drain = async (world: World): Promise<{ most: number; done: number }> => {
 
 export const limitTests = (open: Open): void => {
   describe("a limit", () => {
-    it("of a run bounds its tasks in flight and parks the others under it", async () => {
+    it("of a run bounds its tasks in flight and parks the others", async () => {
       const world = await setup(open)
       const run = await world.start(workflow(tasks(5), { concurrency: 2 }))
       expect(await world.claim()).toHaveLength(2)
@@ -53,7 +53,7 @@ export const limitTests = (open: Open): void => {
       expect(await world.claim()).toEqual([])
     })
 
-    it("is not touched by a stale attempt", async () => {
+    it("is not affected by a stale attempt", async () => {
       const world = await setup(open)
       const run = await world.start(workflow(tasks(3), { concurrency: 1 }))
       const [old] = await world.claim()
@@ -83,7 +83,7 @@ export const limitTests = (open: Open): void => {
       expect(order).toEqual([high, middle, last, low])
     })
 
-    it("on one row together with another: both hold, and neither is left idle", async () => {
+    it("applies together with another limit of the same row, and neither leaves a slot unused", async () => {
       const world = await setup(open)
       // Six instances under the task's limit of 2, six plain tasks; the run takes 4 at once.
       await world.start(workflow({ each: { fan }, ...tasks(6) }, { concurrency: 4 }))
@@ -106,7 +106,7 @@ export const limitTests = (open: Open): void => {
       expect(claims).toEqual([])
     })
 
-    it("that is full hands the room of the row's other limit to the next one there", async () => {
+    it("that is full passes the slot of the row's other limit to the next row", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" }, b: { if: "true" }, c: { if: "true" } }))
       const [a, b, c] = await world.gate()
@@ -132,7 +132,7 @@ export const limitTests = (open: Open): void => {
       expect(next.claims).toHaveLength(1)
     })
 
-    it("whose cap was raised lets more go", async () => {
+    it("whose cap was raised admits more rows", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: { if: "true" }, b: { if: "true" }, c: { if: "true" } }))
       const gates = await world.gate()
@@ -148,7 +148,7 @@ export const limitTests = (open: Open): void => {
       expect(claims).toHaveLength(2)
     })
 
-    it("does not have all of 10,000 instances looked at", async () => {
+    it("does not read all of 10,000 instances", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan }, other: {} }))
       const [gate] = await world.gate()
@@ -167,7 +167,7 @@ export const limitTests = (open: Open): void => {
         }
         await world.turn({ changes: [expand] })
       }
-      // Before anything was claimed, nearly all wait under the limit already.
+      // Nearly all instances are parked before the first claim.
       const all = await world.store.listTasks({ runId: run.id, name: "each", limit: 10_000 })
       expect(all.filter(({ parked }) => parked === null).length).toBeLessThanOrEqual(40)
       const { claims, more } = await world.turn({ claim: 100 })
@@ -178,7 +178,7 @@ export const limitTests = (open: Open): void => {
       expect(next.claims).toHaveLength(1)
     })
 
-    it("makes instances of a later chunk ready when its slots are free by then", async () => {
+    it("makes instances of a later chunk ready when slots are free by then", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       const [gate] = await world.gate()
@@ -199,7 +199,7 @@ export const limitTests = (open: Open): void => {
       expect(await drain(world)).toEqual({ most: 2, done: 4 })
     })
 
-    it("counts slots in use when instances are made", async () => {
+    it("counts the used slots when instances are created", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan }, ...tasks(2) }, { concurrency: 3 }))
       const plain = await world.claim()
@@ -220,7 +220,7 @@ export const limitTests = (open: Open): void => {
       expect((await world.turn({ changes: [world.ended(a!, "failed")], claim: 9, gate: 9 })).gates).toHaveLength(1)
     })
 
-    it("shared by runs goes on to the next when the row in turn is cancelled", async () => {
+    it("shared by runs passes to the next row when the first is cancelled", async () => {
       const world = await setup(open)
       const limits = [{ key: "k:shared", cap: 1 }]
       const start = async () => {
@@ -239,7 +239,7 @@ export const limitTests = (open: Open): void => {
       expect(claims.map(({ runId }) => runId)).toEqual([third.id])
     })
 
-    it("shared by runs goes on to the next when the run in turn is paused", async () => {
+    it("shared by runs passes to the next run when the first is paused", async () => {
       const world = await setup(open)
       const limits = [{ key: "k:shared", cap: 1 }]
       const start = async () => {
@@ -259,7 +259,7 @@ export const limitTests = (open: Open): void => {
       expect((await world.turn({ changes: [world.ended(claims[0]!)], claim: 9 })).claims).toMatchObject([{ runId: second.id }])
     })
 
-    it("is kept over a start that is reported on its own", async () => {
+    it("stays in use after a start that is reported separately", async () => {
       const world = await setup(open)
       await world.start(workflow(tasks(2), { concurrency: 1 }))
       const [first] = await world.claim()

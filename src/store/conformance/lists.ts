@@ -34,7 +34,7 @@ export const listTests = (open: Open): void => {
         .toSorted((a, b) => (`${a.createdAt} ${a.id}` > `${b.createdAt} ${b.id}` ? -1 : 1))
         .map(({ id }) => id)
 
-    it("holds what fits every filter, in pages that neither skip nor repeat", async () => {
+    it("returns the runs that match every filter, in pages without gaps or repetitions", async () => {
       const { world, all } = await filled()
       const some = <T>(values: readonly T[]): (T | undefined)[] => [undefined, ...values]
       for (const name of some(["even", "nobody"]))
@@ -60,7 +60,7 @@ export const listTests = (open: Open): void => {
               }
     })
 
-    it("keeps its place while runs are added", async () => {
+    it("keeps its position while runs are added", async () => {
       const { world, all } = await filled()
       const first = await world.store.listRuns({ status: "running", limit: 2 })
       await world.start(workflow({ a: {} }))

@@ -1,4 +1,4 @@
-// Notices that runs owe, and how they are taken.
+// Notifications of runs, and how they are claimed.
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
@@ -18,8 +18,8 @@ const telling: CompiledWorkflow = {
   ],
 }
 
-export const noticeTests = (open: Open<Store & NotificationStore>): void => {
-  describe("notices", () => {
+export const notificationTests = (open: Open<Store & NotificationStore>): void => {
+  describe("notifications", () => {
     it.each([
       ["success", [["success", 0]]],
       [
@@ -41,7 +41,7 @@ export const noticeTests = (open: Open<Store & NotificationStore>): void => {
       expect(taken.every(({ runId, tries }) => runId === run.id && tries === 1)).toBe(true)
     })
 
-    it("of a cancelled run are owed too, also when it had not begun", async () => {
+    it("are recorded for a cancelled run, also before its start", async () => {
       const world = await setup(open)
       const one = { ...telling, maxActiveRuns: 1 }
       await world.start(one)
@@ -51,7 +51,7 @@ export const noticeTests = (open: Open<Store & NotificationStore>): void => {
       expect(await world.store.claimNotifications(LEASE)).toMatchObject([{ runId: waiting.id, kind: "cancel", target: 2 }])
     })
 
-    it("are owed by no private run", async () => {
+    it("are not recorded for a private run", async () => {
       const world = await setup(open)
       const run = await world.start({ ...telling, deadlineMs: 1000 }, { private: true })
       const { claims } = await world.turn({ claim: 1, lanes: [`p:${run.id}:w`] })
@@ -68,14 +68,14 @@ export const noticeTests = (open: Open<Store & NotificationStore>): void => {
       expect(await world.store.claimNotifications(LEASE)).toMatchObject([{ kind: "deadline", target: 1 }])
     })
 
-    it("of a deadline that nobody asked to be told of are for the log", async () => {
+    it("of a deadline without a target are written for the log", async () => {
       const world = await setup(open)
       await world.start({ ...workflow({ a: {} }), deadlineMs: 1000 })
       world.clock.pass(1000)
       expect(await world.store.claimNotifications(LEASE)).toMatchObject([{ kind: "deadline", target: -1 }])
     })
 
-    it("that were taken are taken by nobody else until their lease is over, or they are put off", async () => {
+    it("that were claimed are hidden until their lease ends or they are postponed", async () => {
       const world = await setup(open)
       await world.start({ ...workflow({ a: {} }), deadlineMs: 1000 })
       world.clock.pass(1000)
@@ -87,7 +87,7 @@ export const noticeTests = (open: Open<Store & NotificationStore>): void => {
       expect(await world.store.nextNotificationMs()).toBe(60_000)
     })
 
-    it("that arrived are gone", async () => {
+    it("that were delivered are removed", async () => {
       const world = await setup(open)
       await world.start({ ...workflow({ a: {} }), deadlineMs: 1000 })
       world.clock.pass(1000)

@@ -1,4 +1,4 @@
-// Which of the ready rows comes first: priority, workflows in turn, run age, row.
+// The order of claims: priority, round robin over workflows, age of the run, row.
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
@@ -16,7 +16,7 @@ const oneByOne = async (world: World, count: number): Promise<string[]> => {
 
 export const orderTests = (open: Open): void => {
   describe("the order of claims", () => {
-    it("is by priority first, the task's own over the run's", async () => {
+    it("is by priority first, where the task's own overrides the run's", async () => {
       const world = await setup(open)
       await world.start(workflow({ low: { priority: 1 }, plain: {} }, { name: "a" }), { priority: 4 })
       await world.start(workflow({ high: { priority: 10 }, middle: {} }, { name: "b", priority: 6 }))
@@ -44,7 +44,7 @@ export const orderTests = (open: Open): void => {
       ])
     })
 
-    it("takes workflows of the same priority in turn, one at a time", async () => {
+    it("alternates among workflows of the same priority", async () => {
       const world = await setup(open)
       for (const name of ["a", "b", "c"]) await world.start(flow(name, 3))
       const order = await oneByOne(world, 9)
@@ -62,14 +62,14 @@ export const orderTests = (open: Open): void => {
       expect(names(world, claims).filter((name) => name.startsWith("few"))).toHaveLength(10)
     })
 
-    it("gives what one workflow has not to the others", async () => {
+    it("gives the unused share of a workflow to the others", async () => {
       const world = await setup(open)
       await world.start(flow("a", 2))
       await world.start(flow("b", 30))
       expect(await world.claim(20)).toHaveLength(20)
     })
 
-    it("goes on with the lower priority when the higher has given all it had", async () => {
+    it("continues with the lower priority when the higher one is exhausted", async () => {
       const world = await setup(open)
       await world.start(flow("a", 2), { priority: 9 })
       await world.start(flow("b", 3), { priority: 2 })
@@ -83,7 +83,7 @@ export const orderTests = (open: Open): void => {
       expect(names(world, (await world.turn({ gate: 1, gateLanes: [GATE] })).gates)).toEqual(["high"])
     })
 
-    it("is not held up by rows of a run that is being cancelled", async () => {
+    it("is not blocked by rows of a run that is being cancelled", async () => {
       const world = await setup(open)
       const doomed = await world.start(flow("a", 3000), { priority: 9 })
       await world.start(flow("b", 1), { priority: 1 })
@@ -93,7 +93,7 @@ export const orderTests = (open: Open): void => {
       expect(taken).toEqual(["b0"])
     })
 
-    it("is not held up by rows of a paused run, nor by rows under a full limit", async () => {
+    it("is not blocked by rows of a paused run or under a full limit", async () => {
       const world = await setup(open)
       const paused = await world.start(flow("a", 1500), { priority: 9 })
       await world.start({ ...flow("b", 1500), concurrency: 1 }, { priority: 8 })

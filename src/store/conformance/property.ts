@@ -1,5 +1,5 @@
-// Random small graphs under random changes, duplicates and stale ones among them. After every step the counters must be what a
-// recount of the rows says, limits must be used by exactly the live rows under them, and in the end every run has ended.
+// Random small graphs under random changes, including duplicate and stale ones. After every step the counters must equal a
+// recount of the rows, the used slots of limits must equal the rows in flight under them, and in the end every run has finished.
 
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -55,11 +55,11 @@ const flowOf = (plan: Plan): CompiledWorkflow => {
   return workflow(Object.fromEntries([...tasks, ["on_exit.0", {}]]), rest)
 }
 
-/** An engine of chance: knows what it was given, answers some of it, some of it twice, some of it too late. */
+/** A random engine: applies some of its claims' changes, some of them twice and some too late. */
 export class Chaos {
   readonly world: World
   readonly flow: CompiledWorkflow
-  /** How many instances a fan-out makes. */
+  /** Number of instances that a fan-out creates. */
   readonly totalOf: (node: number) => number
   readonly runs: RunId[] = []
   readonly cancelled = new Set<RunId>()
@@ -125,7 +125,7 @@ export class Chaos {
     return more || claims.length + gates.length > 0
   }
 
-  /** Some of what is held, each answered once, and now and then something from the past. */
+  /** Applies changes to some of the claims in flight, and occasionally repeats an old one. */
   changes(all = false): Change[] {
     const taken = this.held.filter(() => all || this.chance(2) === 0)
     this.held = this.held.filter((held) => !taken.includes(held))
@@ -175,7 +175,7 @@ export class Chaos {
     return this.expand(claim, total, limits)
   }
 
-  /** One instance a chunk; sometimes it stops in the middle, as if it had died. */
+  /** Creates one instance per chunk; sometimes stops halfway, as if the process had died. */
   expand(claim: TaskClaim, total: number, limits: { key: string; cap: number }[]): Change[] {
     const upTo = this.chance(4) === 0 ? claim.childrenCreated + this.chance(total - claim.childrenCreated) : total
     const lane = instanceLane({ id: claim.runId, private: false }, this.flow.nodes[claim.node]!)
@@ -185,7 +185,7 @@ export class Chaos {
     return upTo === total ? chunks : [...chunks, { ...fence(claim), kind: "release" }]
   }
 
-  /** Two tasks a chunk, and now and then only the first of them. */
+  /** Creates two tasks per chunk, and occasionally only the first chunk. */
   open(claim: TaskClaim, limits: { key: string; cap: number }[]): Change[] {
     const chunks = innerRows(this.flow, claim.node, { id: claim.runId, private: false, priority: 5 }, 2)
     const total = chunks.reduce((sum, rows) => sum + rows.length, 0)
@@ -214,7 +214,7 @@ export class Chaos {
     return some.path !== "" && this.chance(2) === 0 ? { instance: { task, path: some.path } } : { from: task }
   }
 
-  /** A holder joins, and another dies with what it held. */
+  /** Adds a holder and kills another one that has claims. */
   async lose(): Promise<void> {
     const dead = this.others.shift()
     this.others.push(await this.world.join("other"))
@@ -231,7 +231,7 @@ export class Chaos {
     )
   }
 
-  /** A change that fell with a stale one before it left its row held. */
+  /** Finds rows that stay claimed because their change was rejected together with a stale one. */
   async giveBack(): Promise<void> {
     for (const holder of [this.world.holder, ...this.others]) {
       const fences = await this.world.store.listInFlight(holder)
@@ -250,7 +250,7 @@ export class Chaos {
     }
   }
 
-  /** Everything is answered until every run has ended. */
+  /** Applies changes to all claims until every run has finished. */
   async finish(): Promise<void> {
     for (const id of this.runs) if ((await this.world.run(id)).cancelling === null) await this.world.store.setPaused(id, false)
     for (let turns = 0; ; turns++) {
@@ -266,7 +266,7 @@ export class Chaos {
   }
 }
 
-/** Of every row but the instances of plain fan-outs. */
+/** Reads the states of all rows except the instances of plain fan-outs. */
 export const statesOf = async (world: World, runId: RunId): Promise<NodeState[]> => [
   ...(await world.store.listNodes(runId)),
   ...(await world.store.listInner({ runId, limit: 10_000 })),
@@ -301,12 +301,12 @@ const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
 
 const checkUpstream = (flow: CompiledWorkflow, states: ReadonlyMap<string, NodeState>, task: TaskRow): void => {
   const { upstream } = flow.nodes[task.node]!
-  // Of a group that is being opened, some rows are not there yet.
+  // Some rows of a group that is being opened do not exist yet.
   const open = upstream.filter((up) => !taskEnded(states.get(`${up}/${task.path}`)?.status ?? "pending"))
   expect(task.upstreamPending).toBe(open.length)
 }
 
-/** `used` shows on parked rows; live rows under a limit never exceed its cap. */
+/** Checks that `used` of parked rows is correct and that rows in flight never exceed the cap of a limit. */
 const checkLimits = (chaos: Chaos, runs: { run: RunRow; tasks: TaskRow[] }[]): void => {
   for (const { run, tasks } of runs) {
     const live = new Map<string, number>()
@@ -339,7 +339,7 @@ export const check = async (chaos: Chaos): Promise<void> => {
 
 export const propertyTests = (open: Open, { runs = 60 } = {}): void => {
   describe("random graphs under random changes", () => {
-    it("keep their counters, their limits and their order, and every run ends", async () => {
+    it("keep their counters, limits and order, and finish every run", async () => {
       await fc.assert(
         fc.asyncProperty(planArbitrary, async (plan) => {
           const chaos = new Chaos(await setup(open, plan.seed), flowOf(plan), (node) => plan.tasks[node]?.fan ?? 0)

@@ -1,4 +1,4 @@
-// Queues: pause, concurrency, rate, what they hold, and claims from every queue in turn.
+// Queues: pause, concurrency, rate, contents, and round-robin claims over all queues.
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
@@ -10,7 +10,7 @@ type Queued = World<Store & QueueStore>
 
 const EVERY = ["q:*"]
 
-/** A run of so many tasks of one queue. */
+/** Starts a run with this many tasks in one queue. */
 const tasks = (count: number, queue = "default", labels: string[] = []) =>
   workflow(Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, { queue, labels }])), {
     name: `${queue}${labels.join("")}`,
@@ -21,7 +21,7 @@ const queuesOf = (world: Queued, claims: readonly { versionId: number; node: num
 
 export const queueTests = (open: Open<Store & QueueStore>): void => {
   describe("a queue", () => {
-    it("has settings that are changed one by one", async () => {
+    it("has settings that can be changed separately", async () => {
       const { store } = await setup(open)
       expect(await store.getQueue("etl")).toBeNull()
       expect(await store.putQueue("etl", { concurrency: 2 })).toEqual({
@@ -38,7 +38,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect(await store.getQueue("etl")).toMatchObject({ concurrency: null, rate: { limit: 5, periodMs: 1000 }, paused: true })
     })
 
-    it("shows what waits and what runs, with or without settings", async () => {
+    it("shows ready and running tasks, with or without settings", async () => {
       const world = await setup(open)
       await world.start(tasks(3, "b"))
       await world.start(tasks(1, "b", ["gpu"]))
@@ -55,7 +55,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect(await world.store.getQueue("a")).toMatchObject({ oldestReadyMs: 500, concurrency: null })
     })
 
-    it("tells how long the oldest has been ready, not how long its run has been there", async () => {
+    it("shows how long the oldest task has been ready, not how old its run is", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { after: ["a"], queue: "late" } }))
       const [a] = await world.claim()
@@ -65,7 +65,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect(await world.store.getQueue("late")).toMatchObject({ ready: 1, oldestReadyMs: 300 })
     })
 
-    it("that is paused gives nothing away until it is resumed", async () => {
+    it("that is paused yields no claims until it is resumed", async () => {
       const world = await setup(open)
       await world.start(tasks(1))
       await world.start(tasks(1, "other"))
@@ -80,8 +80,8 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
     })
   })
 
-  describe("a queue that was paused meanwhile", () => {
-    it("keeps what a success makes ready", async () => {
+  describe("a queue that was paused in the meantime", () => {
+    it("keeps the rows that a success unblocks", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { after: ["a"] } }))
       const claims = await world.claim()
@@ -94,7 +94,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
   })
 
   describe("the concurrency of a queue", () => {
-    it("is never exceeded, and a freed slot is used in the same turn", async () => {
+    it("is never exceeded, and a freed slot is reused in the same advance", async () => {
       const world = await setup(open)
       await world.store.putQueue("default", { concurrency: 2 })
       await world.start(tasks(5))
@@ -108,7 +108,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect(await world.store.getQueue("default")).toMatchObject({ running: 2, ready: 2 })
     })
 
-    it("counts a row that was given back, or whose holder died, as free again", async () => {
+    it("frees the slot of a row that was released or whose holder died", async () => {
       const world = await setup(open)
       await world.store.putQueue("default", { concurrency: 1 })
       await world.start(tasks(1))
@@ -122,7 +122,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect((await world.turn({ changes: [world.again(lost!, 0, "lost")], claim: 9 })).claims).toHaveLength(1)
     })
 
-    it("counts what runs already when it is set, and holds for all labels together", async () => {
+    it("counts running tasks when it is set and covers all labels together", async () => {
       const world = await setup(open)
       await world.start(tasks(2))
       await world.start(tasks(2, "default", ["gpu"]))
@@ -135,7 +135,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect((await world.turn({ claim: 9, lanes, changes: [world.ended(b!)] })).claims).toHaveLength(1)
     })
 
-    it("does not hold back another queue of the same claim", async () => {
+    it("does not block another queue of the same claim", async () => {
       const world = await setup(open)
       await world.store.putQueue("default", { concurrency: 1 })
       await world.start(tasks(3))
@@ -146,7 +146,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
   })
 
   describe("the rate of a queue", () => {
-    it("lets so many start per period, and says when the next may", async () => {
+    it("allows that many starts per period and returns when the next is possible", async () => {
       const world = await setup(open)
       await world.store.putQueue("default", { rate: { limit: 2, periodMs: 1000 } })
       await world.start(tasks(9))
@@ -161,7 +161,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect((await world.turn({ claim: 9 })).claims).toHaveLength(2)
     })
 
-    it("asks for no turn when nothing waits", async () => {
+    it("requests no advance when nothing waits", async () => {
       const world = await setup(open)
       await world.store.putQueue("default", { rate: { limit: 1, periodMs: 1000 } })
       await world.start(tasks(1))
@@ -169,14 +169,14 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
     })
   })
 
-  describe("work that lives elsewhere", () => {
+  describe("work of remote executors", () => {
     const REMOTE = ["s:*"]
     const jobs = (count: number, queue = "default") =>
       workflow(Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, { queue, executor: "slurm" }])), {
         name: `remote_${queue}`,
       })
 
-    it("is claimed from every queue, beside other work or alone", async () => {
+    it("is claimed from every queue, together with local work or alone", async () => {
       const world = await setup(open)
       await world.start(jobs(2))
       await world.start(jobs(2, "hpc"))
@@ -191,7 +191,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect((await world.turn({ claim: 9, lanes: ["q:default", ...REMOTE] })).claims).toHaveLength(0)
     })
 
-    it("rests with its queue", async () => {
+    it("stops while its queue is paused", async () => {
       const world = await setup(open)
       await world.start(jobs(1))
       await world.start(jobs(1, "hpc"))
@@ -204,7 +204,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect((await world.turn({ claim: 9, lanes: REMOTE })).claims).toHaveLength(1)
     })
 
-    it("shares the slots of its queue with what runs here, and frees them when it ends", async () => {
+    it("shares the slots of its queue with local work and frees them when it finishes", async () => {
       const world = await setup(open)
       await world.store.putQueue("default", { concurrency: 2 })
       await world.start(jobs(3))
@@ -221,7 +221,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect((await world.turn({ claim: 9, lanes })).claims).toHaveLength(3)
     })
 
-    it("counts what runs already when a limit is set", async () => {
+    it("counts running tasks when a limit is set", async () => {
       const world = await setup(open)
       await world.start(jobs(3))
       const { claims } = await world.turn({ claim: 1, lanes: REMOTE })
@@ -243,7 +243,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
   })
 
   describe("a claim from every queue", () => {
-    it("takes from all shared lanes, queues in turn, and from nothing private", async () => {
+    it("selects from all shared lanes, alternating among queues, and from no private lane", async () => {
       const world = await setup(open)
       await world.start(tasks(4, "a"))
       await world.start(tasks(4, "b"))
@@ -260,7 +260,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       expect(rest.more).toBe(false)
     })
 
-    it("gives each queue its highest priority first, and workflows of one queue their turn", async () => {
+    it("serves the highest priority of each queue first and alternates among the workflows of a queue", async () => {
       const world = await setup(open)
       const flow = (name: string) => workflow({ a: { queue: "x" } }, { name })
       await world.start(flow("low"), { priority: 1 })

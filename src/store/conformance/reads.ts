@@ -15,7 +15,7 @@ const endAll = async (world: World, status: "success" | "failed" = "success"): P
 
 export const readTests = (open: Open): void => {
   describe("a workflow", () => {
-    it("is known by name and hash: the same again changes nothing", async () => {
+    it("is identified by name and hash: storing the same version again changes nothing", async () => {
       const world = await setup(open)
       const put = (hash: string, name = "test") =>
         world.store.putWorkflow({ compiled: { ...one, name, description: hash }, hash, source: "text", deploy: true })
@@ -30,12 +30,12 @@ export const readTests = (open: Open): void => {
       expect(world.store.compiledNow(first.versionId)).toEqual({ ...one, description: "h1" })
     })
 
-    it("of an unknown version is NotFound", async () => {
+    it("of an unknown version throws NotFound", async () => {
       const world = await setup(open)
       await expect(world.store.compiled(4711)).rejects.toMatchObject({ name: "NotFound" })
     })
 
-    it("keeps the version of a run that began before a new one", async () => {
+    it("keeps the version of a run that started before a new deployment", async () => {
       const world = await setup(open)
       const old = await world.start(one)
       await world.start(workflow({ b: {}, c: {} }))
@@ -49,7 +49,7 @@ export const readTests = (open: Open): void => {
   })
 
   describe("lists", () => {
-    it("of runs are newest first, a page at a time, by workflow and status", async () => {
+    it("of runs are paged, newest first, by workflow and status", async () => {
       const world = await setup(open)
       const ids: RunId[] = []
       for (let i = 0; i < 5; i++) {
@@ -75,7 +75,7 @@ export const readTests = (open: Open): void => {
       expect(await list({ workflow: "nobody" })).toEqual([])
     })
 
-    it("of tasks hold instances and hooks but no containers, in row order", async () => {
+    it("of tasks contain instances and hooks but no containers, in row order", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan }, b: {}, "on_exit.0": {} }))
       const [gate] = await world.gate()
@@ -92,7 +92,7 @@ export const readTests = (open: Open): void => {
       expect((await world.store.listNodes(run.id)).map(({ node }) => node)).toEqual([0, 1])
     })
 
-    it("of what is not there are empty, and single reads null", async () => {
+    it("of unknown things are empty, and single reads return null", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const nobody = world.newRun(await world.deploy(one)).id
@@ -153,7 +153,7 @@ export const readTests = (open: Open): void => {
         expect(await world.store.getCached({ ...query, ...other })).toBeNull()
     })
 
-    it("forgets after the time to live, and a new success begins it anew", async () => {
+    it("expires after the time to live, which a new success restarts", async () => {
       const world = await setup(open)
       const query = await kept(world, { key: "k", ttlMs: 1000 })
       world.clock.pass(999)
@@ -164,7 +164,7 @@ export const readTests = (open: Open): void => {
       expect(await world.store.getCached(query)).not.toBeNull()
     })
 
-    it("keeps nothing of a failure, nor of a stale attempt", async () => {
+    it("stores nothing of a failure or a stale attempt", async () => {
       const world = await setup(open)
       const query = await kept(world, { key: "k", ttlMs: null }, "failed")
       expect(await world.store.getCached(query)).toBeNull()
@@ -176,7 +176,7 @@ export const readTests = (open: Open): void => {
     })
   })
 
-  it("knows how long the tasks of past successes took", async () => {
+  it("returns how long the tasks of past successful runs took", async () => {
     const world = await setup(open)
     const lasting = async (seconds: number, status: "success" | "failed") => {
       await world.start(one)
@@ -194,7 +194,7 @@ export const readTests = (open: Open): void => {
   })
 
   describe("retention", () => {
-    it("names ended runs that are too old, oldest first", async () => {
+    it("selects finished runs that are too old, oldest first", async () => {
       const world = await setup(open)
       const ids: RunId[] = []
       for (let i = 0; i < 4; i++) {
@@ -207,7 +207,7 @@ export const readTests = (open: Open): void => {
       expect(await world.store.expiredRuns({ olderThanMs: 0, limit: 9 })).toEqual(ids.slice(0, 3))
     })
 
-    it("names ended runs beyond the newest of their workflow", async () => {
+    it("selects finished runs beyond the newest ones of their workflow", async () => {
       const world = await setup(open)
       const ids: RunId[] = []
       for (const name of ["a", "a", "a", "b"]) {
@@ -219,7 +219,7 @@ export const readTests = (open: Open): void => {
       expect(await world.store.expiredRuns({ keep: 2, olderThanMs: 3500, limit: 9 })).toEqual(ids.slice(0, 1))
     })
 
-    it("does not name a run whose hooks have not ended", async () => {
+    it("does not select a run with unfinished hooks", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, "on_exit.0": {} }))
       await endAll(world)
@@ -229,7 +229,7 @@ export const readTests = (open: Open): void => {
       expect(await world.store.expiredRuns({ olderThanMs: 0, limit: 9 })).toHaveLength(1)
     })
 
-    it("removes a run with its tasks and attempts, some rows a call, and nothing else", async () => {
+    it("removes a run with its tasks and attempts in bounded steps, and nothing else", async () => {
       const world = await setup(open)
       const flow = workflow({ a: {}, b: {}, c: {} }, { concurrency: 3 })
       const run = await world.start(flow)
@@ -248,7 +248,7 @@ export const readTests = (open: Open): void => {
       expect(await world.store.listTasks({ runId: other.id, limit: 9 })).toHaveLength(3)
     })
 
-    it("refuses to remove a run that has not ended", async () => {
+    it("does not remove an unfinished run", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       await expect(world.store.removeRun(run.id, 100)).rejects.toMatchObject({ name: "Conflict" })

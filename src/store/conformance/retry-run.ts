@@ -1,4 +1,4 @@
-// A user's retry of an ended run.
+// Retry of a finished run by a user.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -19,7 +19,7 @@ const planOf = async (world: World, run: RunRow, request: RetryRequest = {}): Pr
 const retry = async (world: World, run: RunRow, request: RetryRequest = {}): Promise<boolean> =>
   world.store.retryRun(run.id, await planOf(world, run, request))
 
-/** Ends all that can be claimed, failing the tasks named; skips what the gate holds. Until nothing moves. */
+/** Finishes everything that can be claimed, failing the named tasks and skipping gated ones, until nothing changes. */
 const finish = async (world: World, failing: string[] = []): Promise<string[]> => {
   const done: string[] = []
   let changes: Change[] = []
@@ -35,7 +35,7 @@ const finish = async (world: World, failing: string[] = []): Promise<string[]> =
   }
 }
 
-/** A run of `each` over n items, gathered. */
+/** Starts a run of `each` over n items and gathers it. */
 const fanned = async (world: World, count: number, failing: number[]): Promise<RunRow> => {
   const run = await world.start(workflow({ each: { fan }, after: { after: ["each"] } }))
   await expandAndGather(world, count, failing)
@@ -65,7 +65,7 @@ export const retryRunTests = (open: Open): void => {
   describe("a retry of a run", () => {
     const flow = workflow({ a: {}, b: {}, c: { after: ["a"] }, d: { after: ["c"] }, "on_failure.0": {}, "on_exit.0": {} })
 
-    it("runs what failed and what was skipped again, and keeps successes", async () => {
+    it("runs failed and skipped tasks again and keeps successes", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       await finish(world, ["c"])
@@ -80,7 +80,7 @@ export const retryRunTests = (open: Open): void => {
         hooksPending: 0,
         tasks: { pending: 2, success: 2, failed: 0, skipped: 0 },
       })
-      // The hooks of the first end are gone.
+      // The hooks of the first generation are removed.
       expect(Object.keys(await world.statuses(run.id))).toEqual(["a", "b", "c", "d"])
       expect(await finish(world)).toEqual(["c", "d", "on_exit.0"])
       expect(await world.run(run.id)).toMatchObject({
@@ -90,7 +90,7 @@ export const retryRunTests = (open: Open): void => {
       })
     })
 
-    it("goes on with the attempt's number, with new budgets, and keeps the old attempt", async () => {
+    it("continues the attempt numbers with new retry budgets and keeps the old attempt", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))
       const [first] = await world.claim()
@@ -119,7 +119,7 @@ export const retryRunTests = (open: Open): void => {
       ])
     })
 
-    it("from a task runs it and all below, whatever they came to", async () => {
+    it("from a task runs it and everything downstream, whatever their status", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       await finish(world)
@@ -128,7 +128,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await finish(world)).toEqual(["c", "d", "on_exit.0"])
     })
 
-    it("is refused when the run has ended again since it was planned", async () => {
+    it("is rejected when the run has finished again since the plan was made", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))
       await finish(world, ["a"])
@@ -141,7 +141,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await retry(world, await world.run(run.id))).toBe(true)
     })
 
-    it("begins the run's timeout anew", async () => {
+    it("restarts the run's timeout", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }, { timeoutMs: 1000 }))
       await finish(world, ["a"])
@@ -150,7 +150,7 @@ export const retryRunTests = (open: Open): void => {
       expect((await world.turn()).nextDueMs).toBe(1000)
     })
 
-    it("is refused while the run or its hooks have not ended, and for an unknown run", async () => {
+    it("is rejected for an unknown run and while the run or its hooks are unfinished", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       const plan: RetryReset = { nodes: [] }
@@ -171,7 +171,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await world.store.retryRun(world.newRun(await world.deploy(flow)).id, plan)).toBe(false)
     })
 
-    it("of a cancelled run goes on where it was", async () => {
+    it("of a cancelled run continues where it stopped", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
       const [a] = await world.claim(1)
@@ -184,7 +184,7 @@ export const retryRunTests = (open: Open): void => {
       expect((await world.run(run.id)).status).toBe("success")
     })
 
-    it("of a run that was cancelled before it had begun starts it", async () => {
+    it("of a run that was cancelled before its start starts it", async () => {
       const world = await setup(open)
       const version = await world.deploy(workflow({ a: {} }, { maxActiveRuns: 1 }))
       const made = await world.store.createRuns([world.newRun(version), world.newRun(version)])
@@ -195,7 +195,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await world.run(second.id)).toMatchObject({ status: "running", tasks: { pending: 1 } })
     })
 
-    it("keeps the limits of what runs again", async () => {
+    it("keeps the limits of the retried tasks", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {}, c: {} }, { concurrency: 1 }))
       for (let i = 0; i < 3; i++)
@@ -207,7 +207,7 @@ export const retryRunTests = (open: Open): void => {
   })
 
   describe("a retry of a fan-out", () => {
-    it("that a cancel cut off in the middle goes on with it, and keeps what succeeded", async () => {
+    it("that a cancellation interrupted continues the expansion and keeps successes", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       const [gate] = await world.gate()
@@ -247,7 +247,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { success: 6, failed: 0 } })
     })
 
-    it("runs one instance again, whatever it came to, and gathers with what the others are", async () => {
+    it("runs one instance again, whatever its status, and gathers it with the others", async () => {
       const world = await setup(open)
       const run = await fanned(world, 4, [2])
       expect(await retry(world, run, { instance: { task: "each", path: "0" } })).toBe(true)
@@ -257,7 +257,7 @@ export const retryRunTests = (open: Open): void => {
       expect(gates[0]).toMatchObject({ kind: "fan", count: 4, childrenCreated: 4, childrenFailed: 1 })
     })
 
-    it("from it on expands anew: instances go on with their numbers, and those beyond the new list are gone", async () => {
+    it("from the fan-out expands it again: instances keep their attempt numbers, and those beyond the new list are removed", async () => {
       const world = await setup(open)
       const run = await fanned(world, 5, [])
       expect(await retry(world, run, { from: "each" })).toBe(true)
@@ -275,7 +275,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await world.store.instanceOutputs({ containerRow: gate!.row, after: 0, limit: 99 })).toHaveLength(3)
     })
 
-    it("expands anew to more instances than before, in index order", async () => {
+    it("expands again to more instances than before, in index order", async () => {
       const world = await setup(open)
       const run = await fanned(world, 2, [])
       await retry(world, run, { from: "each" })
@@ -290,7 +290,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { success: 5, pending: 0 } })
     })
 
-    it("that gives nothing the second time has no instances left", async () => {
+    it("over an empty second list leaves no instances", async () => {
       const world = await setup(open)
       const run = await fanned(world, 3, [])
       await retry(world, run, { from: "each" })
@@ -300,7 +300,7 @@ export const retryRunTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 1, success: 0 })
     })
 
-    it("whose failure was its own, not an instance's, begins with the gate", async () => {
+    it("that failed by itself, not through an instance, starts with the gate", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       const [gate] = await world.gate()
@@ -309,7 +309,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await world.gate()).toMatchObject([{ kind: "fan", childrenCreated: 0 }])
     })
 
-    it("of scope failed without any instance to run again begins with the gate", async () => {
+    it("of failed instances without any starts with the gate", async () => {
       const world = await setup(open)
       const run = await fanned(world, 2, [])
       const lanes = { lane: "g", instanceLane: WORK, upstreamPending: 0, upstream: { failed: 0, unmet: 0, waived: 0 } }

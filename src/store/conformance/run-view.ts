@@ -1,4 +1,4 @@
-// What pictures of runs are drawn from: instances page by page, and counts.
+// Data of run views: instances in pages, and counts.
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
@@ -8,9 +8,9 @@ import { expandAll, fence, type Open, setup } from "./world.ts"
 
 const fan = { foreach: { lit: [] }, reference: "items" }
 
-export const pictureTests = (open: Open<Store & RunViewStore>): void => {
-  describe("a picture of a run", () => {
-    it("has every instance once, by node and path, a page at a time, and no containers", async () => {
+export const runViewTests = (open: Open<Store & RunViewStore>): void => {
+  describe("a run view", () => {
+    it("contains every instance once, by node and path, in pages, and no containers", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, each: { fan }, z: {} }))
       const other = await world.start(workflow({ b: {} }))
@@ -28,7 +28,7 @@ export const pictureTests = (open: Open<Store & RunViewStore>): void => {
       expect(await world.store.listInstances({ runId: other.id, limit: 9 })).toHaveLength(1)
     })
 
-    it("has the attempts before the present one, oldest first", async () => {
+    it("contains the previous attempts, oldest first", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {} }))
       const claims = await world.claim()
@@ -40,7 +40,7 @@ export const pictureTests = (open: Open<Store & RunViewStore>): void => {
       expect(b).toMatchObject({ status: "pending", attempt: 1, past: [{ attempt: 1, state: "failed" }] })
     })
 
-    it("counts rows by node, kind and status, with the first start and the last end", async () => {
+    it("counts rows by node, kind and status, with the first start and the last finish", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, each: { fan } }))
       const [gate] = await world.gate()

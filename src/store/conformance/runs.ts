@@ -1,4 +1,4 @@
-// Making and pausing runs.
+// Creation and pausing of runs.
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../core/model/ports.ts"
@@ -10,7 +10,7 @@ const fan = { foreach: { lit: [] }, reference: "items" }
 
 export const runTests = (open: Open): void => {
   describe("a new run", () => {
-    it("is running with its rows", async () => {
+    it("is running and has its rows", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: { after: ["a"] }, each: { fan } }, { priority: 8 }), {
         params: { x: 1 },
@@ -41,7 +41,7 @@ export const runTests = (open: Open): void => {
       ])
     })
 
-    it("with the same key of the same workflow is the first one again", async () => {
+    it("with an idempotency key that the workflow has used returns the first run", async () => {
       const world = await setup(open)
       const version = await world.deploy(one)
       const other = await world.deploy({ ...one, name: "other" })
@@ -62,7 +62,7 @@ export const runTests = (open: Open): void => {
       expect(await world.claim()).toHaveLength(4)
     })
 
-    it("of an unknown version is refused, and nothing of its batch is made", async () => {
+    it("of an unknown version is rejected together with its batch", async () => {
       const world = await setup(open)
       const version = await world.deploy(one)
       const batch = [world.newRun(version), world.newRun({ ...version, versionId: 999 })]
@@ -101,7 +101,7 @@ export const runTests = (open: Open): void => {
       expect((await world.start(flow)).status).toBe("pending")
     })
 
-    it("begins the timeout of a run when it starts", async () => {
+    it("starts the timeout of a run with the run", async () => {
       const world = await setup(open)
       const version = await world.deploy({ ...flow, maxActiveRuns: 1 })
       const [first, second] = await world.store.createRuns([world.newRun(version), world.newRun(version)])
@@ -116,7 +116,7 @@ export const runTests = (open: Open): void => {
       expect((await world.turn()).closed).toMatchObject([{ runId: second!.run.id, status: "failed" }])
     })
 
-    it("ends a pending run that is cancelled at once", async () => {
+    it("cancels a pending run at once", async () => {
       const world = await setup(open)
       const version = await world.deploy({ ...flow, maxActiveRuns: 1 })
       const made = await world.store.createRuns([world.newRun(version), world.newRun(version), world.newRun(version)])
@@ -129,7 +129,7 @@ export const runTests = (open: Open): void => {
   })
 
   describe("pause", () => {
-    it("keeps what is ready from being taken, and resume gives it back", async () => {
+    it("keeps ready rows from being claimed until the run is resumed", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: { if: "true" }, c: { after: ["a"] } }))
       const [a] = await world.claim()
@@ -144,7 +144,7 @@ export const runTests = (open: Open): void => {
       expect((await world.run(run.id)).paused).toBe(false)
     })
 
-    it("of one run leaves the others alone", async () => {
+    it("of one run does not affect others", async () => {
       const world = await setup(open)
       const first = await world.start(one)
       const second = await world.start(one)
@@ -152,7 +152,7 @@ export const runTests = (open: Open): void => {
       expect((await world.claim()).map(({ runId }) => runId)).toEqual([second.id])
     })
 
-    it("of an ended or unknown run is refused", async () => {
+    it("of a finished or unknown run is rejected", async () => {
       const world = await setup(open)
       const run = await world.start(one)
       const [a] = await world.claim()
@@ -161,7 +161,7 @@ export const runTests = (open: Open): void => {
       expect(await world.store.setPaused(world.newRun(await world.deploy(one)).id, true)).toBe(false)
     })
 
-    it("does not keep the hooks of a run that ended meanwhile", async () => {
+    it("does not block the hooks of a run that finished in the meantime", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, "on_exit.0": {} }))
       const [a] = await world.claim()

@@ -1,4 +1,4 @@
-// Schedules: what is due, one run per tick, pause and resume, and runs that queue behind each other.
+// Schedules: due ticks, one run per tick, pause and resume, and runs that queue behind each other.
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../core/model/ports.ts"
@@ -51,7 +51,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
     world.store.listSchedules({ limit: 99, ...(workflow !== undefined && { workflow }) })
 
   describe("schedules", () => {
-    it("come and go with the deployed version", async () => {
+    it("are created and removed with the deployed version", async () => {
       const world = await setup(open)
       const { versionId, workflowId } = await deploy(world, [spec(), spec({ cron: "0 2 * * *" })], [minute(1), minute(120)])
       await deploy(world, [spec()], [minute(1)], "other")
@@ -84,7 +84,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       expect(await all(world)).toEqual([])
     })
 
-    it("are due when their time has come, earliest first", async () => {
+    it("are due at their time, earliest first", async () => {
       const world = await setup(open)
       expect(await world.store.nextTickMs()).toBeNull()
       await deploy(world, [spec(), spec({ cron: "1 1 1 1 *" }), spec()], [minute(2), null, minute(1)])
@@ -96,7 +96,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       expect(await world.store.nextTickMs()).toBe(0)
     })
 
-    it("keep their place when deployed again, unless their times changed", async () => {
+    it("keep their next tick when deployed again, unless their times changed", async () => {
       const world = await setup(open)
       await deploy(world, [spec(), spec()], [minute(1), minute(1)])
       const [first] = await all(world)
@@ -110,7 +110,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       ])
     })
 
-    it("rest while their workflow is paused, and go on from a later tick", async () => {
+    it("stop while their workflow is paused and continue with a later tick", async () => {
       const world = await setup(open)
       await deploy(world, [spec()], [minute(1)])
       expect(await world.store.setWorkflowPaused({ name: "test", paused: true, nextAt: [] })).toBe(true)
@@ -139,7 +139,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
   })
 
   describe("a tick", () => {
-    it("makes one run, and moves its schedule on", async () => {
+    it("creates one run and advances its schedule", async () => {
       const world = await setup(open)
       await deploy(world, [spec({ timezone: "Europe/Berlin" })], [minute(1)])
       const [row] = await all(world)
@@ -153,7 +153,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       expect(await world.store.listRuns({ limit: 9 })).toHaveLength(1)
     })
 
-    it("is not fired again after its workflow was removed and deployed anew", async () => {
+    it("is not fired again after its workflow was removed and deployed again", async () => {
       const world = await setup(open)
       await deploy(world, [spec()], [minute(1)])
       world.clock.pass(MINUTE)
@@ -166,7 +166,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       expect(await world.store.listRuns({ limit: 9 })).toHaveLength(1)
     })
 
-    it("that is passed over is spent", async () => {
+    it("that is skipped counts as fired", async () => {
       const world = await setup(open)
       await deploy(world, [spec()], [minute(1)])
       const [row] = await all(world)
@@ -186,7 +186,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
   })
 
   describe("runs of one schedule", () => {
-    it("that have not ended are listed oldest first", async () => {
+    it("that are unfinished are listed oldest first", async () => {
       const world = await setup(open)
       await deploy(world, [spec()], [minute(1)])
       const [row] = await all(world)
@@ -201,7 +201,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       expect(await active()).toEqual([second])
     })
 
-    it("queue behind each other when they wait, and only then", async () => {
+    it("queue behind each other only with `waitForSchedule`", async () => {
       const world = await setup(open)
       await deploy(world, [spec({ overlap: "queue" })], [minute(1)])
       const [row] = await all(world)
@@ -221,7 +221,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       expect(await states()).toEqual(["success", "cancelled", "running"])
     })
 
-    it("queue under max_active_runs too", async () => {
+    it("also queue under max_active_runs", async () => {
       const world = await setup(open)
       const schedules = [spec({ overlap: "queue" })]
       const compiled = workflow({ a: {} }, { schedules, maxActiveRuns: 2 })

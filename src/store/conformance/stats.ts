@@ -1,4 +1,4 @@
-// Tasks that are marked by hand, holders of slots, and how much there is to do.
+// Overridden outcomes, holders of slots, and counts of pending work.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -13,12 +13,12 @@ const fan = { foreach: { lit: [] }, reference: "items" }
 
 type Seen = World<Store & StatsStore>
 
-export const insightTests = (open: Open<Store & StatsStore>): void => {
+export const statsTests = (open: Open<Store & StatsStore>): void => {
   const mark = (world: Seen, runId: RunId, name: string, status: "success" | "failed", path = "") =>
     world.store.overrideOutcome({ runId, name, path, status, reason: "by hand" })
 
-  describe("a mark", () => {
-    it("ends a pending task and lets what is below go", async () => {
+  describe("an override", () => {
+    it("finishes a pending task and unblocks downstream tasks", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } }))
       expect(await mark(world, run.id, "b", "success")).toBe("done")
@@ -41,14 +41,14 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
       expect(await world.run(run.id)).toMatchObject({ error: "task a failed", tasks: { failed: 1, skipped: 1 } })
     })
 
-    it("ends the run when nothing else is open", async () => {
+    it("closes the run when no other task is open", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))
       await mark(world, run.id, "a", "success")
       expect((await world.turn()).closed).toMatchObject([{ runId: run.id, status: "success" }])
     })
 
-    it("does not touch what is live, or not there", async () => {
+    it("is rejected for a task in flight or unknown", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: { if: "true" }, each: { fan } }))
       const [a] = await world.claim()
@@ -63,7 +63,7 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
       expect(rejected).toEqual([])
     })
 
-    it("of an ended task sets its run's counts and what the run ended as", async () => {
+    it("of a finished task updates the run's counters and status", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {} }))
       const [a, b] = await world.claim()
@@ -80,7 +80,7 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
       })
     })
 
-    it("of an ended task tells what still waits below it", async () => {
+    it("of a finished task updates the tasks that still wait below it", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
       const [a, b] = await world.claim()
@@ -92,7 +92,7 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "running", tasks: { success: 2, failed: 0 } })
     })
 
-    it("of an ended task as failed reaches what waits below it", async () => {
+    it("of a finished task as failed updates the tasks that wait below it", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
       const [a, b] = await world.claim()
@@ -103,7 +103,7 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
       expect((await world.gate())[0]!.upstream).toEqual({ failed: 1, unmet: 0, waived: 0 })
     })
 
-    it("of an instance counts for its container", async () => {
+    it("of an instance updates its container", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       const [gate] = await world.gate()
@@ -117,7 +117,7 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 2, failed: 0 })
     })
 
-    it("gives a parked sibling the chance that the marked one had", async () => {
+    it("unparks a sibling in place of the overridden task", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {}, c: {} }, { concurrency: 1 }))
       const [a] = await world.claim()
@@ -126,7 +126,7 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
     })
   })
 
-  it("names the open groups that hold the slots of their own limit", async () => {
+  it("lists the open groups that use the slots of their limit", async () => {
     const world = await setup(open)
     const flow = workflow({ g: { ...group, fan, concurrency: 1 }, "g.a": {} })
     const run = await world.start(flow)
@@ -140,7 +140,7 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
     expect(await world.store.limitHolders(limits[0]!.key, 9)).toEqual(["g[0]"])
   })
 
-  it("names who holds the slots of a limit", async () => {
+  it("lists the tasks that use the slots of a limit", async () => {
     const world = await setup(open)
     const run = await world.start(workflow({ each: { fan, concurrency: 2 } }))
     const [gate] = await world.gate()
@@ -154,7 +154,7 @@ export const insightTests = (open: Open<Store & StatsStore>): void => {
     expect(await world.store.limitHolders("r:nobody", 9)).toEqual([])
   })
 
-  it("counts what there is to do", async () => {
+  it("counts pending work", async () => {
     const world = await setup(open)
     const empty = await world.store.stats()
     expect(empty).toMatchObject({ runs: { pending: 0, running: 0 }, ready: [], running: 0, oldestReadyMs: null })

@@ -1,5 +1,5 @@
-// Every store is held to this suite: `storeSuite("sqlite", open)`. Differences between backends are declared by what `open`
-// gives (see `Opened`) and by `store.leases`.
+// The conformance suite of stores: `storeSuite("sqlite", open)`. A backend declares its differences through what `open`
+// returns (see `Opened`) and through `store.leases`.
 
 import { describe } from "vitest"
 import type { ServerStore } from "../contract/server-store.ts"
@@ -14,8 +14,8 @@ import { gateTests } from "./gate.ts"
 import { groupTimeoutTests } from "./group-timeouts.ts"
 import { groupPropertyTests } from "./group-property.ts"
 import { groupTests } from "./groups.ts"
-import { holderTests } from "./lease-holders.ts"
-import { insightTests } from "./stats.ts"
+import { leaseHolderTests } from "./lease-holders.ts"
+import { statsTests } from "./stats.ts"
 import { jobChangeTests } from "./job-changes.ts"
 import { jobPropertyTests } from "./job-property.ts"
 import { jobSearchTests } from "./job-search.ts"
@@ -23,10 +23,10 @@ import { jobTests } from "./jobs.ts"
 import { keyTests } from "./keys.ts"
 import { limitTests } from "./limits.ts"
 import { listTests } from "./lists.ts"
-import { noticeTests } from "./notifications.ts"
-import { onwardTests } from "./claim-unblocked.ts"
+import { notificationTests } from "./notifications.ts"
+import { claimUnblockedTests } from "./claim-unblocked.ts"
 import { orderTests } from "./order.ts"
-import { pictureTests } from "./run-view.ts"
+import { runViewTests } from "./run-view.ts"
 import { propertyTests } from "./property.ts"
 import { callTests } from "./calls.ts"
 import { queueTests } from "./queues.ts"
@@ -49,12 +49,12 @@ export const storeSuite = (name: string, open: Open): void => {
     groupTimeoutTests(open)
     limitTests(open)
     orderTests(open)
-    onwardTests(open)
+    claimUnblockedTests(open)
     runTests(open)
     cancelTests(open)
     closeTests(open)
     retryRunTests(open)
-    holderTests(open)
+    leaseHolderTests(open)
     workerTests(open)
     readTests(open)
     propertyTests(open)
@@ -62,7 +62,7 @@ export const storeSuite = (name: string, open: Open): void => {
   })
 }
 
-/** What a server asks for beyond the loop. */
+/** Operations that only servers use. */
 export const serverSuite = (name: string, open: Open<ServerStore>): void => {
   describe(`the server's store on ${name}`, () => {
     keyTests(open)
@@ -72,12 +72,12 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     listTests(open)
     queueTests(open)
     callTests(open)
-    insightTests(open)
-    pictureTests(open)
+    statsTests(open)
+    runViewTests(open)
     jobTests(open)
     jobChangeTests(open)
     jobSearchTests(open)
     jobPropertyTests(open)
-    noticeTests(open)
+    notificationTests(open)
   })
 }

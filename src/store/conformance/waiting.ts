@@ -1,4 +1,4 @@
-// Rows that go on without a slot: how they wait, who wakes them, who gets them then.
+// Running rows that wait without a slot: how they start to wait, what resumes them, and who claims them then.
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
@@ -18,7 +18,7 @@ const waits = (claim: Pick<TaskClaim, "row" | "attemptId">, delayMs: number | nu
   delayMs,
 })
 
-/** A run whose first task waits, begun by the gate. */
+/** Starts a run whose first task waits, as the gate decided. */
 const waiting = async (world: World, delayMs: number | null, flow = workflow({ a: { if: "true" }, b: { after: ["a"] } })) => {
   const run = await world.start(flow)
   const [gate] = await world.gate()
@@ -28,7 +28,7 @@ const waiting = async (world: World, delayMs: number | null, flow = workflow({ a
 
 export const waitingTests = (open: Open): void => {
   describe("a row that waits", () => {
-    it("from the gate is running, as an attempt, and nobody's", async () => {
+    it("from the gate is running with an attempt and without a holder", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }))
       const [gate] = await world.gate()
@@ -51,7 +51,7 @@ export const waitingTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 0, running: 1 })
     })
 
-    it("from a running attempt gives its slots back and keeps what it ran as", async () => {
+    it("from a running attempt frees its slots and keeps its attempt", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {} }, { concurrency: 1 }))
       const [a] = await world.claim()
@@ -70,7 +70,7 @@ export const waitingTests = (open: Open): void => {
       expect((await world.run(run.id)).status).toBe("success")
     })
 
-    it("from an attempt whose start was not told has started", async () => {
+    it("from an attempt without a reported start counts as started", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))
       const [a] = await world.claim()
@@ -79,7 +79,7 @@ export const waitingTests = (open: Open): void => {
       expect(await world.task(run.id, "a")).toMatchObject({ startedAt: iso(BEGIN - 5) })
     })
 
-    it("is given out among the gates when it is due, and not before", async () => {
+    it("is claimed among the gates when it is due, not before", async () => {
       const world = await setup(open)
       const { gate } = await waiting(world, 1000)
       const early = await world.turn({ gate: 9 })
@@ -94,14 +94,14 @@ export const waitingTests = (open: Open): void => {
       expect(await world.store.listInFlight(world.holder)).toMatchObject([fence(gate)])
     })
 
-    it("is not due to those who take nothing", async () => {
+    it("is not due for an advance without a gate claim", async () => {
       const world = await setup(open)
       await waiting(world, 0)
       expect((await world.turn()).nextDueMs).toBeNull()
       expect(await world.gate()).toHaveLength(1)
     })
 
-    it("is not due to a holder that was given up on", async () => {
+    it("is not due for an evicted holder", async () => {
       const world = await setup(open)
       await waiting(world, 0)
       const other = await world.join("other")
@@ -111,7 +111,7 @@ export const waitingTests = (open: Open): void => {
       expect(await world.gate()).toHaveLength(1)
     })
 
-    it("may wait on, under the same attempt, for something else", async () => {
+    it("may wait for something else under the same attempt", async () => {
       const world = await setup(open)
       const { run } = await waiting(world, 0)
       const [woken] = await world.gate()
@@ -123,7 +123,7 @@ export const waitingTests = (open: Open): void => {
       expect(await world.gate()).toMatchObject([{ attempt: 1, waitingOn: { for: SLEEP, elapsedMs: 510 } }])
     })
 
-    it("ends, and what is below it goes on", async () => {
+    it("finishes and unblocks downstream tasks", async () => {
       const world = await setup(open)
       const { run, gate } = await waiting(world, null)
       const { claims } = await world.turn({ changes: [world.ended(gate, "success", "yes")], claim: 9 })
@@ -137,7 +137,7 @@ export const waitingTests = (open: Open): void => {
       })
     })
 
-    it("is tried again as a new attempt", async () => {
+    it("is retried as a new attempt", async () => {
       const world = await setup(open)
       const { run, gate } = await waiting(world, 0)
       const [woken] = await world.gate()
@@ -151,7 +151,7 @@ export const waitingTests = (open: Open): void => {
       expect(await world.store.listAttempts(row)).toMatchObject([{ attempt: 1, attemptId: gate.attemptId, state: "failed" }])
     })
 
-    it("is read as a claim by its fence, for an answer from outside", async () => {
+    it("can be read as a claim by its attempt id, for an external signal", async () => {
       const world = await setup(open)
       const { gate } = await waiting(world, null)
       world.clock.pass(7)
@@ -160,7 +160,7 @@ export const waitingTests = (open: Open): void => {
       ])
     })
 
-    it("refuses a wrong fence", async () => {
+    it("rejects a wrong attempt id", async () => {
       const world = await setup(open)
       const { run, gate } = await waiting(world, null)
       const stranger = { ...gate, attemptId: "0198f000-0000-7000-8000-00000000dead" as TaskClaim["attemptId"] }
@@ -171,7 +171,7 @@ export const waitingTests = (open: Open): void => {
       expect((await world.task(run.id, "a")).status).toBe("success")
     })
 
-    it("of a private run is woken in the lane of that run alone", async () => {
+    it("of a private run is resumed only in the lane of that run", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }), { private: true })
       const gateLanes = [`p:${run.id}:g`]
@@ -182,7 +182,7 @@ export const waitingTests = (open: Open): void => {
       expect((await world.turn({ gate: 9, gateLanes })).gates).toHaveLength(1)
     })
 
-    it("is let go when its holder gives it back", async () => {
+    it("waits again when its holder releases it", async () => {
       const world = await setup(open)
       const { run } = await waiting(world, 0)
       const [woken] = await world.gate()
@@ -192,7 +192,7 @@ export const waitingTests = (open: Open): void => {
       expect(await world.gate()).toMatchObject([{ attemptId: woken!.attemptId }])
     })
 
-    it("is let go when its holder dies, and is no lost attempt", async () => {
+    it("waits again when its holder dies and is not a lost attempt", async () => {
       const world = await setup(open)
       const { run } = await waiting(world, 0)
       const other = await world.join("other")
@@ -203,7 +203,7 @@ export const waitingTests = (open: Open): void => {
       expect((await world.task(run.id, "a")).status).toBe("running")
     })
 
-    it("outlives the holder that began it", async () => {
+    it("outlives the holder that started it", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }))
       const other = await world.join("other")
@@ -214,7 +214,7 @@ export const waitingTests = (open: Open): void => {
       expect(await world.task(run.id, "a")).toMatchObject({ status: "running", attemptId: gate!.attemptId })
     })
 
-    it("is due at once, and only once, when its run is cancelled", async () => {
+    it("is due immediately, and once, when its run is cancelled", async () => {
       const world = await setup(open)
       const { run, gate } = await waiting(world, null)
       await world.store.requestCancel(run.id, "cancel")
@@ -228,7 +228,7 @@ export const waitingTests = (open: Open): void => {
       expect((await world.run(run.id)).status).toBe("cancelled")
     })
 
-    it("waits in a paused run until that is resumed", async () => {
+    it("waits in a paused run until the run is resumed", async () => {
       const world = await setup(open)
       const { run } = await waiting(world, 100)
       await world.store.setPaused(run.id, true)
@@ -240,7 +240,7 @@ export const waitingTests = (open: Open): void => {
       expect(await world.gate()).toHaveLength(1)
     })
 
-    it("sleeps on in a run that was paused and resumed meanwhile", async () => {
+    it("keeps its due time in a run that was paused and resumed in the meantime", async () => {
       const world = await setup(open)
       const { run } = await waiting(world, 1000)
       await world.store.setPaused(run.id, true)
@@ -250,7 +250,7 @@ export const waitingTests = (open: Open): void => {
       expect(await world.turn({ gate: 9 })).toMatchObject({ gates: [], nextDueMs: 900 })
     })
 
-    it("of a paused run that is cancelled is due all the same", async () => {
+    it("of a paused run is due when the run is cancelled", async () => {
       const world = await setup(open)
       const { run } = await waiting(world, 0)
       await world.store.setPaused(run.id, true)
@@ -259,7 +259,7 @@ export const waitingTests = (open: Open): void => {
       expect(await until(world)).toHaveLength(1)
     })
 
-    it("keeps its run from being removed, and goes with it", async () => {
+    it("keeps its run from being removed and is removed with it", async () => {
       const world = await setup(open)
       const { run, gate } = await waiting(world, 1000, workflow({ a: { if: "true" } }))
       await expect(world.store.removeRun(run.id, 99)).rejects.toThrow("has not ended")
@@ -284,7 +284,7 @@ export const waitingTests = (open: Open): void => {
       return { parent, gate: gate!, child }
     }
 
-    it("knows its parent, and how deep it lies", async () => {
+    it("knows its parent and its depth", async () => {
       const world = await setup(open)
       const { parent, child } = await family(world)
       expect(await world.run(child.id)).toMatchObject({ trigger: "workflow", parent: { runId: parent.id, task: "a" } })
@@ -292,7 +292,7 @@ export const waitingTests = (open: Open): void => {
       expect((await world.claim())[0]!.run).toMatchObject({ depth: 1, rootRunId: null })
     })
 
-    it("wakes the task that waits for it with its end", async () => {
+    it("resumes the waiting task when it finishes", async () => {
       const world = await setup(open)
       const { gate } = await family(world)
       expect(await world.gate()).toEqual([])
@@ -302,7 +302,7 @@ export const waitingTests = (open: Open): void => {
       expect(woken).toMatchObject([{ row: gate.row, waitingOn: { for: { kind: "workflow" } } }])
     })
 
-    it("that ends while its parent is held wakes it again", async () => {
+    it("that finishes while its parent is claimed resumes it again", async () => {
       const world = await setup(open)
       const { gate, parent } = await family(world)
       await world.store.requestCancel(parent.id, "cancel")
@@ -314,7 +314,7 @@ export const waitingTests = (open: Open): void => {
       expect(await world.gate()).toMatchObject([{ row: gate.row }])
     })
 
-    it("of a private run works in its first run's lanes", async () => {
+    it("of a private run uses the lanes of the root run", async () => {
       const world = await setup(open)
       const parent = await world.start(workflow({ a: { if: "true" } }), { private: true })
       const lanes = { lanes: [`p:${parent.id}:w`], gateLanes: [`p:${parent.id}:g`] }
@@ -331,7 +331,7 @@ export const waitingTests = (open: Open): void => {
   })
 
   describe("the secret of a store", () => {
-    it("is made once and long", async () => {
+    it("is created once and long enough", async () => {
       const world = await setup(open)
       const secret = await world.store.secret()
       expect(secret).toMatch(/^[0-9a-f]{64}$/)
@@ -340,7 +340,7 @@ export const waitingTests = (open: Open): void => {
   })
 
   describe("progress", () => {
-    it("of a live attempt is kept and told, the latest of it", async () => {
+    it("of a running attempt is stored and emitted, latest value only", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))
       const [a] = await world.claim()
@@ -355,7 +355,7 @@ export const waitingTests = (open: Open): void => {
   })
 }
 
-/** Turns until nothing more is to be done; what the gate was given. */
+/** Advances until nothing is left to do; returns the gate claims. */
 const until = async (world: World): Promise<TaskClaim[]> => {
   const gates: TaskClaim[] = []
   for (let turns = 0; turns < 10; turns++) {

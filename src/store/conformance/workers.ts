@@ -1,4 +1,4 @@
-// Workers among the holders: they live by leases everywhere, and what they run can be read and taken over by its fence.
+// Workers as lease holders: they have leases on every store, and their attempts can be read and adopted by attempt id.
 
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
@@ -6,7 +6,7 @@ import { BEGIN, fence, LEASE_MS, type Open, setup, WORKER_LEASE_MS } from "./wor
 
 export const workerTests = (open: Open): void => {
   describe("a worker", () => {
-    it("lives by its lease, on every store", async () => {
+    it("depends on its lease on every store", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {} }))
       const worker = await world.employ("far")
@@ -26,7 +26,7 @@ export const workerTests = (open: Open): void => {
       expect((await world.turn({ holder: worker, changes: [world.again(claims[0]!, 0, "lost")] })).rejected).toEqual([])
     })
 
-    it("is forgiven a lease that ran out while no server was there to renew it", async () => {
+    it("gets a new lease if it expired while no server was alive to renew it", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {} }))
       const worker = await world.employ("far")
@@ -39,7 +39,7 @@ export const workerTests = (open: Open): void => {
       expect(await world.store.reapHolders(10)).toHaveLength(1)
     })
 
-    it("is known by the hash of its token until it was given up on", async () => {
+    it("is identified by the hash of its token until it is evicted", async () => {
       const world = await setup(open)
       const worker = await world.employ("far")
       expect(await world.store.workerToken(worker)).toBe("hash of far")
@@ -49,8 +49,8 @@ export const workerTests = (open: Open): void => {
     })
   })
 
-  describe("a live attempt", () => {
-    it("is read by its fence as it was claimed", async () => {
+  describe("an attempt in flight", () => {
+    it("can be read by its attempt id as it was claimed", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { after: ["a"] } }))
       const [a] = await world.claim()
@@ -61,7 +61,7 @@ export const workerTests = (open: Open): void => {
       expect(claims[0]!.reads.get(0)).toEqual({ status: "success", output: { inline: { rows: 3 } } })
     })
 
-    it("is not found under another fence, or after its end", async () => {
+    it("is not found under another attempt id or after its finish", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {} }))
       const [a] = await world.claim()
@@ -70,7 +70,7 @@ export const workerTests = (open: Open): void => {
       expect(await world.store.readClaims([fence(a!)])).toEqual([])
     })
 
-    it("of a dead holder is taken over under the same attempt id, once", async () => {
+    it("of a dead holder is adopted once, under the same attempt id", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: {} }))
       const other = await world.join("other")
@@ -87,7 +87,7 @@ export const workerTests = (open: Open): void => {
       expect((await world.turn({ changes: [world.ended(claims[0]!)] })).rejected).toEqual([])
     })
 
-    it("of a run that is being cancelled says so", async () => {
+    it("carries the cancellation of its run", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))
       const [a] = await world.claim()

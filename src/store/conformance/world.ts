@@ -1,4 +1,4 @@
-// What a test of a store has at hand: a fresh store under a clock that stands still, and short words for what an engine does.
+// The fixture of store tests: a fresh store under a manual clock, and short functions for the operations of an engine.
 
 import { createHash } from "node:crypto"
 import { onTestFinished } from "vitest"
@@ -13,7 +13,7 @@ import type { Advanced, Claim, JobClaim, NewRun, RunRow, Store, StoredVersion, T
 export interface Opened<S extends Store = Store> {
   store: S
   close(): Promise<void>
-  /** For stores without leases: makes the judge say that this holder is dead. */
+  /** For stores without leases: reports this holder's process as dead. */
   kill?: (holder: HolderId) => void
 }
 
@@ -29,13 +29,13 @@ export interface TestClock extends Clock {
   pass(ms: number): void
 }
 
-/** Stands still until told. */
+/** Creates a clock that advances only through `pass`. */
 const testClock = (): TestClock => {
   let now = BEGIN
   return { now: () => now, after: () => () => undefined, pass: (ms) => void (now += ms) }
 }
 
-/** The same numbers for the same seed. */
+/** Creates a generator that returns the same numbers for the same seed. */
 export const seededRandom = (seed: number): Random => {
   let state = seed >>> 0
   const next = (): number => {
@@ -55,7 +55,7 @@ export const seededRandom = (seed: number): Random => {
 export interface TurnInput {
   holder?: HolderId
   changes?: Change[]
-  /** How many to take; none when not given. */
+  /** Maximum number of claims; none by default. */
   claim?: number
   gate?: number
   lanes?: string[]
@@ -119,13 +119,13 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
     newRun,
     deploy,
     turn,
-    /** At the end of the test at the latest. */
+    /** Closes the store; the end of the test does so too. */
     close: closeOnce,
 
-    /** Another holder, live. */
+    /** Registers another server. */
     join: (name: string): Promise<HolderId> => register(newHolderId(clock.now(), random.hex128()), name),
 
-    /** Another holder, a worker, live. */
+    /** Registers a worker. */
     employ: async (name: string): Promise<HolderId> => {
       const id = newHolderId(clock.now(), random.hex128())
       await store.registerHolder({
@@ -141,7 +141,7 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
       return id
     },
 
-    /** That holder is dead now; the first one lives on. */
+    /** Makes this holder dead; the first one stays alive. */
     die: async (id: HolderId): Promise<void> => {
       if (kill !== undefined) return kill(id)
       clock.pass(LEASE_MS + 1)
@@ -153,12 +153,12 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
       return (await store.createRuns([newRun(version, input)]))[0]!.run
     },
 
-    /** Everything ready in the work lane, or the gate's, as one batch. */
+    /** Claims every ready row of the work lane, or of the gate's lane. */
     claim: async (limit = 1000): Promise<TaskClaim[]> => (await turn({ claim: limit })).claims,
     claimJobs: async (limit = 1000): Promise<JobClaim[]> => (await turn({ claim: limit })).jobs,
     gate: async (limit = 1000): Promise<TaskClaim[]> => (await turn({ gate: limit })).gates,
 
-    /** The clock's time as a result has it. */
+    /** Returns a finish at the clock's time. */
     ended: (claim: Fenced, status: "success" | "failed" | "cancelled" = "success", output?: Json): Change => ({
       kind: "finish",
       row: claim.row,
@@ -203,10 +203,10 @@ const resultOf = (clock: Clock, state: AttemptState, output?: Json) => ({
   ...(output === undefined ? {} : { output: { inline: output } satisfies Output }),
 })
 
-/** The gate's part of a fence and the change's own fields. */
+/** Returns the fence of a claim. */
 export const fence = ({ row, attemptId }: Fenced) => ({ row, attemptId })
 
-/** The change that makes all instances at once. */
+/** Returns the change that creates all instances at once. */
 export const expandAll = (claim: Fenced, items: Json[], limits: { key: string; cap: number }[] = []): Change => ({
   ...fence(claim),
   kind: "expand",
