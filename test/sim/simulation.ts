@@ -49,13 +49,13 @@ export class Simulation {
   shuttingDown = false
   /** The time at which a ready row was first seen beside a free slot, by row and attempt. */
   readonly readySince = new Map<string, number>()
-  /** Callback tokens and sent signals, by attempt. */
+  /** Callback tokens, by attempt. */
   readonly callbackTokens = new Map<string, string>()
-  readonly signals = new Map<string, SentSignal[]>()
   /** Called when a task starts to wait for a user. */
   onExternalWait: (row: number, attemptId: string, kind: "approval" | "callback") => void = () => undefined
   /** Wake-ups that have not reached their process. */
   pendingWakes = 0
+  readonly #signals = new Map<string, SentSignal[]>()
   readonly #labels = new Map<string, string>()
   readonly #retryRequests = new Map<string, RetryRequest[]>()
   readonly #keptRows = new Map<string, Set<number>>()
@@ -307,7 +307,7 @@ export class Simulation {
     for (const attempt of this.attemptLog.attempts.values()) {
       if (attempt.workflow !== workflow || attempt.simNode !== simNode || attempt.result?.state !== "success") continue
       if (isDeferred(attempt)) {
-        for (const { output } of this.signals.get(attempt.id) ?? []) outputs.add(JSON.stringify(output))
+        for (const { output } of this.signalsTo(attempt.id)) outputs.add(JSON.stringify(output))
         continue
       }
       const output = attempt.result.output ?? { inline: null }
@@ -324,6 +324,15 @@ export class Simulation {
     const startedAt = run.started_at === null ? Number.POSITIVE_INFINITY : Date.parse(run.started_at)
     const hasTimedOut = timeoutMs !== undefined && this.clock.now() >= startedAt + timeoutMs
     return this.commitLog.cancelled.has(run.id) || hasTimedOut
+  }
+
+  addSignal(attemptId: string, signal: SentSignal): void {
+    this.#signals.set(attemptId, [...this.signalsTo(attemptId), signal])
+  }
+
+  /** The signals that users sent to an attempt. */
+  signalsTo(attemptId: string): SentSignal[] {
+    return this.#signals.get(attemptId) ?? []
   }
 
   addRetryRequest(runId: string, request: RetryRequest): void {

@@ -12,7 +12,7 @@ export const explainWrongWait = (simulation: Simulation, simNode: SimNode, row: 
   const { timeoutMs } = simNode.node
   const waitedMs = row.started_at === null ? 0 : Date.parse(row.finished_at!) - Date.parse(row.started_at)
   const hasTimedOut = timeoutMs !== null && waitedMs >= timeoutMs
-  const signals = simulation.signals.get(row.attempt_id!) ?? []
+  const signals = simulation.signalsTo(row.attempt_id!)
   if (state === "lost" && plan.kind !== "defer") return "no holder can lose it"
   switch (plan.kind) {
     case "sleep":
@@ -37,7 +37,7 @@ export const explainWrongWait = (simulation: Simulation, simNode: SimNode, row: 
 }
 
 const explainWrongDefer = (simulation: Simulation, row: TaskRecord, state: string): string | null => {
-  const signals = simulation.signals.get(row.attempt_id!) ?? []
+  const signals = simulation.signalsTo(row.attempt_id!)
   const attempt = simulation.attemptLog.attempts.get(row.attempt_id!)
   // The attempt failed before its launch.
   if (attempt === undefined) return null

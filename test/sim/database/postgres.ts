@@ -35,7 +35,7 @@ export const postgresDatabases = async (): Promise<SimDatabases> => {
   await client.connect()
   await client.query(`SET search_path TO "${SCHEMA}"; SET TimeZone TO 'UTC'; SET DateStyle TO ISO; LISTEN "${CHANNEL}"`)
   const truncate = await truncation(client)
-  const listeners = new Set<number>()
+  const listeners = new Set<string>()
   return {
     create: async () => {
       await client.query(truncate)
@@ -75,13 +75,13 @@ class PostgresDatabase implements SimDatabase {
   readonly tables: TableReader
   readonly #open: OpenStore[] = []
   /** Server processes of all connections that stores listened on so far: one that has just been closed may still be there. */
-  readonly #listeners: Set<number>
+  readonly #listeners: Set<string>
   /** Senders of the wake-ups since the last `refresh`. */
   #sent: string[] = []
   #wakes = 0
   #opening: Promise<unknown> = Promise.resolve()
 
-  constructor(url: string, client: pg.Client, listeners: Set<number>) {
+  constructor(url: string, client: pg.Client, listeners: Set<string>) {
     this.#url = url
     this.#client = client
     this.#listeners = listeners
@@ -144,14 +144,14 @@ class PostgresDatabase implements SimDatabase {
     this.#tables.copy.close()
   }
 
-  /** Waits until the store that was just opened listens; returns the server process of its connection. */
-  async #newListener(): Promise<number> {
-    const sql = `SELECT pid FROM pg_stat_activity
+  /** Waits until the store that was just opened listens; returns the server process of its connection, with its start time, since numbers of processes come again. */
+  async #newListener(): Promise<string> {
+    const sql = `SELECT concat(pid, ' ', backend_start) AS listener FROM pg_stat_activity
       WHERE datname = current_database() AND application_name = 'ork listen' AND state = 'idle' AND query LIKE 'LISTEN%'`
-    let found: number | undefined
+    let found: string | undefined
     await waitUntil("a new store listens", async () => {
-      const { rows } = await this.#client.query<{ pid: number }>(sql)
-      found = rows.find(({ pid }) => !this.#listeners.has(pid))?.pid
+      const { rows } = await this.#client.query<{ listener: string }>(sql)
+      found = rows.find(({ listener }) => !this.#listeners.has(listener))?.listener
       return found !== undefined
     })
     return found!

@@ -211,23 +211,31 @@ export class Users {
 
   /** Sends an approval or a callback, again and again until the task no longer waits. */
   #sendSignal(row: number, attemptId: string, kind: "approval" | "callback"): void {
-    const { tables, signals, callbackTokens } = this.#simulation
+    const { tables, callbackTokens } = this.#simulation
     const task = tables.taskByRow(row)
     if (task === undefined || task.attempt_id !== attemptId || task.waiting_on === null) return
     const run = tables.runBySeq(task.run_seq)
     const { name } = this.#simulation.simNodeOf(run.workflow, task.node).node
     const signal: SentSignal = { positive: this.#rng.chance(0.7), output: { said: this.#rng.int(0, 9) } }
-    signals.set(attemptId, [...(signals.get(attemptId) ?? []), signal])
     const { positive, output } = signal
     const target = { runId: run.id as RunId, name, path: task.path }
+    // An approval names the task, and reaches the attempt that it has by then.
+    const record = (): void => {
+      const recipient = kind === "callback" ? attemptId : (tables.taskByRow(row)?.attempt_id ?? attemptId)
+      this.#simulation.addSignal(recipient, signal)
+    }
     this.#request({
       spec: this.#specOf(run.id),
-      send: ({ engine: { externalSignals } }) =>
-        kind === "approval"
+      send: ({ engine: { externalSignals } }) => {
+        record()
+        return kind === "approval"
           ? externalSignals.approval({ ...target, approved: positive, comment: null, by: "somebody" })
-          : externalSignals.callback(callbackTokens.get(attemptId)!, { status: positive ? "success" : "failed", output }),
-      succeeded: (_, process) =>
-        this.#simulation.log(process, `accepts a ${positive ? "positive" : "negative"} ${kind} for row ${row}`),
+          : externalSignals.callback(callbackTokens.get(attemptId)!, { status: positive ? "success" : "failed", output })
+      },
+      succeeded: (_, process) => {
+        record()
+        this.#simulation.log(process, `accepts a ${positive ? "positive" : "negative"} ${kind} for row ${row}`)
+      },
       failed: () => this.#after(REPEAT_MS, () => this.#sendSignal(row, attemptId, kind)),
     })
   }
