@@ -1,15 +1,15 @@
-// Where the container engine listens: DOCKER_HOST as Docker's and Podman's own tools read it, else the first usual socket that is there.
+// Finds the address of the container engine: DOCKER_HOST as the tools of Docker and Podman read it, else the first default socket that exists.
 
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 
 export interface EngineAddress {
-  /** For messages. */
+  /** Address for messages. */
   shown: string
   socketPath?: string
   host?: string
   port?: number
-  /** Set: speak TLS with these. */
+  /** Certificates for TLS; omitted for plain HTTP. */
   tls?: { ca: Buffer; cert: Buffer; key: Buffer }
 }
 
@@ -18,23 +18,23 @@ export type Environ = { [name: string]: string | undefined }
 const DEFAULT_SOCKET = "/var/run/docker.sock"
 const PLAIN_PORT = 2375
 
-const usualSockets = (env: Environ): string[] => [
+const defaultSockets = (env: Environ): string[] => [
   DEFAULT_SOCKET,
   ...(env["XDG_RUNTIME_DIR"] ? [join(env["XDG_RUNTIME_DIR"], "podman/podman.sock")] : []),
   "/run/podman/podman.sock",
 ]
 
-/** Throws with what is wrong with DOCKER_HOST. */
+/** Throws when DOCKER_HOST is invalid. */
 export const engineAddress = (env: Environ, exists: (path: string) => boolean): EngineAddress => {
   const given = env["DOCKER_HOST"]
   if (!given) {
-    const socketPath = usualSockets(env).find(exists) ?? DEFAULT_SOCKET
+    const socketPath = defaultSockets(env).find(exists) ?? DEFAULT_SOCKET
     return { shown: `unix://${socketPath}`, socketPath }
   }
   if (given.startsWith("unix://")) return { shown: given, socketPath: given.slice("unix://".length) }
   const url = /^(?:tcp|https?):\/\//.test(given) ? URL.parse(given.replace(/^tcp:/, "http:")) : null
   if (url === null || url.hostname === "") {
-    throw new Error(`DOCKER_HOST ${given} is not understood: give unix:///path/to/socket or tcp://host:port`)
+    throw new Error(`DOCKER_HOST ${given} is invalid: use unix:///path/to/socket or tcp://host:port`)
   }
   const secure = given.startsWith("https:") || Boolean(env["DOCKER_TLS_VERIFY"])
   const port = url.port === "" ? (secure ? PLAIN_PORT + 1 : PLAIN_PORT) : Number(url.port)
@@ -48,9 +48,12 @@ const certificates = (env: Environ): NonNullable<EngineAddress["tls"]> => {
     try {
       return readFileSync(join(folder, name))
     } catch (error) {
-      throw new Error(`the engine at DOCKER_HOST wants TLS, but ${join(folder, name)} cannot be read; set DOCKER_CERT_PATH`, {
-        cause: error,
-      })
+      throw new Error(
+        `the engine at DOCKER_HOST requires TLS, but ${join(folder, name)} cannot be read; set DOCKER_CERT_PATH`,
+        {
+          cause: error,
+        },
+      )
     }
   }
   return { ca: read("ca.pem"), cert: read("cert.pem"), key: read("key.pem") }

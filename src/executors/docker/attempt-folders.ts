@@ -1,5 +1,5 @@
-// Folders of this process's attempts, each mounted into its container. The folder above them is also the sign of life of their
-// owner, for an Ork in another container that sees other process numbers: `owners/OWNER`, touched while the owner lives.
+// The folders of this process's attempts, each mounted into its container. Their parent `owners/OWNER` is touched while the owner is alive, for an Ork
+// in another container, which cannot see its process.
 
 import { randomBytes } from "node:crypto"
 import {
@@ -20,12 +20,12 @@ import { currentOwner, ownerAlive } from "../../objects/owner.ts"
 import { INPUT_FILE, OUTPUT_FILE } from "./container.ts"
 
 const TOUCH_MS = 10_000
-/** Without a touch for so long, an owner that cannot be looked at is dead. */
+/** Time without a touch after which an owner whose process is not visible counts as dead. */
 export const SILENT_MS = 40_000
 
 export class AttemptFolders {
   readonly owner = currentOwner()
-  /** Names the data folder, wherever it is mounted. */
+  /** Id of the data folder, independent of where it is mounted. */
   readonly data: string
   readonly #owners: string
   readonly #own: string
@@ -49,12 +49,12 @@ export class AttemptFolders {
     try {
       rmdirSync(this.#owners)
     } catch {
-      // Others live, or a dead one's folder waits for its containers to be removed.
+      // Folders of other owners are left.
     }
   }
 
-  /** Open to every user: the container's may be any. The folders around it are closed. */
-  async make(attemptId: string, input: string): Promise<{ folder: string; output: string }> {
+  /** Creates the folder of an attempt, writable for every user because the container may run as any; its parents are private. */
+  async create(attemptId: string, input: string): Promise<{ folder: string; output: string }> {
     const folder = join(this.#own, attemptId)
     await mkdir(folder, { recursive: true })
     await chmod(folder, 0o777)
@@ -63,11 +63,11 @@ export class AttemptFolders {
   }
 
   async remove(attemptId: string): Promise<void> {
-    // What a container's root made there may not be ours to remove.
+    // Files that the container created as root may not be removable.
     await rm(join(this.#own, attemptId), { recursive: true, force: true }).catch(() => {})
   }
 
-  /** Of a container's labels. null: not to be told yet. */
+  /** Returns whether the owner in a container's labels is dead; null when that is not known yet. */
   isDead(owner: string, data: string): boolean | null {
     if (owner === this.owner) return false
     const alive = ownerAlive(owner)
@@ -77,7 +77,7 @@ export class AttemptFolders {
     return touched === undefined || Date.now() - touched > SILENT_MS ? true : null
   }
 
-  /** After their containers. */
+  /** Removes the folders of dead owners; must be called after the removal of their containers. */
   removeDead(): void {
     for (const owner of readdirSync(this.#owners)) {
       if (this.isDead(owner, this.data) === true) rmSync(join(this.#owners, owner), { recursive: true, force: true })
@@ -89,7 +89,7 @@ export class AttemptFolders {
       const now = new Date()
       utimesSync(this.#own, now, now)
     } catch {
-      // Removed by hand: nothing of ours runs there then.
+      // Somebody removed the folder.
     }
     this.#cancelTouch = this.#clock.after(TOUCH_MS, () => this.#touch())
   }
@@ -99,7 +99,7 @@ const dataId = (path: string): string => {
   try {
     writeFileSync(path, randomBytes(8).toString("hex"), { flag: "wx" })
   } catch {
-    // There already.
+    // The id exists.
   }
   return readFileSync(path, "utf8")
 }

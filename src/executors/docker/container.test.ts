@@ -6,7 +6,7 @@ import { engineAddress } from "./address.ts"
 import { createRequest } from "./container.ts"
 import { withTag } from "./image.ts"
 import { registryOf } from "./registry-auth.ts"
-import { exitInWords } from "./messages.ts"
+import { describeExit } from "./messages.ts"
 
 const request = (command: Assignment["command"], docker: DockerDefinition = {}, { node, ...rest }: Overrides = {}) =>
   createRequest(
@@ -15,7 +15,7 @@ const request = (command: Assignment["command"], docker: DockerDefinition = {}, 
     { owner: "1-2-3", data: "d" },
   )
 
-test("a container has few rights and is told apart by its labels", () => {
+test("a container has few rights, and labels that identify it", () => {
   const { HostConfig, Labels, ...rest } = request({ argv: ["ls", "-l"] })
   expect(rest).toMatchObject({ Image: "alpine", Cmd: ["ls", "-l"], WorkingDir: "/work", Tty: false })
   expect(rest).not.toHaveProperty("Entrypoint")
@@ -33,13 +33,13 @@ test("a container has few rights and is told apart by its labels", () => {
   })
 })
 
-test("a script goes to sh whatever the image's entrypoint is, unless another is given", () => {
+test("a script runs in sh whatever the image's entrypoint is, unless the task has another one", () => {
   expect(request({ shell: "a | b" })).toMatchObject({ Entrypoint: ["/bin/sh", "-c"], Cmd: ["a | b"] })
   expect(request({ shell: "x" }, { entrypoint: ["bash", "-c"] })).toMatchObject({ Entrypoint: ["bash", "-c"], Cmd: ["x"] })
   expect(request(null)).not.toHaveProperty("Cmd")
 })
 
-test("options become the engine's", () => {
+test("options become fields of the create request", () => {
   const docker: DockerDefinition = {
     mounts: ["/etc/hosts:/h:ro", "./in:/in", "cache:/cache"],
     work: false,
@@ -54,10 +54,10 @@ test("options become the engine's", () => {
     shm_size: "64Mi",
     gpus: "all",
   }
-  const made = request({ argv: ["x"] }, docker, { upstreamDir: "/up", node: { resources: { cpu: 1.5, memoryBytes: 1000 } } })
-  expect(made).toMatchObject({ WorkingDir: "/srv", User: "1000" })
-  expect(made.Env).toContain("ORK_UPSTREAM=/ork-upstream")
-  expect(made.HostConfig).toMatchObject({
+  const created = request({ argv: ["x"] }, docker, { upstreamDir: "/up", node: { resources: { cpu: 1.5, memoryBytes: 1000 } } })
+  expect(created).toMatchObject({ WorkingDir: "/srv", User: "1000" })
+  expect(created.Env).toContain("ORK_UPSTREAM=/ork-upstream")
+  expect(created.HostConfig).toMatchObject({
     NetworkMode: "none",
     ExtraHosts: ["db:10.0.0.5"],
     Tmpfs: { "/tmp": "" },
@@ -70,7 +70,7 @@ test("options become the engine's", () => {
     MemorySwap: 1000,
     DeviceRequests: [{ Count: -1, Capabilities: [["gpu"]] }],
   })
-  expect(made.HostConfig.Mounts.slice(1)).toEqual([
+  expect(created.HostConfig.Mounts.slice(1)).toEqual([
     { Type: "bind", Source: "/up", Target: "/ork-upstream", ReadOnly: true },
     { Type: "bind", Source: "/etc/hosts", Target: "/h", ReadOnly: true },
     { Type: "bind", Source: "/runs/1/in", Target: "/in", ReadOnly: false },
@@ -79,8 +79,9 @@ test("options become the engine's", () => {
   expect(request(null, { privileged: true }).HostConfig).toMatchObject({ Privileged: true })
 })
 
-test("DOCKER_HOST says where the engine is; else the first usual socket", () => {
-  const address = (env: { [name: string]: string }, there: string[] = []) => engineAddress(env, (path) => there.includes(path))
+test("DOCKER_HOST is the engine's address; otherwise it is the first default socket that exists", () => {
+  const address = (env: { [name: string]: string }, existing: string[] = []) =>
+    engineAddress(env, (path) => existing.includes(path))
   expect(address({ DOCKER_HOST: "unix:///x/y.sock" })).toMatchObject({ socketPath: "/x/y.sock" })
   expect(address({ DOCKER_HOST: "tcp://10.0.0.1:2000" })).toMatchObject({ host: "10.0.0.1", port: 2000 })
   expect(address({ DOCKER_HOST: "tcp://[::1]" })).toMatchObject({ host: "::1", port: 2375 })
@@ -88,11 +89,11 @@ test("DOCKER_HOST says where the engine is; else the first usual socket", () => 
   expect(address({ XDG_RUNTIME_DIR: "/run/user/7" }, ["/run/user/7/podman/podman.sock"])).toMatchObject({
     socketPath: "/run/user/7/podman/podman.sock",
   })
-  expect(() => address({ DOCKER_HOST: "ssh://me@there" })).toThrow("DOCKER_HOST ssh://me@there is not understood")
+  expect(() => address({ DOCKER_HOST: "ssh://me@there" })).toThrow("DOCKER_HOST ssh://me@there is invalid")
   expect(() => address({ DOCKER_HOST: "https://x", DOCKER_CERT_PATH: "/none" })).toThrow("set DOCKER_CERT_PATH")
 })
 
-test("an image without a tag is its latest, and its registry is known", () => {
+test("an image without a tag gets `latest`, and its registry is found", () => {
   expect(["a", "a:1", "h:5/a", "h:5/a:1", "a@sha256:x"].map(withTag)).toEqual([
     "a:latest",
     "a:1",
@@ -110,13 +111,13 @@ test("an image without a tag is its latest, and its registry is known", () => {
   ])
 })
 
-test("an end is told in words", () => {
+test("an exit is described by code, signal and reason", () => {
   const state = (ExitCode: number, OOMKilled = false, Error = "") => ({ Status: "exited", ExitCode, OOMKilled, Error })
-  expect(exitInWords(state(0), 0)).toBeNull()
-  expect(exitInWords(state(3), 0)).toBe("exit code 3")
-  expect(exitInWords(state(143), 0)).toBe("exit code 143 (SIGTERM)")
-  expect(exitInWords(state(137, true), 1 << 20)).toBe(
+  expect(describeExit(state(0), 0)).toBeNull()
+  expect(describeExit(state(3), 0)).toBe("exit code 3")
+  expect(describeExit(state(143), 0)).toBe("exit code 143 (SIGTERM)")
+  expect(describeExit(state(137, true), 1 << 20)).toBe(
     "exit code 137 (SIGKILL): a process was killed, because it used more than 1 MiB of memory",
   )
-  expect(exitInWords(state(128, false, "no space"), 0)).toBe("exit code 128: no space")
+  expect(describeExit(state(128, false, "no space"), 0)).toBe("exit code 128: no space")
 })

@@ -1,4 +1,4 @@
-// What the engine is asked for: the body of a create request for one attempt. Pure.
+// Builds the body of the create request for one attempt. Pure.
 
 import { isAbsolute, resolve } from "node:path"
 import type { DockerDefinition } from "../../core/model/definition.ts"
@@ -11,11 +11,10 @@ const UPSTREAM_TARGET = "/ork-upstream"
 const WORK_TARGET = "/work"
 const DEFAULT_PIDS = 4096
 /**
- * The engine keeps all of a log until its container is removed: when the connection breaks, the rest is found by counting from the
- * beginning, which a log that was cut has no more. Its own settings (`log-opts`) may cut; they are overruled by a size that no log
- * has, since engines refuse 0 and -1.
+ * Makes the engine keep the whole log: after a broken connection, the bytes that were read are skipped from its start. The engine's own settings
+ * (`log-opts`) may truncate logs, so they are overridden by a size that no log reaches; engines reject 0 and -1.
  */
-const WHOLE_LOG = { Type: "json-file", Config: { "max-size": "1000t" } } as const
+const UNLIMITED_LOG = { Type: "json-file", Config: { "max-size": "1000t" } } as const
 
 export const LABELS = {
   owner: "ork.owner",
@@ -30,8 +29,9 @@ export const INPUT_FILE = "input.json"
 export const OUTPUT_FILE = "output.json"
 
 export interface Owner {
-  /** Which process started it, and in which data folder that process keeps its sign of life. */
+  /** The process that started the container. */
   owner: string
+  /** Id of the data folder in which that process shows that it is alive. */
   data: string
 }
 
@@ -44,7 +44,7 @@ interface Mount {
 
 export const containerName = (attemptId: string): string => `ork-${attemptId}`
 
-/** The task's own options; definition/docker-fields.ts has checked their shape. */
+/** Returns the task's options, whose shape definition/docker-fields.ts has checked. */
 export const optionsOf = (assignment: Assignment): DockerDefinition => (assignment.fields["docker"] ?? {}) as DockerDefinition
 
 export const containerEnvironment = (assignment: Assignment): Environment => ({
@@ -82,12 +82,12 @@ export const createRequest = (assignment: Assignment, folder: string, owner: Own
       }),
       ReadonlyRootfs: options.read_only ?? false,
       Init: true,
-      LogConfig: WHOLE_LOG,
+      LogConfig: UNLIMITED_LOG,
     },
   }
 }
 
-/** A script needs a shell whatever the image's entrypoint is; an argument list goes to the entrypoint, as with `docker run`. */
+/** Runs a script in a shell; passes an argument list to the image's entrypoint, as `docker run` does. */
 const commandOf = (command: Assignment["command"], entrypoint: string[] | undefined) => {
   if (command === null) return entrypoint === undefined ? {} : { Entrypoint: entrypoint }
   if ("shell" in command) return { Entrypoint: entrypoint ?? ["/bin/sh", "-c"], Cmd: [command.shell] }
@@ -130,7 +130,7 @@ const limitsOf = ({ node: { resources } }: Assignment, { pids, shm_size, gpus }:
   if (shm_size !== undefined && shm === null) throw new Error(`docker.shm_size: ${shm_size} is not ${MEMORY_HINT}`)
   return {
     ...(resources?.cpu !== undefined && { NanoCpus: Math.round(resources.cpu * 1e9) }),
-    // No swap beside it: a limit that is one.
+    // Disables swap, which would extend the limit.
     ...(resources?.memoryBytes !== undefined && { Memory: resources.memoryBytes, MemorySwap: resources.memoryBytes }),
     PidsLimit: pids ?? DEFAULT_PIDS,
     ...(shm !== null && { ShmSize: shm }),

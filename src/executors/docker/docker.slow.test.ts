@@ -1,4 +1,4 @@
-// Against a real Docker engine that is started here.
+// Runs against a real Docker engine, which the test starts.
 
 import { execFile } from "node:child_process"
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
@@ -66,7 +66,7 @@ describe("in a container", () => {
     return (await allLines(launched.log)).map((line) => line.line)
   }
 
-  test("a script runs, its streams are told apart, its output is what it wrote", async () => {
+  test("a script runs, with separate streams, and its output is the file it wrote", async () => {
     const launched = shell('echo out; echo err >&2; echo \'{"rows":3}\' > "$ORK_OUTPUT"')
     expect(await launched.result).toMatchObject({ state: "success", exitCode: 0, output: { inline: { rows: 3 } } })
     const lines = (await allLines(launched.log)).map(({ stream, line }) => `${stream} ${line}`)
@@ -74,12 +74,12 @@ describe("in a container", () => {
     expect((await launched.started).externalId).toMatch(/^[0-9a-f]{12}$/)
   })
 
-  test("the last line is the output when nothing was written", async () => {
+  test("the last line is the output when there is no output file", async () => {
     expect(await shell("echo hello; echo '[1,2]'").result).toMatchObject({ state: "success", output: { inline: [1, 2] } })
     expect(await shell("echo hello").result).toMatchObject({ state: "success", output: { inline: null } })
   })
 
-  test("a large output becomes an object, and one that is no JSON fails the attempt", async () => {
+  test("a large output becomes an object, and invalid JSON fails the attempt", async () => {
     const end = await shell("(printf '\"'; head -c 200000 /dev/zero | tr \"\\0\" x; printf '\"') > $ORK_OUTPUT").result
     expect(end).toMatchObject({ state: "success", output: { bytes: 200_002 } })
     const bad = await shell("echo nope > $ORK_OUTPUT").result
@@ -91,7 +91,7 @@ describe("in a container", () => {
     expect(end).toMatchObject({ state: "failed", error: expect.stringContaining("$ORK_OUTPUT cannot be read") as string })
   })
 
-  test("the input is on standard input and in $ORK_INPUT, also one of megabytes", async () => {
+  test("the input is on stdin and in $ORK_INPUT, also if it has megabytes", async () => {
     const [first, second] = await linesOf(shell('cat; echo; cat "$ORK_INPUT"'))
     expect([first, second]).toEqual(['{"greeting":"hello"}', '{"greeting":"hello"}'])
     const input = { text: "y".repeat(3_000_000) }
@@ -99,7 +99,7 @@ describe("in a container", () => {
     expect((await shell("true", { input }).result).state).toBe("success")
   })
 
-  test("it sees its own environment, that of the image, and nothing of the server", async () => {
+  test("the task has its own environment and that of the image, but not that of the server", async () => {
     const lines = await linesOf(run({ argv: ["env"] }, { env: { TOKEN: "mine" }, parallelIndex: 2, parallelCount: 5 }))
     expect(lines).toEqual(
       expect.arrayContaining(["TOKEN=mine", "FROM_IMAGE=yes", "ORK_PARALLEL_INDEX=2", "ORK_OUTPUT=/ork/output.json"]),
@@ -107,7 +107,7 @@ describe("in a container", () => {
     expect(lines.filter((line) => /^(LANG|TZ|NODE|VITEST|DOCKER)/.test(line))).toEqual([])
   })
 
-  test("the run's folder is at /work, and mounts are where they are asked for", async () => {
+  test("the run's folder is mounted at /work, and other mounts at their targets", async () => {
     await writeFile(join(fixture.folder, "seen.txt"), "here\n")
     const script = "pwd; cat seen.txt; echo made > made.txt"
     expect(await linesOf(shell(script))).toEqual(["/work", "here"])
@@ -119,7 +119,7 @@ describe("in a container", () => {
     expect(await linesOf(shell("cat $ORK_UPSTREAM/seen.txt", { upstreamDir }))).toEqual(["here"])
   })
 
-  test("rights are few: no capabilities, no new privileges, an init, a limit of processes", async () => {
+  test("a container has no capabilities, no new privileges, an init and a limit of processes", async () => {
     const script =
       "grep -E 'CapEff|NoNewPrivs' /proc/self/status; tr '\\0' ' ' < /proc/1/cmdline; cat /sys/fs/cgroup/pids/pids.max"
     const text = (await linesOf(shell(script))).join("\n")
@@ -133,7 +133,7 @@ describe("in a container", () => {
     expect(user).toEqual(["1234"])
   })
 
-  test("an exit code, a missing program and a bad image are told in words", async () => {
+  test("exit codes, missing programs and missing images have clear errors", async () => {
     expect(await shell("exit 7").result).toMatchObject({ state: "failed", exitCode: 7, error: "exit code 7" })
     expect(await shell("kill -9 $$").result).toMatchObject({ state: "failed", error: "exit code 137 (SIGKILL)" })
     expect(await run({ argv: ["nope"] }).result).toMatchObject({
@@ -145,30 +145,30 @@ describe("in a container", () => {
     expect(never).toMatchObject({
       state: "failed",
       retryable: false,
-      error: "could not start: there is no image ork-none here, and it may not be fetched (pull: never)",
+      error: "could not start: the image ork-none is missing, and may not be pulled (pull: never)",
     })
     const missing = await run(null, { node: { image: "127.0.0.1:1/ork-none" } }).result
     expect(missing).toMatchObject({
       state: "failed",
-      error: expect.stringContaining("the image 127.0.0.1:1/ork-none could not be fetched") as string,
+      error: expect.stringContaining("the image 127.0.0.1:1/ork-none could not be pulled") as string,
     })
     expect(missing.retryable).toBeUndefined()
   })
 
-  test("a folder that is not there is named", async () => {
+  test("a missing folder is named in the error", async () => {
     const end = await shell("true", { docker: { mounts: ["./missing:/x"] } }).result
     expect(end).toMatchObject({ state: "failed", retryable: false })
-    expect(end.error).toContain(`${join(fixture.folder, "missing")} is not there on the engine's machine`)
+    expect(end.error).toContain(`${join(fixture.folder, "missing")} does not exist on the engine's machine`)
   })
 
-  test("more memory than allowed is told in words", async () => {
+  test("a task that exceeds its memory limit fails with that reason", async () => {
     const script = "head -c 200000000 /dev/zero | tail > /dev/null; exit $?"
     const end = await shell(script, { node: { image: IMAGE, resources: { memoryBytes: 32 << 20, cpu: 0.5 } } }).result
     expect(end).toMatchObject({ state: "failed" })
     expect(end.error).toContain("a process was killed, because it used more than 32 MiB of memory")
   })
 
-  test("cancel lets it tidy up, and ends it", async () => {
+  test("a cancelled task can clean up before it ends", async () => {
     const running = shell("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done")
     await running.line("up")
     running.stop("cancel")
@@ -176,7 +176,7 @@ describe("in a container", () => {
     expect((await allLines(running.log)).map(({ line }) => line)).toEqual(["up", "bye"])
   })
 
-  test("one that ignores SIGTERM is killed after the grace", async () => {
+  test("a task that ignores SIGTERM is killed after the grace period", async () => {
     const running = shell("trap '' TERM; echo up; while :; do sleep 0.1; done", { graceMs: 300 })
     await running.line("up")
     running.stop("timeout")
@@ -184,20 +184,20 @@ describe("in a container", () => {
     expect(await docker("ps", "-aq")).toBe("")
   })
 
-  test("a log of 50 MB arrives whole while it is written", async () => {
+  test("a log of 50 MB is complete, and visible while it is written", async () => {
     const launched = shell("echo begin; head -c 50000000 /dev/zero | tr '\\0' a | fold -w 100; echo end")
     expect(await launched.line("begin")).toMatchObject({ stream: "stdout" })
     expect((await launched.result).state).toBe("success")
     expect(await launched.log.size()).toBe(50_499_999 + "begin\nend\n".length)
   })
 
-  test("secrets do not reach the log", async () => {
+  test("secrets are masked in the log", async () => {
     const lines = await linesOf(shell('echo "it is $TOKEN"', { env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }))
     expect(lines).toEqual(["it is ***"])
   })
 })
 
-test("stop ends what runs", async () => {
+test("the stop of the executor ends running tasks", async () => {
   const fixture = await setup()
   const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; sleep 600" }, { node: { image: IMAGE } }))
   await running.line("up")
@@ -206,7 +206,7 @@ test("stop ends what runs", async () => {
   await fixture.cleanup()
 })
 
-test("a start removes the containers of dead owners, and no other", async () => {
+test("a start removes the containers of dead owners only", async () => {
   const fixture = await setup()
   const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; sleep 600" }, { node: { image: IMAGE } }))
   await running.line("up")

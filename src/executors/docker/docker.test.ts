@@ -1,4 +1,4 @@
-// What an engine may do wrong, by a stand-in; docker.slow.test.ts runs on a real one.
+// Faults of the engine, injected into a fake one; docker.slow.test.ts runs on a real one.
 
 import { mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -38,17 +38,17 @@ const setup = async (prepare: (engine: FakeEngine) => void = () => {}) => {
       { executor, objects, folder, cleanup: async () => {} },
       assignment(folder, { shell: "true" }, { ...rest, node: { image: "there", ...node } }),
     )
-  const only = async () => {
+  const onlyContainer = async () => {
     await vi.waitUntil(() => [...engine.containers.values()].some(({ status }) => status === "running"))
     return [...engine.containers.values()][0]!
   }
-  return { engine, executor, run, only, folder }
+  return { engine, executor, run, onlyContainer, folder }
 }
 
 test("a container is created, followed and removed, with its files", async () => {
-  const { engine, run, only, folder } = await setup((fake) => (fake.log = Buffer.concat([frame(1, "[1]\n"), frame(2, "e\n")])))
+  const { engine, run, onlyContainer, folder } = await setup((fake) => (fake.log = Buffer.concat([frame(1, "[1]\n"), frame(2, "e\n")])))
   const running = run()
-  const { id } = await only()
+  const { id } = await onlyContainer()
   engine.end(id, 0)
   expect(await running.result).toMatchObject({
     state: "success",
@@ -61,40 +61,40 @@ test("a container is created, followed and removed, with its files", async () =>
   expect(await readdir(join(folder, "data/docker/owners", owner!))).toEqual([])
 })
 
-test("an image that is missing is fetched once; one that is nowhere fails for good", async () => {
-  const { engine, run, only } = await setup((fake) => fake.pullable.add("far:latest"))
+test("a missing image is pulled once; one that does not exist fails without a retry", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => fake.pullable.add("far:latest"))
   const running = run({ node: { image: "far" } })
-  engine.end((await only()).id, 0)
+  engine.end((await onlyContainer()).id, 0)
   expect((await running.result).state).toBe("success")
   expect(engine.requests.filter((name) => name === "POST /images/create")).toHaveLength(1)
   expect(await run({ node: { image: "nowhere" } }).result).toMatchObject({
     state: "failed",
     retryable: false,
-    error: "could not start: the image nowhere could not be fetched: manifest for nowhere:latest not found: manifest unknown",
+    error: "could not start: the image nowhere could not be pulled: manifest for nowhere:latest not found: manifest unknown",
   })
 })
 
-test("a registry that has trouble is tried again by the task's retries", async () => {
+test("an error of the registry may be retried", async () => {
   const { run } = await setup((fake) => {
-    fake.faults = [{ on: "POST /images/create", times: 1, answer: { status: 500, message: "toomanyrequests: slow down" } }]
+    fake.faults = [{ on: "POST /images/create", times: 1, response: { status: 500, message: "toomanyrequests: slow down" } }]
   })
   const end = await run({ node: { image: "far" } }).result
   expect(end).toMatchObject({ state: "failed", error: expect.stringContaining("slow down") as string })
   expect(end.retryable).toBeUndefined()
 })
 
-test("when the answer to a create is lost, the container that it made is adopted", async () => {
-  const { engine, run, only } = await setup((fake) => {
-    fake.faults = [{ on: "POST /containers/create", times: 1, answer: "drop" }]
+test("when the response to a create is lost, the container is adopted", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => {
+    fake.faults = [{ on: "POST /containers/create", times: 1, response: "drop" }]
   })
   const running = run()
-  const container = await only()
+  const container = await onlyContainer()
   engine.end(container.id, 0)
   expect((await running.result).state).toBe("success")
   expect(container.starts).toBe(1)
 })
 
-test("a name that somebody else has taken is not touched", async () => {
+test("a container of the same name that is not Ork's is left alone", async () => {
   const { engine, run } = await setup()
   const taken = { id: "x", name: "ork-a1", labels: {}, status: "running", exitCode: 0, starts: 1, signals: [] } as const
   engine.containers.set("x", { ...taken, labels: {}, signals: [] })
@@ -106,33 +106,33 @@ test("a name that somebody else has taken is not touched", async () => {
   expect(engine.containers.has("x")).toBe(true)
 })
 
-test("when the answer to a start is lost, it is not started twice", async () => {
-  const { engine, run, only } = await setup((fake) => {
-    fake.faults = [{ on: "POST /containers/ID/start", times: 1, answer: "drop" }]
+test("when the response to a start is lost, the container is not started twice", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => {
+    fake.faults = [{ on: "POST /containers/ID/start", times: 1, response: "drop" }]
   })
   const running = run()
-  const container = await only()
+  const container = await onlyContainer()
   engine.end(container.id, 3)
   expect(await running.result).toMatchObject({ state: "failed", error: "exit code 3" })
   expect(container.starts).toBe(1)
 })
 
-test("an engine that cannot start it says why", async () => {
+test("a container that cannot be started fails with the reason", async () => {
   const message = 'OCI runtime create failed: exec: "nope": executable file not found in $PATH: unknown'
   const { engine, run } = await setup((fake) => {
-    fake.faults = [{ on: "POST /containers/ID/start", times: 1, answer: { status: 400, message } }]
+    fake.faults = [{ on: "POST /containers/ID/start", times: 1, response: { status: 400, message } }]
   })
   expect(await run().result).toMatchObject({ state: "failed", error: "could not start: nope: not found in this image" })
   expect(engine.containers.size).toBe(0)
 })
 
-test("a log whose connection breaks is read on, nothing lost, nothing twice", async () => {
-  const { engine, run, only } = await setup((fake) => {
+test("a log whose connection breaks loses and repeats nothing", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => {
     fake.log = Buffer.concat([frame(1, "one\ntwo\n"), frame(2, "warn\n"), frame(1, "three\n")])
     fake.breaks = [12, 0, 24]
   })
   const running = run()
-  const { id } = await only()
+  const { id } = await onlyContainer()
   await running.line("three")
   engine.end(id, 0)
   expect((await running.result).state).toBe("success")
@@ -140,53 +140,53 @@ test("a log whose connection breaks is read on, nothing lost, nothing twice", as
   expect(lines.toSorted()).toEqual(["stderr warn", "stdout one", "stdout three", "stdout two"])
 })
 
-test("an engine that breaks off its answers is asked again for the end", async () => {
-  const { engine, run, only } = await setup((fake) => {
-    fake.faults = [{ on: "POST /containers/ID/wait", times: 2, answer: { status: 500, message: "later" } }]
+test("the request for the end of a container is retried", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => {
+    fake.faults = [{ on: "POST /containers/ID/wait", times: 2, response: { status: 500, message: "later" } }]
   })
   const running = run()
-  engine.end((await only()).id, 0)
+  engine.end((await onlyContainer()).id, 0)
   expect((await running.result).state).toBe("success")
 })
 
 test("a container that somebody removes is lost", async () => {
-  const { engine, run, only } = await setup()
+  const { engine, run, onlyContainer } = await setup()
   const running = run()
-  const { id } = await only()
+  const { id } = await onlyContainer()
   engine.end(id, 137)
   engine.containers.delete(id)
   expect(await running.result).toMatchObject({ state: "lost" })
 })
 
-test("a stop sends SIGTERM, then SIGKILL after the grace", async () => {
-  const { run, only } = await setup()
+test("a stop sends SIGTERM, then SIGKILL after the grace period", async () => {
+  const { run, onlyContainer } = await setup()
   const running = run({ graceMs: 20 })
-  const container = await only()
+  const container = await onlyContainer()
   running.stop("cancel")
   expect(await running.result).toMatchObject({ state: "cancelled", exitCode: 137 })
   expect(container.signals).toEqual(["SIGTERM", "SIGKILL"])
 })
 
-test("one that had ended before it was told to stays a success", async () => {
-  const { engine, run, only } = await setup((fake) => {
-    fake.faults = [{ on: "POST /containers/ID/wait", times: 1, answer: { status: 500, message: "later" } }]
+test("a success before the stop stays a success", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => {
+    fake.faults = [{ on: "POST /containers/ID/wait", times: 1, response: { status: 500, message: "later" } }]
   })
   const running = run()
-  engine.end((await only()).id, 0)
+  engine.end((await onlyContainer()).id, 0)
   running.stop("cancel")
   expect((await running.result).state).toBe("success")
 })
 
-test("an engine that is not there, or too old, is told in words", async () => {
-  const nowhere = new DockerExecutor({
+test("an unreachable or unsupported engine fails the start with advice", async () => {
+  const unreachable = new DockerExecutor({
     objects: new FileObjectStore("/nonexistent"),
     clock: realClock,
     dataDir: "/nonexistent",
     env: { DOCKER_HOST: "unix:///nonexistent/sock" },
   })
-  await expect(nowhere.start()).rejects.toThrow(
+  await expect(unreachable.start()).rejects.toThrow(
     /engine at unix:\/\/\/nonexistent\/sock cannot be reached \(.*ENOENT.*\): start Docker or Podman/,
   )
-  await expect(setup((fake) => (fake.apiVersion = "1.24"))).rejects.toThrow("speaks API 1.24 to 1.24; Ork needs one between")
+  await expect(setup((fake) => (fake.apiVersion = "1.24"))).rejects.toThrow("supports API 1.24 to 1.24; Ork needs one between")
   await expect(setup((fake) => (fake.minVersion = fake.apiVersion = "1.60"))).rejects.toThrow("Ork needs one between")
 })

@@ -1,5 +1,5 @@
-// The docker executor: each attempt in a container of its own, through the API socket of Docker or Podman. Containers are named and
-// labelled after their attempt and owner, and none is left behind: not by an end, not by a stop, not by a crash.
+// The docker executor runs each attempt in a container of its own, by the API socket of Docker or Podman. Containers are named after their attempt
+// and labelled with their owner, and are always removed: at the end, after a stop, and by the next start after a crash.
 
 import { existsSync } from "node:fs"
 import type { AttemptResult } from "../../core/model/change.ts"
@@ -12,22 +12,22 @@ import { type Environ, engineAddress } from "./address.ts"
 import { AttemptFolders, SILENT_MS } from "./attempt-folders.ts"
 import { containerEnvironment } from "./container.ts"
 import { Engine } from "./engine.ts"
-import { ContainerRun } from "./run.ts"
+import { DockerAttempt } from "./attempt.ts"
 import { sweep } from "./sweep.ts"
-import { unstarted } from "./messages.ts"
+import { startFailure } from "./messages.ts"
 
 export interface DockerExecutorOptions {
   objects: ObjectStore
   clock: Clock
   dataDir: string
-  /** DOCKER_HOST and what belongs to it. */
+  /** Environment with DOCKER_HOST and related variables. */
   env: Environ
 }
 
 export class DockerExecutor implements Executor {
   readonly name = "docker"
   readonly #options: DockerExecutorOptions
-  readonly #live = new Set<{ abort: AbortController; end: Promise<unknown> }>()
+  readonly #running = new Set<{ abort: AbortController; result: Promise<unknown> }>()
   #ready: { engine: Engine; folders: AttemptFolders } | null = null
   #cancelSweep: (() => void) | null = null
 
@@ -35,7 +35,7 @@ export class DockerExecutor implements Executor {
     this.#options = options
   }
 
-  /** Rejects when there is no engine to speak to. */
+  /** Rejects when the engine cannot be reached. */
   async start(): Promise<void> {
     const { env, dataDir, clock } = this.#options
     const engine = new Engine(engineAddress(env, existsSync))
@@ -51,11 +51,11 @@ export class DockerExecutor implements Executor {
     this.#ready = { engine, folders }
   }
 
-  /** Ends every container of this process. */
+  /** Stops every container of this process. */
   async stop(): Promise<void> {
     this.#cancelSweep?.()
-    for (const { abort } of this.#live) abort.abort("shutdown" satisfies StopReason)
-    await Promise.all([...this.#live].map(({ end }) => end))
+    for (const { abort } of this.#running) abort.abort("shutdown" satisfies StopReason)
+    await Promise.all([...this.#running].map(({ result }) => result))
     this.#ready?.folders.stop()
     this.#ready?.engine.close()
     this.#ready = null
@@ -64,25 +64,24 @@ export class DockerExecutor implements Executor {
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const abort = new AbortController()
     const signal = AbortSignal.any([context.signal, abort.signal])
-    const end = this.#run(assignment, {
+    const result = this.#run(assignment, {
       signal,
       started: (info) => context.started(info),
       progress: (update) => context.progress(update),
     })
-    const live = { abort, end }
-    this.#live.add(live)
+    const running = { abort, result }
+    this.#running.add(running)
     try {
-      return await end
+      return await result
     } finally {
-      this.#live.delete(live)
+      this.#running.delete(running)
     }
   }
 
   async #run(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const { objects, clock, env } = this.#options
     const { signal } = context
-    const unready = (): AttemptResult => unstarted(new Error("the executor was stopped"), clock.now())
-    if (this.#ready === null) return unready()
+    if (this.#ready === null) return startFailure(new Error("the executor was stopped"), clock.now())
     if (signal.aborted) {
       return stoppedResult(signal.reason as StopReason, { startedAt: null, finishedAt: clock.now() }, assignment)
     }
@@ -91,22 +90,23 @@ export class DockerExecutor implements Executor {
     const argv = command === null ? [] : "argv" in command ? command.argv : [command.shell]
     const variables = Object.entries(containerEnvironment(assignment)).map(([name, value]) => `${name}=${value}`)
     const problem = environmentProblem(variables, argv)
-    if (problem !== null) return { ...unstarted(new Error(problem), clock.now()), retryable: false }
+    if (problem !== null) return { ...startFailure(new Error(problem), clock.now()), retryable: false }
     const input = JSON.stringify(assignment.input)
     try {
-      const places = { ...(await folders.make(assignment.attemptId, input)), input }
+      const files = { ...(await folders.create(assignment.attemptId, input)), input }
       const owner = { owner: folders.owner, data: folders.data }
-      return await new ContainerRun({ engine, objects, clock, owner, env }, places, assignment, context).run()
+      return await new DockerAttempt({ engine, objects, clock, owner, env, files, assignment, context }).run()
     } catch (error) {
-      return unstarted(error, clock.now())
+      return startFailure(error, clock.now())
     } finally {
       await folders.remove(assignment.attemptId)
     }
   }
 
+  /** Removes containers of dead owners; repeats later for owners that may be alive. */
   async #sweep(engine: Engine, folders: AttemptFolders): Promise<void> {
-    const again = await sweep(engine, folders)
-    if (!again) return
+    const undecided = await sweep(engine, folders)
+    if (!undecided) return
     this.#cancelSweep = this.#options.clock.after(SILENT_MS, () => void this.#sweep(engine, folders).catch(() => {}))
   }
 }

@@ -1,5 +1,5 @@
-// A client of the engine's HTTP API (Docker, or Podman's compatible one), over its socket. Versions are negotiated once; every short
-// request has an end; what goes wrong is an EngineError (the engine said no) or an EngineUnreachable (it could not be asked).
+// A client of the engine's HTTP API (Docker, or Podman's compatible one), over its socket. The version is negotiated once; short requests have a time
+// limit. Throws an EngineError when the engine rejects a request, and an EngineUnreachable when there is no response.
 
 import { Agent, type ClientRequest, type IncomingMessage, request as httpRequest, type RequestOptions } from "node:http"
 import { Agent as TlsAgent, request as httpsRequest } from "node:https"
@@ -7,8 +7,9 @@ import type { Duplex } from "node:stream"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { EngineAddress } from "./address.ts"
 
-/** The newest version that this client was written for, and the oldest that has all it uses. */
+/** The newest API version that this client was written for. */
 const NEWEST = "1.51"
+/** The oldest API version with all features that this client uses. */
 const OLDEST = "1.40"
 const REQUEST_MS = 120_000
 const MAX_BODY = 16 << 20
@@ -29,7 +30,7 @@ export interface EngineCall {
   body?: unknown
   headers?: { [name: string]: string }
   signal?: AbortSignal
-  /** null: as long as it takes. */
+  /** null for no limit. */
   timeoutMs?: number | null
 }
 
@@ -43,14 +44,14 @@ export class Engine {
     this.#agent = address.tls === undefined ? new Agent({ keepAlive: true }) : new TlsAgent({ keepAlive: true })
   }
 
-  /** Agrees on a version; to be called before anything else. */
+  /** Negotiates the version; must be called first. Throws when there is none in common. */
   async connect(): Promise<void> {
     const about = (await this.call("GET", "/version")) as { ApiVersion?: string; MinAPIVersion?: string }
     const theirs = about.ApiVersion ?? "0"
     const version = older(theirs, NEWEST) ? theirs : NEWEST
     if (older(version, OLDEST) || older(version, about.MinAPIVersion ?? "0")) {
       throw new Error(
-        `the container engine at ${this.address.shown} speaks API ${about.MinAPIVersion ?? "?"} to ${theirs}; Ork needs one between ${OLDEST} and ${NEWEST}`,
+        `the container engine at ${this.address.shown} supports API ${about.MinAPIVersion ?? "?"} to ${theirs}; Ork needs one between ${OLDEST} and ${NEWEST}`,
       )
     }
     this.#version = version
@@ -60,29 +61,29 @@ export class Engine {
     this.#agent.destroy()
   }
 
-  /** The whole answer, parsed when it is JSON; null for an empty one. */
+  /** Returns the response body, parsed if it is JSON; null if it is empty. */
   async call(method: string, path: string, call: EngineCall = {}): Promise<unknown> {
     const response = await this.stream(method, path, call)
     try {
       const text = await readText(response)
       return text === "" ? null : /json/.test(response.headers["content-type"] ?? "") ? JSON.parse(text) : text
     } catch (error) {
-      throw new EngineUnreachable(`the container engine broke off its answer: ${messageOf(error)}`, { cause: error })
+      throw new EngineUnreachable(`the response of the container engine is incomplete: ${messageOf(error)}`, { cause: error })
     }
   }
 
-  /** An answer that is read as it comes. Statuses of 400 and more are thrown. */
+  /** Returns the response as a stream. Throws for statuses of 400 and more. */
   async stream(method: string, path: string, call: EngineCall = {}): Promise<IncomingMessage> {
-    return (await this.#answer(method, path, call)).response
+    return (await this.#send(method, path, call)).response
   }
 
-  /** A connection that is both ways' own after the answer: the container's standard streams. */
+  /** Upgrades a request to a bidirectional connection: the container's standard streams. */
   async hijack(path: string): Promise<Duplex> {
     const headers = { connection: "Upgrade", upgrade: "tcp" }
-    const { response, socket } = await this.#answer("POST", path, { headers })
+    const { response, socket } = await this.#send("POST", path, { headers })
     if (socket !== null) return socket
     response.destroy()
-    throw new EngineError(response.statusCode ?? 500, "the engine hands over no connection")
+    throw new EngineError(response.statusCode ?? 500, "the engine does not upgrade the connection")
   }
 
   #request(method: string, path: string, call: EngineCall): ClientRequest {
@@ -104,35 +105,35 @@ export class Engine {
     return address.tls === undefined ? httpRequest(options) : httpsRequest({ ...options, ...address.tls })
   }
 
-  async #answer(method: string, path: string, call: EngineCall): Promise<{ response: IncomingMessage; socket: Duplex | null }> {
+  async #send(method: string, path: string, call: EngineCall): Promise<{ response: IncomingMessage; socket: Duplex | null }> {
     const { timeoutMs = REQUEST_MS } = call
     const request = this.#request(method, path, call)
     if (timeoutMs !== null) {
-      request.setTimeout(timeoutMs, () => request.destroy(new Error(`no answer for ${timeoutMs / 1000} s`)))
+      request.setTimeout(timeoutMs, () => request.destroy(new Error(`no response for ${timeoutMs / 1000} s`)))
     }
     const { promise, resolve, reject } = Promise.withResolvers<{ response: IncomingMessage; socket: Duplex | null }>()
     request.on("response", (response) => resolve({ response, socket: null }))
     request.on("upgrade", (response, socket, head) => {
       socket.setTimeout(0)
-      // What came with the answer.
+      // The first bytes of the stream may arrive together with the response.
       socket.unshift(head)
       resolve({ response, socket })
     })
     request.on("error", reject)
     request.end(call.body === undefined ? undefined : JSON.stringify(call.body))
-    const answer = await promise.catch((error: unknown) => {
+    const answered = await promise.catch((error: unknown) => {
       if (call.signal?.aborted === true) throw error
       throw new EngineUnreachable(unreachable(this.address.shown, error), { cause: error })
     })
-    if ((answer.response.statusCode ?? 500) >= 400) throw await errorOf(answer.response)
-    return answer
+    if ((answered.response.statusCode ?? 500) >= 400) throw await errorOf(answered.response)
+    return answered
   }
 }
 
 const unreachable = (where: string, error: unknown): string => {
-  const hint = "start Docker or Podman there, or point DOCKER_HOST at another"
+  const hint = "start Docker or Podman there, or set DOCKER_HOST to another engine"
   const code = error instanceof Error && "code" in error ? String(error.code) : ""
-  if (code === "EACCES") return `the container engine at ${where} may not be used by this user: join its group, or ${hint}`
+  if (code === "EACCES") return `the container engine at ${where} denies access to this user: join its group, or ${hint}`
   return `the container engine at ${where} cannot be reached (${messageOf(error)}): ${hint}`
 }
 
@@ -141,7 +142,7 @@ const readText = async (response: IncomingMessage): Promise<string> => {
   let size = 0
   for await (const piece of response as AsyncIterable<Buffer>) {
     size += piece.length
-    if (size > MAX_BODY) throw new Error("an answer of more than 16 MiB")
+    if (size > MAX_BODY) throw new Error("a response of more than 16 MiB")
     pieces.push(piece)
   }
   return Buffer.concat(pieces).toString("utf8")
@@ -154,12 +155,12 @@ const errorOf = async (response: IncomingMessage): Promise<EngineError> => {
     const { message } = JSON.parse(text) as { message?: unknown }
     if (typeof message === "string") return new EngineError(status, message.trim())
   } catch {
-    // Not JSON: as it is.
+    // A body that is not JSON is the message.
   }
   return new EngineError(status, text.trim() || `status ${status}`)
 }
 
-/** Versions are `major.minor`. */
+/** Compares versions of the form `major.minor`. */
 const older = (a: string, b: string): boolean => {
   const [majorA = 0, minorA = 0] = a.split(".").map(Number)
   const [majorB = 0, minorB = 0] = b.split(".").map(Number)

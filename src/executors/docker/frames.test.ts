@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { FrameReader, type Piece, SeenBytes } from "./frames.ts"
+import { FrameReader, type Piece, ByteDeduplicator } from "./frames.ts"
 
 const frame = (stream: number, text: string | Buffer): Buffer => {
   const bytes = Buffer.from(text)
@@ -12,7 +12,7 @@ const frame = (stream: number, text: string | Buffer): Buffer => {
 const join = (pieces: Piece[], stream: string): string =>
   Buffer.concat(pieces.filter((piece) => piece.stream === stream).map(({ bytes }) => bytes)).toString()
 
-test("frames are read however the stream is cut", () => {
+test("frames are parsed wherever the stream is split", () => {
   const frames = fc.array(fc.record({ stream: fc.constantFrom(1, 2), text: fc.string({ maxLength: 40 }) }), { maxLength: 12 })
   fc.assert(
     fc.property(frames, fc.array(fc.nat(30), { maxLength: 40 }), (written, cuts) => {
@@ -36,21 +36,22 @@ test("frames are read however the stream is cut", () => {
   )
 })
 
-test("an engine's own errors are on stderr, and frames may be empty", () => {
+test("errors of the engine are on stderr, and frames may be empty", () => {
   const pieces = new FrameReader().read(Buffer.concat([frame(1, ""), frame(3, "engine"), frame(1, "task")]))
   expect([join(pieces, "stdout"), join(pieces, "stderr")]).toEqual(["task", "engine"])
 })
 
-test("bytes that are no frames are refused, not guessed at", () => {
+test("bytes that are not frames are rejected", () => {
   expect(() => new FrameReader().read(Buffer.from("hello, world"))).toThrow("not in frames")
 })
 
-test("after a broken connection what was seen is left out, each stream by itself", () => {
-  const seen = new SeenBytes()
-  const take = (stream: Piece["stream"], text: string): string => seen.fresh({ stream, bytes: Buffer.from(text) }).toString()
-  expect(take("stdout", "abc") + take("stderr", "xy")).toBe("abcxy")
-  seen.restart()
-  expect([take("stderr", "x"), take("stdout", "ab"), take("stdout", "cd"), take("stderr", "yz")]).toEqual(["", "", "d", "z"])
-  seen.restart()
-  expect([take("stdout", "abcde"), take("stderr", "xyz")]).toEqual(["e", ""])
+test("after a broken connection, bytes that were read are skipped, per stream", () => {
+  const deduplicator = new ByteDeduplicator()
+  const read = (stream: Piece["stream"], text: string): string =>
+    deduplicator.newBytes({ stream, bytes: Buffer.from(text) }).toString()
+  expect(read("stdout", "abc") + read("stderr", "xy")).toBe("abcxy")
+  deduplicator.restart()
+  expect([read("stderr", "x"), read("stdout", "ab"), read("stdout", "cd"), read("stderr", "yz")]).toEqual(["", "", "d", "z"])
+  deduplicator.restart()
+  expect([read("stdout", "abcde"), read("stderr", "xyz")]).toEqual(["e", ""])
 })

@@ -1,10 +1,10 @@
-// The engine sends stdout and stderr in one stream: frames of `u8 stream, 3 × 0, u32 length (big-endian), bytes`. What comes is passed on at
-// once, so a frame of any size costs no memory.
+// Parses the engine's stream of stdout and stderr: frames of `u8 stream, 3 × 0, u32 length (big-endian), bytes`. Frames are never buffered, whatever
+// their size.
 
 import type { LogStream } from "../../objects/logs/log-chunks.ts"
 
 const HEADER_BYTES = 8
-/** 0: echoed input; 3: the engine's own errors. */
+/** Streams by number; 0 is echoed input, 3 errors of the engine. */
 const STREAMS: Readonly<Record<number, LogStream>> = { 0: "stdout", 1: "stdout", 2: "stderr", 3: "stderr" }
 
 export interface Piece {
@@ -17,7 +17,7 @@ export class FrameReader {
   #stream: LogStream = "stdout"
   #left = 0
 
-  /** Throws on bytes that are no frames. */
+  /** Throws when the bytes are not frames. */
   read(chunk: Buffer): Piece[] {
     const pieces: Piece[] = []
     let rest = chunk
@@ -49,20 +49,20 @@ export class FrameReader {
   }
 }
 
-/** Leaves out what was seen before: after a broken connection the log is read from its beginning again. */
-export class SeenBytes {
-  readonly #seen: Record<LogStream, number> = { stdout: 0, stderr: 0 }
+/** Skips bytes that were read before a broken connection: the log is then read again from its start. */
+export class ByteDeduplicator {
+  readonly #read: Record<LogStream, number> = { stdout: 0, stderr: 0 }
   #skip: Record<LogStream, number> = { stdout: 0, stderr: 0 }
 
   restart(): void {
-    this.#skip = { ...this.#seen }
+    this.#skip = { ...this.#read }
   }
 
-  fresh({ stream, bytes }: Piece): Buffer {
+  newBytes({ stream, bytes }: Piece): Buffer {
     const skipped = Math.min(this.#skip[stream], bytes.length)
     this.#skip[stream] -= skipped
     const rest = bytes.subarray(skipped)
-    this.#seen[stream] += rest.length
+    this.#read[stream] += rest.length
     return rest
   }
 }

@@ -1,4 +1,4 @@
-// Fetches images. The engine answers a pull with lines of JSON and tells of an error in the last one, under status 200.
+// Pulls images. The engine responds to a pull with status 200 and lines of JSON, the last of which may be an error.
 
 import type { Buffer } from "node:buffer"
 import { type Engine, EngineError } from "./engine.ts"
@@ -6,18 +6,18 @@ import { type Engine, EngineError } from "./engine.ts"
 const IDLE_MS = 600_000
 const MAX_LINE = 1 << 20
 
-/** Trying again cannot help. */
-export class NoSuchImage extends Error {}
+/** The image does not exist, so that a retry cannot help. */
+export class MissingImage extends Error {}
 
 export interface Pull {
   image: string
   platform: string | undefined
-  /** For the registry, base64 as the engine takes it; null: none. */
+  /** Credentials for the registry, in the engine's base64 format; null when there are none. */
   auth: string | null
   signal: AbortSignal
 }
 
-/** `name`, `name:tag`, `name@digest`: without a tag the engine would fetch every one. */
+/** Adds the tag `latest` unless the image has a tag or digest: the engine would pull all tags otherwise. */
 export const withTag = (image: string): string => {
   const last = image.slice(image.lastIndexOf("/") + 1)
   return last.includes(":") || image.includes("@") ? image : `${image}:latest`
@@ -40,8 +40,8 @@ export const pullImage = async (engine: Engine, { image, platform, auth, signal 
     problem = error.message
   }
   if (problem === null) return
-  const message = `the image ${image} could not be fetched: ${problem}`
-  throw ABSENT.test(problem) && !/timeout|toomanyrequests/i.test(problem) ? new NoSuchImage(message) : new Error(message)
+  const message = `the image ${image} could not be pulled: ${problem}`
+  throw ABSENT.test(problem) && !/timeout|toomanyrequests/i.test(problem) ? new MissingImage(message) : new Error(message)
 }
 
 const lastProblem = async (lines: AsyncIterable<Buffer>): Promise<string | null> => {

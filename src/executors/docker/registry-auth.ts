@@ -1,4 +1,4 @@
-// What a registry is told about who asks: the `auths` of Docker's own config file, as `docker login` writes them without a helper.
+// Reads credentials for registries from the `auths` of Docker's config file, as `docker login` writes them without a credential helper.
 
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -6,13 +6,13 @@ import type { Environ } from "./address.ts"
 
 const HUB = "https://index.docker.io/v1/"
 
-/** `ghcr.io/a/b` is at `ghcr.io`; `a/b` and `b` are at Docker's hub. */
+/** Returns the registry of an image: `ghcr.io` for `ghcr.io/a/b`, Docker Hub for `a/b` and `b`. */
 export const registryOf = (image: string): string => {
   const [first = "", ...rest] = image.split("/")
   return rest.length > 0 && (/[.:]/.test(first) || first === "localhost") ? first : HUB
 }
 
-/** Null: nothing is known. */
+/** Returns the credentials in the engine's format; null when there are none. */
 export const registryAuth = async (image: string, env: Environ): Promise<string | null> => {
   const folder = env["DOCKER_CONFIG"] || join(env["HOME"] ?? "/", ".docker")
   const text = await readFile(join(folder, "config.json"), "utf8").catch(() => null)

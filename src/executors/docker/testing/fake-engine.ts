@@ -1,5 +1,5 @@
-// A strict stand-in for the engine's API on a socket of its own: it knows the requests that the executor makes, in the order that it
-// may make them, answers anything else with 400, and does what a test tells it to do wrong.
+// A strict fake of the engine's API on a socket of its own: it accepts the requests that the executor makes, responds to anything else with 400, and
+// injects the faults that tests ask for.
 
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -14,7 +14,7 @@ export interface Fault {
   on: string
   times: number
   /** drop: the connection breaks after the request was carried out. */
-  answer: { status: number; message: string } | "drop"
+  response: { status: number; message: string } | "drop"
 }
 
 export interface FakeContainer {
@@ -33,12 +33,12 @@ export class FakeEngine {
   readonly pullable = new Set<string>()
   readonly requests: string[] = []
   faults: Fault[] = []
-  /** What the log holds, and how much of it each connection gives before it breaks; none: all. */
   log: Buffer = Buffer.alloc(0)
+  /** Bytes of the log after which the next connections break. */
   breaks: number[] = []
   apiVersion = "1.43"
   minVersion = "1.24"
-  #ends = new Map<string, (() => void)[]>()
+  #endListeners = new Map<string, (() => void)[]>()
   #folder = ""
   readonly #server = createServer((request, response) => void this.#handle(request, response))
 
@@ -49,7 +49,7 @@ export class FakeEngine {
       socket.on("error", () => {})
       socket.write("HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
       socket.resume()
-      this.#giveLog(this.#find(new URL(request.url ?? "", "http://engine"))!, socket)
+      this.#sendLog(this.#find(new URL(request.url ?? "", "http://engine"))!, socket)
     })
     this.#server.listen(join(this.#folder, "sock"))
     await once(this.#server, "listening")
@@ -62,11 +62,11 @@ export class FakeEngine {
     await rm(this.#folder, { recursive: true, force: true })
   }
 
-  /** The container's own end. */
+  /** Lets a container end by itself. */
   end(id: string, exitCode: number): void {
     const container = this.containers.get(id)!
     Object.assign(container, { status: "exited", exitCode })
-    for (const tell of this.#ends.get(id) ?? []) tell()
+    for (const listener of this.#endListeners.get(id) ?? []) listener()
   }
 
   #name({ method, url }: IncomingMessage): string {
@@ -81,18 +81,18 @@ export class FakeEngine {
     for await (const piece of request) pieces.push(piece as Buffer)
     const fault = this.faults.find(({ on, times }) => on === name && times > 0)
     if (fault !== undefined) fault.times--
-    if (fault !== undefined && fault.answer !== "drop") return refuse(response, fault.answer.status, fault.answer.message)
+    if (fault !== undefined && fault.response !== "drop") return reject(response, fault.response.status, fault.response.message)
     const url = new URL(request.url ?? "", "http://engine")
     const body = pieces.length === 0 ? null : (JSON.parse(Buffer.concat(pieces).toString()) as CreateBody)
     if (fault !== undefined) {
-      this.#answer(name, url, body, null)
+      this.#serve(name, url, body, null)
       request.socket.destroy()
       return
     }
-    this.#answer(name, url, body, response)
+    this.#serve(name, url, body, response)
   }
 
-  #answer(name: string, url: URL, body: CreateBody | null, response: ServerResponse | null): void {
+  #serve(name: string, url: URL, body: CreateBody | null, response: ServerResponse | null): void {
     const container = this.#find(url)
     switch (name) {
       case "GET /version":
@@ -108,7 +108,7 @@ export class FakeEngine {
       case "POST /containers/create":
         return this.#create(url.searchParams.get("name") ?? "", body, response)
     }
-    if (container === undefined) return refuse(response, 404, "No such container")
+    if (container === undefined) return reject(response, 404, "No such container")
     switch (name) {
       case "GET /containers/ID/json":
         return json(response, 200, {
@@ -123,7 +123,7 @@ export class FakeEngine {
       case "POST /containers/ID/wait":
         return this.#onEnd(container, () => json(response, 200, { StatusCode: container.exitCode }))
       case "POST /containers/ID/kill":
-        if (container.status !== "running") return refuse(response, 409, "is not running")
+        if (container.status !== "running") return reject(response, 409, "is not running")
         container.signals.push(url.searchParams.get("signal") ?? "")
         if (container.signals.at(-1) === "SIGKILL") this.end(container.id, 137)
         return json(response, 204, null)
@@ -131,12 +131,12 @@ export class FakeEngine {
         response?.writeHead(200, { "content-type": "application/vnd.docker.raw-stream" })
         if (response === null) return
         if (url.searchParams.get("follow") !== "true") return void response.end(this.log)
-        return this.#giveLog(container, response)
+        return this.#sendLog(container, response)
       case "DELETE /containers/ID":
         this.containers.delete(container.id)
         return json(response, 204, null)
       default:
-        return refuse(response, 400, `unexpected ${name}`)
+        return reject(response, 400, `unexpected ${name}`)
     }
   }
 
@@ -155,27 +155,27 @@ export class FakeEngine {
 
   #create(name: string, body: CreateBody | null, response: ServerResponse | null): void {
     const { Image = "", Labels = {}, HostConfig } = body ?? {}
-    if (HostConfig === undefined || name === "") return refuse(response, 400, "bad parameter")
+    if (HostConfig === undefined || name === "") return reject(response, 400, "bad parameter")
     if (!this.images.has(Image.includes(":") ? Image : `${Image}:latest`))
-      return refuse(response, 404, `No such image: ${Image}`)
+      return reject(response, 404, `No such image: ${Image}`)
     if ([...this.containers.values()].some((other) => other.name === name))
-      return refuse(response, 409, "Conflict: name in use")
+      return reject(response, 409, "Conflict: name in use")
     const id = `c${this.containers.size}`.padEnd(64, "0")
     this.containers.set(id, { id, name, labels: Labels, status: "created", exitCode: 0, starts: 0, signals: [] })
     json(response, 201, { Id: id })
   }
 
-  #giveLog(container: FakeContainer, to: Writable): void {
-    const most = this.breaks.shift()
-    to.write(this.log.subarray(0, most), () => {
-      if (most !== undefined) to.destroy()
+  #sendLog(container: FakeContainer, to: Writable): void {
+    const breakAt = this.breaks.shift()
+    to.write(this.log.subarray(0, breakAt), () => {
+      if (breakAt !== undefined) to.destroy()
     })
-    if (most === undefined) this.#onEnd(container, () => to.end())
+    if (breakAt === undefined) this.#onEnd(container, () => to.end())
   }
 
-  #onEnd({ id, status }: FakeContainer, tell: () => void): void {
-    if (status === "exited") tell()
-    else this.#ends.set(id, [...(this.#ends.get(id) ?? []), tell])
+  #onEnd({ id, status }: FakeContainer, listener: () => void): void {
+    if (status === "exited") listener()
+    else this.#endListeners.set(id, [...(this.#endListeners.get(id) ?? []), listener])
   }
 }
 
@@ -190,4 +190,4 @@ const json = (response: ServerResponse | null, status: number, body: unknown): v
   response?.end(body === null ? undefined : JSON.stringify(body))
 }
 
-const refuse = (response: ServerResponse | null, status: number, message: string): void => json(response, status, { message })
+const reject = (response: ServerResponse | null, status: number, message: string): void => json(response, status, { message })
