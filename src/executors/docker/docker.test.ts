@@ -46,7 +46,9 @@ const setup = async (prepare: (engine: FakeEngine) => void = () => {}) => {
 }
 
 test("a container is created, followed and removed, with its files", async () => {
-  const { engine, run, onlyContainer, folder } = await setup((fake) => (fake.log = Buffer.concat([frame(1, "[1]\n"), frame(2, "e\n")])))
+  const { engine, run, onlyContainer, folder } = await setup(
+    (fake) => (fake.log = Buffer.concat([frame(1, "[1]\n"), frame(2, "e\n")])),
+  )
   const running = run()
   const { id } = await onlyContainer()
   engine.end(id, 0)
