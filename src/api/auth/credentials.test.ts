@@ -1,4 +1,4 @@
-// Every route of the table against every kind of credential that is not good enough, under both of its paths.
+// Calls every route with every kind of insufficient credential, under both of its paths.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import type { KeyScope } from "../../store/contract/keys.ts"
@@ -13,16 +13,16 @@ const SCOPES: KeyScope[] = ["read", "trigger", "worker", "admin"]
 
 let api: Awaited<ReturnType<typeof setup>>
 const keys = new Map<KeyScope, string>()
-let revoked = ""
+let removed = ""
 let before = ""
 
 beforeAll(async () => {
   api = await setup({ config: { failuresPerMinute: 1_000_000 } })
   for (const scope of SCOPES) keys.set(scope, await api.newKey(scope))
-  const made = await api.call("POST", "/keys", { body: { name: "gone", scopes: ["admin"] } })
-  revoked = made.body["key"] as string
-  expect((await api.call("GET", "/runs", { key: revoked })).status).toBe(200)
-  await api.call("DELETE", `/keys/${made.body["id"] as string}`)
+  const created = await api.call("POST", "/keys", { body: { name: "removed", scopes: ["admin"] } })
+  removed = created.body["key"] as string
+  expect((await api.call("GET", "/runs", { key: removed })).status).toBe(200)
+  await api.call("DELETE", `/keys/${created.body["id"] as string}`)
   before = await state()
 })
 
@@ -31,7 +31,7 @@ afterAll(async () => {
   await api[Symbol.asyncDispose]()
 })
 
-/** What no refused request may have changed. */
+/** Returns everything that a rejected request must not change. */
 const state = async (): Promise<string> => {
   const paths = ["/workflows", "/runs", "/jobs", "/queues", "/keys", "/audit"]
   const found = await Promise.all(paths.map(async (path) => (await api.call("GET", path)).body["items"]))
@@ -41,44 +41,44 @@ const state = async (): Promise<string> => {
 const fill = (path: string): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string) => (name === "name" ? "some" : "01890a5d-ac96-774b-bcce-b302099a8057"))
 
-const ask = (route: Route, path: string, headers: Record<string, string>) =>
+const call = (route: Route, path: string, headers: Record<string, string>) =>
   api.call(route.method, fill(path), {
     key: null,
     headers,
     ...(route.method !== "GET" && { body: {} }),
   })
 
-const forged = new SignIns("another-server-key", () => Date.now(), { next: () => 0, hex128: () => "0".repeat(32) })
+const otherServer = new SignIns("another-server-key", () => Date.now(), { next: () => 0, hex128: () => "0".repeat(32) })
 
-const BAD: [string, () => Record<string, string>][] = [
+const BAD_CREDENTIALS: [string, () => Record<string, string>][] = [
   ["no key", () => ({})],
   ["a wrong key", () => ({ "x-api-key": "wrong-key-wrong-key" })],
   ["an empty key", () => ({ "x-api-key": "" })],
   ["a wrong bearer", () => ({ authorization: "Bearer wrong-key-wrong-key" })],
-  ["another scheme", () => ({ authorization: `Basic ${Buffer.from(`x:${ADMIN_KEY}`).toString("base64")}` })],
-  ["a removed key", () => ({ "x-api-key": revoked })],
-  ["a forged session", () => ({ cookie: setCookie(forged.newSession("server"), false).split(";")[0]! })],
-  ["a broken session", () => ({ cookie: "ork_session=server.99999999999." })],
+  ["another authentication scheme", () => ({ authorization: `Basic ${Buffer.from(`x:${ADMIN_KEY}`).toString("base64")}` })],
+  ["a removed key", () => ({ "x-api-key": removed })],
+  ["a forged session", () => ({ cookie: setCookie(otherServer.newSession("server"), false).split(";")[0]! })],
+  ["a malformed session", () => ({ cookie: "ork_session=server.99999999999." })],
 ]
 
 describe.each(ROUTES.filter((route) => route.scope !== null).map((route) => [`${route.method} ${route.path}`, route] as const))(
   "%s",
   (_name, route) => {
-    test.each(BAD)("refuses %s", async (_what, headers) => {
+    test.each(BAD_CREDENTIALS)("rejects %s", async (_credential, headers) => {
       for (const path of pathsOf(route)) {
-        const { status, body, headers: sent } = await ask(route, path, headers())
+        const { status, body, headers: sent } = await call(route, path, headers())
         expect(status).toBe(401)
         expect(body.error?.code).toBe("UNAUTHORIZED")
         expect(sent["www-authenticate"]).toContain("Bearer")
       }
     })
 
-    test("refuses each key whose scope is too small, and no other", async () => {
+    test("rejects exactly the keys whose scope is insufficient", async () => {
       for (const scope of SCOPES) {
-        const enough = mayCall({ keyId: "", scopes: [scope], via: "key" }, route.scope!)
-        if (enough && (route.audit !== undefined || route.path.endsWith("events"))) continue
-        const { status, body } = await ask(route, route.path, { authorization: `Bearer ${keys.get(scope)!}` })
-        if (enough) expect([401, 403]).not.toContain(status)
+        const sufficient = mayCall({ keyId: "", scopes: [scope], via: "key" }, route.scope!)
+        if (sufficient && (route.audit !== undefined || route.path.endsWith("events"))) continue
+        const { status, body } = await call(route, route.path, { authorization: `Bearer ${keys.get(scope)!}` })
+        if (sufficient) expect([401, 403]).not.toContain(status)
         else {
           expect(status).toBe(403)
           expect(body.error?.code).toBe("FORBIDDEN")
@@ -89,7 +89,7 @@ describe.each(ROUTES.filter((route) => route.scope !== null).map((route) => [`${
   },
 )
 
-test("what needs no key is what the specification names", () => {
+test("only the routes that the specification names require no key", () => {
   const open = ROUTES.filter((route) => route.scope === null).map((route) => `${route.method} ${route.path}`)
   expect(open.toSorted()).toEqual(
     [
@@ -105,8 +105,8 @@ test("what needs no key is what the specification names", () => {
   )
 })
 
-test("every route that changes something is in the audit log", () => {
-  const silent = ROUTES.filter((route) => route.method !== "GET" && route.scope !== null && route.audit === undefined)
-  const steady = ["heartbeat", "claim", "report", "logs", "outputs"].map((verb) => `/workers/{id}/${verb}`)
-  expect(silent.map((route) => route.path)).toEqual(["/workflows/validate", ...steady])
+test("every route that changes something writes to the audit log, except frequent calls of workers", () => {
+  const unaudited = ROUTES.filter((route) => route.method !== "GET" && route.scope !== null && route.audit === undefined)
+  const frequent = ["heartbeat", "claim", "report", "logs", "outputs"].map((verb) => `/workers/{id}/${verb}`)
+  expect(unaudited.map((route) => route.path)).toEqual(["/workflows/validate", ...frequent])
 })

@@ -1,4 +1,4 @@
-// When the database is away: 503 with Retry-After, and all is well when it is back. The audit log; what the server says of itself.
+// An unavailable database, internal errors, the audit log and the headers of responses.
 
 import { connect } from "node:net"
 import { text } from "node:stream/consumers"
@@ -8,14 +8,14 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 import { listen } from "./server.ts"
 import { ADMIN_KEY, setup } from "../testing/setup.ts"
 
-/** A store that is away while the switch says so. */
+/** Wraps a store whose calls fail while `broken.away` is set. */
 const breakable =
   (broken: { away: boolean; fault?: Error }) =>
   (store: ServerStore): ServerStore =>
     new Proxy(store, {
       get(target, name, receiver) {
         const found: unknown = Reflect.get(target, name, receiver)
-        if (typeof found !== "function" || ["advance", "close", "heldBy"].includes(String(name))) return found
+        if (typeof found !== "function" || ["advance", "close", "listInFlight"].includes(String(name))) return found
         return (...args: unknown[]): unknown => {
           const error = broken.fault ?? new StoreUnavailable("/secret/place/ork.db", "disk full")
           return broken.away ? Promise.reject(error) : (found as (...all: unknown[]) => unknown).apply(target, args)
@@ -23,7 +23,7 @@ const breakable =
       },
     })
 
-test("while the database is away every request is answered 503 with Retry-After, and works again after", async () => {
+test("requests get 503 with Retry-After while the database is unavailable, and succeed again afterwards", async () => {
   const broken = { away: false }
   await using api = await setup({ wrap: breakable(broken) })
   await api.deploy("etl", { a: "true" })
@@ -43,18 +43,18 @@ test("while the database is away every request is answered 503 with Retry-After,
   await api.runToEnd("etl")
 })
 
-test("a fault of ours is a 500 that shows nothing of itself, and is in the log", async () => {
-  const broken = { away: false, fault: new Error("the inside of /home/me/ork.ts:12") }
+test("an internal error is a 500 without details, which are in the log", async () => {
+  const broken = { away: false, fault: new Error("the internals of /home/me/ork.ts:12") }
   await using api = await setup({ wrap: breakable(broken) })
   broken.away = true
   const { status, body, text: sent } = await api.call("GET", "/runs")
   expect([status, body.error!.code]).toEqual([500, "INTERNAL"])
-  expect(sent).not.toMatch(/inside|\.ts|home/)
-  expect(api.logged.join("")).toContain("the inside of")
+  expect(sent).not.toMatch(/internals|\.ts|home/)
+  expect(api.logged.join("")).toContain("the internals of")
   broken.away = false
 })
 
-test("changes are in the audit log with the key that made them; those by administrators before the answer", async () => {
+test("the audit log has every change with its key, and changes by administrators before the response", async () => {
   await using api = await setup()
   const key = await api.newKey("trigger")
   await api.deploy("etl", { a: "true" })
@@ -76,33 +76,33 @@ test("changes are in the audit log with the key that made them; those by adminis
   expect(rest.body["items"]).toHaveLength(1)
 })
 
-test("a change that failed is not in the audit log", async () => {
+test("the audit log has no failed changes", async () => {
   await using api = await setup()
   await api.call("POST", "/workflows", { body: { name: "x" } })
   await api.call("DELETE", "/workflows/nothing")
   expect((await api.call("GET", "/audit")).body["items"]).toEqual([])
 })
 
-test("answers are not kept by anybody and not guessed at", async () => {
+test("responses forbid caching and content sniffing", async () => {
   await using api = await setup()
   const { headers } = await api.call("GET", "/runs")
   expect(headers["cache-control"]).toBe("no-store")
   expect(headers["x-content-type-options"]).toBe("nosniff")
 })
 
-test("HEAD is answered where GET is, without a body", async () => {
+test("HEAD works where GET does, without a body", async () => {
   await using api = await setup()
   const { status, text: sent } = await api.call("HEAD", "/health", { key: null })
   expect([status, sent]).toEqual([200, ""])
 })
 
-test("what is no HTTP at all, and a body that is too large, are answered in the same shape", async () => {
+test("invalid HTTP and a body that is too large get an error of the common shape", async () => {
   await using api = await setup()
   const url = new URL(await listen(api.server, { host: "127.0.0.1", port: 0 }))
   const socket = connect(Number(url.port), url.hostname)
   socket.end("hello there\r\n\r\n")
-  const answer = await text(socket)
-  expect(answer).toMatch(/^HTTP\/1.1 400 [^]*"code":"VALIDATION_ERROR"/)
+  const response = await text(socket)
+  expect(response).toMatch(/^HTTP\/1.1 400 [^]*"code":"VALIDATION_ERROR"/)
   const large = await fetch(new URL("/jobs", url), {
     method: "POST",
     headers: { "x-api-key": ADMIN_KEY, "content-type": "application/json" },
@@ -111,7 +111,7 @@ test("what is no HTTP at all, and a body that is too large, are answered in the 
   expect([large.status, await large.json()]).toMatchObject([413, { error: { code: "TOO_LARGE" } }])
 })
 
-test("a connection that asks for nothing does not keep the server from closing", async () => {
+test("a connection without a request does not keep the server from closing", async () => {
   const api = await setup()
   const address = new URL(await listen(api.server, { host: "127.0.0.1", port: 0 }))
   const accepted = new Promise((resolve) => void api.server.app.server.once("connection", resolve))

@@ -1,17 +1,17 @@
 import { expect, test, vi } from "vitest"
 import { setup, untilWaiting } from "../testing/setup.ts"
 
-const waiting = async (tasks: { [task: string]: unknown }) => {
+const startWaiting = async (tasks: { [task: string]: unknown }) => {
   const api = await setup()
-  await api.deploy("asks", tasks)
-  const { body } = await api.call("POST", "/workflows/asks/runs")
+  await api.deploy("approvals", tasks)
+  const { body } = await api.call("POST", "/workflows/approvals/runs")
   const id = body["id"] as string
   await untilWaiting(api, id, 1)
   return { api, id, at: `/runs/${id}/tasks` }
 }
 
-test("a task that waits for approval says so, and is approved by name", async () => {
-  const { api, id, at } = await waiting({
+test("a task that waits for approval shows it, and its output names the key that approved it", async () => {
+  const { api, id, at } = await startWaiting({
     ask: { executor: "approval", message: "Ship it?", timeout: "1h", default: "reject" },
   })
   await using _ = api
@@ -35,7 +35,7 @@ test("a task that waits for approval says so, and is approved by name", async ()
 })
 
 test("a rejection fails the task with its comment", async () => {
-  const { api, id, at } = await waiting({ ask: { executor: "approval" } })
+  const { api, id, at } = await startWaiting({ ask: { executor: "approval" } })
   await using _ = api
   expect(await api.call("POST", `${at}/ask/reject`, { body: { comment: "no" } })).toMatchObject({
     status: 200,
@@ -44,7 +44,7 @@ test("a rejection fails the task with its comment", async () => {
   expect((await api.engine.waitForRun(id as never)).status).toBe("failed")
 })
 
-test("one instance of several is answered by its index", async () => {
+test("one instance of several is approved by its index", async () => {
   const api = await setup()
   await using _ = api
   await api.deploy("many", { ask: { executor: "approval", foreach: ["a", "b"] } })
@@ -55,37 +55,40 @@ test("one instance of several is answered by its index", async () => {
   expect((await api.call("GET", `/runs/${id}/tasks/ask?index=0`)).body).toMatchObject({ status: "running" })
 })
 
-test("a reader may not answer", async () => {
-  const { api, at } = await waiting({ ask: { executor: "approval" } })
+test("a key with the scope read cannot approve", async () => {
+  const { api, at } = await startWaiting({ ask: { executor: "approval" } })
   await using _ = api
   expect((await api.call("POST", `${at}/ask/approve`, { key: await api.newKey("read") })).status).toBe(403)
 })
 
-test("deferred work is ended by its callback, which needs no key and works once", async () => {
-  const { api, id, at } = await waiting({ far: "defer" })
+test("a callback finishes deferred work, requires no key and works once", async () => {
+  const { api, id, at } = await startWaiting({ far: "defer" })
   await using _ = api
   const url = api.executor.callbacks.get("far")!
   expect(url).toMatch(/^http:\/\/ork\.test\/api\/v1\/callbacks\/[0-9a-f-]+$/)
   const path = new URL(url).pathname
   expect((await api.call("GET", `${at}/far`)).body).toMatchObject({ waiting: { kind: "callback", until: null } })
-  const answer = { body: { status: "success", output: { rows: 3 } }, key: null }
-  expect((await api.call("POST", path, answer)).status).toBe(204)
+  const callback = { body: { status: "success", output: { rows: 3 } }, key: null }
+  expect((await api.call("POST", path, callback)).status).toBe(204)
   await api.engine.waitForRun(id as never)
   expect((await api.call("GET", `${at}/far`)).body).toMatchObject({ status: "success", output: { rows: 3 } })
-  expect((await api.call("POST", path, answer)).status).toBe(409)
+  expect((await api.call("POST", path, callback)).status).toBe(409)
   const forged = path.replace(/.$/, (last) => (last === "0" ? "1" : "0"))
-  expect((await api.call("POST", forged, answer)).status).toBe(404)
+  expect((await api.call("POST", forged, callback)).status).toBe(404)
 })
 
-test("a waiting task is ended by hand, and its run goes on", async () => {
-  const { api, id, at } = await waiting({ ask: { executor: "approval" }, after: { command: "say hi", depends_on: ["ask"] } })
+test("overriding the outcome of a waiting task lets its run continue", async () => {
+  const { api, id, at } = await startWaiting({
+    ask: { executor: "approval" },
+    after: { command: "echo hi", depends_on: ["ask"] },
+  })
   await using _ = api
-  const marked = await api.call("POST", `${at}/ask/mark`, { body: { status: "success", reason: "said so on the phone" } })
-  expect(marked).toMatchObject({ status: 200, body: { status: "success", waiting: null } })
+  const overridden = await api.call("POST", `${at}/ask/mark`, { body: { status: "success", reason: "approved by phone" } })
+  expect(overridden).toMatchObject({ status: 200, body: { status: "success", waiting: null } })
   expect((await api.engine.waitForRun(id as never)).status).toBe("success")
 })
 
-test("the run of a sub-workflow is cancelled when its task is ended by hand", async () => {
+test("overriding the outcome of a workflow task cancels its child run", async () => {
   const api = await setup()
   await using _ = api
   await api.deploy("child", { ask: { executor: "approval" } })
@@ -103,7 +106,7 @@ test("the run of a sub-workflow is cancelled when its task is ended by hand", as
   expect((await api.engine.waitForRun(child!.id as never)).status).toBe("cancelled")
 })
 
-test("a job cannot wait", async () => {
+test("a job cannot have an executor that waits", async () => {
   const api = await setup()
   await using _ = api
   const body = { name: "j", queue: "q", task: { executor: "sleep", duration: "1s" } }

@@ -2,22 +2,22 @@ import { expect, test } from "vitest"
 import { setup } from "../testing/setup.ts"
 
 const NESTED = {
-  top: "say hello",
+  top: "echo hello",
   region: {
     depends_on: ["top"],
     foreach: ["eu", "us"],
     tasks: {
       load: {
-        command: "say load",
+        command: "echo load",
         input: { of: "${{ parent.item }}", at: "${{ parent.index }}", top: "${{ tasks.top.output.task }}" },
       },
-      each: { depends_on: ["load"], foreach: [1, 2], command: "say each" },
+      each: { depends_on: ["load"], foreach: [1, 2], command: "echo each" },
     },
   },
-  last: { depends_on: ["region"], command: "say last" },
+  last: { depends_on: ["region"], command: "echo last" },
 }
 
-test("tasks inside groups are listed and found by name and path, with their input and their log", async () => {
+test("tasks inside groups are listed and found by name and path, with their input and log", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
   const id = await api.runToEnd("nested")
@@ -37,7 +37,7 @@ test("tasks inside groups are listed and found by name and path, with their inpu
   expect((await api.call("GET", `/runs/${id}/tasks/region.each?path=7.0`)).status).toBe(404)
 })
 
-test("one item, or one task of one item, is run again with all below it", async () => {
+test("a retry of one item, or of one task of an item, runs everything downstream again", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
   const id = await api.runToEnd("nested")
@@ -61,7 +61,7 @@ test("one item, or one task of one item, is run again with all below it", async 
   expect((await api.call("POST", `/runs/${id}/tasks/region/retry?path=9`)).status).toBe(404)
 })
 
-test("the plan of a retry names what is inside by its path", async () => {
+test("the plan of a retry names tasks inside groups with their paths", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
   const id = await api.runToEnd("nested")

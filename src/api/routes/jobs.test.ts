@@ -1,4 +1,4 @@
-// Jobs over HTTP: seed 004's validation, update and deletion rules, search and cursors. Its limits are in bad-input.test.ts.
+// Jobs over HTTP: validation, changes, deletion, search and cursors. http/bad-input.test.ts tests the limits of their fields.
 
 import { expect, test } from "vitest"
 import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs.ts"
@@ -6,7 +6,7 @@ import { setup } from "../testing/setup.ts"
 
 type Job = { id: string; status: string; priority: number; created_at: string; dependencies: string[] }
 
-const prepared = async () => {
+const setupJobs = async () => {
   const api = await setup()
   const create = async (fields: object = {}): Promise<Job> => {
     const { status, body, text } = await api.call("POST", "/api/v1/jobs", { body: { name: "job", queue: "mail", ...fields } })
@@ -20,10 +20,10 @@ const prepared = async () => {
   return Object.assign(api, { create, search })
 }
 
-test("a job has the seed's fields and defaults", async () => {
-  await using api = await prepared()
-  const made = await api.create({ payload: { to: "x" } })
-  expect(made).toMatchObject({
+test("a new job has the specified fields and defaults", async () => {
+  await using api = await setupJobs()
+  const created = await api.create({ payload: { to: "x" } })
+  expect(created).toMatchObject({
     name: "job",
     queue: "mail",
     payload: { to: "x" },
@@ -33,34 +33,34 @@ test("a job has the seed's fields and defaults", async () => {
     retry_policy: DEFAULT_JOB_RETRY,
     attempt_count: 0,
   })
-  expect((await api.call("GET", `/api/v1/jobs/${made.id}`)).body).toEqual(made)
+  expect((await api.call("GET", `/api/v1/jobs/${created.id}`)).body).toEqual(created)
   expect(await api.create({ payload: "x".repeat(65_534) })).toMatchObject({ status: "READY" })
 })
 
-test("a job waits for its dependencies, by ids in capitals too", async () => {
-  await using api = await prepared()
+test("a job waits for its dependencies, and ids may be in upper case", async () => {
+  await using api = await setupJobs()
   const first = await api.create()
   const second = await api.create({ dependencies: [first.id.toUpperCase(), first.id] })
   expect(second).toMatchObject({ status: "PENDING", dependencies: [first.id] })
 })
 
-test("a job may be given its id; the same id again is a conflict", async () => {
-  await using api = await prepared()
+test("a client may choose the id of a job, and a repeated id is a conflict", async () => {
+  await using api = await setupJobs()
   const id = "01890a5d-ac96-774b-bcce-b302099a8057"
   expect((await api.create({ id })).id).toBe(id)
   const again = await api.call("POST", "/jobs", { body: { id, name: "job", queue: "mail" } })
   expect([again.status, again.body.error!.code]).toEqual([409, "CONFLICT"])
 })
 
-test("an update changes what it names and keeps the rest", async () => {
-  await using api = await prepared()
+test("an update changes the given fields and keeps the others", async () => {
+  await using api = await setupJobs()
   const { id } = await api.create({ payload: 1, priority: 3 })
   const { status, body } = await api.call("PUT", `/jobs/${id}`, { body: { priority: 9, name: "new" } })
   expect([status, body["priority"], body["name"], body["payload"]]).toEqual([200, 9, "new", 1])
 })
 
-test("a cyclic update is a conflict and changes nothing", async () => {
-  await using api = await prepared()
+test("an update that would create a cycle is a conflict and changes nothing", async () => {
+  await using api = await setupJobs()
   const first = await api.create()
   const second = await api.create({ dependencies: [first.id] })
   const third = await api.create({ dependencies: [second.id] })
@@ -70,20 +70,20 @@ test("a cyclic update is a conflict and changes nothing", async () => {
   expect((await api.call("GET", `/jobs/${second.id}`)).body["dependencies"]).toEqual([first.id])
 })
 
-test("a job is deleted only when no other depends on it", async () => {
-  await using api = await prepared()
+test("a job can be deleted only if no other job depends on it", async () => {
+  await using api = await setupJobs()
   const first = await api.create()
   const second = await api.create({ dependencies: [first.id] })
-  const refused = await api.call("DELETE", `/jobs/${first.id}`)
-  expect([refused.status, refused.body.error!.code]).toEqual([409, "CONFLICT"])
+  const rejected = await api.call("DELETE", `/jobs/${first.id}`)
+  expect([rejected.status, rejected.body.error!.code]).toEqual([409, "CONFLICT"])
   expect((await api.call("DELETE", `/jobs/${second.id}`)).status).toBe(204)
   expect((await api.call("DELETE", `/jobs/${first.id}`)).status).toBe(204)
   expect((await api.call("GET", `/jobs/${first.id}`)).status).toBe(404)
   expect((await api.call("DELETE", `/jobs/${first.id}`)).status).toBe(404)
 })
 
-test("a cancelled job has failed with that error and cannot be changed any more", async () => {
-  await using api = await prepared()
+test("a cancelled job is FAILED with the error cancelled and cannot be changed", async () => {
+  await using api = await setupJobs()
   const { id } = await api.create()
   expect((await api.call("POST", `/jobs/${id}/cancel`)).body).toMatchObject({ status: "FAILED", error: "cancelled" })
   expect((await api.call("GET", `/jobs/${id}/result`)).body).toMatchObject({
@@ -95,13 +95,13 @@ test("a cancelled job has failed with that error and cannot be changed any more"
     ["PUT", `/jobs/${id}`, { priority: 1 }],
     ["POST", `/jobs/${id}/cancel`, {}],
   ] as const) {
-    const { status, body: told } = await api.call(method, url, { body })
-    expect([status, told.error!.code]).toEqual([409, "CONFLICT"])
+    const { status, body: response } = await api.call(method, url, { body })
+    expect([status, response.error!.code]).toEqual([409, "CONFLICT"])
   }
 })
 
-test("a batch is all or nothing, and its jobs may depend on each other", async () => {
-  await using api = await prepared()
+test("a batch is created completely or not at all, and its jobs may depend on each other", async () => {
+  await using api = await setupJobs()
   const ids = ["01890a5d-ac96-774b-bcce-b302099a8051", "01890a5d-ac96-774b-bcce-b302099a8052"]
   const jobs = [
     { id: ids[0], name: "a", queue: "q" },
@@ -110,17 +110,17 @@ test("a batch is all or nothing, and its jobs may depend on each other", async (
   const missing = { name: "c", queue: "q", dependencies: ["01890a5d-ac96-774b-bcce-b302099a8059"] }
   expect((await api.call("POST", "/jobs/batch", { body: { jobs: [...jobs, missing] } })).status).toBe(400)
   expect((await api.search("")).items).toEqual([])
-  const made = await api.call("POST", "/jobs/batch", { body: { jobs } })
-  expect(made.status).toBe(201)
-  expect(made.body["items"]).toMatchObject([{ id: ids[0] }, { id: ids[1], dependencies: [ids[0]] }])
+  const created = await api.call("POST", "/jobs/batch", { body: { jobs } })
+  expect(created.status).toBe(201)
+  expect(created.body["items"]).toMatchObject([{ id: ids[0] }, { id: ids[1], dependencies: [ids[0]] }])
   const many = await api.call("POST", "/jobs/batch", {
     body: { jobs: Array.from({ length: 1001 }, () => ({ name: "x", queue: "q" })) },
   })
   expect([many.status, many.body.error!.code]).toEqual([400, "VALIDATION_ERROR"])
 })
 
-test("a search filters by all that is named", async () => {
-  await using api = await prepared()
+test("a search combines all given filters", async () => {
+  await using api = await setupJobs()
   const low = await api.create({ priority: 2, queue: "a" })
   const high = await api.create({ priority: 8, queue: "b", dependencies: [low.id] })
   const ids = async (query: string) => (await api.search(query)).items.map((job) => job.id)
@@ -133,10 +133,10 @@ test("a search filters by all that is named", async () => {
   expect(await ids(`created_after=${low.created_at}`)).toContain(low.id)
 })
 
-test("pages go by created_at DESC, id ASC with a cursor that is Base64 of {created_at_iso}|{id}", async () => {
-  await using api = await prepared()
-  const made: Job[] = []
-  for (let i = 0; i < 12; i++) made.push(await api.create())
+test("pages are ordered by created_at DESC, id ASC, and the cursor is Base64 of {created_at_iso}|{id}", async () => {
+  await using api = await setupJobs()
+  const created: Job[] = []
+  for (let i = 0; i < 12; i++) created.push(await api.create())
   const first = await api.search("limit=5")
   const last = first.items.at(-1)!
   expect(first.more).toBe(true)
@@ -146,11 +146,11 @@ test("pages go by created_at DESC, id ASC with a cursor that is Base64 of {creat
   expect([rest.more, rest.cursor]).toEqual([false, null])
   const order = (a: Job, b: Job): number =>
     a.created_at === b.created_at ? (a.id < b.id ? -1 : 1) : a.created_at < b.created_at ? 1 : -1
-  expect([...first.items, ...rest.items].map((job) => job.id)).toEqual(made.toSorted(order).map((job) => job.id))
+  expect([...first.items, ...rest.items].map((job) => job.id)).toEqual(created.toSorted(order).map((job) => job.id))
 })
 
-test("a job that brings its own command needs the scope of deploying", async () => {
-  await using api = await prepared()
+test("a job with a task of its own requires the scope admin", async () => {
+  await using api = await setupJobs()
   const key = await api.newKey("trigger")
   const body = { name: "x", queue: "q", task: { command: "echo hi" } }
   expect((await api.call("POST", "/jobs", { key, body })).status).toBe(403)
@@ -159,9 +159,9 @@ test("a job that brings its own command needs the scope of deploying", async () 
   expect((await api.call("POST", "/jobs", { body })).body["task"]).toEqual({ command: "echo hi" })
 })
 
-test("a job with a task of its own runs: its result, its log, and what waited for it", async () => {
-  await using api = await prepared()
-  const first = await api.create({ task: { command: "say working;block;say done" }, payload: { n: 1 } })
+test("a job with a task of its own runs, has a result and a log, and unblocks its dependents", async () => {
+  await using api = await setupJobs()
+  const first = await api.create({ task: { command: "echo working;block;echo done" }, payload: { n: 1 } })
   const second = await api.create({ task: { command: "true" }, dependencies: [first.id] })
   const status = async (id: string) => (await api.call("GET", `/jobs/${id}`)).body["status"]
   await api.executor.blocked("job")
@@ -183,8 +183,8 @@ test("a job with a task of its own runs: its result, its log, and what waited fo
   expect(await api.objects.list(`jobs/${first.id}/`)).toEqual([])
 })
 
-test("a job that fails for good blocks what depends on it", async () => {
-  await using api = await prepared()
+test("a job that fails finally blocks its dependents", async () => {
+  await using api = await setupJobs()
   const retry_policy = { max_attempts: 1 }
   const first = await api.create({ task: { command: "block;fail" }, retry_policy })
   const second = await api.create({ dependencies: [first.id] })
@@ -196,8 +196,8 @@ test("a job that fails for good blocks what depends on it", async () => {
   await expect.poll(statuses).toEqual(["FAILED", "BLOCKED", "BLOCKED"])
 })
 
-test("a running job is cancelled when its process is dead, and a running one that is deleted is gone at once", async () => {
-  await using api = await prepared()
+test("a running job is cancelled when its process has exited, and deleted immediately", async () => {
+  await using api = await setupJobs()
   const cancelled = await api.create({ task: { command: "block" } })
   await api.executor.blocked("job")
   expect((await api.call("POST", `/jobs/${cancelled.id}/cancel`)).status).toBe(202)

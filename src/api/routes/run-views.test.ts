@@ -2,22 +2,22 @@ import { expect, test } from "vitest"
 import { setup } from "../testing/setup.ts"
 
 const NESTED = {
-  top: "say hello",
+  top: "echo hello",
   region: {
     depends_on: ["top"],
     foreach: ["eu", "us"],
     tasks: {
-      load: { command: "say load" },
-      each: { depends_on: ["load"], foreach: [1, 2], command: "say each" },
+      load: { command: "echo load" },
+      each: { depends_on: ["load"], foreach: [1, 2], command: "echo each" },
     },
   },
-  none: { foreach: [], command: "say never" },
-  last: { depends_on: ["region"], if: "false", command: "say last" },
+  none: { foreach: [], command: "echo never" },
+  last: { depends_on: ["region"], if: "false", command: "echo last" },
 }
 
 type Row = Record<string, unknown>
 
-test("the graph of a run has every task with its counts, its status and its times", async () => {
+test("the graph of a run has every task with its counts, status and times", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
   const id = await api.runToEnd("nested")
@@ -38,7 +38,7 @@ test("the graph of a run has every task with its counts, its status and its time
   expect(Date.parse(started_at!)).toBeLessThanOrEqual(Date.parse(finished_at!))
 })
 
-test("instances come page by page in the order of the graph's tasks, with the attempts before", async () => {
+test("instances are listed in pages, in the order of the tasks in the graph, with their past attempts", async () => {
   await using api = await setup()
   await api.deploy("nested", NESTED)
   const id = await api.runToEnd("nested")
@@ -69,11 +69,11 @@ test("instances come page by page in the order of the graph's tasks, with the at
   expect((await api.call("GET", `/runs/${id}/instances?cursor=bm9uZQ`)).status).toBe(400)
 })
 
-test("the grid has the last runs, newest first, with a cell for each task that any of them had", async () => {
+test("the grid has the latest runs, newest first, with a cell for each task of any of them", async () => {
   await using api = await setup()
-  await api.deploy("daily", { a: "say a", old: "fail" })
+  await api.deploy("daily", { a: "echo a", old: "fail" })
   const first = await api.runToEnd("daily")
-  await api.deploy("daily", { a: "say a", many: { depends_on: ["a"], parallel: 3, command: "say b" } })
+  await api.deploy("daily", { a: "echo a", many: { depends_on: ["a"], parallel: 3, command: "echo b" } })
   const second = await api.runToEnd("daily")
   const third = await api.runToEnd("daily")
   const { body } = await api.call("GET", "/workflows/daily/grid")

@@ -3,13 +3,13 @@ import { setup } from "../testing/setup.ts"
 
 type Run = { id: string; status: string; created_at: string; params: object }
 
-test("a run is triggered, seen, and its tasks listed with their attempts", async () => {
+test("a triggered run is shown, and its tasks are listed with their attempts", async () => {
   await using api = await setup()
-  await api.deploy("etl", { a: "say hello", b: { command: "say b", depends_on: ["a"] } })
-  const made = await api.call("POST", "/api/v1/workflows/etl/runs", { body: {} })
-  expect(made.status).toBe(201)
-  const id = made.body["id"] as string
-  expect(made.headers["location"]).toBe(`/api/v1/runs/${id}`)
+  await api.deploy("etl", { a: "echo hello", b: { command: "echo b", depends_on: ["a"] } })
+  const triggered = await api.call("POST", "/api/v1/workflows/etl/runs", { body: {} })
+  expect(triggered.status).toBe(201)
+  const id = triggered.body["id"] as string
+  expect(triggered.headers["location"]).toBe(`/api/v1/runs/${id}`)
   await api.engine.waitForRun(id as never)
   const run = await api.call("GET", `/runs/${id}`)
   expect(run.body).toMatchObject({ id, workflow: "etl", status: "success", trigger: "manual", tasks: { success: 2 } })
@@ -22,7 +22,7 @@ test("a run is triggered, seen, and its tasks listed with their attempts", async
   expect(one.body).toMatchObject({ name: "b", output: { task: "b" }, index: null })
 })
 
-test("a task shows the input that it was given: item, upstream outputs, its own input over them", async () => {
+test("a task shows its input: the item, the upstream outputs, and its own input, which overrides them", async () => {
   await using api = await setup()
   const each = {
     depends_on: ["a"],
@@ -38,7 +38,7 @@ test("a task shows the input that it was given: item, upstream outputs, its own 
   expect(await input("never")).toBeNull()
 })
 
-test("the lines of seed 003 work as printed: list form, X-API-Key, /run without a body", async () => {
+test("a definition in list form is deployed, and /run triggers it without a body", async () => {
   await using api = await setup()
   const definition = {
     id: "example_workflow",
@@ -58,7 +58,7 @@ test("the lines of seed 003 work as printed: list form, X-API-Key, /run without 
   expect(tasks.map((task) => task.name)).toEqual(["A", "B", "C", "D"])
 })
 
-test("a failed task with retries left shows as waiting for its retry", async () => {
+test("a failed task with retries left is pending until its retry", async () => {
   await using api = await setup()
   await api.deploy("flaky", { a: { command: "fail", retry: { max_attempts: 3, base_delay: "1h", backoff: "fixed" } } })
   const id = (await api.call("POST", "/workflows/flaky/runs")).body["id"] as string
@@ -68,7 +68,7 @@ test("a failed task with retries left shows as waiting for its retry", async () 
   expect(body["attempts"]).toMatchObject([{ attempt: 1, status: "failed", exit_code: 1, error: "it failed" }])
 })
 
-test("the same idempotency key gives the first run, from the body or from the header", async () => {
+test("a repeated idempotency key returns the first run, from the body or from the header", async () => {
   await using api = await setup()
   await api.deploy("etl", { a: "true" }, { params: { n: 1 } })
   const first = await api.call("POST", "/workflows/etl/runs", { body: { idempotency_key: "k", params: { n: 2 } } })
@@ -79,19 +79,19 @@ test("the same idempotency key gives the first run, from the body or from the he
   expect(other.body["id"]).not.toBe(first.body["id"])
 })
 
-test("a hundred requests with one key at once make one run", async () => {
+test("a hundred concurrent requests with the same key create one run", async () => {
   await using api = await setup()
   await api.deploy("etl", { a: "true" })
-  const made = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 100 }, () => api.call("POST", "/workflows/etl/runs", { body: { idempotency_key: "k" } })),
   )
-  expect(new Set(made.map((each) => each.body["id"])).size).toBe(1)
-  expect(made.filter((each) => each.status === 201)).toHaveLength(1)
+  expect(new Set(responses.map((each) => each.body["id"])).size).toBe(1)
+  expect(responses.filter((each) => each.status === 201)).toHaveLength(1)
 })
 
-test("a run is cancelled, retried and removed; each only when it may be", async () => {
+test("a run is cancelled, retried and removed, each only in a state that allows it", async () => {
   await using api = await setup()
-  await api.deploy("slow", { a: "block", b: { command: "say b", depends_on: ["a"] } })
+  await api.deploy("slow", { a: "block", b: { command: "echo b", depends_on: ["a"] } })
   const id = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
   await api.executor.blocked("a")
   expect((await api.call("POST", `/runs/${id}/retry`)).status).toBe(409)
@@ -115,9 +115,9 @@ test("a run is cancelled, retried and removed; each only when it may be", async 
   expect(await api.objects.list(prefix)).toEqual([])
 })
 
-test("one instance of a fan-out is looked at and retried by its index", async () => {
+test("one instance of a fan-out is shown and retried by its index", async () => {
   await using api = await setup()
-  await api.deploy("many", { a: { command: "say hi", foreach: ["x", "y", "z"] } })
+  await api.deploy("many", { a: { command: "echo hi", foreach: ["x", "y", "z"] } })
   const id = await api.runToEnd("many")
   const one = await api.call("GET", `/runs/${id}/tasks/a?index=1`)
   expect(one.body).toMatchObject({ index: 1, path: "1", attempt: 1 })
@@ -130,9 +130,9 @@ test("one instance of a fan-out is looked at and retried by its index", async ()
   expect(tasks.map((task) => task.attempt)).toEqual([1, 2, 1])
 })
 
-test("a paused run starts nothing until it is resumed", async () => {
+test("a paused run starts no task until it is resumed", async () => {
   await using api = await setup()
-  await api.deploy("two", { a: "block", b: { command: "say b", depends_on: ["a"] } })
+  await api.deploy("two", { a: "block", b: { command: "echo b", depends_on: ["a"] } })
   const id = (await api.call("POST", "/workflows/two/runs")).body["id"] as string
   await api.executor.blocked("a")
   expect((await api.call("POST", `/runs/${id}/pause`)).body).toMatchObject({ paused: true })
@@ -144,28 +144,30 @@ test("a paused run starts nothing until it is resumed", async () => {
   expect((await api.call("GET", `/runs/${id}`)).body["status"]).toBe("success")
 })
 
-test("a failed task is marked a success by hand, and its run with it; a running one cannot be marked", async () => {
+test("overriding a failed task to success makes its run a success, and a running task cannot be overridden", async () => {
   await using api = await setup()
   await api.deploy("bad", { a: "fail" })
   const id = await api.runToEnd("bad")
-  const marked = await api.call("POST", `/runs/${id}/tasks/a/mark`, { body: { status: "success", reason: "done by hand" } })
-  expect([marked.status, marked.body["status"]]).toEqual([200, "success"])
+  const overridden = await api.call("POST", `/runs/${id}/tasks/a/mark`, {
+    body: { status: "success", reason: "fixed manually" },
+  })
+  expect([overridden.status, overridden.body["status"]]).toEqual([200, "success"])
   expect((await api.call("GET", `/runs/${id}`)).body["status"]).toBe("success")
   const [entry] = (await api.call("GET", "/audit")).body["items"] as object[]
-  expect(entry).toMatchObject({ action: "task.mark", target: `${id}/a`, details: "success: done by hand" })
+  expect(entry).toMatchObject({ action: "task.mark", target: `${id}/a`, details: "success: fixed manually" })
   await api.deploy("slow", { a: "block" })
   const slow = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
   await api.executor.blocked("a")
-  const live = await api.call("POST", `/runs/${slow}/tasks/a/mark`, { body: { status: "failed", reason: "no" } })
-  expect([live.status, live.body.error!.code]).toEqual([409, "CONFLICT"])
+  const running = await api.call("POST", `/runs/${slow}/tasks/a/mark`, { body: { status: "failed", reason: "no" } })
+  expect([running.status, running.body.error!.code]).toEqual([409, "CONFLICT"])
 })
 
-test("pages of runs neither skip nor repeat while runs are added", async () => {
+test("pages of runs neither skip nor repeat a run while runs are added", async () => {
   await using api = await setup()
   await api.deploy("etl", { a: "true" })
   const trigger = async () => (await api.call("POST", "/workflows/etl/runs")).body as Run
-  const made: Run[] = []
-  for (let i = 0; i < 25; i++) made.push(await trigger())
+  const created: Run[] = []
+  for (let i = 0; i < 25; i++) created.push(await trigger())
   const seen: string[] = []
   let cursor: string | null = null
   do {
@@ -178,7 +180,7 @@ test("pages of runs neither skip nor repeat while runs are added", async () => {
   } while (cursor !== null)
   const order = (a: Run, b: Run): number =>
     a.created_at === b.created_at ? (a.id < b.id ? 1 : -1) : a.created_at < b.created_at ? 1 : -1
-  expect(seen).toEqual(made.toSorted(order).map((run) => run.id))
+  expect(seen).toEqual(created.toSorted(order).map((run) => run.id))
   expect((await api.call("GET", "/runs")).body["items"]).toHaveLength(20)
 })
 
@@ -194,7 +196,7 @@ test("runs are filtered by workflow and status", async () => {
   expect(await ids("workflow=nothing")).toEqual([])
 })
 
-test("runs are filtered by trigger and by when they were created", async () => {
+test("runs are filtered by trigger and by creation time", async () => {
   await using api = await setup()
   await api.deploy("good", { a: "true" })
   const id = await api.runToEnd("good")

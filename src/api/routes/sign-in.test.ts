@@ -3,7 +3,7 @@ import { ADMIN_KEY, setup } from "../testing/setup.ts"
 
 const cookieOf = (header: unknown): string => String(header).split(";")[0]!
 
-test("a sign-in link works once and gives a session that the API takes", async () => {
+test("a sign-in link works once and sets a session cookie that the API accepts", async () => {
   await using api = await setup()
   const url = `/ui/sign-in?token=${api.server.signInToken()}`
   const first = await api.call("GET", url, { key: null })
@@ -16,20 +16,20 @@ test("a sign-in link works once and gives a session that the API takes", async (
   expect(second.headers["set-cookie"]).toBeUndefined()
 })
 
-test("a key is exchanged for a session with its scopes, which ends with the key", async () => {
+test("a session has the scopes of its key and ends when the key is removed", async () => {
   await using api = await setup()
   const made = await api.call("POST", "/keys", { body: { name: "ci", scopes: ["read"] } })
   const signedIn = await api.call("POST", "/ui/sign-in", { key: null, body: { key: made.body["key"] } })
   expect(signedIn.status).toBe(204)
   const cookie = cookieOf(signedIn.headers["set-cookie"])
-  const ask = (method: string, url: string) => api.call(method, url, { key: null, headers: { cookie } })
-  expect((await ask("GET", "/runs")).status).toBe(200)
-  expect((await ask("GET", "/keys")).status).toBe(403)
+  const call = (method: string, url: string) => api.call(method, url, { key: null, headers: { cookie } })
+  expect((await call("GET", "/runs")).status).toBe(200)
+  expect((await call("GET", "/keys")).status).toBe(403)
   await api.call("DELETE", `/keys/${made.body["id"] as string}`)
-  expect((await ask("GET", "/runs")).status).toBe(401)
+  expect((await call("GET", "/runs")).status).toBe(401)
 })
 
-test("a change with a session needs a JSON body or a header that a form cannot send", async () => {
+test("a change with a session requires a JSON body or a header that a form cannot send", async () => {
   await using api = await setup()
   await api.deploy("etl", { a: "true" })
   const signedIn = await api.call("POST", "/ui/sign-in", { key: null, body: { key: ADMIN_KEY } })
@@ -44,7 +44,7 @@ test("a change with a session needs a JSON body or a header that a form cannot s
   expect(out.headers["set-cookie"]).toMatch(/^ork_session=; .*Max-Age=0/)
 })
 
-test("a change with a session is refused when the browser says that another site sent it", async () => {
+test("a change with a session is rejected when the browser reports another site as its origin", async () => {
   await using api = await setup()
   await api.deploy("etl", { a: "true" })
   const signedIn = await api.call("POST", "/ui/sign-in", { key: null, body: { key: ADMIN_KEY } })
@@ -64,7 +64,7 @@ test("a change with a session is refused when the browser says that another site
   expect(withKey.status).toBe(201)
 })
 
-test("a browser whose link is no good, or that has none, is asked for a key", async () => {
+test("a browser with an invalid link, or without one, is redirected to the form for a key", async () => {
   await using api = await setup()
   const open = (url: string) => api.call("GET", url, { key: null, headers: { accept: "text/html,*/*" } })
   const bad = await open("/ui/sign-in?token=used")
@@ -73,14 +73,14 @@ test("a browser whose link is no good, or that has none, is asked for a key", as
   expect((await open("/ui/sign-in")).headers["location"]).toBe("/ui/welcome")
 })
 
-test("a caller is told what its key may do", async () => {
+test("the session route returns the scopes of the key", async () => {
   await using api = await setup()
   const key = await api.newKey("trigger")
   expect((await api.call("GET", "/session", { key })).body).toMatchObject({ scopes: ["trigger"], version: "1.2.3" })
   expect((await api.call("GET", "/session")).body).toMatchObject({ key_id: null, scopes: ["admin"] })
 })
 
-test("too many wrong keys from an address are refused for a while; a key that worked from there goes on", async () => {
+test("too many wrong keys throttle an address, except for keys that worked from it before", async () => {
   await using api = await setup({ config: { failuresPerMinute: 3 } })
   const known = await api.newKey("read")
   expect((await api.call("GET", "/runs", { key: known })).status).toBe(200)
@@ -94,7 +94,7 @@ test("too many wrong keys from an address are refused for a while; a key that wo
   expect((await api.call("GET", "/runs")).status).toBe(200)
 })
 
-test("a key is shown once, kept as a hash, and never logged", async () => {
+test("a key is shown once and never listed or logged", async () => {
   await using api = await setup()
   const key = await api.newKey("read")
   expect(key).toMatch(/^ork_[0-9a-f]{64}$/)
@@ -106,6 +106,6 @@ test("a key is shown once, kept as a hash, and never logged", async () => {
   expect(api.logged.join("")).not.toContain(ADMIN_KEY)
 })
 
-test("a server key of fewer than 16 characters is refused", async () => {
+test("a server key of fewer than 16 characters is rejected", async () => {
   await expect(setup({ config: { apiKey: "short" } })).rejects.toThrow(/16/)
 })

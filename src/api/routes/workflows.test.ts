@@ -3,48 +3,48 @@ import { setup } from "../testing/setup.ts"
 
 const YAML = { "content-type": "application/yaml" }
 
-test("a definition is deployed as YAML or JSON: 201 new, 200 the same or a new version", async () => {
+test("a deploy of YAML or JSON returns 201 for a new workflow and 200 for an unchanged one or a new version", async () => {
   await using api = await setup()
-  const text = "name: etl\ndescription: nightly\ntasks:\n  a:\n    command: say hi\n"
+  const text = "name: etl\ndescription: nightly\ntasks:\n  a:\n    command: echo hi\n"
   const first = await api.call("POST", "/workflows", { body: text, headers: YAML })
   expect([first.status, first.body["version"], first.body["definition"]]).toEqual([201, 1, text])
   const same = await api.call("POST", "/workflows", { body: text, headers: YAML })
   expect([same.status, same.body["version"]]).toEqual([200, 1])
-  const next = await api.call("POST", "/workflows", { body: { name: "etl", tasks: { a: { command: "say ho" } } } })
+  const next = await api.call("POST", "/workflows", { body: { name: "etl", tasks: { a: { command: "echo ho" } } } })
   expect([next.status, next.body["version"]]).toEqual([200, 2])
   const versions = (await api.call("GET", "/workflows/etl/versions")).body["items"] as { version: number }[]
   expect(versions.map((version) => version.version)).toEqual([2, 1])
 })
 
-test("with If-None-Match: * an existing name is a conflict, and nothing is changed", async () => {
+test("with If-None-Match: * an existing name is a conflict and nothing changes", async () => {
   await using api = await setup()
-  await api.deploy("etl", { a: "say hi" })
-  const other = { name: "etl", tasks: { b: { command: "say ho" } } }
-  const refused = await api.call("POST", "/workflows", { body: other, headers: { "if-none-match": "*" } })
-  expect([refused.status, refused.body.error!.code]).toEqual([409, "CONFLICT"])
+  await api.deploy("etl", { a: "echo hi" })
+  const other = { name: "etl", tasks: { b: { command: "echo ho" } } }
+  const rejected = await api.call("POST", "/workflows", { body: other, headers: { "if-none-match": "*" } })
+  expect([rejected.status, rejected.body.error!.code]).toEqual([409, "CONFLICT"])
   expect((await api.call("GET", "/workflows/etl")).body).toMatchObject({ version: 1, tasks: [{ name: "a" }] })
   const fresh = await api.call("POST", "/workflows", { body: { ...other, name: "new" }, headers: { "if-none-match": "*" } })
   expect(fresh.status).toBe(201)
 })
 
-test("every problem of a definition is told with its place, and nothing is stored", async () => {
+test("every problem of a definition is reported with its line, and nothing is stored", async () => {
   await using api = await setup()
   const body = "name: etl\ntasks:\n  a:\n    comand: x\n  b:\n    command: y\n    depends_on: [c]\n"
-  const refused = await api.call("POST", "/workflows", { body, headers: YAML })
-  expect(refused.status).toBe(400)
-  expect(refused.body.error!.details).toMatchObject([{ line: 4 }, { line: 7 }])
-  const checked = await api.call("POST", "/workflows/validate", { body, headers: YAML })
-  expect([checked.status, checked.body["valid"]]).toEqual([200, false])
-  expect(checked.body["problems"]).toEqual(refused.body.error!.details)
+  const rejected = await api.call("POST", "/workflows", { body, headers: YAML })
+  expect(rejected.status).toBe(400)
+  expect(rejected.body.error!.details).toMatchObject([{ line: 4 }, { line: 7 }])
+  const validated = await api.call("POST", "/workflows/validate", { body, headers: YAML })
+  expect([validated.status, validated.body["valid"]]).toEqual([200, false])
+  expect(validated.body["problems"]).toEqual(rejected.body.error!.details)
   expect((await api.call("GET", "/workflows")).body["items"]).toEqual([])
 })
 
-test("the profile that a task names as its worker is the server's; one that it does not have is told", async () => {
+test("a task names a worker profile of the server, and an unknown profile is rejected with a suggestion", async () => {
   const profiles = { big: { queue: "heavy", labels: ["ram"] } }
   await using api = await setup({ config: { profiles } })
-  const flow = (worker: string) => ({ name: "etl", tasks: { a: { command: "say hi", worker } } })
-  const refused = await api.call("POST", "/workflows", { body: flow("bigg") })
-  expect([refused.status, refused.body.error!.details]).toMatchObject([400, [{ path: "tasks.a.worker", suggestion: "big" }]])
+  const flow = (worker: string) => ({ name: "etl", tasks: { a: { command: "echo hi", worker } } })
+  const rejected = await api.call("POST", "/workflows", { body: flow("bigg") })
+  expect([rejected.status, rejected.body.error!.details]).toMatchObject([400, [{ path: "tasks.a.worker", suggestion: "big" }]])
   expect((await api.call("POST", "/workflows", { body: flow("big") })).status).toBe(201)
   const { body: run } = await api.call("POST", "/workflows/etl/runs", { body: {} })
   const { body: task } = await api.call("GET", `/runs/${run["id"] as string}/tasks/a`)
@@ -53,9 +53,9 @@ test("the profile that a task names as its worker is the server's; one that it d
   expect((await api.call("POST", "/jobs", { body: job })).status).toBe(400)
 })
 
-test("a workflow is removed, and its runs stay", async () => {
+test("the runs of a removed workflow stay", async () => {
   await using api = await setup()
-  await api.deploy("etl", { a: "say hi" })
+  await api.deploy("etl", { a: "echo hi" })
   const id = await api.runToEnd("etl")
   expect((await api.call("DELETE", "/workflows/etl")).status).toBe(204)
   expect((await api.call("GET", "/workflows/etl")).status).toBe(404)
@@ -64,9 +64,9 @@ test("a workflow is removed, and its runs stay", async () => {
   expect((await api.call("DELETE", "/workflows/etl")).status).toBe(404)
 })
 
-test("workflows are listed by name in pages, found by a part of the name and by tag", async () => {
+test("workflows are listed by name in pages and found by a part of the name or by tag", async () => {
   await using api = await setup()
-  for (const name of ["c", "a", "b"]) await api.deploy(name, { t: "say hi" }, { tags: [`tag-${name}`] })
+  for (const name of ["c", "a", "b"]) await api.deploy(name, { t: "echo hi" }, { tags: [`tag-${name}`] })
   const names = async (query: string) => {
     const { body } = await api.call("GET", `/workflows?${query}`)
     return [(body["items"] as { name: string }[]).map((each) => each.name), body["next_cursor"]] as const
@@ -78,7 +78,7 @@ test("workflows are listed by name in pages, found by a part of the name and by 
   expect((await names("search=c"))[0]).toEqual(["c"])
 })
 
-test("a paused schedule shows no ticks; a resumed one shows the next five", async () => {
+test("a paused schedule shows no ticks, and a resumed one shows the next five", async () => {
   await using api = await setup()
   await api.deploy("nightly", { a: "true" }, { schedule: [{ cron: "0 2 * * *", timezone: "Europe/Berlin" }] })
   const ticks = async () =>
@@ -90,7 +90,7 @@ test("a paused schedule shows no ticks; a resumed one shows the next five", asyn
   expect((await ticks()).next_ticks).toHaveLength(5)
 })
 
-test("schedules tell as many of their next ticks as are asked for, within bounds", async () => {
+test("schedules list as many next ticks as requested, up to a limit", async () => {
   await using api = await setup()
   await api.deploy("hourly", { a: "true" }, { schedule: "0 * * * *" })
   const ticks = async (query: string) => {
@@ -101,7 +101,7 @@ test("schedules tell as many of their next ticks as are asked for, within bounds
   expect(await ticks("?ticks=200&limit=100")).toBe(400)
 })
 
-test("figures by the minute are given when they are asked for", async () => {
+test("statistics by the minute are returned on request", async () => {
   const columns = {
     from: 0,
     success: [1],

@@ -1,4 +1,4 @@
-// Whatever the order of commits, reads and wakes: a stream gets every event after its id once, in order.
+// In any order of commits, reads and wakes, a stream gets every event after its id once and in order.
 
 import fc from "fast-check"
 import { expect, test } from "vitest"
@@ -9,10 +9,10 @@ import { compareEventIds, EventFeed, type Frame } from "./event-feed.ts"
 
 const RUNS = ["run-a", "run-b"] as RunId[]
 
-/** A log whose reads see the state of the moment they begin and answer when the test says so. */
+/** A log whose reads see the state at their begin and resolve when the test resolves them. */
 class SlowLog implements EventLog {
   readonly events: LoggedEvent[] = []
-  readonly waiting: (() => void)[] = []
+  readonly pending: (() => void)[] = []
   reads = 0
   #batch = 0
 
@@ -28,7 +28,7 @@ class SlowLog implements EventLog {
     const end = this.events.at(-1)?.id ?? "0.0"
     const newer = after === null ? [] : this.events.filter((event) => compareEventIds(event.id, after) > 0)
     const found = newer.filter((event) => runId === undefined || event.runId === runId).slice(0, Math.min(limit, 3))
-    await new Promise<void>((resolve) => void this.waiting.push(resolve))
+    await new Promise<void>((resolve) => void this.pending.push(resolve))
     return { events: found, cursor: found.at(-1)?.id ?? end, gap: false }
   }
 
@@ -37,38 +37,38 @@ class SlowLog implements EventLog {
   }
 }
 
-const settle = async (): Promise<void> => {
+const flushMicrotasks = async (): Promise<void> => {
   for (let i = 0; i < 10; i++) await Promise.resolve()
 }
 
-const open = (feed: EventFeed, runId: RunId | null, after: string | null) => {
-  const got: string[] = []
+const follow = (feed: EventFeed, runId: RunId | null, after: string | null) => {
+  const received: string[] = []
   const closed = new AbortController()
-  const take = (frames: readonly Frame[]): void => void got.push(...frames.map((frame) => frame.event.id))
+  const collect = (frames: readonly Frame[]): void => void received.push(...frames.map((frame) => frame.event.id))
   let gaps = 0
   void feed.follow({
     runId,
     after,
     signal: closed.signal,
     catchUp: async (frames) => {
-      take(frames)
+      collect(frames)
       await Promise.resolve()
     },
-    deliver: take,
+    deliver: collect,
     onGap: () => void (gaps += 1),
   })
-  return { got, close: () => closed.abort(), gaps: () => gaps }
+  return { received, close: () => closed.abort(), gaps: () => gaps }
 }
 
-type Step = { commit: number[] } | { answer: number } | { wake: true }
+type Step = { commit: number[] } | { resolve: number } | { wake: true }
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ commit: fc.array(fc.integer({ min: 0, max: 1 }), { minLength: 1, maxLength: 4 }) }) },
-  { weight: 6, arbitrary: fc.record({ answer: fc.nat(5) }) },
+  { weight: 6, arbitrary: fc.record({ resolve: fc.nat(5) }) },
   { weight: 3, arbitrary: fc.constant({ wake: true as const }) },
 )
 
-test("catching up and going live loses nothing and repeats nothing, in any order of reads and commits", async () => {
+test("a stream that catches up and goes live neither loses nor repeats an event", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { maxLength: 60 }),
@@ -80,44 +80,44 @@ test("catching up and going live loses nothing and repeats nothing, in any order
         const log = new SlowLog()
         const feed = new EventFeed(log, systemClock, () => undefined)
         for (const run of earlier) log.commit([run])
-        // Somebody else listens all the time, so that the feed moves while the stream catches up.
-        const other = open(feed, null, null)
-        await settle()
-        log.waiting.shift()?.()
-        await settle()
+        // Another subscriber is live all the time, so that the feed's cursor advances while the stream catches up.
+        const other = follow(feed, null, null)
+        await flushMicrotasks()
+        log.pending.shift()?.()
+        await flushMicrotasks()
         const after = place === null ? null : (log.events[place]?.id ?? "0.0")
-        let stream: ReturnType<typeof open> | null = null
-        let begun = 0
+        let stream: ReturnType<typeof follow> | null = null
+        let committedBefore = 0
         const join = async (): Promise<void> => {
-          begun = log.events.length
-          stream = open(feed, runId, after)
-          await settle()
+          committedBefore = log.events.length
+          stream = follow(feed, runId, after)
+          await flushMicrotasks()
         }
         for (const [i, each] of steps.entries()) {
           if (i === joinAt) await join()
           if ("commit" in each) {
             log.commit(each.commit)
             feed.wake()
-          } else if ("answer" in each) log.waiting.splice(each.answer % Math.max(1, log.waiting.length), 1)[0]?.()
+          } else if ("resolve" in each) log.pending.splice(each.resolve % Math.max(1, log.pending.length), 1)[0]?.()
           else feed.wake()
-          await settle()
+          await flushMicrotasks()
         }
         if (stream === null) await join()
         feed.wake()
-        for (let i = 0; i < 500 && (i < 5 || log.waiting.length > 0); i++) {
-          log.waiting.shift()?.()
-          await settle()
+        for (let i = 0; i < 500 && (i < 5 || log.pending.length > 0); i++) {
+          log.pending.shift()?.()
+          await flushMicrotasks()
         }
-        const mine = (events: readonly LoggedEvent[]): string[] =>
+        const matching = (events: readonly LoggedEvent[]): string[] =>
           events.filter((event) => runId === null || event.runId === runId).map((event) => event.id)
-        const { got } = stream!
+        const { received } = stream!
         if (after === null) {
-          // From now on: at the latest with what was committed after it was opened, and without a hole.
-          const all = mine(log.events)
-          expect(all.slice(all.length - got.length)).toEqual(got)
-          expect(got.length).toBeGreaterThanOrEqual(mine(log.events.slice(begun)).length)
-        } else expect(got).toEqual(mine(log.events.filter((event) => compareEventIds(event.id, after) > 0)))
-        expect(other.got).toEqual(log.events.slice(earlier.length).map((event) => event.id))
+          // A stream without an id begins at the latest with the first commit after it was opened, and has no gap.
+          const all = matching(log.events)
+          expect(all.slice(all.length - received.length)).toEqual(received)
+          expect(received.length).toBeGreaterThanOrEqual(matching(log.events.slice(committedBefore)).length)
+        } else expect(received).toEqual(matching(log.events.filter((event) => compareEventIds(event.id, after) > 0)))
+        expect(other.received).toEqual(log.events.slice(earlier.length).map((event) => event.id))
         stream!.close()
         other.close()
       },
@@ -126,86 +126,86 @@ test("catching up and going live loses nothing and repeats nothing, in any order
   )
 })
 
-test("with nobody listening nothing is read", async () => {
+test("a feed without subscribers reads nothing", async () => {
   const log = new SlowLog()
   const feed = new EventFeed(log, systemClock, () => undefined)
   feed.wake()
-  await settle()
+  await flushMicrotasks()
   expect(log.reads).toBe(0)
-  const stream = open(feed, null, null)
-  await settle()
-  log.waiting.shift()!()
-  await settle()
+  const stream = follow(feed, null, null)
+  await flushMicrotasks()
+  log.pending.shift()!()
+  await flushMicrotasks()
   stream.close()
   const reads = log.reads
   feed.wake()
-  await settle()
+  await flushMicrotasks()
   expect(log.reads).toBe(reads)
 })
 
-test("one read serves any number of streams", async () => {
+test("one read serves all streams", async () => {
   const log = new SlowLog()
   const feed = new EventFeed(log, systemClock, () => undefined)
-  const streams = Array.from({ length: 50 }, () => open(feed, null, null))
-  await settle()
-  log.waiting.shift()!()
-  await settle()
+  const streams = Array.from({ length: 50 }, () => follow(feed, null, null))
+  await flushMicrotasks()
+  log.pending.shift()!()
+  await flushMicrotasks()
   const before = log.reads
   log.commit([0])
   feed.wake()
   feed.wake()
-  await settle()
-  log.waiting.shift()!()
-  await settle()
-  for (const { got } of streams) expect(got).toEqual(["1.0"])
+  await flushMicrotasks()
+  log.pending.shift()!()
+  await flushMicrotasks()
+  for (const { received } of streams) expect(received).toEqual(["1.0"])
   expect(log.reads - before).toBeLessThanOrEqual(2)
   for (const each of streams) each.close()
 })
 
-test("an id from the future is a gap, not a stream that stays silent", async () => {
+test("an id beyond the end of the log is reported as a gap, and new events are delivered", async () => {
   const log = new SlowLog()
   const feed = new EventFeed(log, systemClock, () => undefined)
   log.commit([0])
-  const stream = open(feed, null, "99.0")
+  const stream = follow(feed, null, "99.0")
   for (let i = 0; i < 5; i++) {
-    await settle()
-    log.waiting.shift()?.()
+    await flushMicrotasks()
+    log.pending.shift()?.()
   }
-  await settle()
+  await flushMicrotasks()
   expect(stream.gaps()).toBe(1)
   log.commit([1])
   feed.wake()
   for (let i = 0; i < 5; i++) {
-    await settle()
-    log.waiting.shift()?.()
+    await flushMicrotasks()
+    log.pending.shift()?.()
   }
-  await settle()
-  expect(stream.got).toEqual(["2.0"])
+  await flushMicrotasks()
+  expect(stream.received).toEqual(["2.0"])
   stream.close()
 })
 
-test("a commit of another process that nobody told of is found by a look of its own", async () => {
+test("polling finds a commit of another process that was not announced", async () => {
   const log = new SlowLog()
   const timers = new Set<() => void>()
   const clock = { now: () => 0, after: (_ms: number, fn: () => void) => (timers.add(fn), () => timers.delete(fn)) }
   const feed = new EventFeed(log, clock, () => undefined)
-  const stream = open(feed, null, null)
-  await settle()
-  log.waiting.shift()!()
-  await settle()
+  const stream = follow(feed, null, null)
+  await flushMicrotasks()
+  log.pending.shift()!()
+  await flushMicrotasks()
   log.commit([0])
   const due = [...timers]
   for (const fire of due) fire()
-  await settle()
-  log.waiting.shift()!()
-  await settle()
-  expect(stream.got).toEqual(["1.0"])
-  log.waiting.shift()?.()
+  await flushMicrotasks()
+  log.pending.shift()!()
+  await flushMicrotasks()
+  expect(stream.received).toEqual(["1.0"])
+  log.pending.shift()?.()
   stream.close()
   expect(timers.size).toBe(0)
 })
 
-test("when the log cannot be read the feed goes on where it was", async () => {
+test("a feed resumes at its cursor after a failed read", async () => {
   const log = new SlowLog()
   let broken = false
   const failures: unknown[] = []
@@ -213,19 +213,24 @@ test("when the log cannot be read the feed goes on where it was", async () => {
   const clock = { now: () => 0, after: (_ms: number, fn: () => void) => (timers.push(fn), () => undefined) }
   const readEvents: EventLog["readEvents"] = (query) => (broken ? Promise.reject(new Error("away")) : log.readEvents(query))
   const feed = new EventFeed({ readEvents, trimEvents: async () => 0 }, clock, (error) => failures.push(error))
-  const stream = open(feed, null, null)
-  await settle()
-  log.waiting.shift()!()
-  await settle()
+  const stream = follow(feed, null, null)
+  await flushMicrotasks()
+  log.pending.shift()!()
+  await flushMicrotasks()
   broken = true
   log.commit([0])
   feed.wake()
-  await settle()
+  await flushMicrotasks()
   expect(failures).toHaveLength(1)
   broken = false
   timers.pop()!()
-  await settle()
-  log.waiting.shift()!()
-  await settle()
-  expect(stream.got).toEqual(["1.0"])
+  await flushMicrotasks()
+  log.pending.shift()!()
+  await flushMicrotasks()
+  expect(stream.received).toEqual(["1.0"])
+})
+
+test("event ids are ordered by batch, then place, as numbers", () => {
+  const ordered = ["0.0", "1.0", "1.2", "1.10", "2.0", "10.0"]
+  expect(ordered.toReversed().toSorted(compareEventIds)).toEqual(ordered)
 })

@@ -2,9 +2,9 @@ import { expect, test, vi } from "vitest"
 import type { RunId } from "../../core/model/ids.ts"
 import { setup } from "../testing/setup.ts"
 
-test("an output is sent as the JSON that it is, small or large; a task without one has none", async () => {
+test("a small or large output is sent as JSON, and a task without an output gets 404", async () => {
   await using api = await setup()
-  await api.deploy("etl", { a: "say hi", b: { command: "say b", if: "false" } })
+  await api.deploy("etl", { a: "echo hi", b: { command: "echo b", if: "false" } })
   const id = await api.runToEnd("etl")
   const small = await api.call("GET", `/runs/${id}/tasks/a/output`)
   expect([small.status, small.text]).toEqual([200, '{"task":"a"}'])

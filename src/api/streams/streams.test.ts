@@ -1,49 +1,47 @@
 import { expect, test } from "vitest"
 import { listen } from "../http/server.ts"
 import { openStream } from "../testing/client.ts"
-import { ADMIN_KEY, setup } from "../testing/setup.ts"
+import { setup } from "../testing/setup.ts"
 
-const CONFIG = { apiKey: ADMIN_KEY, version: "1", dataDir: "" }
-
-const served = async (change: Parameters<typeof setup>[0] = {}) => {
+const setupListening = async (change: Parameters<typeof setup>[0] = {}) => {
   const api = await setup(change)
   const url = await listen(api.server, { host: "127.0.0.1", port: 0 })
   return Object.assign(api, { url })
 }
 
-interface Told {
+interface SentEvent {
   id: string
   event: string
   data: { run_id: string; task: string | null; status: string }
 }
 
-const eventsOf = (text: string): Told[] =>
+const eventsOf = (text: string): SentEvent[] =>
   text
     .split("\n\n")
     .filter((block) => block.startsWith("id: ") && block.includes("\ndata: "))
     .map((block) => {
       const [id, event, data] = block.split("\n").map((line) => line.slice(line.indexOf(": ") + 2))
-      return { id: id!, event: event!, data: JSON.parse(data!) as Told["data"] }
+      return { id: id!, event: event!, data: JSON.parse(data!) as SentEvent["data"] }
     })
 
-test("a stream of all events tells a run from its creation to its end, in order", async () => {
-  await using api = await served()
-  await api.deploy("etl", { a: "say hi" })
+test("a stream of all events has every event of a run, from its creation to its end", async () => {
+  await using api = await setupListening()
+  await api.deploy("etl", { a: "echo hi" })
   const stream = await openStream(`${api.url}/api/v1/events`)
   expect(stream.response.headers["content-type"]).toBe("text/event-stream")
   await stream.until(": ork")
   const id = await api.runToEnd("etl")
   const text = await stream.until(/"task":null[^\n]*"status":"success"/)
-  const told = eventsOf(text).filter((event) => event.data.run_id === id)
-  expect(told[0]).toMatchObject({ event: "run" })
-  expect(told.map(({ event, data }) => `${event} ${data.status}`)).toContain("task running")
-  expect(told.at(-1)).toMatchObject({ event: "run", data: { status: "success" } })
+  const events = eventsOf(text).filter((event) => event.data.run_id === id)
+  expect(events[0]).toMatchObject({ event: "run" })
+  expect(events.map(({ event, data }) => `${event} ${data.status}`)).toContain("task running")
+  expect(events.at(-1)).toMatchObject({ event: "run", data: { status: "success" } })
   stream.close()
 })
 
-test("a stream of one run leaves the others out, and goes on after Last-Event-ID without a gap or a repeat", async () => {
-  await using api = await served()
-  await api.deploy("etl", { a: "say hi" })
+test("a stream of one run has only its events and resumes after Last-Event-ID without a gap or a repeat", async () => {
+  await using api = await setupListening()
+  await api.deploy("etl", { a: "echo hi" })
   const [mine, other] = [await api.runToEnd("etl"), await api.runToEnd("etl")]
   const first = await openStream(`${api.url}/runs/${mine}/events`, { "last-event-id": "0.0" })
   const all = eventsOf(await first.until(/"task":null[^\n]*"status":"success"/))
@@ -57,31 +55,31 @@ test("a stream of one run leaves the others out, and goes on after Last-Event-ID
   expect(rest).toEqual(all.slice(cut + 1))
 })
 
-test("a new stream is told where it begins, so that it can resume from there before its first event", async () => {
-  await using api = await served()
-  await api.deploy("etl", { a: "say hi" })
+test("a new stream sends its start position, so that a client can resume before its first event", async () => {
+  await using api = await setupListening()
+  await api.deploy("etl", { a: "echo hi" })
   await api.runToEnd("etl")
   const first = await openStream(`${api.url}/events`)
   const [, begin] = /\nid: (\d+\.\d+)\n\n/.exec(await first.until(/\nid: \d+\.\d+\n\n/))!
   first.close()
   const id = await api.runToEnd("etl")
   const second = await openStream(`${api.url}/events`, { "last-event-id": begin! })
-  const told = eventsOf(await second.until(/"task":null[^\n]*"status":"success"/))
-  expect(new Set(told.map((event) => event.data.run_id))).toEqual(new Set([id]))
-  expect(told[0]).toMatchObject({ event: "run" })
+  const events = eventsOf(await second.until(/"task":null[^\n]*"status":"success"/))
+  expect(new Set(events.map((event) => event.data.run_id))).toEqual(new Set([id]))
+  expect(events[0]).toMatchObject({ event: "run" })
   second.close()
 })
 
-test("an idle stream gets heartbeats", async () => {
-  await using api = await served({ config: { ...CONFIG, heartbeatMs: 1 } })
+test("an idle stream sends heartbeats", async () => {
+  await using api = await setupListening({ config: { heartbeatMs: 1 } })
   const stream = await openStream(`${api.url}/events`)
   await stream.until(": ping\n\n: ping")
   stream.close()
 })
 
-test("a reader that takes nothing is cut off, and others go on", async () => {
-  await using api = await served({ config: { ...CONFIG, streamBuffer: 2000 } })
-  await api.deploy("etl", Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`t${i}`, "say hi"])))
+test("a reader that accepts no data is disconnected, and others are not", async () => {
+  await using api = await setupListening({ config: { streamBuffer: 2000 } })
+  await api.deploy("etl", Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`t${i}`, "echo hi"])))
   const slow = await openStream(`${api.url}/events`)
   slow.response.pause()
   slow.response.socket.pause()
@@ -99,7 +97,7 @@ test("a reader that takes nothing is cut off, and others go on", async () => {
 }, 60_000)
 
 test("closing the server ends its streams", async () => {
-  const api = await served()
+  const api = await setupListening()
   const stream = await openStream(`${api.url}/events`)
   await stream.until(": ork")
   const ended = stream.ended()
@@ -107,9 +105,9 @@ test("closing the server ends its streams", async () => {
   await ended
 })
 
-test("a log is read raw, from an offset and from its end", async () => {
-  await using api = await served()
-  await api.deploy("etl", { a: "say one;say two" })
+test("a raw log is read from an offset or from its end", async () => {
+  await using api = await setupListening()
+  await api.deploy("etl", { a: "echo one;echo two" })
   const id = await api.runToEnd("etl")
   const whole = await api.call("GET", `/runs/${id}/tasks/a/logs`)
   expect(whole.text).toBe("one\ntwo\n")
@@ -121,9 +119,9 @@ test("a log is read raw, from an offset and from its end", async () => {
   expect([beyond.text, beyond.headers["x-ork-next-offset"]]).toEqual(["", "8"])
 })
 
-test("a part of a log is read by offset and length, and its times beside it", async () => {
-  await using api = await served()
-  await api.deploy("etl", { a: "say one;say two;say three" })
+test("a range of a log is read by offset and length, and so are its times", async () => {
+  await using api = await setupListening()
+  await api.deploy("etl", { a: "echo one;echo two;echo three" })
   const logs = `/runs/${await api.runToEnd("etl")}/tasks/a/logs`
   const part = await api.call("GET", `${logs}?offset=4&length=4`)
   expect(part.text).toBe("two\n")
@@ -142,9 +140,9 @@ test("a part of a log is read by offset and length, and its times beside it", as
   expect((await api.call("GET", `${logs}?length=4`, { headers: { accept: "application/x-ndjson" } })).status).toBe(400)
 })
 
-test("a log is read as JSON lines and as events by Accept", async () => {
-  await using api = await served()
-  await api.deploy("etl", { a: "say one;say two" })
+test("Accept selects JSON lines or events as the format of a log", async () => {
+  await using api = await setupListening()
+  await api.deploy("etl", { a: "echo one;echo two" })
   const id = await api.runToEnd("etl")
   const lines = await api.call("GET", `/runs/${id}/tasks/a/logs`, { headers: { accept: "application/x-ndjson" } })
   const parsed = lines.text
@@ -160,9 +158,9 @@ test("a log is read as JSON lines and as events by Accept", async () => {
   expect(sse.text).toContain('event: log\ndata: {"at":')
 })
 
-test("a followed log goes on until the task ends", async () => {
-  await using api = await served()
-  await api.deploy("slow", { a: "say before;block;say after" })
+test("a followed log ends when the task finishes", async () => {
+  await using api = await setupListening()
+  await api.deploy("slow", { a: "echo before;block;echo after" })
   const id = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
   const stream = await openStream(`${api.url}/runs/${id}/tasks/a/logs?follow=true`)
   await stream.until("before\n")
@@ -172,10 +170,10 @@ test("a followed log goes on until the task ends", async () => {
   expect(await ended).toBe("before\nafter\n")
 })
 
-test("a followed log of a task that has not begun waits for it, and goes from attempt to attempt", async () => {
-  await using api = await served()
+test("a followed log waits for a task that has not started and continues with each attempt", async () => {
+  await using api = await setupListening()
   const retry = { max_attempts: 2, backoff: "fixed", base_delay: 0.01 }
-  await api.deploy("late", { a: "block", b: { command: "say try;fail", depends_on: ["a"], retry } })
+  await api.deploy("late", { a: "block", b: { command: "echo try;fail", depends_on: ["a"], retry } })
   const id = (await api.call("POST", "/workflows/late/runs")).body["id"] as string
   await api.executor.blocked("a")
   const stream = await openStream(`${api.url}/runs/${id}/tasks/b/logs?follow=true`, { accept: "text/event-stream" })
@@ -185,9 +183,9 @@ test("a followed log of a task that has not begun waits for it, and goes from at
   expect(text).toMatch(/event: end\ndata: {}\n\n$/)
 })
 
-test("when the reader of a followed log goes, the reading stops", async () => {
-  await using api = await served()
-  await api.deploy("slow", { a: "say before;block" })
+test("a followed log is closed when its reader disconnects", async () => {
+  await using api = await setupListening()
+  await api.deploy("slow", { a: "echo before;block" })
   const id = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
   const stream = await openStream(`${api.url}/runs/${id}/tasks/a/logs?follow=true`)
   await stream.until("before")
@@ -197,9 +195,9 @@ test("when the reader of a followed log goes, the reading stops", async () => {
   await expect.poll(async () => (await api.call("GET", "/stats")).body["streams"]).toBe(0)
 })
 
-test("a task that wrote nothing, or has not run, has an empty log", async () => {
-  await using api = await served()
-  await api.deploy("etl", { a: "true", b: { command: "say b", if: "false" } })
+test("the log of a task that wrote nothing or has not run is empty", async () => {
+  await using api = await setupListening()
+  await api.deploy("etl", { a: "true", b: { command: "echo b", if: "false" } })
   const id = await api.runToEnd("etl")
   for (const name of ["a", "b"]) {
     const { status, text } = await api.call("GET", `/runs/${id}/tasks/${name}/logs`)
@@ -208,9 +206,9 @@ test("a task that wrote nothing, or has not run, has an empty log", async () => 
   }
 })
 
-test("the events of a run bring its log lines when asked to, from now on", async () => {
-  await using api = await served()
-  await api.deploy("slow", { a: "say before;block;say after", b: { command: "say b", depends_on: ["a"] } })
+test("the events of a run include new log lines on request", async () => {
+  await using api = await setupListening()
+  await api.deploy("slow", { a: "echo before;block;echo after", b: { command: "echo b", depends_on: ["a"] } })
   const id = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
   await api.executor.blocked("a")
   await expect.poll(async () => (await api.call("GET", `/runs/${id}/tasks/a`)).body["status"]).toBe("running")

@@ -1,4 +1,4 @@
-// A reader of streams over a real connection.
+// Reads streams over a real connection.
 
 import { request } from "node:http"
 import type { IncomingMessage } from "node:http"
@@ -6,11 +6,11 @@ import { ADMIN_KEY } from "./setup.ts"
 
 export interface Reader {
   response: IncomingMessage
-  /** All that was read so far. */
+  /** Returns everything that was read so far. */
   text(): string
-  /** Resolves with the text when it holds what is looked for. */
+  /** Resolves with the text when it contains what is wanted. Rejects when the stream ends before. */
   until(wanted: string | RegExp): Promise<string>
-  /** Resolves with the text at the stream's end, also when it was cut off. */
+  /** Resolves with the text when the stream has ended or was aborted. */
   ended(): Promise<string>
   close(): void
 }
@@ -24,30 +24,30 @@ export const openStream = async (url: string, headers: Record<string, string> = 
   })
   let text = ""
   const waiting = new Set<() => void>()
-  const tell = (): void => {
-    for (const look of waiting) look()
+  const checkAll = (): void => {
+    for (const check of waiting) check()
   }
   response.setEncoding("utf8")
   response.on("data", (chunk: string) => {
     text += chunk
-    tell()
+    checkAll()
   })
   response.on("error", () => undefined)
-  let over = false
+  let closed = false
   response.on("close", () => {
-    over = true
-    tell()
+    closed = true
+    checkAll()
   })
   const wait = (done: () => boolean, failed: () => boolean): Promise<string> =>
     new Promise((resolve, reject) => {
-      const look = (): void => {
+      const check = (): void => {
         if (!done() && !failed()) return
-        waiting.delete(look)
+        waiting.delete(check)
         if (done()) resolve(text)
-        else reject(new Error(`the stream ended without it: ${text}`))
+        else reject(new Error(`the stream ended without the wanted text: ${text}`))
       }
-      waiting.add(look)
-      look()
+      waiting.add(check)
+      check()
     })
   return {
     response,
@@ -55,11 +55,11 @@ export const openStream = async (url: string, headers: Record<string, string> = 
     until: (wanted) =>
       wait(
         () => (typeof wanted === "string" ? text.includes(wanted) : wanted.test(text)),
-        () => over,
+        () => closed,
       ),
     ended: () =>
       wait(
-        () => over,
+        () => closed,
         () => false,
       ),
     close: () => void sent.destroy(),

@@ -1,4 +1,4 @@
-// Checks answers against the server's own OpenAPI document.
+// Checks responses against the server's OpenAPI document.
 
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import type { OpenApi } from "../http/openapi.ts"
@@ -9,26 +9,26 @@ const pointer = (...parts: string[]): string =>
 export class DocumentChecker {
   readonly #document: OpenApi
   readonly #ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
-  readonly #known = new Map<string, ValidateFunction>()
+  readonly #validators = new Map<string, ValidateFunction>()
 
   constructor(document: OpenApi) {
     this.#document = document
     this.#ajv.addSchema(document, "ork")
   }
 
-  /** What is wrong with an answer, or null. */
-  problem(method: string, path: string, answer: { status: number; type: string; body: unknown }): string | null {
+  /** Returns how a response differs from the document, or null. */
+  problem(method: string, path: string, sent: { status: number; type: string; body: unknown }): string | null {
     const operation = this.#document.paths[path]?.[method.toLowerCase()]
     if (operation === undefined) return `${method} ${path} is not in the document`
-    const response = operation.responses[String(answer.status)]
-    if (response === undefined) return `${method} ${path} answered ${answer.status}, which the document does not know`
-    if (response.content === undefined) return answer.body === "" ? null : `${method} ${path} should have no body`
-    const type = answer.type.split(";")[0]!
-    if (response.content[type] === undefined) return `${method} ${path} answered ${type}`
+    const response = operation.responses[String(sent.status)]
+    if (response === undefined) return `${method} ${path} sent the status ${sent.status}, which the document does not list`
+    if (response.content === undefined) return sent.body === "" ? null : `${method} ${path} should have no body`
+    const type = sent.type.split(";")[0]!
+    if (response.content[type] === undefined) return `${method} ${path} sent ${type}`
     if (type !== "application/json") return null
-    const ref = `ork#/${pointer("paths", path, method.toLowerCase(), "responses", String(answer.status), "content", type, "schema")}`
-    const validate = this.#known.get(ref) ?? this.#ajv.compile({ $ref: ref })
-    this.#known.set(ref, validate)
-    return validate(answer.body) ? null : `${method} ${path} ${answer.status}: ${this.#ajv.errorsText(validate.errors)}`
+    const ref = `ork#/${pointer("paths", path, method.toLowerCase(), "responses", String(sent.status), "content", type, "schema")}`
+    const validate = this.#validators.get(ref) ?? this.#ajv.compile({ $ref: ref })
+    this.#validators.set(ref, validate)
+    return validate(sent.body) ? null : `${method} ${path} ${sent.status}: ${this.#ajv.errorsText(validate.errors)}`
   }
 }

@@ -1,5 +1,5 @@
-// An executor for tests that does what the command says: `say TEXT` writes a line to the log, `fail` fails, `block` waits to be
-// released or stopped, `defer` hands the work on to whoever calls back. Words are separated by `;`.
+// An executor for tests that interprets the command as steps separated by `;`: `echo TEXT` writes a line to the log, `fail` fails the
+// attempt, `block` waits until `release` is called or the attempt is stopped, `defer` waits for a callback. Other steps do nothing.
 
 import { appendFile, mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
@@ -13,7 +13,7 @@ export class ScriptedExecutor implements Executor {
   readonly #objects: FileObjectStore
   readonly #sizes = new Map<string, number>()
   readonly #blocked = new Map<string, () => void>()
-  /** Callback addresses that tasks were given, by task. */
+  /** Callback URLs by task name. */
   readonly callbacks = new Map<string, string>()
   readonly #waiting: { task: string; resolve: () => void }[] = []
 
@@ -21,7 +21,7 @@ export class ScriptedExecutor implements Executor {
     this.#objects = objects
   }
 
-  /** Resolves when a task of that name waits to be released. */
+  /** Resolves when a task of that name is blocked. */
   async blocked(task: string): Promise<void> {
     if (this.#blocked.has(task)) return
     await new Promise<void>((resolve) => void this.#waiting.push({ task, resolve }))
@@ -41,14 +41,14 @@ export class ScriptedExecutor implements Executor {
       ...rest,
     })
     for (const step of command !== null && "shell" in command ? command.shell.split(";") : []) {
-      const [word, ...rest] = step.trim().split(" ")
-      if (word === "say" || word === "echo") await this.write(assignment.prefix, `${rest.join(" ")}\n`)
-      if (word === "defer") {
+      const [verb, ...rest] = step.trim().split(" ")
+      if (verb === "echo") await this.write(assignment.prefix, `${rest.join(" ")}\n`)
+      if (verb === "defer") {
         this.callbacks.set(assignment.task, assignment.callback!()["ORK_CALLBACK_URL"]!)
         return end({ state: "success", output: { inline: { ork_defer: { callback: {} } } } })
       }
-      if (word === "fail") return end({ state: "failed", error: "it failed", exitCode: 1 })
-      if (word === "block") await this.#block(assignment.task, signal)
+      if (verb === "fail") return end({ state: "failed", error: "it failed", exitCode: 1 })
+      if (verb === "block") await this.#block(assignment.task, signal)
       if (signal.aborted) return end({ state: signal.reason === "timeout" ? "timeout" : "cancelled", error: "stopped" })
     }
     return end({ state: "success", output: { inline: { task: assignment.task } }, exitCode: 0 })

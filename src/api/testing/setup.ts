@@ -1,4 +1,4 @@
-// A server for tests: the real engine on a real store, a folder of objects, and an executor that does what tasks say.
+// A server for tests: the real engine on a real store, a folder of objects, and a scripted executor.
 
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -29,14 +29,14 @@ export interface TestServer {
   engine: Engine
   executor: ScriptedExecutor
   objects: FileObjectStore
-  /** What the server logged, line by line. */
+  /** Lines of the server's log. */
   logged: string[]
-  /** Asks as the administrator; `key: null` as nobody. Objects are sent as JSON. */
+  /** Sends a request with the admin key, or without a key for `key: null`. A body that is an object is sent as JSON. */
   call(method: string, url: string, options?: CallOptions): Promise<TestResponse>
   newKey(...scopes: KeyScope[]): Promise<string>
-  /** Deploys tasks given as commands by name, or a whole definition. */
+  /** Deploys a workflow. A task that is a string stands for its command. */
   deploy(name: string, tasks: { [task: string]: unknown }, rest?: object): Promise<void>
-  /** Triggers a run and waits for its end. */
+  /** Triggers a run, waits until it has ended, and returns its id. */
   runToEnd(name: string): Promise<string>
 }
 
@@ -48,13 +48,13 @@ export interface CallOptions {
 
 export interface TestResponse {
   status: number
-  /** Parsed JSON; the text if it is none. */
+  /** Parsed JSON, or the text if it is not JSON. */
   body: { [field: string]: unknown } & { error?: { code: string; message: string; details?: { path: string }[] } }
   text: string
   headers: LightMyRequestResponse["headers"]
 }
 
-/** Text and bytes are sent as they are. */
+/** Returns whether a body is sent as JSON; text and bytes are sent unchanged. */
 const isJson = (body: unknown): boolean => body !== undefined && typeof body !== "string" && !Buffer.isBuffer(body)
 
 const parse = (text: string): unknown => {
@@ -69,7 +69,7 @@ const explain = async (): Promise<Explanation[]> => [
   { task: "a", path: "", status: "pending", sentence: "a waits for its upstream" },
 ]
 
-/** `await using` takes it down. */
+/** Starts a server. `await using` stops it. */
 export const setup = async (
   change: Partial<Omit<ServerOptions, "config">> & {
     config?: Partial<ApiConfig>
@@ -140,18 +140,13 @@ export const setup = async (
       },
       ...(body !== undefined && { payload: isJson(body) ? JSON.stringify(body) : (body as string | Buffer) }),
     }
-    const found = await server.app.inject(options)
-    return {
-      status: found.statusCode,
-      body: parse(found.body) as TestResponse["body"],
-      text: found.body,
-      headers: found.headers,
-    }
+    const { statusCode: status, body: text, headers: received } = await server.app.inject(options)
+    return { status, body: parse(text) as TestResponse["body"], text, headers: received }
   }
   const deploy: TestServer["deploy"] = async (name, tasks, rest = {}) => {
     const all = Object.entries(tasks).map(([task, spec]) => [task, typeof spec === "string" ? { command: spec } : spec])
     const { status, text } = await call("POST", "/workflows", { body: { name, tasks: Object.fromEntries(all), ...rest } })
-    if (status >= 300) throw new Error(`could not deploy ${name}: ${text}`)
+    if (status >= 300) throw new Error(`failed to deploy ${name}: ${text}`)
   }
   return {
     server,
@@ -180,7 +175,7 @@ export const setup = async (
   } satisfies TestServer & AsyncDisposable
 }
 
-/** Until so many tasks of a run go on without a slot. */
+/** Resolves when so many tasks of a run wait without a slot. */
 export const untilWaiting = async (api: Pick<TestServer, "store">, runId: string, count: number): Promise<void> => {
   await vi.waitUntil(async () => {
     const tasks = await api.store.listTasks({ runId: runId as RunId, limit: 100 })

@@ -1,4 +1,4 @@
-// The store under the API in tests: SQLite in a folder, or with ORK_API_STORE=postgres a schema of its own in a real Postgres.
+// The store of the API in tests: SQLite in a folder, or with ORK_API_STORE=postgres a schema of its own in a real Postgres.
 
 import { join } from "node:path"
 import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
@@ -35,7 +35,7 @@ export const rejectChanges = (store: ServerStore): ServerStore =>
     },
   })
 
-/** One database for a test file; it goes with the server of the test run. */
+/** Returns the URL of the database of this test file. It is removed with the server of the test run. */
 const url = async (): Promise<string> => {
   database ??= createDatabase()
   return (await database).url

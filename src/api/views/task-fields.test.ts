@@ -1,22 +1,22 @@
 import { expect, test } from "vitest"
 import { setup } from "../testing/setup.ts"
 
-test("a task by itself says what it does as it was written, in lists it does not", async () => {
+test("a single task shows the fields of its executor as in the definition, a list of tasks does not", async () => {
   await using api = await setup()
   await api.deploy("etl", {
-    a: { command: 'say ${{ params.who }} "and ${{ params.who }}"', timeout: 60 },
-    b: { command: ["say", "hi ${{ params.who }}", "2"], depends_on: ["a"] },
+    a: { command: 'echo ${{ params.who }} "and ${{ params.who }}"', timeout: 60 },
+    b: { command: ["echo", "hi ${{ params.who }}", "2"], depends_on: ["a"] },
   }, { params: { who: { type: "string", default: "x" } } }) // prettier-ignore
   const id = await api.runToEnd("etl")
   const { body } = await api.call("GET", `/runs/${id}/tasks/a`)
   expect(body["work"]).toMatchObject({
     executor: "process",
-    command: 'say "${{ params.who }}" "and ${{ params.who }}"',
+    command: 'echo "${{ params.who }}" "and ${{ params.who }}"',
     timeout_ms: 60_000,
     image: null,
   })
   const b = (await api.call("GET", `/runs/${id}/tasks/b`)).body["work"] as { command: string[] }
-  expect(b.command).toEqual(["say", "hi ${{ params.who }}", "2"])
+  expect(b.command).toEqual(["echo", "hi ${{ params.who }}", "2"])
   const list = (await api.call("GET", `/runs/${id}/tasks`)).body["items"] as object[]
   expect(list[0]).not.toHaveProperty("work")
 })

@@ -7,8 +7,8 @@ params:
   n: { type: integer, default: 1 }
   tags: { type: array, required: false }
 tasks:
-  a: { command: say hello }
-  b: { depends_on: [a], command: say done }
+  a: { command: echo hello }
+  b: { depends_on: [a], command: echo done }
 `
 
 test("deploy reports new, updated and unchanged workflows", async () => {

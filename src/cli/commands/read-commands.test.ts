@@ -6,7 +6,7 @@ import { having, including, matching } from "../../../test/support/matchers.ts"
 
 test("runs, show and logs read from the server", async () => {
   await using world = await commandLine()
-  await world.api.deploy("etl", { a: "say one;say two", each: { command: "say x", foreach: [1, 2] } })
+  await world.api.deploy("etl", { a: "echo one;echo two", each: { command: "echo x", foreach: [1, 2] } })
   const id = await world.api.runToEnd("etl")
   expect((await world.ork("runs")).stdout).toMatch(new RegExp(`✓ success +${id} +etl .* 3/3\n`))
   expect(await world.json("runs", "--status", "failed")).toEqual([])
@@ -19,14 +19,14 @@ test("runs, show and logs read from the server", async () => {
   expect((await world.ork("logs", "latest", "each", "--index", "1")).stdout).toBe("x\n")
   const [line] = (await world.ork("logs", id, "a", "--json")).stdout.split("\n")
   expect(JSON.parse(line!)).toEqual({ at: matching(/Z$/), stream: "stdout", line: "one" })
-  expect((await world.ork("logs", id, "each")).stderr).toMatch(/several instances: say which with --index N/)
+  expect((await world.ork("logs", id, "each")).stderr).toMatch(/several instances; select one with --index N/)
   expect((await world.ork("logs", id, "eech")).stderr).toMatch(/did you mean each\?/)
   expect((await world.ork("logs", id, "a", "--attempt", "2")).code).toBe(2)
 })
 
 test("logs -f follows until the task ends", async () => {
   await using world = await commandLine()
-  await world.api.deploy("slow", { a: "say before;block;say after" })
+  await world.api.deploy("slow", { a: "echo before;block;echo after" })
   const { stdout: id } = await world.ork("trigger", "slow")
   await world.api.executor.blocked("a")
   const followed = world.ork("logs", id.trim(), "a", "-f")

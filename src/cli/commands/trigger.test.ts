@@ -8,8 +8,8 @@ params:
   n: { type: integer, default: 1 }
   tags: { type: array, required: false }
 tasks:
-  a: { command: say hello }
-  b: { depends_on: [a], command: say done }
+  a: { command: echo hello }
+  b: { depends_on: [a], command: echo done }
 `
 
 test("trigger converts params to their declared types and prints the id of the run", async () => {
@@ -49,7 +49,7 @@ test("trigger --wait prints one line per event and exits 0", async () => {
 
 test("trigger --wait exits 1 for a failed run and prints the tail of its log", async () => {
   await using world = await commandLine()
-  await world.api.deploy("bad", { a: "say first;say oops;fail", b: { command: "true", depends_on: ["a"] } })
+  await world.api.deploy("bad", { a: "echo first;echo oops;fail", b: { command: "true", depends_on: ["a"] } })
   const { code, stdout } = await world.ork("trigger", "bad", "--wait")
   expect(code).toBe(1)
   expect(stdout).toMatch(/✗ bad failed/)
@@ -58,7 +58,7 @@ test("trigger --wait exits 1 for a failed run and prints the tail of its log", a
 
 test("trigger --wait --json prints one event per line, then the run", async () => {
   await using world = await commandLine()
-  await world.api.deploy("etl", { a: { command: "say x", foreach: [1, 2] } })
+  await world.api.deploy("etl", { a: { command: "echo x", foreach: [1, 2] } })
   const { code, stdout } = await world.ork("trigger", "etl", "--wait", "--json")
   const lines = stdout
     .trim()

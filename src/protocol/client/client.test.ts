@@ -61,7 +61,7 @@ const error = (code: string, message: string) => ({ error: { code, message } })
 test("a workflow is deployed, triggered and read back in the API's shapes", async () => {
   await using world = await served()
   const { client, api } = world
-  const text = "name: etl\nparams: { n: 1 }\ntasks:\n  a: { command: say hello }\n"
+  const text = "name: etl\nparams: { n: 1 }\ntasks:\n  a: { command: echo hello }\n"
   const first = await client.deploy({ text, format: "yaml" })
   expect([first.created, first.workflow.version]).toEqual([true, 1])
   expect((await client.deploy({ text, format: "yaml" })).created).toBe(false)
@@ -115,7 +115,7 @@ test("a log is followed from attempt to attempt until the task ends, also from b
   await using world = await served()
   const { client, api } = world
   const retry = { max_attempts: 2, backoff: "fixed", base_delay: 0.01 }
-  await api.deploy("late", { a: "block", b: { command: "say try;fail", depends_on: ["a"], retry } })
+  await api.deploy("late", { a: "block", b: { command: "echo try;fail", depends_on: ["a"], retry } })
   const { run } = await client.trigger("late")
   await api.executor.blocked("a")
   const bytes = take(client.followLog({ runId: run.id, task: "b" }))
@@ -127,7 +127,7 @@ test("a log is followed from attempt to attempt until the task ends, also from b
 
 test("a log of a task that was skipped is followed to nothing", async () => {
   await using world = await served()
-  await world.api.deploy("etl", { a: { command: "say a", if: "false" } })
+  await world.api.deploy("etl", { a: { command: "echo a", if: "false" } })
   const id = await world.api.runToEnd("etl")
   expect(await take(world.client.followLog({ runId: id, task: "a" }))).toEqual([])
 })
