@@ -3,7 +3,8 @@
 import type { Path } from "../model/problems.ts"
 import type { CommandSpec } from "../model/workflow.ts"
 import type { Context, ExpressionSite } from "./context.ts"
-import { compileShell, isCodeFlag, isShell } from "./shell.ts"
+import { compileShell } from "./shell.ts"
+import { isCodeFlag, isShell } from "./shell-words.ts"
 
 export const compileCommand = (
   context: Context,
