@@ -1,29 +1,35 @@
-// Other ways to write the same, turned into the one form before anything else looks: the list form of tasks
-// (`{ id, tasks: [ { id, command, dependencies, max_retries } ] }`), `max_retries`, a task's `on_failure: run | skip`, a single
-// `depends_on`. Tolerant of any shape, since nothing is checked yet. Remembers where each thing stood.
+// Rewrites alternative forms of a definition to the canonical one, before it is validated: the list form of tasks
+// (`{ id, tasks: [ { id, command, dependencies, max_retries } ] }`), `max_retries`, a task's `on_failure: run | skip`, and a single
+// `depends_on`. Accepts values of any shape. Records where everything was in the author's document.
 
 import { quote } from "../core/compile/names.ts"
 import { isObject } from "../core/model/json.ts"
 import type { DefinitionProblem, Path } from "../core/model/problems.ts"
 import { pathText } from "../core/model/problems.ts"
 import { HOOK_EVENTS } from "../core/model/workflow.ts"
+import { FORBIDDEN_KEY } from "./json-text.ts"
 
 export interface CanonicalDefinition {
   value: unknown
-  findings: DefinitionProblem[]
-  /** The path in the author's own document. */
-  origin(path: Path): Path
+  problems: DefinitionProblem[]
+  /** Maps a path of the canonical form to the path in the author's document. */
+  authorPath(path: Path): Path
 }
 
 type Fields = Record<string, unknown>
 
-export const resolveAliases = (raw: unknown): CanonicalDefinition => {
-  const door = new AliasResolver()
-  return { value: door.workflow(raw), findings: door.findings, origin: (path) => door.origin(path) }
+export const resolveAliases = (definition: unknown): CanonicalDefinition => {
+  const resolver = new AliasResolver()
+  return {
+    value: resolver.workflow(definition),
+    problems: resolver.problems,
+    authorPath: (path) => resolver.authorPath(path),
+  }
 }
 
 class AliasResolver {
-  readonly findings: DefinitionProblem[] = []
+  readonly problems: DefinitionProblem[] = []
+  /** Paths in the author's document of moved values, by their canonical path. */
   readonly #moved = new Map<string, Path>()
 
   workflow(raw: unknown): unknown {
@@ -40,39 +46,47 @@ class AliasResolver {
     return value
   }
 
-  /** The longest part of the path that was moved leads back. */
-  origin(path: Path): Path {
+  /** Replaces the longest moved prefix of the path. */
+  authorPath(path: Path): Path {
     for (let length = path.length; length > 0; length--) {
       const moved = this.#moved.get(pathText(path.slice(0, length)))
-      if (moved !== undefined) return [...this.origin(moved.slice(0, -1)), moved.at(-1)!, ...path.slice(length)]
+      if (moved !== undefined) return [...this.authorPath(moved.slice(0, -1)), moved.at(-1)!, ...path.slice(length)]
     }
     return path
   }
 
   #tasks(raw: unknown, path: Path): unknown {
-    if (isObject(raw)) {
-      return Object.fromEntries(Object.entries(raw).map(([name, task]) => [name, this.#task(task ?? {}, [...path, name])]))
-    }
-    if (!Array.isArray(raw)) return raw
+    if (Array.isArray(raw)) return this.#taskList(raw, path)
+    if (!isObject(raw)) return raw
+    return Object.fromEntries(Object.entries(raw).map(([name, task]) => [name, this.#task(task ?? {}, [...path, name])]))
+  }
+
+  /** Converts a list of tasks to a map by id. */
+  #taskList(list: unknown[], path: Path): Fields {
     const tasks: Fields = {}
-    for (const [i, item] of raw.entries()) {
+    for (const [i, item] of list.entries()) {
       const id = isObject(item) ? (item["id"] ?? item["name"]) : undefined
-      if (!isObject(item) || typeof id !== "string") {
-        this.#add([...path, i], isObject(item) ? "a task in a list needs its id" : "must be an object with id and command")
-      } else if (id === "__proto__") {
-        this.#add([...path, i, "id"], `${quote(id)} is not allowed as a name`)
-      } else if (Object.hasOwn(tasks, id)) {
-        const first = this.#moved.get(pathText([...path, id]))?.at(-1)
-        this.#add([...path, i, "id"], `the name ${quote(id)} stands here twice; the first is ${pathText([...path, first!])}`)
-      } else {
-        const { id: _, name: __, ...fields } = item
-        if (item["id"] !== undefined && item["name"] !== undefined) fields["name"] = item["name"]
-        this.#moved.set(pathText([...path, id]), [...path, i])
-        if (fields["dependencies"] !== undefined) this.#rename(fields, [...path, id], "dependencies", "depends_on")
-        tasks[id] = this.#task(fields, [...path, id])
-      }
+      if (!isObject(item)) this.#add([...path, i], "must be an object with id and command")
+      else if (typeof id !== "string") this.#add([...path, i], "needs an id, because the tasks are a list")
+      else if (id === "__proto__") this.#add([...path, i, "id"], FORBIDDEN_KEY)
+      else if (Object.hasOwn(tasks, id)) {
+        const first = this.#moved.get(pathText([...path, id]))!.at(-1)!
+        this.#add(
+          [...path, i, "id"],
+          `${quote(id)} is defined twice; the first task of that name is ${pathText([...path, first])}`,
+        )
+      } else tasks[id] = this.#listedTask(item, id, i, path)
     }
     return tasks
+  }
+
+  #listedTask(item: Fields, id: string, i: number, path: Path): unknown {
+    const { id: _, name: __, ...fields } = item
+    // With both, `name` is left for the schema to reject.
+    if (item["id"] !== undefined && item["name"] !== undefined) fields["name"] = item["name"]
+    this.#moved.set(pathText([...path, id]), [...path, i])
+    if (fields["dependencies"] !== undefined) this.#rename(fields, [...path, id], "dependencies", "depends_on")
+    return this.#task(fields, [...path, id])
   }
 
   #task(raw: unknown, path: Path): unknown {
@@ -85,12 +99,14 @@ class AliasResolver {
     return task
   }
 
+  /** Converts `on_failure: run | skip` of a task to `run_when`. */
   #onFailure(task: Fields, path: Path): void {
-    const word = task["on_failure"]
-    if (word !== "run" && word !== "skip") {
-      this.#add([...path, "on_failure"], "must be run (even if an upstream failed) or skip; hooks belong to the workflow")
+    const value = task["on_failure"]
+    if (value !== "run" && value !== "skip") {
+      const message = "must be run (the task runs even if an upstream failed) or skip; only a workflow can have hooks"
+      this.#add([...path, "on_failure"], message)
     } else {
-      task["on_failure"] = word === "run" ? "all_done" : "all_success"
+      task["on_failure"] = value === "run" ? "all_done" : "all_success"
       this.#rename(task, path, "on_failure", "run_when")
     }
     delete task["on_failure"]
@@ -101,12 +117,12 @@ class AliasResolver {
       fields[to] = fields[from]
       this.#moved.set(pathText([...path, to]), [...path, from])
     } else {
-      this.#add([...path, from], `${from} means ${to}, which is given too; keep one`)
+      this.#add([...path, from], `${from} is another name for ${to}, which is set too; keep one of them`)
     }
     delete fields[from]
   }
 
   #add(path: Path, message: string): void {
-    this.findings.push({ path, message, key: true })
+    this.problems.push({ path, message, key: true })
   }
 }

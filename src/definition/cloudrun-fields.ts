@@ -1,4 +1,4 @@
-// `cloudrun: { … }` of a task: which job of Cloud Run is run, and with what.
+// Schema of `cloudrun: { … }` of a task: options of its Cloud Run job.
 
 import { z } from "zod"
 import type { CloudrunDefinition } from "../core/model/definition.ts"

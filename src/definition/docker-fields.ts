@@ -1,11 +1,11 @@
-// `docker: { … }` of a task: how its container is made.
+// Schema of `docker: { … }` of a task: options of its container.
 
 import { z } from "zod"
 import type { DockerDefinition } from "../core/model/definition.ts"
 import { count, either, memory, record, strictObject, text } from "./schema-parts.ts"
 
 const mount = text.regex(/^[^:]+:\/[^:]*(:(ro|rw))?$/, 'must be "source:/target" or "source:/target:ro"')
-const path = text.regex(/^\//, "must be a path that begins with /")
+const path = text.regex(/^\//, "must be an absolute path, beginning with /")
 
 export const dockerFields = strictObject({
   pull: z.enum(["missing", "always", "never"]).optional(),

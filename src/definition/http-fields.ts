@@ -1,4 +1,4 @@
-// `http: { … }` of a task: what is expected of the answer. Also what a field of the request may be besides a plain value.
+// Schemas of `http: { … }`, `url` and `headers` of a task: options and fields of its request.
 
 import { z } from "zod"
 import type { HttpDefinition, SecretDefinition } from "../core/model/definition.ts"

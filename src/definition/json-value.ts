@@ -1,34 +1,35 @@
-// Is a value plain JSON of bounded depth? For definitions that come as values; walks with a stack of its own.
+// Checks that a definition given as a value is plain JSON of bounded size and depth. Does not recurse.
 
 import type { Path, Problem } from "../core/model/problems.ts"
 import { pathText } from "../core/model/problems.ts"
-import { MAX_BYTES, MAX_DEPTH } from "../protocol/wire/limits.ts"
+import { FORBIDDEN_KEY } from "./json-text.ts"
+import { MAX_BYTES, MAX_DEPTH, TOO_DEEP } from "./text-limits.ts"
 
-/** The first thing that is not, or null. */
+/** Returns the first problem, or null. */
 export const jsonValueProblem = (root: unknown): Problem | null => {
-  const left: { value: unknown; path: Path }[] = [{ value: root, path: [] }]
+  const pending: { value: unknown; path: Path }[] = [{ value: root, path: [] }]
   let size = 0
-  while (left.length > 0) {
-    const { value, path } = left.pop()!
-    const fail = (message: string): Problem => ({ path: pathText(path), message })
-    if (path.length > MAX_DEPTH) return fail(`nested more than ${MAX_DEPTH} levels deep`)
+  while (pending.length > 0) {
+    const { value, path } = pending.pop()!
+    const problem = (message: string): Problem => ({ path: pathText(path), message })
+    if (path.length > MAX_DEPTH) return problem(TOO_DEEP)
     if (typeof value === "string") size += value.length
-    if (++size > MAX_BYTES) return fail("the definition is larger than 1 MiB")
+    if (++size > MAX_BYTES) return problem("the definition is larger than 1 MiB")
     if (value === null || typeof value === "string" || typeof value === "boolean") continue
     if (typeof value === "number" && Number.isFinite(value)) continue
     if (Array.isArray(value)) {
-      for (const [i, item] of value.entries()) left.push({ value: item, path: [...path, i] })
-    } else if (typeof value === "object" && isPlain(value)) {
+      for (const [i, item] of value.entries()) pending.push({ value: item, path: [...path, i] })
+    } else if (typeof value === "object" && isPlainObject(value)) {
       for (const [key, item] of Object.entries(value)) {
-        if (key === "__proto__") return { path: pathText([...path, key]), message: '"__proto__" is not allowed as a name' }
-        if (item !== undefined) left.push({ value: item, path: [...path, key] })
+        if (key === "__proto__") return { path: pathText([...path, key]), message: FORBIDDEN_KEY }
+        if (item !== undefined) pending.push({ value: item, path: [...path, key] })
       }
-    } else return fail(`${typeof value === "number" ? String(value) : `a ${typeof value}`} has no JSON form`)
+    } else return problem(`${typeof value === "number" ? String(value) : `a ${typeof value}`} cannot be written as JSON`)
   }
   return null
 }
 
-const isPlain = (value: object): boolean => {
+const isPlainObject = (value: object): boolean => {
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === null || prototype === Object.prototype
 }

@@ -1,17 +1,17 @@
-// `kubernetes: { … }` of a task: how its Job and pod are made. What is Kubernetes' own (volumes, tolerations, affinity) is passed on as it is;
-// the cluster refuses what it does not know.
+// Schema of `kubernetes: { … }` of a task: options of its Job and pod. Objects of Kubernetes (volumes, tolerations, affinity) are passed
+// unchanged; the cluster validates them.
 
 import { z } from "zod"
 import type { KubernetesDefinition, KubernetesSecurity } from "../core/model/definition.ts"
 import { duration, either, object, record, strictObject, text } from "./schema-parts.ts"
 
 const quantity = either('a number or a text such as "500m" or "1Gi"', [z.number(), text])
-const user = either("the number of a user or group, or `image`", [z.int().min(0), z.literal("image")])
+const user = either("the id of a user or group, or `image`", [z.int().min(0), z.literal("image")])
 const named = z.looseObject({ name: text })
-/** Ork's own labels are how it finds its work. */
+/** Ork finds its Jobs by labels with the prefix `ork.dev/`. */
 const labels = record(text).refine(
   (given) => !Object.keys(given).some((name) => name.startsWith("ork.dev/")),
-  "must not begin with ork.dev/, which is Ork's own",
+  "must not have names that begin with ork.dev/, which Ork reserves",
 )
 
 const security = strictObject({

@@ -27,7 +27,7 @@ describe("a good definition", () => {
     await expect(`${JSON.stringify(parsed.workflow, null, 2)}\n`).toMatchFileSnapshot(golden("good", `${file}.compiled.json`))
   })
 
-  it("is the same version however it is written", () => {
+  it("has the same hash in every notation", () => {
     const a = compiled(
       "name: x\ntasks:\n  # first\n  a: { command: one, retries: 2 }\n  b: { command: two, depends_on: [a] }\n",
     )
@@ -50,7 +50,7 @@ describe("a good definition", () => {
     expect(parsed.ok && parsed.workflow.nodes[0]!.file).toBeUndefined()
   })
 
-  it("with 10,000 tasks, each naming the first, compiles", () => {
+  it("with 10,000 tasks that read the first one compiles", () => {
     const tasks = Array.from({ length: 10_000 }, (_, i): [string, unknown] => [
       `t${i}`,
       i === 0 ? { command: "x" } : { command: "x ${{ tasks.t0.output }}", depends_on: [`t${i - 1}`] },
@@ -62,7 +62,7 @@ describe("a good definition", () => {
 })
 
 describe("a bad definition", () => {
-  it.each(files("bad"))("is refused with every problem at once: %s", async (file) => {
+  it.each(files("bad"))("is rejected with all of its problems: %s", async (file) => {
     const parsed = parseDefinition(read("bad", file), { file })
     expect(parsed.ok).toBe(false)
     const text = problems(parsed)
@@ -74,9 +74,9 @@ describe("a bad definition", () => {
   const nested = (open: string, close: string): string => `name: x\ntasks: ${open.repeat(10_000)}${close.repeat(10_000)}\n`
 
   it.each([
-    ["10,000 levels of flow lists", nested("[", "]"), /^2:\d+: nested more than 64 levels/],
-    ["10,000 levels of flow maps", nested("{a: ", "}"), /^2:\d+: nested more than 64 levels/],
-    ["10,000 levels of block lists", `name: x\ntasks:\n  ${"- ".repeat(10_000)}a\n`, /^3:\d+: nested more than 64 levels/],
+    ["10,000 levels of flow lists", nested("[", "]"), /^2:\d+: is nested more than 64 levels/],
+    ["10,000 levels of flow maps", nested("{a: ", "}"), /^2:\d+: is nested more than 64 levels/],
+    ["10,000 levels of block lists", `name: x\ntasks:\n  ${"- ".repeat(10_000)}a\n`, /^3:\d+: is nested more than 64 levels/],
     [
       "1,000 levels of block maps",
       Array.from({ length: 1000 }, (_, i) => `${" ".repeat(i)}a:\n`).join(""),
@@ -85,33 +85,31 @@ describe("a bad definition", () => {
     [
       "20,000 aliases",
       `name: x\na: &a [1]\nb: [${"*a, ".repeat(20_000)}]\n${"#".repeat(200_000)}`,
-      /^3:\d+: more than 100 aliases/,
+      /^3:\d+: the definition has more than 100 aliases/,
     ],
     ["more than 1 MiB", `name: x\n${"#".repeat(1024 * 1024)}`, /at most 1048576 \(1 MiB\)/],
-  ])("of %s is refused before it is parsed", (_, text, reason) => {
+  ])("with %s is rejected before it is parsed", (_, text, reason) => {
     const found = problems(parseDefinition(text))
     expect(found).toHaveLength(1)
     expect(found[0]).toMatch(reason)
   })
 
-  it("whose aliases multiply is refused", () => {
+  it("whose aliases multiply is rejected", () => {
     const lines = Array.from({ length: 9 }, (_, i) => `x${i + 1}: &x${i + 1} [${Array(9).fill(`*x${i}`).join(", ")}]`)
     const text = `name: x\nx0: &x0 [1, 1, 1]\n${lines.join("\n")}\ntasks: { a: { command: x, input: { v: *x9 } } }\n`
-    expect(problems(parseDefinition(text)).join("\n")).toContain("aliases make the document too large")
+    expect(problems(parseDefinition(text)).join("\n")).toContain("aliases expand the document to more than 100,000 nodes")
   })
 
-  it("whose alias stands in its own anchor is refused", () => {
-    expect(problems(parseDefinition("name: x\ntasks: &a\n  b: *a\n")).join("\n")).toContain(
-      "*a stands inside of its own anchor",
-    )
+  it("whose alias is inside its own anchor is rejected", () => {
+    expect(problems(parseDefinition("name: x\ntasks: &a\n  b: *a\n")).join("\n")).toContain("*a is inside its own anchor")
   })
 
-  it("as a value is refused where JSON could not hold it", () => {
+  it("as a value that JSON cannot represent is rejected", () => {
     let deep: unknown = 1
     for (let i = 0; i < 100_000; i++) deep = [deep]
     expect(problems(parseValue({ name: "x", tasks: deep }))[0]).toContain("nested more than 64 levels")
     expect(problems(parseValue({ name: "x", tasks: { a: { command: () => 1 } } }))).toEqual([
-      "tasks.a.command: a function has no JSON form",
+      "tasks.a.command: a function cannot be written as JSON",
     ])
     expect(problems(parseValue(JSON.parse('{"name": "x", "tasks": {"__proto__": {"command": "x"}}}')))[0]).toContain(
       "__proto__",
@@ -120,7 +118,7 @@ describe("a bad definition", () => {
     expect(problems(parseValue("name: x"))).toHaveLength(1)
   })
 
-  it("never throws, whatever the value", () => {
+  it("never throws for any value", () => {
     const word = fc.constantFrom(
       "name",
       "tasks",
@@ -162,7 +160,7 @@ describe("a bad definition", () => {
     )
   })
 
-  it("never throws, whatever the text", () => {
+  it("never throws for any text", () => {
     const piece = fc.constantFrom(
       "name: x\n",
       "tasks:\n",

@@ -1,19 +1,19 @@
-// A definition in, a compiled workflow out: from text (YAML or JSON) or from a value that is parsed already (the API, the SDK).
-// Everything that is wrong is told at once: limits and syntax alone, else shape, graph and expressions together.
+// Parses and compiles a definition: from text (YAML or JSON), or from a value (the API, the SDK). Reports all problems at once: first
+// those of limits and syntax, otherwise those of shape, graph and expressions together.
 
 import { compile } from "../core/compile/compile.ts"
 import { contentHash } from "../core/compile/hash.ts"
 import type { WorkflowDefinition } from "../core/model/definition.ts"
 import { isObject } from "../core/model/json.ts"
 import { type DefinitionProblem, type Path, pathText, type Problem } from "../core/model/problems.ts"
-import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
-import { workflowSchema } from "./workflow-schema.ts"
-import { readDocument, type TextDocument } from "./document.ts"
+import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
 import { resolveAliases } from "./aliases.ts"
-import { problemsOfIssues } from "./schema-issues.ts"
 import { jsonValueProblem } from "./json-value.ts"
 import { recoverDefinition } from "./recover.ts"
+import { problemsOfIssues } from "./schema-issues.ts"
+import { readDocument, type TextDocument } from "./text-document.ts"
+import { workflowSchema } from "./workflow-schema.ts"
 
 export type ParsedDefinition =
   | { ok: true; workflow: CompiledWorkflow; hash: string; source: string }
@@ -21,9 +21,9 @@ export type ParsedDefinition =
 
 export interface ParseOptions {
   format?: "yaml" | "json"
-  /** Only its ending is looked at: `.json` means JSON. */
+  /** Name of the file; `.json` at its end means JSON. */
   file?: string
-  /** What `worker` may name; without it that is not judged. */
+  /** Worker profiles that `worker` may name; undefined: `worker` is not checked. */
   profiles?: WorkerProfiles
 }
 
@@ -31,64 +31,61 @@ export const parseDefinition = (text: string, options: ParseOptions = {}): Parse
   const format = options.format ?? (options.file?.endsWith(".json") === true ? "json" : "yaml")
   const { document, problems } = readDocument(text.replace(/^\uFEFF/, ""), format)
   if (document === null) return { ok: false, problems }
-  return finish(check(document.value, options.profiles), text, problems, document)
+  const checked = check(document.value, options.profiles)
+  return toResult(checked, text, [...problems, ...locate(checked, document)])
 }
 
-/** `value` may come from anywhere; what JSON cannot hold is refused. */
+/** Parses a value of any type; a value that JSON cannot represent is a problem. */
 export const parseValue = (value: unknown, options: Pick<ParseOptions, "profiles"> = {}): ParsedDefinition => {
-  const broken = jsonValueProblem(value)
-  if (broken !== null) return { ok: false, problems: [broken] }
-  return finish(check(value, options.profiles), JSON.stringify(value, null, 2), [], null)
+  const problem = jsonValueProblem(value)
+  if (problem !== null) return { ok: false, problems: [problem] }
+  const checked = check(value, options.profiles)
+  return toResult(checked, JSON.stringify(value, null, 2), locate(checked, null))
 }
 
-interface Checked {
+interface CheckedDefinition {
   workflow: CompiledWorkflow | null
-  findings: DefinitionProblem[]
-  origin(path: Path): Path
+  problems: DefinitionProblem[]
+  authorPath(path: Path): Path
 }
 
-const check = (raw: unknown, profiles: WorkerProfiles | undefined): Checked => {
-  const known = profiles === undefined ? {} : { profiles }
+const check = (raw: unknown, profiles: WorkerProfiles | undefined): CheckedDefinition => {
   if (!isObject(raw)) {
-    const what = raw === null ? "the definition is empty" : "the definition is no object"
-    return { workflow: null, findings: [{ path: [], message: `${what}; it needs name and tasks` }], origin: (path) => path }
+    const message =
+      raw === null ? "the definition is empty; it needs name and tasks" : "the definition must be an object with name and tasks"
+    return { workflow: null, problems: [{ path: [], message }], authorPath: (path) => path }
   }
-  const { value, findings, origin } = resolveAliases(raw)
+  const options = profiles === undefined ? {} : { profiles }
+  const { value, problems, authorPath } = resolveAliases(raw)
   const shape = workflowSchema.safeParse(value, { reportInput: true })
   if (shape.success) {
-    const compiled = compile(value as WorkflowDefinition, known)
-    if (compiled.ok) return { workflow: compiled.workflow, findings, origin }
-    return { workflow: null, findings: [...findings, ...compiled.findings], origin }
+    const compiled = compile(value as WorkflowDefinition, options)
+    if (compiled.ok) return { workflow: compiled.workflow, problems, authorPath }
+    return { workflow: null, problems: [...problems, ...compiled.problems], authorPath }
   }
-  const misshapen = problemsOfIssues(shape.error.issues)
-  const found = [...findings, ...misshapen]
-  const rest = recoverDefinition(value, misshapen)
-  if (rest === null) return { workflow: null, findings: found, origin }
-  const compiled = compile(rest.definition, { ...known, incomplete: rest.incomplete })
-  return { workflow: null, findings: compiled.ok ? found : [...found, ...compiled.findings], origin }
+  const shapeProblems = problemsOfIssues(shape.error.issues)
+  problems.push(...shapeProblems)
+  const recovered = recoverDefinition(value, shapeProblems)
+  if (recovered === null) return { workflow: null, problems, authorPath }
+  const compiled = compile(recovered.definition, { ...options, incomplete: recovered.incomplete })
+  return { workflow: null, problems: compiled.ok ? problems : [...problems, ...compiled.problems], authorPath }
 }
 
-const finish = (
-  { workflow, findings, origin }: Checked,
-  source: string,
-  before: Problem[],
-  document: TextDocument | null,
-): ParsedDefinition => {
-  const problems = [
-    ...before,
-    ...findings.map(({ path, message, suggestion, key }): Problem => {
-      const own = origin(path)
-      return {
-        path: pathText(own),
-        message,
-        ...(document !== null && document.locate(own, key === true)),
-        ...(suggestion !== undefined && { suggestion }),
-      }
-    }),
-  ]
-  if (workflow !== null && problems.length === 0) return { ok: true, workflow, hash: contentHash(workflow), source }
-  return {
-    ok: false,
-    problems: problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0)),
-  }
-}
+/** Converts problems to paths, lines and columns of the author's document. */
+const locate = ({ problems, authorPath }: CheckedDefinition, document: TextDocument | null): Problem[] =>
+  problems.map(({ path, message, suggestion, key }) => {
+    const location = authorPath(path)
+    return {
+      path: pathText(location),
+      message,
+      ...document?.locate(location, key === true),
+      ...(suggestion !== undefined && { suggestion }),
+    }
+  })
+
+const toResult = ({ workflow }: CheckedDefinition, source: string, problems: Problem[]): ParsedDefinition =>
+  workflow !== null && problems.length === 0
+    ? { ok: true, workflow, hash: contentHash(workflow), source }
+    : { ok: false, problems: problems.toSorted(byPosition) }
+
+const byPosition = (a: Problem, b: Problem): number => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0)

@@ -1,4 +1,4 @@
-// zod's issues as findings of ours: one for each unknown field, unions by the alternative that was meant, plain words.
+// Converts issues of zod to problems: one for each unknown field, and for a union the problems of the alternative that was meant.
 
 import type { z } from "zod"
 import { quote } from "../core/compile/names.ts"
@@ -7,10 +7,10 @@ import type { DefinitionProblem, Path } from "../core/model/problems.ts"
 
 type Issue = z.core.$ZodIssue
 
-export const problemsOfIssues = (issues: readonly Issue[], above: Path = []): DefinitionProblem[] =>
-  issues.flatMap((issue) => findingOf(issue, [...above, ...(issue.path as (string | number)[])]))
+export const problemsOfIssues = (issues: readonly Issue[], base: Path = []): DefinitionProblem[] =>
+  issues.flatMap((issue) => problemsOfIssue(issue, [...base, ...(issue.path as (string | number)[])]))
 
-const findingOf = (issue: Issue, path: Path): DefinitionProblem[] => {
+const problemsOfIssue = (issue: Issue, path: Path): DefinitionProblem[] => {
   switch (issue.code) {
     case "unrecognized_keys": {
       const suggestions = issue.message.split("\n")
@@ -26,12 +26,12 @@ const findingOf = (issue: Issue, path: Path): DefinitionProblem[] => {
         (branch) => !branch.some((inner) => inner.path.length === 0 && inner.code === "invalid_type"),
       )
       if (meant.length === 1) return problemsOfIssues(meant[0]!, path)
-      return [{ path, message: `${issue.message}, but is ${typeName(issue.input)}` }]
+      return [{ path, message: `${issue.message}, but is ${describeValue(issue.input)}` }]
     }
     case "invalid_type":
       if (issue.input === undefined)
         return [{ path, message: `is missing (${NOUNS[issue.expected] ?? issue.expected})`, key: true }]
-      return [{ path, message: `must be ${NOUNS[issue.expected] ?? issue.expected}, but is ${typeName(issue.input)}` }]
+      return [{ path, message: `must be ${NOUNS[issue.expected] ?? issue.expected}, but is ${describeValue(issue.input)}` }]
     case "invalid_value": {
       const values = issue.values.map(String)
       const suggestion = typeof issue.input === "string" ? nearest(issue.input, values) : undefined
@@ -56,7 +56,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   array: "a list",
 }
 
-const typeName = (value: unknown): string => {
+const describeValue = (value: unknown): string => {
   if (value === null) return "empty"
   if (Array.isArray(value)) return "a list"
   switch (typeof value) {

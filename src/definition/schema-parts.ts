@@ -1,9 +1,10 @@
-// What the schemas of a definition are made of: objects that know their fields and name the nearest one, alternatives in words.
+// Building blocks of the schemas of a definition: objects that suggest the nearest field, alternatives with a description, quantities.
 
 import { z } from "zod"
 import { nearest } from "../core/model/nearest.ts"
+import { CPU_HINT, DURATION_HINT, MEMORY_HINT } from "../core/model/quantities.ts"
 
-/** What people write out of habit from elsewhere. */
+/** Names of fields in other systems. */
 const FIELD_SYNONYMS: Readonly<Record<string, string>> = {
   dependencies: "depends_on",
   depends: "depends_on",
@@ -40,8 +41,8 @@ const FIELD_SYNONYMS: Readonly<Record<string, string>> = {
 }
 
 /**
- * An object that knows its fields. Its message for unknown ones carries the nearest known field of each, line by line, in the
- * order of the issue's keys; definition/schema-issues.ts takes it apart.
+ * Makes an object schema that rejects unknown fields. The message of that issue has one line for each unknown field, in the order of
+ * the issue's keys: the suggested field, or nothing. schema-issues.ts reads it.
  */
 export const strictObject = <Shape extends z.ZodRawShape>(shape: Shape) => {
   const known = Object.keys(shape)
@@ -49,30 +50,32 @@ export const strictObject = <Shape extends z.ZodRawShape>(shape: Shape) => {
     error: (issue) =>
       issue.code === "unrecognized_keys"
         ? issue.keys
-            .slice(0, MAX_SUGGESTED)
+            .slice(0, MAX_SUGGESTIONS)
             .map((key) => suggest(key, known) ?? "")
             .join("\n")
         : undefined,
   })
 }
 
-/** Beyond these nobody reads, and a document may hold 100,000. */
-const MAX_SUGGESTED = 100
+/** Bounds the work for a document with very many unknown fields. */
+const MAX_SUGGESTIONS = 100
 
 const suggest = (key: string, known: string[]): string | undefined => {
-  const habit = Object.hasOwn(FIELD_SYNONYMS, key) ? FIELD_SYNONYMS[key]! : undefined
-  return habit !== undefined && known.includes(habit) ? habit : nearest(key, known)
+  const synonym = Object.hasOwn(FIELD_SYNONYMS, key) ? FIELD_SYNONYMS[key]! : undefined
+  return synonym !== undefined && known.includes(synonym) ? synonym : nearest(key, known)
 }
 
-/** Alternatives whose names make the message: "must be A or B". */
-export const either = <Options extends readonly [z.ZodType, z.ZodType, ...z.ZodType[]]>(what: string, options: Options) =>
-  z.union(options, { error: () => `must be ${what}` })
+/** Makes a union whose message is "must be" and the description of the alternatives. */
+export const either = <Options extends readonly [z.ZodType, z.ZodType, ...z.ZodType[]]>(
+  description: string,
+  options: Options,
+) => z.union(options, { error: () => `must be ${description}` })
 
 export const text = z.string()
 export const count = z.int().min(1).max(1_000_000)
-export const duration = either('a duration: seconds or a text such as "90s", "10m", "2h", "1d"', [z.number(), text])
-export const cpu = either('cores such as 2 or "500m"', [z.number(), text])
-export const memory = either('bytes or a text such as "512Mi"', [z.number(), text])
+export const duration = either(`a duration: ${DURATION_HINT}`, [z.number(), text])
+export const cpu = either(CPU_HINT, [z.number(), text])
+export const memory = either(MEMORY_HINT, [z.number(), text])
 export const record = <Value extends z.ZodType>(value: Value) => z.record(z.string(), value)
 export const json = z.unknown()
 export const object = record(json)

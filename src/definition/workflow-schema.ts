@@ -1,5 +1,5 @@
-// The shape of a workflow definition as zod schemas: types, ranges, unknown fields. What goes beyond the shape (graph,
-// expressions, durations, names) is the compiler's. The static type is core/model/definition.ts.
+// Schemas of a workflow definition: types, ranges, unknown fields. The compiler checks the rest (graph, expressions, durations, names).
+// The static types are in core/model/definition.ts.
 
 import { z } from "zod"
 import type { TaskDefinition, WorkflowDefinition } from "../core/model/definition.ts"
@@ -78,7 +78,7 @@ const taskFields = {
   start_timeout: duration.optional(),
   queue: text.optional(),
   labels: z
-    .array(text.regex(/^[A-Za-z0-9_.=/-]{1,64}$/, 'must be letters, digits, "_", ".", "=", "/" and "-", at most 64'))
+    .array(text.regex(/^[A-Za-z0-9_.=/-]{1,64}$/, 'must have at most 64 letters, digits, "_", ".", "=", "/" and "-"'))
     .optional(),
   worker: text.optional(),
   priority: priority.optional(),

@@ -16,7 +16,7 @@ export const register = <Input = JsonObject, Output = unknown>(name: string, cal
 export const registeredFunctions = (): ReadonlyMap<string, AnyFunction> => registry
 
 export const checkFunction = (name: string, call: unknown): void => {
-  if (!isFunctionName(name)) throw new TypeError(`${JSON.stringify(name)} is no name of a function: ${FUNCTION_NAME_HINT}`)
+  if (!isFunctionName(name)) throw new TypeError(`${JSON.stringify(name)} is not a valid function name: ${FUNCTION_NAME_HINT}`)
   if (typeof call !== "function") throw new TypeError(`what is registered as ${name} is no function`)
 }
 

@@ -17,7 +17,7 @@ describe("register", () => {
   it("takes a function once, under a name that a definition can hold", () => {
     register("sdk.once", nothing)
     expect(() => register("sdk.once", nothing)).toThrow("a function sdk.once is registered already")
-    expect(() => register("a b", nothing)).toThrow('"a b" is no name of a function: letters, digits')
+    expect(() => register("a b", nothing)).toThrow('"a b" is not a valid function name: use at most 64 letters')
     expect(() => register("none", 1 as unknown as TaskFunction)).toThrow("what is registered as none is no function")
   })
 
@@ -49,9 +49,9 @@ describe("startWorker", () => {
   })
 
   it.each<[string, WorkerSettings, RegExp]>([
-    ["a name that none can have", { functions: { "a b": nothing } }, /"a b" is no name of a function/],
+    ["a name that none can have", { functions: { "a b": nothing } }, /"a b" is not a valid function name/],
     ["a name that is registered", { functions: { "sdk.once": nothing } }, /a function sdk\.once is registered already/],
-    ["a queue that none is", { handlers: { "my-mails": nothing } }, /"my-mails" is no name of a queue/],
+    ["a queue that none is", { handlers: { "my-mails": nothing } }, /"my-mails" is not a valid queue name/],
     ["no address", { server: "ork:4000", apiKey: "k" }, /"ork:4000" is not an address of a server such as http:/],
     ["no key", { functions: { f: nothing }, apiKey: "" }, /give it a key with the scope worker as apiKey or ORK_API_KEY/],
   ])("refuses %s before it asks anybody", async (_, given, message) => {

@@ -4,6 +4,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
+import { QUEUE_NAME, QUEUE_NAME_HINT } from "../core/model/queue-name.ts"
 import { type AnyFunction, FUNCTION_EXECUTOR } from "../core/model/function.ts"
 import { HANDLER_EXECUTOR } from "../core/rules/job-node.ts"
 import { systemClock, systemRandom } from "../engine/system.ts"
@@ -101,7 +102,7 @@ const functionsOf = (given: WorkerSettings["functions"] = {}): Map<string, AnyFu
 const handlersOf = (given: WorkerSettings["handlers"] = {}): Map<string, AnyFunction> => {
   const handlers = Object.entries(given)
   for (const [queue, call] of handlers) {
-    if (!/^[A-Za-z0-9_]{1,64}$/.test(queue)) throw new TypeError(`"${queue}" is no name of a queue: letters, digits and "_"`)
+    if (!QUEUE_NAME.test(queue)) throw new TypeError(`"${queue}" is not a valid queue name: ${QUEUE_NAME_HINT}`)
     if (typeof call !== "function") throw new TypeError(`the handler of the queue ${queue} is no function`)
   }
   return new Map(handlers)

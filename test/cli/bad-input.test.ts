@@ -20,11 +20,11 @@ interface Row {
 
 const ROWS: Row[] = [
   { what: "a missing file", says: /^ork: flow\.yaml: there is no such file$/m },
-  { what: "broken YAML", text: "name: [w\n", says: /^ork: flow\.yaml:\d+:\d+: the YAML cannot be read/m },
+  { what: "broken YAML", text: "name: [w\n", says: /^ork: flow\.yaml:\d+:\d+: the YAML cannot be parsed/m },
   {
     what: "two tasks with one name",
     text: "name: w\ntasks:\n  a: { command: x }\n  a: { command: y }\n",
-    says: /^ork: flow\.yaml:4:3: tasks\.a: stands here twice; the first is in line 3, column 3$/m,
+    says: /^ork: flow\.yaml:4:3: tasks\.a: is defined twice; the first one is in line 3, column 3$/m,
   },
   {
     what: "a task without anything to run",
@@ -39,7 +39,7 @@ const ROWS: Row[] = [
   {
     what: "a cycle of three",
     text: "name: w\ntasks:\n  a: { command: x, depends_on: [c] }\n  b: { command: x, depends_on: [a] }\n  c: { command: x, depends_on: [b] }\n",
-    says: /flow\.yaml:3:20: tasks\.a\.depends_on: a cycle: a -> c -> b -> a/,
+    says: /flow\.yaml:3:20: tasks\.a\.depends_on: the tasks form a cycle: a -> c -> b -> a/,
   },
   { what: "an unknown executor", text: task("executor: proces\n    command: x"), says: /executor.*did you mean "process"/ },
   { what: "an unknown field", text: task("command: x\n    depend_on: []"), says: /depend_on.*did you mean "depends_on"/ },

@@ -116,7 +116,7 @@ const readJobs = async (context: Context, file: string): Promise<NewJob[]> => {
     throw new InputError(`--file: ${unreadableFile(file, error)}`)
   })
   const [{ readDocument }, { problemText }] = await Promise.all([
-    import("../../definition/document.ts"),
+    import("../../definition/text-document.ts"),
     import("../../core/model/problems.ts"),
   ])
   const { document, problems } = readDocument(text, file.endsWith(".json") ? "json" : "yaml")

@@ -9,9 +9,9 @@ test("a file of names and values is read as YAML or JSON; an empty file has none
 
 test.each([
   ["- a\n- b\n", "p.yaml", /p\.yaml: must hold names with values/],
-  ["a: [1\n", "p.yaml", /^p\.yaml:\d+:\d+: the YAML cannot be read/],
-  ["{", "p.json", /^p\.json:1:\d+: the JSON cannot be read/],
-  ["a: 1\na: 2\n", "p.yaml", /p\.yaml:2:1: a: stands here twice/],
+  ["a: [1\n", "p.yaml", /^p\.yaml:\d+:\d+: the YAML cannot be parsed/],
+  ["{", "p.json", /^p\.json:1:\d+: the JSON cannot be parsed/],
+  ["a: 1\na: 2\n", "p.yaml", /p\.yaml:2:1: a: is defined twice/],
 ])("%j is rejected with the position of the problem", (text, name, message) => {
   expect(() => parseDataFile(text, name)).toThrow(message)
 })

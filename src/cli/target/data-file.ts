@@ -3,7 +3,7 @@
 import { InputError } from "../terminal/errors.ts"
 import { isObject, type JsonObject } from "../../core/model/json.ts"
 import { problemText } from "../../core/model/problems.ts"
-import { readDocument } from "../../definition/document.ts"
+import { readDocument } from "../../definition/text-document.ts"
 
 export const parseDataFile = (text: string, name: string): JsonObject => {
   const { document, problems } = readDocument(text, name.endsWith(".json") ? "json" : "yaml")

@@ -28,7 +28,7 @@ export const loadConfig = async (context: Context, flags: Sources["flags"]): Pro
   if ("problems" in resolved) throw new InputError(resolved.problems.join("\n"))
   const { workerProfiles } = resolved.config
   if (Object.keys(workerProfiles).length > 0) {
-    const { profileProblems } = await import("../../definition/worker-profiles.ts")
+    const { profileProblems } = await import("../../definition/profile-problems.ts")
     const problems = profileProblems(workerProfiles)
     if (problems.length > 0) throw new InputError(problems.join("\n"))
   }

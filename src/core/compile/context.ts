@@ -1,19 +1,19 @@
-// What the parts of the compiler share while one definition is compiled: the findings so far, and every expression met with
-// the place where it stands, so that references are checked once the whole graph is known.
+// State shared by the parts of the compiler while one definition is compiled: the problems so far, and every expression with the site
+// of its use, so that references are checked once the graph is complete.
 
 import type { WorkerProfiles } from "../settings/worker-profiles.ts"
 import { ExpressionError, parseExpression, type Reference } from "../expressions/expressions.ts"
 import type { Json } from "../model/json.ts"
 import { nearest } from "../model/nearest.ts"
-import { ProblemCollector, type Path } from "../model/problems.ts"
+import { type Path, ProblemCollector } from "../model/problems.ts"
 import type { Template } from "../model/workflow.ts"
-import { splitText, toTemplate } from "./templates.ts"
+import { splitText, type TextPart, toTemplate } from "./templates.ts"
 
-/** Where an expression is judged, which decides what it may name. */
+/** Determines which variables an expression may use. */
 export interface ExpressionSite {
-  /** The node that it belongs to; null: the workflow itself (schedule params). */
+  /** Index of the node; null: the workflow itself (params of a schedule). */
   node: number | null
-  /** `foreach` and `parallel` are judged before there is an item. */
+  /** Set in `foreach` and `parallel`, which are evaluated before there is an item. */
   fan?: true
 }
 
@@ -25,15 +25,16 @@ export interface ExpressionUse {
 }
 
 export interface CompileOptions {
-  /** What `worker` may name; undefined: that is known elsewhere, and not judged here. */
+  /** Worker profiles that `worker` may name; undefined: they are not known here, and `worker` is not checked. */
   profiles?: WorkerProfiles
-  /** Paths of tasks (as text) that lost a field to an earlier problem: what then is missing is not told again. */
+  /** Paths of tasks (as text) that lost a field to an earlier problem: their missing fields are not reported. */
   incomplete?: ReadonlySet<string>
 }
 
-const MAX_SUGGESTED = 100
+/** Searching the nearest name for 10,000 problems would take seconds. */
+const MAX_SUGGESTIONS = 100
 
-export class Context {
+export class CompileContext {
   readonly problems = new ProblemCollector()
   readonly uses: ExpressionUse[] = []
   readonly options: CompileOptions
@@ -42,59 +43,73 @@ export class Context {
     this.options = options
   }
 
-  /** The nearest known name, for the first problems: a search for each of 10,000 would take seconds. */
+  /** Returns a suggestion for an unknown name, unless there are many problems already. */
   nearest(name: string, known: Iterable<string>): string | undefined {
-    return this.problems.list.length < MAX_SUGGESTED ? nearest(name, known) : undefined
+    return this.problems.list.length < MAX_SUGGESTIONS ? nearest(name, known) : undefined
   }
 
-  use(source: string, path: Path, place: ExpressionSite): void {
+  /** Records the use of an expression, or reports that it cannot be parsed. */
+  use(source: string, path: Path, site: ExpressionSite): void {
     try {
-      this.uses.push({ path, source, refs: parseExpression(source).refs, site: place })
+      this.uses.push({ path, source, refs: parseExpression(source).refs, site })
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error
       this.problems.add(path, error.message)
     }
   }
 
-  template(value: Json, path: Path, place: ExpressionSite): Template {
+  template(value: Json, path: Path, site: ExpressionSite): Template {
     return toTemplate(value, {
-      expression: (source, below) => this.use(source, [...path, ...below], place),
+      expression: (source, below) => this.use(source, [...path, ...below], site),
       unclosed: (below) => this.unclosed([...path, ...below]),
     })
   }
 
   unclosed(path: Path): void {
-    this.problems.add(path, 'a "${{" without its "}}"; write "$${{" for a literal one')
+    this.problems.add(path, 'contains "${{" without a closing "}}"; write "$${{" for a literal "${{"')
   }
 
-  /** A field that is an expression, with or without braces. Text around braces joins to a string when `join` says so. */
-  expression(text: string, path: Path, place: ExpressionSite, join: boolean): string | null {
-    const source = this.#source(text, path, join)
-    if (source !== null) this.use(source, path, place)
+  /** Compiles a field that is one expression, with or without `${{ }}`. Returns null after a problem. */
+  expression(text: string, path: Path, site: ExpressionSite): string | null {
+    const parts = this.#parts(text, path)
+    if (parts === null) return null
+    const [only] = parts
+    if (parts.length !== 1 || typeof only !== "object") {
+      this.problems.add(path, "must be a single expression, with or without ${{ }} around it")
+      return null
+    }
+    this.use(only.expr, path, site)
+    return only.expr
+  }
+
+  /** Compiles a field like `expression`, or a text with `${{ }}` in it to an expression that joins the parts. */
+  textExpression(text: string, path: Path, site: ExpressionSite): string | null {
+    const parts = this.#parts(text, path)
+    if (parts === null) return null
+    const [only] = parts
+    const source = parts.length === 1 && typeof only === "object" ? only.expr : parts.map(partExpression).join(" + ")
+    this.use(source, path, site)
     return source
   }
 
-  #source(text: string, path: Path, join: boolean): string | null {
-    if (!text.includes("${{")) return text.trim()
+  /** Splits a field that is an expression if it contains no `${{`. Returns null after a problem. */
+  #parts(text: string, path: Path): TextPart[] | null {
+    if (!text.includes("${{")) return [{ expr: text.trim() }]
     const { parts, unclosed } = splitText(text.trim())
-    if (unclosed) {
-      this.unclosed(path)
-      return null
-    }
-    const [only] = parts
-    if (parts.length === 1 && typeof only === "object") return only.expr
-    if (!join) {
-      this.problems.add(path, "takes one expression, with or without ${{ }} around the whole of it")
-      return null
-    }
-    return parts
-      .map((part) => (typeof part === "string" ? JSON.stringify(part) : `((${part.expr}) == null ? "" : string(${part.expr}))`))
-      .join(" + ")
+    if (!unclosed) return parts
+    this.unclosed(path)
+    return null
   }
 
-  /** A field that takes no expressions. */
+  /** Checks a field that must not contain expressions. */
   literal(text: string, path: Path): string {
-    if (text.includes("${{")) this.problems.add(path, "takes no expressions: it must be known before the workflow runs")
+    if (text.includes("${{")) {
+      this.problems.add(path, "must not contain an expression: its value must be known before the workflow runs")
+    }
     return text
   }
 }
+
+/** Converts a part of a text to an expression; null becomes an empty text. */
+const partExpression = (part: TextPart): string =>
+  typeof part === "string" ? JSON.stringify(part) : `((${part.expr}) == null ? "" : string(${part.expr}))`

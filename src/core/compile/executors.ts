@@ -1,9 +1,9 @@
-// What each executor takes and needs, and its default timeouts. A task whose fields do not fit its executor is a mistake that
-// would otherwise only show when it runs.
+// Fields that each executor accepts and requires, and its default timeouts. Checked at compile time, so that a task whose fields do not
+// fit its executor is found before it runs.
 
 import { BUILTIN_EXECUTORS } from "../model/workflow.ts"
 
-/** Fields that say what to run, and whose values may hold expressions anywhere. */
+/** Fields that say what to run, and may contain expressions. */
 export const TEMPLATE_FIELDS = [
   "url",
   "method",
@@ -22,32 +22,28 @@ export const TEMPLATE_FIELDS = [
   "cloudrun",
 ] as const
 
-/** All that say what to run; every other task field suits every executor. */
+/** All fields that say what to run. The other fields of a task suit every executor. */
 export const RUN_FIELDS = ["command", "file", "function", "image", ...TEMPLATE_FIELDS] as const
 export type RunField = (typeof RUN_FIELDS)[number]
 
 export interface ExecutorRule {
-  takes: readonly RunField[]
-  needs: readonly RunField[]
-  /** Milliseconds; null: none. */
+  requires: readonly RunField[]
+  /** Includes the required fields. */
+  accepts: readonly RunField[]
+  /** Default in milliseconds; null: no timeout. */
   timeoutMs: number | null
   startTimeoutMs: number | null
 }
 
 const HOUR = 3_600_000
-const START = 300_000
+const FIVE_MINUTES = 300_000
 
 const rule = (
-  needs: RunField[],
-  takes: RunField[],
+  requires: RunField[],
+  optional: RunField[],
   timeoutMs: number | null = HOUR,
-  startTimeoutMs: number | null = START,
-) => ({
-  takes: [...needs, ...takes],
-  needs,
-  timeoutMs,
-  startTimeoutMs,
-})
+  startTimeoutMs: number | null = FIVE_MINUTES,
+): ExecutorRule => ({ requires, accepts: [...requires, ...optional], timeoutMs, startTimeoutMs })
 
 const EXECUTOR_RULES = {
   process: rule(["command"], []),
@@ -63,20 +59,21 @@ const EXECUTOR_RULES = {
   approval: rule([], ["message", "default"], null, null),
 } as const satisfies Record<(typeof BUILTIN_EXECUTORS)[number], ExecutorRule>
 
-/** A registered function: all that it takes is its input. */
+/** Rule of a registered function, which has its input only. */
 export const FUNCTION_RULE: ExecutorRule = rule([], [])
 
-/** There is no such executor, which is told once. */
+export const GROUP_RULE: ExecutorRule = rule([], [], null, null)
+
+/** Rule of an executor that does not exist: it accepts all fields, because the executor is the problem. */
 export const UNKNOWN_RULE: ExecutorRule = rule([], [...RUN_FIELDS])
 
 export const builtinRule = (name: string): ExecutorRule | undefined =>
   Object.hasOwn(EXECUTOR_RULES, name) ? EXECUTOR_RULES[name as keyof typeof EXECUTOR_RULES] : undefined
 
-/** The executors that take this field: for the hint when another one was given it. */
-export const executorsTaking = (field: RunField): string[] =>
-  BUILTIN_EXECUTORS.filter((name) => (EXECUTOR_RULES[name].takes as readonly RunField[]).includes(field))
+export const executorsAccepting = (field: RunField): string[] =>
+  BUILTIN_EXECUTORS.filter((name) => EXECUTOR_RULES[name].accepts.includes(field))
 
-/** What a group may say; the rest belongs to its tasks. */
+/** Fields of a group. All others belong to its tasks. */
 export const GROUP_FIELDS: ReadonlySet<string> = new Set([
   "description",
   "tasks",
@@ -91,5 +88,5 @@ export const GROUP_FIELDS: ReadonlySet<string> = new Set([
   "timeout",
 ])
 
-/** What a group takes of `defaults`: a time there is meant for the tasks in it. */
+/** Fields of `defaults` that apply to groups. A default timeout is meant for tasks. */
 export const GROUP_DEFAULTS: ReadonlySet<string> = new Set([...GROUP_FIELDS].filter((field) => field !== "timeout"))

@@ -1,5 +1,4 @@
-// The content hash of a compiled workflow: the same definition is the same version, however it is written. Formatting,
-// comments and the order of keys do not count.
+// Content hash of a compiled workflow, which identifies its version. Formatting, comments and the order of keys do not change it.
 
 import { createHash } from "node:crypto"
 import { isObject } from "../model/json.ts"
@@ -10,9 +9,9 @@ export const contentHash = (workflow: CompiledWorkflow): string =>
     .update(canonicalJson(byName(workflow)))
     .digest("hex")
 
-/** Tasks and params by name instead of by place: their order in the file means nothing. */
+/** Replaces indexes of tasks and params by names: their order in the file is not significant. */
 const byName = (workflow: CompiledWorkflow): unknown => {
-  const names = (places: number[]): string[] => places.map((place) => workflow.nodes[place]!.name).sort()
+  const names = (indexes: number[]): string[] => indexes.map((index) => workflow.nodes[index]!.name).sort()
   const nodes = new Map<string, unknown>()
   for (const node of workflow.nodes) {
     nodes.set(node.name, {
@@ -27,7 +26,7 @@ const byName = (workflow: CompiledWorkflow): unknown => {
   return { ...workflow, nodes: Object.fromEntries(nodes), params: Object.fromEntries(params) } satisfies Record<string, unknown>
 }
 
-/** JSON with the keys of every object in order. The order of lists counts. */
+/** Returns JSON with sorted keys. The order of lists is kept. */
 const canonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
   if (!isObject(value)) return JSON.stringify(value)

@@ -1,16 +1,18 @@
-// A field that a task took from `defaults` is compiled as the task's own; what is wrong with it is told at `defaults`, once.
+// A task compiles the fields that it inherits from `defaults` like its own. A problem of such a field belongs to `defaults`, and is
+// reported there once instead of for every task.
 
 import type { WorkflowDefinition } from "../model/definition.ts"
 import { isObject } from "../model/json.ts"
 import { type DefinitionProblem, type Path, pathText } from "../model/problems.ts"
 import { HOOK_EVENTS } from "../model/workflow.ts"
 
-export const moveToDefaults = (findings: readonly DefinitionProblem[], definition: WorkflowDefinition): DefinitionProblem[] => {
-  const placed = findings.map((finding) => ({ ...finding, path: blamed(finding.path, definition) }))
-  return [...new Map(placed.map((finding) => [`${pathText(finding.path)}\n${finding.message}`, finding])).values()]
+export const moveToDefaults = (problems: readonly DefinitionProblem[], definition: WorkflowDefinition): DefinitionProblem[] => {
+  const moved = problems.map((problem) => ({ ...problem, path: definedAt(problem.path, definition) }))
+  return [...new Map(moved.map((problem) => [`${pathText(problem.path)}\n${problem.message}`, problem])).values()]
 }
 
-const blamed = (path: Path, definition: WorkflowDefinition): Path => {
+/** Returns the path in `defaults` when the value at a task's path comes from there, otherwise the path itself. */
+const definedAt = (path: Path, definition: WorkflowDefinition): Path => {
   const length = taskPathLength(path)
   const field = path.slice(length)
   if (length === 0 || field.length === 0 || definition.defaults === undefined) return path
@@ -18,7 +20,7 @@ const blamed = (path: Path, definition: WorkflowDefinition): Path => {
   return ["defaults", ...field]
 }
 
-/** How much of the path leads to a task: `tasks.a`, `tasks.a.tasks.b`, `on_exit.0`; 0 when none does. */
+/** Returns how many steps of a path lead to a task (`tasks.a`, `tasks.a.tasks.b`, `on_exit.0`); 0 when none do. */
 const taskPathLength = (path: Path): number => {
   if (HOOK_EVENTS.some((hook) => hook === path[0])) return 2
   let length = 0

@@ -1,57 +1,62 @@
-// Dependencies within one scope: names looked up, edges both ways, cycles told with their path.
+// Resolves the dependencies among the tasks of one scope: looks names up, sets `upstream` and `downstream`, and reports cycles.
 
 import { detectCycle } from "../rules/jobs.ts"
 import type { Path } from "../model/problems.ts"
 import type { Node } from "../model/workflow.ts"
-import type { Context } from "./context.ts"
-import { quote } from "./names.ts"
+import type { CompileContext } from "./context.ts"
 import type { NameScope } from "./name-scope.ts"
+import { quote } from "./names.ts"
 
-export interface Link {
-  /** The task's name in its scope. */
+export interface TaskDependencies {
+  /** Name of the task in its scope. */
   name: string
   node: number
   dependsOn: readonly string[]
   path: Path
 }
 
-export const linkScope = (context: Context, nodes: Node[], scope: NameScope, links: readonly Link[]): void => {
-  for (const link of links) {
-    const upstream = new Set<number>()
-    for (const [i, name] of link.dependsOn.entries()) {
-      const at = [...link.path, "depends_on", i]
-      const target = scope.names.get(name)
-      if (name === link.name) context.problems.add(at, `${quote(name)} depends on itself`)
-      else if (target === undefined) {
-        context.problems.add(
-          at,
-          `${quote(link.name)} depends on ${quote(name)}, which is not there`,
-          context.nearest(name, scope.names.keys()),
-        )
-      } else upstream.add(target)
-    }
-    nodes[link.node]!.upstream = [...upstream].sort((a, b) => a - b)
-  }
-  // In order of the list, so that every `downstream` comes out ascending.
-  for (const link of links) for (const upstream of nodes[link.node]!.upstream) nodes[upstream]!.downstream.push(link.node)
-  reportCycles(context, nodes, links)
+export const linkTasks = (
+  context: CompileContext,
+  nodes: Node[],
+  scope: NameScope,
+  tasks: readonly TaskDependencies[],
+): void => {
+  for (const task of tasks) nodes[task.node]!.upstream = resolveDependencies(context, scope, task)
+  // `tasks` is in the order of the nodes, so every `downstream` is ascending.
+  for (const { node } of tasks) for (const upstream of nodes[node]!.upstream) nodes[upstream]!.downstream.push(node)
+  reportCycles(context, nodes, tasks)
 }
 
-/** More than this many at once help nobody. */
+const resolveDependencies = (context: CompileContext, { names }: NameScope, task: TaskDependencies): number[] => {
+  const upstream = new Set<number>()
+  for (const [i, name] of task.dependsOn.entries()) {
+    const path = [...task.path, "depends_on", i]
+    const target = names.get(name)
+    if (name === task.name) context.problems.add(path, `${quote(name)} depends on itself`)
+    else if (target !== undefined) upstream.add(target)
+    else {
+      const message = `${quote(task.name)} depends on ${quote(name)}, but there is no such task`
+      context.problems.add(path, message, context.nearest(name, names.keys()))
+    }
+  }
+  return [...upstream].sort((a, b) => a - b)
+}
+
+/** Further cycles are not reported. */
 const MAX_CYCLES = 10
 
-const reportCycles = (context: Context, nodes: readonly Node[], links: readonly Link[]): void => {
-  const byNode = new Map(links.map((link) => [String(link.node), link]))
-  const edges = new Map(links.map((link) => [String(link.node), nodes[link.node]!.upstream.map(String)]))
-  for (let told = 0; told < MAX_CYCLES; told++) {
-    // One imagined job above all others reaches every cycle.
+const reportCycles = (context: CompileContext, nodes: readonly Node[], tasks: readonly TaskDependencies[]): void => {
+  const byNode = new Map(tasks.map((task) => [String(task.node), task]))
+  const edges = new Map(tasks.map((task) => [String(task.node), nodes[task.node]!.upstream.map(String)]))
+  for (let count = 0; count < MAX_CYCLES; count++) {
+    // An additional job that depends on all others reaches every cycle.
     const { has_cycle, cycle_path } = detectCycle("", [...edges.keys()], edges)
     if (!has_cycle) return
     const cycle = cycle_path.map((key) => byNode.get(key)!)
-    const first = cycle.reduce((best, link, i) => (link.node < cycle[best]!.node ? i : best), 0)
-    const turned = [...cycle.slice(first), ...cycle.slice(0, first)]
-    const text = [...turned, turned[0]!].map((link) => link.name).join(" -> ")
-    context.problems.add([...turned[0]!.path, "depends_on"], `a cycle: ${text} (each depends on the next)`)
+    const first = cycle.reduce((best, task, i) => (task.node < cycle[best]!.node ? i : best), 0)
+    const rotated = [...cycle.slice(first), ...cycle.slice(0, first)]
+    const names = [...rotated, rotated[0]!].map((task) => task.name).join(" -> ")
+    context.problems.add([...rotated[0]!.path, "depends_on"], `the tasks form a cycle: ${names} (each depends on the next)`)
     for (const key of cycle_path) edges.delete(key)
   }
 }

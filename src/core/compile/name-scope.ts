@@ -1,8 +1,8 @@
-// The tasks that stand side by side: those of the workflow, or those of one group. Names and dependencies hold within it.
-
+/** Names of the tasks that lie side by side, at the top level or in one group. Dependencies refer to tasks of the same scope. */
 export interface NameScope {
-  /** The group that it is the inside of; null: the workflow. */
+  /** Index of the group; null: the top level. */
   group: number | null
   outer: NameScope | null
+  /** Index of each task, by its short name. */
   names: Map<string, number>
 }

@@ -1,4 +1,4 @@
-// Declared params: a spec, or a bare value that is the default and gives the type.
+// Compiles the declared params. A declaration is an object with `type`, `default`, `enum`, …, or a bare value: the default.
 
 import { isDateText } from "../time/cron.ts"
 import type { WorkflowDefinition } from "../model/definition.ts"
@@ -8,7 +8,7 @@ import { valueProblem } from "../rules/params.ts"
 import type { Path } from "../model/problems.ts"
 import { schemaProblem } from "../model/json-schema.ts"
 import { PARAM_TYPES, type ParamSpec, type ParamType } from "../model/workflow.ts"
-import type { Context } from "./context.ts"
+import type { CompileContext } from "./context.ts"
 import { paramNameProblem, quote } from "./names.ts"
 
 const OWN_KEYWORDS = ["type", "enum", "required", "default", "description"]
@@ -17,6 +17,7 @@ const SCHEMA_KEYWORDS = (
   "prefixItems contains minItems maxItems uniqueItems properties patternProperties additionalProperties propertyNames " +
   "minProperties maxProperties required dependentRequired allOf anyOf oneOf not"
 ).split(" ")
+/** Names of types in other systems. */
 const TYPE_SYNONYMS: Readonly<Record<string, ParamType>> = {
   int: "integer",
   float: "number",
@@ -32,7 +33,7 @@ const TYPE_SYNONYMS: Readonly<Record<string, ParamType>> = {
 }
 const KEYWORDS = [...OWN_KEYWORDS, ...SCHEMA_KEYWORDS]
 
-export const compileParams = (context: Context, params: WorkflowDefinition["params"] = {}): ParamSpec[] =>
+export const compileParams = (context: CompileContext, params: WorkflowDefinition["params"] = {}): ParamSpec[] =>
   Object.entries(params).map(([name, value]) => {
     const path = ["params", name]
     const problem = paramNameProblem(name)
@@ -54,63 +55,79 @@ const typeOf = (value: Json | undefined): ParamType | undefined => {
   return typeof value as "string" | "boolean" | "object"
 }
 
-const compileSpec = (context: Context, name: string, spec: JsonObject, path: Path): ParamSpec => {
-  for (const keyword of Object.keys(spec)) {
-    if (KEYWORDS.includes(keyword)) continue
-    context.problems.addKey([...path, keyword], `unknown field ${quote(keyword)}`, nearest(keyword, KEYWORDS))
-  }
-  const add = (field: string, message: string, suggestion?: string): void =>
-    context.problems.add([...path, field], message, suggestion)
-
-  const choices = spec["enum"]
-  if (choices !== undefined && (!Array.isArray(choices) || choices.length === 0)) add("enum", "must be a list of values")
-  const values = Array.isArray(choices) && choices.length > 0 ? choices : undefined
-  const written = spec["type"]
-  if (written !== undefined && !isParamType(written)) {
-    add(
-      "type",
-      `must be one of ${PARAM_TYPES.join(", ")}`,
-      typeof written === "string"
-        ? Object.hasOwn(TYPE_SYNONYMS, written)
-          ? TYPE_SYNONYMS[written]
-          : nearest(written, PARAM_TYPES)
-        : undefined,
-    )
-  }
-  const type = isParamType(written) ? written : (commonType(values) ?? typeOf(spec["default"]) ?? "string")
-  const required = spec["required"]
-  if (required !== undefined && typeof required !== "boolean" && !Array.isArray(required))
-    add("required", "must be true or false")
-  const description = spec["description"]
-  if (description !== undefined && typeof description !== "string") add("description", "must be a text")
-
-  const schema: JsonObject = {}
-  for (const keyword of SCHEMA_KEYWORDS) {
-    const value = spec[keyword]
-    if (value !== undefined && !(keyword === "required" && !Array.isArray(value))) schema[keyword] = value
-  }
-  const hasSchema = Object.keys(schema).length > 0
-  const broken = hasSchema ? schemaProblem(schema) : null
-  if (broken !== null) context.problems.add(path, broken)
-
+const compileSpec = (context: CompileContext, name: string, spec: JsonObject, path: Path): ParamSpec => {
+  checkKeywords(context, spec, path)
+  const { default: value, description, required } = spec
+  const choices = compileEnum(context, spec["enum"], path)
+  const type = compileType(context, spec["type"], path) ?? commonType(choices) ?? typeOf(value) ?? "string"
+  const schema = compileSchema(context, spec, path)
   const compiled: ParamSpec = {
     name,
     type,
     required: required === true,
-    ...(values !== undefined && { enum: values }),
-    ...(spec["default"] !== undefined && { default: spec["default"] }),
+    ...(choices !== undefined && { enum: choices }),
+    ...(value !== undefined && { default: value }),
     ...(typeof description === "string" && { description }),
-    ...(hasSchema && broken === null && { schema }),
+    ...(schema !== null && { schema }),
   }
-  if (compiled.default !== undefined && compiled.default !== null) {
-    const misfit = valueProblem(compiled, compiled.default)
-    if (misfit !== null) add("default", misfit)
-  }
-  for (const [i, value] of (values ?? []).entries()) {
-    const misfit = valueProblem({ name, type, required: false }, value)
-    if (misfit !== null) context.problems.add([...path, "enum", i], misfit)
-  }
+  checkValues(context, compiled, path)
   return compiled
+}
+
+const checkKeywords = ({ problems }: CompileContext, spec: JsonObject, path: Path): void => {
+  for (const keyword of Object.keys(spec)) {
+    if (KEYWORDS.includes(keyword)) continue
+    problems.addKey([...path, keyword], `unknown field ${quote(keyword)}`, nearest(keyword, KEYWORDS))
+  }
+  const { required, description } = spec
+  if (required !== undefined && typeof required !== "boolean" && !Array.isArray(required)) {
+    problems.add([...path, "required"], "must be true or false")
+  }
+  if (description !== undefined && typeof description !== "string") problems.add([...path, "description"], "must be a text")
+}
+
+const compileEnum = ({ problems }: CompileContext, values: Json | undefined, path: Path): Json[] | undefined => {
+  if (values === undefined || (Array.isArray(values) && values.length > 0)) return values
+  problems.add([...path, "enum"], "must be a list of values")
+  return undefined
+}
+
+const compileType = ({ problems }: CompileContext, type: Json | undefined, path: Path): ParamType | undefined => {
+  if (type === undefined || isParamType(type)) return type
+  problems.add([...path, "type"], `must be one of ${PARAM_TYPES.join(", ")}`, suggestType(type))
+  return undefined
+}
+
+const suggestType = (type: Json): string | undefined => {
+  if (typeof type !== "string") return undefined
+  return Object.hasOwn(TYPE_SYNONYMS, type) ? TYPE_SYNONYMS[type] : nearest(type, PARAM_TYPES)
+}
+
+/** Returns the JSON Schema keywords of a param; null without any, or when they are not valid. */
+const compileSchema = ({ problems }: CompileContext, spec: JsonObject, path: Path): JsonObject | null => {
+  const schema: JsonObject = {}
+  for (const keyword of SCHEMA_KEYWORDS) {
+    const value = spec[keyword]
+    // `required: true` concerns the param; a list is the keyword of JSON Schema.
+    if (value !== undefined && !(keyword === "required" && !Array.isArray(value))) schema[keyword] = value
+  }
+  if (Object.keys(schema).length === 0) return null
+  const problem = schemaProblem(schema)
+  if (problem === null) return schema
+  problems.add(path, problem)
+  return null
+}
+
+/** Checks the default and the choices of a param against its type. */
+const checkValues = ({ problems }: CompileContext, spec: ParamSpec, path: Path): void => {
+  if (spec.default !== undefined && spec.default !== null) {
+    const problem = valueProblem(spec, spec.default)
+    if (problem !== null) problems.add([...path, "default"], problem)
+  }
+  for (const [i, value] of (spec.enum ?? []).entries()) {
+    const problem = valueProblem({ name: spec.name, type: spec.type, required: false }, value)
+    if (problem !== null) problems.add([...path, "enum", i], problem)
+  }
 }
 
 const isParamType = (value: unknown): value is ParamType => PARAM_TYPES.some((type) => type === value)
@@ -121,6 +138,6 @@ const commonType = (values: Json[] | undefined): ParamType | undefined => {
   return types.size === 2 && types.has("integer") && types.has("number") ? "number" : undefined
 }
 
-/** `start` and `end` of a schedule. */
+/** Returns the problem of `start` or `end` of a schedule, or null. */
 export const dateProblem = (text: string): string | null =>
   isDateText(text) ? null : "must be a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)"

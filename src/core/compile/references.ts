@@ -1,9 +1,9 @@
-// Checks what every expression names: variables that are in scope there, params that are declared, tasks that exist and are
-// upstream. Gives for each node the nodes that its expressions read.
+// Checks the references of all expressions: variables must be available at the site, params declared, tasks existing and upstream.
+// Collects for each node the nodes that its expressions read.
 
 import { formatPath, type Reference, EXPRESSION_VARIABLES } from "../expressions/expressions.ts"
 import type { CompiledWorkflow, Node } from "../model/workflow.ts"
-import type { Context, ExpressionUse } from "./context.ts"
+import type { CompileContext, ExpressionUse } from "./context.ts"
 import { quote } from "./names.ts"
 import { areUpstream, type UpstreamPair } from "./upstream.ts"
 import type { NameScope } from "./name-scope.ts"
@@ -12,52 +12,57 @@ const RUN_FIELDS = ["id", "workflow", "logical_date", "date", "trigger", "status
 const HOOK_ONLY = new Set(["status", "error"])
 const TASK_FIELDS = ["output", "status"]
 
-/** Adds what is wrong to the context; returns the nodes read by each node. */
+/** Adds problems to the context; returns the nodes that each node reads. */
 export const checkReferences = (
-  context: Context,
+  context: CompileContext,
   workflow: CompiledWorkflow,
   scopes: ReadonlyMap<number, NameScope>,
-  root: NameScope,
-): Map<number, Set<number>> => new ReferenceChecker(context, workflow, scopes, root).check()
+  topLevel: NameScope,
+): Map<number, Set<number>> => new ReferenceChecker(context, workflow, scopes, topLevel).check()
 
-/** A reference to a task that exists, still to be checked for being upstream. */
+/** A reference to an existing task, which must be upstream of `from`. */
 interface TaskRead extends UpstreamPair {
   use: ExpressionUse
   node: number
   name: string
 }
 
-interface Misnomer {
+interface ReferenceProblem {
   message: string
   suggestion?: string | undefined
 }
 
 class ReferenceChecker {
-  readonly #context: Context
+  readonly #context: CompileContext
   readonly #workflow: CompiledWorkflow
   readonly #scopes: ReadonlyMap<number, NameScope>
-  readonly #root: NameScope
+  readonly #topLevel: NameScope
   readonly #params: ReadonlySet<string>
   readonly #reads = new Map<number, Set<number>>()
   readonly #pending: TaskRead[] = []
 
-  constructor(context: Context, workflow: CompiledWorkflow, scopes: ReadonlyMap<number, NameScope>, root: NameScope) {
+  constructor(
+    context: CompileContext,
+    workflow: CompiledWorkflow,
+    scopes: ReadonlyMap<number, NameScope>,
+    topLevel: NameScope,
+  ) {
     this.#context = context
     this.#workflow = workflow
     this.#scopes = scopes
-    this.#root = root
+    this.#topLevel = topLevel
     this.#params = new Set(workflow.params.map((param) => param.name))
   }
 
   check(): Map<number, Set<number>> {
     for (const use of this.#context.uses) {
-      const told = new Set<string>()
+      const reported = new Set<string>()
       for (const ref of use.refs) {
-        const misnomer = this.#misnomer(ref, use)
-        if (misnomer === null) this.#read(ref, use)
-        else if (!told.has(misnomer.message)) {
-          told.add(misnomer.message)
-          this.#context.problems.add(use.path, misnomer.message, misnomer.suggestion)
+        const problem = this.#problem(ref, use)
+        if (problem === null) this.#addRead(ref, use)
+        else if (!reported.has(problem.message)) {
+          reported.add(problem.message)
+          this.#context.problems.add(use.path, problem.message, problem.suggestion)
         }
       }
     }
@@ -74,10 +79,11 @@ class ReferenceChecker {
   }
 
   #scopeOf(node: number): NameScope {
-    return this.#scopes.get(node) ?? this.#root
+    return this.#scopes.get(node) ?? this.#topLevel
   }
 
-  #read({ root, path }: Reference, use: ExpressionUse): void {
+  /** Adds a reference to a task to the reads of its node; most are checked for being upstream first. */
+  #addRead({ root, path }: Reference, use: ExpressionUse): void {
     const { node } = use.site
     const name = path[0]
     if (root !== "tasks" || node === null || typeof name !== "string") return
@@ -93,9 +99,11 @@ class ReferenceChecker {
     else set.add(target)
   }
 
-  /** The task of that name as a node sees it: beside it, else beside a group around it. `from`: whose upstream it has to be. */
+  /**
+   * Looks a task up by name as a node sees it: beside the node, else beside a group around it. The task must be upstream of `from`;
+   * null for hooks, which may read every task.
+   */
   #lookUp(name: string, node: number): { target: number; from: number | null } | null {
-    // Hooks run when every task has ended.
     let from: number | null = this.#node(node).hook === null ? node : null
     for (let scope: NameScope | null = this.#scopeOf(node); scope !== null; scope = scope.outer) {
       const target = scope.names.get(name)
@@ -107,84 +115,89 @@ class ReferenceChecker {
 
   #notUpstream({ node, from, name, target }: TaskRead): string {
     const own = quote(this.#node(node).name)
-    if (target === node) return `${own} refers to its own output, which is not there before it has run`
-    if (target === from) return `${own} refers to ${quote(name)}, the group that it is part of`
+    if (target === node) return `${own} refers to its own output, which exists only after it has run`
+    if (target === from) return `${own} refers to ${quote(name)}, the group around it, which finishes after it`
     if (from === node) return `${own} refers to task ${quote(name)}, which is not upstream of it; add it to depends_on`
     const group = quote(this.#node(from).name)
     return `${own} refers to task ${quote(name)}, which is not upstream of its group ${group}; add it to the group's depends_on`
   }
 
-  #misnomer(ref: Reference, use: ExpressionUse): Misnomer | null {
+  #problem(ref: Reference, use: ExpressionUse): ReferenceProblem | null {
     const { node } = use.site
     const first = ref.path[0]
     switch (ref.root) {
       case "params":
-        if (node === null) return { message: "params are not known yet here; a schedule's params may name run.* only" }
+        if (node === null) return { message: "params are not available here; the params of a schedule can use run.* only" }
         if (typeof first !== "string" || this.#params.has(first)) return null
         return { message: `there is no param ${quote(first)}`, suggestion: this.#context.nearest(first, this.#params) }
       case "run":
-        return this.#runMisnomer(first, node !== null && this.#node(node).hook !== null)
+        return this.#runProblem(first, node !== null && this.#node(node).hook !== null)
       case "tasks":
-        if (node === null) return { message: "no task has run yet here; a schedule's params may name run.* only" }
-        return this.#taskMisnomer(ref, node)
+        if (node === null) return { message: "tasks are not available here; the params of a schedule can use run.* only" }
+        return this.#taskProblem(ref, node)
       case "item":
       case "index":
-        return this.#instanceMisnomer(ref.root, use)
+        return this.#instanceProblem(ref.root, use)
       case "parent":
-        return this.#parentMisnomer(first, node)
+        return this.#parentProblem(first, node)
       default:
         return this.#unknownRoot(ref, node)
     }
   }
 
-  #runMisnomer(field: string | number | undefined, hook: boolean): Misnomer | null {
+  #runProblem(field: string | number | undefined, hook: boolean): ReferenceProblem | null {
     if (typeof field !== "string") return null
     if (!RUN_FIELDS.includes(field)) {
       return { message: `run has no field ${quote(field)}`, suggestion: this.#context.nearest(field, RUN_FIELDS) }
     }
-    return HOOK_ONLY.has(field) && !hook ? { message: `run.${field} is known in hooks only: the run has not ended` } : null
+    return HOOK_ONLY.has(field) && !hook
+      ? { message: `run.${field} is available in hooks only, after the tasks have finished` }
+      : null
   }
 
-  #taskMisnomer({ path }: Reference, node: number): Misnomer | null {
+  #taskProblem({ path }: Reference, node: number): ReferenceProblem | null {
     const [name, field] = path
-    if (typeof name !== "string") return { message: 'tasks cannot be read as a whole; name one: tasks.NAME or tasks["a-b"]' }
+    if (typeof name !== "string") return { message: 'tasks must be followed by the name of a task: tasks.NAME or tasks["a-b"]' }
     if (this.#lookUp(name, node) === null) {
       const beside = this.#scopeOf(node).names.keys()
       return { message: `there is no task ${quote(name)}`, suggestion: this.#context.nearest(name, beside) }
     }
     if (field === undefined || (typeof field === "string" && TASK_FIELDS.includes(field))) return null
     const suggestion = formatPath("tasks", [name, "output", ...path.slice(1)])
-    return { message: `tasks.${name} has output and status only`, suggestion }
+    return { message: `tasks.${name} has the fields output and status only`, suggestion }
   }
 
-  #instanceMisnomer(root: "item" | "index", use: ExpressionUse): Misnomer | null {
-    if (use.site.fan === true) return { message: `${root} is not known where the instances are made` }
+  #instanceProblem(root: "item" | "index", use: ExpressionUse): ReferenceProblem | null {
+    if (use.site.fan === true)
+      return { message: `${root} is not available in foreach and parallel, which create the instances` }
     const node = use.site.node === null ? null : this.#node(use.site.node)
     const known = root === "item" ? node?.fan?.foreach !== undefined : node?.fan !== undefined
     if (known) return null
     const grouped = node !== null && node.group !== null
     return {
-      message: `${root} is known in a task with ${root === "item" ? "foreach" : "foreach or parallel"} only`,
+      message: `${root} is available in a task with ${root === "item" ? "foreach" : "foreach or parallel"} only`,
       suggestion: grouped ? `parent.${root}` : undefined,
     }
   }
 
-  #parentMisnomer(field: string | number | undefined, node: number | null): Misnomer | null {
+  #parentProblem(field: string | number | undefined, node: number | null): ReferenceProblem | null {
     let group = node === null ? null : this.#node(node).group
     while (group !== null && this.#node(group).fan === undefined) group = this.#node(group).group
-    if (group === null) return { message: "parent is known inside of a group with foreach or parallel only" }
+    if (group === null) return { message: "parent is available inside a group with foreach or parallel only" }
     if (field === undefined || field === "index") return null
-    if (field !== "item") return { message: "parent has item and index only" }
-    return this.#node(group).fan!.foreach === undefined ? { message: "the group around it has no foreach, so no item" } : null
+    if (field !== "item") return { message: "parent has the fields item and index only" }
+    return this.#node(group).fan!.foreach === undefined
+      ? { message: "the group around the task has no foreach, so parent has no item" }
+      : null
   }
 
-  #unknownRoot({ root, path }: Reference, node: number | null): Misnomer {
+  #unknownRoot({ root, path }: Reference, node: number | null): ReferenceProblem {
     if (node !== null && this.#lookUp(root, node) !== null) {
       const below = TASK_FIELDS.some((field) => field === path[0]) ? path : ["output", ...path]
-      return { message: `${quote(root)} is no variable`, suggestion: formatPath("tasks", [root, ...below]) }
+      return { message: `${quote(root)} is not a variable`, suggestion: formatPath("tasks", [root, ...below]) }
     }
     return {
-      message: `${quote(root)} is no variable; there are ${EXPRESSION_VARIABLES.join(", ")}. A text needs quotes; a name with "-" is written tasks["a-b"]`,
+      message: `${quote(root)} is not a variable; the variables are ${EXPRESSION_VARIABLES.join(", ")}. Put a text in quotes; write a name with "-" as tasks["a-b"]`,
       suggestion: this.#context.nearest(root, EXPRESSION_VARIABLES),
     }
   }

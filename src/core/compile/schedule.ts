@@ -1,16 +1,16 @@
-// `schedule`: a cron string, an object, or a list of them.
+// Compiles `schedule`: a cron expression, an object, or a list of them.
 
 import { cronProblem, isTimezone } from "../time/cron.ts"
 import type { ScheduleDefinition, WorkflowDefinition } from "../model/definition.ts"
 import type { Path } from "../model/problems.ts"
 import type { ParamSpec, ScheduleSpec } from "../model/workflow.ts"
-import type { Context } from "./context.ts"
+import type { CompileContext } from "./context.ts"
 import { quote } from "./names.ts"
 import { dateProblem } from "./params.ts"
-import { compileDuration } from "./task.ts"
+import { compileDuration } from "./duration.ts"
 
 export const compileSchedules = (
-  context: Context,
+  context: CompileContext,
   schedule: WorkflowDefinition["schedule"],
   params: readonly ParamSpec[],
 ): ScheduleSpec[] => {
@@ -20,7 +20,7 @@ export const compileSchedules = (
 }
 
 const compileOne = (
-  context: Context,
+  context: CompileContext,
   written: string | ScheduleDefinition,
   path: Path,
   params: readonly ParamSpec[],
@@ -28,9 +28,9 @@ const compileOne = (
   const { cron, timezone = "UTC", ...rest } = typeof written === "string" ? { cron: written } : written
   const at = (field: string): Path => (typeof written === "string" ? path : [...path, field])
   const broken = cronProblem(cron)
-  if (broken !== null) context.problems.add(at("cron"), `${quote(cron)} is no cron expression: ${broken}`)
+  if (broken !== null) context.problems.add(at("cron"), `${quote(cron)} is not a valid cron expression: ${broken}`)
   if (!isTimezone(timezone)) {
-    context.problems.add(at("timezone"), `${quote(timezone)} is no time zone; use an IANA name such as Europe/Berlin`)
+    context.problems.add(at("timezone"), `${quote(timezone)} is not a time zone; use an IANA name such as Europe/Berlin`)
   }
   for (const field of ["start", "end"] as const) {
     const problem = rest[field] === undefined ? null : dateProblem(rest[field])
@@ -43,14 +43,14 @@ const compileOne = (
   }
   for (const param of params) {
     if (!param.required || param.default !== undefined || Object.hasOwn(rest.params ?? {}, param.name)) continue
-    context.problems.add(path, `gives no value for the required param ${quote(param.name)}: add it under params`)
+    context.problems.add(path, `has no value for the required param ${quote(param.name)}; add it under params`)
   }
   const jitterMs = compileDuration(context, rest.jitter, at("jitter"), 0)
   return {
     cron: cron.trim(),
     timezone,
     catchup: rest.catchup ?? "none",
-    // Ticks that are all made up for come at once: skipping would leave one of them.
+    // With catchup: all, missed ticks fire at the same time; `skip` would run only one of them.
     overlap: rest.overlap ?? (rest.catchup === "all" ? "queue" : "skip"),
     ...(jitterMs !== undefined && { jitterMs }),
     ...(rest.start !== undefined && { start: rest.start }),

@@ -1,22 +1,22 @@
-// JSON Schemas in a definition: `types` by name, `output` of a task (a schema or one of those names).
+// JSON Schemas of a definition: `types`, and `output` of a task, which is a schema or the name of a type.
 
 import type { Json, JsonObject } from "../model/json.ts"
 import type { Path } from "../model/problems.ts"
 import { schemaProblem } from "../model/json-schema.ts"
-import type { Context } from "./context.ts"
+import type { CompileContext } from "./context.ts"
 import { quote } from "./names.ts"
 
-export const checkTypes = (context: Context, types: { [name: string]: JsonObject }): void => {
+export const checkTypes = (context: CompileContext, types: { [name: string]: JsonObject }): void => {
   for (const [name, schema] of Object.entries(types)) checkOne(context, schema, ["types", name])
 }
 
-const checkOne = (context: Context, schema: JsonObject, path: Path): void => {
+const checkOne = (context: CompileContext, schema: JsonObject, path: Path): void => {
   const problem = schemaProblem(schema)
-  if (problem !== null) context.problems.add(path, `is no JSON Schema: ${problem}`)
+  if (problem !== null) context.problems.add(path, `is not a valid JSON Schema: ${problem}`)
 }
 
 export const outputSchema = (
-  context: Context,
+  context: CompileContext,
   output: Json | undefined,
   types: { [name: string]: JsonObject },
   path: Path,
@@ -24,7 +24,7 @@ export const outputSchema = (
   if (output === undefined) return {}
   if (typeof output === "string") {
     if (Object.hasOwn(types, output)) return { output: types[output]! }
-    const hint = Object.keys(types).length === 0 ? "; there are none under `types`" : ""
+    const hint = Object.keys(types).length === 0 ? "; `types` is empty" : ""
     context.problems.add(path, `there is no type ${quote(output)}${hint}`, context.nearest(output, Object.keys(types)))
     return {}
   }

@@ -1,18 +1,18 @@
-// `{ secret: NAME }` among the fields of a request: only what the author wrote is one, never what an expression gives, or a task's
-// output could name any secret. The value is put in its place when the task is dispatched.
+// Secrets `{ secret: NAME }` in the fields of a request. They are extracted at compile time, so that only the author can name a secret,
+// not the output of a task through an expression. Their values are inserted when the task is dispatched.
 
 import type { Json } from "../model/json.ts"
 import { isObject } from "../model/json.ts"
 import type { Path } from "../model/problems.ts"
 import type { SecretField } from "../model/workflow.ts"
-import type { Context } from "./context.ts"
+import type { CompileContext } from "./context.ts"
 
-/** Fields that may hold them. */
+/** Fields that may contain secrets. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set(["url", "headers", "body"])
 
-/** The field without them, and where they stood. */
+/** Returns the field with null in place of its secrets, and the secrets with their positions. */
 export const extractSecrets = (
-  context: Context,
+  context: CompileContext,
   field: string,
   value: Json,
   path: Path,

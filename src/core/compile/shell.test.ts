@@ -70,11 +70,11 @@ describe("an expression in a shell command", () => {
     ['trap "rm ${{ x }}" EXIT', "trap"],
     ["echo $(( ${{ x }} + 1 ))", "$(( ))"],
     ['echo "$(( (1) + ${{ x }} ))"', "$(( ))"],
-  ])("%j is refused: %s", (text, reason) => {
+  ])("%j is a problem: %s", (text, reason) => {
     expect(problems(text)).toEqual([expect.stringContaining(reason)])
   })
 
-  it("is told when it never ends", () => {
+  it("may be unclosed, which is reported", () => {
     expect(compileShell("echo ${{ x").unclosed).toBe(true)
     expect(compileShell("echo ${{ x }}").unclosed).toBe(false)
   })
@@ -110,7 +110,7 @@ describe("an expression in a shell command", () => {
     ["case ${{ v }} in *) printf %s ${{ v }};; esac", ""],
     ["printf %s ${nothing:-${{ v }}}", ""],
     ['f() { printf %s "$1"; }; # it\'s\nf ${{ v }}', ""],
-  ])("%j prints exactly the value, whatever it is", (text, prefix) => {
+  ])("%j prints exactly the value", (text, prefix) => {
     fc.assert(
       fc.property(value, (given) => {
         expect(run(text, given)).toBe(prefix + given)
@@ -119,7 +119,7 @@ describe("an expression in a shell command", () => {
     )
   })
 
-  it("never makes syntax of a value, in scripts of any shape", () => {
+  it("never becomes syntax, in any script", () => {
     const piece = fc.constantFrom(
       "a",
       " ",
@@ -152,7 +152,7 @@ describe("an expression in a shell command", () => {
             return (error as { status: number | null }).status
           }
         }
-        // The same end with a harmless value and with one that would exit 42 wherever it were read as code.
+        // The value would exit 42 wherever the shell read it as code.
         expect(run('; exit 42 ;\nexit 42\n)exit 42\n"exit 42\n`exit 42`')).not.toBe(42)
       }),
       { numRuns: 150 },

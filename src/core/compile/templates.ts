@@ -1,12 +1,12 @@
-// Texts with `${{ … }}` in them, taken apart. The end of an expression is found with CEL's own quotes and braces in mind.
-// `$${{` stands for a literal `${{`.
+// Splits texts with `${{ … }}` into literals and expressions. Quotes and braces inside an expression follow CEL. `$${{` is a literal
+// `${{`.
 
 import type { Json } from "../model/json.ts"
 import type { Template } from "../model/workflow.ts"
 
 export type TextPart = string | { expr: string }
 
-/** Where the expression that opens at `open` (the `$` of `${{`) ends; null when it never does. */
+/** Reads the expression whose `${{` is at `open`; `end` is after its `}}`. Returns null when there is no `}}`. */
 export const readExpression = (text: string, open: number): { source: string; end: number } | null => {
   let depth = 0
   for (let i = open + 3; i < text.length; i++) {
@@ -25,6 +25,7 @@ export const readExpression = (text: string, open: number): { source: string; en
   return null
 }
 
+/** Returns the index of the last closing quote of a CEL string; null when the string is not closed. */
 const endOfString = (text: string, open: number): number | null => {
   const quote = text[open]!
   const triple = text.startsWith(quote.repeat(3), open)
@@ -37,7 +38,7 @@ const endOfString = (text: string, open: number): number | null => {
   return null
 }
 
-/** Literal texts and expressions in turn; `unclosed` when a `${{` has no end (the rest is then literal). */
+/** Splits a text. `unclosed`: a `${{` has no `}}`, and the rest is literal. */
 export const splitText = (text: string): { parts: TextPart[]; unclosed: boolean } => {
   const parts: TextPart[] = []
   let literal = ""
@@ -63,7 +64,7 @@ export const splitText = (text: string): { parts: TextPart[]; unclosed: boolean 
   return { parts, unclosed: false }
 }
 
-/** Called for each expression and for each text whose `${{` is never closed, with where it stands below the value. */
+/** Called for each expression and each unclosed `${{`, with the path of the text inside the value. */
 export interface TemplateVisitor {
   expression(source: string, path: (string | number)[]): void
   unclosed(path: (string | number)[]): void

@@ -1,5 +1,5 @@
-// "Is it upstream?" for many pairs at once. Bit sets over the tasks that are asked for, in slices, walked once in dependency
-// order: the cost is edges × pairs / 1,024, and the memory bounded, for graphs of any size.
+// Tells for many pairs of nodes at once whether one is upstream of the other. Propagates bit sets of targets in dependency order, 1,024
+// targets at a time: the time is edges × targets / 1,024 and the memory is bounded for graphs of any size.
 
 import type { Node } from "../model/workflow.ts"
 
@@ -11,11 +11,11 @@ export interface UpstreamPair {
 const SLICE = 1024
 const WORDS = SLICE / 32
 
-/** For each pair, whether `target` is upstream of `from`, directly or not. Nodes on a cycle reach nothing. */
+/** Returns for each pair whether `target` is upstream of `from`, directly or not. For nodes on a cycle only direct upstreams count. */
 export const areUpstream = (nodes: readonly Pick<Node, "upstream">[], pairs: readonly UpstreamPair[]): boolean[] => {
-  const answers = pairs.map(({ from, target }) => nodes[from]!.upstream.includes(target))
-  const open = pairs.flatMap((pair, i) => (answers[i] === true ? [] : [{ ...pair, i }]))
-  if (open.length === 0) return answers
+  const results = pairs.map(({ from, target }) => nodes[from]!.upstream.includes(target))
+  const open = pairs.flatMap((pair, i) => (results[i] === true ? [] : [{ ...pair, i }]))
+  if (open.length === 0) return results
   const targets = [...new Set(open.map((pair) => pair.target))]
   const order = dependencyOrder(nodes)
   for (let start = 0; start < targets.length; start += SLICE) {
@@ -30,13 +30,13 @@ export const areUpstream = (nodes: readonly Pick<Node, "upstream">[], pairs: rea
     }
     for (const { from, target, i } of open) {
       const own = bit.get(target)
-      if (own !== undefined) answers[i] = (sets[from * WORDS + (own >> 5)]! & (1 << (own & 31))) !== 0
+      if (own !== undefined) results[i] = (sets[from * WORDS + (own >> 5)]! & (1 << (own & 31))) !== 0
     }
   }
-  return answers
+  return results
 }
 
-/** Every node after all of its upstreams; nodes on or below a cycle are left out. */
+/** Orders nodes after all of their upstreams; leaves out nodes on or below a cycle. */
 const dependencyOrder = (nodes: readonly Pick<Node, "upstream">[]): number[] => {
   const left = nodes.map((node) => node.upstream.length)
   const downstream: number[][] = nodes.map(() => [])

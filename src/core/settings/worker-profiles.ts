@@ -31,7 +31,7 @@ export const PROFILES_HINT = `a map of worker profiles with the fields ${PROFILE
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/
 
-/** Parses the setting; null when it is not valid. definition/worker-profiles.ts checks the values of the fields. */
+/** Parses the setting; null when it is not valid. definition/profile-problems.ts checks the values of the fields. */
 export const parseWorkerProfiles = (value: unknown): WorkerProfiles | null => {
   const map = mapSetting(value)
   if (map === null) return null

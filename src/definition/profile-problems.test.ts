@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { parseDefinition } from "./parse.ts"
-import { profileProblems } from "./worker-profiles.ts"
+import { profileProblems } from "./profile-problems.ts"
 import { parseWorkerProfiles, type WorkerProfiles } from "../core/settings/worker-profiles.ts"
 
 const PROFILES: WorkerProfiles = {
@@ -22,7 +22,7 @@ const nodeOf = (text: string, profiles: WorkerProfiles = PROFILES) => {
   return parsed.workflow.nodes[0]!
 }
 
-it("a profile gives a task where it runs", () => {
+it("a profile sets where a task runs", () => {
   expect(nodeOf("name: w\ntasks: { t: { worker: gpu, command: train } }")).toMatchObject({
     executor: "kubernetes",
     image: "ml:1",
@@ -34,7 +34,7 @@ it("a profile gives a task where it runs", () => {
   })
 })
 
-it("the task's own fields win, maps name by name", () => {
+it("fields of the task win over the profile; maps are merged name by name", () => {
   const node = nodeOf(`
 name: w
 tasks:
@@ -43,13 +43,13 @@ tasks:
   expect(node.fields["kubernetes"]).toEqual({ lit: { node_selector: { pool: "gpu" }, namespace: "other" } })
 })
 
-it("what does not suit the task's own executor is left out", () => {
+it("fields of the profile that the task's executor does not accept are ignored", () => {
   const node = nodeOf("name: w\ntasks: { t: { worker: gpu, executor: process, command: x } }")
   expect(node).toMatchObject({ executor: "process", queue: "heavy" })
   expect([node.image, node.fields]).toEqual([undefined, {}])
 })
 
-it("a profile wins over the defaults, unless they name it themselves", () => {
+it("a profile that the task names wins over the defaults; one that the defaults name does not", () => {
   const text = (defaults: string, own: string) => `name: w\ndefaults: { ${defaults} }\ntasks: { t: { command: x, ${own} } }`
   expect(nodeOf(text("queue: slow", "worker: small")).queue).toBe("light")
   expect(nodeOf(text("queue: slow, worker: small", "retries: 1")).queue).toBe("slow")
@@ -57,7 +57,7 @@ it("a profile wins over the defaults, unless they name it themselves", () => {
   expect(nodeOf(text("worker: small", "worker: gpu")).queue).toBe("heavy")
 })
 
-it("another profile makes another version", () => {
+it("a changed profile changes the version", () => {
   const text = "name: w\ntasks: { t: { worker: small, command: x } }"
   const hash = (queue: string) => {
     const parsed = parseDefinition(text, { profiles: { small: { queue } } })
@@ -67,13 +67,13 @@ it("another profile makes another version", () => {
   expect(hash("a")).toBe(hash("a"))
 })
 
-it("a profile that is not there is a problem with its place, and the nearest one", () => {
+it("an unknown profile is a problem with its position and a suggestion", () => {
   expect(parseDefinition("name: w\ntasks:\n  t: { worker: gpo, command: x }", { profiles: PROFILES })).toEqual({
     ok: false,
     problems: [
       {
         path: "tasks.t.worker",
-        message: 'there is no worker profile "gpo"; there are gpu, small (worker_profiles in ork.yaml)',
+        message: 'there is no worker profile "gpo"; the profiles are gpu, small (worker_profiles in ork.yaml)',
         suggestion: "gpu",
         line: 3,
         column: 16,
@@ -81,21 +81,21 @@ it("a profile that is not there is a problem with its place, and the nearest one
     ],
   })
   const none = parseDefinition("name: w\ntasks: { t: { worker: toString, command: x } }", { profiles: {} })
-  expect(none).toMatchObject({ problems: [{ message: expect.stringContaining("none is set") as string }] })
+  expect(none).toMatchObject({ problems: [{ message: expect.stringContaining("none is configured") as string }] })
 })
 
-it("where profiles are not known, what one might give is not missed", () => {
+it("fields that an unknown profile may set are not reported as missing", () => {
   expect(parseDefinition("name: w\ntasks: { t: { worker: gpu, executor: docker, command: x } }").ok).toBe(true)
   expect(parseDefinition("name: w\ntasks: { t: { executor: docker, command: x } }").ok).toBe(false)
 })
 
-it("profiles are a map of maps with known fields, from a file or as JSON", () => {
+it("profiles are maps of known fields, from a file or as JSON", () => {
   expect(parseWorkerProfiles(PROFILES)).toEqual(PROFILES)
   expect(parseWorkerProfiles('{"a":{"queue":"x"}}')).toEqual({ a: { queue: "x" } })
   for (const bad of [[], "x", { a: 1 }, { a: { command: "x" } }, { "a b": {} }]) expect(parseWorkerProfiles(bad)).toBeNull()
 })
 
-it("fields of profiles are judged as those of tasks are", () => {
+it("fields of profiles are checked like fields of tasks", () => {
   expect(profileProblems(PROFILES)).toEqual([])
   const bad = { a: { queue: "no queue!", labels: "gpu" }, b: { kubernetes: { namespaces: "x" } } } as unknown as WorkerProfiles
   expect(profileProblems(bad)).toEqual([

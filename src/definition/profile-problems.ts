@@ -1,10 +1,10 @@
-// Worker profiles judged as the fields of tasks are. Asked once, when the configuration is read.
+// Checks the fields of worker profiles like fields of tasks. Called once, when the configuration is read.
 
-import { parseValue } from "./parse.ts"
-import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
 import { problemText } from "../core/model/problems.ts"
+import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
+import { parseValue } from "./parse.ts"
 
-/** What is wrong with them, a line each: a task that has nothing else must have no other problem than what it lacks. */
+/** Returns one line for each problem, by parsing a task that has only the fields of the profile. */
 export const profileProblems = (profiles: WorkerProfiles): string[] =>
   Object.entries(profiles).flatMap(([name, profile]) => {
     const parsed = parseValue({ name: "profiles", tasks: { task: { ...profile, worker: name } } })

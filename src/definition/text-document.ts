@@ -1,5 +1,5 @@
-// Text of a definition (YAML 1.2 core, or JSON) to plain values, with the place of each in the text. Own conversion, so that no
-// key can touch a prototype, doubled keys are told with both places, and aliases cannot multiply beyond a bound.
+// Reads the text of a definition (YAML 1.2 core, or JSON) to plain values and their positions. Converts YAML itself, so that no key can
+// change a prototype, duplicate keys are reported with both positions, and the expansion of aliases is bounded.
 
 import {
   isAlias,
@@ -20,8 +20,8 @@ import { messageOf } from "../core/model/error-message.ts"
 import type { Json, JsonObject } from "../core/model/json.ts"
 import type { Path, Problem } from "../core/model/problems.ts"
 import { pathText } from "../core/model/problems.ts"
-import { jsonFaults } from "../protocol/wire/json-text.ts"
-import { limitProblem, sizeProblem } from "../protocol/wire/limits.ts"
+import { DUPLICATE_KEY, FORBIDDEN_KEY, jsonTextProblems } from "./json-text.ts"
+import { limitProblem, sizeProblem } from "./text-limits.ts"
 
 export interface TextPosition {
   line: number
@@ -30,16 +30,16 @@ export interface TextPosition {
 
 export interface TextDocument {
   value: Json
-  /** Where a path stands; of what is not there, the nearest thing around it. `key`: of the key itself. */
+  /** Returns the position of the value at a path, or of its key; for a missing value, the position of what is around it. */
   locate(path: Path, key: boolean): TextPosition
 }
 
-/** Nodes that aliases may add in all. */
+/** Maximum number of nodes that all aliases together may add. */
 const MAX_EXPANDED = 100_000
 
 export type ReadDocument = { document: TextDocument | null; problems: Problem[] }
 
-/** `document` is null when the text cannot be read at all; problems may stand beside one (a key that stands twice). */
+/** `document` is null when the text cannot be parsed. Problems may accompany a document: a duplicate key. */
 export const readDocument = (text: string, format: "yaml" | "json"): ReadDocument => {
   const large = sizeProblem(text)
   if (large !== null) return { document: null, problems: [{ path: "", message: large }] }
@@ -51,75 +51,77 @@ const readJson = (text: string): ReadDocument => {
   try {
     value = JSON.parse(text) as Json
   } catch (error) {
-    return { document: null, problems: [jsonProblem(text, messageOf(error))] }
+    return { document: null, problems: [jsonSyntaxProblem(text, messageOf(error))] }
   }
-  const faults = jsonFaults(text)
-  const problems = faults.map(({ path, message, offset, first }) => ({
+  const found = jsonTextProblems(text)
+  const problems = found.map(({ path, message, offset, first }) => ({
     path: pathText(path),
-    message: first === undefined ? message : `${message}; ${firstPlace(positionAt(text, first))}`,
+    message: first === undefined ? message : `${message}; ${firstAt(positionAt(text, first))}`,
     ...positionAt(text, offset),
   }))
-  if (faults.some(({ first }) => first === undefined)) return { document: null, problems }
-  // JSON is YAML: its tree is made for places only, when there is a problem to tell.
-  let root: Parsed | undefined
-  const locate = (path: Path, key: boolean): TextPosition =>
-    (root ??= parseYaml(text)).place(offsetOf(root.contents, path, key))
+  if (found.some(({ first }) => first === undefined)) return { document: null, problems }
+  // JSON is YAML. The tree is needed for positions only, and parsed when there is a problem.
+  let parsed: ParsedYaml | undefined
+  const locate = (path: Path, key: boolean): TextPosition => {
+    parsed ??= parseYaml(text)
+    return parsed.positionOf(offsetOf(parsed.contents, path, key))
+  }
   return { document: { value, locate }, problems }
 }
 
 const readYaml = (text: string): ReadDocument => {
-  const broken = limitProblem(text)
-  if (broken !== null) {
-    return { document: null, problems: [{ path: "", message: broken.message, ...positionAt(text, broken.offset) }] }
+  const exceeded = limitProblem(text)
+  if (exceeded !== null) {
+    return { document: null, problems: [{ path: "", message: exceeded.message, ...positionAt(text, exceeded.offset) }] }
   }
-  const { contents, error, place } = parseYaml(text)
+  const { contents, error, positionOf } = parseYaml(text)
   if (error !== undefined) {
-    const message = `the YAML cannot be read: ${error.message.split("\n")[0]}`
-    return { document: null, problems: [{ path: "", message, ...place(error.pos[0]) }] }
+    const message = `the YAML cannot be parsed: ${error.message.split("\n")[0]}`
+    return { document: null, problems: [{ path: "", message, ...positionOf(error.pos[0]) }] }
   }
-  const converter = new Converter(place)
+  const converter = new YamlConverter(positionOf)
   const value = converter.convert(contents, [])
-  const locate = (path: Path, key: boolean): TextPosition => place(offsetOf(contents, path, key))
+  const locate = (path: Path, key: boolean): TextPosition => positionOf(offsetOf(contents, path, key))
   return { document: { value, locate }, problems: converter.problems }
 }
 
-interface Parsed {
+interface ParsedYaml {
   contents: YamlNode | null
   error: YAMLParseError | undefined
-  place(offset: number): TextPosition
+  positionOf(offset: number): TextPosition
 }
 
-const parseYaml = (text: string): Parsed => {
+const parseYaml = (text: string): ParsedYaml => {
   const lines = new LineCounter()
-  const place = (offset: number): TextPosition => {
+  const positionOf = (offset: number): TextPosition => {
     const { line, col } = lines.linePos(offset)
     return { line: Math.max(1, line), column: Math.max(1, col) }
   }
-  // A broken text can make an error of every token; their stacks would take most of the time.
+  // A bad text may have an error for every token; collecting their stack traces would take most of the time.
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
   try {
     const options = { version: "1.2", schema: "core", uniqueKeys: false, lineCounter: lines, prettyErrors: false } as const
     const { contents, errors } = parseDocument(text, options)
-    return { contents, error: errors[0], place }
+    return { contents, error: errors[0], positionOf }
   } finally {
     Error.stackTraceLimit = stackTraceLimit
   }
 }
 
-const firstPlace = ({ line, column }: TextPosition): string => `the first is in line ${line}, column ${column}`
+const firstAt = ({ line, column }: TextPosition): string => `the first one is in line ${line}, column ${column}`
 
-class Converter {
+class YamlConverter {
   readonly problems: Problem[] = []
-  readonly #place: (offset: number) => TextPosition
+  readonly #positionOf: (offset: number) => TextPosition
   readonly #anchors = new Map<string, YamlNode>()
-  /** Collections that are being converted: an alias of one of these would never end. */
+  /** Collections that are being converted: an alias of one of them would expand endlessly. */
   readonly #open = new Set<YamlNode>()
   #expanding = 0
   #expanded = 0
 
-  constructor(place: (offset: number) => TextPosition) {
-    this.#place = place
+  constructor(positionOf: (offset: number) => TextPosition) {
+    this.#positionOf = positionOf
   }
 
   convert(node: YamlNode | null | undefined, path: Path): Json {
@@ -141,23 +143,24 @@ class Converter {
   }
 
   #add(node: YamlNode, path: Path, message: string): void {
-    this.problems.push({ path: pathText(path), message, ...this.#place(node.range?.[0] ?? 0) })
+    this.problems.push({ path: pathText(path), message, ...this.#positionOf(node.range?.[0] ?? 0) })
   }
 
   #alias(name: string, node: YamlNode, path: Path): Json {
     const target = this.#anchors.get(name)
     if (target === undefined) {
-      this.#add(node, path, `there is no anchor &${name} before this alias`)
+      this.#add(node, path, `there is no anchor &${name} before the alias *${name}`)
       return null
     }
     if (this.#open.has(target)) {
-      this.#add(node, path, `the alias *${name} stands inside of its own anchor`)
+      this.#add(node, path, `the alias *${name} is inside its own anchor`)
       return null
     }
     this.#expanding++
     const value = this.convert(target, path)
     this.#expanding--
-    if (this.#expanded > MAX_EXPANDED && this.#expanding === 0) this.#add(node, path, "aliases make the document too large")
+    if (this.#expanded > MAX_EXPANDED && this.#expanding === 0)
+      this.#add(node, path, "aliases expand the document to more than 100,000 nodes")
     return value
   }
 
@@ -165,7 +168,7 @@ class Converter {
     if (value === undefined || value === null) return null
     if (typeof value === "string" || typeof value === "boolean") return value
     if (typeof value === "number" && Number.isFinite(value)) return value
-    this.#add(node, path, `${typeof value === "number" ? value : "this value"} has no JSON form`)
+    this.#add(node, path, `${typeof value === "number" ? value : "this value"} cannot be written as JSON`)
     return null
   }
 
@@ -182,22 +185,22 @@ class Converter {
       }
       const name = isScalar(key) ? scalarName(key) : null
       if (name === null) {
-        this.#add(key, path, "a key must be a plain text")
+        this.#add(key, path, "a key must be a text")
         continue
       }
       const first = seen.get(name)
       if (first !== undefined) {
-        this.#add(key, [...path, name], `stands here twice; ${firstPlace(this.#place(first.range?.[0] ?? 0))}`)
+        this.#add(key, [...path, name], `${DUPLICATE_KEY}; ${firstAt(this.#positionOf(first.range?.[0] ?? 0))}`)
         continue
       }
       seen.set(name, key)
-      if (name === "__proto__") this.#add(key, [...path, name], '"__proto__" is not allowed as a name')
+      if (name === "__proto__") this.#add(key, [...path, name], FORBIDDEN_KEY)
       else object[name] = this.convert(value, [...path, name])
     }
     return object
   }
 
-  /** `<<`: keys that stand in the map itself win, wherever they are; earlier maps win over later ones. */
+  /** Merges `<<`. Keys of the map itself win, before or after it; earlier maps win over later ones. */
   #merge(object: JsonObject, value: YamlNode | null, path: Path): void {
     const merged = this.convert(value, path)
     for (const source of Array.isArray(merged) ? merged : [merged]) {
@@ -210,6 +213,7 @@ class Converter {
 const scalarName = (key: Pick<Scalar, "value" | "source">): string | null =>
   typeof key.value === "string" ? key.value : key.value === null ? null : (key.source ?? null)
 
+/** Returns the offset of the value at a path, or of its key; collections and null values are at their key. */
 const offsetOf = (root: YamlNode | null, path: Path, atKey: boolean): number => {
   let node = root
   let offset = root?.range?.[0] ?? 0
@@ -235,24 +239,24 @@ const offsetOf = (root: YamlNode | null, path: Path, atKey: boolean): number => 
 
 const pairs = new WeakMap<YamlNode, Map<string, Pair>>()
 
-/** By key, kept: many problems in one large map must not search it from the start each. */
+/** Returns the pairs of a map by key. Cached, because many problems may be in one large map. */
 const pairsOf = (map: YAMLMap): Map<string, Pair> => {
-  let known = pairs.get(map)
-  if (known === undefined) {
-    known = new Map()
+  let byKey = pairs.get(map)
+  if (byKey === undefined) {
+    byKey = new Map()
     for (const pair of map.items.toReversed()) {
       const name = isScalar(pair.key) ? scalarName(pair.key) : null
-      if (name !== null) known.set(name, pair)
+      if (name !== null) byKey.set(name, pair)
     }
-    pairs.set(map, known)
+    pairs.set(map, byKey)
   }
-  return known
+  return byKey
 }
 
-const jsonProblem = (text: string, message: string): Problem => {
+const jsonSyntaxProblem = (text: string, message: string): Problem => {
   const at = /\(line (\d+) column (\d+)\)/.exec(message)
   const position = at === null ? positionAt(text, text.length) : { line: Number(at[1]), column: Number(at[2]) }
-  return { path: "", message: `the JSON cannot be read: ${message.replace(/ in JSON at position.*$/s, "")}`, ...position }
+  return { path: "", message: `the JSON cannot be parsed: ${message.replace(/ in JSON at position.*$/s, "")}`, ...position }
 }
 
 const positionAt = (text: string, offset: number): TextPosition => {
