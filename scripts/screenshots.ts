@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { launchChromium } from "../test/support/chromium.ts"
-import { demoPages, fillDemo } from "../test/support/demo.ts"
+import { demoPages, fillDemo } from "../test/support/demo-server.ts"
 import { serve } from "../test/support/serve.ts"
 import { packPng } from "./png.ts"
 

@@ -1,13 +1,13 @@
-// How soon a change that was committed is on the screen.
+// The time between a commit and its appearance in the web UI.
 
 import { expect, test } from "vitest"
-import { useBrowser } from "../support/page.ts"
+import { useBrowser } from "../support/web-ui.ts"
 
 const openPage = useBrowser()
 const RUNS = 7
 const MOST_MS = 200
 
-/** Resolves with the moment at which the row of a run says that it has ended; the browser and the server share a clock. */
+/** Resolves with the time at which the row of a run shows its end; the browser and the server share a clock. */
 const SEEN = (id: string): string => `new Promise((resolve) => {
   const look = () => {
     const row = document.querySelector('a[href$="/runs/${id}"]')?.closest("tr")
@@ -18,7 +18,7 @@ const SEEN = (id: string): string => `new Promise((resolve) => {
   look()
 })`
 
-test("the end of a run is on the screen within 200 ms of its commit", { timeout: 120_000 }, async () => {
+test("the end of a run is visible within 200 ms of its commit", { timeout: 120_000 }, async () => {
   const { server, page, go } = await openPage()
   await server.deploy({ name: "short", tasks: { a: { command: "sleep 2" } } })
   await go("/runs")

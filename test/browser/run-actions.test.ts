@@ -1,10 +1,10 @@
-// What people do on the page of a run: read a log, retry from it, cancel, approve, compare.
+// Actions on the page of a run: read a log, retry, cancel, approve, compare.
 
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
-import { axeViolations, useBrowser } from "../support/page.ts"
+import { axeViolations, useBrowser } from "../support/web-ui.ts"
 
 const openPage = useBrowser()
 
@@ -22,7 +22,7 @@ const FLAKY = {
   },
 }
 
-test("the log of a failing task leads to its first error, and the run is retried from there by its plan", async () => {
+test("the log of a failed task jumps to its first error, and the run is retried after its plan is shown", async () => {
   const { server, page, go, complaints } = await openPage()
   await server.deploy(FLAKY)
   const id = await server.trigger("flaky")
@@ -66,7 +66,7 @@ test("the log of a failing task leads to its first error, and the run is retried
   expect(complaints).toEqual([])
 })
 
-test("a live log grows, a running run is paused and cancelled, and says so", async () => {
+test("a live log grows, and a running run can be paused and cancelled", async () => {
   const { server, page, go, complaints } = await openPage()
   const flag = join(temporaryFolder(), "go")
   await server.deploy({
@@ -95,7 +95,7 @@ test("a live log grows, a running run is paused and cancelled, and says so", asy
   expect(complaints).toEqual([])
 })
 
-test("an approval is given with a comment, and a failed task is marked by hand", async () => {
+test("a task is approved with a comment, and the outcome of a failed task is overridden", async () => {
   const { server, page, go, complaints } = await openPage()
   await server.deploy({
     name: "gate",
@@ -129,7 +129,7 @@ test("an approval is given with a comment, and a failed task is marked by hand",
   expect(complaints).toEqual([])
 })
 
-test("two runs are compared: params, durations, statuses, outputs", async () => {
+test("two runs are compared by params, durations, statuses and outputs", async () => {
   const { server, page, go, complaints } = await openPage()
   await server.deploy(FLAKY)
   const first = await server.trigger("flaky")

@@ -1,21 +1,21 @@
-// The page of one run in a real browser: its graph, its timeline and its grid, while it runs and after.
+// The page of a run in a real browser: its graph, timeline and grid, while it runs and afterwards.
 
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
-import { useBrowser } from "../support/page.ts"
+import { useBrowser } from "../support/web-ui.ts"
 
 const openPage = useBrowser()
 
-/** Tasks that go on when the test says so. */
+/** Tasks that wait for a file that the test creates. */
 const gated = () => {
   const folder = temporaryFolder()
   const wait = (name: string): string => `until test -e ${join(folder, name)}; do sleep 0.05; done`
   return { wait, open: (name: string): void => writeFileSync(join(folder, name), "") }
 }
 
-test("a run is watched to its end in the graph and the timeline", async () => {
+test("the graph and the timeline follow a run to its end", async () => {
   const { server, page, go, complaints } = await openPage()
   const gates = gated()
   await server.deploy({
@@ -62,7 +62,7 @@ test("a run is watched to its end in the graph and the timeline", async () => {
   expect(complaints).toEqual([])
 })
 
-test("a failing task is opened from the graph by the keyboard, and a link shows the same", async () => {
+test("a failed task is opened from the graph by keyboard, and its link shows the same", async () => {
   const { server, page, go, complaints } = await openPage()
   await server.deploy({
     name: "broken",
@@ -87,7 +87,7 @@ test("a failing task is opened from the graph by the keyboard, and a link shows 
   expect(complaints).toEqual([])
 })
 
-test("the grid has the last runs side by side; a cell opens that run's task", async () => {
+test("the grid shows the last runs side by side, and a cell opens the task of that run", async () => {
   const { server, page, go } = await openPage()
   await server.deploy({
     name: "daily",

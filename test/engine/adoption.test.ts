@@ -1,4 +1,4 @@
-// Work that lives elsewhere: the server that started it dies, another (or the restarted one) goes on with the same attempt.
+// Remote attempts: the server that started one dies or stops, and another server continues the same attempt.
 
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -14,7 +14,7 @@ import { FileObjectStore } from "../../src/objects/file/file.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { openSqlite, type SqliteStore } from "../../src/store/sqlite/sqlite.ts"
 
-/** Jobs of a cluster by attempt: made once however often they are launched, ended by the test. */
+/** A fake cluster: creates one job per attempt, however often it is launched; the test ends it. */
 class Cluster {
   readonly jobs = new Map<string, { ended: Promise<AttemptResult>; end: (result: AttemptResult) => void }>()
   readonly launches: string[] = []
@@ -109,12 +109,12 @@ const setup = async () => {
 
 const ONE = "name: far\ntasks: { a: { executor: slurm, command: ./job } }"
 
-test("a restarted server goes on with the attempt of the dead one, under the same id", async () => {
+test("a restarted server continues the attempt of the dead one under the same attempt id", async () => {
   const { cluster, serve, trigger } = await setup()
   const first = await serve("first")
   const runId = await trigger(first, ONE)
   await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
-  await first.store.close() // As good as killed: nothing of it reaches the database any more.
+  await first.store.close() // As if it was killed: it reaches the database no longer.
   const second = await serve("second")
   await vi.waitUntil(() => cluster.launches.length === 2)
   const [attemptId] = cluster.launches
@@ -126,7 +126,7 @@ test("a restarted server goes on with the attempt of the dead one, under the sam
   await second.engine.stop()
 })
 
-test("a server that stops leaves the work to the next one", async () => {
+test("a server that stops leaves its remote attempts to the next server", async () => {
   const { cluster, serve, trigger } = await setup()
   const first = await serve("first")
   const runId = await trigger(first, ONE)
@@ -141,7 +141,7 @@ test("a server that stops leaves the work to the next one", async () => {
   await second.engine.stop()
 })
 
-test("work whose run was cancelled while nobody watched is stopped by the one who takes it over", async () => {
+test("the server that adopts an attempt stops it if its run was cancelled in the meantime", async () => {
   const { cluster, serve, trigger } = await setup()
   const first = await serve("first")
   const runId = await trigger(first, ONE)
@@ -154,7 +154,7 @@ test("work whose run was cancelled while nobody watched is stopped by the one wh
   await second.engine.stop()
 })
 
-test("takes none of the machine's slots, and no more than its own", async () => {
+test("remote attempts use their own slots, not those of the machine", async () => {
   const { cluster, serve, trigger } = await setup()
   const server = await serve("first", 3)
   const runId = await trigger(server, "name: many\ntasks: { a: { executor: slurm, command: ./job, parallel: 5 } }")

@@ -4,23 +4,23 @@ import { deploy } from "../../src/engine/services/deploy.ts"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { seededRandom } from "../../src/store/conformance/world.ts"
-import { setup as setupEngine } from "./world.ts"
+import { setup as setupEngine } from "./setup.ts"
 
 const HOURLY = "{ cron: '0 * * * *', params: { at: '${{ run.logical_date }}' } }"
 
 const setup = async (schedule = HOURLY, rest = "") => {
   const hour = 3_600_000
-  const world = await setupEngine({
+  const fixture = await setupEngine({
     t: async (_, { sleep }) => {
       await sleep(hour)
       return null
     },
   })
-  const { clock, engine, folder } = world
-  // Runs share a folder that is there: making one would take real time, and the virtual clock would not wait for it.
-  const store: typeof world.store = {
-    ...world.store,
-    createRuns: (runs) => world.store.createRuns(runs.map((run) => ({ ...run, workingDir: folder }))),
+  const { clock, engine, folder } = fixture
+  // Runs share an existing folder: creating one takes real time, for which the virtual clock does not wait.
+  const store: typeof fixture.store = {
+    ...fixture.store,
+    createRuns: (runs) => fixture.store.createRuns(runs.map((run) => ({ ...run, workingDir: folder }))),
   }
   const parsed = parseDefinition(
     `name: load\n${schedule === "" ? "" : `schedule: ${schedule}\n`}params: { at: { type: string, default: none } }\n${rest}\ntasks: { t: { command: x } }`,
@@ -29,9 +29,9 @@ const setup = async (schedule = HOURLY, rest = "") => {
   await deploy({ store, clock }, parsed)
   const random = seededRandom(7)
   return {
-    ...world,
+    ...fixture,
     fill: (request: Partial<BackfillRequest> = {}) =>
-      world.until(
+      fixture.until(
         backfill(
           { store, evaluator: inlineEvaluator, clock, random, wake: () => engine.look() },
           {
@@ -51,35 +51,35 @@ const setup = async (schedule = HOURLY, rest = "") => {
 const HOURS = ["00", "01", "02", "03", "04", "05"].map((hour) => `2025-12-01T${hour}:00:00.000Z`)
 
 describe("a backfill", () => {
-  it("makes one run per tick, both ends of the range included", async () => {
-    const world = await setup()
-    const { ticks, runs } = await world.fill()
+  it("creates one run per tick, including both ends of the range", async () => {
+    const fixture = await setup()
+    const { ticks, runs } = await fixture.fill()
     expect(ticks).toEqual(HOURS)
-    const made = await Promise.all(runs.map((id) => world.store.getRun(id as never)))
+    const made = await Promise.all(runs.map((id) => fixture.store.getRun(id as never)))
     expect(made.map((run) => [run!.logicalDate, run!.params["at"], run!.trigger])).toEqual(
       HOURS.map((tick) => [tick, tick, "backfill"]),
     )
   })
 
-  it("only lists the ticks when a plan is asked for", async () => {
-    const world = await setup()
-    expect(await world.fill({ plan: true })).toEqual({ ticks: HOURS, runs: [] })
-    expect(await world.runs()).toEqual([])
+  it("only lists the ticks when a plan is requested", async () => {
+    const fixture = await setup()
+    expect(await fixture.fill({ plan: true })).toEqual({ ticks: HOURS, runs: [] })
+    expect(await fixture.runs()).toEqual([])
   })
 
-  it("of the same range again makes nothing twice", async () => {
-    const world = await setup()
-    const first = await world.fill()
-    const again = await world.fill({ to: "2025-12-01T06:00:00Z" })
+  it("creates no run twice when the range is repeated", async () => {
+    const fixture = await setup()
+    const first = await fixture.fill()
+    const again = await fixture.fill({ to: "2025-12-01T06:00:00Z" })
     expect(again.runs.slice(0, 6)).toEqual(first.runs)
-    expect(await world.runs()).toHaveLength(7)
+    expect(await fixture.runs()).toHaveLength(7)
   })
 
-  it.each([1, 2, 5])("has at most %i runs at once, oldest tick first, and all end", async (maxActiveRuns) => {
-    const world = await setup()
-    const { runs } = await world.fill({ maxActiveRuns })
-    for (const id of runs) await world.ended(id as never)
-    const ended = await world.runs()
+  it.each([1, 2, 5])("runs at most %i runs at once, oldest tick first, until all have finished", async (maxActiveRuns) => {
+    const fixture = await setup()
+    const { runs } = await fixture.fill({ maxActiveRuns })
+    for (const id of runs) await fixture.ended(id as never)
+    const ended = await fixture.runs()
     expect(ended.every(({ status }) => status === "success")).toBe(true)
     const active = ended.map(
       ({ startedAt }) => ended.filter((other) => other.startedAt! <= startedAt! && other.finishedAt! > startedAt!).length,
@@ -89,30 +89,30 @@ describe("a backfill", () => {
     expect(starts).toEqual(starts.toSorted())
   })
 
-  it("keeps to max_active_runs of the workflow too", async () => {
-    const world = await setup(HOURLY, "max_active_runs: 1")
-    await world.fill({ maxActiveRuns: 5 })
-    await world.pass(1000)
-    expect((await world.runs()).filter(({ status }) => status === "running")).toHaveLength(1)
+  it("respects max_active_runs of the workflow", async () => {
+    const fixture = await setup(HOURLY, "max_active_runs: 1")
+    await fixture.fill({ maxActiveRuns: 5 })
+    await fixture.pass(1000)
+    expect((await fixture.runs()).filter(({ status }) => status === "running")).toHaveLength(1)
   })
 
-  it("goes over all schedules of the workflow, and no further than their start", async () => {
-    const world = await setup("[{ cron: '0 * * * *', start: 2025-12-01T04:00:00Z }, { cron: '30 3 * * *' }]")
-    const { ticks } = await world.fill({ plan: true })
+  it("covers all schedules of the workflow, from their start on", async () => {
+    const fixture = await setup("[{ cron: '0 * * * *', start: 2025-12-01T04:00:00Z }, { cron: '30 3 * * *' }]")
+    const { ticks } = await fixture.fill({ plan: true })
     expect(ticks.map((tick) => tick.slice(11, 16))).toEqual(["03:30", "04:00", "05:00"])
   })
 
   it.each([
     [{ workflow: "nobody" }, "there is no workflow nobody"],
     [{ from: "2000-01-01T00:00:00Z" }, "there are more than 10000 ticks in this range; choose a shorter one"],
-  ])("of %j is refused and changes nothing", async (request, message) => {
-    const world = await setup()
-    await expect(world.fill(request)).rejects.toThrow(message)
-    expect(await world.runs()).toEqual([])
+  ])("is rejected for %j and changes nothing", async (request, message) => {
+    const fixture = await setup()
+    await expect(fixture.fill(request)).rejects.toThrow(message)
+    expect(await fixture.runs()).toEqual([])
   })
 
-  it("of a workflow without a schedule is refused", async () => {
-    const world = await setup("")
-    await expect(world.fill()).rejects.toThrow("the workflow load has no schedule")
+  it("is rejected for a workflow without a schedule", async () => {
+    const fixture = await setup("")
+    await expect(fixture.fill()).rejects.toThrow("the workflow load has no schedule")
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { fail, setup } from "./world.ts"
+import { fail, setup } from "./setup.ts"
 
 const diamond = `
 name: diamond
@@ -11,30 +11,30 @@ tasks:
 `
 
 describe("dependencies", () => {
-  it("run a task after everything above it, with the outputs of its upstreams as input", async () => {
-    const world = await setup({ a: () => ({ n: 1 }), b: () => "left", c: () => ["right"] })
-    const run = await world.ended(await world.trigger(diamond))
+  it("run a task after all of its upstream tasks, with their outputs as input", async () => {
+    const fixture = await setup({ a: () => ({ n: 1 }), b: () => "left", c: () => ["right"] })
+    const run = await fixture.ended(await fixture.trigger(diamond))
     expect(run.status).toBe("success")
     expect(run.tasks).toMatchObject({ success: 4, pending: 0, failed: 0 })
-    expect(world.launched.map((each) => each.task)).toEqual(["a", "b", "c", "d"])
-    expect(world.inputs("b")).toEqual([{ a: { n: 1 } }])
-    expect(world.inputs("d")).toEqual([{ b: "left", c: ["right"] }])
+    expect(fixture.launched.map((each) => each.task)).toEqual(["a", "b", "c", "d"])
+    expect(fixture.inputs("b")).toEqual([{ a: { n: 1 } }])
+    expect(fixture.inputs("d")).toEqual([{ b: "left", c: ["right"] }])
   })
 
-  it("skip what is below a failure and fail the run", async () => {
-    const world = await setup({ b: () => fail("no disk") })
-    const runId = await world.trigger(diamond)
-    expect((await world.ended(runId)).status).toBe("failed")
-    expect(await world.statuses(runId)).toEqual({ a: "success", b: "failed", c: "success", d: "skipped" })
-    expect(await world.task(runId, "b")).toMatchObject({ error: "no disk", exitCode: 1, attempt: 1, outcome: "failed" })
-    expect((await world.task(runId, "d")).error).toBe("run_when all_success is not met: b failed")
+  it("skip the tasks downstream of a failure and fail the run", async () => {
+    const fixture = await setup({ b: () => fail("no disk") })
+    const runId = await fixture.trigger(diamond)
+    expect((await fixture.ended(runId)).status).toBe("failed")
+    expect(await fixture.statuses(runId)).toEqual({ a: "success", b: "failed", c: "success", d: "skipped" })
+    expect(await fixture.task(runId, "b")).toMatchObject({ error: "no disk", exitCode: 1, attempt: 1, outcome: "failed" })
+    expect((await fixture.task(runId, "d")).error).toBe("run_when all_success is not met: b failed")
   })
 
-  it("tell each state in its order, a start before its end", async () => {
-    const world = await setup()
-    const runId = await world.trigger("name: one\ntasks: { a: { command: x } }")
-    await world.ended(runId)
-    expect(world.events.map((event) => [event.type, event.task ?? "", event.status])).toEqual([
+  it("emit the events of a task in order", async () => {
+    const fixture = await setup()
+    const runId = await fixture.trigger("name: one\ntasks: { a: { command: x } }")
+    await fixture.ended(runId)
+    expect(fixture.events.map((event) => [event.type, event.task ?? "", event.status])).toEqual([
       ["run", "", "running"],
       ["task", "a", "dispatched"],
       ["task", "a", "running"],
@@ -62,16 +62,16 @@ tasks:
   ])("%s: after success %s, after one failure %s, after two %s", async (rule, none, one, both) => {
     const seen: string[] = []
     for (const failing of [[], ["a"], ["a", "b"]]) {
-      const world = await setup(Object.fromEntries(failing.map((name) => [name, () => fail()])))
-      const runId = await world.trigger(rules(rule))
-      await world.ended(runId)
-      seen.push((await world.statuses(runId))["last"]!)
+      const fixture = await setup(Object.fromEntries(failing.map((name) => [name, () => fail()])))
+      const runId = await fixture.trigger(rules(rule))
+      await fixture.ended(runId)
+      seen.push((await fixture.statuses(runId))["last"]!)
     }
     expect(seen).toEqual([none, one, both])
   })
 
-  it("skip a task whose `if` is false, and go on below it", async () => {
-    const world = await setup()
+  it("skip a task whose `if` is false, and run its downstream tasks", async () => {
+    const fixture = await setup()
     const text = `
 name: cond
 params: { limit: 5 }
@@ -79,17 +79,17 @@ tasks:
   maybe: { command: x, if: params.limit > 10 }
   after: { command: x, depends_on: [maybe] }
 `
-    const small = await world.trigger(text)
-    expect((await world.ended(small)).status).toBe("success")
-    expect(await world.statuses(small)).toEqual({ maybe: "skipped", after: "success" })
-    const large = await world.trigger(text, { limit: 11 })
-    await world.ended(large)
-    expect(await world.statuses(large)).toEqual({ maybe: "success", after: "success" })
+    const small = await fixture.trigger(text)
+    expect((await fixture.ended(small)).status).toBe("success")
+    expect(await fixture.statuses(small)).toEqual({ maybe: "skipped", after: "success" })
+    const large = await fixture.trigger(text, { limit: 11 })
+    await fixture.ended(large)
+    expect(await fixture.statuses(large)).toEqual({ maybe: "success", after: "success" })
   })
 
-  it("pass a failure on through everything skipped because of it", async () => {
-    const world = await setup({ a: () => fail() })
-    const runId = await world.trigger(`
+  it("pass a failure on through the tasks that were skipped because of it", async () => {
+    const fixture = await setup({ a: () => fail() })
+    const runId = await fixture.trigger(`
 name: cascade
 tasks:
   a: { command: x }
@@ -97,27 +97,27 @@ tasks:
   c: { command: x, depends_on: [b] }
   rescue: { command: x, depends_on: [c], run_when: any_failed }
 `)
-    await world.ended(runId)
-    expect(await world.statuses(runId)).toEqual({ a: "failed", b: "skipped", c: "skipped", rescue: "success" })
+    await fixture.ended(runId)
+    expect(await fixture.statuses(runId)).toEqual({ a: "failed", b: "skipped", c: "skipped", rescue: "success" })
   })
 
-  it("fail a task whose expression cannot be evaluated, naming it", async () => {
-    const world = await setup({ a: () => ({}) })
-    const runId = await world.trigger(`
+  it("fail a task whose expression cannot be evaluated, and name the expression", async () => {
+    const fixture = await setup({ a: () => ({}) })
+    const runId = await fixture.trigger(`
 name: bad
 tasks:
   a: { command: x }
   b: { command: x, depends_on: [a], if: tasks.a.output.rows > 3 }
 `)
-    expect((await world.ended(runId)).status).toBe("failed")
-    expect((await world.task(runId, "b")).error).toContain("tasks.a.output.rows > 3")
+    expect((await fixture.ended(runId)).status).toBe("failed")
+    expect((await fixture.task(runId, "b")).error).toContain("tasks.a.output.rows > 3")
   })
 })
 
 describe("input, env and secrets", () => {
-  it("give a task its own input over its upstreams', with types kept", async () => {
-    const world = await setup({ a: () => ({ rows: 3 }) })
-    const runId = await world.trigger(
+  it("merge the task's own input over the upstream outputs and keep the types", async () => {
+    const fixture = await setup({ a: () => ({ rows: 3 }) })
+    const runId = await fixture.trigger(
       `
 name: inputs
 params: { day: { type: string, required: true } }
@@ -131,31 +131,31 @@ tasks:
 `,
       { day: "2026-01-02" },
     )
-    await world.ended(runId)
-    expect(world.inputs("b")).toEqual([{ a: 4, text: "rows: 3" }])
-    const assignment = world.launched[1]!
+    await fixture.ended(runId)
+    expect(fixture.inputs("b")).toEqual([{ a: 4, text: "rows: 3" }])
+    const assignment = fixture.launched[1]!
     expect(assignment.command).toEqual({ argv: ["load", "2026-01-02"] })
     expect(assignment.env).toMatchObject({ TOKEN: "s3cret", DAY: "2026-01-02" })
   })
 
-  it("fail a task whose secret is missing, saying how to set it", async () => {
-    const world = await setup()
-    const runId = await world.trigger("name: s\ntasks: { a: { command: x, env: { X: { secret: NOPE } } } }")
-    await world.ended(runId)
-    expect((await world.task(runId, "a")).error).toBe(
+  it("fail a task whose secret is missing, and explain how to set it", async () => {
+    const fixture = await setup()
+    const runId = await fixture.trigger("name: s\ntasks: { a: { command: x, env: { X: { secret: NOPE } } } }")
+    await fixture.ended(runId)
+    expect((await fixture.task(runId, "a")).error).toBe(
       "there is no secret NOPE where Ork runs: looked for the variable ORK_SECRET_NOPE, a file NOPE in ORK_SECRETS_DIR, NOPE under secrets in ork.yaml",
     )
   })
 
   it("fail an attempt whose output does not fit its schema", async () => {
-    const world = await setup({ a: () => ({ rows: "many" }) })
-    const runId = await world.trigger(`
+    const fixture = await setup({ a: () => ({ rows: "many" }) })
+    const runId = await fixture.trigger(`
 name: typed
 types: { Rows: { type: object, required: [rows], properties: { rows: { type: integer } } } }
 tasks: { a: { command: x, output: Rows } }
 `)
-    await world.ended(runId)
-    expect(await world.task(runId, "a")).toMatchObject({
+    await fixture.ended(runId)
+    expect(await fixture.task(runId, "a")).toMatchObject({
       status: "failed",
       error: expect.stringContaining("does not fit its schema"),
     })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import type { Json } from "../../src/core/model/json.ts"
-import { fail, setup } from "./world.ts"
+import { fail, setup } from "./setup.ts"
 
 const REGIONS = `
 name: regions
@@ -18,9 +18,9 @@ tasks:
 const regions = (list: Json) => ({ discover: () => ({ regions: list }) })
 
 describe("a group", () => {
-  it("runs its tasks as a graph of their own and counts as one task below", async () => {
-    const world = await setup({ "prepare.a": () => 1, "prepare.b": ({ input }) => ({ got: input }) })
-    const runId = await world.trigger(`
+  it("runs its tasks as a graph and counts as one task for its downstream tasks", async () => {
+    const fixture = await setup({ "prepare.a": () => 1, "prepare.b": ({ input }) => ({ got: input }) })
+    const runId = await fixture.trigger(`
 name: plain
 tasks:
   first: { command: x }
@@ -31,27 +31,27 @@ tasks:
       b: { command: x, depends_on: [a], input: { seen: "\${{ tasks.first.status }} \${{ tasks.a.output }}" } }
   last: { command: x, depends_on: [prepare] }
 `)
-    const run = await world.ended(runId)
+    const run = await fixture.ended(runId)
     expect(run).toMatchObject({ status: "success", tasks: { success: 4 } })
-    expect(world.launched.map(({ task }) => task)).toEqual(["first", "prepare.a", "prepare.b", "last"])
-    expect(world.inputs("prepare.b")).toEqual([{ a: 1, seen: "success 1" }])
-    expect(world.inputs("last")).toEqual([{ prepare: { a: 1, b: { got: { a: 1, seen: "success 1" } } } }])
+    expect(fixture.launched.map(({ task }) => task)).toEqual(["first", "prepare.a", "prepare.b", "last"])
+    expect(fixture.inputs("prepare.b")).toEqual([{ a: 1, seen: "success 1" }])
+    expect(fixture.inputs("last")).toEqual([{ prepare: { a: 1, b: { got: { a: 1, seen: "success 1" } } } }])
   })
 
-  it("with foreach runs once per item, with the item as its parent's, and gives a list below", async () => {
-    const world = await setup({
+  it("runs once per item of foreach, exposes the item as parent.item, and passes a list downstream", async () => {
+    const fixture = await setup({
       ...regions(["eu", "us"]),
       "region.extract": ({ input }) => input,
       "region.load": ({ input, path }) => ({ path, rows: input }),
     })
-    const runId = await world.trigger(REGIONS)
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 6 } })
+    const runId = await fixture.trigger(REGIONS)
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 6 } })
     const item = (region: string, at: number) => ({
       extract: { region, at },
       load: { path: `${at}`, rows: { extract: { region, at } } },
     })
-    expect(world.inputs("report")).toEqual([{ region: [item("eu", 0), item("us", 1)] }])
-    expect(await world.statuses(runId)).toEqual({
+    expect(fixture.inputs("report")).toEqual([{ region: [item("eu", 0), item("us", 1)] }])
+    expect(await fixture.statuses(runId)).toEqual({
       discover: "success",
       "region.extract.0": "success",
       "region.load.0": "success",
@@ -61,46 +61,46 @@ tasks:
     })
   })
 
-  it("lets each item go on without waiting for its siblings", async () => {
-    const world = await setup({
+  it("runs each item without waiting for the others", async () => {
+    const fixture = await setup({
       ...regions([1000, 10]),
       "region.extract": async ({ input }, { sleep }) => {
         await sleep((input as { region: number }).region)
         return null
       },
     })
-    await world.ended(await world.trigger(REGIONS))
-    const order = world.events.filter(({ status }) => status === "success").map(({ task, path }) => `${task}[${path}]`)
+    await fixture.ended(await fixture.trigger(REGIONS))
+    const order = fixture.events.filter(({ status }) => status === "success").map(({ task, path }) => `${task}[${path}]`)
     expect(order.indexOf("region.load[1]")).toBeLessThan(order.indexOf("region.extract[0]"))
   })
 
-  it("over no items is a success with an empty list", async () => {
-    const world = await setup(regions([]))
-    const run = await world.ended(await world.trigger(REGIONS))
+  it("succeeds with an empty list when there are no items", async () => {
+    const fixture = await setup(regions([]))
+    const run = await fixture.ended(await fixture.trigger(REGIONS))
     expect(run).toMatchObject({ status: "success", tasks: { success: 2 } })
-    expect(world.inputs("report")).toEqual([{ region: [] }])
+    expect(fixture.inputs("report")).toEqual([{ region: [] }])
   })
 
-  it("fails when a task in it fails, naming it, after the other items have ended", async () => {
-    const world = await setup({ ...regions([0, 1]), "region.extract": ({ path }) => (path === "1" ? fail() : path) })
-    const runId = await world.trigger(REGIONS)
-    expect(await world.ended(runId)).toMatchObject({
+  it("fails after all items have finished when a task in it failed, and names the task", async () => {
+    const fixture = await setup({ ...regions([0, 1]), "region.extract": ({ path }) => (path === "1" ? fail() : path) })
+    const runId = await fixture.trigger(REGIONS)
+    expect(await fixture.ended(runId)).toMatchObject({
       status: "failed",
       error: "task region failed",
       tasks: { success: 3, failed: 1, skipped: 2 },
     })
-    expect(await world.statuses(runId)).toMatchObject({
+    expect(await fixture.statuses(runId)).toMatchObject({
       "region.load.0": "success",
       "region.load.1": "skipped",
       report: "skipped",
     })
-    expect(await world.task(runId, "region", "1")).toMatchObject({ status: "failed", error: "task extract failed" })
-    expect(await world.task(runId, "region")).toMatchObject({ status: "failed", error: "1 of 2 instances failed" })
+    expect(await fixture.task(runId, "region", "1")).toMatchObject({ status: "failed", error: "task extract failed" })
+    expect(await fixture.task(runId, "region")).toMatchObject({ status: "failed", error: "1 of 2 instances failed" })
   })
 
-  it("is skipped as a whole by its rule or its if, and makes no tasks then", async () => {
-    const world = await setup({ a: () => fail() })
-    const runId = await world.trigger(`
+  it("is skipped as a whole by its rule or its if, without creating tasks", async () => {
+    const fixture = await setup({ a: () => fail() })
+    const runId = await fixture.trigger(`
 name: skipped
 tasks:
   a: { command: x }
@@ -108,16 +108,16 @@ tasks:
   h: { if: "false", tasks: { x: { command: x } } }
   i: { foreach: [1, 2], if: item == 2, tasks: { x: { command: x } } }
 `)
-    expect((await world.ended(runId)).tasks).toMatchObject({ failed: 1, skipped: 0, success: 1 })
-    expect(await world.statuses(runId)).toEqual({ a: "failed", "i.x.1": "success" })
-    expect(await world.task(runId, "g")).toMatchObject({ status: "skipped", skipReason: "unmet" })
-    expect(await world.task(runId, "h")).toMatchObject({ status: "skipped", skipReason: "waived" })
-    expect(await world.task(runId, "i", "0")).toMatchObject({ status: "skipped", skipReason: "waived" })
+    expect((await fixture.ended(runId)).tasks).toMatchObject({ failed: 1, skipped: 0, success: 1 })
+    expect(await fixture.statuses(runId)).toEqual({ a: "failed", "i.x.1": "success" })
+    expect(await fixture.task(runId, "g")).toMatchObject({ status: "skipped", skipReason: "unmet" })
+    expect(await fixture.task(runId, "h")).toMatchObject({ status: "skipped", skipReason: "waived" })
+    expect(await fixture.task(runId, "i", "0")).toMatchObject({ status: "skipped", skipReason: "waived" })
   })
 
-  it("judges rules inside of it by what stands beside, item by item", async () => {
-    const world = await setup({ "g.a": ({ path }) => (path === "0" ? fail() : null) })
-    const runId = await world.trigger(`
+  it("evaluates the rules of its tasks within each item", async () => {
+    const fixture = await setup({ "g.a": ({ path }) => (path === "0" ? fail() : null) })
+    const runId = await fixture.trigger(`
 name: rules
 tasks:
   g:
@@ -127,8 +127,8 @@ tasks:
       rescue: { command: x, depends_on: [a], run_when: any_failed }
       done: { command: x, depends_on: [a, rescue], run_when: all_done }
 `)
-    expect((await world.ended(runId)).status).toBe("failed")
-    expect(await world.statuses(runId)).toEqual({
+    expect((await fixture.ended(runId)).status).toBe("failed")
+    expect(await fixture.statuses(runId)).toEqual({
       "g.a.0": "failed",
       "g.rescue.0": "success",
       "g.done.0": "success",
@@ -138,12 +138,12 @@ tasks:
     })
   })
 
-  it("nests: fan-outs in fanned groups in fanned groups, each with its parent", async () => {
-    const world = await setup({
+  it("nests: fan-outs in groups with items in groups with items, each with its parent", async () => {
+    const fixture = await setup({
       top: () => [["a", "b"], ["c"]],
       "outer.inner.leaf": ({ input, path, parallelCount }) => ({ path, parallelCount, ...(input as object) }),
     })
-    const runId = await world.trigger(`
+    const runId = await fixture.trigger(`
 name: nested
 tasks:
   top: { command: x }
@@ -161,7 +161,7 @@ tasks:
           last: { command: x, depends_on: [leaf], input: { n: "\${{ tasks.leaf.output.size() }}" } }
   report: { command: x, depends_on: [outer] }
 `)
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 2 + 3 * 3 } })
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 2 + 3 * 3 } })
     const leaf = (path: string, letter: string, item: number) => {
       const [, at, index] = path.split(".")
       return { path, parallelCount: 2, item, letter, of: 2, at: `${at}.${index}` }
@@ -170,45 +170,45 @@ tasks:
       leaf: [leaf(`${path}.0`, letter, 1), leaf(`${path}.1`, letter, 2)],
       last: null,
     })
-    expect(world.inputs("report")).toEqual([
+    expect(fixture.inputs("report")).toEqual([
       { outer: [{ inner: [inner("0.0", "a"), inner("0.1", "b")] }, { inner: [inner("1.0", "c")] }] },
     ])
-    expect(world.inputs("outer.inner.last")).toHaveLength(3)
-    expect(await world.task(runId, "outer.inner.leaf", "1.0.1")).toMatchObject({ status: "success", item: 2 })
+    expect(fixture.inputs("outer.inner.last")).toHaveLength(3)
+    expect(await fixture.task(runId, "outer.inner.leaf", "1.0.1")).toMatchObject({ status: "success", item: 2 })
   })
 
-  it("keeps large outputs apart, and puts them together from the object store", async () => {
+  it("stores large outputs separately and joins them from the object store", async () => {
     const big = "x".repeat(50_000)
-    const world = await setup({ ...regions([0, 1, 2]), "region.extract": () => ({ big }), "region.load": () => ({ big }) })
-    expect((await world.ended(await world.trigger(REGIONS))).status).toBe("success")
-    const [input] = world.inputs("report") as [{ region: { extract: { big: string }; load: { big: string } }[] }]
+    const fixture = await setup({ ...regions([0, 1, 2]), "region.extract": () => ({ big }), "region.load": () => ({ big }) })
+    expect((await fixture.ended(await fixture.trigger(REGIONS))).status).toBe("success")
+    const [input] = fixture.inputs("report") as [{ region: { extract: { big: string }; load: { big: string } }[] }]
     expect(input.region.map((each) => each.load.big.length + each.extract.big.length)).toEqual([100_000, 100_000, 100_000])
   })
 
-  it("gives each item its own files of large outputs", async () => {
+  it("writes large outputs to separate files for each item", async () => {
     const { readFileSync } = await import("node:fs")
-    const world = await setup({
+    const fixture = await setup({
       "g.make": ({ path }) => path.repeat(70_000),
       "g.each": ({ upstreamDir }) => (JSON.parse(readFileSync(`${upstreamDir}/make.json`, "utf8")) as string).slice(0, 2),
     })
-    const runId = await world.trigger(`
+    const runId = await fixture.trigger(`
 name: files
 tasks:
   g: { foreach: [0, 1], tasks: { make: { command: x }, each: { command: x, depends_on: [make], foreach: [1] } } }
   report: { command: x, depends_on: [g], input: { g: "\${{ tasks.g.output.map(o, o.each) }}" } }
 `)
-    expect((await world.ended(runId)).status).toBe("success")
-    expect(world.inputs("report")).toEqual([{ g: [["00"], ["11"]] }])
+    expect((await fixture.ended(runId)).status).toBe("success")
+    expect(fixture.inputs("report")).toEqual([{ g: [["00"], ["11"]] }])
   })
 })
 
 describe("concurrency of a group", () => {
-  it("is how many items are open at once; one that ends lets the next begin", async () => {
+  it("limits the items that are open at once", async () => {
     let open = 0
-    let most = 0
-    const world = await setup({
+    let maxOpen = 0
+    const fixture = await setup({
       "g.a": async (_, { sleep }) => {
-        most = Math.max(most, ++open)
+        maxOpen = Math.max(maxOpen, ++open)
         await sleep(10)
         return null
       },
@@ -218,136 +218,136 @@ describe("concurrency of a group", () => {
         return null
       },
     })
-    const runId = await world.trigger(`
+    const runId = await fixture.trigger(`
 name: few
 tasks:
   g: { parallel: 7, concurrency: 2, tasks: { a: { command: x }, b: { command: x, depends_on: [a] } } }
 `)
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 14 } })
-    expect(most).toBe(2)
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 14 } })
+    expect(maxOpen).toBe(2)
   })
 
-  it("passes the turn on when an item is skipped", async () => {
-    const world = await setup({})
-    const runId = await world.trigger(`
+  it("opens the next item when an item is skipped", async () => {
+    const fixture = await setup({})
+    const runId = await fixture.trigger(`
 name: skips
 tasks:
   g: { parallel: 8, concurrency: 1, if: index % 3 == 0, tasks: { a: { command: x } } }
 `)
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 3 } })
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 3 } })
   })
 
   it("of a task in it is counted over all items of the run", async () => {
-    const world = await setup({ "g.a": (_, { sleep }) => sleep(5).then(() => null) })
-    const runId = await world.trigger(`
+    const fixture = await setup({ "g.a": (_, { sleep }) => sleep(5).then(() => null) })
+    const runId = await fixture.trigger(`
 name: inner
 tasks:
   g: { parallel: 6, tasks: { a: { command: x, concurrency: 2 } } }
 `)
-    expect((await world.ended(runId)).status).toBe("success")
-    expect(world.most()).toBe(2)
+    expect((await fixture.ended(runId)).status).toBe("success")
+    expect(fixture.maxLive()).toBe(2)
   })
 })
 
 describe("control of groups", () => {
-  it("a cancel ends every level, stops what runs and makes the group cancelled", async () => {
-    const world = await setup({ "g.h.a": (_, { untilStopped }) => untilStopped() })
-    const runId = await world.trigger(`
+  it("a cancel reaches every level, stops running tasks and cancels the group", async () => {
+    const fixture = await setup({ "g.h.a": (_, { untilStopped }) => untilStopped() })
+    const runId = await fixture.trigger(`
 name: stopped
 tasks:
   g: { foreach: [1, 2], tasks: { h: { foreach: [1, 2], tasks: { a: { command: x }, b: { command: x, depends_on: [a] } } } } }
   after: { command: x, depends_on: [g] }
 `)
-    await world.pass(100)
-    await world.until(world.engine.cancel(runId))
-    expect(await world.ended(runId)).toMatchObject({ status: "cancelled", tasks: { cancelled: 9 } })
-    for (const path of ["", "0", "1"]) expect((await world.task(runId, "g", path)).status).toBe("cancelled")
-    expect((await world.task(runId, "g.h", "1.1")).status).toBe("cancelled")
+    await fixture.pass(100)
+    await fixture.until(fixture.engine.cancel(runId))
+    expect(await fixture.ended(runId)).toMatchObject({ status: "cancelled", tasks: { cancelled: 9 } })
+    for (const path of ["", "0", "1"]) expect((await fixture.task(runId, "g", path)).status).toBe("cancelled")
+    expect((await fixture.task(runId, "g.h", "1.1")).status).toBe("cancelled")
   })
 
-  it("a pause holds what is inside, a resumption lets it go on", async () => {
-    const world = await setup({ "g.a": (_, { sleep }) => sleep(1000).then(() => null) })
-    const runId = await world.trigger(`
+  it("a pause keeps the tasks inside from starting until the run is resumed", async () => {
+    const fixture = await setup({ "g.a": (_, { sleep }) => sleep(1000).then(() => null) })
+    const runId = await fixture.trigger(`
 name: paused
 tasks:
   g: { foreach: [1], tasks: { a: { command: x }, b: { command: x, depends_on: [a] } } }
 `)
-    await world.pass(10)
-    await world.until(world.engine.pause(runId, true))
-    await world.pass(5000)
-    expect(await world.statuses(runId)).toEqual({ "g.a.0": "success", "g.b.0": "pending" })
-    await world.until(world.engine.pause(runId, false))
-    expect((await world.ended(runId)).status).toBe("success")
+    await fixture.pass(10)
+    await fixture.until(fixture.engine.pause(runId, true))
+    await fixture.pass(5000)
+    expect(await fixture.statuses(runId)).toEqual({ "g.a.0": "success", "g.b.0": "pending" })
+    await fixture.until(fixture.engine.pause(runId, false))
+    expect((await fixture.ended(runId)).status).toBe("success")
   })
 })
 
 describe("a retry of groups", () => {
-  const failing = (broken: { [place: string]: boolean }) => {
+  const failing = (broken: { [task: string]: boolean }) => {
     const script = ({ task, path }: { task: string; path: string }): Json => (broken[`${task}[${path}]`] ? fail() : path)
     return { ...regions(["a", "b", "c"]), "region.extract": script, "region.load": script }
   }
 
   it("runs the failed tasks of failed items again and keeps the rest", async () => {
-    const broken: { [place: string]: boolean } = { "region.load[1]": true }
-    const world = await setup(failing(broken))
-    const runId = await world.trigger(REGIONS)
-    expect((await world.ended(runId)).status).toBe("failed")
+    const broken: { [task: string]: boolean } = { "region.load[1]": true }
+    const fixture = await setup(failing(broken))
+    const runId = await fixture.trigger(REGIONS)
+    expect((await fixture.ended(runId)).status).toBe("failed")
     broken["region.load[1]"] = false
-    const { again, kept } = await world.until(world.engine.planRetry(runId, {}))
+    const { again, kept } = await fixture.until(fixture.engine.planRetry(runId, {}))
     expect(again).toEqual(["region.load[1]", "report"])
     expect(kept).toEqual(["discover", "region.extract[1]"])
-    world.launched.length = 0
-    await world.until(world.engine.retry(runId, {}))
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 8 } })
-    expect(world.launched.map(({ task, path }) => `${task}[${path}]`)).toEqual(["region.load[1]", "report[]"])
-    expect(world.inputs("report")).toEqual([{ region: ["0", "1", "2"].map((path) => ({ extract: path, load: path })) }])
+    fixture.launched.length = 0
+    await fixture.until(fixture.engine.retry(runId, {}))
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 8 } })
+    expect(fixture.launched.map(({ task, path }) => `${task}[${path}]`)).toEqual(["region.load[1]", "report[]"])
+    expect(fixture.inputs("report")).toEqual([{ region: ["0", "1", "2"].map((path) => ({ extract: path, load: path })) }])
   })
 
-  it("runs one item alone, all of it, and what is below", async () => {
-    const world = await setup(failing({}))
-    const runId = await world.trigger(REGIONS)
-    await world.ended(runId)
-    world.launched.length = 0
-    const plan = await world.until(world.engine.planRetry(runId, { instance: { task: "region", path: "2" } }))
+  it("runs all tasks of one item and the downstream tasks", async () => {
+    const fixture = await setup(failing({}))
+    const runId = await fixture.trigger(REGIONS)
+    await fixture.ended(runId)
+    fixture.launched.length = 0
+    const plan = await fixture.until(fixture.engine.planRetry(runId, { instance: { task: "region", path: "2" } }))
     expect(plan.again).toEqual(["region[2]", "report"])
-    await world.until(world.engine.retry(runId, { instance: { task: "region", path: "2" } }))
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 8 } })
-    expect(world.launched.map(({ task, path, attempt }) => `${task}[${path}] ${attempt}`)).toEqual([
+    await fixture.until(fixture.engine.retry(runId, { instance: { task: "region", path: "2" } }))
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 8 } })
+    expect(fixture.launched.map(({ task, path, attempt }) => `${task}[${path}] ${attempt}`)).toEqual([
       "region.extract[2] 2",
       "region.load[2] 2",
       "report[] 2",
     ])
   })
 
-  it("runs one task of one item alone, and what is below it inside and outside", async () => {
-    const world = await setup(failing({}))
-    const runId = await world.trigger(REGIONS)
-    await world.ended(runId)
-    world.launched.length = 0
-    await world.until(world.engine.retry(runId, { instance: { task: "region.load", path: "0" } }))
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 8 } })
-    expect(world.launched.map(({ task, path }) => `${task}[${path}]`)).toEqual(["region.load[0]", "report[]"])
+  it("runs one task of one item and its downstream tasks inside and outside the group", async () => {
+    const fixture = await setup(failing({}))
+    const runId = await fixture.trigger(REGIONS)
+    await fixture.ended(runId)
+    fixture.launched.length = 0
+    await fixture.until(fixture.engine.retry(runId, { instance: { task: "region.load", path: "0" } }))
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 8 } })
+    expect(fixture.launched.map(({ task, path }) => `${task}[${path}]`)).toEqual(["region.load[0]", "report[]"])
   })
 
-  it("from a task inside runs it in every item", async () => {
-    const world = await setup(failing({}))
-    const runId = await world.trigger(REGIONS)
-    await world.ended(runId)
-    world.launched.length = 0
-    await world.until(world.engine.retry(runId, { from: "region.load" }))
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 8 } })
-    expect(world.launched.map(({ task }) => task).toSorted()).toEqual(["region.load", "region.load", "region.load", "report"])
+  it("from an inner task runs it in every item", async () => {
+    const fixture = await setup(failing({}))
+    const runId = await fixture.trigger(REGIONS)
+    await fixture.ended(runId)
+    fixture.launched.length = 0
+    await fixture.until(fixture.engine.retry(runId, { from: "region.load" }))
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 8 } })
+    expect(fixture.launched.map(({ task }) => task).toSorted()).toEqual(["region.load", "region.load", "region.load", "report"])
   })
 
-  it("from the group, or above it, begins anew; items that are no more go with all that was in them", async () => {
+  it("from the group or upstream of it expands the group again and removes items that no longer exist", async () => {
     let list = ["a", "b", "c"]
-    const world = await setup({ discover: () => ({ regions: list }) })
-    const runId = await world.trigger(REGIONS)
-    expect((await world.ended(runId)).tasks.success).toBe(8)
+    const fixture = await setup({ discover: () => ({ regions: list }) })
+    const runId = await fixture.trigger(REGIONS)
+    expect((await fixture.ended(runId)).tasks.success).toBe(8)
     list = ["z"]
-    await world.until(world.engine.retry(runId, { from: "discover" }))
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 4 } })
-    expect(await world.statuses(runId)).toEqual({
+    await fixture.until(fixture.engine.retry(runId, { from: "discover" }))
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 4 } })
+    expect(await fixture.statuses(runId)).toEqual({
       discover: "success",
       "region.extract.0": "success",
       "region.load.0": "success",
@@ -355,29 +355,29 @@ describe("a retry of groups", () => {
     })
   })
 
-  it("of one instance of a fan-out in an item runs it alone", async () => {
-    const world = await setup({ "g.each": ({ path }) => path })
-    const runId = await world.trigger(`
+  it("of one instance of a fan-out in an item runs only that instance", async () => {
+    const fixture = await setup({ "g.each": ({ path }) => path })
+    const runId = await fixture.trigger(`
 name: deep
 tasks:
   g: { foreach: [1, 2], tasks: { each: { command: x, foreach: [1, 2, 3] }, sum: { command: x, depends_on: [each] } } }
   report: { command: x, depends_on: [g] }
 `)
-    await world.ended(runId)
-    world.launched.length = 0
+    await fixture.ended(runId)
+    fixture.launched.length = 0
     const request = { instance: { task: "g.each", path: "1.2" } }
-    expect((await world.until(world.engine.planRetry(runId, request))).again).toEqual(["g.sum[1]", "g.each[1.2]", "report"])
-    await world.until(world.engine.retry(runId, request))
-    expect(await world.ended(runId)).toMatchObject({ status: "success", tasks: { success: 9 } })
-    expect(world.launched.map(({ task, path }) => `${task}[${path}]`)).toEqual(["g.each[1.2]", "g.sum[1]", "report[]"])
-    expect(world.inputs("g.sum")).toEqual([{ each: ["1.0", "1.1", "1.2"] }])
+    expect((await fixture.until(fixture.engine.planRetry(runId, request))).again).toEqual(["g.sum[1]", "g.each[1.2]", "report"])
+    await fixture.until(fixture.engine.retry(runId, request))
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success", tasks: { success: 9 } })
+    expect(fixture.launched.map(({ task, path }) => `${task}[${path}]`)).toEqual(["g.each[1.2]", "g.sum[1]", "report[]"])
+    expect(fixture.inputs("g.sum")).toEqual([{ each: ["1.0", "1.1", "1.2"] }])
   })
 
-  it("of what is not there says so", async () => {
-    const world = await setup(failing({}))
-    const runId = await world.trigger(REGIONS)
-    await world.ended(runId)
-    const plan = (task: string, path: string) => world.until(world.engine.planRetry(runId, { instance: { task, path } }))
+  it("of something that does not exist is rejected", async () => {
+    const fixture = await setup(failing({}))
+    const runId = await fixture.trigger(REGIONS)
+    await fixture.ended(runId)
+    const plan = (task: string, path: string) => fixture.until(fixture.engine.planRetry(runId, { instance: { task, path } }))
     await expect(plan("region", "7")).rejects.toThrow("task region has no instance 7")
     await expect(plan("region.load", "7")).rejects.toThrow("the run has no task region.load at 7")
     await expect(plan("region.nope", "0")).rejects.toThrow("the run has no task region.nope")

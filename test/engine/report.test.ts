@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { fail, setup } from "./world.ts"
+import { fail, setup } from "./setup.ts"
 import { CommitAcks } from "../../src/engine/loop/commit-acks.ts"
 import type { Change } from "../../src/core/model/change.ts"
 import type { AttemptId } from "../../src/core/model/ids.ts"
@@ -15,7 +15,7 @@ const ended = (row: number, attemptId: string): Change => ({
 })
 
 describe("report", () => {
-  it("answers when the change is committed", async () => {
+  it("resolves when the change is committed", async () => {
     const { engine, trigger, pass, task, until } = await setup({ a: (_, { untilStopped }) => untilStopped() })
     const runId = await trigger(ENDLESS)
     await pass(100)
@@ -24,7 +24,7 @@ describe("report", () => {
     expect(await task(runId, "a")).toMatchObject({ status: "success", output: { inline: "reported" } })
   })
 
-  it("names the fences that no longer held", async () => {
+  it("returns the fences that no longer hold", async () => {
     const { engine, trigger, ended: runEnded, task, until } = await setup({ a: () => fail() })
     const runId = await trigger(ENDLESS)
     await runEnded(runId)
@@ -34,28 +34,28 @@ describe("report", () => {
     expect((await task(runId, "a")).status).toBe("failed")
   })
 
-  it("is refused by an engine that has stopped", async () => {
+  it("is rejected by an engine that has stopped", async () => {
     const { engine, until } = await setup()
     await until(engine.stop())
     await expect(engine.report([ended(1, "x")])).rejects.toThrow("the engine is stopping")
   })
 })
 
-describe("Receipts", () => {
-  it("follow a change that was folded into another", async () => {
-    const receipts = new CommitAcks()
+describe("CommitAcks", () => {
+  it("follow a change that was coalesced into another", async () => {
+    const acks = new CommitAcks()
     const start: Change = { row: 1, attemptId: "a" as AttemptId, kind: "started", at: 1 }
     const end = ended(1, "a")
-    const receipt = receipts.track([start])
-    receipts.coalesced(start, end)
-    receipts.committed([end], [])
-    expect(await receipt).toEqual([])
+    const ack = acks.track([start])
+    acks.coalesced(start, end)
+    acks.committed([end], [])
+    expect(await ack).toEqual([])
   })
 
-  it("are given up when nothing more is committed", async () => {
-    const receipts = new CommitAcks()
-    const receipt = receipts.track([ended(1, "a")])
-    receipts.close()
-    await expect(receipt).rejects.toThrow("stopping")
+  it("reject when the engine stops", async () => {
+    const acks = new CommitAcks()
+    const ack = acks.track([ended(1, "a")])
+    acks.close()
+    await expect(ack).rejects.toThrow("stopping")
   })
 })

@@ -5,20 +5,20 @@ import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import { Scheduler } from "../../src/engine/services/scheduler.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { seededRandom } from "../../src/store/conformance/world.ts"
-import { setup as setupEngine, type Script } from "./world.ts"
+import { setup as setupEngine, type Script } from "./setup.ts"
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
 /** The virtual clock begins at 2026-01-01T00:00:00Z, a Thursday. */
 const setup = async (scripts: { [task: string]: Script } = {}) => {
-  const world = await setupEngine(scripts)
-  const { clock, engine, folder } = world
-  // Runs share a folder that is there: making one would take real time, and the virtual clock would not wait for it.
-  const store: typeof world.store = {
-    ...world.store,
+  const fixture = await setupEngine(scripts)
+  const { clock, engine, folder } = fixture
+  // Runs share an existing folder: creating one takes real time, for which the virtual clock does not wait.
+  const store: typeof fixture.store = {
+    ...fixture.store,
     fireTicks: (ticks) =>
-      world.store.fireTicks(ticks.map((tick) => ({ ...tick, run: tick.run && { ...tick.run, workingDir: folder } }))),
+      fixture.store.fireTicks(ticks.map((tick) => ({ ...tick, run: tick.run && { ...tick.run, workingDir: folder } }))),
   }
   const problems: string[] = []
   let started = 0
@@ -37,7 +37,7 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
       wake: () => engine.look(),
     })
   return {
-    ...world,
+    ...fixture,
     problems,
     newScheduler,
     start: (own?: Clock): Scheduler => {
@@ -59,15 +59,15 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
 }
 
 describe("a schedule", () => {
-  it("makes one run per tick, and its params know the tick", async () => {
-    const world = await setup()
-    await world.deploy(
+  it("creates one run per tick, whose params can read the tick", async () => {
+    const fixture = await setup()
+    await fixture.deploy(
       '{ cron: "*/10 * * * *", timezone: America/New_York, params: { day: "${{ run.date }}" } }',
       "params: { day: { type: string, default: none } }",
     )
-    world.start()
-    await world.pass(35 * MINUTE)
-    const runs = await world.runs()
+    fixture.start()
+    await fixture.pass(35 * MINUTE)
+    const runs = await fixture.runs()
     expect(runs.map(({ logicalDate, createdAt }) => [logicalDate, createdAt])).toEqual(
       ["00:10", "00:20", "00:30"].map((time) => [`2026-01-01T${time}:00.000Z`, `2026-01-01T${time}:00.000Z`]),
     )
@@ -79,141 +79,141 @@ describe("a schedule", () => {
   })
 
   it("may have seconds", async () => {
-    const world = await setup()
-    await world.deploy('"*/20 * * * * *"')
-    world.start()
-    await world.pass(MINUTE + 1)
-    expect(await world.ticks()).toEqual(["00:00:20", "00:00:40", "00:01:00"])
+    const fixture = await setup()
+    await fixture.deploy('"*/20 * * * * *"')
+    fixture.start()
+    await fixture.pass(MINUTE + 1)
+    expect(await fixture.ticks()).toEqual(["00:00:20", "00:00:40", "00:01:00"])
   })
 
-  it("is one of several of its workflow", async () => {
-    const world = await setup()
-    await world.deploy('[{ cron: "0 * * * *" }, { cron: "30 * * * *" }]')
-    world.start()
-    await world.pass(2 * HOUR + 1)
-    expect(await world.ticks()).toEqual(["00:30:00", "01:00:00", "01:30:00", "02:00:00"])
+  it("may be one of several schedules of a workflow", async () => {
+    const fixture = await setup()
+    await fixture.deploy('[{ cron: "0 * * * *" }, { cron: "30 * * * *" }]')
+    fixture.start()
+    await fixture.pass(2 * HOUR + 1)
+    expect(await fixture.ticks()).toEqual(["00:30:00", "01:00:00", "01:30:00", "02:00:00"])
   })
 
-  it("fires once whatever the number of schedulers", async () => {
-    const world = await setup()
-    await world.deploy('"* * * * *"')
-    for (let i = 0; i < 3; i++) world.start()
-    await world.pass(5 * MINUTE + 1)
-    expect(await world.ticks()).toEqual(["00:01:00", "00:02:00", "00:03:00", "00:04:00", "00:05:00"])
+  it("fires each tick once for several schedulers", async () => {
+    const fixture = await setup()
+    await fixture.deploy('"* * * * *"')
+    for (let i = 0; i < 3; i++) fixture.start()
+    await fixture.pass(5 * MINUTE + 1)
+    expect(await fixture.ticks()).toEqual(["00:01:00", "00:02:00", "00:03:00", "00:04:00", "00:05:00"])
   })
 
-  it("fires once whatever restarts", async () => {
-    const world = await setup()
-    await world.deploy('{ cron: "* * * * *", catchup: all }')
+  it("fires each tick once across restarts", async () => {
+    const fixture = await setup()
+    await fixture.deploy('{ cron: "* * * * *", catchup: all }')
     for (let i = 0; i < 6; i++) {
-      const scheduler = world.start()
-      await world.pass(30_000)
+      const scheduler = fixture.start()
+      await fixture.pass(30_000)
       scheduler.stop()
     }
-    expect(await world.ticks()).toEqual(["00:01:00", "00:02:00"])
+    expect(await fixture.ticks()).toEqual(["00:01:00", "00:02:00"])
   })
 
-  it("fires though the clock here is behind the store's", async () => {
-    const world = await setup()
-    await world.deploy('"* * * * *"')
-    world.start({ now: () => world.clock.now() - 5000, after: (ms, fn) => world.clock.after(ms, fn) })
-    await world.pass(2 * MINUTE + 1)
-    expect(await world.ticks()).toEqual(["00:01:00", "00:02:00"])
+  it("fires when the local clock is behind the clock of the store", async () => {
+    const fixture = await setup()
+    await fixture.deploy('"* * * * *"')
+    fixture.start({ now: () => fixture.clock.now() - 5000, after: (ms, fn) => fixture.clock.after(ms, fn) })
+    await fixture.pass(2 * MINUTE + 1)
+    expect(await fixture.ticks()).toEqual(["00:01:00", "00:02:00"])
   })
 
-  it("rests while its workflow is paused, and does not make up for that", async () => {
-    const world = await setup()
-    const workflow = await world.deploy('{ cron: "* * * * *", catchup: all }')
+  it("does not fire while its workflow is paused, and does not catch up on that time", async () => {
+    const fixture = await setup()
+    const workflow = await fixture.deploy('{ cron: "* * * * *", catchup: all }')
     const pause = (paused: boolean) =>
-      world.store.setWorkflowPaused({ name: "tick", paused, nextAt: nextFiringsOf(workflow, world.clock.now()) })
-    const scheduler = world.start()
-    await world.pass(MINUTE + 1)
+      fixture.store.setWorkflowPaused({ name: "tick", paused, nextAt: nextFiringsOf(workflow, fixture.clock.now()) })
+    const scheduler = fixture.start()
+    await fixture.pass(MINUTE + 1)
     await pause(true)
     scheduler.wake()
-    await world.pass(5 * MINUTE)
+    await fixture.pass(5 * MINUTE)
     await pause(false)
     scheduler.wake()
-    await world.pass(MINUTE)
-    expect(await world.ticks()).toEqual(["00:01:00", "00:07:00"])
+    await fixture.pass(MINUTE)
+    expect(await fixture.ticks()).toEqual(["00:01:00", "00:07:00"])
   })
 
-  it("whose params do not fit makes no run, says so, and goes on", async () => {
-    const world = await setup()
-    await world.deploy(
+  it("whose params are invalid logs the problem, creates no run and fires again at the next tick", async () => {
+    const fixture = await setup()
+    await fixture.deploy(
       "{ cron: \"* * * * *\", params: { n: \"${{ run.logical_date.endsWith('00:01:00.000Z') ? 'x' : '2' }}\" } }",
       "params: { n: { type: string, enum: ['2'], default: '2' } }",
     )
-    world.start()
-    await world.pass(2 * MINUTE + 1)
-    expect(await world.ticks()).toEqual(["00:02:00"])
-    expect(world.problems).toHaveLength(1)
+    fixture.start()
+    await fixture.pass(2 * MINUTE + 1)
+    expect(await fixture.ticks()).toEqual(["00:02:00"])
+    expect(fixture.problems).toHaveLength(1)
   })
 
-  it("ends with its end", async () => {
-    const world = await setup()
-    await world.deploy('{ cron: "* * * * *", end: 2026-01-01T00:03:00Z }')
-    world.start()
-    await world.pass(HOUR)
-    expect(await world.ticks()).toEqual(["00:01:00", "00:02:00"])
-    expect(await world.store.nextTickMs()).toBeNull()
+  it("does not fire after its end", async () => {
+    const fixture = await setup()
+    await fixture.deploy('{ cron: "* * * * *", end: 2026-01-01T00:03:00Z }')
+    fixture.start()
+    await fixture.pass(HOUR)
+    expect(await fixture.ticks()).toEqual(["00:01:00", "00:02:00"])
+    expect(await fixture.store.nextTickMs()).toBeNull()
   })
 })
 
-describe("ticks that were missed", () => {
+describe("missed ticks", () => {
   it.each([
     ["none", []],
     ["latest", ["05:00:00"]],
     ["all", ["01:00:00", "02:00:00", "03:00:00", "04:00:00", "05:00:00"]],
-  ])("while nobody looked are made up for by catchup: %s", async (catchup, made) => {
-    const world = await setup()
-    await world.deploy(`{ cron: "0 * * * *", catchup: ${catchup} }`)
-    await world.pass(5 * HOUR + 30 * MINUTE)
-    world.start()
-    await world.pass(1000)
-    expect(await world.ticks()).toEqual(made)
-    await world.pass(HOUR)
-    expect(await world.ticks()).toEqual([...made, "06:00:00"])
+  ])("are caught up on according to catchup: %s", async (catchup, made) => {
+    const fixture = await setup()
+    await fixture.deploy(`{ cron: "0 * * * *", catchup: ${catchup} }`)
+    await fixture.pass(5 * HOUR + 30 * MINUTE)
+    fixture.start()
+    await fixture.pass(1000)
+    expect(await fixture.ticks()).toEqual(made)
+    await fixture.pass(HOUR)
+    expect(await fixture.ticks()).toEqual([...made, "06:00:00"])
   })
 
-  it("by up to a minute run all the same", async () => {
-    const world = await setup()
-    await world.deploy('"0 * * * *"')
-    await world.pass(HOUR + 59_000)
-    world.start()
-    await world.pass(500)
-    expect(await world.ticks()).toEqual(["01:00:00"])
+  it("run in any case when they are at most a minute late", async () => {
+    const fixture = await setup()
+    await fixture.deploy('"0 * * * *"')
+    await fixture.pass(HOUR + 59_000)
+    fixture.start()
+    await fixture.pass(500)
+    expect(await fixture.ticks()).toEqual(["01:00:00"])
   })
 
-  it("are capped at a hundred, the newest", async () => {
-    const world = await setup()
-    await world.deploy('{ cron: "* * * * *", catchup: all }')
-    await world.pass(300 * MINUTE)
-    world.start()
-    await world.pass(1000)
-    const ticks = await world.ticks()
+  it("are limited to the newest hundred", async () => {
+    const fixture = await setup()
+    await fixture.deploy('{ cron: "* * * * *", catchup: all }')
+    await fixture.pass(300 * MINUTE)
+    fixture.start()
+    await fixture.pass(1000)
+    const ticks = await fixture.ticks()
     expect([ticks.length, ticks[0], ticks.at(-1)]).toEqual([100, "03:21:00", "05:00:00"])
   })
 })
 
 describe("a tick while an earlier run of the schedule is active", () => {
-  /** Every minute, and each run takes two and a half. */
+  /** Runs start every minute and take two and a half. */
   const slow: Script = async (_, { sleep }) => {
     await sleep(2.5 * MINUTE)
     return null
   }
   const overlapping = async (overlap: string) => {
-    const world = await setup({ t: slow })
-    await world.deploy(`{ cron: "* * * * *", overlap: ${overlap}, end: 2026-01-01T00:05:00Z }`)
-    world.start()
-    await world.pass(HOUR)
-    return (await world.runs()).map(({ logicalDate, startedAt, status }) => [
+    const fixture = await setup({ t: slow })
+    await fixture.deploy(`{ cron: "* * * * *", overlap: ${overlap}, end: 2026-01-01T00:05:00Z }`)
+    fixture.start()
+    await fixture.pass(HOUR)
+    return (await fixture.runs()).map(({ logicalDate, startedAt, status }) => [
       logicalDate!.slice(14, 16),
       startedAt?.slice(14, 19),
       status,
     ])
   }
 
-  it("runs beside it with overlap: allow", async () => {
+  it("starts beside it with overlap: allow", async () => {
     expect(await overlapping("allow")).toEqual([
       ["01", "01:00", "success"],
       ["02", "02:00", "success"],
@@ -222,7 +222,7 @@ describe("a tick while an earlier run of the schedule is active", () => {
     ])
   })
 
-  it("is passed over with overlap: skip", async () => {
+  it("is skipped with overlap: skip", async () => {
     expect(await overlapping("skip")).toEqual([
       ["01", "01:00", "success"],
       ["04", "04:00", "success"],
@@ -238,7 +238,7 @@ describe("a tick while an earlier run of the schedule is active", () => {
     ])
   })
 
-  it("takes its place with overlap: cancel", async () => {
+  it("cancels and replaces it with overlap: cancel", async () => {
     expect(await overlapping("cancel")).toEqual([
       ["01", "01:00", "cancelled"],
       ["02", "02:00", "cancelled"],
@@ -248,10 +248,10 @@ describe("a tick while an earlier run of the schedule is active", () => {
   })
 })
 
-it("hundreds of schedules that are due at once all fire", async () => {
-  const world = await setup()
-  for (let i = 0; i < 450; i++) await world.deploy('"0 * * * *"', "", `w${i}`)
-  world.start()
-  await world.pass(HOUR + 30_000)
-  expect((await world.store.listRuns({ trigger: "schedule", limit: 5000 })).length).toBe(450)
+it("all of hundreds of schedules that are due at once fire", async () => {
+  const fixture = await setup()
+  for (let i = 0; i < 450; i++) await fixture.deploy('"0 * * * *"', "", `w${i}`)
+  fixture.start()
+  await fixture.pass(HOUR + 30_000)
+  expect((await fixture.store.listRuns({ trigger: "schedule", limit: 5000 })).length).toBe(450)
 })

@@ -1,8 +1,8 @@
-// The ways that people go on the page, in a real browser against the built server.
+// What users do in the web UI, in a real browser against the built server.
 
 import { expect, test } from "vitest"
 import { probe } from "../support/server.ts"
-import { signIn, useBrowser } from "../support/page.ts"
+import { signIn, useBrowser } from "../support/web-ui.ts"
 
 const openPage = useBrowser()
 
@@ -22,7 +22,7 @@ const GREET = {
 const BROKEN = { name: "broken", tasks: { fail: { command: "exit 3" } } }
 const SLOW = { name: "slow", tasks: { wait: { command: "sleep 600" } } }
 
-test("the link that the server prints signs in once; the second time it asks for a key", async () => {
+test("the link that the server prints signs in once, and asks for a key the second time", async () => {
   const { server, page, go, complaints } = await openPage({ signedIn: false })
   const link = /(http:\S+sign-in\?token=\w+)/.exec(server.process.stdout)![1]!
   await page.goto(link)
@@ -34,11 +34,11 @@ test("the link that the server prints signs in once; the second time it asks for
   await page.getByText("This link has been used or is too old").waitFor()
   await go("/runs")
   await page.getByRole("heading", { name: "Sign in to Ork" }).waitFor()
-  // Being refused is what a browser tells in its console.
+  // The browser logs the rejected request in its console.
   expect(complaints.filter((each) => !each.includes("401"))).toEqual([])
 })
 
-test("a key signs in and leads to where one wanted to go; a wrong one is told", async () => {
+test("a key signs in and returns to the requested page, and a wrong key is reported", async () => {
   const { server, page, go } = await openPage({ signedIn: false })
   await go("/jobs?queue=mail")
   await page.getByLabel("API key").fill("not-a-key-of-this-server")
@@ -50,7 +50,7 @@ test("a key signs in and leads to where one wanted to go; a wrong one is told", 
   expect(page.url()).toMatch(/\/ui\/jobs\?queue=mail$/)
 })
 
-test("a key that may only look finds no buttons that change anything", async () => {
+test("a read-only key sees no buttons that change anything", async () => {
   const { server, page, context, go } = await openPage({ signedIn: false })
   await server.deploy(GREET)
   const { body } = await server.call("POST", "/keys", { name: "guest", scopes: ["read"] })
@@ -66,7 +66,7 @@ test("a key that may only look finds no buttons that change anything", async () 
   expect(await page.getByRole("link", { name: "Keys" }).count()).toBe(0)
 })
 
-test("the form runs a workflow, refuses what is wrong, and goes with the JSON beside it", async () => {
+test("the form starts a run, rejects invalid params, and stays in sync with its JSON", async () => {
   const { server, page, go, complaints } = await openPage()
   await server.deploy(GREET)
   await go("/workflows")
@@ -94,7 +94,7 @@ test("the form runs a workflow, refuses what is wrong, and goes with the JSON be
   expect(complaints).toEqual([])
 })
 
-test("runs appear and end without loading anew, filters are in the address, several are cancelled at once", async () => {
+test("runs appear and finish without a reload, filters are in the URL, and several runs are cancelled at once", async () => {
   const { server, page, go, complaints } = await openPage()
   await Promise.all([GREET, BROKEN, SLOW].map((each) => server.deploy(each)))
   await go("/runs")
@@ -124,7 +124,7 @@ test("runs appear and end without loading anew, filters are in the address, seve
   expect(complaints).toEqual([])
 })
 
-test("a job is submitted by a form and shows its result and its log", async () => {
+test("a job is submitted with a form and shows its result and its log", async () => {
   const { page, go, complaints } = await openPage()
   await go("/jobs")
   await page.getByRole("link", { name: "Submit a job" }).click()
@@ -144,7 +144,7 @@ test("a job is submitted by a form and shows its result and its log", async () =
   expect(complaints).toEqual([])
 })
 
-test("a schedule is paused and goes on", async () => {
+test("a schedule is paused and resumed", async () => {
   const { server, page, go } = await openPage()
   await server.deploy(GREET)
   await go("/schedules")
@@ -157,7 +157,7 @@ test("a schedule is paused and goes on", async () => {
   expect((await server.call("GET", "/workflows/greet")).body["paused"]).toBe(false)
 })
 
-test("the keyboard leads everywhere", async () => {
+test("every page can be reached by keyboard", async () => {
   const { server, page, go } = await openPage()
   await Promise.all([GREET, BROKEN].map((each) => server.deploy(each)))
   await go("/workflows")

@@ -21,7 +21,7 @@ it.each(["SQLite", "Postgres"])("the flows of the seeds work as they print them,
   const server = await startServer([], { cwd: temporaryFolder(), env })
   const told = await new Promise<{ code: number | null; output: string }>((resolve) => {
     const shell = { PATH: process.env["PATH"], BASE: server.url, ORK_API_KEY: KEY }
-    const child = execFile("sh", [join(REPO, "test/serve/seeds.sh")], { env: shell }, (_, stdout, stderr) =>
+    const child = execFile("sh", [join(REPO, "test/serve/curl-flows.sh")], { env: shell }, (_, stdout, stderr) =>
       resolve({ code: child.exitCode, output: stdout + stderr }),
     )
   })

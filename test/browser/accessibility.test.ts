@@ -1,12 +1,12 @@
-// Every page for everyone: axe finds nothing wrong in light and dark, nothing overflows a phone, and no page complains.
+// Accessibility of every page: no axe findings in light and dark, no overflow on a phone, no errors in the console.
 
 import { expect, test } from "vitest"
-import { demoPages, fillDemo } from "../support/demo.ts"
-import { axeViolations, useBrowser } from "../support/page.ts"
+import { demoPages, fillDemo } from "../support/demo-server.ts"
+import { axeViolations, useBrowser } from "../support/web-ui.ts"
 
 const openPage = useBrowser()
 
-test("axe finds nothing wrong on any page, in light and in dark", { timeout: 180_000 }, async () => {
+test("axe finds no problem on any page, in light and in dark", { timeout: 180_000 }, async () => {
   const { server, page, go, complaints } = await openPage()
   const demo = await fillDemo(server, 4)
   const found: Record<string, string[]> = {}
@@ -17,7 +17,7 @@ test("axe finds nothing wrong on any page, in light and in dark", { timeout: 180
     await page.locator(".loading").first().waitFor({ state: "detached" })
     if (press !== undefined) await page.getByRole("button", { name: press, exact: true }).click()
     const light = await axeViolations(page)
-    // What is there does not change with the theme, only its colours do.
+    // The theme changes the colours only.
     await page.emulateMedia({ colorScheme: "dark" })
     const dark = await axeViolations(page, "contrast")
     if (light.length + dark.length > 0) found[name] = [...light, ...dark]
@@ -26,7 +26,7 @@ test("axe finds nothing wrong on any page, in light and in dark", { timeout: 180
   expect(complaints).toEqual([])
 })
 
-test("dialogs, menus and the page of a phone are for everyone too", async () => {
+test("axe finds no problem in dialogs and menus and on a phone", async () => {
   const { server, page, go } = await openPage({ width: 390 })
   await fillDemo(server, 3)
   await go("/workflows")

@@ -1,5 +1,5 @@
-// An engine on a real SQLite store in memory under a virtual clock, with tasks that a test scripts by name. Time moves only
-// when nothing else can: a retry after an hour takes no time at all.
+// An engine on a real SQLite store in memory under a virtual clock, with tasks that a test scripts by name. The clock moves only when
+// nothing else is left to do, so a retry after an hour takes no real time.
 
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -20,7 +20,7 @@ import { openSqlite } from "../../src/store/sqlite/sqlite.ts"
 import type { RunRow, StoreEvent, TaskRow } from "../../src/store/contract/store.ts"
 import { VirtualClock } from "../sim/clock.ts"
 
-/** What a scripted task does: gives an output, throws for a failure, takes virtual time, or runs until it is stopped. */
+/** A scripted task: returns its output, throws to fail, takes virtual time, or runs until it is stopped. */
 export type Script = (assignment: Assignment, tools: Tools) => Json | Promise<Json>
 
 export interface Tools {
@@ -40,21 +40,21 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
   await store.migrate()
   const launched: Assignment[] = []
   let live = 0
-  let most = 0
+  let maxLive = 0
 
   const run = async (assignment: Assignment, context: LaunchContext): Promise<AttemptResult> => {
     launched.push(assignment)
     const startedAt = clock.now()
     context.started({ at: startedAt })
     live += 1
-    most = Math.max(most, live)
-    const end = (rest: Pick<AttemptResult, "state"> & Partial<AttemptResult>): AttemptResult => {
+    maxLive = Math.max(maxLive, live)
+    const finish = (rest: Pick<AttemptResult, "state"> & Partial<AttemptResult>): AttemptResult => {
       live -= 1
       return { startedAt, finishedAt: clock.now(), ...rest }
     }
     const stopped = new Promise<never>((_, reject) => {
       const stop = (): void => reject(new Stopped())
-      // Stopped while it was being prepared.
+      // Stopped before its launch.
       if (context.signal.aborted) stop()
       else context.signal.addEventListener("abort", stop)
     })
@@ -67,10 +67,10 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     }
     try {
       const output = await (scripts[assignment.task] ?? (() => null))(assignment, tools)
-      return end({ state: "success", output: { inline: output } })
+      return finish({ state: "success", output: { inline: output } })
     } catch (error) {
-      if (!(error instanceof Stopped)) return end({ state: "failed", error: (error as Error).message, exitCode: 1 })
-      return end({
+      if (!(error instanceof Stopped)) return finish({ state: "failed", error: (error as Error).message, exitCode: 1 })
+      return finish({
         state: context.signal.reason === "timeout" ? "timeout" : context.signal.reason === "cancel" ? "cancelled" : "lost",
       })
     }
@@ -111,7 +111,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
   const events: StoreEvent[] = []
   engine.onEvent((event) => events.push(event))
 
-  /** Lets everything happen until the promise settles, moving the clock when nothing else is left to do. */
+  /** Runs everything until the promise settles; moves the clock when nothing else is left to do. */
   const until = async <T>(promise: Promise<T>): Promise<T> => {
     let settled = false
     const mark = (): void => void (settled = true)
@@ -120,9 +120,9 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
       await new Promise((resolve) => setImmediate(resolve))
       if (settled) break
       if (quiet > 12 && clock.step()) quiet = 0
-      // Files are real: reading one takes real time, though no virtual one.
+      // Reading a file takes real time, but no virtual time.
       if (quiet > 100) await new Promise((resolve) => setTimeout(resolve, 5))
-      if (quiet > 1000) throw new Error("nothing is left to happen, and it has not happened")
+      if (quiet > 1000) throw new Error("no event is left, and the promise has not settled")
     }
     return await promise
   }
@@ -176,9 +176,10 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     trigger,
     tasks,
     statuses,
-    most: () => most,
+    /** The largest number of attempts that were live at once. */
+    maxLive: () => maxLive,
     ended: (runId: RunId): Promise<RunRow> => until(engine.waitForRun(runId)),
-    /** Lets everything happen that can without the clock, and then `ms` of it. */
+    /** Runs everything, and then `ms` of virtual time. */
     pass: (ms: number): Promise<void> => until(new Promise((resolve) => clock.after(ms, () => resolve()))),
     task: async (runId: RunId, name: string, path = ""): Promise<TaskRow> => (await store.getTask({ runId, name, path }))!,
     inputs: (name: string): Json[] => launched.filter((each) => each.task === name).map((each) => each.input),

@@ -1,0 +1,138 @@
+import { describe, expect, it } from "vitest"
+import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
+import type { Executor } from "../../src/executors/executor.ts"
+import type { Advanced, Batch, Store } from "../../src/store/contract/store.ts"
+import { setup } from "./setup.ts"
+
+/** Loses the reply of the first call that `when` selects, after its commit. */
+const loseReply = (store: Store, when: (batch: Batch, advanced: Advanced) => boolean): (() => boolean) => {
+  const real = store.advance
+  let lost = false
+  store.advance = async (batch) => {
+    const advanced = await real(batch)
+    if (lost || !when(batch, advanced)) return advanced
+    lost = true
+    throw new Error("the connection is gone")
+  }
+  return () => lost
+}
+
+const ONE = "name: one\ntasks: { a: { command: x } }"
+
+describe("a lost reply of the store", () => {
+  it("does not hide the end of a run from those who await it", async () => {
+    const fixture = await setup()
+    const lost = loseReply(fixture.store, (_, { closed }) => closed.length > 0)
+    const runId = await fixture.trigger(ONE)
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success" })
+    expect(lost()).toBe(true)
+  })
+
+  it("does not stop a task whose start was in the batch", async () => {
+    const fixture = await setup({ a: async (_, { sleep }) => (await sleep(60_000), "done") })
+    const lost = loseReply(fixture.store, ({ changes }) => changes.some(({ kind }) => kind === "started"))
+    const runId = await fixture.trigger(ONE)
+    await fixture.ended(runId)
+    expect(lost()).toBe(true)
+    expect(await fixture.task(runId, "a")).toMatchObject({ status: "success", attempt: 1, output: { inline: "done" } })
+    expect(fixture.launched).toHaveLength(1)
+  })
+
+  it("releases the claims of that call, and the task then runs once", async () => {
+    const fixture = await setup()
+    const lost = loseReply(fixture.store, (_, { claims }) => claims.length > 0)
+    const runId = await fixture.trigger(ONE)
+    await fixture.ended(runId)
+    expect(lost()).toBe(true)
+    expect(await fixture.task(runId, "a")).toMatchObject({ status: "success", attempt: 1 })
+    expect(fixture.launched).toHaveLength(1)
+  })
+
+  it("does not leave a new run pending", async () => {
+    const fixture = await setup()
+    await fixture.pass(1000)
+    const real = fixture.store.createRuns
+    fixture.store.createRuns = async (runs) => {
+      await real(runs)
+      throw new Error("the connection is gone")
+    }
+    await expect(fixture.trigger(ONE)).rejects.toThrow("the connection is gone")
+    await fixture.pass(1000)
+    expect(await fixture.store.listRuns({ limit: 10 })).toMatchObject([{ status: "success" }])
+  })
+})
+
+describe("an engine that stops", () => {
+  const refuse = (): Promise<never> => Promise.reject(new Error("the disk is full"))
+
+  it("stops when the store rejects every batch, and logs what is left", async () => {
+    const logged: [object, string][] = []
+    const log = { info: () => {}, warn: () => {}, error: (fields: object, text: string) => void logged.push([fields, text]) }
+    const fixture = await setup({ a: (_, { untilStopped }) => untilStopped() }, { log })
+    const real = { advance: fixture.store.advance, deregisterHolder: fixture.store.deregisterHolder }
+    const runId = await fixture.trigger(ONE)
+    await fixture.pass(1000)
+    Object.assign(fixture.store, { advance: refuse, deregisterHolder: refuse })
+    const startedAt = fixture.clock.now()
+    await fixture.until(fixture.engine.stop({ patienceMs: 5000 }))
+    expect(fixture.clock.now() - startedAt).toBeLessThan(20_000)
+    expect(logged).toEqual([
+      [{ attempts: 0, changes: 1 }, expect.stringContaining("the store takes no batch")],
+      [{ error: "Error: the disk is full" }, expect.stringContaining("could not say goodbye")],
+    ])
+    Object.assign(fixture.store, real)
+    expect(await fixture.task(runId, "a")).toMatchObject({ status: "running" })
+  })
+
+  it("stops when the store does not reply", async () => {
+    const fixture = await setup({ a: (_, { untilStopped }) => untilStopped() })
+    const real = { advance: fixture.store.advance, deregisterHolder: fixture.store.deregisterHolder }
+    await fixture.trigger(ONE)
+    await fixture.pass(1000)
+    const silent = (): Promise<never> => new Promise(() => {})
+    Object.assign(fixture.store, { advance: silent, deregisterHolder: silent })
+    const startedAt = fixture.clock.now()
+    await fixture.until(fixture.engine.stop())
+    expect(fixture.clock.now() - startedAt).toBeLessThan(20_000)
+    Object.assign(fixture.store, real)
+  })
+})
+
+describe("an attempt", () => {
+  it("stays a success when its cache key cannot be evaluated any more", async () => {
+    let evaluations = 0
+    const evaluate: typeof inlineEvaluator.evaluate = (source, scope) => {
+      if (++evaluations > 1) throw new Error("the evaluator went away")
+      return inlineEvaluator.evaluate(source, scope)
+    }
+    const fixture = await setup({ a: () => "done" }, { evaluator: { ...inlineEvaluator, evaluate } })
+    const runId = await fixture.trigger("name: c\ntasks: { a: { command: x, cache: { key: run.workflow } } }")
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success" })
+    expect(evaluations).toBe(2)
+    expect(await fixture.task(runId, "a")).toMatchObject({ attempt: 1, output: { inline: "done" } })
+  })
+
+  it("fails when its executor throws", async () => {
+    const process: Executor = { name: "process", launch: () => Promise.reject(new Error("a bug")) }
+    const fixture = await setup({}, { executors: new Map([["process", process]]) })
+    const runId = await fixture.trigger(ONE)
+    expect(await fixture.ended(runId)).toMatchObject({ status: "failed" })
+    expect(await fixture.task(runId, "a")).toMatchObject({ outcome: "failed", error: "could not run the task: a bug" })
+  })
+})
+
+describe("an engine that cannot start", () => {
+  it("stops the executors that it has started, so that the process can exit", async () => {
+    const { store } = await setup()
+    const calls: string[] = []
+    const executor: Executor = {
+      name: "process",
+      start: () => Promise.resolve(void calls.push("start")),
+      stop: () => Promise.resolve(void calls.push("stop")),
+      launch: () => Promise.reject(new Error("nothing is launched")),
+    }
+    const broken = { ...store, secret: () => Promise.reject(new Error("no such table")) }
+    await expect(setup({}, { store: broken, executors: new Map([["process", executor]]) })).rejects.toThrow("no such table")
+    expect(calls).toEqual(["start", "stop"])
+  })
+})

@@ -1,0 +1,146 @@
+import { describe, expect, it } from "vitest"
+import { Notifier } from "../../src/engine/services/notifier.ts"
+import { signatureProblem } from "../../src/protocol/wire/signature.ts"
+import { fail, setup as setupEngine, type Script } from "./setup.ts"
+
+interface Sent {
+  url: string
+  body: string
+  headers: Record<string, string>
+  at: number
+}
+
+const setup = async (scripts: { [task: string]: Script }, replies: (number | Error)[] = []) => {
+  const fixture = await setupEngine(scripts)
+  const { store, clock, engine } = fixture
+  const sent: Sent[] = []
+  const logged: string[] = []
+  const log = (_: object, message: string): void => void logged.push(message)
+  const post = async (url: string, init: RequestInit): Promise<Response> => {
+    sent.push({ url, body: init.body as string, headers: init.headers as Record<string, string>, at: clock.now() })
+    const reply = replies.shift() ?? 204
+    if (reply instanceof Error) throw reply
+    return new Response(null, { status: reply })
+  }
+  const start = (secrets: { [name: string]: string } = {}): Notifier => {
+    const notifier = new Notifier({
+      store,
+      clock,
+      log: { info: log, warn: log, error: log },
+      secret: (name) => secrets[name] ?? null,
+      fetch: post,
+    })
+    engine.onEvent((event) => event.type === "run" && notifier.wake())
+    notifier.start()
+    return notifier
+  }
+  return { ...fixture, sent, logged, start }
+}
+
+const notifying = (on: string, rest = ""): string =>
+  `name: w\nnotify: [{ on: [${on}], webhook: "https://a.test/hook" }]\n${rest}\ntasks: { t: { command: x } }`
+
+describe("a notification", () => {
+  it.each([
+    ["success", (): null => null],
+    ["failure", (): never => fail("it broke")],
+  ] as const)("of %s is sent when the run has finished, signed with ORK_SECRET_NOTIFY", async (kind, script) => {
+    const fixture = await setup({ t: script })
+    fixture.start({ NOTIFY: "notify-secret" })
+    const runId = await fixture.trigger(notifying("success, failure"))
+    const run = await fixture.ended(runId)
+    await fixture.pass(100)
+    expect(fixture.sent).toHaveLength(1)
+    const { url, body, headers } = fixture.sent[0]!
+    expect(url).toBe("https://a.test/hook")
+    expect(JSON.parse(body)).toMatchObject({ event: kind, run: { id: runId, workflow: "w", status: run.status } })
+    const message = { timestamp: headers["x-ork-timestamp"], signature: headers["x-ork-signature"], body }
+    expect(signatureProblem("notify-secret", message, fixture.clock.now())).toBeNull()
+    expect(headers["x-ork-delivery"]).toContain(runId)
+  })
+
+  it("is not sent for an event that the workflow does not name", async () => {
+    const fixture = await setup({})
+    fixture.start()
+    await fixture.ended(await fixture.trigger(notifying("failure")))
+    await fixture.pass(1000)
+    expect(fixture.sent).toEqual([])
+  })
+
+  it("to Slack has the form of a Slack message", async () => {
+    const fixture = await setup({ t: () => fail() })
+    fixture.start()
+    const runId = await fixture.trigger(
+      'name: w\nnotify: [{ on: [failure], slack: "https://slack.test/x" }]\ntasks: { t: { command: x } }',
+    )
+    await fixture.ended(runId)
+    await fixture.pass(100)
+    expect(JSON.parse(fixture.sent[0]!.body)).toEqual({ text: `w failed: task t failed (run ${runId})` })
+  })
+
+  it("that cannot be delivered is sent again after growing delays", async () => {
+    const fixture = await setup({}, [500, new Error("connection refused"), 302, 200])
+    fixture.start()
+    await fixture.ended(await fixture.trigger(notifying("success")))
+    await fixture.pass(3_600_000)
+    const waits = fixture.sent.slice(1).map(({ at }, i) => (at - fixture.sent[i]!.at) / 1000)
+    expect(waits).toEqual([5, 10, 20])
+  })
+
+  it("that was not sent before a crash is sent after it", async () => {
+    const fixture = await setup({})
+    await fixture.ended(await fixture.trigger(notifying("success")))
+    expect(fixture.sent).toEqual([])
+    fixture.start()
+    await fixture.pass(100)
+    expect(fixture.sent).toHaveLength(1)
+  })
+
+  it("is sent by another server when the lease of the first one has expired", async () => {
+    const fixture = await setup({})
+    await fixture.ended(await fixture.trigger(notifying("success")))
+    await fixture.store.claimNotifications({ limit: 10, leaseMs: 60_000 })
+    fixture.start()
+    await fixture.pass(59_000)
+    expect(fixture.sent).toEqual([])
+    await fixture.pass(2000)
+    expect(fixture.sent).toHaveLength(1)
+  })
+
+  it("is sent by only one of several servers", async () => {
+    const fixture = await setup({})
+    for (let i = 0; i < 3; i++) fixture.start()
+    await fixture.ended(await fixture.trigger(notifying("success")))
+    await fixture.pass(1000)
+    expect(fixture.sent).toHaveLength(1)
+  })
+})
+
+describe("a deadline", () => {
+  const slow: Script = async (_, { sleep }) => {
+    await sleep(3_600_000)
+    return null
+  }
+
+  it("that a run misses is notified once, and the run continues", async () => {
+    const fixture = await setup({ t: slow })
+    fixture.start()
+    const runId = await fixture.trigger(notifying("deadline", "deadline: 30m"))
+    await fixture.pass(30 * 60_000 - 1000)
+    expect(fixture.sent).toEqual([])
+    await fixture.pass(2000)
+    expect(JSON.parse(fixture.sent[0]!.body)).toMatchObject({ event: "deadline", run: { id: runId, status: "running" } })
+    expect((await fixture.ended(runId)).status).toBe("success")
+    await fixture.pass(3_600_000)
+    expect(fixture.sent).toHaveLength(1)
+    expect(fixture.logged).toEqual(["a run is past its deadline"])
+  })
+
+  it("that a run meets is not notified", async () => {
+    const fixture = await setup({ t: slow })
+    fixture.start()
+    await fixture.ended(await fixture.trigger(notifying("deadline", "deadline: 2h")))
+    await fixture.pass(3 * 3_600_000)
+    expect([fixture.sent, fixture.logged]).toEqual([[], []])
+  })
+})
