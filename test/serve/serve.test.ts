@@ -44,7 +44,7 @@ describe("ork serve on an empty folder", () => {
     [["--port", "70000"], {}, /--port: "70000" is not a whole number from 0 to 65535/],
     [[], { ORK_API_KEY: "short" }, /ORK_API_KEY: what is given is not a key of 16 characters or more/],
     [["--dir", "nowhere"], {}, /--dir: nowhere is not a folder/],
-    [["--no-worker", "--queue", "a"], {}, /leave one of them out/],
+    [["--no-worker", "--queue", "a"], {}, /leave out one of them/],
     [["--queue", "a,,b"], {}, /has an empty name/],
   ])("with %j %j is refused and stores nothing", async (args, env, message) => {
     const cwd = temporaryFolder()

@@ -30,7 +30,7 @@ export const parseTimeCursor = (cursor: string): TimePosition => {
   return { createdAt, id }
 }
 
-/** Cursor of lists ordered by a number. `kind` tells the lists apart, so that no list accepts the cursor of another. */
+/** Cursor of lists ordered by a number. `kind` identifies the list, so that no list accepts the cursor of another. */
 export const numberCursor = (kind: string, value: number): string => encode(`${kind}|${value}`)
 
 export const parseNumberCursor = (kind: string, cursor: string): number => {

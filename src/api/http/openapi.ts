@@ -48,7 +48,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   413: "The body is too large",
   415: "The body has the wrong type",
   429: "This address sent too many wrong keys",
-  503: "The database is unavailable; Retry-After says when to try again",
+  503: "The database is unavailable; Retry-After gives the seconds to wait",
 }
 
 /** Converts schemas to JSON Schema and collects those that have a name. */

@@ -14,7 +14,7 @@ import { route } from "../http/route.ts"
 
 const single = (header: string | string[] | undefined): string | undefined => (typeof header === "string" ? header : undefined)
 
-/** Logs why a secret cannot be read, and does not tell callers without a key. */
+/** Reads a secret. Logs why it cannot be read, and hides the reason from callers without a key. */
 const readSecret = async (api: Api, name: string): Promise<string | null> => {
   try {
     return await api.secret(name)

@@ -69,47 +69,33 @@ const explain = async (): Promise<Explanation[]> => [
   { task: "a", path: "", status: "pending", sentence: "a waits for its upstream" },
 ]
 
+export interface SetupOptions extends Partial<Omit<ServerOptions, "config">> {
+  config?: Partial<ApiConfig>
+  wrap?: (store: ServerStore) => ServerStore
+  lanes?: string[]
+}
+
 /** Starts a server. `await using` stops it. */
-export const setup = async (
-  change: Partial<Omit<ServerOptions, "config">> & {
-    config?: Partial<ApiConfig>
-    wrap?: (store: ServerStore) => ServerStore
-    lanes?: string[]
-  } = {},
-) => {
+export const setup = async ({ wrap, lanes = ["q:*"], config, ...options }: SetupOptions = {}) => {
   const folder = await mkdtemp(join(tmpdir(), "ork-api-"))
   const objects = new FileObjectStore(join(folder, "objects"))
   const plain = await openTestStore(folder)
-  const store = change.wrap?.(plain) ?? plain
+  const store = wrap?.(plain) ?? plain
   const executor = new ScriptedExecutor(objects)
   const logged: string[] = []
   const log = pino({ level: "debug" }, { write: (line: string) => void logged.push(line) })
   const parts: EngineOptions = {
+    ...engineSettings(store),
     store,
     objects,
     executors: new Map([["process", executor]]),
-    evaluator: inlineEvaluator,
-    clock: systemClock,
-    random: systemRandom,
     log,
-    holder: { kind: "server", name: "test", process: "" },
-    privateRun: null,
-    lanes: change.lanes ?? ["q:*"],
-    concurrency: 16,
-    maxFanout: 1000,
-    maxOutputBytes: 1 << 20,
-    graceMs: 100,
+    lanes,
     dataDir: folder,
-    secret: () => null,
-    address: () => "http://ork.test",
-    async findWorkflow(name) {
-      const found = await store.getWorkflow(name)
-      return found === null ? null : { workflowId: found.id, versionId: found.versionId }
-    },
-    observer: { turn: () => desk.wake(), cancelled: () => desk.wake(true) },
+    observer: { turn: () => workers.wake(), cancelled: () => workers.wake(true) },
   }
   const engine = new Engine(parts)
-  const desk = new WorkerService({ engine, parts })
+  const workers = new WorkerService({ engine, parts })
   await engine.start()
   const server = buildServer({
     engine,
@@ -122,13 +108,50 @@ export const setup = async (
     services: createServices({ ...parts, engine, store, wake: () => engine.look() }),
     explain,
     metrics: async () => "ork_up 1\n",
-    workers: desk,
+    workers,
     push: () => false,
-    ...change,
-    config: { apiKey: ADMIN_KEY, version: "1.2.3", ...change.config },
+    ...options,
+    config: { apiKey: ADMIN_KEY, version: "1.2.3", ...config },
   })
   await server.app.ready()
+  return {
+    server,
+    store,
+    engine,
+    executor,
+    objects,
+    logged,
+    ...clientOf(server, engine),
+    async [Symbol.asyncDispose]() {
+      workers.stop()
+      await close(server)
+      await engine.stop()
+      await store.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  } satisfies TestServer & AsyncDisposable
+}
 
+const engineSettings = (store: ServerStore) =>
+  ({
+    evaluator: inlineEvaluator,
+    clock: systemClock,
+    random: systemRandom,
+    holder: { kind: "server", name: "test", process: "" },
+    privateRun: null,
+    concurrency: 16,
+    maxFanout: 1000,
+    maxOutputBytes: 1 << 20,
+    graceMs: 100,
+    secret: () => null,
+    address: () => "http://ork.test",
+    async findWorkflow(name) {
+      const found = await store.getWorkflow(name)
+      return found === null ? null : { workflowId: found.id, versionId: found.versionId }
+    },
+  }) satisfies Partial<EngineOptions>
+
+const clientOf = (server: ApiServer, engine: Engine): Pick<TestServer, "call" | "newKey" | "deploy" | "runToEnd"> => {
   const call: TestServer["call"] = async (method, url, { body, key = ADMIN_KEY, headers = {} } = {}) => {
     const options: InjectOptions = {
       method,
@@ -143,36 +166,22 @@ export const setup = async (
     const { statusCode: status, body: text, headers: received } = await server.app.inject(options)
     return { status, body: parse(text) as TestResponse["body"], text, headers: received }
   }
-  const deploy: TestServer["deploy"] = async (name, tasks, rest = {}) => {
-    const all = Object.entries(tasks).map(([task, spec]) => [task, typeof spec === "string" ? { command: spec } : spec])
-    const { status, text } = await call("POST", "/workflows", { body: { name, tasks: Object.fromEntries(all), ...rest } })
-    if (status >= 300) throw new Error(`failed to deploy ${name}: ${text}`)
-  }
   return {
-    server,
-    store,
-    engine,
-    executor,
-    objects,
-    logged,
     call,
-    deploy,
-    async newKey(...scopes: KeyScope[]) {
+    async newKey(...scopes) {
       return (await call("POST", "/keys", { body: { name: scopes.join(), scopes } })).body["key"] as string
     },
-    async runToEnd(name: string) {
+    async deploy(name, tasks, rest = {}) {
+      const all = Object.entries(tasks).map(([task, spec]) => [task, typeof spec === "string" ? { command: spec } : spec])
+      const { status, text } = await call("POST", "/workflows", { body: { name, tasks: Object.fromEntries(all), ...rest } })
+      if (status >= 300) throw new Error(`failed to deploy ${name}: ${text}`)
+    },
+    async runToEnd(name) {
       const { body } = await call("POST", `/workflows/${name}/runs`)
       await engine.waitForRun(body["id"] as never)
       return body["id"] as string
     },
-    async [Symbol.asyncDispose]() {
-      desk.stop()
-      await close(server)
-      await engine.stop()
-      await store.close()
-      await rm(folder, { recursive: true, force: true })
-    },
-  } satisfies TestServer & AsyncDisposable
+  }
 }
 
 /** Resolves when so many tasks of a run wait without a slot. */
