@@ -14,13 +14,22 @@ const tree = (files: Record<string, string>): string => {
   return root
 }
 
-test("imports that point down the order are fine", () => {
+function expectProblem(file: string, source: string, problem: string): void {
+  const problems = checkTree(tree({ [file]: `${source}\n` }))
+  expect(problems).toHaveLength(1)
+  expect(problems[0]).toContain(problem)
+  expect(problems[0]).toContain(`src/${file}`)
+}
+
+test("a file may import lower layers", () => {
   const root = tree({
-    "engine/loop.ts":
-      'import type { Store } from "../store/contract/store.ts"\nimport { decide } from "../core/rules/decide.ts"\n',
-    "main.ts": 'import { SqliteStore } from "./store/sqlite/store.ts"\n',
+    "engine/loop/loop.ts":
+      'import type { Store } from "../../store/contract/store.ts"\nimport { decide } from "../../core/rules/decide.ts"\n',
+    "engine/engine.ts": 'import { Gate } from "./gate/gate.ts"\nimport { Loop } from "./loop/loop.ts"\n',
+    "main.ts": 'import { SqliteStore } from "./store/sqlite/sqlite.ts"\n',
     "sdk/start-worker.ts": 'import { FileObjectStore } from "../objects/file/file.ts"\n',
-    "store/sqlite/store.ts": 'import type { Store } from "../store.ts"\nimport { readFileSync } from "node:fs"\n',
+    "store/sqlite/runs/retry.ts":
+      'import type { Store } from "../../contract/store.ts"\nimport { unblock } from "../advance/unblock.ts"\nimport { readFileSync } from "node:fs"\n',
   })
   expect(checkTree(root)).toEqual([])
 })
@@ -28,31 +37,57 @@ test("imports that point down the order are fine", () => {
 test.each([
   ["core/rules/decide.ts", 'import { loop } from "../../engine/loop.ts"', "core must not import engine"],
   ["store/sqlite/a.ts", 'import { b } from "../../objects/objects.ts"', "store must not import objects"],
-  ["engine/a.ts", 'export * from "../cli/run.ts"', "engine must not import cli"],
-  ["engine/a.ts", 'const cli = await import("../cli/run.ts")', "engine must not import cli"],
-  ["engine/a.ts", 'import {\n  a,\n  b,\n} from "../api/http/server.ts"', "engine must not import api"],
-  ["engine/a.ts", 'import { SqliteStore } from "../store/sqlite/store.ts"', "only src/main.ts names backends"],
-  ["sdk/index.ts", 'import { FileObjectStore } from "../objects/file/file.ts"', "only src/main.ts names backends"],
-  ["cli/a.ts", 'import { ProcessExecutor } from "../executors/process.ts"', "only src/main.ts names backends"],
-  ["odd/a.ts", 'import { a } from "../core/a.ts"', "odd has no place"],
-  ["core/a.ts", 'import { readFileSync } from "node:fs"', "core must not import node:fs"],
-  ["core/a.ts", "export const now = () => Date.now()", "reads a clock"],
-  ["core/a.ts", "export const dice = Math.random()", "makes randomness"],
-  ["core/a.ts", "setTimeout(() => {}, 1)", "sets a timer"],
-  ["core/a.ts", "export const f = async () => 1", "is asynchronous"],
-])("in %s, `%s` is reported", (file, source, problem) => {
-  const problems = checkTree(tree({ [file]: `${source}\n` }))
-  expect(problems).toHaveLength(1)
-  expect(problems[0]).toContain(problem)
-  expect(problems[0]).toContain(`src/${file}`)
-})
+  ["engine/ports.ts", 'export * from "../cli/run.ts"', "engine must not import cli"],
+  ["engine/ports.ts", 'const cli = await import("../cli/run.ts")', "engine must not import cli"],
+  ["engine/ports.ts", 'import {\n  a,\n  b,\n} from "../api/http/server.ts"', "engine must not import api"],
+  ["odd/a.ts", 'import { a } from "../core/a.ts"', "has no layer"],
+])("of areas, in %s, `%s` is reported", expectProblem)
 
-test("words in comments and strings of core are no impurity", () => {
+test.each([
+  ["core/model/a.ts", 'import { b } from "../rules/b.ts"', "core/model must not import core/rules"],
+  ["core/time/a.ts", 'import { b } from "../routing/b.ts"', "core/time must not import core/routing"],
+  ["protocol/api/a.ts", 'import { b } from "../client/b.ts"', "protocol/api must not import protocol/client"],
+  ["engine/loop/a.ts", 'import { b } from "../gate/b.ts"', "engine/loop must not import engine/gate"],
+  ["engine/gate/a.ts", 'import { b } from "../engine.ts"', "engine/gate must not import engine/engine.ts"],
+  ["api/views/a.ts", 'import { b } from "../routes/b.ts"', "api/views must not import api/routes"],
+  ["api/routes/a.ts", 'import { b } from "../http/server.ts"', "api/routes must not import api/http/server.ts"],
+  ["cli/target/a.ts", 'import { b } from "../commands/b.ts"', "cli/target must not import cli/commands"],
+  ["store/shared/a.ts", 'import { b } from "../sqlite/b.ts"', "store/shared must not import store/sqlite"],
+  ["store/sqlite/connection/a.ts", 'import { b } from "../claim/b.ts"', "connection must not import store/sqlite/claim"],
+  ["store/postgres/schema/a.ts", 'import { b } from "../cache/b.ts"', "schema must not import store/postgres/cache"],
+  ["store/postgres/cache/a.ts", 'import { b } from "../runs/b.ts"', "cache must not import store/postgres/runs"],
+  ["store/postgres/claim/a.ts", 'import { b } from "../jobs/b.ts"', "claim must not import store/postgres/jobs"],
+  ["store/postgres/odd/a.ts", 'import { b } from "../claim/b.ts"', "has no layer"],
+])("of subfolders, in %s, `%s` is reported", expectProblem)
+
+test.each([
+  ["engine/ports.ts", 'import { SqliteStore } from "../store/sqlite/sqlite.ts"', "may import backends"],
+  ["sdk/index.ts", 'import { FileObjectStore } from "../objects/file/file.ts"', "may import backends"],
+  ["cli/run/a.ts", 'import { ProcessExecutor } from "../../executors/process.ts"', "may import backends"],
+])("of backends, in %s, `%s` is reported", expectProblem)
+
+test.each([
+  ["core/model/a.ts", 'import { readFileSync } from "node:fs"', "core must not import node:fs"],
+  ["core/model/a.ts", "export const now = () => Date.now()", "must not read a clock"],
+  ["core/model/a.ts", "export const dice = Math.random()", "must not use randomness"],
+  ["core/model/a.ts", "setTimeout(() => {}, 1)", "must not set a timer"],
+  ["core/model/a.ts", "export const f = async () => 1", "must not be asynchronous"],
+  ["core/model/a.ts", 'console.log("x")', "must not have side effects"],
+])("of purity, in %s, `%s` is reported", expectProblem)
+
+test("words in comments and strings of core are not impure", () => {
   const source = '// await nobody\n/**\n * async, Date.now\n */\nexport const word = "await" // Math.random\n'
-  expect(checkTree(tree({ "core/a.ts": source }))).toEqual([])
+  expect(checkTree(tree({ "core/model/a.ts": source }))).toEqual([])
 })
 
-test("tests may import what they like", () => {
+test("a subfolder that only one of the stores has is reported", () => {
+  const files = { "store/sqlite/claim/a.ts": "", "store/postgres/claim/a.ts": "", "store/postgres/runs/a.ts": "" }
+  expect(checkTree(tree(files))).toEqual([
+    "src/store/postgres/runs: src/store/sqlite has no such folder; both must have the same",
+  ])
+})
+
+test("tests and their helpers may import anything", () => {
   const source = 'import { SqliteStore } from "../store/sqlite/store.ts"\n'
   expect(checkTree(tree({ "engine/a.test.ts": source, "core/a.test.ts": source, "engine/testing/a.ts": source }))).toEqual([])
 })
