@@ -1,10 +1,10 @@
-// Which addresses belong to the public Internet, and which a request must not reach unless the configuration allows them.
+// Classifies addresses: those outside of the public Internet are blocked unless the configuration allows them.
 
 import { BlockList, isIP } from "node:net"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
 
-/** By the registries of special-purpose addresses (IANA); the first that fits gives its name. */
-const REFUSED = [
+/** Ranges of IANA's registries of special-purpose addresses; the first one that matches names the reason. */
+const BLOCKED = [
   ["169.254.169.254/32", "the cloud's metadata address"],
   ["fd00:ec2::254/128", "the cloud's metadata address"],
   ["0.0.0.0/8", "an unspecified address"],
@@ -24,8 +24,8 @@ const REFUSED = [
   ["240.0.0.0/4", "a reserved address"],
   ["::/128", "an unspecified address"],
   ["::1/128", "a loopback address"],
-  ["::ffff:0:0/96", "an IPv4 address in IPv6 clothes"],
-  ["::/96", "an IPv4 address in IPv6 clothes"],
+  ["::ffff:0:0/96", "an IPv4 address written as IPv6"],
+  ["::/96", "an IPv4 address written as IPv6"],
   ["64:ff9b::/96", "an IPv4 address behind a translator"],
   ["64:ff9b:1::/48", "an IPv4 address behind a translator"],
   ["2001::/23", "a reserved address"],
@@ -46,23 +46,23 @@ const listOf = (range: string): BlockList => {
   return list
 }
 
-const LISTS = REFUSED.map(([range, what]) => ({ list: listOf(range), v4: !range.includes(":"), what }))
+const LISTS = BLOCKED.map(([range, reason]) => ({ list: listOf(range), v4: !range.includes(":"), reason }))
 const PUBLIC_V6 = listOf(GLOBAL_UNICAST)
 
 const familyOf = (address: string): "ipv4" | "ipv6" => (isIP(address) === 4 ? "ipv4" : "ipv6")
 const withoutZone = (address: string): string => address.replace(/%.*$/, "")
 
-/** Why an address is none of the public Internet; null: it is. */
-export const refusalOf = (given: string): string | null => {
+/** Returns why an address is blocked; null when it belongs to the public Internet. */
+export const blockReason = (given: string): string | null => {
   const address = withoutZone(given)
   const family = familyOf(address)
-  // Node looks an IPv4 address up in rules for its IPv6 clothes too, and the other way round; each family has its own rules here.
+  // Each family has its own rules: Node would also match an IPv4 address against rules for IPv4-mapped IPv6 addresses, and vice versa.
   const found = LISTS.find(({ list, v4 }) => v4 === (family === "ipv4") && list.check(address, family))
-  if (found !== undefined) return found.what
+  if (found !== undefined) return found.reason
   return family === "ipv4" || PUBLIC_V6.check(address, family) ? null : "a reserved address"
 }
 
-/** The configuration's exceptions. */
+/** The addresses and hosts that the configuration allows. */
 export class AllowList {
   readonly #entries: { host: string | null; list: BlockList | null; port: number | null }[]
 
@@ -76,18 +76,18 @@ export class AllowList {
   }
 
   allowsHost(host: string, port: number): boolean {
-    return this.#entries.some((entry) => entry.host !== null && portFits(entry, port) && hostFits(entry.host, host))
+    return this.#entries.some((entry) => entry.host !== null && portMatches(entry, port) && hostMatches(entry.host, host))
   }
 
   allowsAddress(given: string, port: number): boolean {
     const address = withoutZone(given)
     return this.#entries.some(
-      ({ list, ...entry }) => list !== null && portFits(entry, port) && list.check(address, familyOf(address)),
+      ({ list, ...entry }) => list !== null && portMatches(entry, port) && list.check(address, familyOf(address)),
     )
   }
 }
 
-const portFits = (entry: { port: number | null }, port: number): boolean => entry.port === null || entry.port === port
+const portMatches = (entry: { port: number | null }, port: number): boolean => entry.port === null || entry.port === port
 
-const hostFits = (pattern: string, host: string): boolean =>
+const hostMatches = (pattern: string, host: string): boolean =>
   pattern === "*" || (pattern.startsWith("*.") ? host.endsWith(pattern.slice(1)) : pattern === host)

@@ -1,30 +1,30 @@
 import { describe, expect, onTestFinished, test } from "vitest"
 import { parseHttpAllow } from "../../core/settings/http-allow.ts"
-import { refusalOf } from "./addresses.ts"
-import { type Address, guardedFetch, type GuardedInit, httpPolicy, RefusedRequest } from "./guarded-fetch.ts"
-import { startWeb } from "./testing.ts"
+import { blockReason } from "./addresses.ts"
+import { type Address, guardedFetch, type GuardedInit, httpPolicy, BlockedRequest } from "./guarded-fetch.ts"
+import { startWebServer } from "./testing.ts"
 
 const policyOf = (allow: string, names: { [name: string]: string[][] } = {}) => {
-  const asked: string[] = []
+  const resolved: string[] = []
   const policy = httpPolicy({
     allow: parseHttpAllow(allow)!,
     connectMs: 2000,
     resolve(host): Promise<Address[]> {
-      const answers = names[host]
-      if (answers === undefined) return Promise.reject(new Error(`getaddrinfo ENOTFOUND ${host}`))
-      const turn = asked.filter((name) => name === host).length
-      asked.push(host)
-      const found = answers[Math.min(turn, answers.length - 1)]!
+      const results = names[host]
+      if (results === undefined) return Promise.reject(new Error(`getaddrinfo ENOTFOUND ${host}`))
+      const calls = resolved.filter((name) => name === host).length
+      resolved.push(host)
+      const found = results[Math.min(calls, results.length - 1)]!
       return Promise.resolve(found.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })))
     },
   })
   onTestFinished(() => policy.close())
   const get = (url: string, init: Omit<GuardedInit, "signal"> = {}) =>
     guardedFetch(url, { ...init, signal: AbortSignal.timeout(5000) }, policy)
-  return { get, asked }
+  return { get, resolved }
 }
 
-describe("addresses that are refused", () => {
+describe("blocked addresses", () => {
   test.each([
     ["127.0.0.1", /loopback/],
     ["127.255.255.254", /loopback/],
@@ -53,12 +53,12 @@ describe("addresses that are refused", () => {
     ["fe80::1%eth0", /link-local/],
     ["ff02::1", /multicast/],
     ["4000::1", /reserved/],
-  ])("%s", (address, why) => {
-    expect(refusalOf(address)).toMatch(why)
+  ])("%s is blocked", (address, reason) => {
+    expect(blockReason(address)).toMatch(reason)
   })
 
-  test.each(["8.8.8.8", "172.15.0.1", "172.32.0.1", "100.128.0.1", "2606:4700:4700::1111"])("but not %s", (address) => {
-    expect(refusalOf(address)).toBeNull()
+  test.each(["8.8.8.8", "172.15.0.1", "172.32.0.1", "100.128.0.1", "2606:4700:4700::1111"])("%s is not blocked", (address) => {
+    expect(blockReason(address)).toBeNull()
   })
 
   test.each([
@@ -75,38 +75,38 @@ describe("addresses that are refused", () => {
     ["http://169.254.169.254/latest/meta-data", /metadata/],
     ["file:///etc/passwd", /only http: and https: are/],
     ["ftp://example.com/", /only http: and https: are/],
-    ["not a url", /is no URL/],
+    ["not a url", /is not a URL/],
     ["http://example.com:25/", /port 25 belongs to another protocol/],
-  ])("as %s", async (url, why) => {
+  ])("a request to %s is blocked", async (url, reason) => {
     const { get } = policyOf("", { "metadata.google.internal": [["8.8.8.8"]], "metadata.google.internal.": [["8.8.8.8"]] })
-    const refused = get(url)
-    await expect(refused).rejects.toThrow(RefusedRequest)
-    await expect(refused).rejects.toThrow(why)
+    const response = get(url)
+    await expect(response).rejects.toThrow(BlockedRequest)
+    await expect(response).rejects.toThrow(reason)
   })
 
-  test("by the name of a host that has them", async () => {
+  test("a request to a host with a blocked address is blocked", async () => {
     const { get } = policyOf("", { "inner.example": [["10.0.0.7"]] })
     await expect(get("http://inner.example/")).rejects.toThrow(/inner\.example is 10\.0\.0\.7, a private address/)
   })
 })
 
 describe("a name", () => {
-  test("that changes between look and connect is connected to where it was checked", async () => {
-    const web = await startWeb((_, response) => response.end("here"))
-    // Allowed by address: the second answer, which is not, must never be asked for.
-    const { get, asked } = policyOf("127.0.0.1", { "rebind.example": [["127.0.0.1"], ["10.0.0.1"]] })
+  test("that changes between check and connect is connected to the checked address", async () => {
+    const web = await startWebServer((_, response) => response.end("here"))
+    // Only the first address is allowed; the name must not be resolved a second time.
+    const { get, resolved } = policyOf("127.0.0.1", { "rebind.example": [["127.0.0.1"], ["10.0.0.1"]] })
     expect(await (await get(`http://rebind.example:${web.port}/`)).text()).toBe("here")
-    expect(asked).toEqual(["rebind.example"])
-    expect(web.seen[0]?.headers.host).toBe(`rebind.example:${web.port}`)
+    expect(resolved).toEqual(["rebind.example"])
+    expect(web.requests[0]?.headers.host).toBe(`rebind.example:${web.port}`)
   })
 
-  test("with public and private addresses is reached by the allowed ones alone", async () => {
-    const web = await startWeb((_, response) => response.end("here"))
+  test("with allowed and blocked addresses is connected to an allowed one", async () => {
+    const web = await startWebServer((_, response) => response.end("here"))
     const { get } = policyOf("127.0.0.1", { "both.example": [["10.0.0.1", "127.0.0.1"]] })
     expect((await get(`http://both.example:${web.port}/`)).status).toBe(200)
   })
 
-  test("that is not answered in time ends the request", async () => {
+  test("that is not resolved in time fails the request", async () => {
     const policy = httpPolicy({ allow: [], connectMs: 20, resolve: () => new Promise(() => {}) })
     onTestFinished(() => policy.close())
     const failed = guardedFetch("http://slow.example/", { signal: AbortSignal.timeout(5000) }, policy)
@@ -114,26 +114,29 @@ describe("a name", () => {
   })
 })
 
-describe("what is allowed", () => {
-  test.each([["127.0.0.1"], ["127.0.0.0/8"], ["127.0.0.1:PORT"], ["*"], ["localhost, 127.0.0.1"]])("%s", async (allow) => {
-    const web = await startWeb((_, response) => response.end("ok"))
-    const { get } = policyOf(allow.replace("PORT", String(web.port)))
-    expect((await get(web.url)).status).toBe(200)
-  })
-
-  test.each([["127.0.0.1:1"], ["127.0.0.2"], ["other.example"], ["*.other.example"]])(
-    "%s does not open the rest",
+describe("the allow list", () => {
+  test.each([["127.0.0.1"], ["127.0.0.0/8"], ["127.0.0.1:PORT"], ["*"], ["localhost, 127.0.0.1"]])(
+    "%s allows the request",
     async (allow) => {
-      const web = await startWeb((_, response) => response.end("ok"))
-      const { get } = policyOf(allow, { "my.example": [["127.0.0.1"]], "other.example": [["10.0.0.1"]] })
-      await expect(get(web.url)).rejects.toThrow(RefusedRequest)
-      await expect(get(`http://my.example:${web.port}`)).rejects.toThrow(RefusedRequest)
-      expect(web.seen).toEqual([])
+      const web = await startWebServer((_, response) => response.end("ok"))
+      const { get } = policyOf(allow.replace("PORT", String(web.port)))
+      expect((await get(web.url)).status).toBe(200)
     },
   )
 
-  test("names, and all names below one", async () => {
-    const web = await startWeb((_, response) => response.end("ok"))
+  test.each([["127.0.0.1:1"], ["127.0.0.2"], ["other.example"], ["*.other.example"]])(
+    "%s does not allow other requests",
+    async (allow) => {
+      const web = await startWebServer((_, response) => response.end("ok"))
+      const { get } = policyOf(allow, { "my.example": [["127.0.0.1"]], "other.example": [["10.0.0.1"]] })
+      await expect(get(web.url)).rejects.toThrow(BlockedRequest)
+      await expect(get(`http://my.example:${web.port}`)).rejects.toThrow(BlockedRequest)
+      expect(web.requests).toEqual([])
+    },
+  )
+
+  test("may contain names and wildcards for subdomains", async () => {
+    const web = await startWebServer((_, response) => response.end("ok"))
     const { get } = policyOf("my.example *.their.example", {
       "my.example": [["127.0.0.1"]],
       "a.their.example": [["127.0.0.1"]],
@@ -141,42 +144,42 @@ describe("what is allowed", () => {
     })
     expect((await get(`http://my.example:${web.port}`)).status).toBe(200)
     expect((await get(`http://a.their.example:${web.port}`)).status).toBe(200)
-    await expect(get(`http://their.example:${web.port}`)).rejects.toThrow(RefusedRequest)
+    await expect(get(`http://their.example:${web.port}`)).rejects.toThrow(BlockedRequest)
   })
 
-  test.each(["10.0.0.0/33", "1.2.3", "a b:0", "http://x", "[::1", "x:99999", "::1::/8"])("%s is not understood", (entry) => {
+  test.each(["10.0.0.0/33", "1.2.3", "a b:0", "http://x", "[::1", "x:99999", "::1::/8"])("rejects the entry %s", (entry) => {
     expect(parseHttpAllow([entry])).toBeNull()
   })
 })
 
 describe("a redirect", () => {
-  test("is checked anew", async () => {
-    const web = await startWeb((_, response) => response.writeHead(302, { location: "http://10.0.0.1/secret" }).end())
+  test("is checked", async () => {
+    const web = await startWebServer((_, response) => response.writeHead(302, { location: "http://10.0.0.1/secret" }).end())
     const { get } = policyOf("127.0.0.1")
     await expect(get(web.url)).rejects.toThrow(/10\.0\.0\.1 is a private address/)
   })
 
-  test("to a name is checked anew after it is resolved", async () => {
-    const web = await startWeb((_, response) => response.writeHead(302, { location: "http://inner.example/" }).end())
+  test("to a name is checked after it is resolved", async () => {
+    const web = await startWebServer((_, response) => response.writeHead(302, { location: "http://inner.example/" }).end())
     const { get } = policyOf("127.0.0.1", { "inner.example": [["192.168.0.1"]] })
     await expect(get(web.url)).rejects.toThrow(/inner\.example is 192\.168\.0\.1/)
   })
 
-  test("to another host drops credentials, one to the same host keeps them", async () => {
-    const other = await startWeb((_, response) => response.end("there"))
-    const web = await startWeb(({ path }, response) =>
+  test("to another host drops credentials, and one to the same host keeps them", async () => {
+    const other = await startWebServer((_, response) => response.end("there"))
+    const web = await startWebServer(({ path }, response) =>
       response.writeHead(302, { location: path === "/" ? "/again" : `${other.url}/x` }).end(),
     )
     const { get } = policyOf("127.0.0.1")
     const headers = { Authorization: "Bearer t", cookie: "a=b", "X-Key": "k", "x-plain": "p" }
-    expect(await (await get(web.url, { headers, private: ["x-key"] })).text()).toBe("there")
-    expect(web.seen.map(({ headers: { authorization, cookie } }) => [authorization, cookie])).toEqual([
+    expect(await (await get(web.url, { headers, sensitiveHeaders: ["x-key"] })).text()).toBe("there")
+    expect(web.requests.map(({ headers: { authorization, cookie } }) => [authorization, cookie])).toEqual([
       ["Bearer t", "a=b"],
       ["Bearer t", "a=b"],
     ])
-    expect(other.seen[0]?.headers).toMatchObject({ "x-plain": "p" })
-    expect(Object.keys(other.seen[0]!.headers)).not.toEqual(expect.arrayContaining(["authorization"]))
-    expect([other.seen[0]!.headers.cookie, other.seen[0]!.headers["x-key"]]).toEqual([undefined, undefined])
+    expect(other.requests[0]?.headers).toMatchObject({ "x-plain": "p" })
+    expect(Object.keys(other.requests[0]!.headers)).not.toEqual(expect.arrayContaining(["authorization"]))
+    expect([other.requests[0]!.headers.cookie, other.requests[0]!.headers["x-key"]]).toEqual([undefined, undefined])
   })
 
   test.each([
@@ -186,30 +189,30 @@ describe("a redirect", () => {
     [307, "POST", "POST"],
     [308, "PUT", "PUT"],
     [302, "PUT", "PUT"],
-  ])("by %i makes of %s a %s", async (status, method, then) => {
-    const web = await startWeb(({ path }, response) =>
+  ])("with %i changes the method %s to %s", async (status, method, then) => {
+    const web = await startWebServer(({ path }, response) =>
       path === "/" ? response.writeHead(status, { location: "/next" }).end() : response.end(),
     )
     const { get } = policyOf("127.0.0.1")
     await get(web.url, { method, body: "data", headers: { "content-type": "text/plain" } })
-    expect(web.seen[1]).toMatchObject({ method: then, body: then === "GET" ? "" : "data" })
-    expect(web.seen[1]!.headers["content-type"]).toBe(then === "GET" ? undefined : "text/plain")
+    expect(web.requests[1]).toMatchObject({ method: then, body: then === "GET" ? "" : "data" })
+    expect(web.requests[1]!.headers["content-type"]).toBe(then === "GET" ? undefined : "text/plain")
   })
 
-  test("is followed so many times and no more; none is followed when so asked", async () => {
-    const web = await startWeb((_, response) => response.writeHead(302, { location: "/" }).end())
+  test("is followed up to the limit; with a limit of 0 it is the response", async () => {
+    const web = await startWebServer((_, response) => response.writeHead(302, { location: "/" }).end())
     const { get } = policyOf("127.0.0.1")
     await expect(get(web.url, { redirects: 3 })).rejects.toThrow(/redirected more than 3 times/)
-    expect(web.seen).toHaveLength(4)
+    expect(web.requests).toHaveLength(4)
     expect((await get(web.url, { redirects: 0 })).status).toBe(302)
   })
 })
 
-test("credentials in the URL travel as a header", async () => {
-  const web = await startWeb((_, response) => response.end())
+test("credentials in the URL are sent as a header", async () => {
+  const web = await startWebServer((_, response) => response.end())
   const { get } = policyOf("127.0.0.1")
   await get(`http://me:p%40ss@127.0.0.1:${web.port}/x`)
-  expect(web.seen[0]).toMatchObject({
+  expect(web.requests[0]).toMatchObject({
     path: "/x",
     headers: { authorization: `Basic ${Buffer.from("me:p@ss").toString("base64")}` },
   })

@@ -9,12 +9,12 @@ import { parseHttpAllow } from "../../core/settings/http-allow.ts"
 import type { Json } from "../../core/model/json.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { allLines, assignment, launch, type Overrides, realClock } from "../conformance/fixture.ts"
-import { retryAfterMs } from "./answer.ts"
+import { retryAfterMs } from "./response.ts"
 import { HttpExecutor } from "./http.ts"
-import { type Seen, startWeb } from "./testing.ts"
+import { type ReceivedRequest, startWebServer } from "./testing.ts"
 
-const setup = async (answer: (seen: Seen, response: ServerResponse) => void, allow = "127.0.0.1") => {
-  const web = await startWeb(answer)
+const setup = async (respond: (request: ReceivedRequest, response: ServerResponse) => void, allow = "127.0.0.1") => {
+  const web = await startWebServer(respond)
   const folder = await mkdtemp(join(tmpdir(), "ork-http-"))
   const objects = new FileObjectStore(join(folder, "objects"))
   const executor = new HttpExecutor({ objects, clock: realClock, allow: parseHttpAllow(allow)! })
@@ -39,8 +39,8 @@ const setup = async (answer: (seen: Seen, response: ServerResponse) => void, all
 const json = (response: ServerResponse, value: Json, status = 200): void =>
   void response.writeHead(status, { "content-type": "application/json; charset=utf-8" }).end(JSON.stringify(value))
 
-describe("an answer", () => {
-  test("is the output: status, headers and the parsed body; the log tells of both ways, without the query", async () => {
+describe("a response", () => {
+  test("is the output, with status, headers and parsed body; the log has request and response without the query", async () => {
     const { web, run } = await setup((_, response) => {
       response.setHeader("set-cookie", "session=1")
       json(response, { rows: 3 })
@@ -51,7 +51,7 @@ describe("an answer", () => {
       output: { inline: { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: { rows: 3 } } },
     })
     expect(JSON.stringify(result)).not.toContain("session")
-    expect(web.seen[0]).toMatchObject({ method: "GET", path: "/x?key=k", headers: { "user-agent": "ork" } })
+    expect(web.requests[0]).toMatchObject({ method: "GET", path: "/x?key=k", headers: { "user-agent": "ork" } })
     expect(log[0]).toBe(`> GET ${web.url}/x?…`)
     expect(log[1]).toMatch(/^< 200 OK, application\/json; charset=utf-8, 10 bytes in \d+ ms$/)
   })
@@ -66,16 +66,16 @@ describe("an answer", () => {
     expect((await run()).result).toMatchObject({ output: { inline: { body } } })
   })
 
-  test("that is large goes to the object store; one over max_body fails for good", async () => {
+  test("that is large is stored as an object; one above max_body fails without a retry", async () => {
     const { objects, run } = await setup((_, response) => json(response, "x".repeat(100_000)))
     const { result } = await run()
     expect(result).toMatchObject({ state: "success", output: { key: expect.stringMatching(/output\.json$/) as string } })
     const { key } = result.output as { key: string }
     const stored = JSON.parse(Buffer.from((await objects.get(key))!).toString()) as { body: string }
     expect(stored.body).toHaveLength(100_000)
-    const refused = await run({ http: { max_body: "10Ki" } })
-    expect(refused.result).toMatchObject({ state: "failed", retryable: false })
-    expect(refused.result.error).toMatch(/body of more than 10 KiB; raise http\.max_body/)
+    const tooLarge = await run({ http: { max_body: "10Ki" } })
+    expect(tooLarge.result).toMatchObject({ state: "failed", retryable: false })
+    expect(tooLarge.result.error).toMatch(/body of more than 10 KiB; raise http\.max_body/)
     const over = await run({}, { maxOutputBytes: 50_000 })
     expect(over.result).toMatchObject({ state: "failed", retryable: false })
   })
@@ -92,34 +92,34 @@ describe("a request", () => {
       "a=x+y&b=2",
     ],
     [{ body: null }, "GET", undefined, ""],
-  ])("of %j", async (fields: { [field: string]: Json }, method, type, body) => {
+  ])("with %j has the right method, type and body", async (fields: { [field: string]: Json }, method, type, body) => {
     const { web, run } = await setup((_, response) => response.end())
     expect((await run(fields)).result.state).toBe("success")
-    expect(web.seen[0]).toMatchObject({ method, body })
-    expect(web.seen[0]!.headers["content-type"]).toBe(type)
+    expect(web.requests[0]).toMatchObject({ method, body })
+    expect(web.requests[0]!.headers["content-type"]).toBe(type)
   })
 
   test.each([
     [{ body: "x", method: "GET" }, /GET request takes no body/],
-    [{ headers: { a: [1] } }, /header a is no text/],
-    [{ headers: { a: "x\r\nb: y" } }, /header a holds a line end/],
-    [{ headers: { "a b": "x" } }, /no name of a header/],
-    [{ method: "G T" }, /no HTTP method/],
-    [{ url: "nowhere" }, /url is no address/],
+    [{ headers: { a: [1] } }, /header a is not a string/],
+    [{ headers: { a: "x\r\nb: y" } }, /header a contains a newline/],
+    [{ headers: { "a b": "x" } }, /not a valid header name/],
+    [{ method: "G T" }, /not an HTTP method/],
+    [{ url: "nowhere" }, /url is not an address/],
     [{ url: "file:///etc/passwd" }, /only http: and https:/],
     [{ url: "http://169.254.169.254/" }, /metadata/],
-  ])("of %j is refused for good", async (fields: { [field: string]: Json }, why) => {
+  ])("with %j fails without a retry", async (fields: { [field: string]: Json }, reason) => {
     const { web, run } = await setup((_, response) => response.end())
     const { result, log } = await run(fields)
-    expect(result).toMatchObject({ state: "failed", retryable: false, error: expect.stringMatching(why) as string })
-    expect(log.at(-1)).toMatch(why)
-    expect(web.seen).toEqual([])
+    expect(result).toMatchObject({ state: "failed", retryable: false, error: expect.stringMatching(reason) as string })
+    expect(log.at(-1)).toMatch(reason)
+    expect(web.requests).toEqual([])
   })
 
-  test("to nobody is tried again", async () => {
+  test("without a response may be retried", async () => {
     const { run } = await setup((_, response) => response.destroy())
     const { result } = await run()
-    expect(result).toMatchObject({ state: "failed", error: expect.stringMatching(/^no answer: /) as string })
+    expect(result).toMatchObject({ state: "failed", error: expect.stringMatching(/^no response: /) as string })
     expect(result.retryable).not.toBe(false)
     const gone = createServer().listen(0, "127.0.0.1")
     await once(gone, "listening")
@@ -127,7 +127,7 @@ describe("a request", () => {
     gone.close()
     await once(gone, "close")
     const closed = await run({ url: `http://127.0.0.1:${port}/` })
-    expect(closed.result.error).toMatch(/no answer: .*ECONNREFUSED/)
+    expect(closed.result.error).toMatch(/no response: .*ECONNREFUSED/)
     expect(closed.result.retryable).not.toBe(false)
   })
 })
@@ -142,12 +142,12 @@ describe("a status", () => {
     [408, {}, true],
     [404, { retry_on: ["4xx"] }, true],
     [500, { retry_on: [502] }, false],
-  ])("of %i with %j fails; tried again: %j", async (status, http: { [field: string]: Json }, again) => {
+  ])("of %i with %j fails the attempt; retryable: %j", async (status, http: { [field: string]: Json }, retryable) => {
     const { web, run } = await setup((_, response) => json(response, { detail: "what is wrong" }, status))
     const { result, log } = await run({ http })
     expect(result.state).toBe("failed")
-    expect(result.retryable !== false).toBe(again)
-    expect(result.error).toMatch(`GET ${web.url}/x?… answered ${status}`)
+    expect(result.retryable !== false).toBe(retryable)
+    expect(result.error).toMatch(`GET ${web.url}/x?… responded ${status}`)
     expect(result.error).toMatch('{"detail":"what is wrong"}')
     expect(log.at(-1)).toBe(result.error)
   })
@@ -161,7 +161,7 @@ describe("a status", () => {
     expect((await run({ http })).result).toMatchObject({ state: "success", output: { inline: { status, body: null } } })
   })
 
-  test("with Retry-After is not tried again before that, an hour at most", async () => {
+  test("with Retry-After delays the retry, by at most an hour", async () => {
     const { run } = await setup((_, response) => response.writeHead(429, { "retry-after": "7" }).end())
     expect((await run()).result).toMatchObject({ state: "failed", retryAfterMs: 7000 })
     const now = Date.parse("2026-01-01T00:00:00Z")
@@ -189,26 +189,26 @@ test.each([
   await gone
 })
 
-test("redirects are told in the log, and a secret in a header does not travel to another host", async () => {
-  const other = await startWeb((_, response) => response.end("there"))
+test("redirects are logged, and a secret in a header is not sent to another host", async () => {
+  const other = await startWebServer((_, response) => response.end("there"))
   const { web, run } = await setup((_, response) => response.writeHead(302, { location: `${other.url}/y` }).end())
   const { result, log } = await run({ headers: { "X-Key": "hunter2", plain: "p" } }, { secrets: ["hunter2"] })
   expect(result.state).toBe("success")
-  expect(web.seen[0]!.headers["x-key"]).toBe("hunter2")
-  expect([other.seen[0]!.headers["x-key"], other.seen[0]!.headers["plain"]]).toEqual([undefined, "p"])
+  expect(web.requests[0]!.headers["x-key"]).toBe("hunter2")
+  expect([other.requests[0]!.headers["x-key"], other.requests[0]!.headers["plain"]]).toEqual([undefined, "p"])
   expect(log[1]).toBe(`< 302, on to ${other.url}/y`)
 })
 
-test("a secret in the address or coming back is in no output, error or log", async () => {
+test("secrets in the address or in the response are in no output, error or log", async () => {
   const { web, run } = await setup(({ headers, path }, response) =>
     json(response, { you: headers["x-key"]! }, path.startsWith("/bad") ? 400 : 200),
   )
   const secrets = ['hunter"2', `${web.url}/way/in?token=t`]
   const headers = { "X-Key": 'hunter"2' }
   for (const url of [`${web.url}/x`, `${web.url}/bad/hunter"2?hunter"2`, `${web.url}/way/in?token=t`, `nowhere hunter"2`]) {
-    const told = JSON.stringify(await run({ headers, url }, { secrets }))
-    expect(told).not.toMatch(/hunter|way|token/)
+    const reported = JSON.stringify(await run({ headers, url }, { secrets }))
+    expect(reported).not.toMatch(/hunter|way|token/)
   }
-  expect(web.seen.map(({ path }) => path)).toEqual(["/x", "/bad/hunter%222?hunter%222", "/way/in?token=t"])
+  expect(web.requests.map(({ path }) => path)).toEqual(["/x", "/bad/hunter%222?hunter%222", "/way/in?token=t"])
   expect(await run({ headers }, { secrets })).toMatchObject({ result: { output: { inline: { body: { you: "***" } } } } })
 })

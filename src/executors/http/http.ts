@@ -1,6 +1,6 @@
-// The http executor: one attempt is one request, with its redirects. A status that is not expected fails the attempt; it is tried again
-// where that may help (408, 429, 5xx, or what `retry_on` names; a network that did not carry it), not before `Retry-After`.
-// The log tells of request and answer, never of headers or of a whole body.
+// The http executor runs each attempt as one request with its redirects. An unexpected status fails the attempt, which may be retried if that may
+// help (408, 429, 5xx or the statuses in `retry_on`, and network errors), but not before `Retry-After`. The log has the request and the
+// response, but never headers or a whole body.
 
 import type { Response } from "undici"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
@@ -14,8 +14,8 @@ import { INLINE_MAX } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { formatBytes } from "../messages.ts"
-import { answerOutput, bodyInWords, readBody, retryAfterMs } from "./answer.ts"
-import { type Address, guardedFetch, type HttpPolicy, httpPolicy, RefusedRequest } from "./guarded-fetch.ts"
+import { responseOutput, describeBody, readBody, retryAfterMs } from "./response.ts"
+import { type Address, guardedFetch, type HttpPolicy, httpPolicy, BlockedRequest } from "./guarded-fetch.ts"
 import { BadRequest, type HttpRequest, httpRequest } from "./request.ts"
 
 export interface HttpExecutorOptions {
@@ -25,7 +25,7 @@ export interface HttpExecutorOptions {
   resolve?(host: string): Promise<Address[]>
 }
 
-type End = Pick<AttemptResult, "output" | "error" | "retryable" | "retryAfterMs"> & { state: "success" | "failed" }
+type Outcome = Pick<AttemptResult, "output" | "error" | "retryable" | "retryAfterMs"> & { state: "success" | "failed" }
 
 export class HttpExecutor implements Executor {
   readonly name = "http"
@@ -52,63 +52,63 @@ export class HttpExecutor implements Executor {
     let log: LogSink | null = null
     try {
       log = openLog(this.#objects, assignment.prefix, { secrets: assignment.secrets })
-      const end = await this.#send(assignment, log, signal)
+      const outcome = await this.#send(assignment, log, signal)
       await log.close()
-      return { ...base(), ...end }
+      return { ...base(), ...outcome }
     } catch (error) {
       const stopped = signal.aborted
-      const told = maskText(messageOf(error), assignment.secrets)
-      await this.#closeAfter(log, stopped ? `stopped: ${String(signal.reason)}` : told)
+      const message = maskText(messageOf(error), assignment.secrets)
+      await this.#closeWith(log, stopped ? `stopped: ${String(signal.reason)}` : message)
       if (stopped) return stoppedResult(signal.reason as StopReason, base(), assignment)
-      return { ...base(), state: "failed", error: told, ...(isFinal(error) && { retryable: false }) }
+      return { ...base(), state: "failed", error: message, ...(isPermanent(error) && { retryable: false }) }
     }
   }
 
-  async #send(assignment: Assignment, log: LogSink, signal: AbortSignal): Promise<End> {
+  async #send(assignment: Assignment, log: LogSink, signal: AbortSignal): Promise<Outcome> {
     const request = httpRequest(assignment)
     const began = this.#clock.now()
     const size = request.body === null ? "" : `, ${formatBytes(Buffer.byteLength(request.body))}`
-    await log.write("stdout", `> ${request.method} ${request.shown(request.url)}${size}\n`)
-    const { answer, body } = await this.#fetch(request, log, signal)
-    const kind = answer.headers.get("content-type") ?? "no type"
-    const told = `${answer.status} ${answer.statusText}`.trim()
-    await log.write("stdout", `< ${told}, ${kind}, ${formatBytes(body.length)} in ${this.#clock.now() - began} ms\n`)
-    if (request.expect(answer.status)) return this.#success(assignment, answer, body)
-    const problem = `${request.method} ${request.shown(request.url)} answered ${told}${bodyInWords(body)}`
+    await log.write("stdout", `> ${request.method} ${request.redact(request.url)}${size}\n`)
+    const { response, body } = await this.#fetch(request, log, signal)
+    const type = response.headers.get("content-type") ?? "no type"
+    const status = `${response.status} ${response.statusText}`.trim()
+    await log.write("stdout", `< ${status}, ${type}, ${formatBytes(body.length)} in ${this.#clock.now() - began} ms\n`)
+    if (request.expect(response.status)) return this.#success(assignment, response, body)
+    const problem = `${request.method} ${request.redact(request.url)} responded ${status}${describeBody(body)}`
     await log.write("stderr", `${problem}\n`)
-    return { state: "failed", error: maskText(problem, assignment.secrets), ...this.#again(request, answer) }
+    return { state: "failed", error: maskText(problem, assignment.secrets), ...this.#retryOf(request, response) }
   }
 
-  async #fetch(request: HttpRequest, log: LogSink, signal: AbortSignal): Promise<{ answer: Response; body: Buffer }> {
+  async #fetch(request: HttpRequest, log: LogSink, signal: AbortSignal): Promise<{ response: Response; body: Buffer }> {
     try {
-      const answer = await guardedFetch(
+      const response = await guardedFetch(
         request.url,
         {
           method: request.method,
           headers: request.headers,
           ...(request.body !== null && { body: request.body }),
           redirects: request.redirects,
-          private: request.private,
-          redirected: (status, to) => void log.write("stdout", `< ${status}, on to ${request.shown(to)}\n`),
+          sensitiveHeaders: request.sensitiveHeaders,
+          onRedirect: (status, to) => void log.write("stdout", `< ${status}, on to ${request.redact(to)}\n`),
           signal,
         },
         this.#policy,
       )
-      const body = await readBody(answer, request.maxBody)
-      if (body === null) throw tooLarge(answer, request)
-      return { answer, body }
+      const body = await readBody(response, request.maxBody)
+      if (body === null) throw tooLarge(response, request)
+      return { response, body }
     } catch (error) {
-      throw isFinal(error) ? error : new Error(`no answer: ${reasonOf(error)}`, { cause: error })
+      throw isPermanent(error) ? error : new Error(`no response: ${reasonOf(error)}`, { cause: error })
     }
   }
 
-  async #success({ prefix, secrets, maxOutputBytes }: Assignment, answer: Response, body: Buffer): Promise<End> {
-    const output = maskJson(answerOutput(answer, body), secrets)
+  async #success({ prefix, secrets, maxOutputBytes }: Assignment, response: Response, body: Buffer): Promise<Outcome> {
+    const output = maskJson(responseOutput(response, body), secrets)
     const text = JSON.stringify(output)
     const bytes = Buffer.byteLength(text)
     if (bytes <= INLINE_MAX) return { state: "success", output: { inline: output } }
     if (bytes > maxOutputBytes) {
-      const error = `its answer of ${formatBytes(bytes)} is larger than the limit of ${formatBytes(maxOutputBytes)} (max_output)`
+      const error = `its response of ${formatBytes(bytes)} is larger than the limit of ${formatBytes(maxOutputBytes)} (max_output)`
       return { state: "failed", error, retryable: false }
     }
     const key = `${prefix}output.json`
@@ -116,33 +116,33 @@ export class HttpExecutor implements Executor {
     return { state: "success", output: { key, bytes } }
   }
 
-  #again({ retryOn }: HttpRequest, answer: Response): Pick<End, "retryable" | "retryAfterMs"> {
-    if (!retryOn(answer.status)) return { retryable: false }
-    const wait = retryAfterMs(answer.headers.get("retry-after"), this.#clock.now())
+  #retryOf({ retryOn }: HttpRequest, response: Response): Pick<Outcome, "retryable" | "retryAfterMs"> {
+    if (!retryOn(response.status)) return { retryable: false }
+    const wait = retryAfterMs(response.headers.get("retry-after"), this.#clock.now())
     return wait === null ? {} : { retryAfterMs: wait }
   }
 
-  /** A log that cannot be written does not hide what went wrong before. */
-  async #closeAfter(log: LogSink | null, line: string): Promise<void> {
+  /** Writes the last line. Ignores errors, which would hide the failure that the result reports. */
+  async #closeWith(log: LogSink | null, line: string): Promise<void> {
     try {
       await log?.write("stderr", `${line}\n`)
       await log?.close()
     } catch {
-      // Told by the result.
+      // The result reports the failure.
     }
   }
 }
 
-const tooLarge = (answer: Response, { url, maxBody, shown }: HttpRequest): BadRequest =>
+const tooLarge = (response: Response, { url, maxBody, redact }: HttpRequest): BadRequest =>
   new BadRequest(
-    `${shown(url)} answered ${answer.status} with a body of more than ${formatBytes(maxBody)}; raise http.max_body (up to max_output)`,
+    `${redact(url)} responded ${response.status} with a body of more than ${formatBytes(maxBody)}; raise http.max_body (up to max_output)`,
   )
 
-const isFinal = (error: unknown): boolean => error instanceof BadRequest || error instanceof RefusedRequest
+const isPermanent = (error: unknown): boolean => error instanceof BadRequest || error instanceof BlockedRequest
 
 const reasonOf = (error: unknown): string => {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  // Of a name with several addresses, each has its own failure.
+  // A host with several addresses has one error for each.
   if (reason instanceof AggregateError && reason.errors.length > 0) return reason.errors.map(messageOf).join("; ")
   return messageOf(reason)
 }

@@ -1,4 +1,4 @@
-// From the fields of an http task to the request that is sent. What is wrong with them is the task's own fault: trying again cannot help.
+// Builds a request from the fields of an http task. Throws a BadRequest for invalid fields, which no retry can change.
 
 import type { Json } from "../../core/model/json.ts"
 import { isObject } from "../../core/model/json.ts"
@@ -10,13 +10,13 @@ export class BadRequest extends Error {}
 
 export interface HttpRequest {
   url: string
-  /** An address without what may be secret in it. */
-  shown(url: string | URL): string
+  /** Returns an address for messages, without its parts that may be secret. */
+  redact(url: string | URL): string
   method: string
   headers: { [name: string]: string }
   body: string | null
-  /** Headers that hold a secret, in lower case. */
-  private: string[]
+  /** Names of headers that contain a secret, in lower case. */
+  sensitiveHeaders: string[]
   expect: StatusSet
   retryOn: StatusSet
   redirects: number
@@ -28,10 +28,10 @@ export type StatusSet = (status: number) => boolean
 const DEFAULT_BODY = 2 ** 20
 const FORM = "application/x-www-form-urlencoded"
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
-/** Of these, a request has no body. */
+/** Methods without a body. */
 const BODILESS = new Set(["GET", "HEAD"])
 
-/** `[200, "3xx"]`. */
+/** Parses a list such as `[200, "3xx"]`. */
 const statusSet = (list: readonly Json[]): StatusSet => {
   const patterns = list.map(String)
   return (status) => patterns.some((pattern) => pattern === String(status) || pattern === `${Math.floor(status / 100)}xx`)
@@ -40,18 +40,21 @@ const statusSet = (list: readonly Json[]): StatusSet => {
 export const httpRequest = ({ fields, secrets, maxOutputBytes }: Assignment): HttpRequest => {
   const options = isObject(fields["http"]) ? fields["http"] : {}
   const url = fields["url"]
-  if (typeof url !== "string" || !URL.canParse(url)) throw new BadRequest("the url is no address such as https://example.org/")
+  if (typeof url !== "string" || !URL.canParse(url))
+    throw new BadRequest("the url is not an address such as https://example.org/")
   const headers = headersOf(fields["headers"] ?? {})
   const body = bodyOf(fields["body"] ?? null, headers)
   const method = methodOf(fields["method"], body)
   if (body !== null && BODILESS.has(method)) throw new BadRequest(`a ${method} request takes no body`)
   return {
     url,
-    shown: secrets.some((secret) => secret !== "" && url.includes(secret)) ? originOf : addressOf,
+    redact: secrets.some((secret) => secret !== "" && url.includes(secret)) ? originOf : addressOf,
     method,
     headers,
     body,
-    private: Object.keys(headers).filter((name) => secrets.some((secret) => secret !== "" && headers[name]!.includes(secret))),
+    sensitiveHeaders: Object.keys(headers).filter((name) =>
+      secrets.some((secret) => secret !== "" && headers[name]!.includes(secret)),
+    ),
     expect: statusSet(listOf(options["expect"]) ?? ["2xx"]),
     retryOn: statusSet(listOf(options["retry_on"]) ?? [408, 429, "5xx"]),
     redirects: typeof options["redirects"] === "number" ? options["redirects"] : DEFAULT_REDIRECTS,
@@ -70,26 +73,26 @@ const listOf = (value: Json | undefined): Json[] | null => (Array.isArray(value)
 
 const methodOf = (given: Json | undefined, body: string | null): string => {
   if (given === undefined) return body === null ? "GET" : "POST"
-  if (typeof given !== "string" || !/^[A-Za-z]{3,20}$/.test(given)) throw new BadRequest("the method is no HTTP method")
+  if (typeof given !== "string" || !/^[A-Za-z]{3,20}$/.test(given)) throw new BadRequest("the method is not an HTTP method")
   return given.toUpperCase()
 }
 
 const headersOf = (given: Json): { [name: string]: string } => {
-  if (!isObject(given)) throw new BadRequest("the headers are no map")
+  if (!isObject(given)) throw new BadRequest("the headers are not a map")
   const headers: { [name: string]: string } = {}
   for (const [name, value] of Object.entries(given)) {
     if (value === null) continue
-    if (typeof value === "object") throw new BadRequest(`the header ${name} is no text`)
-    if (!NAME.test(name)) throw new BadRequest(`${JSON.stringify(name)} is no name of a header`)
+    if (typeof value === "object") throw new BadRequest(`the header ${name} is not a string`)
+    if (!NAME.test(name)) throw new BadRequest(`${JSON.stringify(name)} is not a valid header name`)
     const text = String(value)
-    if (/[\r\n\0]/.test(text)) throw new BadRequest(`the header ${name} holds a line end`)
+    if (/[\r\n\0]/.test(text)) throw new BadRequest(`the header ${name} contains a newline`)
     headers[name.toLowerCase()] = text
   }
   headers["user-agent"] ??= "ork"
   return headers
 }
 
-/** A text as it is; a map as a form where the headers say so; everything else as JSON. null: none. */
+/** Encodes the body: a string as it is, a map as a form if the headers say so, everything else as JSON; null when there is none. */
 const bodyOf = (body: Json, headers: { [name: string]: string }): string | null => {
   if (body === null || typeof body === "string") return body
   if (isObject(body) && headers["content-type"]?.startsWith(FORM) === true) {

@@ -1,11 +1,11 @@
-// A web server for tests of what sends requests: answers as told, keeps what it was sent.
+// A web server for tests: responds as the test says, and records the requests.
 
 import { once } from "node:events"
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { onTestFinished } from "vitest"
 
-export interface Seen {
+export interface ReceivedRequest {
   method: string
   path: string
   headers: IncomingHttpHeaders
@@ -15,23 +15,25 @@ export interface Seen {
 export interface WebServer {
   port: number
   url: string
-  seen: Seen[]
+  requests: ReceivedRequest[]
 }
 
-export const startWeb = async (answer: (seen: Seen, response: ServerResponse) => void): Promise<WebServer> => {
-  const seen: Seen[] = []
+export const startWebServer = async (
+  respond: (request: ReceivedRequest, response: ServerResponse) => void,
+): Promise<WebServer> => {
+  const requests: ReceivedRequest[] = []
   const server = createServer((request, response) => {
     const parts: Buffer[] = []
     request.on("data", (part: Buffer) => parts.push(part))
     request.on("end", () => {
-      const one = {
+      const received = {
         method: request.method ?? "",
         path: request.url ?? "",
         headers: request.headers,
         body: Buffer.concat(parts).toString(),
       }
-      seen.push(one)
-      answer(one, response)
+      requests.push(received)
+      respond(received, response)
     })
   })
   server.listen(0, "127.0.0.1")
@@ -41,5 +43,5 @@ export const startWeb = async (answer: (seen: Seen, response: ServerResponse) =>
     server.close()
   })
   const { port } = server.address() as AddressInfo
-  return { port, url: `http://127.0.0.1:${port}`, seen }
+  return { port, url: `http://127.0.0.1:${port}`, requests }
 }
