@@ -1,4 +1,4 @@
-// Builds the page into dist/ui, where `ork serve` finds it. Names of assets carry a hash; each has its compressed twins.
+// Builds the UI into dist/ui, which `ork serve` serves. Asset names contain a hash; each asset has compressed versions.
 
 import react from "@vitejs/plugin-react"
 import { defineConfig } from "vite"
@@ -13,7 +13,7 @@ export default defineConfig({
     outDir: "../dist/ui",
     emptyOutDir: true,
     target: "es2023",
-    // An asset in a data: address would need a wider policy.
+    // Assets in data: URLs would require a weaker content security policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     manifest: "manifest.json",

@@ -60,7 +60,7 @@ test("a read-only key sees no buttons that change anything", async () => {
   expect(await page.getByRole("link", { name: "Run greet" }).count()).toBe(0)
   expect(await page.getByRole("switch", { name: "Schedule of greet" }).getAttribute("aria-disabled")).toBe("true")
   await go("/workflows/greet/run")
-  await page.getByText("This key may only look").waitFor()
+  await page.getByText("This key is read-only").waitFor()
   await go("/system")
   await page.getByText("Tasks ready").waitFor()
   expect(await page.getByRole("link", { name: "Keys" }).count()).toBe(0)
@@ -115,7 +115,7 @@ test("runs appear and finish without a reload, filters are in the URL, and sever
   await page.getByRole("region", { name: "Chosen runs" }).getByRole("button", { name: "Cancel" }).click()
   await page.getByRole("dialog").getByRole("button", { name: "Cancel 2 runs" }).click()
   await page.getByText("2 runs being cancelled").waitFor()
-  await page.getByText("No run fits these filters").waitFor()
+  await page.getByText("No run matches these filters").waitFor()
   await page.getByRole("link", { name: "Show all runs" }).click()
   await page
     .getByRole("row", { name: /slow .* cancelled/ })

@@ -1,4 +1,4 @@
-// Writes FILE.br and FILE.gz beside each text file of the build, so that the server sends them without compressing anything.
+// Writes FILE.br and FILE.gz for each text file of the build, so that the server compresses nothing at run time.
 
 import { readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -6,7 +6,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib"
 import type { Plugin } from "vite"
 
 const TEXT = /\.(?:js|css|html|svg|json)$/
-/** Smaller ones gain nothing. */
+/** Smaller files gain nothing. */
 const LEAST_BYTES = 1024
 
 export const precompress = (): Plugin => {

@@ -1,4 +1,4 @@
-// What the address after `?` may hold on each page. What does not fit is left out, so a mistyped address still opens.
+// Validates query parameters. Invalid ones are dropped, so that a mistyped address still opens.
 
 export type Search = Record<string, unknown>
 
@@ -15,10 +15,10 @@ export const wholeNumber = (value: unknown): number | undefined => {
   return typeof number === "number" && Number.isSafeInteger(number) ? number : undefined
 }
 
-/** Without the fields that have no value, so that they do not stand in the address. */
+/** Removes fields without a value, so that they do not appear in the address. */
 export const compact = <T extends object>(fields: T): Partial<T> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 
-/** A place inside the page to go on to after signing in; anything else leads to the start. */
+/** Returns the internal address to open after signing in; any other address leads to the start page. */
 export const placeAfter = (next: string | undefined): string =>
   next !== undefined && /^\/(?![/\\])/.test(next) && !next.startsWith("/welcome") ? next : "/"

@@ -1,4 +1,4 @@
-// Starts the page: theme, cache, live stream, router.
+// Starts the UI: theme, cache, live stream, router.
 
 import { CSPProvider } from "@base-ui/react/csp-provider"
 import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query"
@@ -17,7 +17,7 @@ applyTheme()
 
 const client: QueryClient = new QueryClient({
   queryCache: new QueryCache({
-    // A session that is over is seen by the first question that is refused; the shell then asks for a key.
+    // An expired session shows at the first rejected request; the shell then asks for a key.
     onError: (error, query) => {
       if (error instanceof ApiProblem && error.status === 401 && query.queryKey[0] !== "session") {
         void client.resetQueries({ queryKey: sessionQuery.queryKey })

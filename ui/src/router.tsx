@@ -1,4 +1,4 @@
-// Every place of the page, with what its address may hold. Each page's code is loaded when it is first gone to.
+// All routes with their query parameters. The code of a page is loaded when it is first opened.
 
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate, Outlet } from "@tanstack/react-router"
 import { compact, oneOf, type Search, text } from "./address.ts"

@@ -1,4 +1,4 @@
-// Every call of the API that changes something, by name.
+// Every API call that changes something.
 
 import { json } from "./http.ts"
 import type { CreatedKey, Job, NewJob, NewRun, Queue, QueueSettings, RetryPlan, Run, Scope, Task, Workflow } from "./types.ts"

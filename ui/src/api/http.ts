@@ -1,4 +1,4 @@
-// One request to the API: JSON in and out, the session's cookie with it, and errors that say what to do.
+// Sends a request to the API: JSON, the session cookie, and errors with advice.
 
 import type { Problem } from "./types.ts"
 
@@ -13,7 +13,7 @@ export type ProblemCode =
 
 export class ApiProblem extends Error {
   readonly code: ProblemCode
-  /** 0: there was no answer. */
+  /** HTTP status; 0 without a response. */
   readonly status: number
   readonly details: readonly Problem[]
 
@@ -32,7 +32,7 @@ export interface Request {
   method?: "GET" | "POST" | "PUT" | "DELETE"
   query?: Query
   body?: unknown
-  /** A definition: sent as it is. */
+  /** A definition, sent unchanged. */
   yaml?: string
   accept?: string
   signal?: AbortSignal
@@ -46,7 +46,7 @@ export const urlOf = (path: string, query: Query = {}): string => {
   return `${path.startsWith("/ui/") ? "" : PREFIX}${path}${text === "" ? "" : `?${text}`}`
 }
 
-/** The answer itself; throws ApiProblem for what was refused or got no answer. */
+/** Returns the response; throws ApiProblem if the request was rejected or got no response. */
 export const open = async (
   path: string,
   { method = "GET", query, body, yaml, accept, signal }: Request = {},

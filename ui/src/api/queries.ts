@@ -1,5 +1,5 @@
-// What the page reads, as options of TanStack Query: the key under which the one cache keeps it, and how it is fetched. The live
-// stream patches these keys (live/apply.ts), so an answer stays fresh without being asked for again.
+// All reads, as options of TanStack Query: the cache key and the request. The live
+// stream patches these keys (live/apply.ts), so data stays fresh without further requests.
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query"
 import { ApiProblem, json, type Query } from "./http.ts"
@@ -27,7 +27,7 @@ import type {
 
 const part = encodeURIComponent
 
-/** Refusals stay refusals; what got no answer is asked for again. */
+/** Retries requests without a response; rejected requests are not repeated. */
 export const retryQuery = (failures: number, error: unknown): boolean =>
   !(error instanceof ApiProblem && error.status > 0 && error.status < 500) && failures < 2
 
@@ -40,7 +40,7 @@ const pages = <Item>(kind: string, path: string, query: Query) =>
     placeholderData: keepPreviousData,
   })
 
-/** Every page of a short list at once. */
+/** Reads all pages of a short list. */
 const all = async <Item>(path: string, query: Query, signal: AbortSignal): Promise<Item[]> => {
   const items: Item[] = []
   let cursor: string | null = null
@@ -78,17 +78,17 @@ export const runsQuery = (filter: Query) => pages<Run>("runs", "/runs", { limit:
 export const runQuery = (id: string) =>
   queryOptions({ queryKey: ["run", id], queryFn: ({ signal }) => json<Run>(`/runs/${id}`, { signal }) })
 
-/** Read by run/run-model.ts, which keeps them up to date itself. */
+/** Read by run/run-model.ts, which updates the data itself. */
 export const runGraph = (id: string, signal: AbortSignal): Promise<RunGraph> => json(`/runs/${id}/graph`, { signal })
 
 export const instancesPage = (id: string, cursor: string | null, signal: AbortSignal): Promise<Page<InstanceSummary>> =>
   json(`/runs/${id}/instances`, { query: { limit: 2000, cursor }, signal })
 
-/** The graph of a run that stands still, for comparing. */
+/** The graph of a run without updates, for comparison. */
 export const graphQuery = (id: string) =>
   queryOptions({ queryKey: ["graph", id], queryFn: ({ signal }) => runGraph(id, signal) })
 
-/** The last runs of a workflow, this one among them. */
+/** The last runs of a workflow, including this one. */
 export const gridQuery = (workflow: string, run: string) =>
   queryOptions({
     queryKey: ["grid", workflow, run],
@@ -96,14 +96,14 @@ export const gridQuery = (workflow: string, run: string) =>
     refetchInterval: 10_000,
   })
 
-/** `standing`: how the task stands; of another state something else is said. */
+/** `standing` is the task's state; another state has another explanation. */
 export const explainQuery = (id: string, task?: string, standing = "") =>
   queryOptions({
     queryKey: ["explain", id, task ?? null, standing],
     queryFn: ({ signal }) => json<{ items: Explanation[] }>(`/runs/${id}/explain`, { query: { task }, signal }),
   })
 
-/** `standing`: how the instance stands; in another state it is read again. */
+/** `standing` is the instance's state; a change of state causes a new read. */
 export const taskQuery = (runId: string, name: string, path: string, standing = "") =>
   queryOptions({
     queryKey: ["task", runId, name, path, standing],

@@ -1,4 +1,4 @@
-// The API's shapes, as the server's own schemas say them. Types only: nothing of the server is in the page's code.
+// The API's types, taken from the server's schemas. Types only: no server code is bundled.
 
 import type { z } from "zod"
 import type * as common from "../../../src/protocol/api/common.ts"

@@ -2,7 +2,7 @@ import type { ReactElement } from "react"
 import { Icon } from "./icon.tsx"
 import { type AnyStatus, lookOf } from "./status.ts"
 
-/** Icon, word and colour of a status. `detail` is said after it: `running 3 of 8`. */
+/** A status as icon, word and colour. `detail` follows it: `running 3 of 8`. */
 export const StatusBadge = ({ status, detail }: { status: AnyStatus; detail?: string }): ReactElement => {
   const { tone, icon, text } = lookOf(status)
   return (

@@ -6,7 +6,7 @@ export type ButtonKind = "plain" | "primary" | "danger" | "quiet"
 export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "className"> {
   kind?: ButtonKind
   icon?: IconName
-  /** Something is under way: shown, and not to be pressed again. */
+  /** An operation is in progress: shown, and the button is disabled. */
   busy?: boolean
   children: ReactNode
 }
@@ -20,7 +20,7 @@ export const Button = ({ kind = "plain", icon, busy = false, children, disabled,
   </button>
 )
 
-/** An icon alone, with a name for those who do not see it and as its title. */
+/** An icon button whose label is its accessible name and its title. */
 export const IconButton = ({
   label,
   icon,

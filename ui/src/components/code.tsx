@@ -1,7 +1,7 @@
 import { type ReactElement, useState } from "react"
 import { IconButton } from "./button.tsx"
 
-/** Text as it is, with the numbers of its lines. Never HTML. */
+/** Shows text with line numbers. Never interprets HTML. */
 export const Code = ({ text, label, numbers = false }: { text: string; label: string; numbers?: boolean }): ReactElement => {
   const lines = text.replace(/\n$/, "").split("\n")
   return (

@@ -1,4 +1,4 @@
-// Dialogs: a title, what it is about, and buttons. Focus, Escape and the rest of the page are the library's business.
+// Dialogs: title, content and buttons. The library handles focus, Escape and the background.
 
 import { Dialog as Base } from "@base-ui/react/dialog"
 import type { ReactElement, ReactNode } from "react"
@@ -41,11 +41,11 @@ export interface ConfirmProps extends Omit<DialogProps, "footer"> {
   busy?: boolean
   disabled?: boolean
   onConfirm: () => void
-  /** What leaves everything as it is. */
+  /** Label of the button that cancels. */
   dismiss?: string
 }
 
-/** A question before something happens that cannot be taken back. */
+/** A confirmation before an action that cannot be undone. */
 export const ConfirmDialog = ({
   action,
   kind = "primary",

@@ -1,4 +1,4 @@
-// What stands in place of a page whose code failed: the rest of the page goes on working.
+// Replaces a page whose code failed; the rest of the UI keeps working.
 
 import { Link, type ErrorComponentProps } from "@tanstack/react-router"
 import type { ReactElement } from "react"
@@ -12,7 +12,7 @@ export const PageProblem = ({ error, reset }: ErrorComponentProps): ReactElement
   </div>
 )
 
-/** Outside of the shell: nobody need be signed in to be told. */
+/** Rendered outside the shell, because it also appears before signing in. */
 export const NotFound = (): ReactElement => (
   <main className="alone">
     <div className="empty">

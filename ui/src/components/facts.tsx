@@ -1,6 +1,6 @@
 import type { ReactElement, ReactNode } from "react"
 
-/** Names and values, side by side. */
+/** A list of names and values. */
 export const Facts = ({ facts }: { facts: readonly (readonly [string, ReactNode] | null)[] }): ReactElement => (
   <dl className="facts">
     {facts

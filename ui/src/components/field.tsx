@@ -6,7 +6,7 @@ export interface FieldNames {
   "aria-invalid": true | undefined
 }
 
-/** A label, the control that it names, what it is for, and what is wrong with it. */
+/** A label with its control, description and error. */
 export const Field = ({
   label,
   hint,
@@ -16,7 +16,7 @@ export const Field = ({
   children,
 }: {
   label: ReactNode
-  /** For those who see it, a heading says the same. */
+  /** Hides the label visually, where a heading shows the same text. */
   hideLabel?: boolean
   hint?: ReactNode
   problem?: string | null
@@ -52,7 +52,7 @@ export const Field = ({
   )
 }
 
-/** A filter with a fixed set of choices; the empty one means all. */
+/** A filter with fixed choices; the empty choice means all. */
 export const SelectFilter = ({
   label,
   value,

@@ -1,4 +1,4 @@
-// The page's icons: strokes on a grid of 16, in the colour of the text around them.
+// The icons: strokes on a grid of 16, in the colour of the surrounding text.
 
 import type { ReactElement } from "react"
 
@@ -45,7 +45,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS
 
-/** Always beside a word or inside something that has a name, so it says nothing itself. */
+/** Hidden from screen readers, because an icon is always next to a word or inside a named element. */
 export const Icon = ({ name, className = "" }: { name: IconName; className?: string }): ReactElement => (
   <svg className={`icon icon-${name} ${className}`} viewBox="0 0 16 16" aria-hidden="true" focusable="false">
     <path d={PATHS[name]} />

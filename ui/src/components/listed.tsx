@@ -1,4 +1,4 @@
-// A list that is fetched page by page: the entries so far in a card, with a button for more.
+// A list that is fetched in pages: the loaded entries in a card, with a button for more.
 
 import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query"
 import type { ReactElement, ReactNode } from "react"
@@ -18,7 +18,7 @@ export const Listed = <Item,>({
 }: {
   query: UseInfiniteQueryResult<InfiniteData<Page<Item>>>
   noun: string
-  /** What stands there when nothing is listed. */
+  /** Placeholder for an empty list. */
   empty: ReactNode
   children: (items: Item[]) => ReactNode
 }): ReactElement => {

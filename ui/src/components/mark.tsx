@@ -1,6 +1,6 @@
 import type { ReactElement } from "react"
 
-/** Ork's sign; always beside its name. */
+/** Ork's logo; always shown next to its name. */
 export const Mark = (): ReactElement => (
   <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="8" />

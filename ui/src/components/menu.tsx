@@ -10,7 +10,7 @@ export interface MenuItem {
   onSelect: () => void
 }
 
-/** Further actions behind three dots, or another icon. */
+/** A menu of further actions behind three dots or another icon. */
 export const Menu = ({
   label,
   icon = "more",

@@ -1,4 +1,4 @@
-// One clock for everything on the page that tells how long ago something was: a single timer, however many times are shown.
+// One clock for all relative times of the UI: a single timer, however many times are shown.
 
 import { useSyncExternalStore } from "react"
 
@@ -27,9 +27,9 @@ const snapshot = (): number => {
 
 const still = (): (() => void) => () => undefined
 
-/** The present, second by second; with `false` it stands still. */
+/** Returns the current time, updated every second; constant with `false`. */
 export const useNow = (ticking = true): number => useSyncExternalStore(ticking ? subscribe : still, snapshot)
 
-/** What `derive` makes of the present: drawn again only when that changes. */
+/** Returns `derive(now)` and renders again only when the result changes. */
 export const useNowText = (derive: (now: number) => string, ticking = true): string =>
   useSyncExternalStore(ticking ? subscribe : still, () => derive(snapshot()))

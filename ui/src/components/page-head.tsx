@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router"
 import { type ReactElement, type ReactNode, useEffect } from "react"
 
-/** A page's name, what can be done there, and the way back up. Also the title of the window. */
+/** The heading of a page: name, actions and the link to the parent page. Also sets the window title. */
 export const PageHead = ({
   title,
   up,
@@ -11,10 +11,10 @@ export const PageHead = ({
 }: {
   title: string
   up?: { to: string; text: string }
-  /** Next to the name: a status. */
+  /** A status next to the name. */
   beside?: ReactNode
   actions?: ReactNode
-  /** Below: a description, facts. */
+  /** A description or facts below the name. */
   children?: ReactNode
 }): ReactElement => {
   useEffect(() => {

@@ -1,4 +1,4 @@
-// Runs as rows: what each is, how far it is, how long it takes.
+// A table of runs: identity, progress and duration.
 
 import { Link } from "@tanstack/react-router"
 import type { ReactElement } from "react"
@@ -13,7 +13,7 @@ export interface Selection {
   setAll: (selected: boolean) => void
 }
 
-/** The end of a UUIDv7 is its random part: what tells runs apart. */
+/** The end of a UUIDv7 is random and therefore distinguishes runs. */
 export const shortId = (id: string): string => id.slice(-8)
 
 export const RunTable = ({
@@ -22,7 +22,7 @@ export const RunTable = ({
   selection,
 }: {
   runs: readonly Run[]
-  /** Whether to say which workflow each is of. */
+  /** Shows the workflow of each run. */
   workflow?: boolean
   selection?: Selection
 }): ReactElement => (
@@ -95,7 +95,7 @@ export const RunTable = ({
 
 const ORDER: readonly TaskStatus[] = ["success", "failed", "cancelled", "skipped", "running", "dispatched", "pending"]
 
-/** How many of the tasks are in which status, as parts of a bar and in words. */
+/** The number of tasks by status, as a bar and as text. */
 export const Progress = ({ tasks }: { tasks: Run["tasks"] }): ReactElement => {
   const parts = ORDER.filter((status) => tasks[status] > 0)
   const total = parts.reduce((sum, status) => sum + tasks[status], 0)

@@ -4,7 +4,7 @@ import type { WorkflowSummary } from "../api/types.ts"
 import { TICKS, ticksOf, ticksSummary } from "../pages/workflows/ticks.ts"
 import { useNow } from "./now.ts"
 
-/** The last runs, each a link to it. With the keyboard one goes to the workflow first: twenty stops a row would be too many. */
+/** The last runs as links. They are not in the tab order: twenty stops per row would be too many. */
 export const RunTicks = ({ runs }: { runs: WorkflowSummary["last_runs"] }): ReactElement => {
   const now = useNow(runs.some((run) => run.finished_at === null))
   const ticks = ticksOf(runs, now)

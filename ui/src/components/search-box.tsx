@@ -1,10 +1,10 @@
 import { type ReactElement, useEffect, useEffectEvent, useId, useState } from "react"
 import { Icon } from "./icon.tsx"
 
-/** What is typed is taken over once the typing rests. */
+/** Delay after the last keystroke before the text is applied, in milliseconds. */
 const REST_MS = 200
 
-/** A search field; `/` goes there from anywhere on the page (it is found by its attribute). */
+/** A search field. The shortcut `/` focuses it (found by its attribute). */
 export const SearchBox = ({
   label,
   value,
@@ -13,7 +13,7 @@ export const SearchBox = ({
 }: {
   label: string
   value: string | undefined
-  /** Offered while typing; anything else may be typed too. */
+  /** Suggestions while typing; other text is allowed. */
   choices?: readonly string[]
   onChange: (value: string | undefined) => void
 }): ReactElement => {

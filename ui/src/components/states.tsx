@@ -1,4 +1,4 @@
-// What stands where data would: nothing yet, nothing there, or something wrong, each with what to do about it.
+// Placeholders for missing data: loading, empty, or failed, each with advice.
 
 import type { UseQueryResult } from "@tanstack/react-query"
 import type { ReactElement, ReactNode } from "react"
@@ -32,7 +32,7 @@ export const Empty = ({
 
 const adviceOf = (error: unknown): string => {
   if (!(error instanceof ApiProblem))
-    return "This is a fault of the page. Load it anew; if it stays, report it with what is below."
+    return "This is a bug in the web UI. Reload the page; if it persists, report it with the details below."
   if (error.status === 0) return "It is asked again by itself when the connection is back."
   if (error.status === 403) return "Sign in with a key that has the scope for this."
   if (error.status === 404) return "It may have been removed. Go back to the list."
@@ -52,7 +52,7 @@ export const ProblemState = ({ error, retry }: { error: unknown; retry?: () => v
   </div>
 )
 
-/** The data of a query, or what stands in its place. Old data stays on the screen while new data is missing. */
+/** Renders the data of a query, or its placeholder. Old data stays visible while new data is loading. */
 export const Loaded = <T,>({
   query,
   children,

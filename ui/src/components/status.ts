@@ -1,4 +1,4 @@
-// How each status looks: an icon, a word and a tone, so that colour is never alone. One table for runs, tasks, attempts and jobs.
+// The appearance of each status: icon, word and tone, so that colour is never the only sign. One table for runs, tasks, attempts and jobs.
 
 import type { AttemptState, JobStatus, RunStatus, TaskStatus } from "../api/types.ts"
 import type { IconName } from "./icon.tsx"

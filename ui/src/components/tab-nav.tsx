@@ -4,7 +4,7 @@ import type { RUN_TABS, SYSTEM_TABS, WORKFLOW_TABS } from "../pages/search.ts"
 
 type AnyTab = (typeof RUN_TABS | typeof SYSTEM_TABS | typeof WORKFLOW_TABS)[number]
 
-/** Views of one thing, each with an address of its own: `?tab=`. Links, so that they can be shared and opened beside each other. */
+/** Tabs, each with its own address (`?tab=`). They are links, so that they can be shared and opened in another window. */
 export const TabNav = <Tab extends AnyTab>({
   label,
   tabs,

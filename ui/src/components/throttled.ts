@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react"
 
-/** The value, but changing at most every so often; the last one always comes. */
+/** Returns the value, updated at most once per interval; the last value always arrives. */
 export const useThrottled = <T>(value: T, ms: number): T => {
   const [shown, setShown] = useState(value)
   const latest = useRef(value)

@@ -1,6 +1,6 @@
 import type { ReactElement } from "react"
 
-/** `2026-11-15T06:00` in the reader's zone, as the control has it. */
+/** Formats an instant as `2026-11-15T06:00` in the user's time zone, as the control expects it. */
 const localText = (iso: string): string => {
   const date = new Date(iso)
   if (Number.isNaN(date.getTime())) return ""
@@ -9,7 +9,7 @@ const localText = (iso: string): string => {
 
 const isoText = (local: string): string | undefined => (local === "" ? undefined : new Date(local).toISOString())
 
-/** From and to, in the reader's zone; the address holds instants. */
+/** Controls for the start and the end of a range in the user's time zone; the address contains instants. */
 export const TimeRange = ({
   after,
   before,

@@ -2,7 +2,7 @@ import type { ReactElement } from "react"
 import { absoluteTime, durationText, relativeTime } from "../format/time.ts"
 import { useNowText } from "./now.ts"
 
-/** How long ago or ahead; the exact time in the reader's zone as its title. */
+/** A relative time, with the exact time in the user's time zone as its title. */
 export const Time = ({ at, none = "–" }: { at: string | null; none?: string }): ReactElement => {
   const ms = at === null ? 0 : Date.parse(at)
   const text = useNowText((now) => relativeTime(ms, now), at !== null)
@@ -23,7 +23,7 @@ export const ExactTime = ({ at, none = "–" }: { at: string | null; none?: stri
   )
 }
 
-/** From one instant to another, or to now; counts while it lasts. */
+/** The duration from one instant to another, or to now while it lasts. */
 export const Duration = ({ from, to }: { from: string | null; to: string | null }): ReactElement => {
   const start = from === null ? null : Date.parse(from)
   const text = useNowText(

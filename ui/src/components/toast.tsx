@@ -1,4 +1,4 @@
-// Short messages about what was just done or refused. Errors stay until they are closed.
+// Short messages about completed or rejected actions. Errors stay until they are closed.
 
 import { Toast } from "@base-ui/react/toast"
 import type { ReactElement } from "react"
@@ -9,9 +9,9 @@ import { Icon } from "./icon.tsx"
 const manager = Toast.createToastManager()
 const SHOWN_MS = 5000
 
-export const tell = (title: string): void => void manager.add({ title, type: "done", timeout: SHOWN_MS })
+export const showMessage = (title: string): void => void manager.add({ title, type: "done", timeout: SHOWN_MS })
 
-export const tellProblem = (title: string, error: unknown): void =>
+export const showProblem = (title: string, error: unknown): void =>
   void manager.add({ title, description: problemText(error), type: "problem", priority: "high", timeout: 0 })
 
 const List = (): ReactElement => {

@@ -17,7 +17,7 @@ test.each([
   expect(relativeTime(NOW + distance, NOW)).toBe(text)
 })
 
-test("what is months away is told as a day, with the year when it is another", () => {
+test("distant instants are shown as a date, with the year if it differs", () => {
   expect(relativeTime(Date.parse("2026-03-02T12:00:00Z"), NOW)).toBe("2 Mar")
   expect(relativeTime(Date.parse("2025-03-02T12:00:00Z"), NOW)).toBe("2 Mar 2025")
 })
@@ -45,7 +45,7 @@ test("sizes and counts are short", () => {
   expect([7, 9999, 12_345, 99_000, 4_500_000].map(countText)).toEqual(["7", "9,999", "12.3k", "99k", "4.5M"])
 })
 
-test("a part is never rounded to all or nothing", () => {
+test("a fraction is never rounded to 0 % or 100 %", () => {
   expect([percentText(999, 1000), percentText(1, 1000), percentText(0, 5), percentText(5, 5), percentText(0, 0)]).toEqual([
     "99 %",
     "1 %",

@@ -1,4 +1,4 @@
-// Sizes, counts and parts of a whole for people.
+// Formats sizes, counts and percentages.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]
 
@@ -21,7 +21,7 @@ export const countText = (count: number): string => {
 
 const trim = (value: number): string => (value >= 100 ? String(Math.round(value)) : value.toFixed(1).replace(/\.0$/, ""))
 
-/** Never 100 % unless it is all, never 0 % unless it is none. */
+/** Never rounds to 100 % or 0 % unless the value is exact. */
 export const percentText = (part: number, whole: number): string => {
   if (whole === 0) return "–"
   const percent = Math.round((100 * part) / whole)

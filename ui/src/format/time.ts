@@ -1,4 +1,4 @@
-// Instants and durations for people. Pure: the present is an argument. Absolute times are in the reader's zone.
+// Formats instants and durations. Pure: the current time is an argument. Absolute times are in the user's time zone.
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -27,7 +27,7 @@ export const plural = (count: number, noun: string, many = `${noun}s`): string =
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
-/** `12 Nov`, with the year when it is another. */
+/** `12 Nov`, with the year if it is not the current one. */
 export const dayText = (at: number, now: number): string => {
   const date = new Date(at)
   const text = `${date.getDate()} ${MONTHS[date.getMonth()]!}`
@@ -42,7 +42,7 @@ export const clockText = (at: number, withSeconds = false): string => {
   return `${two(date.getHours())}:${two(date.getMinutes())}${withSeconds ? `:${two(date.getSeconds())}` : ""}`
 }
 
-/** `2026-11-15 06:01:12.345 +01:00` in the reader's zone, for titles and copying. */
+/** `2026-11-15 06:01:12.345 +01:00` in the user's time zone, for titles and copying. */
 export const absoluteTime = (at: number): string => {
   const date = new Date(at)
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`

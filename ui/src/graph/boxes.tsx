@@ -1,4 +1,4 @@
-// The boxes of a graph. Plain DOM: there may be hundreds on the screen. Each is drawn again only when it changes itself (feed.ts).
+// The boxes of a graph. Plain DOM, because hundreds may be visible. A box renders again only when its own state changes (feed.ts).
 
 import { Handle, type Node, type NodeProps, Position } from "@xyflow/react"
 import { createContext, type KeyboardEvent, memo, type ReactElement, use } from "react"
@@ -15,7 +15,7 @@ export interface BoxData extends Record<string, unknown> {
   box: Box
   /** null: the frame around hooks. */
   task: GraphTask | null
-  /** What can be done with it: opened to its tasks or instances, closed, or neither. */
+  /** Available action: open to its tasks or instances, close, or none. */
   fold: "open" | "close" | null
 }
 
@@ -25,7 +25,7 @@ export interface BoxActions {
   selected: string | null
   open: (task: string, path: string) => void
   fold: (task: GraphTask) => void
-  /** Arrow keys: whether it went anywhere. */
+  /** Handles an arrow key; returns whether the focus moved. */
   go: (id: string, key: string) => boolean
 }
 
@@ -55,7 +55,7 @@ const StatusMark = ({ view }: { view: BoxView | null }): ReactElement | null => 
 
 const toneOf = (view: BoxView | null): string => (view === null ? "" : ` tone-${lookOf(view.status).tone} box-${view.status}`)
 
-/** The element that opens a task: reached by the keyboard, named for everyone. */
+/** The element that opens a task: focusable and with an accessible name. */
 const Opener = ({
   box,
   task,
@@ -113,7 +113,7 @@ const aboutOf = (task: GraphTask): string => {
   return `${kind}${task.fanOut === null ? "" : ` × ${task.fanOut}`}${rule}${condition}`
 }
 
-/** Where lines begin and end. */
+/** Anchors of the edges. */
 const Ends = (): ReactElement => (
   <>
     <Handle type="target" position={Position.Left} isConnectable={false} />

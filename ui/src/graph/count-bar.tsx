@@ -5,7 +5,7 @@ import { type Counts, totalOf } from "../run/state.ts"
 
 const ORDER: readonly TaskStatus[] = ["success", "failed", "cancelled", "skipped", "running", "dispatched", "pending"]
 
-/** How many instances are in which status, as parts of a bar. What it says is said in words elsewhere. */
+/** The number of instances by status, as a bar. Other elements state the same as text. */
 export const CountBar = ({ counts }: { counts: Counts }): ReactElement => (
   <span className="count-bar" aria-hidden="true">
     {totalOf(counts) === 0

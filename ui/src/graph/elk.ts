@@ -1,5 +1,5 @@
-// Asks ELK for the places of a graph, in a worker that is kept for the next one. One that takes too long is ended and not waited for:
-// the graph then stays as layout.ts placed it.
+// Computes the layout of a graph with ELK, in a worker that is reused. A layout that takes too long is aborted:
+// the graph keeps the layout of layout.ts.
 
 import ELK, { type ELK as Elk } from "elkjs/lib/elk-api.js"
 import workerUrl from "elkjs/lib/elk-worker.min.js?url"
@@ -7,12 +7,12 @@ import { elkGraph, type Places, placesOf } from "./layout.ts"
 import type { Shape } from "./model.ts"
 
 const PATIENCE_MS = 2000
-/** Before the first layout the worker's code has to be loaded. */
+/** Timeout of the first layout, which includes loading the worker's code. */
 const FIRST_PATIENCE_MS = 5000
 
 let elk: Elk | null = null
 
-/** null: it was given up on. */
+/** Returns null if the layout was aborted. */
 export const elkPlaces = async (shape: Shape, signal: AbortSignal): Promise<Places | null> => {
   const patience = elk === null ? FIRST_PATIENCE_MS : PATIENCE_MS
   elk ??= new ELK({ workerFactory: () => new Worker(workerUrl, { name: "layout" }) })

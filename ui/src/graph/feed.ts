@@ -1,5 +1,5 @@
-// How each box of a graph stands now. A store of its own beside React's state: when a batch of events changes ten boxes of a thousand,
-// only those ten are drawn again.
+// The current state of each box of a graph. A store outside React's state: when a batch of events changes ten boxes of a thousand,
+// only those ten render again.
 
 import { createContext, use, useCallback, useSyncExternalStore } from "react"
 import type { TaskStatus } from "../api/types.ts"
@@ -8,14 +8,14 @@ import { retryAtOf, statusOf } from "../run/status.ts"
 
 export interface BoxView {
   status: TaskStatus
-  /** Of a task with several instances. */
+  /** Counts of a task with several instances. */
   counts: Counts | null
   retryAt: number | null
   startedAt: number | null
   finishedAt: number | null
 }
 
-/** Of a group: of all that is in it. */
+/** Computes the state of a group from everything inside it. */
 const countsOf = (state: RunState, node: RunNode): Counts => {
   if (!node.isGroup) return node.counts
   const sum = noCounts()
@@ -41,7 +41,7 @@ export class GraphFeed {
     return () => void this.#listeners.delete(listener)
   }
 
-  /** The same object while nothing of it changes. null: the graph is of no run. */
+  /** Returns the same object while nothing changes; null for the graph of a workflow. */
   view(name: string, path: string): BoxView | null {
     const node = this.#state?.byName.get(name)
     if (this.#state === null || node === undefined) return null

@@ -1,4 +1,4 @@
-// Draws a graph: places from a worker, boxes of boxes.tsx, pan and zoom by the library, which renders only what is in sight. Used for
+// Draws a graph: positions from a worker, boxes of boxes.tsx, pan and zoom by the library, which renders only the visible part. Used for
 // workflows and for runs.
 
 import {
@@ -26,10 +26,10 @@ import { type GraphTask, instanceId, MOST_INSTANCES, neighbour, type Shape, shap
 export interface GraphViewProps {
   tasks: readonly GraphTask[]
   label: string
-  /** Of a run: how its boxes stand. `overview` may lag behind, for the map of everything. */
+  /** The states of a run's boxes. `overview` may lag behind; the minimap uses it. */
   feed?: GraphFeed
   overview?: GraphFeed
-  /** The instances of a fan-out that there are now. */
+  /** Returns the existing instances of a fan-out. */
   pathsOf?: (task: GraphTask) => readonly string[]
   selected?: { task: string; path: string } | null
   onOpen?: (task: string, path: string) => void
@@ -42,16 +42,16 @@ const KEYS: Readonly<Record<string, "left" | "right" | "up" | "down">> = {
   ArrowUp: "up",
   ArrowDown: "down",
 }
-/** Groups of more tasks than this are closed at first. */
+/** Groups with more tasks are initially closed. */
 const MOST_IN_GROUP = 60
-/** Graphs of more boxes than this are never shown whole: nothing could be read. */
+/** Graphs with more boxes are never shown as a whole, because the text would be unreadable. */
 const LARGE = 400
 const FIT = { padding: 0.08, maxZoom: 1 }
 const MAP_SIZE = { width: 168, height: 112 }
 const MARGIN = 24
-/** What the buttons above need. */
+/** The data of the toolbar. */
 const TOOLS = 60
-/** Below this zoom text cannot be read, nor buttons hit. */
+/** Smallest zoom at which text is readable and buttons can be clicked. */
 const READABLE = 0.62
 
 export const GraphView = (props: GraphViewProps): ReactElement => {
@@ -91,7 +91,7 @@ export const GraphView = (props: GraphViewProps): ReactElement => {
 const without = (set: ReadonlySet<string>, value: string): ReadonlySet<string> =>
   new Set([...set].filter((each) => each !== value))
 
-/** The places of a shape: at once those that are found fast, then better ones from the worker, where it can. */
+/** Returns the positions of a shape: first those of the fast layout, then better ones from the worker if available. */
 const usePlaces = (shape: Shape): Places => {
   const fast = useMemo(() => fastLayout(shape), [shape])
   const [better, setBetter] = useState<{ key: string; places: Places } | null>(null)
@@ -143,10 +143,10 @@ const edgesOf = ({ lines }: Shape): Edge[] =>
     markerEnd: { type: MarkerType.ArrowClosed, width: 14, height: 14, color: "var(--line-strong)" },
   }))
 
-/** Where each box is on the whole plane. */
+/** Returns the absolute position of each box. */
 const absolute = (shape: Shape, places: Places): Map<string, Place> => {
   const found = new Map<string, Place>()
-  // Frames come before what is in them.
+  // Frames precede their contents.
   for (const { id, parent } of shape.boxes) {
     const own = places.get(id)
     if (own === undefined) continue
@@ -196,7 +196,7 @@ const Drawn = ({
     [chosen, onOpen, fold, go],
   )
   const large = shape.boxes.length > LARGE
-  // Whoever has not moved yet sees the whole of the new places.
+  // Fit the new layout while the user has not moved the view.
   const moved = useRef(false)
   const show = useEffectEvent(() => {
     const place = chosen === null ? undefined : where.get(chosen)
@@ -250,7 +250,7 @@ const Drawn = ({
   )
 }
 
-/** The whole graph where it can be read then, else its beginning. */
+/** Shows the whole graph if it is readable, otherwise its beginning. */
 const firstView = (places: Iterable<Place>, frame: HTMLElement | null): { x: number; y: number; zoom: number } => {
   const { clientWidth: width, clientHeight: height } = frame ?? { clientWidth: 0, clientHeight: 0 }
   let right = 1
@@ -265,7 +265,7 @@ const firstView = (places: Iterable<Place>, frame: HTMLElement | null): { x: num
   return { x: along(width, right, MARGIN), y: along(height, bottom, TOOLS), zoom }
 }
 
-/** Whether a box can be seen and read. */
+/** Reports whether a box is visible and readable. */
 const isInSight = (place: Place, flow: ReturnType<typeof useReactFlow>, frame: HTMLElement | null): boolean => {
   const { x, y, zoom } = flow.getViewport()
   const left = place.x * zoom + x
@@ -280,7 +280,7 @@ const boxOf = ({ boxes }: Shape, { task, path }: { task: string; path: string })
   return ids.has(instance) ? instance : ids.has(task) ? task : null
 }
 
-/** It may have to be drawn first: it is looked for in the next frames. */
+/** Focuses a box; retries in the next frames, because the box may not be rendered yet. */
 const focusBox = (root: HTMLElement | null, id: string, frames = 10): void => {
   const found = root?.querySelector<HTMLElement>(`[data-box="${CSS.escape(id)}"]`)
   if (found !== null && found !== undefined) found.focus({ preventScroll: true })

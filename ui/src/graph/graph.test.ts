@@ -14,7 +14,7 @@ const FLOW = stateOf({
   "on_exit.0": { hook: true },
 }).nodes
 
-test("groups are boxes around their tasks, hooks stand apart, lines stay within their scope", () => {
+test("groups are boxes around their tasks, hooks are separate, and edges stay within their level", () => {
   const { boxes, lines } = shapeOf(FLOW, ALL)
   expect(boxes.map(({ id, parent, kind }) => [id, parent, kind])).toEqual([
     ["a", null, "task"],
@@ -28,7 +28,7 @@ test("groups are boxes around their tasks, hooks stand apart, lines stay within 
   expect(lines.map(({ id }) => id)).toEqual(["a→g", "g→z", "g.x→g.y"])
 })
 
-test("a closed group is one box, with nothing of it left over at any depth", () => {
+test("a closed group is one box, and none of its inner boxes remain at any depth", () => {
   const nested = stateOf({
     g: { executor: "group" },
     "g.h": { group: "g", executor: "group" },
@@ -39,14 +39,14 @@ test("a closed group is one box, with nothing of it left over at any depth", () 
   expect(lines).toEqual([])
 })
 
-test("an opened fan-out is a box around its instances, and another key", () => {
+test("an open fan-out is a box around its instances and has another key", () => {
   const opened = shapeOf(FLOW, { ...ALL, fans: new Map([["g.y", ["0", "1"]]]) })
   expect(opened.boxes.filter(({ parent }) => parent === "g.y").map(({ id }) => id)).toEqual(["g.y[0]", "g.y[1]"])
   expect(opened.key).not.toBe(shapeOf(FLOW, ALL).key)
   expect(shapeOf(FLOW, ALL).key).toBe(shapeOf(FLOW, ALL).key)
 })
 
-test("the graph in ELK's terms has every box once, in its parent, with the lines of each scope", () => {
+test("the ELK graph contains every box once, in its parent, with the edges of each level", () => {
   const root = elkGraph(shapeOf(FLOW, ALL))
   expect(root.children?.map(({ id }) => id)).toEqual(["a", "g", "z", HOOKS_ID])
   const g = root.children?.find(({ id }) => id === "g")
@@ -57,7 +57,7 @@ test("the graph in ELK's terms has every box once, in its parent, with the lines
   expect(places.get("a")).toEqual({ x: 1, y: 2, width: 3, height: 4 })
 })
 
-test("the fast layout puts what waits to the right of what it waits for, and nothing over anything else", () => {
+test("the fast layout puts tasks to the right of their upstream tasks without overlaps", () => {
   const shape = shapeOf(FLOW, { ...ALL, fans: new Map([["g.y", ["0", "1", "2"]]]) })
   const places = fastLayout(shape)
   expect(places.size).toBe(shape.boxes.length)
@@ -87,7 +87,7 @@ const wide = (count: number) =>
     ...Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, { after: ["first"] }])),
   }).nodes
 
-test("large graphs and wide layers are laid out fast, and a wide layer is broken into columns", () => {
+test("large graphs are laid out fast, and a wide layer is split into columns", () => {
   expect(isForElk(shapeOf(wide(50), ALL))).toBe(true)
   expect(isForElk(shapeOf(wide(200), ALL))).toBe(false)
   const shape = shapeOf(wide(5000), ALL)
@@ -97,7 +97,7 @@ test("large graphs and wide layers are laid out fast, and a wide layer is broken
   expect(height / width).toBeLessThan(3)
 })
 
-test("what runs after the run stands below everything else, with either layout", async () => {
+test("hooks are below everything else in both layouts", async () => {
   const shape = shapeOf(FLOW, ALL)
   const asked: string[] = []
   const elk = await besideHooks(shape, async (rest) => {
@@ -116,7 +116,7 @@ test("what runs after the run stands below everything else, with either layout",
   expect(await besideHooks(shape, async () => null)).toBeNull()
 })
 
-test("arrow keys go to the nearest box that lies in their direction", () => {
+test("arrow keys move to the nearest box in their direction", () => {
   const at = (x: number, y: number) => ({ x, y, width: 10, height: 10 })
   const others: [string, ReturnType<typeof at>][] = [
     ["right", at(100, 0)],

@@ -1,11 +1,11 @@
-// Where boxes go: the graph in ELK's terms and back, and a fast layered layout of our own for graphs that ELK would take too long for.
-// Pure. Lines only connect boxes of the same scope, so every scope is laid out by itself, the innermost first.
+// Layout: conversion to and from ELK's format, and a fast layered layout for graphs that are too large for ELK.
+// Pure. Edges connect only boxes of the same level, so every level is laid out separately, innermost first.
 
 import type { ElkNode } from "elkjs/lib/elk-api.js"
 import { type Box, HOOKS_ID, type Shape } from "./model.ts"
 
 export interface Place {
-  /** Within its parent. */
+  /** Position relative to the parent. */
   x: number
   y: number
   width: number
@@ -16,9 +16,9 @@ export type Places = Map<string, Place>
 
 const GAP = { layers: 64, boxes: 20 }
 const PADDING = { top: 56, side: 16 }
-/** A layer of more boxes than this is broken into columns. */
+/** A layer with more boxes is split into columns. */
 const COLUMN = 40
-/** Above this ELK is not asked. */
+/** Largest graph that ELK lays out. */
 const MOST_BOXES = 1000
 const MOST_IN_LAYER = 80
 
@@ -39,7 +39,7 @@ const FRAME_OPTIONS = {
 
 const childrenOf = ({ boxes }: Shape): Map<string | null, Box[]> => Map.groupBy(boxes, ({ parent }) => parent)
 
-/** In ELK's terms. A frame without anything in it keeps the size of a box. */
+/** Converts to ELK's format. An empty frame keeps the size of a box. */
 export const elkGraph = (shape: Shape): ElkNode => {
   const children = childrenOf(shape)
   const parents = new Map(shape.boxes.map(({ id, parent }) => [id, parent]))
@@ -69,14 +69,14 @@ export const placesOf = (root: ElkNode): Places => {
   return places
 }
 
-/** Whether the graph is small enough for ELK. */
+/** Reports whether the graph is small enough for ELK. */
 export const isForElk = (shape: Shape): boolean => {
   if (shape.boxes.length > MOST_BOXES) return false
   const scopes = childrenOf(shape)
   return [...scopes.values()].every((boxes) => layersOf(boxes, shape).every((layer) => layer.length <= MOST_IN_LAYER))
 }
 
-/** What runs after the run stands below the rest: it has no lines that would say where. */
+/** Places hooks below the rest, because they have no edges. */
 export const besideHooks = async (shape: Shape, layOut: (rest: Shape) => Promise<Places | null>): Promise<Places | null> => {
   const places = await layOut(withoutHooks(shape))
   return places === null ? null : addHooks(places, shape)
@@ -95,7 +95,7 @@ const addHooks = (places: Places, shape: Shape): Places => {
   return new Map([...places, ...hooks, [HOOKS_ID, { ...frame, x: 0, y: bottom + 2 * GAP.boxes }]])
 }
 
-/** In time that grows with the number of boxes and lines. */
+/** Lays out in time proportional to the number of boxes and edges. */
 export const fastLayout = (shape: Shape): Places => addHooks(layered(withoutHooks(shape)), shape)
 
 const layered = (shape: Shape): Places => {
@@ -132,12 +132,12 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 
 const broken = (layer: Box[]): Box[][] => {
   if (layer.length <= COLUMN) return [layer]
-  // Instances of one fan-out, and many tasks side by side: about as wide as high.
+  // Arrange instances of a fan-out, and many parallel tasks, in a roughly square block.
   const rows = Math.max(12, Math.ceil(Math.sqrt(layer.length * (layer[0]!.width / layer[0]!.height))))
   return Array.from({ length: Math.ceil(layer.length / rows) }, (_, i) => layer.slice(i * rows, (i + 1) * rows))
 }
 
-/** By the longest way from a box that waits for nothing. */
+/** Assigns layers by the longest path from a box without dependencies. */
 const layersOf = (boxes: readonly Box[], { lines }: Shape): Box[][] => {
   const here = new Map(boxes.map((box) => [box.id, box]))
   const down = Map.groupBy(
@@ -162,7 +162,7 @@ const layersOf = (boxes: readonly Box[], { lines }: Shape): Box[][] => {
   return layers
 }
 
-/** Each layer by the mean place of what its boxes wait for, so that fewer lines cross. */
+/** Orders each layer by the mean position of its upstream boxes, which reduces crossings. */
 const ordered = (layers: Box[][], { lines }: Shape): Box[][] => {
   const ups = Map.groupBy(lines, ({ to }) => to)
   const places = new Map<string, number>()

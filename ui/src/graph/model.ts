@@ -1,7 +1,7 @@
-// What of a graph is drawn: boxes and the lines between them. Groups are boxes around their tasks, or one box when they are closed; a
-// fan-out is one box, or a box around its instances when it is opened. Pure; layout.ts finds the places.
+// The drawn part of a graph: boxes and edges. An open group is a box around its tasks, a closed one a single box; a
+// fan-out is one box, or a box around its instances when open. Pure; layout.ts computes positions.
 
-/** A task of a workflow or of a run: what both have. */
+/** The common fields of a workflow's and a run's task. */
 export interface GraphTask {
   index: number
   name: string
@@ -19,14 +19,14 @@ export interface GraphTask {
 
 export interface Box {
   id: string
-  /** The box that it lies in. */
+  /** Id of the enclosing box. */
   parent: string | null
   kind: "task" | "instance" | "frame"
   /** null: the frame around hooks. */
   task: number | null
   /** Of an instance. */
   path: string
-  /** What the box is called. */
+  /** Label of the box. */
   label: string
   width: number
   height: number
@@ -36,30 +36,30 @@ export interface Line {
   id: string
   from: string
   to: string
-  /** Not the usual rule: told beside the line's end. */
+  /** A rule other than all_success, shown at the end of the edge. */
   rule: string | null
 }
 
 export interface Shape {
   boxes: Box[]
   lines: Line[]
-  /** Tells shapes apart: the same key, the same places. */
+  /** Identifies the shape: shapes with the same key have the same positions. */
   key: string
 }
 
 export interface Opened {
-  /** Groups that are one box. */
+  /** Closed groups. */
   closed: ReadonlySet<string>
-  /** Fan-outs that show their instances, with the paths of these. */
+  /** Open fan-outs, with the paths of their instances. */
   fans: ReadonlyMap<string, readonly string[]>
 }
 
 const BOX_WIDTH = 208
 const BOX_HEIGHT = 52
-/** With a bar of its progress. */
+/** Height of a box with a progress bar. */
 const FAN_HEIGHT = 68
 const INSTANCE = { width: 132, height: 32 }
-/** More instances than this are not drawn one by one. */
+/** Largest number of instances that are drawn individually. */
 export const MOST_INSTANCES = 60
 
 export const HOOKS_ID = "·hooks"
@@ -125,7 +125,7 @@ const instanceBox = (task: GraphTask, path: string): Box => ({
 const keyOf = (boxes: readonly Box[], lines: readonly Line[]): string =>
   `${boxes.map(({ id, kind, height }) => `${kind[0]!}${height}${id}`).join(" ")}|${lines.map(({ id }) => id).join(" ")}`
 
-/** A way through the boxes for the arrow keys: the next one in that direction, by place. */
+/** Returns the nearest box in the direction of an arrow key. */
 export const neighbour = (
   from: { x: number; y: number; width: number; height: number },
   others: Iterable<[string, { x: number; y: number; width: number; height: number }]>,
@@ -145,7 +145,7 @@ export const neighbour = (
     const [along, across] =
       direction === "left" ? [-dx, dy] : direction === "right" ? [dx, dy] : direction === "up" ? [-dy, dx] : [dy, dx]
     if (along < 4) continue
-    // What lies straight ahead comes before what is a little nearer but to the side.
+    // Prefer a box straight ahead to a slightly nearer one at the side.
     const cost = along + 2.5 * Math.abs(across)
     if (cost < least) {
       least = cost

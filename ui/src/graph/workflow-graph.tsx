@@ -1,4 +1,4 @@
-// The tasks of a workflow and what each waits for, before any run.
+// The tasks of a workflow and their dependencies, without a run.
 
 import { type ReactElement, useMemo } from "react"
 import type { Workflow } from "../api/types.ts"

@@ -1,4 +1,4 @@
-// Tasks by the last runs of the workflow: a table, with a bar of each run's duration above its column. Only the rows in sight are there.
+// A table of tasks by the last runs of the workflow, with a bar of each run's duration above its column. Only visible rows are rendered.
 
 import { Link } from "@tanstack/react-router"
 import { type ReactElement, useRef, useState } from "react"
@@ -61,7 +61,7 @@ export const GridView = ({ grid, current }: { grid: Grid; current: string }): Re
   )
 }
 
-/** In place of rows that are not in sight. */
+/** A spacer for rows that are not visible. */
 const Gap = ({ rows }: { rows: number }): ReactElement | null =>
   rows <= 0 ? null : <tr aria-hidden="true" style={{ height: rows * ROW_HEIGHT }} />
 

@@ -27,7 +27,7 @@ const GRID: Grid = {
   runs: [run("new", null), run("now", 0, false), run("long", 10), run("short", 0.1)],
 }
 
-test("rows of a group follow it, and are left out when it is closed", () => {
+test("the rows of a group follow it and are omitted when it is closed", () => {
   expect(gridRows(GRID, new Set()).map(({ name, depth, index }) => [name, depth, index])).toEqual([
     ["a", 0, 0],
     ["g", 0, 1],
@@ -38,7 +38,7 @@ test("rows of a group follow it, and are left out when it is closed", () => {
   expect(gridRows(GRID, new Set(["g"])).map(({ name }) => name)).toEqual(["a", "g", "z"])
 })
 
-test("columns are oldest first, with heights of their durations; what runs grows", () => {
+test("columns are oldest first with heights by duration, and a running run grows", () => {
   expect(gridColumns(GRID, 5000).map(({ id, height }) => [id, height])).toEqual([
     ["short", 0.06],
     ["long", 1],
@@ -47,7 +47,7 @@ test("columns are oldest first, with heights of their durations; what runs grows
   ])
 })
 
-test("a cell says its status, its instances and how long it took", () => {
+test("a cell states its status, instances and duration", () => {
   expect(cellWords({ status: "failed", total: 4, failed: 1, duration_ms: 2500 }, "failed")).toBe(
     "failed, 4 instances, 1 failed, 2.5 s",
   )

@@ -1,4 +1,4 @@
-// Tasks by runs as the grid draws them: rows with their depth, columns oldest first with the height of their bar. Pure.
+// The view model of the grid: rows with their depth, columns oldest first with the height of their bar. Pure.
 
 import type { Grid } from "../api/types.ts"
 import { durationText } from "../format/time.ts"
@@ -7,7 +7,7 @@ export interface GridRow {
   name: string
   short: string
   depth: number
-  /** Its place in the cells of each run. */
+  /** Index in the cells of each run. */
   index: number
   isGroup: boolean
 }
@@ -16,14 +16,14 @@ export interface GridColumn {
   id: string
   status: Grid["runs"][number]["status"]
   createdAt: string
-  /** null: not begun. */
+  /** null before the start. */
   ms: number | null
-  /** Of the longest run, 0 to 1; never so little that it is not seen. */
+  /** Fraction of the longest run, 0 to 1; with a visible minimum. */
   height: number
   cells: Grid["runs"][number]["cells"]
 }
 
-/** Groups stand before what is in them; what is inside of a closed one is left out. */
+/** Lists groups before their tasks; the tasks of closed groups are omitted. */
 export const gridRows = ({ tasks }: Grid, closed: ReadonlySet<string>): GridRow[] => {
   const inside = Map.groupBy(
     tasks.map((task, index) => ({ ...task, index })),
@@ -56,7 +56,7 @@ export const gridColumns = ({ runs }: Grid, now: number): GridColumn[] => {
     .toReversed()
 }
 
-/** A cell in words. */
+/** Describes a cell as text. */
 export const cellWords = (cell: NonNullable<GridColumn["cells"][number]>, status: string): string => {
   const instances = cell.total === undefined ? "" : `, ${cell.total} instances${cell.failed ? `, ${cell.failed} failed` : ""}`
   return `${status}${instances}${cell.duration_ms === null ? "" : `, ${durationText(cell.duration_ms)}`}`

@@ -1,4 +1,4 @@
-// Keeps the grid up to date: it is asked for again soon after one of its runs changed, at most once in a while.
+// Keeps the grid up to date: fetches it again soon after one of its runs changed, at a limited rate.
 
 import { useQueryClient } from "@tanstack/react-query"
 import { useEffect, useRef } from "react"
@@ -15,7 +15,7 @@ export const useLiveGrid = (workflow: string, runId: string): void => {
     if (timer.current !== null) return
     const { queryKey } = gridQuery(workflow, runId)
     const shown = new Set(client.getQueryData<Grid>(queryKey)?.runs.map(({ id }) => id))
-    // A run that is not among them may be a new one of this workflow.
+    // An unknown run may be a new run of this workflow.
     const matters = events.some(({ event, run_id }) => run_id !== null && (shown.has(run_id) || event === "run"))
     if (!matters) return
     timer.current = setTimeout(() => {

@@ -18,13 +18,13 @@ test("a single key and a sequence are recognised", () => {
   expect(type([["g", 1], ["r", 200]])).toBe(1) // prettier-ignore
 })
 
-test("a key that begins nothing is forgotten, and one that breaks a sequence counts by itself", () => {
+test("a key without a sequence is dropped, and a key that breaks a sequence starts a new one", () => {
   expect(type([["x", 1]])).toEqual(NOTHING)
   expect(type([["g", 1], ["j", 2]])).toBe(3) // prettier-ignore
   expect(type([["g", 1], ["g", 2], ["w", 3]])).toBe(0) // prettier-ignore
 })
 
-test("a sequence does not wait for ever", () => {
+test("a sequence times out", () => {
   expect(type([["g", 1], ["w", 2 + SEQUENCE_MS]])).toEqual(NOTHING) // prettier-ignore
 })
 

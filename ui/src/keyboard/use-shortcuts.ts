@@ -1,5 +1,5 @@
-// Shortcuts of the page: components say which keys do what while they are there, one listener hears them, the help dialog lists
-// them. Typing in a field, an open dialog and keys with modifiers are left alone.
+// Keyboard shortcuts: components register them while mounted, one listener handles keys, the help dialog lists
+// them. Keys in fields, in open dialogs and with modifiers are ignored.
 
 import { useEffect, useEffectEvent, useSyncExternalStore } from "react"
 import { move, NOTHING, press, type Sequence } from "./keys.ts"
@@ -25,7 +25,7 @@ const subscribe = (listener: () => void): (() => void) => {
 
 export const useRegistered = (): readonly Shortcut[] => useSyncExternalStore(subscribe, () => registered)
 
-/** While the component is there, these keys (separated by spaces: `g w`) run this. The newest of several wins. */
+/** Registers keys (separated by spaces: `g w`) while the component is mounted. The newest registration wins. */
 export const useShortcut = (keys: string, text: string, run: () => void): void => {
   const latest = useEffectEvent(run)
   useEffect(() => {
@@ -38,7 +38,7 @@ export const useShortcut = (keys: string, text: string, run: () => void): void =
 const TYPING = "input, textarea, select, [contenteditable='true']"
 const BUSY = "[role='dialog'], [role='alertdialog'], [role='menu']"
 
-/** Called once, by the shell. */
+/** Installs the listener; called once by the shell. */
 export const useKeyboard = (): void => {
   useEffect(() => {
     let pressed = NOTHING
@@ -66,7 +66,7 @@ export const useKeyboard = (): void => {
   }, [])
 }
 
-/** `j` and `k` go through the elements with `data-row`, wherever they are, by the link that opens each. */
+/** Lets `j` and `k` move through the elements with `data-row`, by the link that opens each. */
 export const useListKeys = (): void => {
   const go = (by: 1 | -1): void => {
     const rows = [...document.querySelectorAll<HTMLElement>("[data-row]")]

@@ -1,10 +1,10 @@
 import { useRouter } from "@tanstack/react-router"
 import { type ReactElement, useEffect, useState } from "react"
 
-/** A page sets its title a moment after it is gone to. */
+/** Delay until a page has set its title, in milliseconds. */
 const TITLE_MS = 200
 
-/** Tells those who do not see the page which one they have come to. */
+/** Announces the current page to screen readers. */
 export const Announcer = (): ReactElement => {
   const router = useRouter()
   const [text, setText] = useState("")

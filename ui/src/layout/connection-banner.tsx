@@ -2,7 +2,7 @@ import type { ReactElement } from "react"
 import { Icon } from "../components/icon.tsx"
 import { useConnection } from "../live/live.ts"
 
-/** Says that what is shown may be old. Gone by itself when the stream is back. */
+/** States that the shown data may be old. Disappears when the stream is connected again. */
 export const ConnectionBanner = (): ReactElement => {
   const lost = useConnection() === "lost"
   return (

@@ -2,7 +2,7 @@ import { Fragment, type ReactElement } from "react"
 import { Dialog } from "../components/dialog.tsx"
 import { useRegistered } from "../keyboard/use-shortcuts.ts"
 
-/** Every shortcut that works here and now. */
+/** Lists the active shortcuts. */
 export const HelpDialog = ({ open, onClose }: { open: boolean; onClose: () => void }): ReactElement => {
   const shortcuts = useRegistered()
   return (
@@ -21,7 +21,7 @@ export const HelpDialog = ({ open, onClose }: { open: boolean; onClose: () => vo
         <dt>
           <kbd>Enter</kbd>
         </dt>
-        <dd>Open what has the focus</dd>
+        <dd>Open the focused item</dd>
         <dt>
           <kbd>Esc</kbd>
         </dt>

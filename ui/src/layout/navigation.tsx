@@ -1,4 +1,4 @@
-// The pages that there are, in the side bar (at the bottom of a phone), and the keys that lead to them.
+// The navigation in the side bar (at the bottom on a phone), with its shortcuts.
 
 import { Link, useNavigate } from "@tanstack/react-router"
 import type { ReactElement } from "react"

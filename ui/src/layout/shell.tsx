@@ -1,4 +1,4 @@
-// What is around every page: skip link, navigation, theme, help, connection, messages. Only for those who are signed in.
+// The frame of every page: skip link, navigation, theme, help, connection, messages. Only for signed-in users.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query"
 import { Link, Outlet, useNavigate, useRouter } from "@tanstack/react-router"
@@ -10,7 +10,7 @@ import { IconButton } from "../components/button.tsx"
 import { Mark } from "../components/mark.tsx"
 import { Menu } from "../components/menu.tsx"
 import { ProblemState } from "../components/states.tsx"
-import { tellProblem } from "../components/toast.tsx"
+import { showProblem } from "../components/toast.tsx"
 import { focusSearch, useKeyboard, useShortcut } from "../keyboard/use-shortcuts.ts"
 import { WatchContext } from "../live/live.ts"
 import { SessionContext } from "../session/session.ts"
@@ -38,7 +38,7 @@ export const Shell = (): ReactNode => {
   )
 }
 
-/** Once: while it is on its way there, the shell is still drawn. */
+/** Redirects once; the shell renders until the new address is open. */
 const ToWelcome = ({ scope }: { scope: boolean }): null => {
   const navigate = useNavigate()
   const router = useRouter()
@@ -119,7 +119,7 @@ const SignOut = (): ReactElement => {
     <IconButton
       label="Sign out"
       icon="signout"
-      onClick={() => void signOut().catch((error: unknown) => tellProblem("Could not sign out", error))}
+      onClick={() => void signOut().catch((error: unknown) => showProblem("Could not sign out", error))}
     />
   )
 }

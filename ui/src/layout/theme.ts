@@ -1,4 +1,4 @@
-// Light or dark: as the system says, unless somebody chose otherwise here.
+// Light or dark theme: the system's setting unless the user chose another one.
 
 import { useSyncExternalStore } from "react"
 
@@ -12,7 +12,7 @@ const read = (): Theme => {
   return kept === "light" || kept === "dark" ? kept : "system"
 }
 
-/** Before anything is drawn. */
+/** Applies the theme before the first render. */
 export const applyTheme = (theme: Theme = read()): void => {
   if (theme === "system") delete document.documentElement.dataset["theme"]
   else document.documentElement.dataset["theme"] = theme
@@ -31,7 +31,7 @@ export const useTheme = (): Theme =>
     return () => void listeners.delete(listener)
   }, read)
 
-/** For what draws on a canvas: true while dark is shown. */
+/** Returns whether the dark theme is active, for drawing on a canvas. */
 export const useDark = (): boolean => {
   const theme = useTheme()
   const system = useSyncExternalStore(

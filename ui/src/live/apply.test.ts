@@ -36,14 +36,14 @@ const setup = () => {
   return { client, cache, timers, waits, asked, shown }
 }
 
-test("what is on the screen is patched at once, without asking for it", () => {
+test("shown data is patched at once without a request", () => {
   const { client, cache, asked, shown } = setup()
   cache.apply([event({})])
   expect([shown(), client.getQueryData<Run>(["run", "r1"])!.status]).toEqual(["success", "success"])
   expect(asked).toEqual(["workflows"])
 })
 
-test("a new run is asked for at once, and a storm of them at most once in a while", () => {
+test("a new run is fetched at once, and many new runs at a limited rate", () => {
   const { cache, asked, timers } = setup()
   for (let i = 0; i < 50; i++) cache.apply([event({ run_id: `new-${i}`, status: "pending" })])
   expect(asked).toEqual(["runs", "workflows"])
@@ -53,19 +53,19 @@ test("a new run is asked for at once, and a storm of them at most once in a whil
   expect(asked).toHaveLength(4)
 })
 
-test("tasks that end change the counts of their run, if it is looked at", () => {
+test("finished tasks change the counts of their run if it is shown", () => {
   const { cache, asked } = setup()
   cache.apply([event({ event: "task", task: "a" }), event({ event: "task", run_id: "other", task: "a" })])
   expect(asked).toEqual(["run/r1", "runs"])
 })
 
-test("a gap loads everything that is shown anew", () => {
+test("a gap reloads everything that is shown", () => {
   const { cache, asked } = setup()
   cache.reload()
   expect(asked).toEqual(["everything"])
 })
 
-test("a list of many pages is asked for less often, since all of them are asked for", () => {
+test("a list of many pages is fetched less often, because all pages are fetched", () => {
   const { client, cache, waits } = setup()
   cache.refetchSoon("runs")
   const page = { items: [], next_cursor: null, has_more: false }

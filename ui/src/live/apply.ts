@@ -1,16 +1,16 @@
-// Brings batches of events into the query cache: what is held is patched at once; what cannot be patched (a new run in a list,
-// counts of tasks, figures) is asked for again, each kind at most once in a while, however many events come.
+// Applies batches of events to the query cache: cached data is patched at once; what cannot be patched (a new run in a list,
+// counts of tasks, statistics) is fetched again, each kind at a limited rate.
 
 import type { QueryClient } from "@tanstack/react-query"
 import type { Job, OrkEvent, Run, WorkflowSummary } from "../api/types.ts"
 import { latestByJob, latestByRun, type Pages, patchJob, patchPages, patchRun, patchSummary } from "./patch.ts"
 
-/** At most one refetch of a kind in this time, for each page of it that is loaded: all of them are asked for again. */
+/** Shortest time between two fetches of a kind, per loaded page, because all loaded pages are fetched. */
 const REFETCH_MS = 500
 const MOST_MS = 5000
 
 interface Waiting {
-  /** Something happened since. */
+  /** Events have arrived since the last fetch. */
   again: boolean
   cancel: () => void
 }
@@ -36,12 +36,12 @@ export class LiveCache {
     if (events.some((event) => event.event === "task")) this.refetchSoon("runs")
   }
 
-  /** Everything that is on the screen, anew. */
+  /** Fetches everything that is shown. */
   reload(): void {
     void this.#client.invalidateQueries()
   }
 
-  /** Now, unless it was asked for a moment ago: then once that moment is over. */
+  /** Fetches now, or at the end of the current interval. */
   refetchSoon(...key: string[]): void {
     const name = key.join("/")
     const waiting = this.#waiting.get(name)

@@ -1,4 +1,4 @@
-// The page's own live stream and the hooks that use it. Made once, in main.tsx, for the page's one query cache.
+// The live stream and its hooks. Created once, in main.tsx, for the query cache.
 
 import type { QueryClient } from "@tanstack/react-query"
 import { createContext, use, useEffect, useEffectEvent, useSyncExternalStore } from "react"
@@ -7,9 +7,9 @@ import type { OrkEvent } from "../api/types.ts"
 import { LiveCache } from "./apply.ts"
 import { type Connection, type LiveSource, LiveStream, type LiveWorld } from "./stream.ts"
 
-/** A page that is out of sight for this long lets its connection go. */
+/** A tab that is hidden for this long closes its connection. */
 const REST_MS = 20_000
-/** Frames are not drawn while nobody looks. */
+/** Browsers run no animation frames in hidden tabs. */
 const HIDDEN_FRAME_MS = 500
 
 const after = (ms: number, run: () => void): (() => void) => {
@@ -29,10 +29,10 @@ const world: LiveWorld = {
 
 export const LiveContext = createContext<LiveStream | null>(null)
 
-/** Starts the stream; only for those who are signed in. */
+/** Starts the stream; only for signed-in users. */
 export const WatchContext = createContext<(() => () => void) | null>(null)
 
-/** A stream that feeds the cache. `watch` starts it and follows whether anybody looks; what it returns ends that. */
+/** Creates a stream that updates the cache. `watch` starts it and follows the visibility of the tab; it returns a function that stops it. */
 export const makeLive = (client: QueryClient): { stream: LiveStream; watch(): () => void } => {
   const stream = new LiveStream(world, urlOf("/events"))
   const cache = new LiveCache(client, after)
@@ -71,7 +71,7 @@ export const useConnection = (): Connection => {
   )
 }
 
-/** Every batch of events while the component is there; `onGap` when events were lost and what is shown must be loaded anew. */
+/** Subscribes to batches of events while the component is mounted; `onGap` is called when events were lost and data must be reloaded. */
 export const useLiveEvents = (onBatch: (events: readonly OrkEvent[]) => void, onGap?: () => void): void => {
   const stream = useStream()
   const batch = useEffectEvent(onBatch)

@@ -18,7 +18,7 @@ const event = (change: Partial<OrkEvent>): OrkEvent => ({
   ...change,
 })
 
-test("a run that starts and ends gets its times", () => {
+test("a run that starts and finishes gets its times", () => {
   const running = patchRun(RUN, event({}))
   expect(running).toMatchObject({ status: "running", started_at: AT, finished_at: null })
   const failed = patchRun(running, event({ status: "failed", at: "2026-11-15T06:00:01.000Z", error: "task a failed" }))
@@ -30,12 +30,12 @@ test("a run that starts and ends gets its times", () => {
   })
 })
 
-test("a run that is retried has neither an end nor an error any more", () => {
+test("a retried run has neither a finish time nor an error", () => {
   const failed = { ...RUN, status: "failed", started_at: AT, finished_at: AT, error: "x" } as Run
   expect(patchRun(failed, event({}))).toMatchObject({ status: "running", started_at: AT, finished_at: null, error: null })
 })
 
-test("what did not change is the same object, so that it is not drawn again", () => {
+test("unchanged data is the same object, so that it does not render again", () => {
   expect(patchRun(RUN, undefined)).toBe(RUN)
   expect(patchRun(RUN, event({ status: "pending" }))).toBe(RUN)
   const list = { pages: [{ items: [RUN], next_cursor: null, has_more: false }], pageParams: [null] }
@@ -46,7 +46,7 @@ test("what did not change is the same object, so that it is not drawn again", ()
   expect(patched.pages[1]!.items[0]!.status).toBe("running")
 })
 
-test("of several events of a run the last one counts, and tasks are no runs", () => {
+test("the last of several events of a run counts, and task events are ignored", () => {
   const events = [event({}), event({ status: "success" }), event({ event: "task", task: "a", status: "failed" })]
   expect([...latestByRun(events)].map(([id, each]) => [id, each.status])).toEqual([["r1", "success"]])
 })

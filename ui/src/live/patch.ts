@@ -1,11 +1,11 @@
-// What events change in things that the page holds already. Pure: the same object comes back where nothing changes, so that only
-// what changed is drawn again.
+// Patches cached data with events. Pure: returns the same object if nothing changes, so that only
+// changed parts render again.
 
 import type { Job, JobStatus, OrkEvent, Page, Run, RunStatus, WorkflowSummary } from "../api/types.ts"
 
 const RUN_ENDS: ReadonlySet<string> = new Set<RunStatus>(["success", "failed", "cancelled"])
 
-/** The last event of each run in a batch, by its id. */
+/** Returns the last event of each run in a batch, by run id. */
 export const latestByRun = (events: readonly OrkEvent[]): Map<string, OrkEvent> =>
   new Map(events.flatMap((event) => (event.event === "run" && event.run_id !== null ? [[event.run_id, event] as const] : [])))
 
@@ -70,7 +70,7 @@ export const patchPages = <Item>(list: Pages<Item> | undefined, patch: (item: It
   return pages === list.pages ? list : { ...list, pages }
 }
 
-/** As `map`, but the same array when every element stayed the same. */
+/** Like `map`, but returns the same array if no element changed. */
 const mapSame = <T>(items: T[], change: (item: T) => T): T[] => {
   let changed = false
   const next = items.map((item) => {

@@ -67,7 +67,7 @@ const setup = () => {
   return { stream, sources, frames, timers, batches, gaps: () => gaps, fire }
 }
 
-test("events of one frame are handed out together", () => {
+test("events of one frame are delivered together", () => {
   const { stream, sources, frames, batches } = setup()
   stream.start()
   sources[0]!.onopen!()
@@ -78,7 +78,7 @@ test("events of one frame are handed out together", () => {
   expect(batches.map((batch) => batch.length)).toEqual([2])
 })
 
-test("a connection that was given up is made again after the last event, waiting longer each time", () => {
+test("a closed connection is reopened after the last event with growing delays", () => {
   const { stream, sources, fire, gaps } = setup()
   stream.start()
   sources[0]!.onopen!()
@@ -92,7 +92,7 @@ test("a connection that was given up is made again after the last event, waiting
   expect([sources.length, stream.state, gaps()]).toEqual([3, "open", 0])
 })
 
-test("a lost connection is told after a moment, and a short interruption is not", () => {
+test("a lost connection is reported after a delay, a short interruption is not", () => {
   const { stream, sources, timers, fire } = setup()
   stream.start()
   sources[0]!.onopen!()
@@ -107,7 +107,7 @@ test("a lost connection is told after a moment, and a short interruption is not"
   expect(stream.state).toBe("open")
 })
 
-test("a page that nobody looks at lets the connection go, and goes on where it was", () => {
+test("a hidden tab closes the connection and later continues after the last event", () => {
   const { stream, sources, gaps } = setup()
   stream.start()
   sources[0]!.onopen!()
@@ -120,7 +120,7 @@ test("a page that nobody looks at lets the connection go, and goes on where it w
   expect(gaps()).toBe(0)
 })
 
-test("coming back without an event to go on from means that something may have been missed", () => {
+test("returning without a last event is reported as a gap", () => {
   const { stream, sources, gaps } = setup()
   stream.start()
   sources[0]!.onopen!()
@@ -130,7 +130,7 @@ test("coming back without an event to go on from means that something may have b
   expect(gaps()).toBe(1)
 })
 
-test("events that are no longer kept are told as a gap", () => {
+test("events that the server no longer has are reported as a gap", () => {
   const { stream, sources, gaps } = setup()
   stream.start()
   sources[0]!.send("gap", "")

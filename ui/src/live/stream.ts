@@ -1,6 +1,6 @@
-// The one connection to the event stream, shared by the whole page. Hands events out in batches, once per frame, however many come.
-// A lost connection is made again by itself, after the last event that arrived; a page that nobody looks at lets it rest, since a
-// browser allows few connections to one server. The world (EventSource, timers, frames) is handed in, for tests.
+// The connection to the event stream, shared by all components. Delivers events in batches, once per frame.
+// Reconnects after the last received event. A hidden tab closes the connection, because a
+// browser allows few connections per server. EventSource, timers and frames are injected for tests.
 
 import type { OrkEvent } from "../api/types.ts"
 
@@ -11,13 +11,13 @@ export interface LiveSource {
   onerror: (() => void) | null
   addEventListener(type: string, listener: (message: { data: string; lastEventId: string }) => void): void
   close(): void
-  /** 2: given up, as after an answer that is no stream. */
+  /** 2 when closed, for example after a response that is not a stream. */
   readonly readyState: number
 }
 
 export interface LiveWorld {
   connect(url: string): LiveSource
-  /** Runs it soon, once per drawn frame; returns how to call it off. */
+  /** Runs the callback once in the next frame; returns a function that cancels it. */
   frame(run: () => void): () => void
   after(ms: number, run: () => void): () => void
 }
@@ -25,7 +25,7 @@ export interface LiveWorld {
 export type BatchListener = (events: readonly OrkEvent[]) => void
 
 const RETRY_MS = [1000, 2000, 4000, 8000]
-/** Short interruptions are not worth telling. */
+/** Interruptions shorter than this are not reported, in milliseconds. */
 const PATIENCE_MS = 1500
 const KINDS = ["run", "task", "job"] as const
 const GIVEN_UP = 2
@@ -59,7 +59,7 @@ export class LiveStream {
     if (this.#source === null && this.#cancelRetry === null) this.#connect()
   }
 
-  /** Nobody looks: close the connection and remember where it was. */
+  /** Closes the connection of a hidden tab and remembers the last event. */
   rest(): void {
     this.#close()
     this.#set("resting")
@@ -77,7 +77,7 @@ export class LiveStream {
     return () => void this.#batchListeners.delete(listener)
   }
 
-  /** Some events are lost for good: what is shown has to be loaded anew. */
+  /** Reports that events were lost and data must be reloaded. */
   onGap(listener: () => void): () => void {
     this.#gapListeners.add(listener)
     return () => void this.#gapListeners.delete(listener)
@@ -91,7 +91,7 @@ export class LiveStream {
   #connect(): void {
     const source = this.#world.connect(this.#lastId === "" ? this.#url : `${this.#url}?after=${this.#lastId}`)
     this.#source = source
-    // Without an id to go on from, what happened between two connections is not known.
+    // Without a last event id, events between two connections are lost.
     const blind = this.#opened && this.#lastId === ""
     source.onopen = () => {
       this.#failures = 0
@@ -123,7 +123,7 @@ export class LiveStream {
       this.#cancelPatience = null
       this.#set("lost")
     })
-    // Otherwise the browser connects again itself, with Last-Event-ID.
+    // Otherwise the browser reconnects itself with Last-Event-ID.
     if (source.readyState !== GIVEN_UP) return
     source.close()
     this.#source = null

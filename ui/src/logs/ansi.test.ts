@@ -34,7 +34,7 @@ test("256 colours and true colour, also with colons; a broken one changes nothin
   ])
 })
 
-test("bold and the like begin and end, and an empty sequence resets", () => {
+test("text styles start and end, and an empty sequence resets them", () => {
   expect(spans(`${E}[1;3;4mx${E}[22my${E}[mz`)).toEqual([
     { text: "x", style: { bold: true, italic: true, underline: true } },
     { text: "y", style: { italic: true, underline: true } },
@@ -42,23 +42,23 @@ test("bold and the like begin and end, and an empty sequence resets", () => {
   ])
 })
 
-test("a style goes on in the next line", () => {
+test("a style continues in the next line", () => {
   const { end } = parseAnsi(`${E}[31mTraceback`)
   expect(end).toEqual({ fg: 1 })
   expect(parseAnsi("  at x", end)).toEqual({ spans: [{ text: "  at x", style: { fg: 1 } }], end: { fg: 1 } })
 })
 
-test("other sequences are left out: cursor, titles, links, charsets, and one that is cut off", () => {
+test("other sequences are removed: cursor, titles, links, charsets, and a truncated one", () => {
   expect(stripAnsi(`${E}[2K${E}[1Aa${E}]0;title\u0007b${E}]8;;http://x${E}\\c${E}(Bd${E}[?25le${E}[3`)).toBe("abcde")
 })
 
-test("control characters are seen, HTML stays text, direction cannot be turned", () => {
+test("control characters are visible, HTML stays text, and the text direction cannot change", () => {
   expect(stripAnsi("a\u0000b\u0007c\rd\te\u007f")).toBe("a␀b␇c␍d\te␡")
   expect(stripAnsi("<b>&amp;</b>")).toBe("<b>&amp;</b>")
   expect(stripAnsi("abc\u202etxt")).toBe("abc<U+202E>txt")
 })
 
-test("whatever comes, spans together are the stripped text, without an escape in it", () => {
+test("for any input the spans together are the stripped text without escapes", () => {
   const piece = fc.oneof(fc.string(), fc.constantFrom(E, `${E}[`, `${E}[1;31m`, `${E}]8;;`, "\u0007", `${E}\\`, "m", "\u009b"))
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {

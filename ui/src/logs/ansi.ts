@@ -1,7 +1,7 @@
-// Colours in log text: SGR sequences become spans with a style, every other escape sequence is left out, and control characters become
-// visible signs. Pure; nothing here makes HTML.
+// ANSI colours in log text: SGR sequences become styled spans, other escape sequences are removed, and control characters become
+// visible symbols. Pure; creates no HTML.
 
-/** 0 to 255 of the terminal's palette, or `#rrggbb`. */
+/** Index 0 to 255 of the terminal's palette, or `#rrggbb`. */
 export type Colour = number | string
 
 export interface Style {
@@ -23,13 +23,13 @@ export interface Span {
 export const PLAIN: Style = {}
 
 const ESC = "\u001b"
-/** CSI, OSC (ended by BEL or ST), or a short sequence; one that is cut off at the end of the text too. */
+/** CSI, OSC (terminated by BEL or ST) or short sequences, including one that is truncated at the end of the text. */
 const SEQUENCE = new RegExp(
   `${ESC}(?:\\[([0-9:;<=>?]*)[ -/]*([@-~]?)|\\][^\\u0007${ESC}]*(?:\\u0007|${ESC}\\\\)?|[ -/]*[0-~]?)`,
   "g",
 )
 
-/** The spans of a line, and the style that the next line begins with. */
+/** Returns the spans of a line and the initial style of the next line. */
 export const parseAnsi = (text: string, begin: Style = PLAIN): { spans: Span[]; end: Style } => {
   if (!text.includes(ESC)) return { spans: text === "" ? [] : [{ text: visible(text), style: begin }], end: begin }
   const spans: Span[] = []
@@ -47,14 +47,14 @@ export const parseAnsi = (text: string, begin: Style = PLAIN): { spans: Span[]; 
   return { spans, end: style }
 }
 
-/** The text alone, as it is searched. */
+/** Returns the text without escape sequences, for searching. */
 export const stripAnsi = (text: string): string => visible(text.includes(ESC) ? text.replace(SEQUENCE, "") : text)
 
 const DELETE = 0x7f
 const FIRST_PICTURE = 0x2400
 const DELETE_PICTURE = "\u2421"
 
-/** Control characters as their pictures (␀, ␇, ␍), bidirectional ones as their numbers; a tab stays. */
+/** Replaces control characters with symbols (␀, ␇, ␍) and bidirectional ones with their code points; keeps tabs. */
 const visible = (text: string): string =>
   HIDDEN.test(text)
     ? text.replace(EACH_HIDDEN, (each) => {
@@ -119,7 +119,7 @@ const simple = (style: Style, code: number): Style => {
 
 const isByte = (value: number | undefined): value is number => value !== undefined && value >= 0 && value <= 255
 
-/** What follows 38 or 48: `5;N` or `2;R;G;B`. */
+/** Parses the arguments of 38 or 48: `5;N` or `2;R;G;B`. */
 const extended = ([kind, ...rest]: readonly number[]): { colour: Colour | null; used: number } => {
   if (kind === 5) return { colour: isByte(rest[0]) ? rest[0] : null, used: 2 }
   if (kind !== 2) return { colour: null, used: 1 }

@@ -4,13 +4,13 @@ import { highlight } from "./highlight.ts"
 const plain = (text: string) => [{ text, style: {} }]
 const shown = (marked: ReturnType<typeof highlight>) => marked.map(({ text, hit }) => (hit ? `[${text}]` : text)).join("|")
 
-test("every occurrence is marked, whatever its case", () => {
+test("every occurrence is highlighted, ignoring case", () => {
   expect(shown(highlight(plain("Error: no error"), "error"))).toBe("[Error]|: no |[error]")
   expect(shown(highlight(plain("nothing"), "error"))).toBe("nothing")
   expect(shown(highlight(plain("nothing"), ""))).toBe("nothing")
 })
 
-test("a mark goes from one colour into the next, and each keeps its colour", () => {
+test("a highlight crosses coloured spans, which keep their colours", () => {
   const marked = highlight(
     [
       { text: "a er", style: { fg: 1 } },

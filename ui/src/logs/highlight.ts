@@ -1,4 +1,4 @@
-// Marks what was searched for in the spans of a line; it may go from one span into the next.
+// Highlights search matches in the spans of a line; a match may cross spans.
 
 import type { Span } from "./ansi.ts"
 
@@ -32,7 +32,7 @@ export const highlight = (spans: readonly Span[], wanted: string): Marked[] => {
 const rangesOf = (text: string, wanted: string): { start: number; end: number }[] => {
   if (wanted === "") return []
   const lower = text.toLowerCase()
-  // Where lower case is longer than the text itself, places would not fit.
+  // Offsets are invalid where the lower-case text has another length.
   if (lower.length !== text.length) return []
   const ranges: { start: number; end: number }[] = []
   for (let at = lower.indexOf(wanted.toLowerCase()); at !== -1; at = lower.indexOf(wanted.toLowerCase(), at + wanted.length)) {

@@ -1,17 +1,17 @@
-// Cuts lines out of bytes of a raw log. A line is what stands between two newlines, as a terminal shows it; its place is its first byte.
-// A line that is longer than a piece is cut, so that every piece ends.
+// Splits bytes of a raw log into lines. A line is identified by the offset of its first byte.
+// A line that is longer than a chunk is split.
 
 import { parseAnsi, PLAIN, type Style } from "./ansi.ts"
 
 export interface Line {
-  /** Of its first byte in the raw log: also its key. */
+  /** Offset of its first byte in the raw log; also its key. */
   readonly offset: number
   readonly text: string
-  /** What the line before it left on. */
+  /** Style at the end of the previous line. */
   readonly style: Style
 }
 
-/** Lines that follow each other, and the bytes [start, end) that they are. */
+/** Consecutive lines and their byte range [start, end). */
 export interface Piece {
   readonly start: number
   readonly end: number
@@ -21,15 +21,15 @@ export interface Piece {
 const NEWLINE = 0x0a
 
 /**
- * Lines of bytes that begin with a line at `offset`. A line at the end that is not over is left for the next piece, unless `last`, or
- * unless there is no other.
+ * Splits bytes that begin with a line at `offset`. An incomplete last line is left for the next chunk, unless `last` is set or
+ * it is the only line.
  */
 export const linesFrom = (bytes: Uint8Array, offset: number, last: boolean): Piece => {
   const over = bytes.lastIndexOf(NEWLINE) + 1
   return piece(last || over === 0 ? bytes : bytes.subarray(0, over), offset)
 }
 
-/** Lines of bytes that end where a line ends. What began before `offset` is left for the piece before, unless there is nothing else. */
+/** Splits bytes that end at the end of a line. A line that began before `offset` is left for the previous chunk, unless it is the only one. */
 export const linesBefore = (bytes: Uint8Array, offset: number): Piece => {
   const newline = offset === 0 ? -1 : bytes.indexOf(NEWLINE)
   const begin = newline === -1 || newline === bytes.length - 1 ? 0 : newline + 1
@@ -51,7 +51,7 @@ const piece = (bytes: Uint8Array, start: number): Piece => {
   return { start, end: start + bytes.length, lines }
 }
 
-/** Bytes that are no text become U+FFFD. */
+/** Invalid bytes become U+FFFD. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 export interface Written {
@@ -60,7 +60,7 @@ export interface Written {
   readonly stream: "stdout" | "stderr"
 }
 
-/** When and to which stream the byte was written; `times` are in order. */
+/** Returns when and to which stream a byte was written; `times` are sorted. */
 export const writtenAt = (times: readonly Written[], offset: number): Written | null => {
   let [low, high] = [0, times.length]
   while (low < high) {

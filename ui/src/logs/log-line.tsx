@@ -1,4 +1,4 @@
-// One line of a log: number, time, stream and text. The text is text: React writes it, nothing parses it as HTML.
+// One line of a log: number, time, stream and text. Nothing parses the text as HTML.
 
 import { memo, type ReactElement } from "react"
 import { absoluteTime, clockText } from "../format/time.ts"
@@ -6,7 +6,7 @@ import { type Colour, paletteColour, parseAnsi, type Style } from "./ansi.ts"
 import { highlight, type Marked } from "./highlight.ts"
 import type { Line, Written } from "./lines.ts"
 
-/** Of one line; the rest is in the download. */
+/** Longest shown text of a line; the download contains the rest. */
 const MOST_CHARACTERS = 5000
 
 export interface LogLineProps {
@@ -65,7 +65,7 @@ const SpanText = ({ span: { text, style, hit } }: { span: Marked }): ReactElemen
 
 const FLAGS = ["bold", "dim", "italic", "underline", "strike"] as const
 
-/** The first 16 colours are the theme's; of the others the lightness follows the theme, unless they stand on a ground of their own. */
+/** The first 16 colours belong to the theme; the lightness of the others follows the theme unless they have their own background. */
 const lookOf = (style: Style): { className: string; css: Readonly<Record<string, string>> | undefined } => {
   const classes: string[] = FLAGS.filter((flag) => style[flag] === true).map((flag) => `ansi-${flag}`)
   const [fg, bg] = style.inverse === true ? [style.bg ?? "ground", style.fg ?? "ink"] : [style.fg, style.bg]

@@ -1,18 +1,18 @@
-// Where a log comes from: parts of the raw bytes, and when they were written. One for each attempt of a task, and one for a job.
+// The source of a log: ranges of raw bytes and their times. One per attempt of a task, and one per job.
 
 import { json, open, type Query, urlOf } from "../api/http.ts"
 import type { Written } from "./lines.ts"
 
 export interface Part {
-  /** Fewer than asked for only at the end of the log. */
+  /** Shorter than requested only at the end of the log. */
   bytes: Uint8Array
   offset: number
-  /** Of the whole log, now. */
+  /** Current size of the whole log. */
   size: number
 }
 
 export interface LogPort {
-  /** `offset` negative: from the end. */
+  /** A negative `offset` counts from the end. */
   read(offset: number, length: number, signal: AbortSignal): Promise<Part>
   times(offset: number, length: number, signal: AbortSignal): Promise<readonly Written[]>
 }

@@ -1,4 +1,4 @@
-// What can be done with a log: search, first error, wrap, times, ends, download.
+// The toolbar of a log: search, first error, wrap, times, start and end, download.
 
 import type { KeyboardEvent, ReactElement } from "react"
 import { Button, buttonClass, IconButton } from "../components/button.tsx"
@@ -21,7 +21,7 @@ export const LogToolbar = (props: LogToolbarProps): ReactElement => {
   const { search, wrap, times, finding, download, onWrap, onTimes, onError } = props
   useShortcut("e", "First error of the log", onError)
   useShortcut("n", "Next line found", () => search.go(1))
-  useShortcut("N", "Line found before", () => search.go(-1))
+  useShortcut("N", "Previous match", () => search.go(-1))
   useShortcut("w", "Wrap the lines of the log", onWrap)
   useShortcut("t", "Times of the log", onTimes)
   return (
@@ -70,7 +70,7 @@ const Search = ({ search }: { search: LogSearch }): ReactElement => {
       <span className="log-found" role="status">
         {foundText(search)}
       </span>
-      <IconButton label="Line found before" icon="up" disabled={none} onClick={() => search.go(-1)} />
+      <IconButton label="Previous match" icon="up" disabled={none} onClick={() => search.go(-1)} />
       <IconButton label="Next line found" icon="down" disabled={none} onClick={() => search.go(1)} />
     </div>
   )

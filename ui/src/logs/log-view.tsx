@@ -1,10 +1,10 @@
-// A log as people read it: the end first, live while it grows, any part of it by scrolling, searching or jumping.
+// The log viewer: opens at the end, follows a growing log, and reaches any part by scrolling, searching or jumping.
 
 import { type ReactElement, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react"
 import { useVirtualizer } from "@tanstack/react-virtual"
 import { Button } from "../components/button.tsx"
 import { Loading, ProblemState } from "../components/states.tsx"
-import { tell, tellProblem } from "../components/toast.tsx"
+import { showMessage, showProblem } from "../components/toast.tsx"
 import { bytesText } from "../format/size.ts"
 import { plural } from "../format/time.ts"
 import { LogLine } from "./log-line.tsx"
@@ -19,12 +19,12 @@ import "../styles/logs.css"
 
 export interface LogViewProps {
   address: LogAddress
-  /** Its attempt has not ended. */
+  /** The attempt is unfinished. */
   live: boolean
   /** `Log of load[3]` */
   label: string
   fileName: string
-  /** Inside of something else: less high. */
+  /** Renders with less height, inside another element. */
   small?: boolean
 }
 
@@ -45,10 +45,10 @@ export const LogView = ({ address, live, label, fileName, small = false }: LogVi
     setFinding(true)
     try {
       const found = await firstError(log.port, new AbortController().signal)
-      if (found === null) tell("Nothing in this log speaks of an error")
+      if (found === null) showMessage("No line in this log mentions an error")
       else go(found.offset)
     } catch (error) {
-      tellProblem("Could not search the log", error)
+      showProblem("Could not search the log", error)
     } finally {
       setFinding(false)
     }
@@ -67,7 +67,7 @@ export const LogView = ({ address, live, label, fileName, small = false }: LogVi
         onError={() => void findError()}
       />
       {snapshot.error !== null && snapshot.lines.length === 0 ? (
-        <ProblemState error={snapshot.error} retry={() => void log.window.look()} />
+        <ProblemState error={snapshot.error} retry={() => void log.window.poll()} />
       ) : snapshot.opening ? (
         <Loading what="Loading the log" />
       ) : snapshot.size === 0 ? (
@@ -81,7 +81,7 @@ export const LogView = ({ address, live, label, fileName, small = false }: LogVi
 }
 
 interface FrameHandle {
-  /** false: the line is not held. */
+  /** Returns false if the line is not loaded. */
   scrollTo(offset: number): boolean
 }
 
@@ -96,7 +96,7 @@ interface FrameProps {
 }
 
 const ROW = 20
-/** Further lines are read when this many or fewer are left. */
+/** More lines are loaded when at most this many are left. */
 const AHEAD = 200
 
 const Frame = ({ ref, log, label, wrap, times, search, current }: FrameProps): ReactElement => {
@@ -112,7 +112,7 @@ const Frame = ({ ref, log, label, wrap, times, search, current }: FrameProps): R
     getItemKey: useCallback((i: number) => lines[i]?.offset ?? i, [lines]),
     overscan: 20,
     anchorTo: "end",
-    // Only what is written at the end is followed, not what is read there.
+    // Follow only new log output, not older lines that were loaded.
     followOnAppend: atEnd.current,
     scrollEndThreshold: ROW,
   })
@@ -181,7 +181,7 @@ const Frame = ({ ref, log, label, wrap, times, search, current }: FrameProps): R
   )
 }
 
-/** The place of a line that begins there; -1: it is not held. */
+/** Returns the index of the line at a byte offset; -1 if it is not loaded. */
 const indexOf = ({ lines }: Snapshot, offset: number): number => {
   let [low, high] = [0, lines.length]
   while (low < high) {
@@ -192,7 +192,7 @@ const indexOf = ({ lines }: Snapshot, offset: number): number => {
   return lines[low]?.offset === offset ? low : -1
 }
 
-/** How long the log is, what of it is held, and the ways to its other parts. */
+/** Shows the length of the log and its loaded part, with links to other parts. */
 const Foot = ({ log: { snapshot, window }, live }: { log: Log; live: boolean }): ReactElement | null => {
   const { start, end, size, lines, firstNumber, opening } = snapshot
   if (opening || size === 0) return null
@@ -221,14 +221,14 @@ const Foot = ({ log: { snapshot, window }, live }: { log: Log; live: boolean }):
 
 const STEPS = 1000
 
-/** Goes to any part of a log that is not held as a whole. */
+/** A slider to any part of a log that is not completely loaded. */
 const Place = ({ start, size, onPlace }: { start: number; size: number; onPlace: (offset: number) => void }): ReactElement => {
   const [value, setValue] = useState(Math.round((STEPS * start) / size))
   return (
     <input
       type="range"
       className="log-place"
-      aria-label="Place in the log"
+      aria-label="Position in the log"
       aria-valuetext={`${Math.round((100 * value) / STEPS)} %`}
       min={0}
       max={STEPS}

@@ -3,7 +3,7 @@ import type { LogPort } from "./log-port.ts"
 import { LogWindow, PIECE_BYTES } from "./log-window.ts"
 import { firstError, landmarkBefore, MOST_FOUND, nextFound, type Scan, searchLog } from "./scan.ts"
 
-/** A log that can grow; `stderrFrom`: from that byte on it is stderr. */
+/** A log that can grow; bytes from `stderrFrom` on are stderr. */
 const logOf = (start: string, stderrFrom = Infinity) => {
   let bytes = new TextEncoder().encode(start)
   const read = vi.fn<LogPort["read"]>(async (offset, length) => {
@@ -28,7 +28,7 @@ const numbered = (count: number): string =>
 const texts = (window: LogWindow): string[] => window.snapshot().lines.map((line) => line.text.replace(/ x+$/, ""))
 const nothing = new AbortController().signal
 
-test("it opens at the end by one small read, and does not claim to know numbers of lines", async () => {
+test("it opens at the end with one small read and shows no line numbers", async () => {
   const { port, read } = logOf(numbered(50_000))
   const window = new LogWindow(port)
   await window.openEnd()
@@ -38,7 +38,7 @@ test("it opens at the end by one small read, and does not claim to know numbers 
   expect(read.mock.calls[0]!.slice(0, 2)).toEqual([-PIECE_BYTES, PIECE_BYTES])
 })
 
-test("going back to the start shows every line once, in bounded memory, and then the numbers are known", async () => {
+test("going back to the start shows every line once in bounded memory and then knows the line numbers", async () => {
   const { port } = logOf(numbered(100_000))
   const window = new LogWindow(port)
   await window.openEnd()
@@ -60,71 +60,71 @@ test("going back to the start shows every line once, in bounded memory, and then
   expect(texts(window)[0]).toBe(`line ${firstNumber}`)
 })
 
-test("a log that grows goes on with the line that was not over", async () => {
+test("a growing log continues an incomplete line", async () => {
   const { port, grow } = logOf("one\ntw")
   const window = new LogWindow(port)
   await window.openEnd()
   expect(texts(window)).toEqual(["one", "tw"])
   grow("o\nthree\n")
-  await window.look()
+  await window.poll()
   expect(texts(window)).toEqual(["one", "two", "three"])
-  await window.look()
+  await window.poll()
   grow("four\n")
-  await window.look()
+  await window.poll()
   expect(texts(window)).toEqual(["one", "two", "three", "four"])
   expect(window.snapshot().firstNumber).toBe(1)
 })
 
-test("who looks at the end of a log that grows faster than it is read sees its end", async () => {
+test("following a log that grows faster than it is read shows its end", async () => {
   const { port, grow } = logOf("one\n")
   const window = new LogWindow(port)
   await window.openEnd()
   window.following = true
   grow(numbered(30_000))
-  await window.look()
+  await window.poll()
   expect(window.snapshot().end).toBeLessThan(window.snapshot().size)
-  await window.look()
+  await window.poll()
   expect(texts(window).at(-1)).toBe("line 30000")
   window.following = false
   grow(numbered(30_000))
-  await window.look()
+  await window.poll()
   const { end } = window.snapshot()
-  await window.look()
+  await window.poll()
   expect(window.snapshot().end).toBe(end)
 })
 
-test("an empty log is open, and its first line appears", async () => {
+test("an empty log opens, and its first line appears later", async () => {
   const { port, grow } = logOf("")
   const window = new LogWindow(port)
   await window.openEnd()
   expect(window.snapshot()).toMatchObject({ lines: [], opening: false, size: 0 })
   grow("hello\n")
-  await window.look()
+  await window.poll()
   expect(texts(window)).toEqual(["hello"])
 })
 
-test("what grows out of sight is only told as size", async () => {
+test("growth outside the visible part only changes the size", async () => {
   const { port, grow } = logOf(numbered(20_000))
   const window = new LogWindow(port)
   await window.openAt(0)
   const { end, size } = window.snapshot()
   grow("more\n")
-  await window.look()
+  await window.poll()
   expect(window.snapshot()).toMatchObject({ end, size: size + 5 })
 })
 
-test("a read that fails is told, and looking again heals it", async () => {
+test("a failed read is reported, and the next poll recovers", async () => {
   const { port, read } = logOf("a\n")
   read.mockRejectedValueOnce(new Error("away"))
   const window = new LogWindow(port)
   await window.openEnd()
   expect(window.snapshot().error).toBeInstanceOf(Error)
-  await window.look()
+  await window.poll()
   expect(window.snapshot()).toMatchObject({ error: null, opening: false })
   expect(texts(window)).toEqual(["a"])
 })
 
-test("a search finds lines everywhere with their numbers, through colours, and jumping there knows them", async () => {
+test("a search finds lines with their numbers, ignoring colours, and jumping to them keeps the numbers", async () => {
   const text = `${numbered(20_000)}the \u001b[31mNee\u001b[0mdle\n${numbered(10)}`
   const { port } = logOf(text)
   const told: Scan[] = []
@@ -142,7 +142,7 @@ test("a search finds lines everywhere with their numbers, through colours, and j
   expect(window.snapshot().firstNumber).toBeLessThan(firstNumber!)
 })
 
-test("a search for what is everywhere stops when it has enough", async () => {
+test("a search with very many matches stops at the limit", async () => {
   const { port } = logOf("x\n".repeat(MOST_FOUND + 5))
   let last: Scan | null = null
   await searchLog(port, "X", nothing, (scan) => (last = scan))
@@ -150,7 +150,7 @@ test("a search for what is everywhere stops when it has enough", async () => {
   expect(last!.found).toHaveLength(MOST_FOUND)
 })
 
-test("the first error is a line that speaks of one, else the first on stderr, else none", async () => {
+test("the first error is a line that mentions one, else the first on stderr, else none", async () => {
   expect(await firstError(logOf("fine\nValueError: no\nerror\n").port, nothing)).toEqual({ offset: 5, number: 2 })
   expect(await firstError(logOf("fine\nodd\nok\n", 5).port, nothing)).toEqual({ offset: 5, number: 2 })
   expect(await firstError(logOf("warn\nfine\nFATAL\n", 0).port, nothing)).toEqual({ offset: 10, number: 3 })
@@ -158,7 +158,7 @@ test("the first error is a line that speaks of one, else the first on stderr, el
   expect(await firstError(logOf("").port, nothing)).toBeNull()
 })
 
-test("next and previous go around", () => {
+test("next and previous wrap around", () => {
   const found = [5, 10, 20].map((offset) => ({ offset, number: offset }))
   expect([nextFound(found, null, 1), nextFound(found, 5, 1), nextFound(found, 20, 1)]).toEqual([0, 1, 0])
   expect([nextFound(found, null, -1), nextFound(found, 5, -1), nextFound(found, 12, -1)]).toEqual([2, 2, 1])

@@ -1,7 +1,7 @@
-// The part of a log that is held: pieces that follow each other, grown at either end and let go at the other, so that a log of any
-// length takes the same memory. One thing at a time is read. Views subscribe to snapshots, which never change.
+// The loaded part of a log: consecutive chunks, extended at one end and dropped at the other, so that a log of any
+// length takes the same memory. One read runs at a time. Views subscribe to immutable snapshots.
 //
-// Numbers of lines are told only where they are known: from the start of the log, or after a scan went through what lies before.
+// Line numbers are shown only where they are known: from the start of the log, or after a scan of everything before.
 
 import { type Line, linesBefore, linesFrom, type Piece, type Written, writtenAt } from "./lines.ts"
 import type { LogPort, Part } from "./log-port.ts"
@@ -14,18 +14,18 @@ const NEWLINE = 0x0a
 export interface Snapshot {
   readonly lines: readonly Line[]
   readonly times: readonly Written[]
-  /** Bytes [start, end) of the log are held. */
+  /** Loaded byte range [start, end). */
   readonly start: number
   readonly end: number
   readonly size: number
-  /** Number of the first line; null: not known. */
+  /** Number of the first line; null if unknown. */
   readonly firstNumber: number | null
   /** Nothing has been read yet. */
   readonly opening: boolean
   readonly error: unknown
-  /** Counts the times that it was opened somewhere else: what was scrolled to is no more. */
+  /** Number of times that another part was opened, which invalidates the scroll position. */
   readonly opened: number
-  /** The line to show after it was opened; null: the end. */
+  /** The line to show after opening; null for the end. */
   readonly target: number | null
 }
 
@@ -46,7 +46,7 @@ const NONE: Snapshot = {
   target: null,
 }
 
-/** Where a line begins whose number is known. */
+/** A line with a known number and offset. */
 export interface Landmark {
   offset: number
   number: number
@@ -59,7 +59,7 @@ export class LogWindow {
   #snapshot = NONE
   #busy: AbortController | null = null
   #closed = false
-  /** The reader looks at the end: of a log that grows faster than it is read, the end is shown and the middle left out. */
+  /** The user follows the end: if the log grows faster than it is read, the middle is skipped. */
   following = false
 
   constructor(port: LogPort) {
@@ -85,7 +85,7 @@ export class LogWindow {
     })
   }
 
-  /** At a line. `known`: a place before it whose number is known. */
+  /** Opens the log at a line. `known` is an earlier line with a known number. */
   openAt(offset: number, known: Landmark | null = { offset: 0, number: 1 }): Promise<void> {
     const begin = known !== null && offset - known.offset < PIECE_BYTES ? known : null
     return this.#open(offset, async (signal) => {
@@ -95,7 +95,7 @@ export class LogWindow {
     })
   }
 
-  /** At the first line that begins after a byte. */
+  /** Opens the log at the first line after a byte offset. */
   openNear(offset: number): Promise<void> {
     return this.#open(offset, async (signal) => {
       const part = await this.#port.read(offset, PIECE_BYTES, signal)
@@ -105,15 +105,15 @@ export class LogWindow {
     })
   }
 
-  /** Reads on at one end, if there is more and nothing is being read. */
+  /** Extends one end, if there is more and no read is running. */
   async more(where: "before" | "after"): Promise<void> {
     const { start, end, size, opening } = this.#snapshot
     if (opening || this.#busy !== null || (where === "before" ? start === 0 : end >= size)) return
     await this.#work(async (signal) => (where === "before" ? this.#before(start, signal) : this.#after(end, signal)))
   }
 
-  /** Looks whether the log has grown. */
-  async look(): Promise<void> {
+  /** Checks whether the log has grown. */
+  async poll(): Promise<void> {
     const { end, size, opening, error } = this.#snapshot
     if (this.#busy !== null) return
     if (opening || error !== null) return this.openEnd()
@@ -126,14 +126,14 @@ export class LogWindow {
     })
   }
 
-  /** Where the last line begins when it is not over: it is read again with what has come. */
+  /** Returns the offset of an incomplete last line, which is read again with the new bytes. */
   #openLine(): number | null {
     const last = this.#pieces.at(-1)
     const line = last?.lines.at(-1)
     return last === undefined || line === undefined || this.#over ? null : line.offset
   }
 
-  /** Whether the last byte that is held is a newline. */
+  /** Reports whether the last loaded byte is a newline. */
   #over = true
 
   async #before(start: number, signal: AbortSignal): Promise<void> {
@@ -186,7 +186,7 @@ export class LogWindow {
       this.#over = part.bytes.byteLength === 0 || part.bytes[piece.end - part.offset - 1] === NEWLINE
       const { opened } = this.#snapshot
       this.#set({ size: part.size, firstNumber, opening: false, opened: opened + 1, target }, piece)
-      // The lines are seen before their times are known.
+      // Show the lines before their times are loaded.
       if (piece.lines.length === 0) return
       const timed = await this.#timed(piece, signal)
       this.#pieces = [timed]
@@ -229,14 +229,14 @@ export class LogWindow {
 
 const reachesEnd = ({ bytes, offset, size }: Part): boolean => offset + bytes.byteLength >= size
 
-/** Without what is read again. */
+/** Removes the lines that are read again. */
 const cut = (pieces: readonly Held[], offset: number): readonly Held[] => {
   const last = pieces.at(-1)!
   const kept = { ...last, end: offset, lines: last.lines.filter((line) => line.offset < offset) }
   return kept.lines.length === 0 ? pieces.slice(0, -1) : [...pieces.slice(0, -1), kept]
 }
 
-/** Small pieces become one: a log that grows line by line does not become a thousand of them. */
+/** Merges small chunks, so that a log that grows line by line does not consist of thousands. */
 const joined = (pieces: readonly Held[], next: Held): readonly Held[] => {
   const last = pieces.at(-1)
   if (last === undefined || next.end - last.start > PIECE_BYTES) return [...pieces, next]

@@ -1,4 +1,4 @@
-// How a reader likes logs: kept in the browser.
+// The user's log preferences, stored in the browser.
 
 import { useState } from "react"
 

@@ -1,5 +1,5 @@
-// Goes through a whole log from its start, piece by piece, without keeping it: for searching, for the first error, and for the numbers
-// of lines. Ends when it has found enough, at the end of the log, or when it is told to.
+// Scans a whole log from its start in chunks without keeping it: for searching, for the first error, and for line
+// numbers. Stops when it has found enough, at the end of the log, or when aborted.
 
 import { stripAnsi } from "./ansi.ts"
 import { type Line, linesFrom, type Written, writtenAt } from "./lines.ts"
@@ -7,41 +7,41 @@ import type { LogPort } from "./log-port.ts"
 import { type Landmark, PIECE_BYTES } from "./log-window.ts"
 
 export interface Found {
-  /** Of the line. */
+  /** Offset of the line. */
   offset: number
   number: number
 }
 
 export interface Scan {
   found: readonly Found[]
-  /** There are more than are kept. */
+  /** There are more matches than are kept. */
   more: boolean
   done: boolean
-  /** Bytes so far, of so many. */
+  /** Scanned bytes and total bytes. */
   at: number
   size: number
 }
 
 export const MOST_FOUND = 10_000
 
-/** Of a line in lower case. */
+/** Matches a line in lower case. */
 const ERROR = /error|exception|traceback|fatal/
 
 const landmarksOf = new WeakMap<LogPort, Landmark[]>()
 
-/** The last place before a byte whose number is known, by any scan of this log. */
+/** Returns the last known line number before a byte offset, from any scan of this log. */
 export const landmarkBefore = (port: LogPort, offset: number): Landmark =>
   landmarksOf.get(port)?.findLast((each) => each.offset <= offset) ?? { offset: 0, number: 1 }
 
 interface Walk {
   signal: AbortSignal
-  /** false: far enough. */
+  /** Returns false to stop. */
   see(lines: readonly Line[], firstNumber: number, progress: { at: number; size: number }): boolean | Promise<boolean>
 }
 
-/** Read at once: fewer questions than pieces that are shown. */
+/** Bytes per read; larger than a shown chunk, for fewer requests. */
 const SCAN_BYTES = 1 << 20
-/** Near enough that one piece reaches from a landmark to the line that was found after it. */
+/** Distance between landmarks, so that one chunk reaches from a landmark to a match after it. */
 const LANDMARK_BYTES = PIECE_BYTES / 2
 
 const walk = async (port: LogPort, { signal, see }: Walk): Promise<void> => {
@@ -63,10 +63,10 @@ const walk = async (port: LogPort, { signal, see }: Walk): Promise<void> => {
 
 const ESC = "\u001b"
 
-/** Most lines have nothing to strip; of a million that is most of the time. */
+/** Skips the stripping for lines without escapes, which saves most of the time for a million lines. */
 const searched = ({ text }: Line): string => (text.includes(ESC) ? stripAnsi(text) : text).toLowerCase()
 
-/** Lines that have the text in them, whatever its case. `tell` hears how far it is after each piece, and last that it is done. */
+/** Finds lines that contain the text, ignoring case. Calls `tell` with the progress after each chunk and at the end. */
 export const searchLog = async (
   port: LogPort,
   text: string,
@@ -95,7 +95,7 @@ export const searchLog = async (
   if (!signal.aborted) tell({ ...scan, done: true })
 }
 
-/** The first line that speaks of an error; without one the first that was written to stderr. */
+/** Finds the first line that mentions an error, otherwise the first line on stderr. */
 export const firstError = async (port: LogPort, signal: AbortSignal): Promise<Found | null> => {
   let spoken: Found | null = null
   let stderr: Found | null = null
@@ -119,7 +119,7 @@ const timesOf = (port: LogPort, lines: readonly Line[], signal: AbortSignal): Pr
   return port.times(from, lines.at(-1)!.offset - from + 1, signal)
 }
 
-/** Which of those found comes next from where one is; around the end. -1: none. */
+/** Returns the index of the next match, wrapping around; -1 without matches. */
 export const nextFound = (found: readonly Found[], from: number | null, by: 1 | -1): number => {
   if (found.length === 0) return -1
   if (by === 1) {

@@ -1,23 +1,23 @@
-// A search through a whole log while it is typed, and going from one line found to the next.
+// Searches a whole log while the user types, and steps through the matches.
 
 import { useEffect, useEffectEvent, useState } from "react"
 import type { LogPort } from "./log-port.ts"
 import { nextFound, type Scan, searchLog } from "./scan.ts"
 
-/** What is typed is searched for once the typing rests. */
+/** Delay after the last keystroke before the search starts, in milliseconds. */
 const REST_MS = 250
 
 export interface LogSearch {
   text: string
   setText: (text: string) => void
-  /** null: nothing is searched for. */
+  /** null without a search. */
   scan: Scan | null
-  /** Which of those found one is at; -1: none. */
+  /** Index of the current match; -1 for none. */
   at: number
   go: (by: 1 | -1) => void
 }
 
-/** What was found for a text in a log; of another it is nothing. */
+/** The matches of one text in one log. */
 interface Held {
   port: LogPort
   wanted: string
@@ -43,7 +43,7 @@ export const useLogSearch = (port: LogPort, onGo: (offset: number) => void): Log
       if (arrives) show(first.offset)
     }
     const search = (): void => {
-      // One that the network cuts off stays at what it has.
+      // A search that the network interrupts keeps its matches.
       searchLog(port, wanted, stop.signal, tell).catch(() => {
         if (!stop.signal.aborted) setHeld((last) => last && { ...last, scan: { ...last.scan, done: true, more: true } })
       })

@@ -1,12 +1,12 @@
-// The log that a view shows: opened at its end, looked at again while it may grow.
+// The log of a view: opened at its end and polled while it may grow.
 
 import { useEffect, useState, useSyncExternalStore } from "react"
 import { downloadUrl, type LogAddress, type LogPort, logPort } from "./log-port.ts"
 import { LogWindow, type Snapshot } from "./log-window.ts"
 
 const LOOK_MS = 700
-/** What was written last may come after the task's end was told. */
-const LAST_LOOK_MS = 1500
+/** Delay of the last poll: the last output may arrive after the task's finish event. */
+const LAST_POLL_MS = 1500
 
 export interface Log {
   port: LogPort
@@ -19,7 +19,7 @@ const newLog = (url: string, address: LogAddress): { url: string; port: LogPort;
   return { url, port, window: new LogWindow(port) }
 }
 
-/** `live`: its attempt has not ended. */
+/** `live` is true while the attempt is unfinished. */
 export const useLog = (address: LogAddress, live: boolean): Log => {
   const url = downloadUrl(address)
   const [held, setHeld] = useState(() => newLog(url, address))
@@ -30,14 +30,14 @@ export const useLog = (address: LogAddress, live: boolean): Log => {
     return () => window.close()
   }, [window])
   useEffect(() => {
-    const look = (): void => {
-      if (!document.hidden) void window.look()
+    const poll = (): void => {
+      if (!document.hidden) void window.poll()
     }
     if (live) {
-      const timer = setInterval(look, LOOK_MS)
+      const timer = setInterval(poll, LOOK_MS)
       return () => clearInterval(timer)
     }
-    const timers = [0, LAST_LOOK_MS].map((ms) => setTimeout(look, ms))
+    const timers = [0, LAST_POLL_MS].map((ms) => setTimeout(poll, ms))
     return () => timers.forEach((timer) => clearTimeout(timer))
   }, [window, live])
   return { port, window, snapshot: useSyncExternalStore(window.subscribe, window.snapshot) }

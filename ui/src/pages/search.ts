@@ -1,4 +1,4 @@
-// What the address of each page may hold after `?`: filters, tabs, and what is opened. All of it is text.
+// The query parameters of each page: filters, tabs and opened items. All of them are text.
 
 import { compact, oneOf, type Search, text } from "../address.ts"
 
@@ -32,7 +32,7 @@ export const RUN_TABS = ["graph", "timeline", "grid", "logs", "compare"] as cons
 export const runSearch = (search: Search) =>
   compact({
     tab: oneOf(search["tab"], RUN_TABS),
-    /** The task that is opened, and which of its instances and attempts. */
+    /** The opened task, instance and attempt. */
     task: text(search["task"]),
     path: text(search["path"]),
     attempt: text(search["attempt"]),

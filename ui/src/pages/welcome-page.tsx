@@ -1,4 +1,4 @@
-// Signing in with a key. The link that `ork serve` prints does not come by here, unless it was used before.
+// The sign-in page for keys. The link that `ork serve` prints leads here only if it was used before.
 
 import { useQueryClient } from "@tanstack/react-query"
 import { getRouteApi, useRouter } from "@tanstack/react-router"

@@ -1,4 +1,4 @@
-// Who runs tasks: servers, workers and `ork run`, with what each takes and how busy it is.
+// The processes that run tasks: servers, workers and `ork run`, with their capabilities and load.
 
 import { useQuery } from "@tanstack/react-query"
 import { Link } from "@tanstack/react-router"

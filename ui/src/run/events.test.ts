@@ -25,7 +25,7 @@ const loaded = (tasks: Parameters<typeof stateOf>[0], names: readonly string[] =
   return state
 }
 
-test("an instance goes from waiting over running to its end, and the counts with it", () => {
+test("an instance goes from waiting to running to finished, and the counts follow", () => {
   const state = loaded({ a: {}, b: { after: ["a"] } })
   const events = [taskEvent("a", "dispatched", 1), taskEvent("a", "running", 2), taskEvent("a", "success", 5)]
   expect(applyEvents(state, events, false)).toMatchObject({ changed: true, restarted: false })
@@ -35,7 +35,7 @@ test("an instance goes from waiting over running to its end, and the counts with
   expect(runCounts(state)).toMatchObject({ success: 1, pending: 1, running: 0, dispatched: 0 })
 })
 
-test("events older than what was loaded change nothing", () => {
+test("events older than the loaded data change nothing", () => {
   const state = loaded({ a: {} })
   applyEvents(state, [taskEvent("a", "running", 2, { attempt: 2 }), taskEvent("a", "failed", 5, { attempt: 2 })], false)
   for (const old of [
@@ -48,7 +48,7 @@ test("events older than what was loaded change nothing", () => {
   expect(runCounts(state)).toMatchObject({ failed: 1, pending: 0, running: 0 })
 })
 
-test("a failed attempt is kept, and its task waits for the next", () => {
+test("a failed attempt is kept, and its task waits for the retry", () => {
   const state = loaded({ a: {} })
   applyEvents(
     state,
@@ -70,7 +70,7 @@ test("a failed attempt is kept, and its task waits for the next", () => {
   expect(a.instances.get("")!.past).toHaveLength(1)
 })
 
-test("a fan-out has its instances when they are made, and ends as it is told", () => {
+test("a fan-out gets its instances when they are created and finishes by its own event", () => {
   const state = loaded({ each: { fan: true } }, [])
   const each = state.byName.get("each")!
   expect(statusOf(state, each)).toBe("pending")
@@ -91,7 +91,7 @@ test("a fan-out has its instances when they are made, and ends as it is told", (
   expect(statusOf(state, each)).toBe("failed")
 })
 
-test("the tasks of each item of a group are there when it is opened", () => {
+test("the tasks of each item exist when its group is opened", () => {
   const state = loaded(
     {
       region: { executor: "group", fan: true },
@@ -119,7 +119,7 @@ test("the tasks of each item of a group are there when it is opened", () => {
   expect(statusOf(state, state.byName.get("region")!)).toBe("running")
 })
 
-test("a run that goes on after its end has to be loaded again; other runs are nobody's business", () => {
+test("a retried run must be reloaded; events of other runs are ignored", () => {
   const state = loaded({ a: {} })
   expect(applyEvents(state, [runEvent("running", 1)], true).restarted).toBe(true)
   expect(applyEvents(state, [runEvent("success", 1)], false)).toEqual({ changed: true, restarted: false, ended: true })

@@ -1,9 +1,9 @@
-// What events change in the state of a run. Events may be older than what was loaded, as loading takes a while: those change nothing.
+// Applies events to the state of a run. Events that are older than the loaded data change nothing.
 
 import type { OrkEvent, TaskStatus } from "../api/types.ts"
 import { type Instance, isEnded, type RunNode, type RunState } from "./state.ts"
 
-/** Whether the run began anew (a user's retry), so that what is known has to be loaded again. */
+/** Reports whether the run was retried, so that its state must be reloaded. */
 export interface Applied {
   changed: boolean
   restarted: boolean
@@ -21,7 +21,7 @@ const RANK: Record<TaskStatus, number> = {
   cancelled: 3,
 }
 
-/** `ended`: whether the run had ended before. */
+/** `ended` is true if the run had finished before. */
 export const applyEvents = (state: RunState, events: readonly OrkEvent[], ended: boolean): Applied => {
   const applied: Applied = { changed: false, restarted: false, ended }
   for (const event of events) {
@@ -84,7 +84,7 @@ const change = (node: RunNode, instance: Instance, event: OrkEvent, status: Task
   instance.finishedAt = isEnded(status) ? at : null
 }
 
-/** The attempt that is over becomes one of the past; how it ended is told exactly when the run is loaded again. */
+/** Moves the finished attempt to the history; its exact result arrives when the run is reloaded. */
 const keepAttempt = (instance: Instance, at: number): void => {
   const { attempt, dispatchedAt, startedAt, finishedAt, status } = instance
   if (attempt > 0 && (dispatchedAt !== null || startedAt !== null)) {
@@ -119,7 +119,7 @@ const add = (node: RunNode, path: string): Instance => {
   return made
 }
 
-/** The instances of a fan-out were made. */
+/** Handles the creation of a fan-out's instances. */
 const expand = (node: RunNode, path: string, total: number): void => {
   for (let i = 0; i < total; i++) {
     const place = path === "" ? String(i) : `${path}.${i}`
@@ -127,7 +127,7 @@ const expand = (node: RunNode, path: string, total: number): void => {
   }
 }
 
-/** A group, or one of its items, was opened: its tasks are there. */
+/** Handles the opening of a group or one of its items. */
 const open = (member: RunNode, path: string): void => {
   if (!member.isGroup && member.fanOut === null && !member.instances.has(path)) add(member, path)
 }

@@ -16,7 +16,7 @@ const item = (name: string): InstanceSummary => ({
   past: [],
 })
 
-/** Pages that are answered when the test says so. */
+/** Pages that resolve when the test decides. */
 const held = () => {
   const asked: { answer: (page: Page<InstanceSummary>) => void; refuse: (error: Error) => void }[] = []
   let graphs = 0
@@ -40,7 +40,7 @@ const page = (names: string[], cursor: string | null = null): Page<InstanceSumma
   has_more: cursor !== null,
 })
 
-test("the graph is there before the instances; events meanwhile are applied after them", async () => {
+test("the graph is loaded before the instances, and events are applied after them", async () => {
   const { model, next } = held()
   const loading = model.load()
   const first = await next()
@@ -53,7 +53,7 @@ test("the graph is there before the instances; events meanwhile are applied afte
   expect(model.state?.byName.get("a")?.counts).toMatchObject({ running: 1, pending: 0 })
 })
 
-test("what is asked for twice is loaded once more after the first, and the end of a run loads it again", async () => {
+test("a reload during a load runs once after it, and the finish of a run reloads it", async () => {
   const { model, next, graphs } = held()
   const loading = model.load()
   void model.load()
@@ -69,7 +69,7 @@ test("what is asked for twice is loaded once more after the first, and the end o
   expect(graphs()).toBe(3)
 })
 
-test("one that was stopped loads anew, and a failure is told", async () => {
+test("a stopped model loads again, and a failure is reported", async () => {
   const { model, next } = held()
   void model.load()
   await next()

@@ -1,5 +1,5 @@
-// Loads the state of one run and keeps it up to date: the graph first, which can be drawn at once, then the instances in large pages.
-// Events that come meanwhile wait until all is there. Made by use-run.ts; the world is handed in, for tests.
+// Loads the state of one run and keeps it up to date: first the graph, which can be drawn at once, then the instances in large pages.
+// Events wait until everything is loaded. Created by use-run.ts; dependencies are injected for tests.
 
 import type { InstanceSummary, OrkEvent, Page, RunGraph } from "../api/types.ts"
 import { type Applied, applyEvents } from "./events.ts"
@@ -10,9 +10,9 @@ export interface RunSource {
   instances(cursor: string | null, signal: AbortSignal): Promise<Page<InstanceSummary>>
 }
 
-/** What a page shows of a larger run than this are the counts, and these instances. */
+/** Largest number of loaded instances; a larger run shows these and the counts. */
 export const MOST_INSTANCES = 200_000
-/** Events that wait for the end of a load; with more the load is begun again. */
+/** Largest number of waiting events; with more the load restarts. */
 const MOST_WAITING = 100_000
 
 export class RunModel {
@@ -20,13 +20,13 @@ export class RunModel {
   readonly #listeners = new Set<() => void>()
   #waiting: OrkEvent[] | null = null
   #abort = new AbortController()
-  /** Of the load that is under way. */
+  /** Aborts the current load. */
   #loading: AbortSignal | null = null
   #again = false
   #runEnded = false
   state: RunState | null = null
   error: unknown = null
-  /** Grows with every change; what the views are drawn from. */
+  /** Increases with every change. */
   version = 0
 
   constructor(source: RunSource) {
@@ -38,7 +38,7 @@ export class RunModel {
     return () => void this.#listeners.delete(listener)
   }
 
-  /** Everything anew; what is shown stays until it is there. While a load is under way, once more after it. */
+  /** Reloads everything; the old state stays visible. During a load, schedules another one after it. */
   async load(): Promise<void> {
     const { signal } = this.#abort
     if (this.#loading === signal) {
@@ -82,7 +82,7 @@ export class RunModel {
     this.#take(missed)
   }
 
-  /** `runEnded`: whether the run had ended before these. */
+  /** `runEnded` is true if the run had finished before these events. */
   apply(events: readonly OrkEvent[], runEnded: boolean): void {
     this.#runEnded = runEnded
     if (this.#waiting !== null) {
@@ -102,7 +102,7 @@ export class RunModel {
   #take(events: readonly OrkEvent[]): boolean {
     if (this.state === null || events.length === 0) return false
     const applied: Applied = applyEvents(this.state, events, this.#runEnded)
-    // What a retry sets back, and how attempts that were tried again had ended, events do not tell.
+    // Events contain neither what a retry reset nor the results of earlier attempts.
     if (applied.restarted || (applied.ended && !this.#runEnded)) void this.load()
     this.#runEnded = applied.ended
     return applied.changed

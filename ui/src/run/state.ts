@@ -1,5 +1,5 @@
-// One run as its views need it: the tasks of its graph, and under each its instances with their times. Built from the API's answers,
-// then kept up by events (events.ts). Mutable on purpose: 10,000 instances change many times a second. Times are epoch milliseconds.
+// The state of one run for its views: the tasks of its graph and their instances with times. Built from the API's responses,
+// then updated by events (events.ts). Mutable on purpose: 10,000 instances change many times per second. Times are epoch milliseconds.
 
 import type { InstanceSummary, RunGraph, TaskStatus } from "../api/types.ts"
 
@@ -13,16 +13,16 @@ export interface PastAttempt {
 
 export interface Instance {
   node: number
-  /** `` without fan-out, `3`, inside of groups `1.2`. */
+  /** `` without fan-out, `3`, inside groups `1.2`. */
   path: string
   status: TaskStatus
   attempt: number
-  /** When it is tried again. */
+  /** Time of the next attempt. */
   availableAt: number | null
   dispatchedAt: number | null
   startedAt: number | null
   finishedAt: number | null
-  /** It goes on without a slot: a sleep, an approval, work elsewhere. */
+  /** Waits without a slot: a sleep, an approval, deferred work. */
   waiting: boolean
   past: PastAttempt[]
 }
@@ -32,14 +32,14 @@ export type Counts = Record<TaskStatus, number>
 export interface RunNode {
   index: number
   name: string
-  /** Its name within its group. */
+  /** Name within its group. */
   short: string
   executor: string
   isGroup: boolean
   hook: boolean
-  /** It has instances of its own: the reference that it fans out over. */
+  /** The reference that a fan-out iterates over. */
   fanOut: string | null
-  /** How many fanned groups are around it: how many indexes its own path has. */
+  /** Number of enclosing fanned-out groups, which is the number of indexes in its path. */
   around: number
   group: number | null
   members: number[]
@@ -47,7 +47,7 @@ export interface RunNode {
   downstream: number[]
   rule: string
   condition: string | null
-  /** Told of the task as a whole. */
+  /** Status of the task's own row. */
   own: TaskStatus
   counts: Counts
   instances: Map<string, Instance>
@@ -59,7 +59,7 @@ export interface RunState {
   runId: string
   nodes: RunNode[]
   byName: Map<string, RunNode>
-  /** Every instance is known; before that there are only counts. */
+  /** All instances are loaded; before that only counts are known. */
   complete: boolean
 }
 
@@ -107,7 +107,7 @@ export const newState = (graph: RunGraph): RunState => {
     startedAt: ms(task.started_at),
     finishedAt: ms(task.finished_at),
   }))
-  // Groups come before what is in them.
+  // Groups precede their tasks.
   for (const node of nodes) {
     for (const up of node.upstream) nodes[up]!.downstream.push(node.index)
     if (node.group === null) continue
@@ -118,7 +118,7 @@ export const newState = (graph: RunGraph): RunState => {
   return { runId: graph.run_id, nodes, byName: new Map(nodes.map((node) => [node.name, node])), complete: false }
 }
 
-/** Adds instances as the API lists them; the counts are then theirs. */
+/** Adds instances as listed by the API and updates the counts. */
 export const addInstances = (state: RunState, items: readonly InstanceSummary[]): void => {
   for (const item of items) {
     const node = state.byName.get(item.name)
@@ -144,7 +144,7 @@ export const addInstances = (state: RunState, items: readonly InstanceSummary[])
   }
 }
 
-/** All instances are there: from now on the counts follow them. */
+/** Marks all instances as loaded; from now on the counts are derived from them. */
 export const completeState = (state: RunState): void => {
   for (const node of state.nodes) {
     node.counts = noCounts()
@@ -153,7 +153,7 @@ export const completeState = (state: RunState): void => {
   state.complete = true
 }
 
-/** Instances of every task but hooks, by status: what the run's own counts say. */
+/** Counts instances by status without hooks, as the run's counters do. */
 export const runCounts = (state: RunState): Counts => {
   const sum = noCounts()
   for (const { hook, counts } of state.nodes) {

@@ -1,9 +1,9 @@
-// How a task of the graph stands as a whole, from what is known of it and of its instances.
+// Computes the status of a task from its own row and its instances.
 
 import type { TaskStatus } from "../api/types.ts"
 import { type Counts, isEnded, noCounts, type RunNode, type RunState } from "./state.ts"
 
-/** Worst first: what several that have ended amount to. */
+/** Priority of final statuses, worst first. */
 const ENDS = ["failed", "cancelled", "success", "skipped"] as const
 
 const wholeOf = (counts: Counts): TaskStatus | null => {
@@ -15,7 +15,7 @@ const wholeOf = (counts: Counts): TaskStatus | null => {
 }
 
 export const statusOf = (state: RunState, node: RunNode): TaskStatus => {
-  // What is told of it as a whole is the last word where there is one such row.
+  // The status of the task's own row takes precedence where there is one.
   if (node.around === 0 && (node.isGroup || node.fanOut !== null) && (isEnded(node.own) || node.own === "running")) {
     return node.own
   }
@@ -25,13 +25,13 @@ export const statusOf = (state: RunState, node: RunNode): TaskStatus => {
   return wholeOf(counts) ?? node.own
 }
 
-/** A task without fan-out that failed and waits to be tried again, and until when. */
+/** Returns when a failed task without fan-out is retried, if it is waiting. */
 export const retryAtOf = (node: RunNode): number | null => {
   const only = node.instances.size === 1 ? node.instances.values().next().value : undefined
   return only !== undefined && only.status === "pending" ? only.availableAt : null
 }
 
-/** Numbers between dots, as numbers: `2` before `10`, `1.9` before `1.10`. */
+/** Compares paths numerically: `2` before `10`, `1.9` before `1.10`. */
 export const comparePaths = (a: string, b: string): number => {
   if (a === b) return 0
   const left = a.split(".")

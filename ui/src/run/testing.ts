@@ -1,4 +1,4 @@
-// Runs for tests: a graph in few words.
+// Builders of runs for tests.
 
 import type { OrkEvent, RunGraph, TaskStatus } from "../api/types.ts"
 import { noCounts, newState, type RunState } from "./state.ts"
@@ -34,7 +34,7 @@ export const graphOf = (tasks: Record<string, TaskInput>): RunGraph => ({
   })),
 })
 
-/** As loaded, with instances `name` or `name[path]` and their statuses. */
+/** Returns a loaded run with instances `name` or `name[path]` and their statuses. */
 export const stateOf = (tasks: Record<string, TaskInput>): RunState => newState(graphOf(tasks))
 
 export const at = (seconds: number): string => new Date(seconds * 1000).toISOString()

@@ -1,4 +1,4 @@
-// The run that a page shows, for all of its views: the run itself and the state of its tasks, live.
+// The run of a page for all of its views: the run and the live state of its tasks.
 
 import { useQuery, type UseQueryResult } from "@tanstack/react-query"
 import { createContext, use, useEffect, useEffectEvent, useMemo, useRef, useSyncExternalStore } from "react"
@@ -10,7 +10,7 @@ import type { RunState } from "./state.ts"
 
 export interface LiveRun {
   query: UseQueryResult<Run>
-  /** null until the graph is loaded. The same object while it changes: `version` tells that it did. */
+  /** null until the graph is loaded. Mutable: `version` indicates changes. */
   state: RunState | null
   version: number
   error: unknown
@@ -38,7 +38,7 @@ export const useRun = (runId: string): LiveRun => {
     (events) => model.apply(events, ended),
     () => void model.load(),
   )
-  // What happened between the load and the opening of the stream is not known.
+  // Events between the load and the opening of the stream are unknown.
   const connection = useConnection()
   const opened = useRef(connection === "open")
   const reopened = useEffectEvent(() => {
@@ -58,7 +58,7 @@ export const useRun = (runId: string): LiveRun => {
 
 export const RunContext = createContext<LiveRun | null>(null)
 
-/** For the views inside of the run's page. */
+/** Returns the run of the enclosing run page. */
 export const useThisRun = (): LiveRun => {
   const run = use(RunContext)
   if (run === null) throw new Error("there is no run above this component")

@@ -1,4 +1,4 @@
-// Who is signed in, and what the key allows: buttons that it does not allow are not there.
+// The signed-in session and the scopes of its key; buttons that the key does not allow are not rendered.
 
 import { createContext, use } from "react"
 import type { Scope, Session } from "../api/types.ts"
@@ -17,9 +17,9 @@ export const allows = (scopes: readonly Scope[], needed: Scope): boolean =>
 
 const useSession = (): Session => {
   const session = use(SessionContext)
-  if (session === null) throw new Error("nobody is signed in above this component")
+  if (session === null) throw new Error("useSession needs a signed-in session above this component")
   return session
 }
 
-/** Whether the key may do what needs this scope. */
+/** Reports whether the key has this scope. */
 export const useMay = (needed: Scope): boolean => allows(useSession().scopes, needed)

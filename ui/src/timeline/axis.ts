@@ -1,4 +1,4 @@
-// The time axis: which instants get a mark, and how far one can zoom. Pure; labels are in the reader's zone.
+// The time axis: positions of the ticks and limits of the zoom. Pure; labels are in the user's time zone.
 
 import { clockText, dayText } from "../format/time.ts"
 
@@ -22,10 +22,10 @@ export interface Tick {
   text: string
 }
 
-/** The smallest round step that leaves this many pixels between marks. */
+/** Returns the smallest round step with at least this many pixels between ticks. */
 export const stepFor = (msPerPixel: number, gap = 96): number => STEPS.find((step) => step >= msPerPixel * gap) ?? STEPS.at(-1)!
 
-/** Marks from one instant to another, at round times of the reader's zone. */
+/** Returns the ticks of a range at round times of the user's time zone. */
 export const ticksOf = (from: number, to: number, step: number): Tick[] => {
   const zone = new Date(from).getTimezoneOffset() * MINUTE
   const ticks: Tick[] = []
@@ -48,22 +48,22 @@ export interface Range {
   to: number
 }
 
-/** The time that the whole timeline shows. While the run goes on its end is a little ahead, so that it changes seldom. */
+/** Returns the range of the timeline. While the run continues, the end lies slightly ahead, so that it changes rarely. */
 export const rangeOf = (startedAt: number, finishedAt: number | null, now: number): Range => {
   const end = finishedAt ?? now
   const length = Math.max(end - startedAt, 100)
   if (finishedAt !== null) return { from: startedAt, to: startedAt + length * 1.02 }
-  // The next of a row of lengths, each a seventh longer than the one before.
+  // Round up to a series of lengths that grow by a seventh.
   const rounded = 1.15 ** Math.ceil(Math.log(length * 1.05) / Math.log(1.15))
   return { from: startedAt, to: startedAt + rounded }
 }
 
-/** Browsers lay nothing out beyond some millions of pixels. */
+/** Browsers limit the width of elements to some millions of pixels. */
 const MOST_PIXELS = 4_000_000
 
 export const zoomBy = (zoom: number, factor: number, width: number): number =>
   Math.min(Math.max(1, zoom * factor), Math.max(1, MOST_PIXELS / Math.max(1, width)))
 
-/** Where to scroll to so that what is under the pointer stays there. `at`: pixels from the left of what is in sight. */
+/** Returns the scroll position that keeps the time under the pointer in place. `at` is in pixels from the left edge of the visible part. */
 export const scrollAfterZoom = (scroll: number, at: number, before: number, after: number): number =>
   Math.max(0, ((scroll + at) * after) / before - at)

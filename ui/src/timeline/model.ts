@@ -1,4 +1,4 @@
-// All that the timeline draws, for one version of a run's state. Pure.
+// The view model of the timeline, for one version of a run's state. Pure.
 
 import { durationText, absoluteTime, plural } from "../format/time.ts"
 import { lookOf } from "../components/status.ts"
@@ -31,7 +31,7 @@ export const timelineModel = (state: RunState, startedAt: number | null): Timeli
   }
 }
 
-/** Drawn over the line of a fan-out. */
+/** A bar drawn over the line of a fan-out. */
 const MOST_FAILED = 100
 
 export interface Drawing {
@@ -40,7 +40,7 @@ export interface Drawing {
   critical: boolean
 }
 
-/** The bars of a row. A task with many instances has one line for all of them. */
+/** Returns the bars of a row. A task with many instances has one line for all of them. */
 export const drawingOf = (model: TimelineModel, { node, instance, fold }: Row, now: number): Drawing => {
   if (instance !== null) {
     return {
@@ -56,7 +56,7 @@ export const drawingOf = (model: TimelineModel, { node, instance, fold }: Row, n
     status: span.open ? "running" : "success",
     attempt: 0,
   }))
-  // Of those that failed, what they took lies over it.
+  // Bars of failed instances lie over the line.
   const failed = below.filter(({ status, startedAt }) => status === "failed" && startedAt !== null).slice(0, MOST_FAILED)
   for (const { startedAt, finishedAt } of failed) {
     segments.push({ kind: "run", from: startedAt!, to: finishedAt ?? now, status: "failed", attempt: 0, open: false })
@@ -72,7 +72,7 @@ export function* instancesBelow(state: RunState, node: RunNode): Generator<Insta
 const sum = (segments: readonly Segment[], kind: Segment["kind"]): number =>
   segments.filter((each) => each.kind === kind).reduce((total, { from, to }) => total + to - from, 0)
 
-/** A row in words, for everyone who does not see its bars, and beside them. */
+/** Describes a row as text, for screen readers and next to its bars. */
 export const wordsOf = ({ node, instance }: Row, { status, segments, critical }: Drawing): string => {
   const runs = segments.filter(({ kind }) => kind === "run")
   const waited = sum(segments, "wait")
@@ -92,7 +92,7 @@ export const wordsOf = ({ node, instance }: Row, { status, segments, critical }:
     .join(", ")
 }
 
-/** One bar in words. */
+/** Describes one bar as text. */
 export const segmentWords = ({ kind, from, to, status, attempt }: Segment): string => {
   const length = durationText(to - from)
   if (kind === "wait") return `waited ${length} to begin`

@@ -1,4 +1,4 @@
-// The rows of the timeline: tasks in the order of the graph, groups around theirs, the instances of fan-outs below them when these are
+// The rows of the timeline: tasks in graph order, groups above their tasks, instances below their fan-out when it is
 // opened. Pure.
 
 import type { Instance, RunNode, RunState } from "../run/state.ts"
@@ -7,19 +7,19 @@ import { comparePaths } from "../run/status.ts"
 export interface Row {
   id: string
   node: RunNode
-  /** null: the task as a whole. */
+  /** null for the task as a whole. */
   instance: Instance | null
   depth: number
-  /** Whether it can be opened to its instances or tasks, and is. */
+  /** Whether the row can be opened, and whether it is open. */
   fold: "open" | "closed" | null
 }
 
-/** Fan-outs of at most so many instances are open at first. */
+/** Fan-outs with at most this many instances are initially open. */
 const OPEN_INSTANCES = 6
 
 const isOpenAtFirst = (node: RunNode): boolean => node.isGroup || node.instances.size <= OPEN_INSTANCES
 
-/** `toggled`: names of those that are not as they are at first. */
+/** `toggled` contains the names of rows that are not in their initial state. */
 export const rowsOf = (state: RunState, toggled: ReadonlySet<string>): Row[] => {
   const rows: Row[] = []
   const isOpen = (node: RunNode): boolean => isOpenAtFirst(node) !== toggled.has(node.name)
@@ -52,7 +52,7 @@ export const rowsOf = (state: RunState, toggled: ReadonlySet<string>): Row[] => 
 
 const sorted = new WeakMap<RunNode, Instance[]>()
 
-/** Instances are only ever added, so the order is found again only when there are more. */
+/** Sorts again only when the number of instances changes, because instances are never removed. */
 const sortedOf = (node: RunNode): readonly Instance[] => {
   const known = sorted.get(node)
   if (known?.length === node.instances.size) return known
@@ -61,7 +61,7 @@ const sortedOf = (node: RunNode): readonly Instance[] => {
   return found
 }
 
-/** What waits comes after what it waits for; otherwise as it was written. */
+/** Sorts tasks after their upstream tasks, otherwise in the order of the definition. */
 const inOrder = (state: RunState, indexes: readonly number[]): RunNode[] => {
   const left = new Map(indexes.map((index) => [index, state.nodes[index]!.upstream.length]))
   const ordered: RunNode[] = []

@@ -1,9 +1,9 @@
-// When each instance could have begun, and which one it was waiting for last. Instances of tasks inside of fanned groups only wait for
-// those of the same item: a scope is the part of a path that says which. Pure; built once for a version of a run's state.
+// Computes when each instance was ready and which instance it waited for last. Instances inside fanned-out groups wait only for
+// instances of the same item: a scope is the part of a path that identifies the item. Pure; built once per version of a run's state.
 
 import type { Instance, RunNode, RunState } from "../run/state.ts"
 
-/** What ended last in a scope of a task; of a group, of all that is in it. */
+/** The instance that finished last in a scope of a task or, for a group, among all of its tasks. */
 interface Last {
   finishedAt: number
   instance: Instance
@@ -24,7 +24,7 @@ export class Scopes {
   readonly #last: Map<string, Last>[]
   readonly #startedAt: number | null
 
-  /** `startedAt`: of the run. */
+  /** `startedAt` is the start of the run. */
   constructor(state: RunState, startedAt: number | null) {
     this.#state = state
     this.#startedAt = startedAt
@@ -34,7 +34,7 @@ export class Scopes {
     }
   }
 
-  /** An instance counts for its own task and, further out, for every group around it. */
+  /** An instance counts for its task and for every enclosing group. */
   #take(node: RunNode, instance: Instance): void {
     const { finishedAt } = instance
     if (finishedAt === null) return
@@ -49,7 +49,7 @@ export class Scopes {
     return group === null ? null : this.#state.nodes[group]!
   }
 
-  /** The instance that ended last of all that this one waited for; null when it waited for none. */
+  /** Returns the last finished instance among those that this one waited for; null if it waited for none. */
   before(instance: Instance): Instance | null {
     let node: RunNode | null = this.#state.nodes[instance.node]!
     while (node !== null) {
@@ -60,13 +60,13 @@ export class Scopes {
         if (found !== undefined && (last === null || found.finishedAt > last.finishedAt)) last = found
       }
       if (last !== null) return last.instance
-      // The first tasks of a group wait for what the group waits for.
+      // The first tasks of a group wait for the group's upstream tasks.
       node = node.upstream.length > 0 ? null : this.#groupOf(node)
     }
     return null
   }
 
-  /** When nothing was left that it had to wait for; null: not known, or not yet. */
+  /** Returns when the last upstream instance finished; null if unknown or not yet. */
   readyAt(instance: Instance): number | null {
     const before = this.before(instance)
     if (before !== null) return before.finishedAt

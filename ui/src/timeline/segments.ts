@@ -1,4 +1,4 @@
-// What of an instance is drawn on the timeline: its waiting, each attempt, the waiting for the next. Pure.
+// The segments of an instance on the timeline: waiting, attempts, and the delays between them. Pure.
 
 import type { AttemptState, TaskStatus } from "../api/types.ts"
 import type { Instance } from "../run/state.ts"
@@ -8,10 +8,10 @@ export interface Segment {
   kind: "wait" | "run" | "retry"
   from: number
   to: number
-  /** Of an attempt. */
+  /** Status of an attempt. */
   status: TaskStatus | AttemptState
   attempt: number
-  /** It goes on: its end is now. */
+  /** The segment is still open: its end is the current time. */
   open: boolean
 }
 
@@ -44,7 +44,7 @@ export const segmentsOf = (instance: Instance, readyAt: number | null, now: numb
   return segments
 }
 
-/** Times in which at least one of them runs, joined where they touch: a fan-out in one line. */
+/** Merges the times in which at least one instance runs: a fan-out in one line. */
 export const unionOf = (instances: Iterable<Instance>, now: number): { from: number; to: number; open: boolean }[] => {
   const spans: { from: number; to: number; open: boolean }[] = []
   for (const { past, startedAt, finishedAt } of instances) {

@@ -1,4 +1,4 @@
-// One row of the timeline: its name, which stays in sight, and its bars.
+// One row of the timeline: its name, which stays visible, and its bars.
 
 import { type KeyboardEvent, memo, type ReactElement } from "react"
 import { Icon } from "../components/icon.tsx"
@@ -15,7 +15,7 @@ export interface RowActions {
   open: (task: string, path: string) => void
   fold: (task: string) => void
   point: (row: Row | null) => void
-  /** Arrow keys. */
+  /** Handles arrow keys. */
   go: (row: Row, key: string) => boolean
 }
 

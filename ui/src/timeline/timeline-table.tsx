@@ -1,4 +1,4 @@
-// The same as the timeline, in words: for screen readers, and for copying.
+// The timeline as a table, for screen readers and for copying.
 
 import { type ReactElement, useState } from "react"
 import { StatusBadge } from "../components/badge.tsx"

@@ -1,5 +1,5 @@
-// The timeline (Gantt) of a run. Rows beyond what is in sight are not there, so that 10,000 of them scroll as ten do; the plane itself
-// is scrolled by the browser. Zooming makes the plane wider; bars are in parts of it.
+// The timeline (Gantt chart) of a run. Only visible rows are rendered, so that 10,000 rows scroll like ten; the browser scrolls the area.
+// Zooming widens the area; bars are fractions of it.
 
 import {
   type CSSProperties,
@@ -30,7 +30,7 @@ import { ROW_HEIGHT, type RowActions, TimelineRow } from "./timeline-row.tsx"
 import { useSight } from "./use-scroll.ts"
 
 const OVERSCAN = 12
-/** Above so many instances the timeline follows the run some times a second, not with every frame. */
+/** Above this number of instances the timeline updates a few times per second instead of every frame. */
 const MANY = 1000
 const MANY_MS = 250
 const AXIS_HEIGHT = 28
@@ -50,7 +50,7 @@ export const TimelineView = ({ run, state, version, selected, onOpen }: Timeline
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
   const shown = useThrottled(version, totalOf(runCounts(state)) > MANY ? MANY_MS : 0)
   const startedAt = ms(run.started_at)
-  // The state is the same object while it changes: the version says when.
+  // The state object is mutable; the version indicates changes.
   const { model, rows } = useMemo(
     () => ({ model: timelineModel(state, startedAt), rows: rowsOf(state, toggled), shown }),
     [state, startedAt, toggled, shown],
@@ -65,7 +65,7 @@ export const TimelineView = ({ run, state, version, selected, onOpen }: Timeline
   const now = useNow(run.finished_at === null)
   if (startedAt === null) {
     return (
-      <Empty title="Nothing has begun yet" icon="clock">
+      <Empty title="Nothing has started yet" icon="clock">
         The timeline begins with the first task.
       </Empty>
     )
@@ -189,7 +189,7 @@ const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps
         <div className="view-tools tl-tools" role="toolbar" aria-label="Zoom">
           <IconButton label="Zoom in (+)" icon="plus" onClick={() => zoomAt(1.5)} />
           <IconButton label="Zoom out (-)" icon="minus" onClick={() => zoomAt(1 / 1.5)} />
-          <IconButton label="Show the whole time (0)" icon="fit" onClick={() => setZoom(1)} />
+          <IconButton label="Show the whole range (0)" icon="fit" onClick={() => setZoom(1)} />
         </div>
       </div>
       <div className="tl-foot small soft">{detail === null ? <Legend /> : <Detail row={detail} model={model} now={now} />}</div>
@@ -202,7 +202,7 @@ const useRange = (run: Run, now: number) => {
   return useMemo(() => ({ from, to }), [from, to])
 }
 
-/** Arrow keys: to the row above or below, or along the time. */
+/** Handles arrow keys: to the row above or below, or along the time axis. */
 const goFrom = (scroller: HTMLElement, rows: readonly Row[], row: Row, key: string): boolean => {
   if (key === "ArrowLeft" || key === "ArrowRight") {
     scroller.scrollBy({ left: key === "ArrowLeft" ? -120 : 120 })

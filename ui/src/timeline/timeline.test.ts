@@ -38,7 +38,7 @@ const nested = () => {
   return state
 }
 
-test("a scope is the beginning of a path", () => {
+test("a scope is a prefix of a path", () => {
   expect([scopeOf("", 0), scopeOf("1.2", 0), scopeOf("1.2", 1), scopeOf("1.2", 2), scopeOf("1", 2)]).toEqual([
     "",
     "",
@@ -48,7 +48,7 @@ test("a scope is the beginning of a path", () => {
   ])
 })
 
-test("an instance is ready when the last of its own item's upstream has ended, the first of a group when the group's has", () => {
+test("an instance is ready when the last upstream instance of its item has finished, the first of a group when the group's upstream has", () => {
   const state = nested()
   const scopes = new Scopes(state, 0)
   const ready = (name: string, path = "") => scopes.readyAt(state.byName.get(name)!.instances.get(path)!)
@@ -59,20 +59,20 @@ test("an instance is ready when the last of its own item's upstream has ended, t
   expect(ready("last")).toBe(30_000)
 })
 
-test("the critical path goes back over what each waited for last, into groups and out of them", () => {
+test("the critical path follows the last upstream instance of each step, into and out of groups", () => {
   const state = nested()
   const path = criticalInstances(state, new Scopes(state, 0)).map((each) => `${state.nodes[each.node]!.name}[${each.path}]`)
   expect(path).toEqual(["first[]", "region.load[0]", "region.each[0.0]", "last[]"])
 })
 
-test("the critical path of nothing is empty, and what was skipped is passed through", () => {
+test("the critical path of an empty run is empty, and it passes through skipped tasks", () => {
   const state = stateOf({ a: {}, b: { after: ["a"] }, c: { after: ["b"] } })
   expect(criticalInstances(state, new Scopes(state, 0))).toEqual([])
   applyEvents(state, [...ran("a", 0, 5), taskEvent("b", "skipped", 6, { attempt: 0 }), ...ran("c", 6, 9)], false)
   expect(criticalInstances(state, new Scopes(state, 0)).map(instanceKey)).toEqual(["0/", "2/"])
 })
 
-test("waiting, attempts and the waiting between them are told apart", () => {
+test("waiting, attempts and retry delays are separate segments", () => {
   const state = stateOf({ a: {} })
   applyEvents(
     state,
@@ -101,7 +101,7 @@ test("waiting, attempts and the waiting between them are told apart", () => {
   ])
 })
 
-test("what waits grows with the time, what is not ready shows nothing", () => {
+test("a waiting segment grows with time, and an instance that is not ready has none", () => {
   const state = stateOf({ a: {} })
   applyEvents(state, [taskEvent("a", "dispatched", 1)], false)
   const [instance] = state.nodes[0]!.instances.values()
@@ -109,13 +109,13 @@ test("what waits grows with the time, what is not ready shows nothing", () => {
   expect(segmentsOf({ ...instance!, status: "pending" }, null, 3000)).toEqual([])
 })
 
-test("a fan-out in one line is where any of it runs", () => {
+test("the line of a fan-out covers the times in which any instance runs", () => {
   const state = nested()
   expect(unionOf(state.byName.get("region.each")!.instances.values(), 0)).toEqual([{ from: 16_000, to: 30_000, open: false }])
   expect(unionOf(state.byName.get("region.load")!.instances.values(), 0)).toHaveLength(1)
 })
 
-test("rows follow the graph, with instances below what is opened", () => {
+test("rows follow the graph, with the instances of open fan-outs below them", () => {
   const state = nested()
   expect(rowsOf(state, new Set()).map(({ id, depth, fold }) => [id, depth, fold])).toEqual([
     ["first", 0, null],
@@ -132,7 +132,7 @@ test("rows follow the graph, with instances below what is opened", () => {
   expect(rowsOf(state, new Set(["region"])).map(({ id }) => id)).toEqual(["first", "region", "last"])
 })
 
-test("marks stand at round times and far enough apart", () => {
+test("ticks are at round times and far enough apart", () => {
   expect(stepFor(1)).toBe(100)
   expect(stepFor(1000)).toBe(120_000)
   const ticks = ticksOf(1234, 5200, 1000)
@@ -140,14 +140,14 @@ test("marks stand at round times and far enough apart", () => {
   expect(ticksOf(0, 1000, 500)[1]!.text).toMatch(/\.500$/)
 })
 
-test("the range of a run that goes on changes seldom, and holds the present", () => {
+test("the range of a running run changes rarely and includes the current time", () => {
   const one = rangeOf(0, null, 60_000)
   expect(one.to).toBeGreaterThan(60_000)
   expect(rangeOf(0, null, 60_500)).toEqual(one)
   expect(rangeOf(0, 60_000, 0).to).toBeCloseTo(61_200)
 })
 
-test("zooming keeps what is under the pointer, and has ends", () => {
+test("zooming keeps the time under the pointer and has limits", () => {
   expect(scrollAfterZoom(100, 50, 1, 2)).toBe(250)
   expect(zoomBy(1, 0.5, 800)).toBe(1)
   expect(zoomBy(4000, 1e9, 800)).toBe(5000)

@@ -1,4 +1,4 @@
-// What of a large plane is in sight: its size and where it is scrolled to, in steps, so that scrolling draws anew only when rows come in.
+// The visible part of a large area: its size and scroll position in steps, so that scrolling renders only when rows enter.
 
 import { type RefObject, useEffect, useState } from "react"
 

@@ -3,7 +3,7 @@ import { NO_TEXTS, readJob } from "./job-form.ts"
 
 const ID = "01890a5d-ac96-774b-bcce-b302099a8057"
 
-test("a filled form is the request", () => {
+test("a complete form becomes the request", () => {
   const texts = {
     ...NO_TEXTS,
     name: " Mail ",
@@ -26,7 +26,7 @@ test("a filled form is the request", () => {
   })
 })
 
-test("an empty form says what is missing, and sends neither payload nor task", () => {
+test("an empty form reports missing fields and sends neither payload nor task", () => {
   const { job, problems } = readJob(NO_TEXTS)
   expect(Object.keys(problems)).toEqual(["name", "queue"])
   expect("payload" in job || "task" in job).toBe(false)

@@ -1,4 +1,4 @@
-// The form of a new job: its texts as the API's request, or what is wrong with each.
+// Converts the form of a new job to a request, or reports the problem of each field.
 
 import type { Json, NewJob } from "../../api/types.ts"
 
@@ -7,11 +7,11 @@ export interface JobTexts {
   queue: string
   priority: string
   payload: string
-  /** Ids, one in a line or separated by commas. */
+  /** Ids, separated by lines or commas. */
   dependencies: string
   attempts: string
   backoff: string
-  /** A shell command; empty: a handler of the queue runs the job. */
+  /** A shell command; empty if a handler of the queue runs the job. */
   command: string
 }
 

@@ -3,7 +3,7 @@ import type { Job } from "../../api/types.ts"
 import { jobLogAddress } from "../../logs/log-port.ts"
 import { LogView } from "../../logs/log-view.tsx"
 
-/** Of the latest attempt. */
+/** The log of the latest attempt. */
 export const JobLog = ({ job, live }: { job: Job; live: boolean }): ReactElement => (
   <section className="stack" aria-labelledby="log-title">
     <h2 id="log-title">Log</h2>

@@ -1,4 +1,4 @@
-// One job: where it stands, what it waits for, what it gave, what it wrote.
+// One job: status, dependencies, output and log.
 
 import { useMutation, useQueries, useQuery, useQueryClient } from "@tanstack/react-query"
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
@@ -15,14 +15,14 @@ import { Menu } from "../../components/menu.tsx"
 import { PageHead } from "../../components/page-head.tsx"
 import { Loaded } from "../../components/states.tsx"
 import { Duration, ExactTime, Time } from "../../components/time.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { durationText } from "../../format/time.ts"
 import { useMay } from "../../session/session.ts"
 import { JobLog } from "./job-log.tsx"
 
 const route = getRouteApi("/shell/jobs/$jobId")
 
-/** More are named by their ids alone. */
+/** Further dependencies are listed by id only. */
 const DEPENDENCIES_SHOWN = 30
 
 export const JobPage = (): ReactElement => {
@@ -96,7 +96,7 @@ const Found = ({ job }: { job: Job }): ReactElement => (
 
 const Result = ({ job }: { job: Job }): ReactNode => {
   const query = useQuery({ ...jobResultQuery(job.id), enabled: ended(job) })
-  if (!ended(job)) return <p className="soft">It has not ended yet.</p>
+  if (!ended(job)) return <p className="soft">It has not finished yet.</p>
   return (
     <Loaded query={query} what="Loading the result">
       {(result) => (
@@ -152,14 +152,14 @@ const Actions = ({ job }: { job: Job }): ReactNode => {
     },
     onSuccess: async (_none, verb) => {
       setAsked(null)
-      tell(verb === "cancel" ? `${job.name} is being cancelled` : `${job.name} is deleted`)
+      showMessage(verb === "cancel" ? `${job.name} is being cancelled` : `${job.name} is deleted`)
       if (verb === "delete") {
         client.removeQueries({ queryKey: ["job", job.id] })
         await navigate({ to: "/jobs" })
       } else await client.invalidateQueries({ queryKey: ["job", job.id] })
       await client.invalidateQueries({ queryKey: ["jobs"] })
     },
-    onError: (error, verb) => tellProblem(`Could not ${verb} ${job.name}`, error),
+    onError: (error, verb) => showProblem(`Could not ${verb} ${job.name}`, error),
   })
   if (!may) return null
   return (

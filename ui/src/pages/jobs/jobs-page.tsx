@@ -1,4 +1,4 @@
-// Single jobs: the queues they wait in, and a search by every filter that the API knows.
+// The jobs page: queues, and a search with every filter of the API.
 
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"
@@ -83,14 +83,14 @@ export const JobsPage = (): ReactElement => {
         noun="job"
         empty={
           Object.keys(filter).length > 0 ? (
-            <Empty title="No job fits these filters" icon="search">
+            <Empty title="No job matches these filters" icon="search">
               <Link to="/jobs" className={buttonClass()}>
                 Show all jobs
               </Link>
             </Empty>
           ) : (
-            <Empty title="No job was submitted yet" icon="jobs">
-              <p>A job is a single piece of work in a queue: run by a handler of yours, or a command of its own.</p>
+            <Empty title="No jobs yet" icon="jobs">
+              <p>A job is a single piece of work in a queue, run by a handler or by its own command.</p>
             </Empty>
           )
         }

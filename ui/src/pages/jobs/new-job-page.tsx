@@ -1,4 +1,4 @@
-// Submits a job by a form.
+// The form that submits a job.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
 import { useNavigate } from "@tanstack/react-router"
@@ -9,7 +9,7 @@ import { Button } from "../../components/button.tsx"
 import { Field } from "../../components/field.tsx"
 import { PageHead } from "../../components/page-head.tsx"
 import { Empty } from "../../components/states.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { useMay } from "../../session/session.ts"
 import { PRIORITIES } from "../search.ts"
 import { type JobTexts, NO_TEXTS, readJob } from "./job-form.ts"
@@ -28,7 +28,7 @@ export const NewJobPage = (): ReactElement => {
       {may ? (
         <JobForm />
       ) : (
-        <Empty title="This key may only look" icon="key">
+        <Empty title="This key is read-only" icon="key">
           <p>Sign in with a key that has the scope trigger to submit jobs.</p>
         </Empty>
       )}
@@ -48,11 +48,11 @@ const JobForm = (): ReactElement => {
   const submit = useMutation({
     mutationFn: () => calls.submitJob(job),
     onSuccess: async (made) => {
-      tell(`${made.name} is submitted`)
+      showMessage(`${made.name} is submitted`)
       await client.invalidateQueries({ queryKey: ["jobs"] })
       await navigate({ to: "/jobs/$jobId", params: { jobId: made.id } })
     },
-    onError: (error) => tellProblem("Could not submit the job", error),
+    onError: (error) => showProblem("Could not submit the job", error),
   })
   const input = (field: keyof JobTexts) => ({
     className: "input",
@@ -96,7 +96,7 @@ const JobForm = (): ReactElement => {
           )}
         </Field>
       </div>
-      <Field label="Payload" hint="JSON. It is the input of what runs the job." problem={problemOf("payload")}>
+      <Field label="Payload" hint="JSON. The input of the job." problem={problemOf("payload")}>
         {(names) => <textarea {...names} {...input("payload")} rows={5} spellCheck={false} />}
       </Field>
       {mayCommand ? (
@@ -104,18 +104,14 @@ const JobForm = (): ReactElement => {
           {(names) => <textarea {...names} {...input("command")} rows={2} spellCheck={false} />}
         </Field>
       ) : null}
-      <Field
-        label="Depends on"
-        hint="Ids of jobs that have to complete first, one in a line."
-        problem={problemOf("dependencies")}
-      >
+      <Field label="Depends on" hint="Ids of jobs that must complete first, one per line." problem={problemOf("dependencies")}>
         {(names) => <textarea {...names} {...input("dependencies")} rows={2} spellCheck={false} />}
       </Field>
       <div className="columns">
         <Field label="Attempts" problem={problemOf("attempts")}>
           {(names) => <input {...names} {...input("attempts")} type="number" min={1} max={10} />}
         </Field>
-        <Field label="Waits between attempts">
+        <Field label="Delays between attempts">
           {(names) => (
             <select {...names} {...input("backoff")}>
               {BACKOFFS.map(({ value, text }) => (

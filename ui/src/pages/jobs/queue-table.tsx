@@ -6,12 +6,12 @@ import { queuesQuery } from "../../api/queries.ts"
 import type { Queue } from "../../api/types.ts"
 import { Empty, Loaded } from "../../components/states.tsx"
 import { Switch } from "../../components/switch.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { countText } from "../../format/size.ts"
 import { durationText } from "../../format/time.ts"
 import { useMay } from "../../session/session.ts"
 
-/** Every queue: how much waits, for how long, what runs, how fast it goes, and whether it rests. */
+/** All queues: ready and running tasks, age, rate and pause. */
 export const QueueTable = (): ReactElement => {
   const query = useQuery(queuesQuery)
   return (
@@ -96,10 +96,10 @@ const QueueSwitch = ({ queue: { name, paused } }: { queue: Queue }): ReactElemen
   const change = useMutation({
     mutationFn: (active: boolean) => calls.setQueue(name, { paused: !active }),
     onSuccess: async (_queue, active) => {
-      tell(active ? `Queue ${name} goes on` : `Queue ${name} rests`)
+      showMessage(active ? `Queue ${name} goes on` : `Queue ${name} rests`)
       await client.invalidateQueries({ queryKey: queuesQuery.queryKey })
     },
-    onError: (error) => tellProblem(`Could not change queue ${name}`, error),
+    onError: (error) => showProblem(`Could not change queue ${name}`, error),
   })
   return (
     <Switch

@@ -1,4 +1,4 @@
-// The log that was chosen, or why there is none yet. The viewer is loaded when the first log is.
+// The selected log, or the reason why there is none yet. The viewer is loaded with the first log.
 
 import { lazy, type ReactElement, Suspense } from "react"
 import { Empty, Loading } from "../../components/states.tsx"

@@ -1,4 +1,4 @@
-// This run beside another one of the same workflow: what it was given, what it was told to do, how long each task took, what came out.
+// Compares this run with another run of the workflow: params, definition, durations and outputs.
 
 import { useQuery, useInfiniteQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"

@@ -5,11 +5,11 @@ import { useThisRun } from "../../run/use-run.ts"
 
 const ASK_AGAIN_MS = 5000
 
-/** Why a task, or one of its instances, is where it is, as `ork explain` says it. */
+/** The explanation of a task's or instance's state, as in `ork explain`. */
 export const Explained = ({ runId, task, path }: { runId: string; task: string; path: string }): ReactElement | null => {
   const { query, state } = useThisRun()
   const node = state?.byName.get(task)
-  // What was said of an earlier state is not said of this one.
+  // Do not show the explanation of an earlier state.
   const standing = [query.data?.status, query.data?.paused, node?.instances.get(path)?.status ?? node?.own]
   const asked = useQuery({
     ...explainQuery(runId, task, standing.join(" ")),

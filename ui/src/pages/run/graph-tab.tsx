@@ -9,7 +9,7 @@ import { comparePaths } from "../../run/status.ts"
 import { useThisRun } from "../../run/use-run.ts"
 import { useSelection } from "./selection.ts"
 
-/** The map of everything is drawn again this often at most. */
+/** Shortest interval between renders of the minimap, in milliseconds. */
 const OVERVIEW_MS = 700
 
 export const GraphTab = (): ReactElement | null => {
@@ -24,7 +24,7 @@ export const GraphTab = (): ReactElement | null => {
   useEffect(() => {
     if (state !== null) overview.publish(state)
   }, [overview, state, later])
-  // A run's tasks stay the same; the state that holds them may be loaded anew.
+  // The tasks of a run never change, but their state object may be reloaded.
   const [tasks] = useState(() => state?.nodes ?? [])
   const pathsOf = useCallback(
     ({ name }: GraphTask) => [...(state?.byName.get(name)?.instances.keys() ?? [])].toSorted(comparePaths),

@@ -1,4 +1,4 @@
-// This run beside the last ones of its workflow, task by task.
+// The grid of this run and the last runs of its workflow.
 
 import { useQuery } from "@tanstack/react-query"
 import type { ReactElement } from "react"

@@ -39,14 +39,14 @@ const shown = (state: RunState, asked: Parameters<typeof chooseLog>[1] = {}) => 
   return choice === null ? null : [choice.node.name, choice.instance?.path ?? null, choice.attempt, choice.live]
 }
 
-test("without a word it is the task that failed, then the one that runs, then the last that ended", () => {
+test("by default the log is that of the failed task, then of the running one, then of the last finished one", () => {
   expect(shown(stateOf([["a", "", "success", 1, 1], ["b", "", "failed", 2, 2], ["c", "", "running", 1, 3]]))).toEqual(["b", "", 2, false]) // prettier-ignore
   expect(shown(stateOf([["a", "", "success", 1, 1], ["c", "", "running", 1, 3]]))).toEqual(["c", "", 1, true]) // prettier-ignore
   expect(shown(stateOf([["a", "", "success", 1, 1], ["b", "", "success", 1, 2]]))).toEqual(["b", "", 1, false]) // prettier-ignore
   expect(shown(stateOf([]))).toBeNull()
 })
 
-test("the address decides; what it names in vain is as if it named nothing", () => {
+test("the address decides; an unknown selection counts as none", () => {
   const state = stateOf([["a", "0", "success", 1, 1], ["a", "1", "running", 3, 2], ["b", "", "failed", 1, 3]]) // prettier-ignore
   expect(shown(state, { task: "a", path: "0" })).toEqual(["a", "0", 1, false])
   expect(shown(state, { task: "a" })).toEqual(["a", "1", 3, true])
@@ -55,7 +55,7 @@ test("the address decides; what it names in vain is as if it named nothing", () 
   expect(shown(state, { task: "gone" })).toEqual(["b", "", 1, false])
 })
 
-test("instances are in the order of their numbers", () => {
+test("instances are in numeric order", () => {
   const state = stateOf(["10", "2", "1"].map((path) => ["a", path, "success", 1, 1] as const))
   expect(sortedPaths(state.byName.get("a")!)).toEqual(["1", "2", "10"])
 })

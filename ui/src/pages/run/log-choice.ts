@@ -1,4 +1,4 @@
-// Which log of a run is shown: the one that the address names, else the one that most likely is looked for. Pure.
+// Selects the log to show: the one in the address, otherwise the most likely one. Pure.
 
 import type { Instance, RunNode, RunState } from "../../run/state.ts"
 import { comparePaths } from "../../run/status.ts"
@@ -6,16 +6,16 @@ import { comparePaths } from "../../run/status.ts"
 export interface LogChoice {
   node: RunNode
   instance: Instance | null
-  /** 0: it has not begun. */
+  /** 0 before the first attempt. */
   attempt: number
-  /** That attempt may still write. */
+  /** The attempt may still write. */
   live: boolean
 }
 
-/** In this order; among the same the one that came last. */
+/** Preferred statuses in order; among equals the latest. */
 const LIKELY = ["failed", "running", "dispatched", "success", "cancelled", "skipped", "pending"] as const
 
-/** What the address says. */
+/** The selection in the address. */
 export interface Asked {
   task?: string | undefined
   path?: string | undefined

@@ -1,4 +1,4 @@
-// The logs of a run: one at a time, of the task, instance and attempt that the address names.
+// The logs of a run: one at a time, selected by task, instance and attempt in the address.
 
 import { getRouteApi } from "@tanstack/react-router"
 import type { ReactElement } from "react"

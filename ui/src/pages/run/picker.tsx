@@ -5,7 +5,7 @@ export interface Choice {
   text: string
 }
 
-/** More than this, and one types what one looks for. */
+/** Above this number of choices the picker is a text field. */
 const MOST_OPTIONS = 200
 const MOST_SUGGESTED = 100
 
@@ -16,7 +16,7 @@ interface PickerProps {
   onChange: (value: string) => void
 }
 
-/** One of several things, however many there are. */
+/** A picker for one of many choices. */
 export const Picker = (props: PickerProps): ReactElement => {
   const { label, value, choices, onChange } = props
   if (choices.length > MOST_OPTIONS) return <TypedPicker key={value} {...props} />

@@ -1,4 +1,4 @@
-// A retry with its plan: what will run again and what is kept, before anything happens.
+// The retry dialog: shows the plan (what runs again, what is kept) before the retry.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
 import type { ReactElement } from "react"
@@ -7,10 +7,10 @@ import type { RetryPlan, Run } from "../../api/types.ts"
 import { ConfirmDialog } from "../../components/dialog.tsx"
 import { Icon, type IconName } from "../../components/icon.tsx"
 import { Loaded } from "../../components/states.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { plural } from "../../format/time.ts"
 
-/** What is retried: all that did not succeed, a task and all below it, or one instance and all below it. */
+/** The target of a retry: everything without success, a task with its downstream tasks, or one instance with them. */
 export type Retried =
   | { kind: "run"; id: string }
   | { kind: "from"; id: string; task: string }
@@ -43,10 +43,10 @@ const Asked = ({ retried, onClose }: { retried: Retried; onClose: () => void }):
     mutationFn: () => retry(retried),
     onSuccess: (run) => {
       client.setQueryData(["run", run.id], run)
-      tell("The run goes on")
+      showMessage("The run goes on")
       onClose()
     },
-    onError: (error) => tellProblem("Could not retry", error),
+    onError: (error) => showProblem("Could not retry", error),
     onSettled: () => client.invalidateQueries({ queryKey: ["run", runOf(retried)] }),
   })
   const again = planned.data?.again ?? []
@@ -56,7 +56,7 @@ const Asked = ({ retried, onClose }: { retried: Retried; onClose: () => void }):
       wide
       onClose={onClose}
       title={titleOf(retried)}
-      description="What succeeded and is kept does not run again; its output is used as it is."
+      description="Successful tasks that are kept do not run again; their outputs are reused."
       action={planned.data === undefined ? "Retry" : `Run ${plural(again.length, "task")} again`}
       busy={act.isPending}
       disabled={again.length === 0}

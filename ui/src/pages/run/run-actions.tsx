@@ -1,4 +1,4 @@
-// What can be done with a run. Each change is shown at once and then follows the events; what it will do is said before.
+// The actions of a run. Each change shows at once and then follows the events; a dialog states its effect before.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query"
 import { Link, useNavigate } from "@tanstack/react-router"
@@ -10,7 +10,7 @@ import { ConfirmDialog } from "../../components/dialog.tsx"
 import { Icon } from "../../components/icon.tsx"
 import { Menu, type MenuItem } from "../../components/menu.tsx"
 import { shortId } from "../../components/run-table.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { plural } from "../../format/time.ts"
 import { useMay } from "../../session/session.ts"
 import { RetryDialog, type Retried } from "./retry-dialog.tsx"
@@ -69,11 +69,11 @@ const usePause = (run: Run) => {
     onMutate: show,
     onSuccess: (answer, paused) => {
       client.setQueryData(key, answer)
-      tell(paused ? "Paused: what runs goes on, nothing else starts" : "The run goes on")
+      showMessage(paused ? "Paused: what runs goes on, nothing else starts" : "The run goes on")
     },
     onError: (error, paused) => {
       show(!paused)
-      tellProblem(`Could not ${paused ? "pause" : "resume"} the run`, error)
+      showProblem(`Could not ${paused ? "pause" : "resume"} the run`, error)
     },
   })
 }
@@ -90,10 +90,10 @@ const CancelDialog = ({ run, open, onClose }: AskedProps): ReactElement => {
     mutationFn: () => calls.cancelRun(run.id),
     onSuccess: (answer) => {
       client.setQueryData(["run", run.id], answer)
-      tell("The run is being cancelled")
+      showMessage("The run is being cancelled")
       onClose()
     },
-    onError: (error) => tellProblem("Could not cancel the run", error),
+    onError: (error) => showProblem("Could not cancel the run", error),
   })
   const { pending, running, dispatched, success, failed, skipped } = run.tasks
   return (
@@ -122,19 +122,19 @@ const DeleteDialog = ({ run, open, onClose }: AskedProps): ReactElement => {
   const act = useMutation({
     mutationFn: () => calls.removeRun(run.id),
     onSuccess: async () => {
-      tell(`Run ${shortId(run.id)} is deleted`)
+      showMessage(`Run ${shortId(run.id)} is deleted`)
       await navigate({ to: "/runs" })
       client.removeQueries({ queryKey: ["run", run.id] })
       await client.invalidateQueries({ queryKey: ["runs"] })
     },
-    onError: (error) => tellProblem("Could not delete the run", error),
+    onError: (error) => showProblem("Could not delete the run", error),
   })
   return (
     <ConfirmDialog
       open={open}
       onClose={onClose}
       title="Delete this run?"
-      description="Its tasks, logs and outputs go with it. This cannot be taken back."
+      description="Its tasks, logs and outputs are deleted too. This cannot be undone."
       action="Delete"
       kind="danger"
       dismiss="Keep it"

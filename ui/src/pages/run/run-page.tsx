@@ -1,4 +1,4 @@
-// One run: what it is, how far it is, its views, and the task that is opened beside them.
+// The page of one run: status, views, and the opened task next to them.
 
 import { getRouteApi, Link } from "@tanstack/react-router"
 import { lazy, type ReactElement, Suspense } from "react"
@@ -31,7 +31,7 @@ const VIEWS = {
 
 export const RunPage = (): ReactElement => {
   const { runId } = route.useParams()
-  // Nothing of one run is left on the screen of another.
+  // Reset all state when another run is opened.
   return <OneRun key={runId} runId={runId} />
 }
 

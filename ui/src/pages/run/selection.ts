@@ -1,4 +1,4 @@
-// Which task is opened: in the address, so that a link shows the same.
+// The opened task, stored in the address so that links show the same.
 
 import { getRouteApi } from "@tanstack/react-router"
 import { useCallback } from "react"
@@ -6,7 +6,7 @@ import { useCallback } from "react"
 const route = getRouteApi("/shell/runs/$runId")
 
 export interface Selection {
-  /** null: none is opened. */
+  /** null if no task is open. */
   task: string | null
   path: string
   open: (task: string, path?: string) => void

@@ -1,4 +1,4 @@
-// What can be done with one task: again, marked by hand, approved or rejected. By the key's scopes.
+// The actions of a task: retry, override, approve, reject; by the key's scopes.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query"
 import { type ReactElement, useState } from "react"
@@ -8,14 +8,14 @@ import { Button } from "../../components/button.tsx"
 import { ConfirmDialog } from "../../components/dialog.tsx"
 import { Field } from "../../components/field.tsx"
 import { Time } from "../../components/time.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { useThisRun } from "../../run/use-run.ts"
 import { useMay } from "../../session/session.ts"
 import { type Retried, RetryDialog } from "./retry-dialog.tsx"
 
 export type Verdict = "success" | "failed"
 
-/** Buttons for a task as a whole (`path` empty and no `task`), or for one instance. */
+/** Buttons for a whole task (empty `path`, no `task`) or one instance. */
 export const TaskActions = ({ at, task, fanned }: { at: TaskAt; task: Task | null; fanned: boolean }): ReactElement | null => {
   const [retried, setRetried] = useState<Retried | null>(null)
   const [verdict, setVerdict] = useState<Verdict | null>(null)
@@ -76,11 +76,11 @@ const MarkDialog = ({ at, verdict, onClose }: { at: TaskAt; verdict: Verdict; on
   const act = useMutation({
     mutationFn: () => calls.markTask(at, verdict, given),
     onSuccess: async () => {
-      tell(`${at.name} is marked as ${verdict}`)
+      showMessage(`${at.name} is marked as ${verdict}`)
       onClose()
       await changed()
     },
-    onError: (error) => tellProblem(`Could not mark ${at.name}`, error),
+    onError: (error) => showProblem(`Could not mark ${at.name}`, error),
   })
   const confirm = (): void => {
     setTried(true)
@@ -108,7 +108,7 @@ const MarkDialog = ({ at, verdict, onClose }: { at: TaskAt; verdict: Verdict; on
   )
 }
 
-/** For a task that waits for somebody's word. */
+/** Buttons for a task that waits for an approval. */
 export const ApprovalBox = ({ at, waiting }: { at: TaskAt; waiting: NonNullable<Task["waiting"]> }): ReactElement => {
   const [comment, setComment] = useState("")
   const may = useMay("trigger")
@@ -116,10 +116,10 @@ export const ApprovalBox = ({ at, waiting }: { at: TaskAt; waiting: NonNullable<
   const act = useMutation({
     mutationFn: (verb: "approve" | "reject") => calls.answerTask(at, verb, comment.trim()),
     onSuccess: async (_answer, verb) => {
-      tell(`${at.name} is ${verb === "approve" ? "approved" : "rejected"}`)
+      showMessage(`${at.name} is ${verb === "approve" ? "approved" : "rejected"}`)
       await changed()
     },
-    onError: (error, verb) => tellProblem(`Could not ${verb} ${at.name}`, error),
+    onError: (error, verb) => showProblem(`Could not ${verb} ${at.name}`, error),
   })
   return (
     <section className="approval" aria-label="Approval">
@@ -158,7 +158,7 @@ export const ApprovalBox = ({ at, waiting }: { at: TaskAt; waiting: NonNullable<
           </div>
         </>
       ) : (
-        <p className="soft small">Sign in with a key that has the scope trigger to answer.</p>
+        <p className="soft small">Sign in with a key that has the scope trigger to approve or reject.</p>
       )}
     </section>
   )

@@ -1,4 +1,4 @@
-// All that is known of one instance: times, attempts, error, what it does, input and output.
+// The details of one instance: times, attempts, error, definition, input and output.
 
 import type { ReactElement, ReactNode } from "react"
 import { urlOf } from "../../api/http.ts"
@@ -10,7 +10,7 @@ import { Duration, ExactTime, Time } from "../../components/time.tsx"
 import { bytesText } from "../../format/size.ts"
 import { durationText } from "../../format/time.ts"
 
-/** `log` stands where people look for it: below the error. */
+/** `log` is shown below the error. */
 export const TaskDetails = ({ task, log }: { task: Task; log: ReactNode }): ReactElement => (
   <>
     {task.progress === null ? null : <ProgressOf progress={task.progress} />}
@@ -30,7 +30,7 @@ export const TaskDetails = ({ task, log }: { task: Task; log: ReactNode }): Reac
 )
 
 const factsOf = (task: Task): readonly (readonly [string, ReactNode] | null)[] => [
-  // A retry by hand goes beyond the number of those that are made by themselves.
+  // A manual retry may exceed the number of automatic attempts.
   ["Attempt", task.attempt > task.max_attempts ? task.attempt : `${task.attempt} of ${task.max_attempts}`],
   task.available_at === null || task.status !== "pending" ? null : ["Tried again", <Time key="again" at={task.available_at} />],
   task.started_at === null ? null : ["Started", <ExactTime key="started" at={task.started_at} />],
@@ -49,7 +49,7 @@ const factsOf = (task: Task): readonly (readonly [string, ReactNode] | null)[] =
   ["Id", <Copied key="id" text={task.id} />],
 ]
 
-/** A task that waits to be tried again runs no more, though it has no end. */
+/** A task that waits for its retry is not running, although it is unfinished. */
 const endless = (task: Task): string | null => (task.status === "pending" ? task.started_at : null)
 
 const Copied = ({ text }: { text: string }): ReactElement => (

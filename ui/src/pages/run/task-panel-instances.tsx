@@ -1,4 +1,4 @@
-// The instances of a fan-out: as many as there are, by status.
+// The instances of a fan-out by status.
 
 import { useVirtualizer } from "@tanstack/react-virtual"
 import { type ReactElement, useRef, useState } from "react"

@@ -1,4 +1,4 @@
-// One task of a run: as a whole with its instances, or one instance with all that is known of it.
+// One task of a run: the whole task with its instances, or the details of one instance.
 
 import type { ReactElement } from "react"
 import { useQuery } from "@tanstack/react-query"
@@ -24,7 +24,7 @@ export interface TaskPanelProps {
   runId: string
   state: RunState
   name: string
-  /** Empty: the task as a whole. */
+  /** Empty for the whole task. */
   path: string
 }
 

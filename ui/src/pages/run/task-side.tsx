@@ -1,4 +1,4 @@
-// The place beside the views where the task that was chosen is shown.
+// The panel next to the views that shows the opened task.
 
 import { type ReactElement, useEffect, useRef } from "react"
 import { IconButton } from "../../components/button.tsx"
@@ -21,7 +21,7 @@ const Side = ({ runId, state, name }: { runId: string; state: RunState; name: st
     close()
     if (opener.current instanceof HTMLElement) opener.current.focus()
   })
-  // Whoever opened it by the keyboard goes on reading here.
+  // Move the focus here when the task was opened with the keyboard.
   useEffect(() => heading.current?.focus({ preventScroll: true }), [])
   return (
     <aside className="card task-side" aria-label={`Task ${name}`}>

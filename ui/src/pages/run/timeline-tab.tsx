@@ -1,4 +1,4 @@
-// When each task of a run waited and ran.
+// The timeline of a run.
 
 import type { ReactElement } from "react"
 import { TimelineView } from "../../timeline/timeline-view.tsx"

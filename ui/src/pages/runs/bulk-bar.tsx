@@ -6,7 +6,7 @@ import { Button } from "../../components/button.tsx"
 import { ConfirmDialog } from "../../components/dialog.tsx"
 import { shortId } from "../../components/run-table.tsx"
 import { StatusBadge } from "../../components/badge.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { plural } from "../../format/time.ts"
 import { type BulkVerb, fitFor, forAll } from "./bulk.ts"
 
@@ -21,7 +21,7 @@ const WORDS = {
 
 const SHOWN = 8
 
-/** What can be done with the chosen runs; nothing while none is chosen. */
+/** The bulk actions; hidden without a selection. */
 export const BulkBar = ({ runs, onDone }: { runs: readonly Run[]; onDone: () => void }): ReactNode => {
   const [asked, setAsked] = useState<BulkVerb | null>(null)
   const client = useQueryClient()
@@ -34,9 +34,10 @@ export const BulkBar = ({ runs, onDone }: { runs: readonly Run[]; onDone: () => 
     onSuccess: async ({ done, failed }, verb) => {
       setAsked(null)
       onDone()
-      if (done > 0) tell(verb === "cancel" ? `${plural(done, "run")} being cancelled` : `${plural(done, "run")} started again`)
+      if (done > 0)
+        showMessage(verb === "cancel" ? `${plural(done, "run")} being cancelled` : `${plural(done, "run")} started again`)
       const [first] = failed
-      if (first !== undefined) tellProblem(`Could not ${verb} ${plural(failed.length, "run")}`, first.error)
+      if (first !== undefined) showProblem(`Could not ${verb} ${plural(failed.length, "run")}`, first.error)
       await client.invalidateQueries({ queryKey: ["runs"] })
     },
   })

@@ -6,12 +6,12 @@ const runs = (["pending", "running", "success", "failed", "cancelled"] as const 
   (status) => ({ id: status, status }) as Run,
 )
 
-test("what has not ended can be cancelled, what did not succeed can be retried", () => {
+test("unfinished runs can be cancelled, runs without success can be retried", () => {
   expect(fitFor("cancel", runs).map((run) => run.id)).toEqual(["pending", "running"])
   expect(fitFor("retry", runs).map((run) => run.id)).toEqual(["failed", "cancelled"])
 })
 
-test("every run is tried, a few at a time, and what fails is told", async () => {
+test("every run is tried, a few at a time, and failures are reported", async () => {
   let busy = 0
   let most = 0
   const result = await forAll(["a", "b", "c", "d", "e", "f"], async (id) => {

@@ -1,4 +1,4 @@
-// What can be done with several chosen runs at once, and doing it a few at a time.
+// Bulk actions on selected runs, executed a few at a time.
 
 import type { Run, RunStatus } from "../../api/types.ts"
 
@@ -6,7 +6,7 @@ const ENDED: ReadonlySet<RunStatus> = new Set(["success", "failed", "cancelled"]
 
 export type BulkVerb = "cancel" | "retry"
 
-/** Those of the chosen runs that the verb makes sense for. */
+/** Returns the selected runs to which the action applies. */
 export const fitFor = (verb: BulkVerb, runs: readonly Run[]): Run[] =>
   runs.filter((run) => (verb === "cancel" ? !ENDED.has(run.status) : run.status === "failed" || run.status === "cancelled"))
 
@@ -17,7 +17,7 @@ export interface BulkResult {
 
 const AT_ONCE = 4
 
-/** Every one is tried; what fails is told at the end. */
+/** Tries every run and reports failures at the end. */
 export const forAll = async (ids: readonly string[], act: (id: string) => Promise<unknown>): Promise<BulkResult> => {
   const waiting = [...ids]
   const result: BulkResult = { done: 0, failed: [] }

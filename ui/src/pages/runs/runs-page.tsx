@@ -1,4 +1,4 @@
-// All runs, newest first, live; filters in the address; several at once cancelled or retried.
+// The runs page: live, newest first, filters in the address, bulk cancel and retry.
 
 import { useInfiniteQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"
@@ -67,8 +67,8 @@ export const RunsPage = (): ReactElement => {
         noun="run"
         empty={
           filtered ? (
-            <Empty title="No run fits these filters" icon="search">
-              <p>The name of the workflow has to be whole.</p>
+            <Empty title="No run matches these filters" icon="search">
+              <p>Enter the full name of the workflow.</p>
               <Link to="/runs" className={buttonClass()}>
                 Show all runs
               </Link>

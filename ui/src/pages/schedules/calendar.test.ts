@@ -15,12 +15,12 @@ const schedule = (id: number, ticks: readonly number[], paused = false) => ({
 
 const every = (ms: number, count = TICKS_ASKED) => Array.from({ length: count }, (_, i) => FROM + (i + 1) * ms)
 
-test("a daily schedule is one mark at its part of the day", () => {
+test("a daily schedule is one mark at its time of day", () => {
   const [row] = dayRows([schedule(1, [FROM + 6 * HOUR, FROM + 30 * HOUR])], FROM)
   expect([row!.count, row!.marks, row!.band]).toEqual([1, [{ at: FROM + 6 * HOUR, left: 0.25 }], null])
 })
 
-test("one that fires every minute is a band over the whole day, though fewer ticks are known", () => {
+test("a schedule that fires every minute is a band over the whole day, although fewer ticks are known", () => {
   const [row] = dayRows([schedule(1, every(60_000))], FROM)
   expect(row!.marks).toEqual([])
   expect(row!.count).toBe(DAY / 60_000 - 1)
@@ -28,7 +28,7 @@ test("one that fires every minute is a band over the whole day, though fewer tic
   expect(row!.band!.left + row!.band!.width).toBeCloseTo(1, 2)
 })
 
-test("rows are in the order of their next tick, what is paused comes last, what does not fire that day is left out", () => {
+test("rows are ordered by their next tick, paused ones come last, and schedules without a tick that day are omitted", () => {
   const rows = dayRows(
     [schedule(1, [FROM + 5 * HOUR]), schedule(2, [], true), schedule(3, [FROM + HOUR]), schedule(4, [FROM + 2 * DAY])],
     FROM,
@@ -36,22 +36,22 @@ test("rows are in the order of their next tick, what is paused comes last, what 
   expect(rows.map((row) => row.id)).toEqual([3, 1, 2])
 })
 
-test("known ticks are not added to when all of them are known", () => {
+test("no ticks are extrapolated when all are known", () => {
   expect(ticksUntil(schedule(1, every(60_000, 5)), FROM + DAY)).toEqual({ ticks: every(60_000, 5), guessed: false })
   expect(ticksUntil(schedule(1, every(HOUR)), FROM + 2 * HOUR + 1).ticks).toHaveLength(2)
 })
 
-test("the pace is the usual gap", () => {
+test("the interval is the typical gap between ticks", () => {
   expect([pace([0, 10, 20, 500]), pace([0]), pace([])]).toEqual([10, null, null])
 })
 
-test("a day has 24 hour lines, each third one named", () => {
+test("a day has 24 hour lines, every third with a label", () => {
   const lines = hourLines(FROM + 1)
   expect([lines.length, lines.filter((line) => line.named).length]).toEqual([24, 8])
   expect(lines.every((line) => line.left > 0 && line.left <= 1)).toBe(true)
 })
 
-test("the week tells each tick, and what fires often on a day as one entry with a count", () => {
+test("the week shows each tick, and frequent ticks of a day as one entry with a count", () => {
   const days = weekDays([schedule(1, [FROM + HOUR, FROM + HOUR + DAY]), schedule(2, every(15 * 60_000))], FROM)
   expect(days).toHaveLength(7)
   expect(days[0]!.entries.map(({ id, count }) => [id, count])).toEqual([
@@ -65,6 +65,6 @@ test("the week tells each tick, and what fires often on a day as one entry with 
   expect(days[4]!.entries).toMatchObject([{ id: 2, count: 96, guessed: true }])
 })
 
-test("days begin at midnight where the reader is", () => {
+test("days begin at midnight in the user's time zone", () => {
   expect(weekDays([], FROM).map((day) => new Date(day.start).getHours())).toEqual([0, 0, 0, 0, 0, 0, 0])
 })

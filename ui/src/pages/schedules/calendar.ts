@@ -1,26 +1,26 @@
-// When schedules fire in the next day and week, as geometry: marks along a day, entries in the days of a week. The API tells a
-// limited number of ticks; a schedule that fires more often goes on at the pace of those that are known.
+// The ticks of the next day and week as geometry: marks along a day, entries in the days of a week. The API returns a
+// limited number of ticks; further ticks are extrapolated from their interval.
 
 import type { Schedule } from "../../api/types.ts"
 
 const HOUR = 3_600_000
 export const DAY = 24 * HOUR
-/** Asked for of each schedule. */
+/** Number of ticks requested per schedule. */
 export const TICKS_ASKED = 200
-/** Marks closer than this are drawn as one band. */
+/** Marks closer than this become one band. */
 const DENSE_MS = 20 * 60_000
-/** More ticks of a schedule in one day are told as one entry. */
+/** A schedule with more ticks on a day has one entry for all of them. */
 const MOST_ENTRIES = 3
 
 type Fires = Pick<Schedule, "id" | "workflow" | "cron" | "timezone" | "next_ticks" | "paused">
 
-/** Typical time between ticks, or null for fewer than two. */
+/** Returns the typical interval between ticks; null for fewer than two ticks. */
 export const pace = (ticks: readonly number[]): number | null => {
   const gaps = ticks.slice(1).map((tick, i) => tick - ticks[i]!)
   return gaps.length === 0 ? null : gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 2)]!
 }
 
-/** Every tick before `until`: the known ones, then at their pace if there are more than could be told. */
+/** Returns every tick before `until`: the known ones, then extrapolated ones. */
 export const ticksUntil = (schedule: Pick<Fires, "next_ticks">, until: number): { ticks: number[]; guessed: boolean } => {
   const known = schedule.next_ticks.map((tick) => Date.parse(tick))
   const ticks = known.filter((tick) => tick < until)
@@ -32,7 +32,7 @@ export const ticksUntil = (schedule: Pick<Fires, "next_ticks">, until: number): 
 
 export interface Mark {
   at: number
-  /** In parts of the day, 0 to 1. */
+  /** Position as a fraction of the day, 0 to 1. */
   left: number
 }
 
@@ -43,11 +43,11 @@ export interface DayRow {
   paused: boolean
   count: number
   marks: Mark[]
-  /** Fires so often that single marks would run together: from where to where. */
+  /** Range of the band, if single marks would overlap. */
   band: { left: number; width: number; everyMs: number } | null
 }
 
-/** One row for each schedule that fires in the day after `from`, the next one first; paused ones at the end. */
+/** Returns a row for each schedule that fires in the day after `from`, earliest first, paused ones last. */
 export const dayRows = (schedules: readonly Fires[], from: number): DayRow[] =>
   schedules
     .map((schedule): DayRow => {
@@ -71,7 +71,7 @@ export const dayRows = (schedules: readonly Fires[], from: number): DayRow[] =>
 
 const firstOf = (row: DayRow): number => row.marks[0]?.left ?? row.band?.left ?? 2
 
-/** Full hours of the day after `from`, each third one named. */
+/** Returns the full hours of the day after `from`; every third has a label. */
 export const hourLines = (from: number): { at: number; left: number; named: boolean }[] => {
   const first = Math.ceil(from / HOUR) * HOUR
   return Array.from({ length: 24 }, (_, i) => first + i * HOUR).map((at) => ({
@@ -86,7 +86,7 @@ export interface WeekEntry {
   workflow: string
   first: number
   count: number
-  /** The count is at the pace of earlier days. */
+  /** The count is extrapolated. */
   guessed: boolean
 }
 
@@ -100,7 +100,7 @@ const startOfDay = (at: number, ahead: number): number => {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + ahead).getTime()
 }
 
-/** The seven days from today, in the reader's zone; what fires often on a day is one entry with a count. */
+/** Returns seven days from today in the user's time zone; frequent ticks of a day are one entry with a count. */
 export const weekDays = (schedules: readonly Fires[], from: number): WeekDay[] => {
   const starts = Array.from({ length: 8 }, (_, i) => startOfDay(from, i))
   const all = schedules.map((schedule) => ({ schedule, ...ticksUntil(schedule, starts[7]!) }))

@@ -7,11 +7,11 @@ import { type DayRow, dayRows, hourLines } from "./calendar.ts"
 
 const percent = (part: number): string => `${(100 * part).toFixed(2)}%`
 
-/** The next 24 hours: a row for each schedule, a mark for each tick, a band for those that fire often. */
+/** The next 24 hours: a row per schedule, a mark per tick, a band for frequent ticks. */
 export const DayCalendar = ({ schedules, from }: { schedules: readonly Schedule[]; from: number }): ReactElement => {
   const rows = useMemo(() => dayRows(schedules, from), [schedules, from])
   const lines = hourLines(from)
-  if (rows.length === 0) return <Empty title="Nothing fires in the next 24 hours" icon="calendar" />
+  if (rows.length === 0) return <Empty title="No schedule fires in the next 24 hours" icon="calendar" />
   return (
     <div className="day table-frame" tabIndex={0} role="region" aria-label="Calendar of the next 24 hours">
       <div className="day-grid">

@@ -1,4 +1,4 @@
-// When what runs by itself: the next day as a line, the next week as days, and every schedule with its pause.
+// The schedules page: the next day, the next week, and every schedule with its pause switch.
 
 import { useQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"
@@ -20,7 +20,7 @@ const route = getRouteApi("/shell/schedules")
 export const SchedulesPage = (): ReactElement => {
   const { view = "day" } = route.useSearch()
   const query = useQuery({ ...schedulesQuery({ ticks: TICKS_ASKED }), refetchInterval: 60_000 })
-  // A calendar that moves on with every second could not be read.
+  // The calendar updates every minute, not every second.
   const [now] = useState(() => Date.now())
   useListKeys()
   return (

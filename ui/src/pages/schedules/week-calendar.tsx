@@ -4,7 +4,7 @@ import type { Schedule } from "../../api/types.ts"
 import { clockText, dayText, WEEKDAYS } from "../../format/time.ts"
 import { weekDays } from "./calendar.ts"
 
-/** The next seven days, each with what fires on it. */
+/** The next seven days with their ticks. */
 export const WeekCalendar = ({ schedules, from }: { schedules: readonly Schedule[]; from: number }): ReactElement => {
   const days = useMemo(() => weekDays(schedules, from), [schedules, from])
   return (

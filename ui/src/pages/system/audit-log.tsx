@@ -7,7 +7,7 @@ import { Listed } from "../../components/listed.tsx"
 import { Empty } from "../../components/states.tsx"
 import { Time } from "../../components/time.tsx"
 
-/** Every change, by which key, newest first. */
+/** The audit log, newest first. */
 export const AuditLog = (): ReactElement => {
   const query = useInfiniteQuery(auditQuery)
   const { data: keys = [] } = useQuery(keysQuery)
@@ -15,7 +15,7 @@ export const AuditLog = (): ReactElement => {
   const who = ({ key_id: id }: AuditEntry): string =>
     id === null ? "server's own key" : (names.get(id) ?? `removed key ${id.slice(-8)}`)
   return (
-    <Listed query={query} noun="change" empty={<Empty title="Nothing was changed yet" icon="info" />}>
+    <Listed query={query} noun="change" empty={<Empty title="No changes yet" icon="info" />}>
       {(entries) => (
         <table className="table">
           <thead>
@@ -48,7 +48,7 @@ export const AuditLog = (): ReactElement => {
   )
 }
 
-/** What was changed, as a link where it has a page of its own. */
+/** The changed object, as a link if it has a page. */
 const Target = ({ action, target }: Pick<AuditEntry, "action" | "target">): ReactElement => {
   const [kind] = action.split(".")
   const [id = target] = target.split("/")

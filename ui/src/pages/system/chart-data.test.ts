@@ -11,14 +11,14 @@ const series = (minutes: number): Series => ({
   running: Array.from({ length: minutes }, () => 1),
 })
 
-test("a server that has just started fills the end of the range", () => {
+test("a newly started server fills the end of the range", () => {
   const data = series(3)
   const { times, columns } = chartData(data, "1h", [{ values: data.success, fold: "sum" }])
   expect([times.length, times.at(-1)]).toEqual([60, Date.parse("2026-11-15T06:02:00Z") / 1000])
   expect(columns[0]!.slice(-4)).toEqual([null, 0, 1, 2])
 })
 
-test("a day is told in fewer points: sums per minute, means and last values", () => {
+test("a day is shown with fewer points: sums per minute, means and last values", () => {
   const data = series(1440)
   const { times, columns } = chartData(data, "24h", [
     { values: data.success, fold: "sum" },
@@ -36,6 +36,6 @@ test("a shorter range is the newest part", () => {
   expect([columns[0]![0], columns[0]!.at(-1)]).toEqual([40, 99])
 })
 
-test("the latest value skips what is not known yet", () => {
+test("the latest value skips unknown ones", () => {
   expect([latest([1, 2, null]), latest([null])]).toEqual([2, null])
 })

@@ -1,4 +1,4 @@
-// The server's figures by the minute as columns for a chart: the last so many minutes, at most so many points.
+// The server's statistics per minute as columns for a chart, limited in range and number of points.
 
 import type { Stats } from "../../api/types.ts"
 
@@ -7,7 +7,7 @@ export type Series = NonNullable<Stats["series"]>
 export const RANGES = { "1h": 60, "6h": 360, "24h": 1440 } as const
 export type Range = keyof typeof RANGES
 
-/** More points than this are not told apart on a screen. */
+/** Largest number of points; more are indistinguishable on a screen. */
 const MOST_POINTS = 240
 
 export interface ChartData {
@@ -18,7 +18,7 @@ export interface ChartData {
 
 type Fold = "sum" | "mean" | "last"
 
-/** Minutes before the server started are empty, so that the axis always has the whole range. */
+/** Minutes before the server's start are empty, so that the axis always has the full range. */
 export const chartData = (
   series: Series,
   range: Range,
@@ -41,7 +41,7 @@ export const chartData = (
   }
 }
 
-/** Sums are told per minute, whatever the step. */
+/** Sums are per minute, whatever the step. */
 const folded = (values: readonly (number | null)[], fold: Fold, step: number): number | null => {
   const known = values.filter((value) => value !== null)
   if (known.length === 0) return null
@@ -58,5 +58,5 @@ const folded = (values: readonly (number | null)[], fold: Fold, step: number): n
   }
 }
 
-/** The newest value that there is. */
+/** Returns the newest known value. */
 export const latest = (values: readonly (number | null)[]): number | null => values.findLast((value) => value !== null) ?? null

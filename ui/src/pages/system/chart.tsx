@@ -1,4 +1,4 @@
-// A chart over time. The library is loaded with this file, so only who looks at charts pays for it.
+// A time chart. The chart library is loaded with this file.
 
 import { type ReactElement, useEffect, useEffectEvent, useRef } from "react"
 import uPlot from "uplot"
@@ -10,9 +10,9 @@ export interface Line {
   name: string
   /** A custom property of styles/tokens.css. */
   colour: string
-  /** Drawn with a dash, so that colour is not alone. */
+  /** Dashed, so that colour is not the only difference. */
   dashed?: boolean
-  /** Counts of each minute. */
+  /** Values are counts per minute. */
   bars?: boolean
 }
 
@@ -20,7 +20,7 @@ const HEIGHT = 190
 
 const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
-/** `light-dark()` in a custom property is resolved by a real property only. */
+/** Resolves `light-dark()` of a custom property through a real property. */
 const resolve = (name: string): string => {
   const probe = document.createElement("span")
   probe.style.color = `var(${name})`

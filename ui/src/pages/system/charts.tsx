@@ -13,13 +13,13 @@ const route = getRouteApi("/shell/system")
 const count = (value: number): string =>
   value < 10 && !Number.isInteger(value) ? value.toFixed(1) : countText(Math.round(value))
 
-/** What this server did, minute by minute. */
+/** Charts of the server's activity per minute. */
 export const Charts = (): ReactElement | null => {
   const { range = "1h" } = route.useSearch()
   const { data: stats } = useQuery(statsQuery)
   const series = useMemo(() => (stats?.series == null ? null : withNow(stats.series, stats.queues)), [stats])
   if (stats === undefined) return null
-  if (series === null) return <Empty title="This server counts nothing" icon="system" />
+  if (series === null) return <Empty title="This server has no statistics" icon="system" />
   return (
     <>
       <nav className="choice choice-start" aria-label="Range of the charts">
@@ -39,7 +39,7 @@ export const Charts = (): ReactElement | null => {
   )
 }
 
-/** The minute that goes on has its queues from the present. */
+/** The current minute uses the current queue depths. */
 const withNow = (series: Series, { ready, running }: { ready: number; running: number }): Series => ({
   ...series,
   ready: series.ready.with(-1, ready),
@@ -67,7 +67,7 @@ const Drawn = ({ series, range }: { series: Series; range: Range }): ReactElemen
   return (
     <div className="columns charts">
       <Chart
-        title="Attempts ended per minute"
+        title="Finished attempts per minute"
         data={throughput}
         unit={count}
         lines={[{ name: "all", colour: "--success", bars: true }]}

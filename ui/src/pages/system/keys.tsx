@@ -1,4 +1,4 @@
-// API keys: made, shown once, removed.
+// API keys: create, show once, remove.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
 import { type ReactElement, type SyntheticEvent, useState } from "react"
@@ -12,7 +12,7 @@ import { ConfirmDialog, Dialog } from "../../components/dialog.tsx"
 import { Field } from "../../components/field.tsx"
 import { Empty, Loaded } from "../../components/states.tsx"
 import { Time } from "../../components/time.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 
 const SCOPES: readonly { scope: Scope; about: string }[] = [
   { scope: "read", about: "to look" },
@@ -30,10 +30,10 @@ export const Keys = (): ReactElement => {
     mutationFn: (key: Key) => calls.removeKey(key.id),
     onSuccess: async (_none, key) => {
       setLeaving(null)
-      tell(`Key ${key.name} is removed`)
+      showMessage(`Key ${key.name} is removed`)
       await client.invalidateQueries({ queryKey: keysQuery.queryKey })
     },
-    onError: (error) => tellProblem("Could not remove the key", error),
+    onError: (error) => showProblem("Could not remove the key", error),
   })
   return (
     <section className="card" aria-labelledby="keys-title">
@@ -49,8 +49,8 @@ export const Keys = (): ReactElement => {
       <Loaded query={query} what="Loading the keys">
         {(keys) =>
           keys.length === 0 ? (
-            <Empty title="There is no key but the server's own" icon="key">
-              <p>Give each person and each program a key of its own, with no more than it needs.</p>
+            <Empty title="The only key is the server's own" icon="key">
+              <p>Give each person and each program its own key with the fewest scopes.</p>
             </Empty>
           ) : (
             <KeyTable keys={keys} onRemove={setLeaving} />
@@ -62,7 +62,7 @@ export const Keys = (): ReactElement => {
         open={leaving !== null}
         onClose={() => setLeaving(null)}
         title={`Remove key ${leaving?.name ?? ""}?`}
-        description="Whoever has it is out at once, and so is every browser that signed in with it."
+        description="The key and all sessions that were started with it stop working at once."
         action="Remove"
         kind="danger"
         busy={remove.isPending}
@@ -126,7 +126,7 @@ const NewKey = ({ open, onClose }: { open: boolean; onClose: () => void }): Reac
       setMade(key)
       await client.invalidateQueries({ queryKey: keysQuery.queryKey })
     },
-    onError: (error) => tellProblem("Could not make the key", error),
+    onError: (error) => showProblem("Could not make the key", error),
   })
   const close = (): void => {
     setName("")
@@ -143,7 +143,7 @@ const NewKey = ({ open, onClose }: { open: boolean; onClose: () => void }): Reac
         open={open}
         onClose={close}
         title={`Key ${made.name}`}
-        description="Copy it now: it is kept as a hash, and nobody can show it again."
+        description="Copy it now: only its hash is stored, so it cannot be shown again."
         footer={
           <Button kind="primary" onClick={close}>
             Done
@@ -157,7 +157,7 @@ const NewKey = ({ open, onClose }: { open: boolean; onClose: () => void }): Reac
   return (
     <Dialog open={open} onClose={close} title="New key">
       <form className="stack" onSubmit={submit}>
-        <Field label="Name" hint="Who or what it is for." required>
+        <Field label="Name" hint="The person or program that uses it." required>
           {(names) => (
             <input
               {...names}

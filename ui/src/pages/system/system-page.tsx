@@ -1,4 +1,4 @@
-// The server itself: how much it does, how large it has become, who changed what, and the keys.
+// The system page: activity, sizes, audit log and keys.
 
 import { getRouteApi } from "@tanstack/react-router"
 import { lazy, type ReactElement, Suspense } from "react"

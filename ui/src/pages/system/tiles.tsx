@@ -5,7 +5,7 @@ import { Loaded } from "../../components/states.tsx"
 import { bytesText, countText } from "../../format/size.ts"
 import { durationText, plural } from "../../format/time.ts"
 
-/** How it stands now, in numbers. */
+/** Current statistics as tiles. */
 export const Tiles = (): ReactElement => {
   const query = useQuery(statsQuery)
   return (

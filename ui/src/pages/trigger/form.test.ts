@@ -41,7 +41,7 @@ test.each([
   expect(readField(spec, text)).toEqual(reading)
 })
 
-test("JSON that does not parse says where", () => {
+test("invalid JSON is reported with its position", () => {
   expect(readField(param({ type: "object" }), '{"a": }')).toEqual({ problem: expect.stringMatching(/^is not JSON: /) })
 })
 
@@ -51,7 +51,7 @@ const PARAMS = [
   param({ name: "tags", type: "array", default: ["a"] }),
 ]
 
-test("defaults fill the form, and a form says every problem at once", () => {
+test("defaults fill the form, and all problems are reported at once", () => {
   const texts = textsOf(PARAMS, defaultsOf(PARAMS))
   expect(texts).toEqual({ date: "", limit: "100", tags: '[\n  "a"\n]' })
   expect(readForm(PARAMS, { ...texts, limit: "x" })).toEqual({
@@ -60,18 +60,18 @@ test("defaults fill the form, and a form says every problem at once", () => {
   })
 })
 
-test("the values of an earlier run come back as they were", () => {
+test("the params of an earlier run are restored", () => {
   const values = { date: "2026-01-31", limit: 7, tags: [1, { b: null }] }
   expect(readForm(PARAMS, textsOf(PARAMS, values))).toEqual({ params: values, problems: {} })
 })
 
-test("the editor takes an object of known params and nothing else", () => {
+test("the editor accepts only an object of known params", () => {
   expect(readEditor(PARAMS, '{"limit": 5}')).toEqual({ params: { limit: 5 } })
   expect(readEditor(PARAMS, "[]")).toEqual({ problem: "The params must be an object: { … }" })
   expect(readEditor(PARAMS, '{"limti": 5}')).toEqual({ problem: "There is no param limti" })
   expect(readEditor(PARAMS, "{")).toEqual({ problem: expect.stringMatching(/^Not JSON/) })
 })
 
-test("a choice that is no text is shown as JSON", () => {
+test("a choice that is not a string is shown as JSON", () => {
   expect(textOf(param({ enum: [1, true, "x"] }), true)).toBe("true")
 })

@@ -1,5 +1,5 @@
-// The form of a workflow's params: which control each gets, what its text means, and what is wrong with it before it is sent. The
-// server checks everything again, so only the common rules of JSON Schema are known here.
+// The form of a workflow's params: controls, parsing and validation before submission. The
+// server validates everything again, so only the common rules of JSON Schema are implemented here.
 
 import type { Json, JsonObject, Workflow } from "../../api/types.ts"
 
@@ -26,14 +26,14 @@ export const controlOf = (param: Param): Control => {
   }
 }
 
-/** What stands in the controls, by the param's name. Empty: not given. */
+/** Texts of the controls by param name; empty if not given. */
 export type Texts = Readonly<Record<string, string>>
 
 export type Reading = { value: Json } | { problem: string } | { absent: true }
 
 const choiceText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value))
 
-/** A value as its control shows it. */
+/** Formats a value for its control. */
 export const textOf = (param: Param, value: Json): string => {
   if (value === null) return ""
   switch (controlOf(param)) {
@@ -122,7 +122,7 @@ const fits = (pattern: string, value: string): boolean => {
   try {
     return new RegExp(pattern, "u").test(value)
   } catch {
-    // A pattern that this browser does not know is the server's to judge.
+    // The server checks patterns that this browser does not support.
     return true
   }
 }
@@ -143,7 +143,7 @@ export const readForm = (params: readonly Param[], texts: Texts): ReadForm => {
   return { params: values, problems }
 }
 
-/** What is written in the JSON editor: an object of known params, or what is wrong with it. */
+/** Parses the JSON editor: an object of known params, or the problem. */
 export const readEditor = (params: readonly Param[], text: string): { params: JsonObject } | { problem: string } => {
   let value: Json
   try {

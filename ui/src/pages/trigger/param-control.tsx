@@ -2,7 +2,7 @@ import type { ReactElement } from "react"
 import { Field, type FieldNames } from "../../components/field.tsx"
 import { controlOf, type Param, textOf } from "./form.ts"
 
-/** One param: its name, the control of its type, what it is for, what is wrong with it. */
+/** One param: name, control, description and error. */
 export const ParamControl = ({
   param,
   text,

@@ -1,4 +1,4 @@
-// Starts a run: a form made of the workflow's params, and the same as JSON beside it. With `?from=RUN` it begins with that run's.
+// Starts a run: a form for the workflow's params, and the same as JSON. `?from=RUN` starts with the params of that run.
 
 import { useMutation, useQuery } from "@tanstack/react-query"
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
@@ -12,7 +12,7 @@ import { Field } from "../../components/field.tsx"
 import { PageHead } from "../../components/page-head.tsx"
 import { shortId } from "../../components/run-table.tsx"
 import { Empty, Loaded, ProblemState } from "../../components/states.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { useMay } from "../../session/session.ts"
 import { PRIORITIES } from "../search.ts"
 import { defaultsOf, readEditor, readForm, textsOf } from "./form.ts"
@@ -43,7 +43,7 @@ export const TriggerPage = (): ReactElement => {
           }}
         </Loaded>
       ) : (
-        <Empty title="This key may only look" icon="key">
+        <Empty title="This key is read-only" icon="key">
           <p>Sign in with a key that has the scope trigger to start runs.</p>
         </Empty>
       )}
@@ -69,10 +69,10 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
         ...(logicalDate !== "" && { logical_date: logicalDate }),
       }),
     onSuccess: async (run) => {
-      tell(`Started a run of ${name}`)
+      showMessage(`Started a run of ${name}`)
       await navigate({ to: "/runs/$runId", params: { runId: run.id } })
     },
-    onError: (error) => tellProblem(`Could not start ${name}`, error),
+    onError: (error) => showProblem(`Could not start ${name}`, error),
   })
   const refused = new Map(
     trigger.error instanceof ApiProblem
@@ -127,14 +127,14 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
                 <Field label="Priority" hint="10 goes first. Without one, the workflow's own.">
                   {(names) => (
                     <select {...names} className="input" value={priority} onChange={(event) => setPriority(event.target.value)}>
-                      <option value="">As the workflow says</option>
+                      <option value="">Workflow default</option>
                       {PRIORITIES.map((each) => (
                         <option key={each}>{each}</option>
                       ))}
                     </select>
                   )}
                 </Field>
-                <Field label="Logical date" hint="The day or instant that the run is about: run.logical_date.">
+                <Field label="Logical date" hint="The day or instant that the run processes: run.logical_date.">
                   {(names) => (
                     <input
                       {...names}

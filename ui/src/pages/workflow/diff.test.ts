@@ -5,11 +5,11 @@ import { countChanges, type DiffLine, diffLines, folded, readable } from "./diff
 const shown = (lines: readonly DiffLine[]): string[] =>
   lines.map(({ kind, text }) => `${{ same: " ", added: "+", removed: "-" }[kind]}${text}`)
 
-test("a changed line is removed and added, the rest stays", () => {
+test("a changed line is removed and added, the others stay", () => {
   expect(shown(diffLines("a\nb\nc\n", "a\nx\nc\n"))).toEqual([" a", "-b", "+x", " c"])
 })
 
-test("lines have the numbers that they have in each text", () => {
+test("lines have their numbers in each text", () => {
   expect(diffLines("a\nb", "new\na\nb").map(({ left, right }) => [left, right])).toEqual([
     [null, 1],
     [1, 2],
@@ -17,7 +17,7 @@ test("lines have the numbers that they have in each text", () => {
   ])
 })
 
-test("nothing and something", () => {
+test("an empty text and a text differ in every line", () => {
   expect(shown(diffLines("", "a\n"))).toEqual(["+a"])
   expect(shown(diffLines("a", ""))).toEqual(["-a"])
   expect(diffLines("", "")).toEqual([])
@@ -27,7 +27,7 @@ const text = fc
   .array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 12 })
   .map((lines) => lines.map((line) => `${line}\n`).join(""))
 
-test("without what was added it is the old text, without what was removed the new one", () => {
+test("without added lines the diff is the old text, without removed lines the new one", () => {
   fc.assert(
     fc.property(text, text, (before, after) => {
       const lines = diffLines(before, after)
@@ -41,12 +41,12 @@ test("without what was added it is the old text, without what was removed the ne
   )
 })
 
-test("texts too large for a table are told as replaced, at once", () => {
+test("texts that are too large for a table count as replaced, without delay", () => {
   const many = (word: string) => Array.from({ length: 3000 }, (_, i) => `${word}${i}`).join("\n")
   expect(countChanges(diffLines(many("a"), many("b")))).toEqual({ added: 3000, removed: 3000 })
 })
 
-test("what is far from a change is folded", () => {
+test("lines far from a change are folded", () => {
   const before = Array.from({ length: 20 }, (_, i) => `line ${i}`)
   const after = before.with(10, "changed")
   const parts = folded(diffLines(before.join("\n"), after.join("\n")))
@@ -64,7 +64,7 @@ test("what is far from a change is folded", () => {
   ])
 })
 
-test("JSON on one line is given lines, YAML and what has lines stays as it is", () => {
+test("single-line JSON is indented; other text stays unchanged", () => {
   expect(readable('{"name":"a","tasks":{}}')).toBe('{\n  "name": "a",\n  "tasks": {}\n}')
   expect(readable("name: a\n")).toBe("name: a\n")
   expect(readable('{\n"a": 1}')).toBe('{\n"a": 1}')

@@ -1,18 +1,18 @@
-// What changed between two texts, line by line: the longest common subsequence decides what stayed.
+// A line diff of two texts by their longest common subsequence.
 
 export type DiffLine = { kind: "same" | "added" | "removed"; text: string; left: number | null; right: number | null }
 
-/** A run of unchanged lines that is folded away. */
+/** A folded block of unchanged lines. */
 export interface Fold {
   kind: "fold"
   lines: DiffLine[]
 }
 
-/** Above this many pairs of lines the middle is told as all removed and all added: a table would not fit in memory. */
+/** Above this many pairs of lines the middle counts as replaced, because the table would not fit in memory. */
 const MOST_CELLS = 4_000_000
 const CONTEXT = 3
 
-/** A definition as people read it: JSON on one line gets lines. */
+/** Formats a definition for reading: single-line JSON is indented. */
 export const readable = (definition: string): string => {
   if (!definition.trimStart().startsWith("{") || definition.trim().includes("\n")) return definition
   try {
@@ -63,7 +63,7 @@ const middle = (left: readonly string[], right: readonly string[], offset: numbe
   return lines
 }
 
-/** At `i * width + j`: the length of the longest common subsequence of what is left from i and from j on. */
+/** Computes, at `i * width + j`, the length of the longest common subsequence of the lines from i and from j on. */
 const commonLengths = (left: readonly string[], right: readonly string[]): Uint32Array => {
   const width = right.length + 1
   const table = new Uint32Array((left.length + 1) * width)
@@ -76,7 +76,7 @@ const commonLengths = (left: readonly string[], right: readonly string[]): Uint3
   return table
 }
 
-/** Unchanged lines further than three from a change are folded. */
+/** Folds unchanged lines that are more than three lines from a change. */
 export const folded = (lines: readonly DiffLine[]): (DiffLine | Fold)[] => {
   const near = new Set<number>()
   for (const [i, { kind }] of lines.entries()) {

@@ -4,7 +4,7 @@ import { type ReactNode, useState } from "react"
 import { calls } from "../../api/calls.ts"
 import { ConfirmDialog } from "../../components/dialog.tsx"
 import { Menu } from "../../components/menu.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { useMay } from "../../session/session.ts"
 
 export const RemoveWorkflow = ({ name }: { name: string }): ReactNode => {
@@ -15,11 +15,11 @@ export const RemoveWorkflow = ({ name }: { name: string }): ReactNode => {
   const remove = useMutation({
     mutationFn: () => calls.removeWorkflow(name),
     onSuccess: async () => {
-      tell(`${name} is no longer deployed`)
+      showMessage(`${name} is no longer deployed`)
       await client.invalidateQueries({ queryKey: ["workflows"] })
       await navigate({ to: "/workflows" })
     },
-    onError: (error) => tellProblem(`Could not remove ${name}`, error),
+    onError: (error) => showProblem(`Could not remove ${name}`, error),
   })
   if (!may) return null
   return (
@@ -29,7 +29,7 @@ export const RemoveWorkflow = ({ name }: { name: string }): ReactNode => {
         open={asked}
         onClose={() => setAsked(false)}
         title={`Remove ${name}?`}
-        description="The workflow and its schedules go. Its runs stay."
+        description="The workflow and its schedules are removed. Its runs are kept."
         action="Remove"
         kind="danger"
         busy={remove.isPending}

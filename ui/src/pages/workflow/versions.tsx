@@ -1,4 +1,4 @@
-// The versions of a workflow, and what changed between any two of them.
+// The versions of a workflow, and the diff between any two.
 
 import { useQuery } from "@tanstack/react-query"
 import { getRouteApi } from "@tanstack/react-router"
@@ -60,7 +60,7 @@ const Compared = ({ versions }: { versions: readonly WorkflowVersion[] }): React
 
 const SIGNS = { same: " ", added: "+", removed: "-" } as const
 
-/** What changed from one version to the other, line by line. */
+/** The line diff between two versions. */
 export const Diff = ({ left, right }: { left: WorkflowVersion; right: WorkflowVersion }): ReactElement => {
   const lines = useMemo(() => diffLines(readable(left.definition), readable(right.definition)), [left, right])
   const { added, removed } = countChanges(lines)

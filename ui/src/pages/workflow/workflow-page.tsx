@@ -1,4 +1,4 @@
-// One workflow: what it is made of, how it ran, how it changed, when it runs.
+// The page of one workflow: graph, runs, versions, schedules.
 
 import { useQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"

@@ -3,10 +3,10 @@ import type { ReactElement } from "react"
 import { calls } from "../../api/calls.ts"
 import type { WorkflowSummary } from "../../api/types.ts"
 import { Switch } from "../../components/switch.tsx"
-import { tell, tellProblem } from "../../components/toast.tsx"
+import { showMessage, showProblem } from "../../components/toast.tsx"
 import { useMay } from "../../session/session.ts"
 
-/** On: the schedules of the workflow fire. Who may not change it sees how it stands. */
+/** Switches the schedules of a workflow. Users without the scope see only the state. */
 export const PauseSwitch = ({
   workflow: { name, paused, schedules },
 }: {
@@ -17,10 +17,10 @@ export const PauseSwitch = ({
   const change = useMutation({
     mutationFn: (active: boolean) => calls.pauseWorkflow(name, !active),
     onSuccess: async (_made, active) => {
-      tell(active ? `The schedule of ${name} goes on` : `The schedule of ${name} rests`)
+      showMessage(active ? `The schedule of ${name} goes on` : `The schedule of ${name} rests`)
       await Promise.all(["workflows", "workflow", "schedules"].map((key) => client.invalidateQueries({ queryKey: [key] })))
     },
-    onError: (error) => tellProblem(`Could not change ${name}`, error),
+    onError: (error) => showProblem(`Could not change ${name}`, error),
   })
   if (schedules.length === 0) return <span className="faint">none</span>
   const active = change.isPending ? change.variables : !paused

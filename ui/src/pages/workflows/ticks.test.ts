@@ -13,22 +13,22 @@ const run = (id: string, status: RunStatus, lastedMs: number | null) => ({
   finished_at: lastedMs === null || status === "running" ? null : at(60_000 - lastedMs),
 })
 
-test("the newest run is at the right, the longest fills the height, one that did not start is still seen", () => {
+test("the newest run is at the right, the longest has the full height, and a run that did not start is visible", () => {
   const ticks = ticksOf([run("new", "success", 40_000), run("mid", "failed", 10_000), run("old", "pending", null)], NOW)
   expect(ticks.map((tick) => tick.id)).toEqual(["old", "mid", "new"])
   expect(ticks.map((tick) => Number(tick.height.toFixed(2)))).toEqual([0.18, 0.59, 1])
 })
 
-test("each tick says in words what it shows", () => {
+test("each tick has a text description", () => {
   const [tick] = ticksOf([run("a", "failed", 10_000)], NOW)
   expect([tick!.label, tick!.tone]).toEqual(["failed, 10 s, 2 min ago", "failed"])
 })
 
-test("a run that goes on is as long as it has run so far", () => {
+test("a running run has its current duration", () => {
   expect(ticksOf([run("a", "running", 0)], NOW)[0]!.label).toBe("running, 1 min, 2 min ago")
 })
 
-test("no more than twenty are shown", () => {
+test("at most twenty runs are shown", () => {
   expect(
     ticksOf(
       Array.from({ length: 30 }, (_, i) => run(String(i), "success", 1)),
@@ -37,7 +37,7 @@ test("no more than twenty are shown", () => {
   ).toHaveLength(TICKS)
 })
 
-test("the success rate is of runs that ended by themselves", () => {
+test("the success rate ignores cancelled runs", () => {
   const runs = (["success", "success", "failed", "cancelled", "running"] as const).map((status) => ({ status }))
   expect(successRate(runs)).toEqual({ success: 2, ended: 3 })
   expect(ticksSummary(runs)).toBe("Last 5 runs: 2 success, 1 failed, 1 cancelled, 1 running")

@@ -1,11 +1,11 @@
-// The last runs of a workflow as a row of ticks: the newest at the right, as high as it lasted, and how many of them went well.
+// The last runs of a workflow as a row of ticks: newest at the right, height by duration, and the success rate.
 
 import type { RunStatus, WorkflowSummary } from "../../api/types.ts"
 import { lookOf, type Tone } from "../../components/status.ts"
 import { durationText, relativeTime } from "../../format/time.ts"
 
 export const TICKS = 20
-/** In parts of the whole height. A run of no time is still seen. */
+/** Smallest height as a fraction, so that a run without duration is visible. */
 const LEAST = 0.18
 
 type LastRun = WorkflowSummary["last_runs"][number]
@@ -24,7 +24,7 @@ const lengthOf = (run: LastRun, now: number): number => {
   return Math.max(0, (run.finished_at === null ? now : Date.parse(run.finished_at)) - Date.parse(run.started_at))
 }
 
-/** `runs` newest first, as the API gives them. The square root keeps short ones apart beside a long one. */
+/** `runs` are newest first, as the API returns them. The square root keeps short runs distinguishable next to a long one. */
 export const ticksOf = (runs: readonly LastRun[], now: number): Tick[] => {
   const shown = runs.slice(0, TICKS)
   const longest = Math.max(1, ...shown.map((run) => lengthOf(run, now)))
@@ -49,7 +49,7 @@ export interface Rate {
   ended: number
 }
 
-/** Of the runs that ended by themselves: cancelled ones say nothing about the workflow. */
+/** Success rate without cancelled runs, which say nothing about the workflow. */
 export const successRate = (runs: readonly Pick<LastRun, "status">[]): Rate => {
   const success = runs.filter((run) => run.status === "success").length
   return { success, ended: success + runs.filter((run) => run.status === "failed").length }

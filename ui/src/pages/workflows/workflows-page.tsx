@@ -1,4 +1,4 @@
-// All workflows: how their last runs went, when the next one is due, and the two things one does most: run and pause.
+// The workflows page: last runs, next tick, and the actions run and pause.
 
 import { useInfiniteQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"
@@ -55,7 +55,7 @@ export const WorkflowsPage = (): ReactElement => {
         noun="workflow"
         empty={
           filtered ? (
-            <Empty title="No workflow fits this search" icon="search">
+            <Empty title="No workflow matches this search" icon="search">
               <Link to="/workflows" className={buttonClass()}>
                 Show all workflows
               </Link>

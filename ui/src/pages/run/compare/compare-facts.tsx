@@ -1,4 +1,4 @@
-// Params side by side, and what changed in the definition.
+// The params of both runs, and the diff of the definitions.
 
 import { useQuery } from "@tanstack/react-query"
 import type { ReactElement } from "react"
@@ -72,7 +72,7 @@ export const DefinitionDiff = ({ run, other }: { run: Run; other: Run }): ReactE
         if (left !== undefined && right !== undefined) return <Diff left={left} right={right} />
         return (
           <div className="card">
-            <Empty title="A version is no longer kept">
+            <Empty title="A version no longer exists">
               <p>The workflow was removed, or is new under its name.</p>
             </Empty>
           </div>

@@ -13,7 +13,7 @@ const side = (params: Record<string, unknown>, tasks: readonly Took[], total = 1
   } as unknown as RunGraph,
 })
 
-test("what got slower comes first, what got faster last, what cannot be said between", () => {
+test("slower tasks come first, faster ones last, unknown ones in between", () => {
   const { tasks, longest, here, there } = compareRuns(
     side({}, [["fast", "success", 10], ["new", "success", 5], ["slow", "failed", 90], ["open", "running", null]], 200), // prettier-ignore
     side({}, [["fast", "success", 60], ["slow", "success", 30], ["gone", "success", 1], ["open", "success", 3]], 100), // prettier-ignore
@@ -30,7 +30,7 @@ test("what got slower comes first, what got faster last, what cannot be said bet
   expect([longest, here, there]).toEqual([90, 200, 100])
 })
 
-test("params are told apart by value, not by the order of their fields", () => {
+test("params are compared by value, not by the order of their fields", () => {
   const { params } = compareRuns(side({ a: { x: 1, y: [2] }, b: 1 }, []), side({ a: { y: [2], x: 1 }, b: 2, c: null }, []))
   expect(params.map(({ name, same }) => [name, same])).toEqual([
     ["a", true],
@@ -40,7 +40,7 @@ test("params are told apart by value, not by the order of their fields", () => {
   expect(sameJson([1, 2], [2, 1])).toBe(false)
 })
 
-test("the usual other run is the last success before it", () => {
+test("the default run to compare with is the last success before it", () => {
   const run = (id: string, ms: number, status: string): Run => ({ id, created_at: at(ms), status }) as unknown as Run
   const mine = run("me", 50, "failed")
   const list = [run("later", 60, "success"), mine, run("bad", 40, "failed"), run("good", 30, "success")]

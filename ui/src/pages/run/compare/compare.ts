@@ -1,4 +1,4 @@
-// What differs between two runs of a workflow: params, and for each task its status and how long it took. Pure.
+// Compares two runs of a workflow: params, and status and duration of each task. Pure.
 
 import type { Run, RunGraph, TaskStatus } from "../../../api/types.ts"
 
@@ -11,26 +11,26 @@ export interface ParamRow {
 
 export interface TaskSide {
   status: TaskStatus
-  /** null: it has not both begun and ended. */
+  /** null if it has not started or not finished. */
   ms: number | null
 }
 
 export interface TaskRow {
   name: string
-  /** null: this run's definition has no such task. */
+  /** null if this run's definition has no such task. */
   here: TaskSide | null
   there: TaskSide | null
-  /** How much longer it took here; null: that cannot be said. */
+  /** Difference of the durations; null if unknown. */
   slower: number | null
 }
 
 export interface Comparison {
   params: ParamRow[]
-  /** What got slower first, what got faster last; what cannot be compared between. */
+  /** Sorted by difference: slower tasks first, faster ones last, unknown ones in between. */
   tasks: TaskRow[]
   here: number | null
   there: number | null
-  /** Of the longest task on either side: the length of the bars. */
+  /** Duration of the longest task on either side, which scales the bars. */
   longest: number
 }
 
@@ -40,7 +40,7 @@ const took = (from: string | null, to: string | null): number | null =>
 export const durationOf = ({ started_at: from, finished_at: to }: { started_at: string | null; finished_at: string | null }) =>
   took(from, to)
 
-/** The same JSON, whatever the order of names in objects. */
+/** Compares JSON values, ignoring the order of object fields. */
 export const sameJson = (a: unknown, b: unknown): boolean => ordered(a) === ordered(b)
 
 const ordered = (value: unknown): string =>
@@ -77,7 +77,7 @@ export const compareRuns = (here: { run: Run; graph: RunGraph }, there: { run: R
   }
 }
 
-/** The run to compare with when none is named: the last success before it, else the last before it, else any other. */
+/** Returns the default run to compare with: the last success before it, else the last run before it, else any other. */
 export const usualOther = (run: Run, others: readonly Run[]): Run | null => {
   const rest = others.filter((each) => each.id !== run.id)
   const before = rest.filter((each) => each.created_at < run.created_at)

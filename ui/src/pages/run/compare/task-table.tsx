@@ -1,4 +1,4 @@
-// Every task on both sides: status, a pair of bars for how long it took, and on demand what came out.
+// A table of all tasks of both runs: status, durations as bars, and outputs on demand.
 
 import { useQuery } from "@tanstack/react-query"
 import { type ReactElement, useState } from "react"
