@@ -10,7 +10,7 @@ import type { Clock, Random } from "../core/model/ports.ts"
 import { openLog } from "../objects/logs/log-sink.ts"
 import { maskText } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import { aliveAnswer } from "../protocol/api/workers.ts"
+import { aliveReply } from "../protocol/api/workers.ts"
 import { proofOf } from "../protocol/wire/push-proof.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executors/executor.ts"
 
@@ -133,7 +133,7 @@ export class PushExecutor implements Executor {
   async #ask(worker: string, tokens: string[]): Promise<string[] | null> {
     const answer = await this.#post(worker, "/alive", { tokens })
     if (answer?.status !== 200) return null
-    const read = aliveAnswer.safeParse(answer.body)
+    const read = aliveReply.safeParse(answer.body)
     return read.success ? read.data.unknown : null
   }
 

@@ -1,6 +1,6 @@
 // External signals to waiting tasks: approvals by people, callbacks of services that do deferred work.
 
-import { answerBody, callbackBody, callbackParams, task, taskParams } from "../../protocol/api/runs.ts"
+import { approvalBody, callbackBody, callbackParams, task, taskParams } from "../../protocol/api/runs.ts"
 import type { Json } from "../../core/model/json.ts"
 import { NotFound } from "../../store/contract/errors.ts"
 import type { Caller } from "../auth/auth.ts"
@@ -26,7 +26,7 @@ export const externalSignalRoutes = [
         verb === "approve" ? "Approve a task that waits for approval" : "Reject a task that waits for approval, which fails it",
       scope: "trigger",
       params: taskParams,
-      body: { schema: answerBody },
+      body: { schema: approvalBody },
       responses: { 200: { description: "The task", schema: task } },
       errors: [409],
       audit: `task.${verb}`,

@@ -1,7 +1,7 @@
 // Tasks of a run: list the instances with their attempts, get one, retry one, override an outcome.
 
 import {
-  markBody,
+  overrideBody,
   instanceQuery,
   retryPlan,
   retryTaskBody,
@@ -115,7 +115,7 @@ export const taskRoutes = [
     scope: "admin",
     params: taskParams,
     query: instance,
-    body: { schema: markBody, required: true },
+    body: { schema: overrideBody, required: true },
     responses: { 200: { description: "The task", schema: task } },
     errors: [409],
     audit: "task.mark",

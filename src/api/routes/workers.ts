@@ -135,7 +135,7 @@ export const workerRoutes = [
     path: "/workers/{id}/logs",
     summary: "Append to logs; the body has frames of a header, index records and raw bytes",
     body: { bytes: true },
-    responses: { 200: { description: "The next offset of each log", schema: wire.logAnswer } },
+    responses: { 200: { description: "The next offset of each log", schema: wire.logReply } },
     async handle(call) {
       const id = await callingWorker(call)
       const frames = decodeFrames(await collectBody(call.body, wire.MAX_LOG_BYTES))
@@ -149,7 +149,7 @@ export const workerRoutes = [
     summary: "Store an output that is too large for a report, as JSON text",
     query: wire.attemptQuery,
     body: { bytes: true },
-    responses: { 200: { description: "The size of the output", schema: wire.outputAnswer } },
+    responses: { 200: { description: "The size of the output", schema: wire.outputReply } },
     async handle(call) {
       const stored = call.api.parts.workers!.putOutput(await callingWorker(call), fenceOf(call), call.body)
       const bytes = await stored.catch((error: unknown) => {

@@ -126,7 +126,7 @@ export class WorkerService {
     return this.#reports.take(body, (entry) => isAttemptToken(stored, entry.attempt_id, entry.token))
   }
 
-  async appendLogs(id: HolderId, frames: readonly Frame[]): Promise<z.output<typeof wire.logAnswer>["logs"]> {
+  async appendLogs(id: HolderId, frames: readonly Frame[]): Promise<z.output<typeof wire.logReply>["logs"]> {
     const { stored } = await this.#worker(id)
     const answers: { attempt_id: string; next: number | null }[] = []
     for (const frame of frames) {

@@ -1,13 +1,13 @@
-// What the API's requests and answers have in common: objects that know their fields, ids, instants, pages, the error. The same
-// schemas validate requests and make the OpenAPI document.
+// Schemas that the requests and responses of the API share: strict objects, ids, instants, pages, the error. The same schemas validate
+// requests and generate the OpenAPI document.
 
 import { z } from "zod"
 import { isDateText } from "../../core/time/cron.ts"
 import { nearest } from "../../core/model/nearest.ts"
 
 /**
- * An object that refuses fields it does not know. Its message carries the nearest known field of each, line by line, in the
- * order of the issue's keys; definition/schema-issues.ts takes it apart.
+ * Returns a schema of an object that rejects unknown fields. Its message has the nearest known field of each unknown one, line by line,
+ * in the order of the issue's keys; definition/schema-issues.ts parses it.
  */
 export const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
   const known = Object.keys(shape)
@@ -19,7 +19,7 @@ export const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
 
 const CONTROL = /[\u0000-\u001f\u007f]/
 
-/** One line of text of so many characters. */
+/** Returns a schema of one line of text of `min` to `max` characters. */
 export const text = (min: number, max: number) =>
   z
     .string()
@@ -33,7 +33,7 @@ export const text = (min: number, max: number) =>
     .meta({ minLength: min, maxLength: max })
 
 export const WORKFLOW_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
-/** Inside groups `group.task`, for hooks `on_failure.0`. */
+/** Task names; inside groups `group.task`, for hooks `on_failure.0`. */
 export const TASK_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}(\.[A-Za-z0-9_-]{1,64}){0,8}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const PATH = /^\d{1,9}(\.\d{1,9}){0,8}$/
@@ -51,7 +51,7 @@ export const instancePath = z.string().regex(PATH, { error: "must be a path of i
 const isInstant = (value: string): boolean => isDateText(value) && /^(19[7-9]|[2-9]\d\d)/.test(value)
 const normal = (value: string): string => (isInstant(value) ? new Date(value).toISOString() : value)
 
-/** A day or an instant in; an instant in UTC with milliseconds goes on. */
+/** Schema of a day or an instant. Parses it to an instant in UTC with milliseconds. */
 export const instant = z
   .string()
   .refine(isInstant, { error: "must be a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)" })
@@ -59,18 +59,18 @@ export const instant = z
   .meta({ examples: ["2026-01-31T10:00:00.000Z"] })
 
 export const priority = z.int().min(1).max(10)
-export const json = z.unknown().meta({ description: "any JSON value" })
+export const json = z.unknown().meta({ description: "Any JSON value" })
 export const object = z.record(z.string(), z.unknown())
 
-/** Instants as they leave. */
+/** Schema of an instant in a response. */
 export const at = z.string().meta({ format: "date-time" })
 
 export const DEFAULT_LIMIT = 20
 export const MAX_LIMIT = 100
 
 export const page = {
-  limit: z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT).meta({ description: "entries in one answer" }),
-  cursor: z.string().max(400).optional().meta({ description: "`next_cursor` of the answer before" }),
+  limit: z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT).meta({ description: "Number of entries in a page" }),
+  cursor: z.string().max(400).optional().meta({ description: "`next_cursor` of the previous page" }),
 }
 
 export const list = <Item extends z.ZodType>(item: Item) =>

@@ -1,4 +1,4 @@
-// Jobs as the API takes and shows them. The limits are those of core/rules/jobs.ts.
+// Schemas of jobs in requests and responses. The limits are those of core/rules/jobs.ts.
 
 import { z } from "zod"
 import { QUEUE_NAME } from "../../core/model/queue-name.ts"
@@ -46,7 +46,7 @@ export const newJob = strict({
   priority: priority.default(5),
   dependencies: dependencies.default([]),
   retry_policy: retryPolicy.default(DEFAULT_JOB_RETRY),
-  task: object.optional().meta({ description: "executor fields of a task; without it a handler of the queue runs the job" }),
+  task: object.optional().meta({ description: "Executor fields of a task. Without it, a handler of the queue runs the job" }),
   concurrency_key: text(1, 255).nullish(),
 })
 
@@ -56,12 +56,12 @@ export const newJobs = strict({
   }),
 })
 
-/** Named, so that the answer can say why. */
+/** Schema of a field that cannot be changed. It is declared so that the error names the reason. */
 const fixed = z
   .unknown()
   .refine((value) => value === undefined, { error: "cannot be changed" })
   .optional()
-  .meta({ description: "cannot be changed", not: {} })
+  .meta({ description: "Cannot be changed", not: {} })
 
 export const jobChange = strict({
   name: name.optional(),
@@ -127,7 +127,7 @@ export const jobQuery = strict({
   status: z.enum(JOB_STATUSES).optional(),
   priority_min: priority.optional(),
   priority_max: priority.optional(),
-  created_after: instant.optional().meta({ description: "this instant and later" }),
-  created_before: instant.optional().meta({ description: "earlier than this instant" }),
+  created_after: instant.optional().meta({ description: "Created at this instant or later" }),
+  created_before: instant.optional().meta({ description: "Created before this instant" }),
   ...page,
 })

@@ -1,5 +1,5 @@
-// What the page draws a run from: its graph with how far each task is, its instances without what they carry, and the last runs of
-// a workflow side by side. Answers are small for what they tell, and their pages large.
+// Schemas of run views, from which the web UI draws runs: the graph with the status of each task, the instances without input, output and
+// error, and the grid of a workflow's latest runs. Entries are small, and pages are large.
 
 import { z } from "zod"
 import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
@@ -17,8 +17,8 @@ export const runGraph = z
     tasks: z.array(
       z.object({
         ...graphTask.shape,
-        status: status.meta({ description: "of the task as a whole" }),
-        counts: counts.meta({ description: "its instances; of a group nothing" }),
+        status: status.meta({ description: "Status of the task over all its instances" }),
+        counts: counts.meta({ description: "Number of instances by status. A group has none" }),
         started_at: at.nullable(),
         finished_at: at.nullable(),
       }),
@@ -39,7 +39,7 @@ export const instance = z
     ...times,
     past: z
       .array(z.object({ attempt: z.int(), status: z.enum(ATTEMPT_STATES), ...times }))
-      .meta({ description: "attempts before this one, oldest first" }),
+      .meta({ description: "Attempts before this one, oldest first" }),
   })
   .meta({ id: "Instance" })
 
@@ -47,18 +47,18 @@ const MAX_INSTANCES = 2000
 
 export const instanceList = list(instance)
 export const instanceListQuery = strict({
-  limit: z.int().min(1).max(MAX_INSTANCES).default(1000).meta({ description: "entries in one answer" }),
-  cursor: z.string().max(400).optional().meta({ description: "`next_cursor` of the answer before" }),
+  limit: z.int().min(1).max(MAX_INSTANCES).default(1000).meta({ description: "Number of entries in a page" }),
+  cursor: z.string().max(400).optional().meta({ description: "`next_cursor` of the previous page" }),
 })
 
 export const gridQuery = strict({
-  limit: z.int().min(1).max(50).default(25).meta({ description: "how many runs" }),
-  run: uuid.optional().meta({ description: "a run to be among them: when it is older than the last ones, those up to it" }),
+  limit: z.int().min(1).max(50).default(25).meta({ description: "Number of runs" }),
+  run: uuid.optional().meta({ description: "Include this run. If it is older than the latest runs, the grid begins with it" }),
 })
 
 const cell = z.object({
   status,
-  total: z.int().optional().meta({ description: "instances of a fan-out" }),
+  total: z.int().optional().meta({ description: "Number of instances of a fan-out" }),
   failed: z.int().optional(),
   duration_ms: z.int().nullable(),
 })
@@ -68,7 +68,7 @@ export const grid = z
     workflow: z.string(),
     tasks: z
       .array(z.object({ name: z.string(), group: z.string().nullable(), fan_out: z.boolean(), hook: z.boolean() }))
-      .meta({ description: "of the newest run's definition, then what only earlier ones had" }),
+      .meta({ description: "Tasks of the newest run's definition, then tasks that only older definitions have" }),
     runs: z
       .array(
         z.object({
@@ -82,9 +82,12 @@ export const grid = z
           finished_at: at.nullable(),
           cells: z
             .array(cell.nullable())
-            .meta({ description: "one for each of `tasks`; null: not in its definition, or not made" }),
+            .meta({
+              description:
+                "One cell for each of `tasks`. null: the run's definition lacks the task, or the task has no rows yet",
+            }),
         }),
       )
-      .meta({ description: "newest first" }),
+      .meta({ description: "Newest first" }),
   })
   .meta({ id: "Grid" })

@@ -1,4 +1,4 @@
-// Runs and tasks as the API takes and shows them.
+// Schemas of runs and tasks in requests and responses.
 
 import { z } from "zod"
 import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
@@ -45,7 +45,7 @@ export const run = z
     parent: z
       .object({ run_id: z.string(), task: z.string() })
       .nullable()
-      .meta({ description: "the task whose sub-workflow it is" }),
+      .meta({ description: "Task of which this is the child run" }),
     tasks: counts,
   })
   .meta({ id: "Run" })
@@ -87,7 +87,7 @@ export const waiting = z
     workflow: z.string().optional(),
     run_id: z.string().optional(),
     url: z.string().optional(),
-    until: at.nullable().meta({ description: "when it goes on by itself; null: never" }),
+    until: at.nullable().meta({ description: "Time at which the task resumes by itself. null: never" }),
   })
   .meta({ id: "Waiting" })
 
@@ -102,12 +102,12 @@ const work = z
     file: z.string().nullable(),
     function: z.string().nullable(),
     image: z.string().nullable(),
-    fields: object.meta({ description: "everything else that the executor takes" }),
+    fields: object.meta({ description: "Other fields of the executor" }),
     timeout_ms: z.number().nullable(),
     cpu: z.number().nullable(),
     memory_bytes: z.number().nullable(),
   })
-  .meta({ id: "Work", description: "what the task does, as it was written" })
+  .meta({ id: "Work", description: "The work of the task as in its definition" })
 
 export const task = z
   .object({
@@ -122,19 +122,19 @@ export const task = z
     retries_left: z.int(),
     queue: z.string(),
     priority,
-    input: z.unknown().meta({ description: "null in lists, and before the first attempt" }),
+    input: z.unknown().meta({ description: "null in lists and before the first attempt" }),
     output: json,
-    output_object: outputObject.nullable().meta({ description: "in place of `output` when that is large" }),
+    output_object: outputObject.nullable().meta({ description: "Replaces `output` when the output is large" }),
     available_at: at.nullable(),
-    waiting: waiting.nullable().meta({ description: "what it waits for without a slot" }),
+    waiting: waiting.nullable().meta({ description: "What the task waits on, without a slot" }),
     progress: progress.nullable(),
     ...ending,
     attempts: z.array(attempt),
-    work: work.optional().meta({ description: "not in lists" }),
+    work: work.optional().meta({ description: "Missing in lists" }),
   })
   .meta({ id: "Task" })
 
-// The schemas say what src/protocol/api/shapes.ts makes.
+// The schemas match the types of src/protocol/api/shapes.ts.
 run satisfies z.ZodType<Omit<RunShape, "params">>
 attempt satisfies z.ZodType<AttemptShape>
 usage satisfies z.ZodType<UsageShape>
@@ -151,43 +151,43 @@ export const runQuery = strict({
   workflow: workflowName.optional(),
   status: z.enum(RUN_STATUSES).optional(),
   trigger: z.enum(TRIGGERS).optional(),
-  created_after: instant.optional().meta({ description: "this instant and later" }),
-  created_before: instant.optional().meta({ description: "earlier than this instant" }),
+  created_after: instant.optional().meta({ description: "Created at this instant or later" }),
+  created_before: instant.optional().meta({ description: "Created before this instant" }),
   ...page,
 })
 
-export const taskQuery = strict({ name: taskName.optional().meta({ description: "instances of this task" }), ...page })
+export const taskQuery = strict({ name: taskName.optional().meta({ description: "Only instances of this task" }), ...page })
 
-/** Which instance of a fan-out is meant. */
+/** Fields that select an instance of a fan-out. */
 export const instanceQuery = {
-  index: z.int().min(0).optional().meta({ description: "instance of a fan-out" }),
-  path: instancePath.optional().meta({ description: "the same inside groups: `1.2`" }),
+  index: z.int().min(0).optional().meta({ description: "Index of the instance of a fan-out" }),
+  path: instancePath.optional().meta({ description: "Path of the instance inside groups: `1.2`" }),
 }
 
 export const newRun = strict({
   params: object.optional(),
   priority: priority.nullish(),
-  idempotency_key: text(1, 255).nullish().meta({ description: "the same key of that workflow again gives the first run" }),
+  idempotency_key: text(1, 255).nullish().meta({ description: "A repeated key of the workflow returns the first run" }),
   logical_date: instant.nullish(),
 })
 
 export const retryBody = strict({
-  from: taskName.optional().meta({ description: "this task and all below it, whatever their state" }),
-  plan: z.boolean().optional().meta({ description: "only say what would run" }),
+  from: taskName.optional().meta({ description: "Retry this task and everything downstream of it, in any state" }),
+  plan: z.boolean().optional().meta({ description: "Only return the tasks that would run" }),
 })
 
 export const retryTaskBody = strict({ plan: retryBody.shape.plan })
 
 export const retryPlan = z
   .object({ again: z.array(z.string()), kept: z.array(z.string()) })
-  .meta({ id: "RetryPlan", description: "names of the tasks that go again and of those that are kept" })
+  .meta({ id: "RetryPlan", description: "Names of the tasks that run again and of those that are kept" })
 
-export const markBody = strict({
+export const overrideBody = strict({
   status: z.enum(["success", "failed"]),
   reason: text(1, 1000),
 })
 
-export const answerBody = strict({
+export const approvalBody = strict({
   comment: text(1, 10_000).optional(),
   ...instanceQuery,
 })
@@ -195,7 +195,7 @@ export const answerBody = strict({
 export const callbackParams = strict({ token: z.string().max(200) })
 
 export const callbackBody = strict({
-  status: z.enum(["success", "failed"]).optional().meta({ description: "default: success" }),
+  status: z.enum(["success", "failed"]).optional().meta({ description: "Default: success" }),
   output: json.optional(),
   error: text(1, 10_000).optional(),
 })

@@ -1,4 +1,4 @@
-// Queues, workers, keys, the audit log, and what the server says of itself.
+// Schemas of queues, workers, keys, the audit log, and the state of the server.
 
 import { z } from "zod"
 import { at, list, page, strict, text, uuid } from "./common.ts"
@@ -19,15 +19,24 @@ export const queue = z
     ready: z.int(),
     running: z.int(),
     oldest_ready_seconds: z.number().nullable(),
-    ended_per_minute: z.int().nullable().meta({ description: "tasks and jobs that this server saw end in the last minute" }),
+    ended_per_minute: z
+      .int()
+      .nullable()
+      .meta({ description: "Tasks and jobs that finished on this server in the last minute" }),
   })
   .meta({ id: "Queue" })
 
 export const queues = z.object({ items: z.array(queue) })
 export const queueParams = strict({ name: queueName })
 export const queueSettings = strict({
-  concurrency: z.int().min(1).max(1_000_000).nullable().optional().meta({ description: "at once; null: no limit" }),
-  rate_limit: rate.nullable().optional().meta({ description: "starts in a period; null: no limit" }),
+  concurrency: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .nullable()
+    .optional()
+    .meta({ description: "Maximum number of running tasks. null: no limit" }),
+  rate_limit: rate.nullable().optional().meta({ description: "Maximum number of starts in a period. null: no limit" }),
   paused: z.boolean().optional(),
 })
 
@@ -42,10 +51,13 @@ export const worker = z
     alive: z.boolean(),
     lease_until: at,
     last_seen_at: at,
-    queues: z.array(z.string()).nullable().meta({ description: "that it takes work from; `*`: all; null: its own run only" }),
-    labels: z.array(z.string()).nullable().meta({ description: "that it has; `*`: any" }),
-    functions: z.array(z.string()).nullable().meta({ description: "registered functions that it has" }),
-    capacity: z.int().nullable().meta({ description: "tasks at once" }),
+    queues: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: "Queues that it claims from. `*`: all. null: only its own run" }),
+    labels: z.array(z.string()).nullable().meta({ description: "Its labels. `*`: any" }),
+    functions: z.array(z.string()).nullable().meta({ description: "Its registered functions" }),
+    capacity: z.int().nullable().meta({ description: "Maximum number of running tasks" }),
     running: z.int(),
     version: z.string().nullable(),
   })
@@ -73,7 +85,7 @@ export const newKey = strict({
 })
 
 export const createdKey = z
-  .object({ ...key.shape, key: z.string().meta({ description: "the key itself; shown this once" }) })
+  .object({ ...key.shape, key: z.string().meta({ description: "The key, which only this response shows" }) })
   .meta({ id: "CreatedKey" })
 
 export const keys = z.object({ items: z.array(key) })
@@ -102,19 +114,19 @@ export const ready = z
   .meta({ id: "Ready" })
 
 const counts = z.array(z.int())
-const figures = z.array(z.number().nullable())
+const values = z.array(z.number().nullable())
 
 const series = z
   .object({
-    from: at.meta({ description: "the first minute" }),
-    success: counts.meta({ description: "attempts that ended so" }),
-    failed: counts.meta({ description: "attempts that ended in any other way" }),
-    dispatch_p50_ms: figures.meta({ description: "from a run's creation to the start of its first tasks" }),
-    dispatch_p95_ms: figures,
-    ready: figures.meta({ description: "in all queues, at the end of the minute" }),
-    running: figures,
+    from: at.meta({ description: "Time of the first entry" }),
+    success: counts.meta({ description: "Attempts that succeeded" }),
+    failed: counts.meta({ description: "Attempts that finished in any other way" }),
+    dispatch_p50_ms: values.meta({ description: "Time from the creation of a run to the start of its first tasks" }),
+    dispatch_p95_ms: values,
+    ready: values.meta({ description: "Ready tasks in all queues at the end of the minute" }),
+    running: values,
   })
-  .meta({ id: "Series", description: "one entry a minute, oldest first" })
+  .meta({ id: "Series", description: "One entry per minute, oldest first" })
 
 export const stats = z
   .object({
@@ -123,21 +135,21 @@ export const stats = z
     objects: z.enum(["file", "s3", "gcs"]),
     started_at: at,
     uptime_seconds: z.number(),
-    runs: z.object({ pending: z.int(), running: z.int() }).meta({ description: "that have not ended" }),
+    runs: z.object({ pending: z.int(), running: z.int() }).meta({ description: "Runs that have not ended" }),
     workers: z.object({ alive: z.int(), dead: z.int() }),
     queues: z.object({ ready: z.int(), running: z.int(), oldest_ready_seconds: z.number().nullable() }),
     database_bytes: z.int(),
-    objects_bytes: z.int().nullable().meta({ description: "logs and outputs; null where that is not known" }),
-    streams: z.int().meta({ description: "open event and log streams of this server" }),
-    series: series.nullable().meta({ description: "null unless it was asked for" }),
+    objects_bytes: z.int().nullable().meta({ description: "Size of all logs and outputs. null: unknown" }),
+    streams: z.int().meta({ description: "Open event and log streams of this server" }),
+    series: series.nullable().meta({ description: "null unless requested" }),
   })
   .meta({ id: "Stats" })
 
 export const statsQuery = strict({
-  series: z.boolean().optional().meta({ description: "also what this server did, minute by minute, for the last day" }),
+  series: z.boolean().optional().meta({ description: "Include the activity of this server by the minute for the last day" }),
 })
 
-// -- signing in --------------------------------------------------------------------------------------------------------------------
+// -- sign-in --------------------------------------------------------------------------------------------------------------------
 
 export const tokenQuery = strict({ token: text(1, 200).optional() })
 export const signInBody = strict({ key: text(1, 1000) })
@@ -146,6 +158,6 @@ export const session = z
   .object({
     key_id: z.string().nullable().meta({ description: "null: the server's own key" }),
     scopes: z.array(z.enum(SCOPES)),
-    version: z.string().meta({ description: "of the server" }),
+    version: z.string().meta({ description: "Version of the server" }),
   })
   .meta({ id: "Session" })

@@ -1,4 +1,4 @@
-// Event and log streams: what is asked for, and what one entry looks like.
+// Schemas of event and log streams: their queries and their entries.
 
 import { z } from "zod"
 import { JOB_STATUSES } from "../../core/rules/jobs.ts"
@@ -10,12 +10,12 @@ export const EVENT_ID = /^\d{1,15}\.\d{1,9}$/
 
 const eventId = z.string().regex(EVENT_ID, { error: "must be the id of an event, such as 42.0" })
 
-const after = eventId.optional().meta({ description: "the same as the header Last-Event-ID, for clients that cannot set it" })
+const after = eventId.optional().meta({ description: "Replaces the header Last-Event-ID for clients that cannot set it" })
 
 export const eventQuery = strict({ after })
 export const runEventQuery = strict({
   after,
-  logs: z.boolean().optional().meta({ description: "log lines too, as events `log`, from now on" }),
+  logs: z.boolean().optional().meta({ description: "Include new log lines as events `log`" }),
 })
 
 export const event = z
@@ -37,41 +37,46 @@ export const event = z
   })
   .meta({ id: "Event" })
 
-const reading = {
-  offset: z.int().optional().meta({ description: "in bytes; negative from the end" }),
-  follow: z.boolean().optional().meta({ description: "until the task ends" }),
+const range = {
+  offset: z.int().optional().meta({ description: "First byte to read. Negative: from the end" }),
+  follow: z.boolean().optional().meta({ description: "Follow the log until the task finishes" }),
 }
 
 const MAX_LENGTH = 4 << 20
-/** Of the raw log that one answer tells the times of. */
+/** Bytes of the raw log that one response has the times of. */
 const MAX_TIMED = 1 << 20
 
-const part = z.int().min(1).max(MAX_LENGTH).optional().meta({ description: "bytes at most; only of the raw log as it stands" })
+const length = z
+  .int()
+  .min(1)
+  .max(MAX_LENGTH)
+  .optional()
+  .meta({ description: "Maximum number of bytes, only for the raw log without follow" })
 
-const whichAttempt = {
-  attempt: z.int().min(1).optional().meta({ description: "default: the latest" }),
+const attemptSelector = {
+  attempt: z.int().min(1).optional().meta({ description: "Number of the attempt. Default: the latest" }),
   ...instanceQuery,
 }
 
-export const logQuery = strict({ ...whichAttempt, ...reading, length: part })
-export const jobLogQuery = strict({ ...reading, length: part })
+export const logQuery = strict({ ...attemptSelector, ...range, length })
+export const jobLogQuery = strict({ ...range, length })
 
-const timed = {
-  offset: z.int().default(0).meta({ description: "in bytes of the raw log; negative from the end" }),
+const timesRange = {
+  offset: z.int().default(0).meta({ description: "First byte of the raw log. Negative: from the end" }),
   length: z.int().min(1).max(MAX_TIMED).default(MAX_TIMED),
 }
 
-export const logTimesQuery = strict({ ...whichAttempt, ...timed })
-export const jobLogTimesQuery = strict({ ...timed })
+export const logTimesQuery = strict({ ...attemptSelector, ...timesRange })
+export const jobLogTimesQuery = strict({ ...timesRange })
 
 export const logTimes = z
   .object({
-    size: z.int().meta({ description: "of the raw log, in bytes" }),
+    size: z.int().meta({ description: "Size of the raw log in bytes" }),
     offset: z.int(),
     next_offset: z.int(),
     times: z
       .array(z.object({ offset: z.int(), at, stream: z.enum(["stdout", "stderr"]) }))
-      .meta({ description: "each up to the next; the first may begin before `offset`" }),
+      .meta({ description: "Each entry covers the bytes up to the next one. The first may begin before `offset`" }),
   })
   .meta({ id: "LogTimes" })
 
@@ -80,6 +85,6 @@ export const logLine = z
     at,
     stream: z.enum(["stdout", "stderr"]),
     line: z.string(),
-    more: z.boolean().optional().meta({ description: "the line goes on in the next entry" }),
+    more: z.boolean().optional().meta({ description: "The line continues in the next entry" }),
   })
   .meta({ id: "LogLine" })

@@ -1,5 +1,5 @@
-// What a worker and a server say to each other: registering, claims by long poll, reports, logs, outputs. And the two messages of
-// workers that are pushed to.
+// Schemas of the worker protocol: registration, claims by long poll, reports, logs, outputs; and the messages between a server and the
+// workers that it pushes tasks to.
 
 import { z } from "zod"
 import { object, strict, text, uuid } from "./common.ts"
@@ -8,13 +8,13 @@ import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts
 import { MAX_LABELS, capabilitiesProblem } from "../../core/routing/capabilities.ts"
 import { ATTEMPT_STATES } from "../../core/model/status.ts"
 
-/** Entries of one report, and attempts that a worker may have. */
+/** Maximum number of entries of a report. */
 const MAX_ENTRIES = 1000
 const MAX_CAPACITY = 10_000
 export const MAX_WAIT_MS = 60_000
-/** Runs that a worker asks about at once. */
+/** Maximum number of runs whose state a claim asks for. */
 export const MAX_RUNS_ASKED = 50
-/** Of one request with pieces of logs. */
+/** Maximum size of a request with log frames. */
 export const MAX_LOG_BYTES = 4 << 20
 
 const label = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, {
@@ -27,10 +27,10 @@ const worker = strict({
   name: text(1, 128),
   queues: z.array(queueName).max(64),
   labels: z.array(label).max(MAX_LABELS).default([]),
-  handlers: z.array(queueName).max(64).default([]).meta({ description: "queues whose jobs its handlers run" }),
-  functions: z.array(functionName).max(1000).default([]).meta({ description: "registered functions that it has" }),
-  functions_only: z.boolean().default(false).meta({ description: "it runs these and its handlers, and no other tasks" }),
-  capacity: z.int().min(1).max(MAX_CAPACITY).meta({ description: "tasks at once" }),
+  handlers: z.array(queueName).max(64).default([]).meta({ description: "Queues whose jobs its handlers run" }),
+  functions: z.array(functionName).max(1000).default([]).meta({ description: "Its registered functions" }),
+  functions_only: z.boolean().default(false).meta({ description: "Run only these functions and its handlers" }),
+  capacity: z.int().min(1).max(MAX_CAPACITY).meta({ description: "Maximum number of running tasks" }),
   version: text(1, 64).optional(),
 })
 
@@ -42,7 +42,7 @@ export const newWorker = worker.superRefine((value, context) => {
 export const registered = z
   .object({
     id: z.string(),
-    token: z.string().meta({ description: "the worker's own key; shown this once" }),
+    token: z.string().meta({ description: "The worker's own key, which only this response shows" }),
     lease_ms: z.int(),
     heartbeat_ms: z.int(),
   })
@@ -50,11 +50,11 @@ export const registered = z
 
 export const workerParams = strict({ id: uuid })
 
-/** Which attempt, and the proof that it was given to the one who speaks of it. */
+/** The fence of an attempt, and the token that proves that the caller claimed it. */
 const fence = { row: z.int().min(1), attempt_id: uuid, token: z.string().max(100) }
 
 const stop = z.object({ attempt_id: z.string(), reason: z.enum(["cancel", "timeout"]) })
-const stops = z.array(stop).meta({ description: "attempts to stop" })
+const stops = z.array(stop).meta({ description: "Attempts to stop" })
 
 export const heartbeatBody = strict({})
 export const heartbeat = z.object({ stop: stops }).meta({ id: "Heartbeat" })
@@ -66,13 +66,13 @@ export const claimBody = strict({
     .array(uuid)
     .max(2 * MAX_CAPACITY)
     .optional()
-    .meta({ description: "attempts that the worker has; what it was given but does not know is given to others" }),
+    .meta({ description: "Attempts that the worker has in flight. Claims that are missing here are released" }),
   stopping: z
     .array(uuid)
     .max(2 * MAX_CAPACITY)
     .default([])
-    .meta({ description: "attempts that it stops already" }),
-  runs: z.array(uuid).max(MAX_RUNS_ASKED).default([]).meta({ description: "runs that it has folders of" }),
+    .meta({ description: "Attempts that the worker is already stopping" }),
+  runs: z.array(uuid).max(MAX_RUNS_ASKED).default([]).meta({ description: "Runs that the worker has folders of" }),
 })
 
 export const assignment = z
@@ -83,9 +83,9 @@ export const assignment = z
     job: z.boolean(),
     base_dir: z.string().nullable().meta({ description: "null: the run's own folder on the worker" }),
     working_dir: z.string().nullable(),
-    bundle: z.string().nullable().meta({ description: "the files that its run's folder begins with" }),
-    upstream: z.array(z.string()).meta({ description: "tasks whose output is to lie in $ORK_UPSTREAM" }),
-    work: object.meta({ description: "the task with every expression resolved" }),
+    bundle: z.string().nullable().meta({ description: "Hash of the bundle with the initial files of the run's folder" }),
+    upstream: z.array(z.string()).meta({ description: "Tasks whose outputs the worker puts into $ORK_UPSTREAM" }),
+    work: object.meta({ description: "The task with every expression resolved" }),
   })
   .meta({ id: "Assignment" })
 
@@ -93,9 +93,9 @@ export const claimed = z
   .object({
     assignments: z.array(assignment),
     stop: stops,
-    lost: z.array(z.string()).meta({ description: "attempts that belong to others now" }),
-    over: z.array(z.string()).meta({ description: "of the runs asked about: those that have ended" }),
-    gone: z.array(z.string()).optional().meta({ description: "of these: those that were removed" }),
+    lost: z.array(z.string()).meta({ description: "Attempts that the worker no longer holds" }),
+    over: z.array(z.string()).meta({ description: "Runs of `runs` that have ended" }),
+    gone: z.array(z.string()).optional().meta({ description: "Runs of `over` that were removed" }),
   })
   .meta({ id: "Claimed" })
 
@@ -116,7 +116,7 @@ export const result = strict({
   output: z
     .union([strict({ inline: z.unknown() }), strict({ bytes: z.int().min(0) })])
     .optional()
-    .meta({ description: "`bytes`: it was sent before, to `/outputs`" }),
+    .meta({ description: "`bytes`: the size of an output that was sent to `/outputs` before" }),
   error: error.optional(),
   exit_code: z.int().optional(),
   external_id: z.string().max(300).optional(),
@@ -133,27 +133,29 @@ const reportEntry = z.discriminatedUnion("kind", [
 ])
 
 export const reportBody = strict({
-  now: instantMs.meta({ description: "the worker's clock, in milliseconds since the epoch, as are all times here" }),
+  now: instantMs.meta({ description: "Time of the worker's clock. All times are in milliseconds since the epoch" }),
   entries: z.array(reportEntry).min(1).max(MAX_ENTRIES),
 })
 
-export const reported = z.object({ refused: z.array(z.string()).meta({ description: "attempts that belong to others now" }) })
+export const reported = z.object({
+  refused: z.array(z.string()).meta({ description: "Attempts that the worker no longer holds" }),
+})
 
-export const logAnswer = z.object({
+export const logReply = z.object({
   logs: z.array(
-    z.object({ attempt_id: z.string(), next: z.int().nullable().meta({ description: "byte to go on from; null: refused" }) }),
+    z.object({ attempt_id: z.string(), next: z.int().nullable().meta({ description: "Next offset. null: rejected" }) }),
   ),
 })
 
 export const attemptQuery = strict({ row: z.coerce.number().int().min(1), attempt_id: uuid })
 export const upstreamQuery = strict({ ...attemptQuery.shape, task: z.string().max(600) })
-export const outputAnswer = z.object({ bytes: z.int() })
+export const outputReply = z.object({ bytes: z.int() })
 
 export const ATTEMPT_TOKEN_HEADER = "x-ork-attempt-token"
 
-// -- workers that are pushed to ------------------------------------------------------------------------------------------------------
+// -- pushed tasks ------------------------------------------------------------------------------------------------------
 
-/** `POST /execute`, to a worker that listens. */
+/** Body of `POST /execute`, which sends a task to a listening worker. */
 export const executeBody = z.object({
   task_instance_id: z.string(),
   run_id: z.string(),
@@ -165,26 +167,30 @@ export const executeBody = z.object({
   callback_url: z.string(),
   env: z.record(z.string(), z.string()).default({}),
   timeout_ms: z.number().nullable().default(null),
-  /** A task that its server does not ask about for so long is ended: the server has died, or given it up. */
+  /** The worker stops a task that no `/alive` names for this time: the server has died or has evicted the worker. */
   lease_ms: z.number().min(1).default(12_000),
 })
 
-/** `POST /stop`: it is to end early. */
+/** Body of `POST /stop`, which stops a task. */
 export const stopBody = z.object({ token: z.string() })
 
-/** `POST /alive`, every few seconds: does the worker still have these? */
+/** Body of `POST /alive`, which the server sends every few seconds. The reply names the tasks that the worker does not have. */
 export const aliveBody = z.object({ tokens: z.array(z.string()).max(MAX_CAPACITY) })
-export const aliveAnswer = z.object({ unknown: z.array(z.string()) })
+export const aliveReply = z.object({ unknown: z.array(z.string()) })
 
-/** Its answer, later: `POST /internal/task-result`. */
+/** Body of `POST /internal/task-result`, which reports the result of a task. */
 export const taskResultBody = strict({
   task_instance_id: z.string().max(100),
   status: z
     .enum(["success", "failed", "lost", "SUCCESS", "FAILED"])
-    .meta({ description: "`lost`: the worker was stopped; it is tried again and does not count as a retry" }),
+    .meta({ description: "`lost`: the worker was stopped. The task runs again, and this does not count as a retry" }),
   output: z.unknown().optional(),
   error: z.string().max(65_536).nullable().optional(),
   exit_code: z.int().nullable().optional(),
-  log: z.string().max(600_000).optional().meta({ description: "what it wrote, or the end of it" }),
-  token: z.string().max(200).optional().meta({ description: "or as Authorization: Bearer TOKEN" }),
+  log: z.string().max(600_000).optional().meta({ description: "The log of the task, or its end" }),
+  token: z
+    .string()
+    .max(200)
+    .optional()
+    .meta({ description: "Token of the attempt. Can be sent as Authorization: Bearer TOKEN instead" }),
 })

@@ -1,4 +1,4 @@
-// Workflows, their versions and schedules as the API takes and shows them.
+// Schemas of workflows, their versions and schedules in requests and responses.
 
 import { z } from "zod"
 import { RUN_STATUSES } from "../../core/model/status.ts"
@@ -45,14 +45,14 @@ export const bundle = z.object({ hash: z.string(), bytes: z.int() }).meta({ id: 
 export const definitionQuery = strict({
   bundle: bundleHash
     .optional()
-    .meta({ description: "the files that the definition names, sent before by PUT /bundles/{hash}" }),
+    .meta({ description: "Hash of the bundle with the files that the definition names, sent before by PUT /bundles/{hash}" }),
 })
 
 export const workflowSummary = z
   .object({
     ...summary,
-    next_at: at.nullable().meta({ description: "the next tick of its schedules" }),
-    last_runs: z.array(lastRun).meta({ description: "newest first" }),
+    next_at: at.nullable().meta({ description: "Next tick of its schedules" }),
+    last_runs: z.array(lastRun).meta({ description: "Newest first" }),
   })
   .meta({ id: "WorkflowSummary" })
 
@@ -85,7 +85,7 @@ export const workflow = z
     hash: z.string(),
     params: z.array(param),
     tasks: z.array(graphTask),
-    definition: z.string().meta({ description: "as it was deployed, YAML or JSON" }),
+    definition: z.string().meta({ description: "The deployed definition, YAML or JSON" }),
   })
   .meta({ id: "Workflow" })
 
@@ -98,7 +98,7 @@ export const versionList = list(version)
 
 export const workflowParams = strict({ name: workflowName })
 export const workflowQuery = strict({
-  search: text(1, 128).optional().meta({ description: "part of the name" }),
+  search: text(1, 128).optional().meta({ description: "Part of the name" }),
   tag: text(1, 128).optional(),
   ...page,
 })
@@ -116,14 +116,14 @@ export const validation = z
 export const backfillBody = strict({
   from: instant,
   to: instant,
-  plan: z.boolean().optional().meta({ description: "only list the ticks" }),
-  max_active_runs: z.int().min(1).max(1000).optional().meta({ description: "runs of this backfill at once" }),
+  plan: z.boolean().optional().meta({ description: "Only list the ticks" }),
+  max_active_runs: z.int().min(1).max(1000).optional().meta({ description: "Maximum number of active runs of this backfill" }),
 })
 
 export const backfill = z
   .object({
     ticks: z.array(at),
-    runs: z.array(z.string()).meta({ description: "ids of the runs made, in the order of the ticks" }),
+    runs: z.array(z.string()).meta({ description: "Ids of the created runs, in the order of the ticks" }),
   })
   .meta({ id: "Backfill" })
 
@@ -137,13 +137,13 @@ export const schedule = z
     paused: z.boolean(),
     next_at: at.nullable(),
     last_tick_at: at.nullable(),
-    next_ticks: z.array(at).meta({ description: "the next ones; none while paused" }),
+    next_ticks: z.array(at).meta({ description: "Next ticks. Empty while paused" }),
   })
   .meta({ id: "Schedule" })
 
 export const scheduleList = list(schedule)
 export const scheduleQuery = strict({
   workflow: workflowName.optional(),
-  ticks: z.int().min(1).max(MAX_TICKS).default(5).meta({ description: "how many of the next ticks of each" }),
+  ticks: z.int().min(1).max(MAX_TICKS).default(5).meta({ description: "Number of next ticks of each schedule" }),
   ...page,
 })
