@@ -80,12 +80,9 @@ export const grid = z
           created_at: at,
           started_at: at.nullable(),
           finished_at: at.nullable(),
-          cells: z
-            .array(cell.nullable())
-            .meta({
-              description:
-                "One cell for each of `tasks`. null: the run's definition lacks the task, or the task has no rows yet",
-            }),
+          cells: z.array(cell.nullable()).meta({
+            description: "One cell for each of `tasks`. null: the run's definition lacks the task, or the task has no rows yet",
+          }),
         }),
       )
       .meta({ description: "Newest first" }),
