@@ -5,9 +5,9 @@ import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import type { Output } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
-import { streamBytes } from "../objects/logs/log-chunks.ts"
+import { streamBytes } from "../objects/logs/log-index.ts"
 import type { LastLine } from "../objects/logs/log-writer.ts"
-import { maskBytes, maskedBytes } from "../objects/mask.ts"
+import { maskBytes, maskStream } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { JsonCheck } from "./json-check.ts"
 import { messageOf } from "../core/model/error-message.ts"
@@ -145,7 +145,7 @@ const store = async (
   const check = new JsonCheck()
   const key = `${prefix}output.json`
   try {
-    const { bytes } = await objects.putStream(key, checked(maskedBytes(data, secrets), check))
+    const { bytes } = await objects.putStream(key, checked(maskStream(data, secrets), check))
     return { key, bytes }
   } catch (error) {
     if (error instanceof NotJson) return { problem: error.message }

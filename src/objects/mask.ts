@@ -9,14 +9,14 @@ const MASK = Buffer.from(STARS)
 const MIN_LENGTH = 3
 
 /** As JSON writers put it between quotes: plain, and with everything but ASCII escaped. */
-const inJson = (text: string): string[] => {
+const jsonForms = (text: string): string[] => {
   const plain = JSON.stringify(text).slice(1, -1)
   const ascii = plain.replaceAll(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
   return [plain, ascii]
 }
 
-const textsOf = (secrets: readonly string[]): string[] =>
-  [...new Set(secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)]).flatMap((text) => [text, ...inJson(text)]))]
+const searchTexts = (secrets: readonly string[]): string[] =>
+  [...new Set(secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)]).flatMap((text) => [text, ...jsonForms(text)]))]
     .filter((text) => text.length >= MIN_LENGTH)
     .toSorted((a, b) => b.length - a.length)
 
@@ -24,7 +24,7 @@ const textsOf = (secrets: readonly string[]): string[] =>
 export const maskValues = (secrets: readonly string[]): Buffer[] =>
   secrets.length === 0
     ? []
-    : textsOf(secrets)
+    : searchTexts(secrets)
         .map((text) => Buffer.from(text))
         .toSorted((a, b) => b.length - a.length)
 
@@ -43,7 +43,7 @@ export const maskBytes = (bytes: Buffer, secrets: readonly string[]): Buffer => 
 
 /** Of a value: in its texts, in the names of its fields, and in numbers that are one. */
 export const maskJson = (value: Json, secrets: readonly string[]): Json => {
-  const texts = secrets.length === 0 ? [] : textsOf(secrets)
+  const texts = secrets.length === 0 ? [] : searchTexts(secrets)
   return texts.length === 0 ? value : maskedJson(value, texts)
 }
 
@@ -59,7 +59,7 @@ const maskedJson = (value: Json, texts: readonly string[]): Json => {
 }
 
 /** The same of a stream. */
-export const maskedBytes = (data: AsyncIterable<Uint8Array>, secrets: readonly string[]): AsyncIterable<Uint8Array> => {
+export const maskStream = (data: AsyncIterable<Uint8Array>, secrets: readonly string[]): AsyncIterable<Uint8Array> => {
   const mask = createMask(secrets)
   return mask === null ? data : through(data, mask)
 }

@@ -15,7 +15,7 @@ export interface ObjectStore {
   list(prefix: string, options?: { after?: string; limit?: number }): Promise<string[]>
   deletePrefix(prefix: string): Promise<void>
   /** Makes one object of pieces of others, in the store itself as far as it can. Where it is missing: `joinPieces`. */
-  join?(key: string, pieces: readonly Piece[]): Promise<void>
+  join?(key: string, pieces: readonly ObjectRange[]): Promise<void>
   /** Writes and reads back a probe; throws with the reason. */
   check(): Promise<void>
   /** Where an object lies on this machine, if it does: writers on the same machine may append to it. */
@@ -23,7 +23,7 @@ export interface ObjectStore {
 }
 
 /** Bytes [start, end) of an object. */
-export interface Piece {
+export interface ObjectRange {
   key: string
   start: number
   end: number

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { openLog } from "./logs/log-sink.ts"
-import { ownedPrefix, removeStale } from "./owned-folder.ts"
+import { ownedPrefix, removeStaleFolders } from "./owned-folder.ts"
 import { currentOwner } from "./owner.ts"
 import { MemoryObjectStore } from "./testing/memory.ts"
 
@@ -25,7 +25,7 @@ test.runIf(process.platform === "linux")("folders that dead processes left are r
   const target = join(parent, "other-target")
   mkdirSync(target)
   symlinkSync(target, join(parent, `ork-log-${dead}.link`))
-  removeStale(parent)
+  removeStaleFolders(parent)
   expect(readdirSync(parent).toSorted()).toEqual([...kept, "other-target"].toSorted())
 })
 

@@ -17,10 +17,10 @@ let owner: string | null = null
 export const ownedPrefix = (kind: Kind): string => `ork-${kind}-${(owner ??= currentOwner())}.`
 
 /** Made, for this user alone. */
-export const makeOwned = (kind: Kind): string => mkdtempSync(join(tmpdir(), ownedPrefix(kind)))
+export const createOwnedFolder = (kind: Kind): string => mkdtempSync(join(tmpdir(), ownedPrefix(kind)))
 
 /** Removes folders of dead processes. Those of other users are theirs to remove. */
-export const removeStale = (parent: string): void => {
+export const removeStaleFolders = (parent: string): void => {
   for (const name of readdirSync(parent)) {
     const maker = NAME.exec(name)?.[1]
     if (maker === undefined || ownerAlive(maker) !== false) continue

@@ -10,13 +10,13 @@ export interface SecretsConfig {
   secrets: SecretUris
 }
 
-export interface Surroundings {
+export interface SecretsEnvironment {
   env: { [name: string]: string | undefined }
   cwd: string
   clock: Clock
 }
 
-export const openSecrets = ({ secretsDir, secrets }: SecretsConfig, { env, cwd, clock }: Surroundings): Secrets =>
+export const openSecrets = ({ secretsDir, secrets }: SecretsConfig, { env, cwd, clock }: SecretsEnvironment): Secrets =>
   new Secrets({
     env,
     folder: secretsDir === "" ? "" : resolve(cwd, secretsDir),

@@ -72,7 +72,7 @@ export class Secrets {
     try {
       let manager = this.#managers.get(uri.kind)
       if (manager === undefined) this.#managers.set(uri.kind, (manager = this.#options.manager(uri.kind)))
-      return withKey(await within(ANSWER_MS, (await manager).read(uri)), uri.key)
+      return selectKey(await withTimeout(ANSWER_MS, (await manager).read(uri)), uri.key)
     } catch (error) {
       const reason = messageOf(error)
       throw new Error(`the secret ${name} could not be read from ${uriText(uri)}: ${reason}`, { cause: error })
@@ -86,7 +86,7 @@ const uriText = (uri: SecretUri): string => {
 }
 
 /** Never says what the value is. */
-const withKey = (value: string, key: string | null): string => {
+const selectKey = (value: string, key: string | null): string => {
   if (key === null) return value
   let object: unknown
   try {
@@ -101,7 +101,7 @@ const withKey = (value: string, key: string | null): string => {
   throw new Error(found === undefined ? `its JSON has no key ${key}` : `its key ${key} is no text`)
 }
 
-const within = async <T>(ms: number, work: Promise<T>): Promise<T> => {
+const withTimeout = async <T>(ms: number, work: Promise<T>): Promise<T> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no answer within ${ms / 1000} s`)), ms)

@@ -10,7 +10,7 @@ import { type Problem, problemText } from "../core/model/problems.ts"
 import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
 import { collectBundle, needsFiles, withBundle } from "../engine/services/bundle-files.ts"
 import type { WorkflowService } from "../engine/services/workflows.ts"
-import type { Bundle } from "../objects/bundles.ts"
+import type { Bundle } from "../objects/bundles/bundles.ts"
 import { parseDefinition, type ParsedDefinition } from "../definition/parse.ts"
 
 /** An editor writes a file in several steps. */

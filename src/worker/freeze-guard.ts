@@ -1,13 +1,14 @@
-// A worker that is stopped (SIGSTOP) past its lease is given up on, and its tasks run elsewhere, but its own processes would go on. So a
-// tiny shell beside it watches it, and ends them before the lease does. It ends with the worker.
+// Kills the task processes of a frozen worker (SIGSTOP) before its lease expires. Otherwise they would keep running while other
+// workers run the same tasks. A small shell process watches the worker, and ends with it.
 
 import { type ChildProcess, spawn } from "node:child_process"
 
-/** Looks in one lease, and how many times in a row the worker must be stopped: the tasks are gone well before the lease is. */
-const LOOKS = 10
-const TIMES = 5
+/** Checks per lease. */
+const CHECKS = 10
+/** Consecutive checks that must find the worker frozen; tasks are killed well before the lease expires. */
+const FROZEN_CHECKS = 5
 
-/** $1 the worker, $2 seconds between looks, $3 times. State is the first word after the command's name, which may hold anything. */
+/** $1: process id of the worker, $2: seconds between checks, $3: checks. The state follows the command name, which may contain anything. */
 const WATCH = `
 stopped=0
 while read -r line 2>/dev/null < /proc/$1/stat; do
@@ -21,16 +22,20 @@ while read -r line 2>/dev/null < /proc/$1/stat; do
   sleep $2
 done`
 
-/** Gives a function that ends it. Without /proc there is nothing to watch. */
+/** Returns a function that stops the guard. Does nothing on systems without /proc. */
 export const startFreezeGuard = (leaseMs: number): (() => void) => {
   if (process.platform !== "linux") return () => {}
-  const seconds = String(leaseMs / LOOKS / 1000)
-  const guard: ChildProcess = spawn("/bin/sh", ["-c", WATCH, "ork-guard", String(process.pid), seconds, String(TIMES)], {
-    stdio: "ignore",
-    detached: true,
-    env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
-  })
-  // Nothing is lost without it but this one guarantee.
+  const seconds = String(leaseMs / CHECKS / 1000)
+  const guard: ChildProcess = spawn(
+    "/bin/sh",
+    ["-c", WATCH, "ork-guard", String(process.pid), seconds, String(FROZEN_CHECKS)],
+    {
+      stdio: "ignore",
+      detached: true,
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
+    },
+  )
+  // The worker also works without the guard.
   guard.on("error", () => {})
   guard.unref()
   return () => void guard.kill("SIGKILL")

@@ -1,4 +1,4 @@
-// A worker and servers that say what a test has them say, over HTTP.
+// Tests a worker against scripted servers over HTTP.
 
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -12,26 +12,26 @@ import { systemClock, systemRandom } from "../engine/system.ts"
 import type { Executor } from "../executors/executor.ts"
 import { FileObjectStore } from "../objects/file/file.ts"
 
-type Said = [status: number, body: unknown]
-/** `another`: the next request has come. */
-type Say = (path: string, body: Record<string, unknown>, another: () => Promise<void>) => Said | Promise<Said>
+type Reply = [status: number, body: unknown]
+/** `nextRequest` resolves when another request arrives. */
+type Respond = (path: string, body: Record<string, unknown>, nextRequest: () => Promise<void>) => Reply | Promise<Reply>
 
-const serve = async (say: Say) => {
-  const asked: { path: string; body: Record<string, unknown> }[] = []
-  const listening: (() => void)[] = []
-  const another = (): Promise<void> => new Promise((resolve) => listening.push(resolve))
+const serve = async (respond: Respond) => {
+  const requests: { path: string; body: Record<string, unknown> }[] = []
+  const waiting: (() => void)[] = []
+  const nextRequest = (): Promise<void> => new Promise((resolve) => waiting.push(resolve))
   const server = createServer((request, response) => {
     let text = ""
     request.setEncoding("utf8").on("data", (chunk: string) => (text += chunk))
-    const answer = async (): Promise<void> => {
+    const reply = async (): Promise<void> => {
       const path = request.url!.replace(/^\/api\/v1\/workers/, "").replace(/^\/[^/]+/, "") || request.method!
       const body = text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : {}
-      asked.push({ path, body })
-      for (const resolve of listening.splice(0)) resolve()
-      const [status, said] = await say(path, body, another)
-      response.writeHead(status).end(typeof said === "string" ? said : JSON.stringify(said))
+      requests.push({ path, body })
+      for (const resolve of waiting.splice(0)) resolve()
+      const [status, content] = await respond(path, body, nextRequest)
+      response.writeHead(status).end(typeof content === "string" ? content : JSON.stringify(content))
     }
-    request.on("end", () => void answer())
+    request.on("end", () => void reply())
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   onTestFinished(() => {
@@ -40,8 +40,8 @@ const serve = async (say: Say) => {
   })
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
-    of: (path: string) => asked.filter((one) => one.path === path),
+    requests,
+    of: (path: string) => requests.filter((request) => request.path === path),
   }
 }
 
@@ -66,22 +66,22 @@ const assignment = (id: string, more: object = {}) => ({
   ...more,
 })
 
-/** Gives one assignment, then nothing, when something else was heard. */
-const giveOnce = (id: string, more: object = {}) => {
-  let given = false
-  return async (another: () => Promise<void>): Promise<Said> => {
-    if (!given) {
-      given = true
+/** Responds to the first claim with an assignment, and to later claims with nothing when another request arrives. */
+const assignOnce = (id: string, more: object = {}) => {
+  let assigned = false
+  return async (nextRequest: () => Promise<void>): Promise<Reply> => {
+    if (!assigned) {
+      assigned = true
       return [200, { ...NOTHING, assignments: [assignment(id, more)] }]
     }
-    await another()
+    await nextRequest()
     return [200, NOTHING]
   }
 }
 
-/** Runs until it is let go, or stopped. */
-const held = () => {
-  const go = Promise.withResolvers<void>()
+/** An executor whose task runs until the test ends it, or until it is stopped. */
+const manualExecutor = () => {
+  const finished = Promise.withResolvers<void>()
   const stopped: unknown[] = []
   const launched = Promise.withResolvers<void>()
   const executor: Executor = {
@@ -90,19 +90,19 @@ const held = () => {
       started({ at: 1 })
       launched.resolve()
       const end = await new Promise<"success" | "lost">((resolve) => {
-        void go.promise.then(() => resolve("success"))
+        void finished.promise.then(() => resolve("success"))
         signal.addEventListener("abort", () => (stopped.push(signal.reason), resolve("lost")))
       })
       return { state: end, startedAt: 1, finishedAt: 2 }
     },
   }
-  return { executor, go: go.resolve, stopped, launched: launched.promise }
+  return { executor, finish: finished.resolve, stopped, launched: launched.promise }
 }
 
 const start = (servers: string[], options: Partial<WorkerOptions> = {}) => {
   const dataDir = mkdtempSync(join(tmpdir(), "ork-worker-"))
-  const told: string[] = []
-  const tell = (fields: object, text: string): void => void told.push(`${text} ${JSON.stringify(fields)}`)
+  const logged: string[] = []
+  const log = (fields: object, text: string): void => void logged.push(`${text} ${JSON.stringify(fields)}`)
   const worker = new Worker({
     servers,
     key: "key",
@@ -117,7 +117,7 @@ const start = (servers: string[], options: Partial<WorkerOptions> = {}) => {
     graceMs: 50,
     clock: systemClock,
     random: systemRandom,
-    log: { info: tell, warn: tell, error: tell },
+    log: { info: log, warn: log, error: log },
     ...options,
   })
   const ready = Promise.withResolvers<string>()
@@ -128,10 +128,10 @@ const start = (servers: string[], options: Partial<WorkerOptions> = {}) => {
     await ended.catch(() => {})
     rmSync(dataDir, { recursive: true, force: true })
   })
-  return { worker, ended, ready: ready.promise, told }
+  return { worker, ended, ready: ready.promise, logged }
 }
 
-/** Time goes a hundred times as fast; what was asked for is kept. */
+/** A clock whose timers run a hundred times as fast, and that records their delays. */
 const fastClock = () => {
   const waits: number[] = []
   return {
@@ -146,16 +146,16 @@ const fastClock = () => {
   }
 }
 
-test("a server that refuses the worker is passed over for one that takes it", async () => {
-  const refusing = await serve(() => [401, error("UNAUTHORIZED", "the API key is not known here")])
-  const taking = await serve((path) =>
+test("a worker that one server rejects registers at the next one", async () => {
+  const rejecting = await serve(() => [401, error("UNAUTHORIZED", "the API key is not known here")])
+  const accepting = await serve((path) =>
     path === "POST" ? registered() : path === "/claim" ? [200, NOTHING] : [200, { stop: [] }],
   )
-  const { ready } = start([refusing.url, taking.url])
-  expect(await ready).toBe(taking.url)
+  const { ready } = start([rejecting.url, accepting.url])
+  expect(await ready).toBe(accepting.url)
 })
 
-test("a worker that every server refuses ends with what they say", async () => {
+test("a worker that every server rejects fails with their error", async () => {
   const one = await serve(() => [401, error("UNAUTHORIZED", "the API key is not known here")])
   const two = await serve(() => [403, error("FORBIDDEN", "this needs the scope worker")])
   const { ended } = start([one.url, two.url])
@@ -167,11 +167,11 @@ test.each([
   ["404", 404, "<html>no such backend</html>"],
   ["401", 401, "please log in"],
   ["403", 403, error("FORBIDDEN", "not from here")],
-])("what stands in front of a server and answers %s loses nothing that the worker runs", async (_name, status, page) => {
-  const give = giveOnce("a1")
-  const good = await serve((path, _, another) => {
+])("a proxy in front of a server that responds %s loses no running task", async (_name, status, page) => {
+  const claim = assignOnce("a1")
+  const good = await serve((path, _, nextRequest) => {
     if (path === "POST") return registered()
-    if (path === "/claim") return give(another)
+    if (path === "/claim") return claim(nextRequest)
     return path === "/report" ? [200, { refused: [] }] : [200, { stop: [] }]
   })
   let broken = false
@@ -183,8 +183,8 @@ test.each([
     })
     return [answer.status, await answer.text()]
   })
-  const { executor, go, stopped, launched } = held()
-  const { told } = start([front.url, good.url], { executors: new Map([["process", executor]]) })
+  const { executor, finish, stopped, launched } = manualExecutor()
+  const { logged } = start([front.url, good.url], { executors: new Map([["process", executor]]) })
   await launched
   broken = true
   const before = front.of("/heartbeat").length
@@ -192,13 +192,13 @@ test.each([
   const heard = good.of("/heartbeat").length
   await vi.waitUntil(() => good.of("/heartbeat").length > heard + 1, { timeout: 15_000 })
   expect(stopped).toEqual([])
-  go()
+  finish()
   const ends = () => good.of("/report").flatMap(({ body }) => body["entries"] as { kind: string }[])
   await vi.waitUntil(() => ends().some(({ kind }) => kind === "ended"), { timeout: 15_000 })
-  expect(told.join()).not.toContain("given up on")
+  expect(logged.join()).not.toContain("was evicted")
 })
 
-test("a worker that is taken and given up on again and again asks more and more slowly", async () => {
+test("a worker that is evicted again and again registers with growing delays", async () => {
   const server = await serve((path) =>
     path === "POST" ? registered() : [409, error("CONFLICT", "the worker was given up on: register again")],
   )
@@ -209,57 +209,57 @@ test("a worker that is taken and given up on again and again asks more and more 
   expect(waits.filter((ms) => ms >= 50 && ms <= 5000).length).toBeGreaterThanOrEqual(7)
 })
 
-test("a result that the server refuses for good is dropped, so that the server can give the task to others", async () => {
-  const give = giveOnce("a1")
-  const server = await serve((path, { entries }, another) => {
+test("a permanently rejected result is dropped, so that the server can assign the task to others", async () => {
+  const claim = assignOnce("a1")
+  const server = await serve((path, { entries }, nextRequest) => {
     if (path === "POST") return registered()
-    if (path === "/claim") return give(another)
+    if (path === "/claim") return claim(nextRequest)
     const ends = (entries as { kind: string }[] | undefined)?.some(({ kind }) => kind === "ended") === true
     return ends ? [422, error("VALIDATION_ERROR", "no")] : [200, { stop: [], refused: [] }]
   })
-  const { executor, go, launched } = held()
+  const { executor, finish, launched } = manualExecutor()
   start([server.url], { executors: new Map([["process", executor]]), clock: { ...systemClock, now: () => Date.now() * 20 } })
   await launched
   await vi.waitUntil(() => server.of("/claim").some(({ body }) => (body["known"] as string[] | undefined)?.includes("a1")), {
     timeout: 15_000,
   })
-  go()
+  finish()
   await vi.waitUntil(
     () => (server.of("/claim").findLast(({ body }) => "known" in body)!.body["known"] as string[]).length === 0,
     { timeout: 15_000 },
   )
 })
 
-test("files that a server cannot send now are asked for again: the task does not fail for that", async () => {
-  const give = giveOnce("a1", { upstream: ["big"] })
+test("a failed download of an upstream file is retried: the task does not fail", async () => {
+  const claim = assignOnce("a1", { upstream: ["big"] })
   let away = 3
-  const server = await serve((path, _, another) => {
+  const server = await serve((path, _, nextRequest) => {
     if (path === "POST") return registered()
-    if (path === "/claim") return give(another)
+    if (path === "/claim") return claim(nextRequest)
     if (path.startsWith("/upstream")) return away-- > 0 ? [503, error("UNAVAILABLE", "no database")] : [200, "[1]"]
     return path === "/report" ? [200, { refused: [] }] : [200, { stop: [] }]
   })
-  const { executor, go, launched } = held()
+  const { executor, finish, launched } = manualExecutor()
   start([server.url], { executors: new Map([["process", executor]]) })
   await launched
-  go()
-  expect(server.asked.filter(({ path }) => path.startsWith("/upstream"))).toHaveLength(4)
+  finish()
+  expect(server.requests.filter(({ path }) => path.startsWith("/upstream"))).toHaveLength(4)
 })
 
-test("told to stop, it comes to its end though no server takes its last results, and says so", async () => {
-  const give = giveOnce("a1")
-  const server = await serve((path, _, another) => {
+test("a stopping worker ends even if no server accepts its last results, and logs that", async () => {
+  const claim = assignOnce("a1")
+  const server = await serve((path, _, nextRequest) => {
     if (path === "POST") return registered()
-    if (path === "/claim") return give(another)
+    if (path === "/claim") return claim(nextRequest)
     return path === "/report" ? [500, error("INTERNAL", "the disk is full")] : [200, { stop: [] }]
   })
-  const { executor, launched } = held()
+  const { executor, launched } = manualExecutor()
   const { clock } = fastClock()
-  const { worker, ended, told } = start([server.url], { executors: new Map([["process", executor]]), clock, graceMs: 1000 })
+  const { worker, ended, logged } = start([server.url], { executors: new Map([["process", executor]]), clock, graceMs: 1000 })
   await launched
   worker.stop()
   await ended
-  expect(told.join("\n")).toContain(
-    'no server took the last results in time; these tasks count as lost, and are tried again {"tasks":1}',
+  expect(logged.join("\n")).toContain(
+    'no server accepted the last results in time; these tasks count as lost and will be retried {"tasks":1}',
   )
 })

@@ -58,7 +58,7 @@ it("both end within a minute, and say what they could not tell", { timeout: 150_
   const begun = Date.now()
   worker.kill("SIGTERM")
   expect(await worker.exit).toEqual({ code: 0, signal: null })
-  expect(worker.stderr).toContain("no server took the last results in time")
+  expect(worker.stderr).toContain("no server accepted the last results in time")
   server.process.kill("SIGTERM")
   expect(await server.process.exit).toEqual({ code: 0, signal: null })
   expect(server.process.stderr).toContain("ending though not all is written down")

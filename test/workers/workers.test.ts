@@ -187,7 +187,7 @@ describe("when something dies", () => {
     await first.process.exit
     writeFileSync(join(folder, "go"), "")
     await probe(() => (Array.from({ length: 10 }, (_, i) => join(folder, String(i))).every(existsSync) ? true : null))
-    await worker.printed(/does not answer/)
+    await worker.printed(/does not respond/)
     const port = new URL(first.url).port
     // The last --port counts.
     const again = await serve(1000, cwd, ["--port", port])

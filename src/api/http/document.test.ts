@@ -7,7 +7,7 @@ import type { OpenApi } from "./openapi.ts"
 import { ROUTES } from "../routes/table.ts"
 import { DocumentChecker } from "../testing/document.ts"
 import { type TestResponse, type CallOptions, setup, untilWaiting } from "../testing/setup.ts"
-import { makeBundle } from "../../objects/bundles.ts"
+import { makeBundle } from "../../objects/bundles/bundles.ts"
 
 test("the document has the shape of OpenAPI 3.1 and the limits that the routes check", async () => {
   await using api = await setup()

@@ -1,7 +1,7 @@
 // Bundles: the files that a definition names. `ork deploy` sends the bundle before the definition. Workers fetch it to run the tasks.
 
-import { bundleKey, hashOf, MAX_BUNDLE_BYTES } from "../../objects/bundles.ts"
-import { BadArchive, readTar } from "../../objects/tar.ts"
+import { bundleKey, hashOf, MAX_BUNDLE_BYTES } from "../../objects/bundles/bundles.ts"
+import { InvalidArchive, readTar } from "../../objects/bundles/tar.ts"
 import { bundle, bundleParams } from "../../protocol/api/workflows.ts"
 import { collectBody } from "../http/body.ts"
 import { invalidField, notFound } from "../http/errors.ts"
@@ -13,7 +13,7 @@ const checkArchive = (bytes: Buffer): void => {
   try {
     readTar(bytes)
   } catch (error) {
-    if (error instanceof BadArchive) throw invalidField("", `the body is not an archive of plain files: ${error.message}`)
+    if (error instanceof InvalidArchive) throw invalidField("", `the body is not an archive of plain files: ${error.message}`)
     throw error
   }
 }

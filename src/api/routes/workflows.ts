@@ -4,8 +4,8 @@ import type { Problem } from "../../core/model/problems.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { missingFiles, withBundle } from "../../engine/services/bundle-files.ts"
 import type { JsonObject } from "../../core/model/json.ts"
-import { type Bundle, bundleKey } from "../../objects/bundles.ts"
-import { readTar } from "../../objects/tar.ts"
+import { type Bundle, bundleKey } from "../../objects/bundles/bundles.ts"
+import { readTar } from "../../objects/bundles/tar.ts"
 import { newRun, run } from "../../protocol/api/runs.ts"
 import {
   backfill,

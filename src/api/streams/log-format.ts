@@ -1,6 +1,6 @@
 // The formats in which a log is sent, by the Accept header: raw bytes, JSON lines or server-sent events.
 
-import type { LogLine } from "../../objects/logs/logs.ts"
+import type { LogLine } from "../../objects/logs/task-log.ts"
 
 const RAW_TYPE = "text/plain; charset=utf-8"
 export const NDJSON_TYPE = "application/x-ndjson"

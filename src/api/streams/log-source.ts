@@ -3,7 +3,7 @@
 
 import { isTerminalJob } from "../../core/rules/jobs.ts"
 import { taskEnded } from "../../core/model/status.ts"
-import { TaskLog } from "../../objects/logs/logs.ts"
+import { TaskLog } from "../../objects/logs/task-log.ts"
 import { attemptPrefix, jobAttemptPrefix } from "../../objects/objects.ts"
 import type { JobRow } from "../../store/contract/jobs.ts"
 import type { TaskRow } from "../../store/contract/store.ts"

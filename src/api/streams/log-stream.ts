@@ -1,7 +1,7 @@
 // Sends logs. A slow reader slows down the reading, a disconnected reader ends it. Only one piece is in memory at a time.
 
 import type { FastifyReply, FastifyRequest } from "fastify"
-import type { TaskLog } from "../../objects/logs/logs.ts"
+import type { TaskLog } from "../../objects/logs/task-log.ts"
 import { invalidField } from "../http/errors.ts"
 import { CONTENT_TYPES, formatOf, lineText, type LogFormat } from "./log-format.ts"
 import type { LogSource } from "./log-source.ts"

@@ -5,7 +5,7 @@ import { appendFile, mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Assignment, Executor, LaunchContext } from "../../executors/executor.ts"
-import { indexKey, logKey, RECORD_BYTES } from "../../objects/logs/log-names.ts"
+import { indexKey, logKey, RECORD_BYTES } from "../../objects/logs/log-keys.ts"
 import type { FileObjectStore } from "../../objects/file/file.ts"
 
 export class ScriptedExecutor implements Executor {

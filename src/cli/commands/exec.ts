@@ -6,7 +6,7 @@ import type { Context } from "../target/context.ts"
 import { InputError } from "../terminal/errors.ts"
 import { onTerminationSignal } from "../run/signals.ts"
 import { loadConfig } from "../target/load-config.ts"
-import { makeOwned } from "../../objects/owned-folder.ts"
+import { createOwnedFolder } from "../../objects/owned-folder.ts"
 import { SPEC_VARIABLE } from "../../protocol/wire/exec-files.ts"
 import { ExecError, runExec } from "../../worker/exec/exec.ts"
 
@@ -23,7 +23,7 @@ export const exec = async (context: Context, options: ExecOptions): Promise<numb
   const config = await loadConfig(context, { objectStore: store ?? options.objectStore })
   const report = (message: string): void => void stderr.write(`ork exec: ${message}\n`)
   // Not in the current folder: a container's own folder may be read-only.
-  const folder = makeOwned("exec")
+  const folder = createOwnedFolder("exec")
   const stopped = new AbortController()
   const stopListening = onTerminationSignal(
     () => {

@@ -3,7 +3,7 @@
 import type { ProgressSource } from "./source.ts"
 import { TAIL_LINES } from "./summary.ts"
 import type { RunId } from "../../core/model/ids.ts"
-import { TaskLog } from "../../objects/logs/logs.ts"
+import { TaskLog } from "../../objects/logs/task-log.ts"
 import { attemptPrefix, type ObjectStore } from "../../objects/objects.ts"
 import type { Store } from "../../store/contract/store.ts"
 

@@ -164,7 +164,7 @@ export interface CompiledWorkflow {
   timeoutMs?: number
   priority?: number
   include: string[]
-  /** Hash of the files that were deployed with the definition (objects/bundles.ts); absent without files. */
+  /** Hash of the files that were deployed with the definition (objects/bundles/bundles.ts); absent without files. */
   bundle?: string
   /** Top-level tasks, group members and hooks; a group precedes its members. */
   nodes: Node[]

@@ -17,7 +17,7 @@ import { isGroup, isInstance, lastIndex, enclosingPath, shortName } from "../../
 import { dayIn } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, Node, SecretField, Template } from "../../core/model/workflow.ts"
 import type { Assignment } from "../../executors/executor.ts"
-import { BundleFolders, bundleKey } from "../../objects/bundles.ts"
+import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
 import type { Claim, JobClaim, TaskClaim } from "../../store/contract/store.ts"
 
 const MERGE_LIMIT = 64 * 1024

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { collectBundle } from "./bundle-files.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import { readTar } from "../../objects/tar.ts"
+import { readTar } from "../../objects/bundles/tar.ts"
 import { parseValue } from "../../definition/parse.ts"
 
 const setup = (files: { [path: string]: string }) => {

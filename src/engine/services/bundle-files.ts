@@ -6,8 +6,8 @@ import { join, relative, sep } from "node:path"
 import type { Problem } from "../../core/model/problems.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { contentHash } from "../../core/compile/hash.ts"
-import { type Bundle, makeBundle, MAX_BUNDLE_BYTES } from "../../objects/bundles.ts"
-import { BadArchive, isInside, type TarFile } from "../../objects/tar.ts"
+import { type Bundle, makeBundle, MAX_BUNDLE_BYTES } from "../../objects/bundles/bundles.ts"
+import { InvalidArchive, isRelativePath, type TarFile } from "../../objects/bundles/tar.ts"
 
 const MAX_FILES = 10_000
 
@@ -77,7 +77,7 @@ class Collector {
     try {
       return { ok: true, bundle: makeBundle([...this.#files.values()]), paths: [...this.#files.keys()] }
     } catch (error) {
-      if (!(error instanceof BadArchive)) throw error
+      if (!(error instanceof InvalidArchive)) throw error
       return { ok: false, problems: [{ path: "include", message: error.message }] }
     }
   }
@@ -86,7 +86,7 @@ class Collector {
   async #add(name: string, path: string): Promise<boolean> {
     const plain = plainPath(name)
     if (this.#files.has(plain)) return true
-    if (!isInside(plain)) return this.#problem(path, `${name} lies outside of the definition's own folder`)
+    if (!isRelativePath(plain)) return this.#problem(path, `${name} lies outside of the definition's own folder`)
     const real = await realpath(join(this.#folder, plain)).catch(() => null)
     if (real === null) return false
     if (relative(this.#folder, real).split(sep)[0] === "..") {

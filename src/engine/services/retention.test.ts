@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { removeUnusedBundles } from "./retention.ts"
-import { bundleFolder, bundleKey, keepBundle, makeBundle } from "../../objects/bundles.ts"
+import { bundleFolder, bundleKey, storeBundle, makeBundle } from "../../objects/bundles/bundles.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 
 test("bundles that no version names are removed, with what was unpacked of them; the others stay", async () => {
@@ -13,7 +13,7 @@ test("bundles that no version names are removed, with what was unpacked of them;
   const bundles = Array.from({ length: 250 }, (_, i) =>
     makeBundle([{ path: "a.ts", bytes: Buffer.from(String(i)), executable: false }]),
   )
-  for (const bundle of bundles) await keepBundle(objects, bundle)
+  for (const bundle of bundles) await storeBundle(objects, bundle)
   const [used, unused] = [bundles[7]!.hash, bundles[8]!.hash]
   for (const hash of [used, unused]) mkdirSync(bundleFolder(dataDir, hash), { recursive: true })
   const store = { bundlesInUse: async (hashes: string[]) => hashes.filter((hash) => hash === used) }

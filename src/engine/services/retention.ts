@@ -4,7 +4,7 @@
 
 import { rm } from "node:fs/promises"
 import { runFolder, upstreamFolder } from "../attempts/assignment-builder.ts"
-import { bundleFolder, bundleHash, bundlePrefix, BUNDLES } from "../../objects/bundles.ts"
+import { bundleFolder, bundleHash, bundlePrefix, BUNDLES_PREFIX } from "../../objects/bundles/bundles.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { Catalog } from "../../store/contract/catalog.ts"
@@ -44,7 +44,7 @@ export const removeUnusedBundles = async (
 ): Promise<number> => {
   let removed = 0
   for (let after = ""; ;) {
-    const keys = await objects.list(BUNDLES, { ...(after !== "" && { after }), limit: RUNS_AT_ONCE })
+    const keys = await objects.list(BUNDLES_PREFIX, { ...(after !== "" && { after }), limit: RUNS_AT_ONCE })
     const hashes = keys.map(bundleHash).filter((hash) => hash !== null)
     const used = new Set(await store.bundlesInUse(hashes))
     for (const hash of hashes.filter((one) => !used.has(one))) {

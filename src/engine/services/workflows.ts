@@ -6,7 +6,7 @@ import { deploy, nextFiringsOf } from "./deploy.ts"
 import type { Evaluator } from "../ports.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import { type Bundle, bundleKey, keepBundle } from "../../objects/bundles.ts"
+import { type Bundle, bundleKey, storeBundle } from "../../objects/bundles/bundles.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Catalog } from "../../store/contract/catalog.ts"
 import { NotFound } from "../../store/contract/errors.ts"
@@ -37,9 +37,9 @@ export class WorkflowService {
     { bundle = null, ifNew = false }: { bundle?: Bundle | null; ifNew?: boolean } = {},
   ): Promise<StoredVersion> {
     const { objects, wake } = this.#options
-    if (bundle !== null) await keepBundle(objects, bundle)
+    if (bundle !== null) await storeBundle(objects, bundle)
     const stored = await deploy(this.#options, definition, { ifNew }).finally(wake)
-    if (bundle !== null && stored.outcome !== "exists") await keepBundle(objects, bundle)
+    if (bundle !== null && stored.outcome !== "exists") await storeBundle(objects, bundle)
     return stored
   }
 

@@ -4,9 +4,9 @@
 import { mkdir, open } from "node:fs/promises"
 import { dirname } from "node:path"
 import type { Logger } from "../ports.ts"
-import { indexKey, logKey, newPart } from "../../objects/logs/log-names.ts"
-import { joinParts } from "../../objects/logs/log-parts.ts"
-import { tellReaders } from "../../objects/logs/log-wake.ts"
+import { indexKey, logKey, newPart } from "../../objects/logs/log-keys.ts"
+import { joinParts } from "../../objects/logs/log-upload.ts"
+import { notifyReaders } from "../../objects/logs/log-watcher.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Frame, RECORD_BYTES } from "../../protocol/wire/log-frames.ts"
 
@@ -44,7 +44,7 @@ export class WorkerLogs {
   async #putPart(prefix: string, { number, records, raw, index, offset }: Frame): Promise<number> {
     const part = newPart(prefix, number, raw.length, records)
     await this.#objects.put(part.key, Buffer.concat([raw, index]))
-    tellReaders(this.#objects, prefix)
+    notifyReaders(this.#objects, prefix)
     return offset + raw.length
   }
 }

@@ -3,7 +3,7 @@
 
 import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
-import type { LogStream } from "../../objects/logs/log-chunks.ts"
+import type { LogStream } from "../../objects/logs/log-index.ts"
 
 export interface LogEntry {
   logName?: string

@@ -1,7 +1,7 @@
 // Parses the engine's stream of stdout and stderr: frames of `u8 stream, 3 × 0, u32 length (big-endian), bytes`. Frames are never buffered, whatever
 // their size.
 
-import type { LogStream } from "../../objects/logs/log-chunks.ts"
+import type { LogStream } from "../../objects/logs/log-index.ts"
 
 const HEADER_BYTES = 8
 /** Streams by number; 0 is echoed input, 3 errors of the engine. */

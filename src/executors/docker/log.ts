@@ -1,7 +1,7 @@
 // Copies a container's log to the attempt's log, over broken connections, without losing or repeating a byte.
 
 import { setTimeout as delay } from "node:timers/promises"
-import type { LogStream } from "../../objects/logs/log-chunks.ts"
+import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { LogSink } from "../../objects/logs/log-sink.ts"
 import type { Engine } from "./engine.ts"
 import { FrameReader, type Piece, ByteDeduplicator } from "./frames.ts"

@@ -3,7 +3,7 @@
 import { format } from "node:util"
 import type { FunctionContext, FunctionLog } from "../../core/model/function.ts"
 import type { Json } from "../../core/model/json.ts"
-import type { LogStream } from "../../objects/logs/log-chunks.ts"
+import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { TaskFacts } from "../pool/frames.ts"
 
 /** Progress goes up no more often than that. */

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { ownedPrefix, removeStale } from "../../objects/owned-folder.ts"
+import { ownedPrefix, removeStaleFolders } from "../../objects/owned-folder.ts"
 import { ATTEMPT_VARIABLE, type Environment } from "../environment.ts"
 import { OWNER_VARIABLE, serverEnvironment } from "../process/environment.ts"
 import type { HelperSupply } from "../process/helper-supply.ts"
@@ -38,7 +38,7 @@ export class WorkerStarter {
     mkdirSync(this.#folder, { recursive: true })
     // Workers of other users reach their pipes, whose names they are told.
     chmodSync(this.#folder, 0o711)
-    removeStale(join(this.#folder, ".."))
+    removeStaleFolders(join(this.#folder, ".."))
   }
 
   stop(): void {

@@ -3,7 +3,7 @@
 
 import { constants } from "node:os"
 import { join } from "node:path"
-import type { LogStream } from "../../objects/logs/log-chunks.ts"
+import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { Progress } from "../executor.ts"
 import type { Helper } from "../process/helper.ts"
 import type { Exited, StartRequest } from "../process/protocol.ts"

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto"
 import { chmodSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
-import { makeOwned, ownedPrefix, removeStale } from "../../objects/owned-folder.ts"
+import { createOwnedFolder, ownedPrefix, removeStaleFolders } from "../../objects/owned-folder.ts"
 
 const MEMORY = "/dev/shm"
 /** Of an input that is kept in memory. Times the tasks at once, it must fit the 64 MB that a container has there. */
@@ -33,12 +33,12 @@ export class AttemptFiles {
 
   start(): void {
     mkdirSync(this.#disk, { recursive: true, mode: 0o700 })
-    removeStale(this.#parent)
-    removeStale(tmpdir())
+    removeStaleFolders(this.#parent)
+    removeStaleFolders(tmpdir())
     try {
       mkdirSync(join(MEMORY, this.#name), { mode: 0o700 })
       this.#memory = join(MEMORY, this.#name)
-      removeStale(MEMORY)
+      removeStaleFolders(MEMORY)
     } catch {
       this.#memory = null
     }
@@ -60,7 +60,7 @@ export class AttemptFiles {
   /** For tasks that run as other users: a folder that all may enter, with files of their own in it. */
   #sharedFolder(): string {
     if (this.#shared === null) {
-      this.#shared = makeOwned("io")
+      this.#shared = createOwnedFolder("io")
       chmodSync(this.#shared, 0o711)
     }
     return this.#shared

@@ -2,7 +2,7 @@
 
 import { type FileHandle, open } from "node:fs/promises"
 import { join } from "node:path"
-import type { LogStream } from "../../objects/logs/log-chunks.ts"
+import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { LogSink } from "../../objects/logs/log-sink.ts"
 
 const READ_BYTES = 262_144

@@ -7,10 +7,10 @@ import type { FileHandle } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"
 import { ObjectStoreError } from "../errors.ts"
-import { checkDeletion, checkKey, checkPrefix } from "../keys.ts"
+import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import type { ObjectStore } from "../objects.ts"
-import { readRange } from "../read-range.ts"
-import { probe } from "../probe.ts"
+import { readRange } from "../shared/read-range.ts"
+import { probe } from "../shared/probe.ts"
 
 const TEMPORARY = ".tmp-"
 
@@ -65,7 +65,7 @@ export class FileObjectStore implements ObjectStore {
   }
 
   async deletePrefix(prefix: string): Promise<void> {
-    const folder = join(this.root, checkDeletion(prefix).slice(0, -1))
+    const folder = join(this.root, checkDeletedPrefix(prefix).slice(0, -1))
     await rm(folder, { recursive: true, force: true })
     await this.#removeEmptyParents(dirname(folder))
   }

@@ -13,7 +13,7 @@ export interface GcsRequest {
   body?: Uint8Array
 }
 
-export interface GcsAnswer {
+export interface GcsResponse {
   status: number
   headers: Headers
   body: Buffer
@@ -23,7 +23,7 @@ export interface ClientOptions {
   /** A server other than Google's; asked without credentials. */
   endpoint?: string
   /** After the first failure; the next ones are longer. */
-  pauseMs?: number
+  retryDelayMs?: number
 }
 
 /** A refusal that is the caller's to judge. */
@@ -52,8 +52,8 @@ export class GcsClient {
   readonly #explain: (error: unknown) => unknown
 
   /** `explain` makes of an error what the callers throw. */
-  constructor({ endpoint, pauseMs = FIRST_PAUSE_MS }: ClientOptions, explain: (error: unknown) => unknown) {
-    this.#pauseMs = pauseMs
+  constructor({ endpoint, retryDelayMs = FIRST_PAUSE_MS }: ClientOptions, explain: (error: unknown) => unknown) {
+    this.#pauseMs = retryDelayMs
     this.#explain = explain
     const other = endpoint ?? process.env["STORAGE_EMULATOR_HOST"] ?? ""
     const address = other === "" || other.includes("://") ? other : `http://${other}`
@@ -62,7 +62,7 @@ export class GcsClient {
   }
 
   /** Any answer but a refusal; `allowed` are statuses that count as none. */
-  async ask(request: GcsRequest, allowed: readonly number[] = []): Promise<GcsAnswer> {
+  async send(request: GcsRequest, allowed: readonly number[] = []): Promise<GcsResponse> {
     try {
       return await this.#ask(request, allowed)
     } catch (error) {
@@ -70,7 +70,7 @@ export class GcsClient {
     }
   }
 
-  async #ask(request: GcsRequest, allowed: readonly number[]): Promise<GcsAnswer> {
+  async #ask(request: GcsRequest, allowed: readonly number[]): Promise<GcsResponse> {
     for (let tries = 1; ; tries++) {
       const answer = await this.#once(request).catch((error: unknown) => {
         if (tries >= TRIES || !isNetworkError(error)) throw error
@@ -78,12 +78,12 @@ export class GcsClient {
       })
       if (answer !== null && (answer.status < 400 || allowed.includes(answer.status))) return answer
       const passes = answer === null || answer.status >= 500 || PASSING.includes(answer.status)
-      if (answer !== null && (!passes || tries >= TRIES)) throw new GcsError(answer.status, messageOf(answer))
+      if (answer !== null && (!passes || tries >= TRIES)) throw new GcsError(answer.status, errorMessageOf(answer))
       await delay(this.#pauseMs * 2 ** (tries - 1) * (0.5 + Math.random() / 2))
     }
   }
 
-  async #once({ method, path, query, headers, body }: GcsRequest): Promise<GcsAnswer> {
+  async #once({ method, path, query, headers, body }: GcsRequest): Promise<GcsResponse> {
     const url = new URL(path.startsWith("/") ? this.#endpoint + path : path)
     for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) url.searchParams.set(name, String(value))
     const all = new Headers(headers)
@@ -103,7 +103,7 @@ export class GcsClient {
 const isNetworkError = (error: unknown): boolean =>
   (error instanceof TypeError && error.cause !== undefined) || (error instanceof DOMException && error.name === "TimeoutError")
 
-const messageOf = ({ status, body }: GcsAnswer): string => {
+const errorMessageOf = ({ status, body }: GcsResponse): string => {
   try {
     return (JSON.parse(body.toString()) as { error: { message: string } }).error.message
   } catch {

@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto"
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest"
 import { objectStoreSuite } from "../conformance/suite.ts"
 import { GcsObjectStore } from "./gcs.ts"
-import { GcsFake } from "../testing/gcs-fake.ts"
+import { FakeGcs } from "../testing/gcs-fake.ts"
 
 const MIB = 1 << 20
-const fake = new GcsFake("ork-bucket")
+const fake = new FakeGcs("ork-bucket")
 let endpoint: string
 
 beforeAll(async () => {
@@ -18,7 +18,7 @@ afterEach(() => {
 })
 
 const open = (bucket = "ork-bucket", prefix = `t/${randomBytes(6).toString("hex")}/`): GcsObjectStore =>
-  new GcsObjectStore({ bucket, prefix, endpoint, pauseMs: 5 })
+  new GcsObjectStore({ bucket, prefix, endpoint, retryDelayMs: 5 })
 
 objectStoreSuite("gcs (a strict fake)", async () => ({ store: open(), cleanup: async () => undefined }))
 
@@ -109,7 +109,7 @@ describe("check says what is wrong and what to do", () => {
   })
 
   test("nothing answers, or there are no credentials", async () => {
-    const nowhere = new GcsObjectStore({ bucket: "ork-bucket", prefix: "", endpoint: "http://127.0.0.1:9", pauseMs: 5 })
+    const nowhere = new GcsObjectStore({ bucket: "ork-bucket", prefix: "", endpoint: "http://127.0.0.1:9", retryDelayMs: 5 })
     await expect(nowhere.check()).rejects.toThrow(/cannot be reached/)
     vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/file")
     await expect(new GcsObjectStore({ bucket: "ork-bucket", prefix: "" }).check()).rejects.toThrow(/no\/such\/file/)

@@ -5,10 +5,10 @@ import { ObjectStoreError } from "../errors.ts"
 import { type ClientOptions, GcsClient, GcsError } from "./client.ts"
 import { explainGcs, isBeyondEnd, isMissing } from "./errors.ts"
 import { CHUNK_BYTES, ResumableUpload } from "./resumable.ts"
-import { checkDeletion, checkKey, checkPrefix } from "../keys.ts"
+import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import type { ObjectStore } from "../objects.ts"
-import { probe } from "../probe.ts"
-import { Taker } from "../chunk-reader.ts"
+import { probe } from "../shared/probe.ts"
+import { ChunkReader } from "../shared/chunk-reader.ts"
 
 export interface GcsOptions extends ClientOptions {
   bucket: string
@@ -30,7 +30,7 @@ export class GcsObjectStore implements ObjectStore {
   }
 
   async put(key: string, data: Uint8Array | string): Promise<void> {
-    await this.#client.ask({
+    await this.#client.send({
       method: "POST",
       path: `/upload/storage/v1/b/${this.#options.bucket}/o`,
       query: { uploadType: "media", name: this.#name(key) },
@@ -42,9 +42,9 @@ export class GcsObjectStore implements ObjectStore {
   async putStream(key: string, data: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
     const name = this.#name(key)
     const source = data[Symbol.asyncIterator]()
-    const taker = new Taker(source)
+    const taker = new ChunkReader(source)
     try {
-      const first = await taker.take(CHUNK_BYTES)
+      const first = await taker.read(CHUNK_BYTES)
       if (taker.ended) await this.put(key, first)
       else await this.#upload(name, first, taker)
     } finally {
@@ -53,11 +53,11 @@ export class GcsObjectStore implements ObjectStore {
     return { bytes: taker.bytes }
   }
 
-  async #upload(name: string, first: Uint8Array, taker: Taker): Promise<void> {
+  async #upload(name: string, first: Uint8Array, taker: ChunkReader): Promise<void> {
     const upload = await ResumableUpload.begin(this.#client, this.#options.bucket, name)
     try {
       for (let chunk = first; ;) {
-        const next = await taker.take(CHUNK_BYTES)
+        const next = await taker.read(CHUNK_BYTES)
         await upload.send(chunk, next.byteLength === 0)
         if (next.byteLength === 0) return
         chunk = next
@@ -69,7 +69,7 @@ export class GcsObjectStore implements ObjectStore {
   }
 
   async get(key: string): Promise<Uint8Array | null> {
-    const answer = await orNull(this.#client.ask({ method: "GET", path: this.#path(key), query: { alt: "media" } }))
+    const answer = await orNull(this.#client.send({ method: "GET", path: this.#path(key), query: { alt: "media" } }))
     return answer?.body ?? null
   }
 
@@ -77,7 +77,7 @@ export class GcsObjectStore implements ObjectStore {
     if (end <= start) return (await this.size(key)) === null ? null : new Uint8Array()
     const headers = { range: `bytes=${start}-${end - 1}` }
     try {
-      const asked = this.#client.ask({ method: "GET", path: this.#path(key), query: { alt: "media" }, headers })
+      const asked = this.#client.send({ method: "GET", path: this.#path(key), query: { alt: "media" }, headers })
       return (await orNull(asked))?.body ?? null
     } catch (error) {
       if (isBeyondEnd(error)) return new Uint8Array()
@@ -86,7 +86,7 @@ export class GcsObjectStore implements ObjectStore {
   }
 
   async size(key: string): Promise<number | null> {
-    const answer = await orNull(this.#client.ask({ method: "GET", path: this.#path(key), query: { fields: "size" } }))
+    const answer = await orNull(this.#client.send({ method: "GET", path: this.#path(key), query: { fields: "size" } }))
     return answer === null ? null : Number((JSON.parse(answer.body.toString()) as { size: string }).size)
   }
 
@@ -97,7 +97,7 @@ export class GcsObjectStore implements ObjectStore {
     const keys: string[] = []
     let pageToken: string | undefined
     do {
-      const { body } = await this.#client.ask({
+      const { body } = await this.#client.send({
         method: "GET",
         path: `/storage/v1/b/${bucket}/o`,
         query: {
@@ -118,13 +118,13 @@ export class GcsObjectStore implements ObjectStore {
   }
 
   async deletePrefix(prefix: string): Promise<void> {
-    checkDeletion(prefix)
+    checkDeletedPrefix(prefix)
     for (;;) {
       const keys = await this.list(prefix)
       if (keys.length === 0) return
       const left = keys[Symbol.iterator]()
       const worker = async (): Promise<void> => {
-        for (const key of left) await orNull(this.#client.ask({ method: "DELETE", path: this.#path(key) }))
+        for (const key of left) await orNull(this.#client.send({ method: "DELETE", path: this.#path(key) }))
       }
       await Promise.all(Array.from({ length: Math.min(DELETES_AT_ONCE, keys.length) }, worker))
     }

@@ -21,7 +21,7 @@ export class ResumableUpload {
   }
 
   static async begin(client: GcsClient, bucket: string, name: string): Promise<ResumableUpload> {
-    const { headers } = await client.ask({
+    const { headers } = await client.send({
       method: "POST",
       path: `/upload/storage/v1/b/${bucket}/o`,
       query: { uploadType: "resumable", name },
@@ -39,7 +39,7 @@ export class ResumableUpload {
     const total = last ? String(end) : "*"
     for (let stalls = 0; ;) {
       const range = this.#sent === end ? `bytes */${total}` : `bytes ${this.#sent}-${end - 1}/${total}`
-      const answer = await this.#client.ask(
+      const answer = await this.#client.send(
         { method: "PUT", path: this.#session, headers: { "content-range": range }, body: chunk.subarray(this.#sent - start) },
         [INCOMPLETE],
       )
@@ -55,6 +55,6 @@ export class ResumableUpload {
 
   /** Nothing of it stays. */
   async cancel(): Promise<void> {
-    await this.#client.ask({ method: "DELETE", path: this.#session }, [499, 404, 410]).catch(() => undefined)
+    await this.#client.send({ method: "DELETE", path: this.#session }, [499, 404, 410]).catch(() => undefined)
   }
 }

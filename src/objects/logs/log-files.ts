@@ -1,7 +1,7 @@
-// The two files of a log (the raw bytes and their index, objects/logs/log-chunks.ts) as readers see them, whether they lie in the store as such
-// or still in the parts that objects/logs/log-parts.ts uploads. A range may come back short where a part ends, never in the middle of a chunk.
+// The two files of a log (the raw bytes and their index, objects/logs/log-index.ts) as readers see them, whether they lie in the store as such
+// or still in the parts that objects/logs/log-upload.ts uploads. A range may come back short where a part ends, never in the middle of a chunk.
 
-import { indexKey, type LogPart, logKey, partOf, partsPrefix } from "./log-names.ts"
+import { indexKey, type LogPart, logKey, parsePart, partsPrefix } from "./log-keys.ts"
 import type { ObjectStore } from "../objects.ts"
 
 export type LogFile = "log" | "index"
@@ -111,7 +111,7 @@ class PartFiles implements LogFiles {
         limit: PAGE,
         ...(after !== undefined && { after: after.key }),
       })
-      for (const key of keys) this.#place(partOf(key))
+      for (const key of keys) this.#place(parsePart(key))
       if (keys.length < PAGE) return this.#parts.length > before
     }
   }

@@ -1,17 +1,17 @@
-// Where an executor writes what its task says, in the format that objects/logs/logs.ts reads, with secrets taken out. The log can be
+// Where an executor writes what its task says, in the format that objects/logs/task-log.ts reads, with secrets taken out. The log can be
 // read while it is written: where the store lies on this machine the file grows, elsewhere parts are uploaded at most a second
-// apart (objects/logs/log-parts.ts).
+// apart (objects/logs/log-upload.ts).
 
 import { dirname, join } from "node:path"
 import { mkdirSync } from "node:fs"
 import { rm } from "node:fs/promises"
-import type { LogStream } from "./log-chunks.ts"
-import { logKey } from "./log-names.ts"
-import { LogUpload } from "./log-parts.ts"
+import type { LogStream } from "./log-index.ts"
+import { logKey } from "./log-keys.ts"
+import { LogUpload } from "./log-upload.ts"
 import { type LastLine, LogWriter } from "./log-writer.ts"
 import { createMask, type Mask } from "../mask.ts"
 import type { ObjectStore } from "../objects.ts"
-import { makeOwned } from "../owned-folder.ts"
+import { createOwnedFolder } from "../owned-folder.ts"
 
 export interface LogSink {
   /** Resolves when more may be written. `at`: when it was said, if that was not now. */
@@ -59,7 +59,7 @@ class LocalLog implements LogSink {
 
 /** Written to a file of its own first, so that a slow store holds no task up and takes no memory. */
 class UploadedLog implements LogSink {
-  readonly #folder = makeOwned("log")
+  readonly #folder = createOwnedFolder("log")
   readonly #local: LocalLog
   readonly #upload: LogUpload
 

@@ -1,12 +1,12 @@
 // What S3's errors mean to the person who set the store up, and what to do about them.
 
-export interface S3Trouble {
+export interface S3ErrorInfo {
   name: string
   message: string
   status: number | null
 }
 
-const troubleOf = (error: unknown): S3Trouble => {
+const errorInfo = (error: unknown): S3ErrorInfo => {
   if (!(error instanceof Error)) return { name: "", message: String(error), status: null }
   const metadata = "$metadata" in error ? (error.$metadata as { httpStatusCode?: number }) : {}
   const code = "code" in error && typeof error.code === "string" ? error.code : null
@@ -35,7 +35,7 @@ const ADVICE: Readonly<Record<string, (bucket: string, where: string) => string>
 const NO_REGION = /region is missing/i
 
 export const explainS3 = (error: unknown, bucket: string, where: string): string => {
-  const { name, message, status } = troubleOf(error)
+  const { name, message, status } = errorInfo(error)
   if (NO_REGION.test(message)) return "no region is known: add ?region=NAME to its address, or set AWS_REGION"
   const advice = ADVICE[name] ?? (status === 403 ? ADVICE["AccessDenied"] : undefined)
   if (advice !== undefined) return advice(bucket, where)
@@ -43,11 +43,11 @@ export const explainS3 = (error: unknown, bucket: string, where: string): string
 }
 
 export const isMissing = (error: unknown): boolean => {
-  const { name, status } = troubleOf(error)
+  const { name, status } = errorInfo(error)
   return name === "NoSuchKey" || (name === "NotFound" && status === 404)
 }
 
 export const isBeyondEnd = (error: unknown): boolean => {
-  const { name, status } = troubleOf(error)
+  const { name, status } = errorInfo(error)
   return name === "InvalidRange" || status === 416
 }

@@ -15,27 +15,27 @@ const PART_BYTES = 8 << 20
 /** Parts grow after so many, so that their number holds for every size. */
 const PARTS_PER_SIZE = 1000
 
-export interface Place {
+export interface ObjectLocation {
   Bucket: string
   Key: string
 }
 
-export class Multipart {
+export class MultipartUpload {
   readonly #client: S3Client
-  readonly #place: Place
+  readonly #place: ObjectLocation
   readonly #uploadId: string
   readonly #etags: string[] = []
 
-  private constructor(client: S3Client, place: Place, uploadId: string) {
+  private constructor(client: S3Client, place: ObjectLocation, uploadId: string) {
     this.#client = client
     this.#place = place
     this.#uploadId = uploadId
   }
 
   /** `fill` adds the parts; the object is there when this resolves. */
-  static async write(client: S3Client, place: Place, fill: (upload: Multipart) => Promise<void>): Promise<void> {
+  static async write(client: S3Client, place: ObjectLocation, fill: (upload: MultipartUpload) => Promise<void>): Promise<void> {
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(place))
-    const upload = new Multipart(client, place, UploadId!)
+    const upload = new MultipartUpload(client, place, UploadId!)
     try {
       await fill(upload)
       await upload.#complete()
@@ -69,7 +69,7 @@ export class Multipart {
     this.#etags.push(CopyPartResult!.ETag!)
   }
 
-  #part(): Place & { UploadId: string; PartNumber: number } {
+  #part(): ObjectLocation & { UploadId: string; PartNumber: number } {
     return { ...this.#place, UploadId: this.#uploadId, PartNumber: this.#etags.length + 1 }
   }
 

@@ -10,12 +10,12 @@ import {
   S3Client,
 } from "@aws-sdk/client-s3"
 import { ObjectStoreError } from "../errors.ts"
-import { checkDeletion, checkKey, checkPrefix } from "../keys.ts"
-import type { ObjectStore, Piece } from "../objects.ts"
-import { probe } from "../probe.ts"
+import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
+import type { ObjectStore, ObjectRange } from "../objects.ts"
+import { probe } from "../shared/probe.ts"
 import { explainS3, isBeyondEnd, isMissing } from "./errors.ts"
-import { Taker } from "../chunk-reader.ts"
-import { MIN_PART_BYTES, Multipart, type Place } from "./multipart.ts"
+import { ChunkReader } from "../shared/chunk-reader.ts"
+import { MIN_PART_BYTES, MultipartUpload, type ObjectLocation } from "./multipart.ts"
 
 export interface S3Options {
   bucket: string
@@ -82,13 +82,13 @@ export class S3ObjectStore implements ObjectStore {
   async putStream(key: string, data: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
     const place = this.#place(key)
     const source = data[Symbol.asyncIterator]()
-    const taker = new Taker(source)
+    const taker = new ChunkReader(source)
     try {
-      const first = await taker.take(Multipart.firstBytes)
+      const first = await taker.read(MultipartUpload.firstBytes)
       if (taker.ended) await this.#client.send(new PutObjectCommand({ ...place, Body: first }))
       else {
-        await Multipart.write(this.#client, place, async (upload) => {
-          for (let part = first; part.byteLength > 0; part = await taker.take(upload.nextBytes)) await upload.add(part)
+        await MultipartUpload.write(this.#client, place, async (upload) => {
+          for (let part = first; part.byteLength > 0; part = await taker.read(upload.nextBytes)) await upload.add(part)
         })
       }
     } finally {
@@ -97,7 +97,7 @@ export class S3ObjectStore implements ObjectStore {
     return { bytes: taker.bytes }
   }
 
-  async join(key: string, pieces: readonly Piece[]): Promise<void> {
+  async join(key: string, pieces: readonly ObjectRange[]): Promise<void> {
     const place = this.#place(key)
     const total = pieces.reduce((sum, { start, end }) => sum + end - start, 0)
     if (total < MIN_PART_BYTES) {
@@ -105,7 +105,7 @@ export class S3ObjectStore implements ObjectStore {
       await this.#client.send(new PutObjectCommand({ ...place, Body: Buffer.concat(all) }))
       return
     }
-    await Multipart.write(this.#client, place, async (upload) => {
+    await MultipartUpload.write(this.#client, place, async (upload) => {
       let held: Uint8Array[] = []
       let bytes = 0
       for (const { key: from, start, end } of pieces) {
@@ -174,7 +174,7 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async deletePrefix(prefix: string): Promise<void> {
-    checkDeletion(prefix)
+    checkDeletedPrefix(prefix)
     const { bucket, prefix: own } = this.#options
     for (;;) {
       const keys = await this.list(prefix)
@@ -200,11 +200,11 @@ export class S3ObjectStore implements ObjectStore {
     return new ObjectStoreError(`s3://${bucket}/${prefix}`, explainS3(error, bucket, endpoint ?? "Amazon S3"), { cause: error })
   }
 
-  #place(key: string): Place {
+  #place(key: string): ObjectLocation {
     return { Bucket: this.#options.bucket, Key: this.#options.prefix + checkKey(key) }
   }
 
-  async #piece({ key, start, end }: Piece): Promise<Uint8Array> {
+  async #piece({ key, start, end }: ObjectRange): Promise<Uint8Array> {
     const bytes = await this.getRange(key, start, end)
     if (bytes === null || bytes.byteLength !== end - start) throw new Error(`${key} is not all there any more`)
     return bytes

@@ -37,7 +37,7 @@ interface Session {
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-export class GcsFake {
+export class FakeGcs {
   readonly bucket: string
   readonly objects = new Map<string, Buffer>()
   readonly #sessions = new Map<string, Session>()

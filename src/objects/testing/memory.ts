@@ -1,8 +1,8 @@
 // An object store in memory, for tests of what is done with stores that lie elsewhere. Passes the conformance suite.
 
-import { checkDeletion, checkKey, checkPrefix } from "../keys.ts"
-import type { ObjectStore, Piece } from "../objects.ts"
-import { probe } from "../probe.ts"
+import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
+import type { ObjectStore, ObjectRange } from "../objects.ts"
+import { probe } from "../shared/probe.ts"
 
 const compare = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
@@ -29,7 +29,7 @@ export class MemoryObjectStore implements ObjectStore {
     return { bytes: all.length }
   }
 
-  async join(key: string, pieces: readonly Piece[]): Promise<void> {
+  async join(key: string, pieces: readonly ObjectRange[]): Promise<void> {
     this.joins += 1
     await this.put(key, Buffer.concat(pieces.map((piece) => this.objects.get(piece.key)!.subarray(piece.start, piece.end))))
   }
@@ -57,7 +57,7 @@ export class MemoryObjectStore implements ObjectStore {
   }
 
   async deletePrefix(prefix: string): Promise<void> {
-    checkDeletion(prefix)
+    checkDeletedPrefix(prefix)
     for (const key of await this.list(prefix, { limit: Infinity })) this.objects.delete(key)
   }
 

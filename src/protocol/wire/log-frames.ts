@@ -1,5 +1,5 @@
 // Pieces of the logs of several attempts in one body. A frame: u32 length of its header, the header as JSON, index records, raw bytes. The
-// records are those of objects/logs/log-chunks.ts. A frame says where it belongs, so sending it again changes nothing.
+// records are those of objects/logs/log-index.ts. A frame says where it belongs, so sending it again changes nothing.
 
 export const RECORD_BYTES = 24
 

@@ -2,30 +2,30 @@ import { Worker } from "node:worker_threads"
 import { expect, onTestFinished, test, vi } from "vitest"
 import { type HeartbeatMessage, startHeartbeat } from "./heartbeat.ts"
 
-/** A server in a thread of its own, which counts what it hears and answers as told. */
+/** A server in its own thread, which counts requests and sends a fixed response. */
 const SERVER = `
 const { createServer } = require("node:http")
 const { parentPort, workerData } = require("node:worker_threads")
-const heard = new Int32Array(workerData.heard)
+const count = new Int32Array(workerData.count)
 const server = createServer((request, response) => {
-  Atomics.add(heard, 0, 1)
+  Atomics.add(count, 0, 1)
   response.writeHead(workerData.status, { "content-type": "application/json" })
-  response.end(JSON.stringify(workerData.answer))
+  response.end(JSON.stringify(workerData.body))
 })
 server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port))`
 
-const serve = async (status: number, answer: unknown) => {
-  const heard = new SharedArrayBuffer(4)
-  const thread = new Worker(SERVER, { eval: true, workerData: { heard, status, answer } })
+const serve = async (status: number, body: unknown) => {
+  const count = new SharedArrayBuffer(4)
+  const thread = new Worker(SERVER, { eval: true, workerData: { count, status, body } })
   onTestFinished(async () => void (await thread.terminate()))
   const port = await new Promise<number>((resolve) => thread.once("message", resolve))
-  return { url: `http://127.0.0.1:${port}`, count: () => Atomics.load(new Int32Array(heard), 0) }
+  return { url: `http://127.0.0.1:${port}`, count: () => Atomics.load(new Int32Array(count), 0) }
 }
 
 const beat = (servers: string[], everyMs: number): HeartbeatMessage[] => {
-  const news: HeartbeatMessage[] = []
-  onTestFinished(startHeartbeat({ servers, id: "w", token: "t", everyMs }, (each) => news.push(each)))
-  return news
+  const messages: HeartbeatMessage[] = []
+  onTestFinished(startHeartbeat({ servers, id: "w", token: "t", everyMs }, (message) => messages.push(message)))
+  return messages
 }
 
 /** Threads start slowly on a busy machine. */
@@ -43,21 +43,21 @@ test("the lease is renewed while the main thread is busy", async () => {
   expect(server.count() - before).toBeGreaterThan(4)
 })
 
-test("what to stop, and that the worker was given up on, is told", async () => {
+test("stop requests and an eviction are passed on", async () => {
   const stop = [{ attempt_id: "a", reason: "cancel" }]
-  const refusal = { error: { code: "CONFLICT", message: "register again" } }
-  const [alive, gone] = await Promise.all([serve(200, { stop }), serve(409, refusal)])
-  const told = beat([alive.url], 20)
-  await vi.waitUntil(() => told.length > 0, PATIENCE)
-  expect(told[0]).toEqual({ stop })
-  const lost = beat([gone.url], 20)
-  await vi.waitUntil(() => lost.length > 0, PATIENCE)
-  expect(lost[0]).toEqual({ gone: true })
+  const conflict = { error: { code: "CONFLICT", message: "register again" } }
+  const [alive, evicting] = await Promise.all([serve(200, { stop }), serve(409, conflict)])
+  const stops = beat([alive.url], 20)
+  await vi.waitUntil(() => stops.length > 0, PATIENCE)
+  expect(stops[0]).toEqual({ stop })
+  const evictions = beat([evicting.url], 20)
+  await vi.waitUntil(() => evictions.length > 0, PATIENCE)
+  expect(evictions[0]).toEqual({ evicted: true })
 })
 
-test("an answer that is not a server's own says nothing of the worker: the next server is asked", async () => {
+test("after a response that is not from an Ork server, the next server is asked", async () => {
   const [proxy, server] = await Promise.all([serve(404, { message: "no such backend" }), serve(200, { stop: [] })])
-  const news = beat([proxy.url, server.url], 20)
+  const messages = beat([proxy.url, server.url], 20)
   await vi.waitUntil(() => server.count() > 1, PATIENCE)
-  expect([proxy.count() > 0, news]).toEqual([true, []])
+  expect([proxy.count() > 0, messages]).toEqual([true, []])
 })

@@ -9,17 +9,17 @@ export interface HeartbeatData {
   everyMs: number
 }
 
-export type HeartbeatMessage = { gone: true } | { stop: { attempt_id: string; reason: "cancel" | "timeout" }[] }
+export type HeartbeatMessage = { evicted: true } | { stop: { attempt_id: string; reason: "cancel" | "timeout" }[] }
 
-/** The same file as TypeScript here and as JavaScript in the built package. */
+/** TypeScript in a checkout, JavaScript in the built package. */
 const THREAD = new URL(import.meta.url.endsWith(".ts") ? "./heartbeat-thread.ts" : "./heartbeat-thread.js", import.meta.url)
 
-/** Gives a function that ends it. */
-export const startHeartbeat = (data: HeartbeatData, heard: (news: HeartbeatMessage) => void): (() => void) => {
+/** Returns a function that stops the thread. */
+export const startHeartbeat = (data: HeartbeatData, onMessage: (message: HeartbeatMessage) => void): (() => void) => {
   const thread = new Worker(THREAD, { workerData: data, env: {}, resourceLimits: { maxOldGenerationSizeMb: 32 } })
-  thread.on("message", heard)
-  // Without a heartbeat the lease runs out, and the worker would run what others have: as good as given up on.
-  thread.on("error", () => heard({ gone: true }))
+  thread.on("message", onMessage)
+  // Without a heartbeat the lease expires, which is the same as an eviction.
+  thread.on("error", () => onMessage({ evicted: true }))
   thread.unref()
   return () => {
     thread.removeAllListeners()

@@ -1,41 +1,42 @@
-// Sends the logs of attempts on while they are being written: what is new at most half a second later, the rest before the end is told.
-// Whole chunks, in order, a batch of several logs at a time; a batch that was not answered is sent again as it was.
+// Sends the logs of attempts to the server: new chunks within half a second while they are written, the rest before the result is
+// reported. A batch holds whole chunks of several logs, in order; a batch without a response is sent again unchanged.
 
 import { existsSync } from "node:fs"
+import type { Registration } from "./registration.ts"
 import type { ServerClient } from "./server-client.ts"
 import type { ServerError } from "./server-error.ts"
-import type { Registration } from "./session.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { Clock } from "../../core/model/ports.ts"
-import { logKey } from "../../objects/logs/log-names.ts"
-import { readSome } from "../../objects/read-range.ts"
+import { logKey } from "../../objects/logs/log-keys.ts"
+import { readRangeOrEmpty } from "../../objects/shared/read-range.ts"
 import { encodeFrame, RECORD_BYTES } from "../../protocol/wire/log-frames.ts"
 
-const LOOK_MS = 500
+const INTERVAL_MS = 500
 const BATCH_BYTES = 3 << 20
 const READ_RECORDS = 4096
 
 export interface LogShipperOptions {
-  link: ServerClient
+  client: ServerClient
   clock: Clock
-  /** Where the object lies on this machine. */
+  /** Returns the path of an object on this machine. */
   localPath(key: string): string
-  trouble(error: ServerError): void
+  onServerError(error: ServerError): void
 }
 
-interface Open {
+interface OpenLog {
   task: AssignedTask
   path: string
-  /** What the server has: pieces, bytes of the log, records of its index. */
-  number: number
+  /** Frames, bytes of the log and records of its index that the server has received. */
+  frames: number
   bytes: number
   records: number
-  /** Set when nothing more is written. */
+  /** Set when nothing more is written; called when everything was sent. */
   done: (() => void) | null
 }
 
-interface Piece {
-  log: Open
+/** New chunks of one log. */
+interface Frame {
+  log: OpenLog
   bytes: number
   records: number
   buffers: Buffer[]
@@ -43,127 +44,131 @@ interface Piece {
 
 export class LogShipper {
   readonly #options: LogShipperOptions
-  readonly #session: Registration
-  readonly #open = new Map<AssignedTask, Open>()
-  #planned = false
-  #pumping = false
-  #again = false
+  readonly #registration: Registration
+  readonly #logs = new Map<AssignedTask, OpenLog>()
+  #scheduled = false
+  #sending = false
+  #sendAgain = false
 
-  constructor(session: Registration, options: LogShipperOptions) {
-    this.#session = session
+  constructor(registration: Registration, options: LogShipperOptions) {
+    this.#registration = registration
     this.#options = options
   }
 
   add(task: AssignedTask): void {
     const path = this.#options.localPath(logKey(task.work.prefix))
-    this.#open.set(task, { task, path, number: 0, bytes: 0, records: 0, done: null })
-    this.#plan()
+    this.#logs.set(task, { task, path, frames: 0, bytes: 0, records: 0, done: null })
+    this.#schedule()
   }
 
-  /** Resolves when the server has all of it, or does not want it. */
+  /** Resolves when the server has received the whole log, or rejects it. */
   async finish(task: AssignedTask): Promise<void> {
-    const log = this.#open.get(task)
+    const log = this.#logs.get(task)
     if (log === undefined) return
-    if (existsSync(log.path) && !this.#session.ended.aborted) {
+    const { ended } = this.#registration
+    if (existsSync(log.path) && !ended.aborted) {
       await new Promise<void>((resolve) => {
         log.done = resolve
-        this.#session.ended.addEventListener("abort", () => resolve(), { once: true })
-        void this.#pump()
+        ended.addEventListener("abort", () => resolve(), { once: true })
+        void this.#sendAll()
       })
     }
-    this.#open.delete(task)
+    this.#logs.delete(task)
   }
 
-  #plan(): void {
-    if (this.#planned) return
-    this.#planned = true
-    this.#options.clock.after(LOOK_MS, () => {
-      this.#planned = false
-      if (this.#open.size === 0 || this.#session.ended.aborted) return
-      void this.#pump()
-      this.#plan()
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    this.#options.clock.after(INTERVAL_MS, () => {
+      this.#scheduled = false
+      if (this.#logs.size === 0 || this.#registration.ended.aborted) return
+      void this.#sendAll()
+      this.#schedule()
     })
   }
 
-  async #pump(): Promise<void> {
-    this.#again = true
-    if (this.#pumping) return
-    this.#pumping = true
+  /** Sends batches until no log has new chunks. */
+  async #sendAll(): Promise<void> {
+    this.#sendAgain = true
+    if (this.#sending) return
+    this.#sending = true
     try {
-      while (this.#again && !this.#session.ended.aborted) {
-        this.#again = false
-        const pieces = await this.#collect()
-        if (pieces.length > 0) {
-          await this.#send(pieces)
-          this.#again = true
+      while (this.#sendAgain && !this.#registration.ended.aborted) {
+        this.#sendAgain = false
+        const frames = await this.#collect()
+        if (frames.length > 0) {
+          await this.#send(frames)
+          this.#sendAgain = true
         }
       }
     } catch (error) {
-      // The session is over, or the server will not have it: nobody waits for these logs any more.
-      for (const log of this.#open.values()) log.done?.()
-      if (!this.#session.ended.aborted) this.#options.trouble(error as ServerError)
+      // The registration has ended or the server rejects the logs: no log can be finished any more.
+      for (const log of this.#logs.values()) log.done?.()
+      if (!this.#registration.ended.aborted) this.#options.onServerError(error as ServerError)
     } finally {
-      this.#pumping = false
+      this.#sending = false
     }
   }
 
-  /** What is new in any log, up to a batch. A log that is done and has nothing new is finished. */
-  async #collect(): Promise<Piece[]> {
-    const pieces: Piece[] = []
+  /** Reads new chunks of all logs, up to the size of a batch. Finishes logs that are complete. */
+  async #collect(): Promise<Frame[]> {
+    const frames: Frame[] = []
     let bytes = 0
-    const logs = [...this.#open.values()]
+    const logs = [...this.#logs.values()]
     for (const log of logs) {
       if (bytes >= BATCH_BYTES) {
-        this.#again = true
+        this.#sendAgain = true
         break
       }
       const ending = log.done !== null
-      const piece = existsSync(log.path) ? await readPiece(log, BATCH_BYTES - bytes, ending) : null
-      if (piece !== null) {
-        pieces.push(piece)
-        bytes += piece.bytes
+      const frame = existsSync(log.path) ? await readFrame(log, BATCH_BYTES - bytes, ending) : null
+      if (frame !== null) {
+        frames.push(frame)
+        bytes += frame.bytes
       } else if (ending) log.done?.()
     }
-    return pieces
+    return frames
   }
 
-  async #send(pieces: readonly Piece[]): Promise<void> {
-    const { link, trouble } = this.#options
-    const { id, token, ended } = this.#session
-    const body = Buffer.concat(pieces.flatMap(({ buffers }) => buffers))
-    const request = { path: `/workers/${id}/logs`, key: token, bytes: body, signal: ended }
-    const { logs } = await link.withRetries(
-      () => link.json<{ logs: { attempt_id: string; next: number | null }[] }>(request),
-      ended,
-      trouble,
-    )
-    pieces.forEach(({ log, bytes, records }, i) => {
-      const next = logs[i]?.next ?? null
-      if (next === null) {
-        log.done?.()
-        this.#open.delete(log.task)
-      } else if (next === log.bytes + bytes) {
-        log.number += 1
-        log.bytes += bytes
-        log.records += records
-      } else log.number = log.bytes = log.records = 0 // This server lacks a part of it: all of it again.
-    })
+  async #send(frames: readonly Frame[]): Promise<void> {
+    const { client, onServerError } = this.#options
+    const { id, token, ended } = this.#registration
+    const bytes = Buffer.concat(frames.flatMap(({ buffers }) => buffers))
+    const request = (): Promise<{ logs: { attempt_id: string; next: number | null }[] }> =>
+      client.json({ path: `/workers/${id}/logs`, key: token, bytes, signal: ended })
+    const { logs } = await client.withRetries(request, ended, onServerError)
+    for (const [i, frame] of frames.entries()) this.#sent(frame, logs[i]?.next ?? null)
+  }
+
+  /** `next`: offset that the server expects next; null if it rejects the log. */
+  #sent({ log, bytes, records }: Frame, next: number | null): void {
+    if (next === null) {
+      log.done?.()
+      this.#logs.delete(log.task)
+    } else if (next === log.bytes + bytes) {
+      log.frames += 1
+      log.bytes += bytes
+      log.records += records
+    } else {
+      // This server lacks a part: sends the log again from its beginning.
+      log.frames = log.bytes = log.records = 0
+    }
   }
 }
 
-/** The next whole chunks; at the end also bytes that have no record. null: nothing new. */
-const readPiece = async (log: Open, most: number, ending: boolean): Promise<Piece | null> => {
-  const index = await readSome(`${log.path}.idx`, log.records * RECORD_BYTES, READ_RECORDS * RECORD_BYTES)
+/** Reads the next whole chunks, at the end of a log also bytes without a record. Returns null if there is nothing new. */
+const readFrame = async (log: OpenLog, maxBytes: number, ending: boolean): Promise<Frame | null> => {
+  const index = await readRangeOrEmpty(`${log.path}.idx`, log.records * RECORD_BYTES, READ_RECORDS * RECORD_BYTES)
   let count = 0
   let bytes = 0
   for (; (count + 1) * RECORD_BYTES <= index.length; count++) {
     const length = index.readUInt32LE(count * RECORD_BYTES + 16)
-    if (count > 0 && bytes + length > most) break
+    if (count > 0 && bytes + length > maxBytes) break
     bytes += length
   }
-  const raw = await readSome(log.path, log.bytes, count > 0 ? bytes : ending ? most : 0)
+  const raw = await readRangeOrEmpty(log.path, log.bytes, count > 0 ? bytes : ending ? maxBytes : 0)
   if (raw.length === 0 || (count > 0 && raw.length < bytes)) return null
   const { row, attempt_id, token } = log.task.wire
-  const header = { row, attempt_id, token, number: log.number + 1, offset: log.bytes, record: log.records }
+  const header = { row, attempt_id, token, number: log.frames + 1, offset: log.bytes, record: log.records }
   return { log, bytes: raw.length, records: count, buffers: encodeFrame(header, index.subarray(0, count * RECORD_BYTES), raw) }
 }

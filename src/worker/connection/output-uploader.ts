@@ -1,24 +1,24 @@
-// Outputs that do not fit into a report: sent whole before it.
+// Uploads outputs that are too large for a report, before the report.
 
 import { createReadStream } from "node:fs"
+import type { Registration } from "./registration.ts"
 import type { ServerClient } from "./server-client.ts"
 import { ServerError } from "./server-error.ts"
-import type { Registration } from "./session.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
-import type { Logger } from "../../engine/ports.ts"
 import { messageOf } from "../../core/model/error-message.ts"
+import type { Logger } from "../../engine/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { ATTEMPT_TOKEN_HEADER } from "../../protocol/api/workers.ts"
 
 const TIMEOUT_MS = 600_000
 
 export interface OutputUploaderOptions {
-  link: ServerClient
+  client: ServerClient
   objects: Required<Pick<ObjectStore, "localPath">>
   log: Logger
-  /** Others have it now. */
-  refused(task: AssignedTask): void
+  /** Called if another worker holds the attempt now. */
+  onRejected(task: AssignedTask): void
 }
 
 export class OutputUploader {
@@ -28,30 +28,30 @@ export class OutputUploader {
     this.#options = options
   }
 
-  /** The result to tell: a failure when the output cannot be sent. */
-  async send(task: AssignedTask, session: Registration, result: AttemptResult): Promise<AttemptResult> {
+  /** Returns the result to report: a failure if the output could not be uploaded. */
+  async send(task: AssignedTask, registration: Registration, result: AttemptResult): Promise<AttemptResult> {
     const { output } = result
     if (output === undefined || "inline" in output) return result
-    const { link, objects, log, refused } = this.#options
+    const { client, objects, log, onRejected } = this.#options
     const { row, attempt_id, token } = task.wire
     const query = new URLSearchParams({ row: String(row), attempt_id })
     const file = objects.localPath(output.key)
-    const once = (): Promise<unknown> =>
-      link.json({
-        path: `/workers/${session.id}/outputs?${query.toString()}`,
-        key: session.token,
+    const upload = (): Promise<unknown> =>
+      client.json({
+        path: `/workers/${registration.id}/outputs?${query.toString()}`,
+        key: registration.token,
         bytes: ReadableStream.from(createReadStream(file)) as ReadableStream<Uint8Array>,
         headers: { [ATTEMPT_TOKEN_HEADER]: token },
-        signal: session.ended,
+        signal: registration.ended,
         timeoutMs: TIMEOUT_MS,
       })
     try {
-      await link.withRetries(once, session.ended, (error) =>
-        log.warn({ error: error.message }, "could not send an output; trying again"),
+      await client.withRetries(upload, registration.ended, (error) =>
+        log.warn({ error: error.message }, "could not upload an output; retrying"),
       )
       return result
     } catch (error) {
-      if (error instanceof ServerError && error.status === 409) refused(task)
+      if (error instanceof ServerError && error.status === 409) onRejected(task)
       const { output: _, ...rest } = result
       return { ...rest, state: "failed", error: `its output could not be sent: ${messageOf(error)}` }
     }

@@ -1,50 +1,74 @@
-// Registers the worker at the first of its servers that takes it. One that refuses is passed over; when all of them refuse, a worker that
-// has just been started is told why, and one that has worked before tries again: its key may be on its way back.
+// Registers the worker at the first server that accepts it.
 
 import type { ServerClient } from "./server-client.ts"
 import { ServerError } from "./server-error.ts"
-import { Registration } from "./session.ts"
 import type { Logger } from "../../engine/ports.ts"
 import type { newWorker, registered } from "../../protocol/api/workers.ts"
 import type { z } from "zod"
 
-/** Of `Link.pause`: the longest wait. */
-const LONG = 10
+/** One registration of the worker: from its acceptance until the worker deregisters or is evicted. */
+export class Registration {
+  readonly id: string
+  readonly token: string
+  readonly leaseMs: number
+  readonly heartbeatMs: number
+  readonly #ended = new AbortController()
+
+  constructor({ id, token, lease_ms, heartbeat_ms }: z.output<typeof registered>) {
+    this.id = id
+    this.token = token
+    this.leaseMs = lease_ms
+    this.heartbeatMs = heartbeat_ms
+  }
+
+  /** Signal that aborts when the registration is not valid any more. */
+  get ended(): AbortSignal {
+    return this.#ended.signal
+  }
+
+  end(): void {
+    this.#ended.abort()
+  }
+}
+
+/** Argument of `ServerClient.backOff` for the longest delay. */
+const LONGEST_BACKOFF = 10
 
 export interface RegistrationOptions {
-  link: ServerClient
+  client: ServerClient
   key: string
   body: z.input<typeof newWorker>
   log: Logger
-  /** Aborted: it is not wanted any more. */
+  /** Aborts when the registration is not needed any more. */
   signal: AbortSignal
-  /** Throws when every server refuses. */
+  /** True: throws if every server rejects the worker. False: retries, because its key may become valid again. */
   first: boolean
 }
 
-/** null: not wanted any more. */
-export const register = async ({ link, key, body, log, signal, first }: RegistrationOptions): Promise<Registration | null> => {
-  let refusals = 0
+/** Returns null if `signal` aborts. */
+export const register = async (options: RegistrationOptions): Promise<Registration | null> => {
+  const { client, key, body, log, signal, first } = options
+  let rejections = 0
   for (let failures = 0; ;) {
     try {
-      const made = await link.json<z.output<typeof registered>>({ path: "/workers", key, body, signal })
-      log.info({ worker: made.id, server: link.server }, "registered")
-      return new Registration(made)
+      const response = await client.json<z.output<typeof registered>>({ path: "/workers", key, body, signal })
+      log.info({ worker: response.id, server: client.server }, "registered")
+      return new Registration(response)
     } catch (error) {
       if (signal.aborted) return null
       if (!(error instanceof ServerError)) throw error
       if (!error.rejected) {
-        if (failures === 0) log.warn({ error: error.message }, "no server takes this worker yet; trying again")
-        await link.backOff(failures++, signal)
+        if (failures === 0) log.warn({ error: error.message }, "could not register at any server; retrying")
+        await client.backOff(failures++, signal)
         continue
       }
-      refusals += 1
-      link.useNextServer()
-      if (refusals < link.serverCount) continue
+      rejections += 1
+      client.useNextServer()
+      if (rejections < client.serverCount) continue
       if (first) throw error
-      log.error({ error: error.message }, "every server refuses this worker; trying again")
-      await link.backOff(LONG, signal)
-      refusals = 0
+      log.error({ error: error.message }, "every server rejects this worker; retrying")
+      await client.backOff(LONGEST_BACKOFF, signal)
+      rejections = 0
     }
   }
 }

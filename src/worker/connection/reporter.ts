@@ -1,8 +1,9 @@
-// Tells the server what became of attempts, in batches, in order, until it was heard. A start may wait a little for its end.
+// Reports starts, progress and results of attempts to the server, in batches and in order, until the server has accepted them. A
+// start is delayed a little, so that it can share a request with its end.
 
+import type { Registration } from "./registration.ts"
 import type { ServerClient } from "./server-client.ts"
 import { ServerError } from "./server-error.ts"
-import type { Registration } from "./session.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -12,49 +13,51 @@ import type { z } from "zod"
 
 type Entry = z.input<typeof reportBody>["entries"][number]
 
-interface Waiting {
+interface Report {
   task: AssignedTask
   entry: Entry
+  /** Approximate size as JSON. */
   bytes: number
 }
 
 const START_DELAY_MS = 20
-const MOST_ENTRIES = 500
-const MOST_BYTES = 512 * 1024
+const MAX_ENTRIES = 500
+const MAX_BYTES = 512 * 1024
+/** Size of an entry without a result. */
+const SMALL_ENTRY_BYTES = 200
 
 export interface ReporterOptions {
-  link: ServerClient
+  client: ServerClient
   clock: Clock
-  /** Others have it now. */
-  refused(task: AssignedTask): void
-  /** Its end is written down. */
-  settled(task: AssignedTask): void
-  trouble(error: ServerError): void
+  /** Called if another worker holds the attempt now, or the server will never accept its reports. */
+  onRejected(task: AssignedTask): void
+  /** Called when the server has accepted the end or the release of an attempt. */
+  onAccepted(task: AssignedTask): void
+  onServerError(error: ServerError): void
 }
 
 export class Reporter {
   readonly #options: ReporterOptions
-  readonly #session: Registration
-  #waiting: Waiting[] = []
+  readonly #registration: Registration
+  #queue: Report[] = []
   #sending = false
-  #cancelSoon: (() => void) | null = null
-  #idle: (() => void)[] = []
+  #cancelDelay: (() => void) | null = null
 
-  constructor(session: Registration, options: ReporterOptions) {
-    this.#session = session
+  constructor(registration: Registration, options: ReporterOptions) {
+    this.#registration = registration
     this.#options = options
   }
 
   started(task: AssignedTask, { at, externalId }: { at: number; externalId?: string }): void {
     this.#add(task, { ...fence(task), kind: "started", at, ...(externalId !== undefined && { external_id: externalId }) })
-    this.#cancelSoon ??= this.#options.clock.after(START_DELAY_MS, () => void this.#send())
+    this.#sendSoon()
   }
 
-  /** The latest counts: one that still waits is left out. */
+  /** Replaces an earlier progress report that was not sent yet. */
   progress(task: AssignedTask, fraction: number | null, details: Json): void {
-    this.#waiting = this.#waiting.filter((each) => each.task !== task || each.entry.kind !== "progress")
+    this.#queue = this.#queue.filter((each) => each.task !== task || each.entry.kind !== "progress")
     this.#add(task, { ...fence(task), kind: "progress", fraction, details })
-    this.#cancelSoon ??= this.#options.clock.after(START_DELAY_MS, () => void this.#send())
+    this.#sendSoon()
   }
 
   ended(task: AssignedTask, result: AttemptResult): void {
@@ -67,97 +70,83 @@ export class Reporter {
     void this.#send()
   }
 
-  /** Resolves when nothing waits any more. */
-  idle(): Promise<void> {
-    if (!this.#sending && this.#waiting.length === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#idle.push(resolve))
+  #add(task: AssignedTask, entry: Entry): void {
+    const large = entry.kind === "ended" || entry.kind === "progress"
+    this.#queue.push({ task, entry, bytes: large ? JSON.stringify(entry).length : SMALL_ENTRY_BYTES })
   }
 
-  #add(task: AssignedTask, entry: Entry): void {
-    const bytes = entry.kind === "ended" || entry.kind === "progress" ? JSON.stringify(entry).length : 200
-    this.#waiting.push({ task, entry, bytes })
+  #sendSoon(): void {
+    this.#cancelDelay ??= this.#options.clock.after(START_DELAY_MS, () => void this.#send())
   }
 
   async #send(): Promise<void> {
-    this.#cancelSoon?.()
-    this.#cancelSoon = null
+    this.#cancelDelay?.()
+    this.#cancelDelay = null
     if (this.#sending) return
     this.#sending = true
-    // What ends in the same moment goes together.
+    // Batches the reports of this turn of the event loop.
     await new Promise<void>((resolve) => setImmediate(resolve))
-    while (this.#waiting.length > 0 && !this.#session.ended.aborted) {
-      const batch = this.#take()
-      await this.#deliver(batch).catch((error: unknown) => {
-        if (!this.#session.ended.aborted) this.#options.trouble(new ServerError(null, String(error)))
+    while (this.#queue.length > 0 && !this.#registration.ended.aborted) {
+      await this.#deliver(this.#nextBatch()).catch((error: unknown) => {
+        if (!this.#registration.ended.aborted) this.#options.onServerError(new ServerError(null, String(error)))
       })
     }
     this.#sending = false
-    for (const resolve of this.#idle.splice(0)) resolve()
   }
 
-  #take(): Waiting[] {
+  #nextBatch(): Report[] {
     let bytes = 0
     let count = 0
-    for (const each of this.#waiting) {
-      bytes += each.bytes
-      if (count === MOST_ENTRIES || (count > 0 && bytes > MOST_BYTES)) break
+    for (const report of this.#queue) {
+      bytes += report.bytes
+      if (count === MAX_ENTRIES || (count > 0 && bytes > MAX_BYTES)) break
       count += 1
     }
-    const batch = this.#waiting.slice(0, count)
-    this.#waiting = this.#waiting.slice(count)
-    return batch
+    return this.#queue.splice(0, count)
   }
 
-  async #deliver(batch: Waiting[]): Promise<void> {
-    const { link, clock, trouble } = this.#options
-    const { id, token, ended } = this.#session
+  async #deliver(batch: Report[]): Promise<void> {
+    const { client, clock, onServerError } = this.#options
+    const { id, token, ended } = this.#registration
     const entries = batch.map(({ entry }) => entry)
+    const request = (): Promise<{ refused: string[] }> =>
+      client.json({ path: `/workers/${id}/report`, key: token, body: { now: clock.now(), entries }, signal: ended })
     try {
-      const { refused } = await link.withRetries(
-        () =>
-          link.json<{ refused: string[] }>({
-            path: `/workers/${id}/report`,
-            key: token,
-            body: { now: clock.now(), entries },
-            signal: ended,
-          }),
-        ended,
-        trouble,
-      )
-      this.#heard(batch, new Set(refused))
+      const { refused } = await client.withRetries(request, ended, onServerError)
+      this.#delivered(batch, new Set(refused))
     } catch (error) {
       if (!(error instanceof ServerError)) throw error
       if (ended.aborted) return
-      if (error.status === 400 || error.status === 413) return this.#unreadable(batch, error)
-      if (error.status !== 409) this.#options.trouble(error)
-      // Nobody will ever hear of them: they are given up, so that the server gives them to others.
-      this.#heard(batch, new Set(entries.map((entry) => entry.attempt_id)))
+      if (error.status === 400 || error.status === 413) return this.#deliverSingly(batch, error)
+      if (error.status !== 409) onServerError(error)
+      // The server will never accept these reports. Abandoning the attempts lets it assign them to others.
+      this.#delivered(batch, new Set(entries.map((entry) => entry.attempt_id)))
     }
   }
 
-  #heard(batch: readonly Waiting[], refused: ReadonlySet<string>): void {
+  #delivered(batch: readonly Report[], rejected: ReadonlySet<string>): void {
     for (const { task, entry } of batch) {
-      if (refused.has(entry.attempt_id)) this.#options.refused(task)
-      else if (entry.kind === "ended" || entry.kind === "released") this.#options.settled(task)
+      if (rejected.has(entry.attempt_id)) this.#options.onRejected(task)
+      else if (entry.kind === "ended" || entry.kind === "released") this.#options.onAccepted(task)
     }
   }
 
-  /** One of them cannot be told as it is: each is told alone, and that one as a failure. */
-  async #unreadable(batch: Waiting[], error: ServerError): Promise<void> {
+  /** Delivers a batch that the server cannot parse one by one. Replaces an unacceptable result by a failure. */
+  async #deliverSingly(batch: Report[], error: ServerError): Promise<void> {
     if (batch.length > 1) {
       for (const each of batch) await this.#deliver([each])
       return
     }
-    const [{ task, entry }] = batch as [Waiting]
-    if (entry.kind !== "ended") return this.#options.trouble(error)
-    if (entry.result.error?.startsWith(UNTOLD) === true) return this.#options.refused(task)
+    const [{ task, entry }] = batch as [Report]
+    if (entry.kind !== "ended") return this.#options.onServerError(error)
+    if (entry.result.error?.startsWith(UNREPORTABLE) === true) return this.#options.onRejected(task)
     const { started_at, finished_at } = entry.result
-    const result = { state: "failed", started_at, finished_at, error: UNTOLD + error.message, retryable: false } as const
+    const result = { state: "failed", started_at, finished_at, error: UNREPORTABLE + error.message, retryable: false } as const
     await this.#deliver([{ task, entry: { ...entry, result }, bytes: 0 }])
   }
 }
 
-const UNTOLD = "its result cannot be told to the server: "
+const UNREPORTABLE = "its result cannot be reported to the server: "
 
 const fence = ({ wire }: AssignedTask): { row: number; attempt_id: string; token: string } => ({
   row: wire.row,

@@ -1,5 +1,5 @@
-// The worker's way to its servers: one request at a time is tried at one address; one that does not answer is left for the next. Whoever
-// calls decides whether to try again; `forever` does, with growing waits.
+// Sends the worker's requests to its servers. A request goes to one server; after a failure the next request goes to the next one.
+// Callers decide whether to retry; `withRetries` retries with growing delays.
 
 import { createWriteStream } from "node:fs"
 import { Readable } from "node:stream"
@@ -9,7 +9,7 @@ import { sleep } from "./sleep.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 
 export interface ServerClientOptions {
-  /** Addresses, without a slash at the end. */
+  /** Addresses without a trailing slash. */
   servers: readonly string[]
   clock: Clock
   random: Random
@@ -18,7 +18,7 @@ export interface ServerClientOptions {
 
 export interface ServerRequest {
   method?: "GET" | "POST" | "DELETE"
-  /** Below /api/v1. */
+  /** Path below /api/v1. */
   path: string
   key: string
   body?: unknown
@@ -29,12 +29,12 @@ export interface ServerRequest {
 }
 
 const TIMEOUT_MS = 30_000
-const FIRST_WAIT_MS = 100
-const MAX_WAIT_MS = 5000
+const FIRST_DELAY_MS = 100
+const MAX_DELAY_MS = 5000
 
 export class ServerClient {
   readonly #options: ServerClientOptions
-  #at = 0
+  #current = 0
 
   constructor(options: ServerClientOptions) {
     this.#options = options
@@ -42,96 +42,96 @@ export class ServerClient {
 
   get server(): string {
     const { servers } = this.#options
-    return servers[this.#at % servers.length]!
+    return servers[this.#current % servers.length]!
   }
 
   get serverCount(): number {
     return this.#options.servers.length
   }
 
-  /** This server is of no use now. */
   useNextServer(): void {
     this.#leave(this.server)
   }
 
   json<T>(request: ServerRequest): Promise<T> {
-    return this.#read(request, async (answer) => (answer.status === 204 ? undefined : await answer.json()) as T)
+    return this.#read(request, async (response) => (response.status === 204 ? undefined : await response.json()) as T)
   }
 
   bytes(request: ServerRequest): Promise<Buffer> {
-    return this.#read(request, async (answer) => Buffer.from(await answer.arrayBuffer()))
+    return this.#read(request, async (response) => Buffer.from(await response.arrayBuffer()))
   }
 
-  /** The answer goes to a file, however large it is. */
+  /** Streams the response into a file. */
   download(request: ServerRequest, path: string): Promise<void> {
     return this.#read(request, async ({ body }) => {
       await pipeline(body === null ? [] : Readable.fromWeb(body), createWriteStream(path))
     })
   }
 
-  /** An answer that breaks off is none. */
-  async #read<T>(request: ServerRequest, read: (answer: Response) => Promise<T>): Promise<T> {
+  /** Treats a response that breaks off like no response. */
+  async #read<T>(request: ServerRequest, read: (response: Response) => Promise<T>): Promise<T> {
     const { server } = this
-    const answer = await this.#open(request)
+    const response = await this.#open(request)
     try {
-      return await read(answer)
+      return await read(response)
     } catch (error) {
       throw this.#unreachable(server, error)
     }
   }
 
-  /** A successful answer whose body is still to be read. */
+  /** Returns a successful response whose body is still to be read. */
   async #open({ method = "POST", path, key, body, bytes, headers, signal, timeoutMs }: ServerRequest): Promise<Response> {
     const { server } = this
-    const late = AbortSignal.timeout(timeoutMs ?? TIMEOUT_MS)
+    const timeout = AbortSignal.timeout(timeoutMs ?? TIMEOUT_MS)
     const type = bytes === undefined ? "application/json" : "application/octet-stream"
-    const sent = bytes ?? (body === undefined ? undefined : JSON.stringify(body))
-    let answer: Response
+    const content = bytes ?? (body === undefined ? undefined : JSON.stringify(body))
+    let response: Response
     try {
-      answer = await this.#options.fetch(`${server}/api/v1${path}`, {
+      response = await this.#options.fetch(`${server}/api/v1${path}`, {
         method,
-        headers: { "x-api-key": key, ...(sent !== undefined && { "content-type": type }), ...headers },
+        headers: { "x-api-key": key, ...(content !== undefined && { "content-type": type }), ...headers },
         redirect: "manual",
-        signal: signal === undefined ? late : AbortSignal.any([late, signal]),
-        ...(sent !== undefined && { body: sent as NonNullable<RequestInit["body"]> }),
-        ...(sent instanceof ReadableStream && { duplex: "half" }),
+        signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+        ...(content !== undefined && { body: content as NonNullable<RequestInit["body"]> }),
+        ...(content instanceof ReadableStream && { duplex: "half" }),
       })
     } catch (error) {
       throw this.#unreachable(server, error)
     }
-    if (answer.ok) return answer
-    const error = await readServerError(answer)
+    if (response.ok) return response
+    const error = await readServerError(response)
     if (error.transient) this.#leave(server)
     throw error
   }
 
-  /** Until it works, is refused for good, or is given up. Says what goes wrong the first time. */
-  async withRetries<T>(work: () => Promise<T>, signal: AbortSignal, trouble: (error: ServerError) => void): Promise<T> {
+  /** Retries until the request succeeds, is rejected, or `signal` aborts. Calls `onError` for the first failure. */
+  async withRetries<T>(request: () => Promise<T>, signal: AbortSignal, onError: (error: ServerError) => void): Promise<T> {
     for (let failures = 0; ; failures++) {
       try {
-        return await work()
+        return await request()
       } catch (error) {
         if (!(error instanceof ServerError) || !error.transient || signal.aborted) throw error
-        if (failures === 0) trouble(error)
+        if (failures === 0) onError(error)
         await this.backOff(failures, signal)
       }
     }
   }
 
-  /** Longer after each failure, 50 to 100 % of it by chance; ends early when aborted. */
+  /** Sleeps longer after each failure, with a jitter of 50 to 100 %; ends early when `signal` aborts. */
   backOff(failures: number, signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options
-    const ms = Math.min(FIRST_WAIT_MS * 2 ** failures, MAX_WAIT_MS) * (0.5 + random.next() / 2)
+    const ms = Math.min(FIRST_DELAY_MS * 2 ** failures, MAX_DELAY_MS) * (0.5 + random.next() / 2)
     return sleep(clock, ms, signal)
   }
 
   #unreachable(server: string, error: unknown): ServerError {
     this.#leave(server)
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
-    return new ServerError(null, `${server} does not answer: ${cause}`)
+    return new ServerError(null, `${server} does not respond: ${cause}`)
   }
 
+  /** Moves to the next server, unless another request has already done so. */
   #leave(server: string): void {
-    if (this.server === server) this.#at = (this.#at + 1) % this.#options.servers.length
+    if (this.server === server) this.#current = (this.#current + 1) % this.#options.servers.length
   }
 }

@@ -1,4 +1,4 @@
-// A wait of a worker that its end cuts short.
+// A delay that an AbortSignal can end early.
 
 import type { Clock } from "../../core/model/ports.ts"
 

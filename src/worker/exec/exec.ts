@@ -1,6 +1,6 @@
-// `ork exec`: runs one attempt that is described in the object store, inside of whatever was started for it (a container, a cluster's job).
-// Reads spec.json, runs the task with an executor of its own, and writes status.json, output.json and the log beside it. The engine's side is
-// src/executors/exec/. It speaks to nothing but the object store.
+// `ork exec`: runs one attempt from its spec in the object store, inside a container or a cluster job. Reads spec.json, runs the task
+// with an executor, and writes status.json, output.json and the log beside it. Communicates only through the object store; the
+// engine's side is src/executors/exec/.
 
 import { createWriteStream } from "node:fs"
 import { mkdir } from "node:fs/promises"
@@ -8,7 +8,9 @@ import { join, posix, resolve } from "node:path"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { withRetries, StatusWriter } from "./status-writer.ts"
+import { bareNode } from "../bare-node.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { Node } from "../../core/model/workflow.ts"
@@ -19,20 +21,20 @@ import { type ExecSpec, execSpec, OUTPUT_FILE, SECRET_VARIABLE, STATUS_FILE } fr
 
 export interface ExecOptions {
   objects: ObjectStore
-  /** Of the spec. */
+  /** Key of the spec. */
   key: string
   executors: ReadonlyMap<string, Executor>
   clock: Clock
   env: { [name: string]: string | undefined }
   cwd: string
-  /** For files of its own; the caller's to remove. */
+  /** Folder for temporary files; the caller removes it. */
   folder: string
-  /** Whoever started this wants it to end. */
+  /** Aborts when this process received a signal to end. */
   stopped: AbortSignal
   warn(message: string): void
 }
 
-/** There is nothing to run here; nothing was written. */
+/** There is no valid spec to run; nothing was written. */
 export class ExecError extends Error {
   override readonly name = "ExecProblem"
 }
@@ -44,7 +46,7 @@ export const runExec = async (options: ExecOptions): Promise<AttemptResult> => {
   const prefix = key.slice(0, key.lastIndexOf("/") + 1)
   const spec = await readSpec(objects, key)
   if ((await objects.size(prefix + STATUS_FILE)) !== null) {
-    throw new ExecError(`the attempt of ${key} has begun before: ${prefix + STATUS_FILE} is there; it is not run twice`)
+    throw new ExecError(`the attempt of ${key} was started before: ${prefix + STATUS_FILE} exists; it is not run twice`)
   }
   const status = new StatusWriter(objects, prefix, clock, (message) => options.warn(message))
   await status.begin()
@@ -56,13 +58,13 @@ export const runExec = async (options: ExecOptions): Promise<AttemptResult> => {
 
 const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> => {
   const bytes = await objects.get(key)
-  if (bytes === null)
+  if (bytes === null) {
     throw new ExecError(`there is no spec at ${key} in the object store: check TASK_SPEC_PATH and ORK_OBJECT_STORE`)
+  }
   try {
     return execSpec.parse(JSON.parse(Buffer.from(bytes).toString("utf8")))
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new ExecError(`the spec at ${key} cannot be understood: ${reason}; is this Ork older than the server?`)
+    throw new ExecError(`the spec at ${key} cannot be parsed: ${messageOf(error)}; is this Ork older than the server?`)
   }
 }
 
@@ -71,7 +73,7 @@ const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, sta
   const runner = new AttemptRunner({
     executors,
     clock,
-    // The engine checks outputs, once it has them.
+    // The engine validates outputs.
     readOutput: () => Promise.reject(new Error("outputs are not read here")),
   })
   const executor = executors.get(spec.executor)
@@ -86,10 +88,10 @@ const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, sta
       started: (info) => status.started(info),
       progress: ({ fraction, details }) => status.progress(fraction ?? null, details ?? null),
     })
-    const told = result.state === "lost" && options.stopped.aborted
-    return told ? { ...result, error: "stopped by a signal: what ran it was told to end" } : result
+    const interrupted = result.state === "lost" && options.stopped.aborted
+    return interrupted ? { ...result, error: "stopped: the process that ran it received a signal to end" } : result
   } catch (error) {
-    return runner.failed(`could not prepare the task: ${error instanceof Error ? error.message : String(error)}`, true)
+    return runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
   } finally {
     options.stopped.removeEventListener("abort", onStopped)
     await executor?.stop?.()
@@ -100,7 +102,7 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string
   const secrets: { [name: string]: string } = {}
   for (const name of spec.secret_env) {
     const value = options.env[SECRET_VARIABLE + name]
-    if (value === undefined) throw new Error(`${SECRET_VARIABLE}${name} is not set: the secret ${name} did not come along`)
+    if (value === undefined) throw new Error(`${SECRET_VARIABLE}${name} is not set: the secret ${name} was not passed`)
     secrets[name] = value
   }
   return {
@@ -120,7 +122,7 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string
     command: spec.command,
     env: { ...spec.env, ...secrets },
     workingDir: resolve(options.cwd, spec.working_dir ?? "."),
-    upstreamDir: await fetchUpstream(options, spec, prefix),
+    upstreamDir: await downloadUpstream(options, spec, prefix),
     prefix,
     maxOutputBytes: spec.max_output_bytes,
     graceMs: spec.grace_ms,
@@ -128,44 +130,29 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string
   }
 }
 
-/** All that an executor looks at; the rest is the engine's. */
-const nodeOf = (spec: ExecSpec): Node => ({
-  name: spec.task_name,
-  group: null,
-  hook: null,
-  executor: spec.executor,
-  upstream: [],
-  downstream: [],
-  reads: [],
-  rule: "all_success",
-  gated: false,
-  ...(spec.file !== null && { file: spec.file }),
-  ...(spec.function !== null && { function: spec.function }),
-  fields: {},
-  env: {},
-  ...(spec.script_dir !== null && { scriptDir: spec.script_dir }),
-  retry: { maxAttempts: 1, backoff: "fixed", baseDelayMs: 0, maxDelayMs: 0, jitter: false },
-  lostRetries: 0,
-  timeoutMs: spec.timeout_ms,
-  startTimeoutMs: null,
-  queue: "",
-  labels: [],
-  priority: null,
-})
+const nodeOf = (spec: ExecSpec): Node =>
+  bareNode({
+    name: spec.task_name,
+    executor: spec.executor,
+    timeoutMs: spec.timeout_ms,
+    ...(spec.file !== null && { file: spec.file }),
+    ...(spec.function !== null && { function: spec.function }),
+    ...(spec.script_dir !== null && { scriptDir: spec.script_dir }),
+  })
 
-const fetchUpstream = async ({ objects, folder }: ExecOptions, spec: ExecSpec, prefix: string): Promise<string | null> => {
+const downloadUpstream = async ({ objects, folder }: ExecOptions, spec: ExecSpec, prefix: string): Promise<string | null> => {
   const entries = Object.entries(spec.upstream)
   if (entries.length === 0) return null
   const target = join(folder, "upstream")
   await mkdir(target)
   for (const [name, relative] of entries) {
     const key = posix.join(prefix, relative)
-    await pipeline(Readable.from(wholeObject(objects, key)), createWriteStream(join(target, `${name}.json`)))
+    await pipeline(Readable.from(readObject(objects, key)), createWriteStream(join(target, `${name}.json`)))
   }
   return target
 }
 
-async function* wholeObject(objects: ObjectStore, key: string): AsyncGenerator<Uint8Array> {
+async function* readObject(objects: ObjectStore, key: string): AsyncGenerator<Uint8Array> {
   for (let at = 0; ; at += DOWNLOAD_BYTES) {
     const bytes = await objects.getRange(key, at, at + DOWNLOAD_BYTES)
     if (bytes === null) throw new Error(`the output ${key} is gone from the object store`)
@@ -174,7 +161,7 @@ async function* wholeObject(objects: ObjectStore, key: string): AsyncGenerator<U
   }
 }
 
-/** Gives the size of output.json. A large one was put there by the executor. */
+/** Writes output.json, unless the executor has written a large output there. Returns its size. */
 const storeOutput = async ({ objects, clock }: ExecOptions, prefix: string, { output }: AttemptResult): Promise<number> => {
   if (output !== undefined && "key" in output) return output.bytes
   const bytes = Buffer.from(JSON.stringify(output?.inline ?? null))

@@ -1,5 +1,5 @@
-// Writes status.json of an attempt that runs in `ork exec`: at once, with every beat, when something is told (at most once a second), and at
-// the end. Writes never overlap. One that fails is made good by the next; the last one is tried again for minutes.
+// Writes status.json of an attempt in `ork exec`: at the beginning, with every heartbeat, after a report (at most once a second), and at
+// the end. Writes never overlap. A failed write is replaced by the next one; the last one is retried for minutes.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -7,8 +7,8 @@ import { type Clock, iso } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type ExecStatus, HEARTBEAT_MS, STATUS_FILE } from "../../protocol/wire/exec-files.ts"
 
-const SOON_MS = 1000
-const TRIES = 8
+const PROGRESS_DELAY_MS = 1000
+const MAX_TRIES = 8
 const FIRST_RETRY_MS = 500
 
 export class StatusWriter {
@@ -43,20 +43,20 @@ export class StatusWriter {
     }
   }
 
-  /** Throws when the store takes nothing: then there is no use in beginning. */
+  /** Throws if the store cannot be written; the task must not start then. */
   async begin(): Promise<void> {
     await this.#write()
-    this.#plan(HEARTBEAT_MS)
+    this.#schedule(HEARTBEAT_MS)
   }
 
   started({ at, externalId }: { at: number; externalId?: string }): void {
     Object.assign(this.#status, { started_at: iso(at), external_id: externalId ?? null })
-    this.#plan(0)
+    this.#schedule(0)
   }
 
   progress(fraction: number | null, details: Json): void {
     this.#status.progress = { fraction, details }
-    this.#plan(SOON_MS)
+    this.#schedule(PROGRESS_DELAY_MS)
   }
 
   async end(result: AttemptResult, outputBytes: number | null): Promise<void> {
@@ -78,24 +78,24 @@ export class StatusWriter {
     await withRetries(this.#clock, () => this.#write())
   }
 
-  #plan(ms: number): void {
+  #schedule(ms: number): void {
     const at = this.#clock.now() + ms
     if (this.#timer !== null && this.#timer.at <= at) return
     this.#timer?.cancel()
     const cancel = this.#clock.after(ms, () => {
       this.#timer = null
-      this.#writing = this.#writing.then(() => this.#beat())
+      this.#writing = this.#writing.then(() => this.#writeRunning())
     })
     this.#timer = { at, cancel }
   }
 
-  async #beat(): Promise<void> {
+  async #writeRunning(): Promise<void> {
     try {
       await this.#write()
     } catch (error) {
-      this.#warn(`the status could not be written, and is tried again: ${String(error)}`)
+      this.#warn(`could not write the status; retrying: ${String(error)}`)
     }
-    if (this.#status.status === "running") this.#plan(HEARTBEAT_MS)
+    if (this.#status.status === "running") this.#schedule(HEARTBEAT_MS)
   }
 
   async #write(): Promise<void> {
@@ -105,13 +105,13 @@ export class StatusWriter {
   }
 }
 
-/** Tries again with longer and longer pauses; throws the last error. */
+/** Retries with growing delays; throws the last error. */
 export const withRetries = async <T>(clock: Clock, work: () => Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries++) {
     try {
       return await work()
     } catch (error) {
-      if (tries >= TRIES) throw error
+      if (tries >= MAX_TRIES) throw error
       await new Promise<void>((resolve) => clock.after(FIRST_RETRY_MS * 2 ** tries, resolve))
     }
   }

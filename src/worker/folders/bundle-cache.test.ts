@@ -3,42 +3,42 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test, vi } from "vitest"
 import { BundleCache } from "./bundle-cache.ts"
-import { makeBundle } from "../../objects/bundles.ts"
+import { makeBundle } from "../../objects/bundles/bundles.ts"
 
 const HOUR = 3_600_000
 
-const setup = (most: number) => {
-  const dataDir = mkdtempSync(join(tmpdir(), "ork-shelf-"))
+const setup = (maxCount: number) => {
+  const dataDir = mkdtempSync(join(tmpdir(), "ork-bundles-"))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
-  const shelf = new BundleCache(dataDir, { maxAgeMs: 24 * HOUR, maxCount: most, maxBytes: Number.POSITIVE_INFINITY })
+  const cache = new BundleCache(dataDir, { maxAgeMs: 24 * HOUR, maxCount, maxBytes: Number.POSITIVE_INFINITY })
   const bundles = ["a", "b", "c"].map((path) => makeBundle([{ path, bytes: Buffer.from(path), executable: false }]))
   const read = vi.fn((hash: string) => Promise.resolve<Uint8Array>(bundles.find((one) => one.hash === hash)!.bytes))
   const now = Date.now()
-  const use = (i: number): Promise<string> => shelf.use(bundles[i]!.hash, now, read).folder(bundles[i]!.hash)
-  const release = (i: number): void => shelf.release(bundles[i]!.hash)
+  const use = (i: number): Promise<string> => cache.use(bundles[i]!.hash, now, read).folder(bundles[i]!.hash)
+  const release = (i: number): void => cache.release(bundles[i]!.hash)
   const left = (): string[] =>
     readdirSync(join(dataDir, "bundles")).map((hash) => "abc"[bundles.findIndex((one) => one.hash === hash)]!)
-  return { shelf, read, now, use, release, left }
+  return { cache, read, now, use, release, left }
 }
 
-test("a bundle is fetched once, and again after it was swept", async () => {
-  const { shelf, read, now, use, release } = setup(0)
+test("a bundle is downloaded once, and again after it was removed", async () => {
+  const { cache, read, now, use, release } = setup(0)
   const folder = await use(0)
   await use(0)
   release(0)
   release(0)
   expect(read).toHaveBeenCalledTimes(1)
-  await shelf.sweep(now)
-  expect(existsSync(folder), "used lately").toBe(true)
+  await cache.sweep(now)
+  expect(existsSync(folder), "it was used recently").toBe(true)
   utimesSync(folder, now / 1000 - 7200, now / 1000 - 7200)
-  await shelf.sweep(now)
+  await cache.sweep(now)
   expect(existsSync(folder)).toBe(false)
   expect(existsSync(join(await use(0), "a"))).toBe(true)
   expect(read).toHaveBeenCalledTimes(2)
 })
 
-test("beyond a number of bundles the oldest go, but none that is in use", async () => {
-  const { shelf, now, use, release, left } = setup(1)
+test("beyond the limit the oldest bundles are removed, but none that is in use", async () => {
+  const { cache, now, use, release, left } = setup(1)
   for (const [i, hours] of [5, 4, 3].entries()) {
     const folder = await use(i)
     const at = now / 1000 - hours * 3600
@@ -46,9 +46,9 @@ test("beyond a number of bundles the oldest go, but none that is in use", async 
   }
   release(1)
   release(2)
-  await shelf.sweep(now)
+  await cache.sweep(now)
   expect(left().toSorted()).toEqual(["a", "c"])
   release(0)
-  await shelf.sweep(now + 2 * HOUR)
+  await cache.sweep(now + 2 * HOUR)
   expect(left(), "the sweep marked it as used").toEqual(["a"])
 })

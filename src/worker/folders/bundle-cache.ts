@@ -1,34 +1,34 @@
-// Unpacked bundles on the worker's machine, fetched and unpacked once. Those that no attempt uses are kept as long as there is room.
+// Unpacked bundles on the worker's machine. A bundle is downloaded and unpacked once; unused ones are removed beyond limits.
 
 import { readdir, rm, stat, utimes } from "node:fs/promises"
 import { join } from "node:path"
-import { selectEvicted, type CacheLimits, type CachedFolder, removeOldDrafts } from "./eviction.ts"
-import { bundleFolder, BundleFolders } from "../../objects/bundles.ts"
+import { type CachedFolder, type CacheLimits, removeOldDrafts, selectEvicted } from "./eviction.ts"
+import { bundleFolder, BundleFolders } from "../../objects/bundles/bundles.ts"
 
-/** A bundle has at most 16 MiB. */
-const BOUNDS: CacheLimits = { maxAgeMs: 7 * 86_400_000, maxCount: 100, maxBytes: Number.POSITIVE_INFINITY }
+/** A bundle has at most 16 MiB, so that its size needs no limit. */
+const LIMITS: CacheLimits = { maxAgeMs: 7 * 86_400_000, maxCount: 100, maxBytes: Number.POSITIVE_INFINITY }
 
-/** Others see what was used lately by the time of its folder, which may lag by this. */
+/** Interval at which use updates the time of a folder, which other workers of this machine read. */
 const TOUCH_MS = 600_000
 
 export class BundleCache {
   readonly #dataDir: string
-  readonly #bounds: CacheLimits
+  readonly #limits: CacheLimits
   readonly #users = new Map<string, number>()
   readonly #touchedAt = new Map<string, number>()
   #folders: BundleFolders | null = null
 
-  constructor(dataDir: string, bounds: CacheLimits = BOUNDS) {
+  constructor(dataDir: string, limits: CacheLimits = LIMITS) {
     this.#dataDir = dataDir
-    this.#bounds = bounds
+    this.#limits = limits
   }
 
-  /** The folders as they are made from now on: what was remembered of them may not hold any more. */
-  forget(): void {
+  /** Forgets which folders exist and how to read bundles: folders were removed, or the registration has changed. */
+  invalidate(): void {
     this.#folders = null
   }
 
-  /** Unpacked, or on its way; nothing is removed of it before it is released. */
+  /** Protects a bundle from removal until `release`, and returns the folders of bundles. */
   use(hash: string, now: number, read: (hash: string) => Promise<Uint8Array>): BundleFolders {
     this.#users.set(hash, (this.#users.get(hash) ?? 0) + 1)
     if (now - (this.#touchedAt.get(hash) ?? 0) > TOUCH_MS) {
@@ -45,20 +45,21 @@ export class BundleCache {
     else this.#users.delete(hash)
   }
 
+  /** Removes unused bundles beyond the limits. */
   async sweep(now: number): Promise<void> {
     const parent = join(this.#dataDir, "bundles")
     await removeOldDrafts(parent, now)
-    const idle: CachedFolder[] = []
+    const unused: CachedFolder[] = []
     for (const name of await readdir(parent).catch(() => [])) {
       const folder = join(parent, name)
       if (this.#users.has(name)) await utimes(folder, now / 1000, now / 1000).catch(() => {})
       const found = await stat(folder).catch(() => null)
-      if (found !== null && !this.#users.has(name)) idle.push({ name, usedAt: found.mtimeMs, bytes: 0 })
+      if (found !== null && !this.#users.has(name)) unused.push({ name, usedAt: found.mtimeMs, bytes: 0 })
     }
-    for (const { name } of selectEvicted(idle, now, this.#bounds)) {
-      // In use by now.
+    for (const { name } of selectEvicted(unused, now, this.#limits)) {
+      // A task may have begun to use it meanwhile.
       if (this.#users.has(name)) continue
-      this.forget()
+      this.invalidate()
       this.#touchedAt.delete(name)
       await rm(join(parent, name), { recursive: true, force: true })
     }

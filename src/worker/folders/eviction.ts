@@ -1,4 +1,4 @@
-// Which of the folders that nobody uses are kept: the newest, as far as bounds of age, number and size let them.
+// Chooses which unused folders to remove: all but the newest, within limits of age, number and size.
 
 import { lstat, opendir, readdir, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
@@ -15,28 +15,24 @@ export interface CacheLimits {
   maxBytes: number
 }
 
-/** Another worker of this machine may use what was used so lately: it stays, whatever the bounds. */
+/** Folders used this recently are never removed: another worker of this machine may use them. */
 export const RECENT_MS = 3_600_000
 
-/** Those that go. */
-export const selectEvicted = (
-  all: readonly CachedFolder[],
-  now: number,
-  { maxAgeMs, maxCount, maxBytes }: CacheLimits,
-): CachedFolder[] => {
+/** Returns the folders to remove. */
+export const selectEvicted = (all: readonly CachedFolder[], now: number, limits: CacheLimits): CachedFolder[] => {
   let count = 0
   let bytes = 0
   return all
     .toSorted((a, b) => b.usedAt - a.usedAt)
-    .filter((one) => {
+    .filter((folder) => {
       count += 1
-      bytes += one.bytes
-      const age = now - one.usedAt
-      return age > RECENT_MS && (age > maxAgeMs || count > maxCount || bytes > maxBytes)
+      bytes += folder.bytes
+      const age = now - folder.usedAt
+      return age > RECENT_MS && (age > limits.maxAgeMs || count > limits.maxCount || bytes > limits.maxBytes)
     })
 }
 
-/** Removes what a killed worker was unpacking. */
+/** Removes half-made folders of killed workers. */
 export const removeOldDrafts = async (parent: string, now: number): Promise<void> => {
   for (const name of await readdir(parent).catch(() => [])) {
     if (!name.endsWith(".part")) continue
@@ -45,19 +41,19 @@ export const removeOldDrafts = async (parent: string, now: number): Promise<void
   }
 }
 
-/** More files than this are not looked at. */
-const MOST_FILES = 50_000
+/** Files that `folderBytes` counts at most. */
+const MAX_FILES = 50_000
 
-/** Bytes of all files below a folder; infinite when there are too many of them. */
+/** Returns the bytes of all files below a folder; infinity if there are too many files. */
 export const folderBytes = async (folder: string): Promise<number> => {
   let bytes = 0
   let files = 0
-  const open = [folder]
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+  const pending = [folder]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     for await (const entry of await opendir(next)) {
-      if (++files > MOST_FILES) return Number.POSITIVE_INFINITY
+      if (++files > MAX_FILES) return Number.POSITIVE_INFINITY
       const path = join(next, entry.name)
-      if (entry.isDirectory()) open.push(path)
+      if (entry.isDirectory()) pending.push(path)
       else bytes += (await lstat(path)).size
     }
   }

@@ -9,11 +9,11 @@ const RUNS = ["1", "2", "3"].map((n) => `0190a000-0000-7000-8000-00000000000${n}
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-const setup = (bounds?: CacheLimits) => {
+const setup = (limits?: CacheLimits) => {
   const dataDir = mkdtempSync(join(tmpdir(), "ork-folders-"))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const now = Date.now()
-  /** Files of a run, as old as said. */
+  /** Creates a folder of a run with the given size and age. */
   const make = (kind: string, runId: string, { bytes = 1, ageMs = 0 } = {}): string => {
     const folder = join(dataDir, kind, runId)
     mkdirSync(folder, { recursive: true })
@@ -23,37 +23,37 @@ const setup = (bounds?: CacheLimits) => {
   }
   const left = (kind = "work"): string[] => readdirSync(join(dataDir, kind)).toSorted()
   let removals = 0
-  const folders = new RunFolders(dataDir, () => void removals++, bounds)
+  const folders = new RunFolders(dataDir, () => void removals++, limits)
   return { dataDir, now, make, left, folders, removals: () => removals }
 }
 
-test("the folder of a run that has ended stays for a retry and goes with the run", async () => {
+test("the work folder of an ended run is kept for a retry and removed with the run", async () => {
   const { folders, make, left, now } = setup()
   const [run] = RUNS
   await folders.use(run)
   for (const kind of ["work", "upstream", "objects/runs"]) make(kind, run)
-  await folders.ended(run, now)
+  await folders.runEnded(run, now)
   await folders.remove(run)
-  expect([left(), left("upstream")], "an attempt is at work in it").toEqual([[run], [run]])
+  expect([left(), left("upstream")], "an attempt uses it").toEqual([[run], [run]])
   folders.release(run)
-  await folders.ended(run, now)
+  await folders.runEnded(run, now)
   expect([left(), left("upstream"), left("objects/runs")]).toEqual([[run], [], []])
-  expect(folders.runsToCheck(now), "it was asked about just now").toEqual([])
+  expect(folders.runsToCheck(now), "it was checked just now").toEqual([])
   expect(folders.runsToCheck(now + HOUR)).toEqual([run])
   await folders.remove(run)
   expect([left(), folders.runsToCheck(now + DAY)]).toEqual([[], []])
 })
 
-test("an empty folder goes with the end of its run", async () => {
+test("an empty folder is removed when its run ends", async () => {
   const { folders, make, left, now } = setup()
   await folders.use(RUNS[0])
   make("work", RUNS[0], { bytes: 0 })
   folders.release(RUNS[0])
-  await folders.ended(RUNS[0], now)
+  await folders.runEnded(RUNS[0], now)
   expect([left(), folders.runsToCheck(now + DAY)]).toEqual([[], []])
 })
 
-test("what another process left is asked about, but not while a worker beside this one may use it", async () => {
+test("folders of other processes are checked, but not while another worker may use them", async () => {
   const { folders, make, now } = setup()
   make("work", RUNS[0], { ageMs: 2 * HOUR })
   make("objects/runs", RUNS[1], { ageMs: 2 * HOUR })
@@ -67,42 +67,42 @@ test.each([
   ["too old", { maxAgeMs: 5 * HOUR, maxCount: 9, maxBytes: 9e9 }, [RUNS[0]]],
   ["too many", { maxAgeMs: DAY, maxCount: 2, maxBytes: 9e9 }, [RUNS[0]]],
   ["too large together", { maxAgeMs: DAY, maxCount: 9, maxBytes: 2500 }, [RUNS[0]]],
-  ["too large at all, but used lately", { maxAgeMs: DAY, maxCount: 9, maxBytes: 500 }, [RUNS[0], RUNS[1]]],
-  ["within bounds", { maxAgeMs: DAY, maxCount: 3, maxBytes: 3000 }, []],
-])("folders of ended runs that are %s go, oldest first", async (_name, bounds, gone) => {
-  const { folders, make, left, now, removals } = setup(bounds)
+  ["too large each, but used recently", { maxAgeMs: DAY, maxCount: 9, maxBytes: 500 }, [RUNS[0], RUNS[1]]],
+  ["within the limits", { maxAgeMs: DAY, maxCount: 3, maxBytes: 3000 }, []],
+])("folders of ended runs that are %s are removed, oldest first", async (_name, limits, removed) => {
+  const { folders, make, left, now, removals } = setup(limits)
   for (const [i, run] of RUNS.entries()) {
     await folders.use(run)
     make("work", run, { bytes: 1000, ageMs: [6 * HOUR, 3 * HOUR, 1000][i]! })
     folders.release(run)
   }
   await folders.sweep(now)
-  expect(left(), "they have not ended").toEqual(RUNS)
-  for (const run of RUNS) await folders.ended(run, now)
+  expect(left(), "their runs have not ended").toEqual(RUNS)
+  for (const run of RUNS) await folders.runEnded(run, now)
   const before = removals()
   await folders.sweep(now)
-  expect(removals() - before, "whoever remembers these folders is told").toBe(gone.length)
-  expect(left()).toEqual(RUNS.filter((run) => !gone.includes(run)))
+  expect(removals() - before, "onRemove is called for each").toBe(removed.length)
+  expect(left()).toEqual(RUNS.filter((run) => !removed.includes(run)))
 })
 
-test("a retry uses what is there, and a sweep leaves it alone and marks it as used", async () => {
+test("a sweep keeps and touches the folder that a retry uses", async () => {
   const { folders, make, left, now } = setup({ maxAgeMs: 0, maxCount: 0, maxBytes: 0 })
   await folders.use(RUNS[0])
   const folder = make("work", RUNS[0], { ageMs: DAY })
   folders.release(RUNS[0])
-  await folders.ended(RUNS[0], now)
+  await folders.runEnded(RUNS[0], now)
   await folders.use(RUNS[0])
   await folders.sweep(now)
   expect(left()).toEqual([RUNS[0]])
   folders.release(RUNS[0])
-  await folders.ended(RUNS[0], now)
+  await folders.runEnded(RUNS[0], now)
   await folders.sweep(now)
-  expect(existsSync(folder), "used a moment ago").toBe(true)
+  expect(existsSync(folder), "it was used just now").toBe(true)
   await folders.sweep(now + 2 * HOUR)
   expect(existsSync(folder)).toBe(false)
 })
 
-test("a draft that a killed worker left goes when it is old", async () => {
+test("an old draft of a killed worker is removed", async () => {
   const { folders, make, left, now } = setup()
   make("work", `${RUNS[0]}.abc.part`, { ageMs: 2 * HOUR })
   make("work", `${RUNS[1]}.abc.part`)

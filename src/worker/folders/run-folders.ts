@@ -1,65 +1,67 @@
-// The folders of runs on the worker's machine: `work`, shared by a run's tasks, `upstream`, and what a killed worker left of its attempts'
-// objects. The server is asked what became of their runs. With a run that is gone they go too; of one that has ended only its
-// working folder stays, for a retry, as long as there is room. What is in use is never touched.
+// The folders of runs on the worker's machine: `work`, which the tasks of a run share, `upstream`, and objects of attempts that a
+// killed worker left. The worker asks the server about the state of their runs: folders of a removed run are removed; of an ended
+// run only the `work` folder is kept for a retry, within limits. Folders in use are never removed.
 
 import { readdir, rm, rmdir, stat, utimes } from "node:fs/promises"
 import { join } from "node:path"
-import { selectEvicted, type CacheLimits, type CachedFolder, RECENT_MS, removeOldDrafts, folderBytes } from "./eviction.ts"
+import { type CachedFolder, type CacheLimits, folderBytes, RECENT_MS, removeOldDrafts, selectEvicted } from "./eviction.ts"
 import { isUuid } from "../../core/model/ids.ts"
 import { MAX_RUNS_ASKED } from "../../protocol/api/workers.ts"
 
-const BOUNDS: CacheLimits = { maxAgeMs: 7 * 86_400_000, maxCount: 100, maxBytes: 2 * 2 ** 30 }
-/** A run that has ended is asked about rarely: it may be removed. */
-const ENDED_ASK_MS = 600_000
+const LIMITS: CacheLimits = { maxAgeMs: 7 * 86_400_000, maxCount: 100, maxBytes: 2 * 2 ** 30 }
+/** Interval at which the worker asks about an ended run, which may have been removed. */
+const ENDED_CHECK_MS = 600_000
 
-interface Run {
+const KINDS = ["work", "upstream", "objects/runs"] as const
+
+interface RunState {
   /** Attempts of this worker. */
   users: number
-  removeFinished: boolean
-  /** Not to be asked about before. */
-  askAt: number
-  /** Of its working folder, once it has ended and was looked at. */
+  ended: boolean
+  /** Earliest time to ask the server about the run. */
+  checkAt: number
+  /** Size of the `work` folder of an ended run; null if not measured yet. */
   bytes: number | null
 }
 
 export class RunFolders {
   readonly #dataDir: string
-  readonly #told: () => void
-  readonly #bounds: CacheLimits
-  readonly #runs = new Map<string, Run>()
+  readonly #onRemove: () => void
+  readonly #limits: CacheLimits
+  readonly #runs = new Map<string, RunState>()
   readonly #removing = new Map<string, Promise<void>>()
 
-  /** `removing` is told before folders go, for whoever remembers that they are there. */
-  constructor(dataDir: string, removing: () => void, bounds: CacheLimits = BOUNDS) {
+  /** `onRemove` is called before folders are removed. */
+  constructor(dataDir: string, onRemove: () => void, limits: CacheLimits = LIMITS) {
     this.#dataDir = dataDir
-    this.#told = removing
-    this.#bounds = bounds
+    this.#onRemove = onRemove
+    this.#limits = limits
   }
 
-  /** Folders that an earlier process left are asked about too, once it is sure that no other worker is busy in them. */
+  /** Adopts folders of earlier processes. Asks about them only when no other worker of this machine can be using them. */
   async start(): Promise<void> {
     for (const kind of KINDS) {
       for (const name of await readdir(join(this.#dataDir, kind)).catch(() => [])) {
         if (!isUuid(name) || this.#runs.has(name)) continue
         const found = await stat(join(this.#dataDir, kind, name)).catch(() => null)
-        const askAt = found === null ? 0 : found.mtimeMs + RECENT_MS
-        this.#runs.set(name, { users: 0, removeFinished: false, askAt, bytes: null })
+        const checkAt = found === null ? 0 : found.mtimeMs + RECENT_MS
+        this.#runs.set(name, { users: 0, ended: false, checkAt, bytes: null })
       }
     }
   }
 
-  folder(runId: string): string {
+  workFolder(runId: string): string {
     return join(this.#dataDir, "work", runId)
   }
 
-  upstream(runId: string): string {
+  upstreamFolder(runId: string): string {
     return join(this.#dataDir, "upstream", runId)
   }
 
-  /** An attempt begins; its run is not over, whatever was said before. Resolves when nothing of it is being removed. */
+  /** Protects the folders of a run from removal until `release`. Resolves when a removal in progress has ended. */
   async use(runId: string): Promise<void> {
     const run = this.#runs.get(runId)
-    this.#runs.set(runId, { users: (run?.users ?? 0) + 1, removeFinished: false, askAt: 0, bytes: null })
+    this.#runs.set(runId, { users: (run?.users ?? 0) + 1, ended: false, checkAt: 0, bytes: null })
     await this.#removing.get(runId)
   }
 
@@ -68,61 +70,63 @@ export class RunFolders {
     if (run !== undefined) run.users -= 1
   }
 
-  /** Runs to ask the server about, other ones each time. */
+  /** Returns runs to ask the server about, different ones each time. */
   runsToCheck(now: number): string[] {
-    const asked: string[] = []
+    const due: string[] = []
     for (const [runId, run] of this.#runs) {
-      if (asked.length === MAX_RUNS_ASKED) break
-      if (run.askAt <= now) asked.push(runId)
+      if (due.length === MAX_RUNS_ASKED) break
+      if (run.checkAt <= now) due.push(runId)
     }
-    for (const runId of asked) {
+    for (const runId of due) {
       const run = this.#runs.get(runId)!
-      if (run.removeFinished) run.askAt = now + ENDED_ASK_MS
+      if (run.ended) run.checkAt = now + ENDED_CHECK_MS
+      // Moves the run to the end of the map.
       this.#runs.delete(runId)
       this.#runs.set(runId, run)
     }
-    return asked
+    return due
   }
 
-  /** Its working folder stays, unless nothing is in it. */
-  async ended(runId: string, now: number): Promise<void> {
+  /** Removes the folders of an ended run except its `work` folder; removes that one too if it is empty. */
+  async runEnded(runId: string, now: number): Promise<void> {
     const run = this.#runs.get(runId)
-    if (run === undefined || run.users > 0 || run.removeFinished) return
-    run.removeFinished = true
-    run.askAt = now + ENDED_ASK_MS
+    if (run === undefined || run.users > 0 || run.ended) return
+    run.ended = true
+    run.checkAt = now + ENDED_CHECK_MS
     await this.#remove(runId, ["upstream", "objects/runs"])
-    const empty = await rmdir(this.folder(runId)).then(
+    const empty = await rmdir(this.workFolder(runId)).then(
       () => true,
       (error: NodeJS.ErrnoException) => error.code === "ENOENT",
     )
     if (empty && this.#runs.get(runId) === run) this.#runs.delete(runId)
   }
 
+  /** Removes all folders of a run, unless an attempt uses them. */
   async remove(runId: string): Promise<void> {
     if ((this.#runs.get(runId)?.users ?? 0) > 0) return
     this.#runs.delete(runId)
     await this.#remove(runId, KINDS)
   }
 
-  /** What is in use is marked as such, for other workers of this machine; what ended goes when there is too much of it. */
+  /** Touches folders in use, for other workers of this machine, and removes folders of ended runs beyond the limits. */
   async sweep(now: number): Promise<void> {
     await removeOldDrafts(join(this.#dataDir, "work"), now)
-    const idle: CachedFolder[] = []
+    const unused: CachedFolder[] = []
     for (const [name, run] of this.#runs) {
-      const folder = this.folder(name)
+      const folder = this.workFolder(name)
       if (run.users > 0) await utimes(folder, now / 1000, now / 1000).catch(() => {})
-      if (run.users > 0 || !run.removeFinished) continue
+      if (run.users > 0 || !run.ended) continue
       const found = await stat(folder).catch(() => null)
       run.bytes ??= await folderBytes(folder).catch(() => 0)
-      if (found !== null) idle.push({ name, usedAt: found.mtimeMs, bytes: run.bytes })
+      if (found !== null) unused.push({ name, usedAt: found.mtimeMs, bytes: run.bytes })
     }
-    for (const { name } of selectEvicted(idle, now, this.#bounds)) {
-      if (this.#runs.get(name)?.removeFinished === true) await this.remove(name)
+    for (const { name } of selectEvicted(unused, now, this.#limits)) {
+      if (this.#runs.get(name)?.ended === true) await this.remove(name)
     }
   }
 
   async #remove(runId: string, kinds: readonly string[]): Promise<void> {
-    this.#told()
+    this.#onRemove()
     const before = this.#removing.get(runId)
     const removing = (async () => {
       await before
@@ -136,5 +140,3 @@ export class RunFolders {
     }
   }
 }
-
-const KINDS = ["work", "upstream", "objects/runs"] as const

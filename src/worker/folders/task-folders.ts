@@ -1,135 +1,138 @@
-// The files of tasks on the worker's machine, made before an attempt begins: the folder of its run (run-folders.ts), the files of its version
-// (bundle-shelf.ts), and upstream outputs that are too large for an input.
+// Prepares the files of a task on the worker's machine: the folders of its run (run-folders.ts), the files of its workflow version
+// (bundle-cache.ts), and upstream outputs that are too large for the input.
 
 import { mkdir, rename, stat } from "node:fs/promises"
 import { isAbsolute, join, resolve } from "node:path"
 import { BundleCache } from "./bundle-cache.ts"
+import { RunFolders } from "./run-folders.ts"
+import type { Registration } from "../connection/registration.ts"
 import type { ServerClient } from "../connection/server-client.ts"
 import type { ServerError } from "../connection/server-error.ts"
-import { RunFolders } from "./run-folders.ts"
-import type { Registration } from "../connection/session.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { Assignment } from "../../executors/executor.ts"
-import type { BundleFolders } from "../../objects/bundles.ts"
+import type { BundleFolders } from "../../objects/bundles/bundles.ts"
 import { ATTEMPT_TOKEN_HEADER } from "../../protocol/api/workers.ts"
 
 const SWEEP_MS = 600_000
 
 export interface TaskFoldersOptions {
   dataDir: string
-  link: ServerClient
-  /** A server does not send a file; it is asked for again. */
-  trouble(error: ServerError): void
-  /** A folder could not be removed. */
-  untidy(error: unknown): void
+  client: ServerClient
+  /** Called when a download fails; it is retried. */
+  onServerError(error: ServerError): void
+  /** Called when a folder could not be removed. */
+  onCleanupError(error: unknown): void
 }
 
 export class TaskFolders {
   readonly #options: TaskFoldersOptions
   readonly #bundles: BundleCache
   readonly #runs: RunFolders
-  readonly #fetching = new Map<string, Promise<void>>()
+  readonly #downloads = new Map<string, Promise<void>>()
   #sweptAt = 0
 
   constructor(options: TaskFoldersOptions) {
     this.#options = options
     this.#bundles = new BundleCache(options.dataDir)
-    this.#runs = new RunFolders(options.dataDir, () => this.#bundles.forget())
+    this.#runs = new RunFolders(options.dataDir, () => this.#bundles.invalidate())
   }
 
   start(): Promise<void> {
     return this.#runs.start()
   }
 
-  /** A new registration has another token. */
-  reset(): void {
-    this.#bundles.forget()
+  /** Makes later downloads use the token of the new registration. */
+  registrationChanged(): void {
+    this.#bundles.invalidate()
   }
 
-  /** Runs to ask the server about. Looks from time to time for what is kept for nobody. */
+  /** Returns runs to ask the server about. Sweeps unused folders from time to time. */
   runsToCheck(now: number): string[] {
     if (now - this.#sweptAt >= SWEEP_MS) {
       this.#sweptAt = now
-      void Promise.all([this.#runs.sweep(now), this.#bundles.sweep(now)]).catch(this.#options.untidy)
+      void Promise.all([this.#runs.sweep(now), this.#bundles.sweep(now)]).catch(this.#options.onCleanupError)
     }
     return this.#runs.runsToCheck(now)
   }
 
-  /** The server says that these have ended, or are there no more. */
-  removeFinished(ended: readonly string[], gone: readonly string[], now: number): void {
-    for (const runId of gone) void this.remove(runId)
-    for (const runId of ended) if (!gone.includes(runId)) void this.#runs.ended(runId, now).catch(this.#options.untidy)
+  /** Removes folders of runs that have ended, or that the server has removed. */
+  runsEnded(ended: readonly string[], removed: readonly string[], now: number): void {
+    for (const runId of removed) void this.remove(runId)
+    for (const runId of ended) {
+      if (!removed.includes(runId)) void this.#runs.runEnded(runId, now).catch(this.#options.onCleanupError)
+    }
   }
 
-  /** Nothing of it is needed any more, unless an attempt is at work in it. */
+  /** Removes all folders of a run, unless an attempt uses them. */
   async remove(runId: string): Promise<void> {
-    await this.#runs.remove(runId).catch(this.#options.untidy)
+    await this.#runs.remove(runId).catch(this.#options.onCleanupError)
   }
 
-  /** The assignment as executors take it, with its folders made. They stay until it is released. */
-  async prepare(task: AssignedTask, session: Registration, now: number): Promise<Assignment> {
+  /** Creates the folders of a task and returns the assignment for its executor. The folders are protected until `release`. */
+  async prepare(task: AssignedTask, registration: Registration, now: number): Promise<Assignment> {
     const { work, wire } = task
     const { runId } = work
-    const ready = this.#runs.use(runId)
-    const bundles = this.#bundlesOf(task, session, now)
-    await ready
-    const own = wire.base_dir ?? this.#runs.folder(runId)
+    const runReady = this.#runs.use(runId)
+    const bundles = this.#useBundle(task, registration, now)
+    await runReady
+    const baseDir = wire.base_dir ?? this.#runs.workFolder(runId)
     if (wire.base_dir === null) {
-      if (wire.bundle === null) await mkdir(own, { recursive: true })
-      else await bundles!.copyTo(own, wire.bundle)
+      if (wire.bundle === null) await mkdir(baseDir, { recursive: true })
+      else await bundles!.copyTo(baseDir, wire.bundle)
     }
-    const { working_dir: wanted } = wire
-    const workingDir = wanted === null ? own : isAbsolute(wanted) ? wanted : resolve(own, wanted)
-    const upstreamDir = wire.upstream.length === 0 ? null : this.#runs.upstream(runId)
-    for (const name of wire.upstream) await this.#upstream(task, session, join(upstreamDir!, `${name}.json`), name)
+    const { working_dir: requested } = wire
+    const workingDir = requested === null ? baseDir : isAbsolute(requested) ? requested : resolve(baseDir, requested)
+    const upstreamDir = wire.upstream.length === 0 ? null : this.#runs.upstreamFolder(runId)
+    for (const name of wire.upstream) await this.#ensureUpstream(task, registration, join(upstreamDir!, `${name}.json`), name)
     const bundle = work.code?.bundle ?? null
     const code = bundle === null ? undefined : { folder: await bundles!.folder(bundle), bundle }
     return { ...work, workingDir, upstreamDir, ...(code !== undefined && { code }) }
   }
 
-  /** The end of an attempt that was prepared, or was to be. */
+  /** Ends the protection of the folders of a task; also called if `prepare` failed. */
   release(task: AssignedTask): void {
     this.#runs.release(task.work.runId)
     const hash = bundleOf(task)
     if (hash !== null) this.#bundles.release(hash)
   }
 
-  #bundlesOf(task: AssignedTask, session: Registration, now: number): BundleFolders | null {
+  /** Returns null if the task has no bundle. */
+  #useBundle(task: AssignedTask, registration: Registration, now: number): BundleFolders | null {
     const hash = bundleOf(task)
     if (hash === null) return null
-    const { link, trouble } = this.#options
-    return this.#bundles.use(hash, now, (wanted) => {
-      const request = { method: "GET", path: `/bundles/${wanted}`, key: session.token, signal: session.ended } as const
-      return link.withRetries(() => link.bytes(request), session.ended, trouble)
-    })
+    const { client, onServerError } = this.#options
+    const { token: key, ended: signal } = registration
+    return this.#bundles.use(hash, now, (bundle) =>
+      client.withRetries(() => client.bytes({ method: "GET", path: `/bundles/${bundle}`, key, signal }), signal, onServerError),
+    )
   }
 
-  /** Fetched once per run, whoever asks first. */
-  async #upstream(task: AssignedTask, session: Registration, file: string, name: string): Promise<void> {
+  /** Downloads an upstream output once per run. */
+  async #ensureUpstream(task: AssignedTask, registration: Registration, file: string, name: string): Promise<void> {
     if ((await stat(file).catch(() => null)) !== null) return
-    let fetching = this.#fetching.get(file)
-    if (fetching === undefined) {
-      fetching = this.#fetch(task, session, file, name).finally(() => this.#fetching.delete(file))
-      this.#fetching.set(file, fetching)
+    let download = this.#downloads.get(file)
+    if (download === undefined) {
+      download = this.#downloadUpstream(task, registration, file, name).finally(() => this.#downloads.delete(file))
+      this.#downloads.set(file, download)
     }
-    await fetching
+    await download
   }
 
-  async #fetch({ wire }: AssignedTask, session: Registration, file: string, name: string): Promise<void> {
+  async #downloadUpstream({ wire }: AssignedTask, registration: Registration, file: string, name: string): Promise<void> {
     await mkdir(resolve(file, ".."), { recursive: true })
     const query = new URLSearchParams({ row: String(wire.row), attempt_id: wire.attempt_id, task: name })
     const request = {
       method: "GET",
-      path: `/workers/${session.id}/upstream?${query.toString()}`,
-      key: session.token,
+      path: `/workers/${registration.id}/upstream?${query.toString()}`,
+      key: registration.token,
       headers: { [ATTEMPT_TOKEN_HEADER]: wire.token },
-      signal: session.ended,
+      signal: registration.ended,
     } as const
-    const { link, trouble } = this.#options
-    await link.withRetries(() => link.download(request, `${file}.part`), session.ended, trouble)
+    const { client, onServerError } = this.#options
+    await client.withRetries(() => client.download(request, `${file}.part`), registration.ended, onServerError)
     await rename(`${file}.part`, file)
   }
 }
 
-/** The files of its version: of its code, of its run's folder, or of both. */
+/** Returns the bundle of the task's code or of its run's folder; null if it has neither. */
 const bundleOf = ({ work, wire }: AssignedTask): string | null => work.code?.bundle ?? wire.bundle

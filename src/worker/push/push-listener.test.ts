@@ -1,4 +1,4 @@
-// A worker that listens, spoken to over HTTP as a server does, and as somebody who must not.
+// Tests a listening worker over HTTP, with requests of a server and of others without its key.
 
 import { createServer, request } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -16,11 +16,11 @@ import { openLog } from "../../objects/logs/log-sink.ts"
 import { proofOf } from "../../protocol/wire/push-proof.ts"
 
 const KEY = "a key of the server"
-/** The machine may be busy. */
+/** Generous, because the machine may be busy. */
 const PATIENCE = { timeout: 15_000 }
 
-/** Ends when it is told how, or to stop. */
-class HeldExecutor implements Executor {
+/** An executor whose tasks end when the test ends them, or when they are stopped. */
+class ManualExecutor implements Executor {
   readonly name = "process"
   readonly launched: string[] = []
   readonly stopped: StopReason[] = []
@@ -57,7 +57,7 @@ class HeldExecutor implements Executor {
 const setup = async (options: Partial<PushListenerOptions> = {}) => {
   const { dataDir = mkdtempSync(join(tmpdir(), "ork-push-")) } = options
   const objects = new FileObjectStore(join(dataDir, "objects"))
-  const executor = new HeldExecutor(objects)
+  const executor = new ManualExecutor(objects)
   const log = { info: () => {}, warn: vi.fn<(fields: object, message: string) => void>(), error: () => {} }
   const listener = new PushListener({
     apiKey: KEY,
@@ -76,7 +76,7 @@ const setup = async (options: Partial<PushListenerOptions> = {}) => {
     ...options,
   })
   const url = await listener.start()
-  const { heard, answers, callback } = await callbacks()
+  const { received, statuses, callback } = await startCallbackServer()
   onTestFinished(async () => {
     await listener.stop()
     rmSync(dataDir, { recursive: true, force: true })
@@ -88,50 +88,50 @@ const setup = async (options: Partial<PushListenerOptions> = {}) => {
   const task = (token: string, more: object = {}): string =>
     JSON.stringify({ ...TASK, task_instance_id: `task of ${token}`, token, callback_url: callback, ...more })
   const post = (path: string, body: object) => send(path, JSON.stringify(body))
-  return { listener, url, executor, send, post, task, heard, answers, log }
+  return { listener, url, executor, send, post, task, received, statuses, log }
 }
 
 const TASK = { run_id: "r", task_id: "t", command: "true", input: null, attempt: 1 }
 
-/** A server's end: keeps what it is told, answers as told, 204 else. */
-const callbacks = async () => {
-  const heard: Record<string, unknown>[] = []
-  const answers: number[] = []
+/** A server that records the results it receives, and responds with the given statuses, then with 204. */
+const startCallbackServer = async () => {
+  const received: Record<string, unknown>[] = []
+  const statuses: number[] = []
   const server = createServer((incoming, response) => {
     let text = ""
     incoming.setEncoding("utf8").on("data", (chunk: string) => (text += chunk))
     incoming.on("end", () => {
-      heard.push(JSON.parse(text) as Record<string, unknown>)
-      response.writeHead(answers.shift() ?? 204).end()
+      received.push(JSON.parse(text) as Record<string, unknown>)
+      response.writeHead(statuses.shift() ?? 204).end()
     })
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   onTestFinished(() => void server.close())
-  return { heard, answers, callback: `http://127.0.0.1:${(server.address() as AddressInfo).port}/result` }
+  return { received, statuses, callback: `http://127.0.0.1:${(server.address() as AddressInfo).port}/result` }
 }
 
-test("a task that is sent again, at once or after its end, is answered alike and runs once", async () => {
-  const { send, task, executor, heard } = await setup()
+test("a repeated task gets the same response, also after its end, and runs once", async () => {
+  const { send, task, executor, received } = await setup()
   const body = task("one")
-  const overheard = proofOf(KEY, { path: "/execute", body }, Date.now())
-  expect((await send("/execute", body, overheard)).status).toBe(202)
-  expect((await send("/execute", body, overheard)).status).toBe(202)
+  const replayed = proofOf(KEY, { path: "/execute", body }, Date.now())
+  expect((await send("/execute", body, replayed)).status).toBe(202)
+  expect((await send("/execute", body, replayed)).status).toBe(202)
   await executor.end("one", { output: { inline: 7 } })
-  await vi.waitUntil(() => heard.length > 0, PATIENCE)
-  expect(heard[0]).toMatchObject({ task_instance_id: "task of one", status: "success", output: 7 })
-  expect((await send("/execute", body, overheard)).status).toBe(202)
+  await vi.waitUntil(() => received.length > 0, PATIENCE)
+  expect(received[0]).toMatchObject({ task_instance_id: "task of one", status: "success", output: 7 })
+  expect((await send("/execute", body, replayed)).status).toBe(202)
   expect(executor.launched).toEqual(["task of one"])
 })
 
-test("what was signed before this worker began is refused: another may have run it", async () => {
+test("a request that was signed before this worker started is rejected: another process may have run it", async () => {
   const { send, task, executor } = await setup()
   const body = task("one")
-  const { status, body: said } = await send("/execute", body, proofOf(KEY, { path: "/execute", body }, Date.now() - 60_000))
-  expect([status, said.error?.message]).toEqual([401, "this was signed too long ago; sign it anew"])
+  const { status, body: response } = await send("/execute", body, proofOf(KEY, { path: "/execute", body }, Date.now() - 60_000))
+  expect([status, response.error?.message]).toEqual([401, "this was signed too long ago; sign it again"])
   expect(executor.launched).toEqual([])
 })
 
-test("a task whose stop comes before it does is not run", async () => {
+test("a task whose stop request arrives first does not run", async () => {
   const { send, post, task, executor } = await setup()
   expect((await post("/stop", { token: "one" })).status).toBe(202)
   expect((await send("/execute", task("one"))).status).toBe(202)
@@ -139,14 +139,14 @@ test("a task whose stop comes before it does is not run", async () => {
   expect(executor.launched).toEqual([])
 })
 
-test("nothing is read from somebody whose headers prove nothing, and no proof fits another path or body", async () => {
+test("a body without valid headers is not read, and a proof is valid for one path and body only", async () => {
   const { url, send, task } = await setup()
   const body = task("one")
   const proof = proofOf(KEY, { path: "/execute", body }, Date.now())
   expect((await send("/stop", body, proof)).status).toBe(401)
   expect((await send("/execute", `${body} `, proof)).status).toBe(401)
   expect((await send("/execute", body, proofOf("another key", { path: "/execute", body }, Date.now()))).status).toBe(401)
-  // A body that never comes to its end: the answer must not wait for it.
+  // The response must not wait for a body that never ends.
   const status = await new Promise<number | undefined>((resolve, reject) => {
     const stranger = request(`${url}/execute`, { method: "POST", headers: { "content-length": 64 << 20 } }, (answer) => {
       resolve(answer.statusCode)
@@ -158,7 +158,7 @@ test("nothing is read from somebody whose headers prove nothing, and no proof fi
   expect(status).toBe(401)
 })
 
-test("bodies that are read at once share one budget", async () => {
+test("bodies in transfer share one budget", async () => {
   const { url, send, task } = await setup({ maxBody: 2000, maxBodies: 2500 })
   expect((await send("/execute", task("large", { input: "x".repeat(2000) }))).status).toBe(413)
   const slow = task("slow", { input: "x".repeat(1200) })
@@ -173,7 +173,7 @@ test("bodies that are read at once share one budget", async () => {
   expect((await send("/execute", other)).status).toBe(202)
 })
 
-test("the worker says which tasks it has, and ends one that nobody asks about any more", async () => {
+test("the worker lists its running tasks, and stops one that its server does not ask about any more", async () => {
   const leases = new Set<() => void>()
   const clock: Clock = {
     now: () => Date.now(),
@@ -183,59 +183,59 @@ test("the worker says which tasks it has, and ends one that nobody asks about an
       return () => leases.delete(fn)
     },
   }
-  const { send, post, task, executor, heard } = await setup({ clock })
+  const { send, post, task, executor, received } = await setup({ clock })
   await send("/execute", task("one", { lease_ms: 1234 }))
   const [first] = leases
   expect((await post("/alive", { tokens: ["one", "two"] })).body).toEqual({ unknown: ["two"] })
-  expect([leases.size, leases.has(first!)], "its lease begins anew").toEqual([1, false])
+  expect([leases.size, leases.has(first!)], "its lease is renewed").toEqual([1, false])
   await vi.waitUntil(() => executor.launched.length > 0, PATIENCE)
-  for (const runOut of leases) runOut()
-  await vi.waitUntil(() => heard.length > 0, PATIENCE)
-  expect([executor.stopped, heard[0]!["status"]]).toEqual([["lost"], "lost"])
+  for (const expire of leases) expire()
+  await vi.waitUntil(() => received.length > 0, PATIENCE)
+  expect([executor.stopped, received[0]!["status"]]).toEqual([["lost"], "lost"])
   await vi.waitUntil(async () => (await post("/alive", { tokens: ["one"] })).body.unknown?.length === 1, PATIENCE)
 })
 
-test("a result that the server cannot read is told as a failure, and one that it does not want is not told again", async () => {
-  const { send, post, task, executor, heard, answers, log } = await setup()
-  answers.push(400, 503, 204, 409)
+test("a result that the server cannot parse is reported as a failure, and a rejected one is not sent again", async () => {
+  const { send, post, task, executor, received, statuses, log } = await setup()
+  statuses.push(400, 503, 204, 409)
   await send("/execute", task("one"))
   await executor.end("one", { output: { inline: "odd" } })
-  await vi.waitUntil(() => heard.length === 3, PATIENCE)
-  expect(heard.map(({ status }) => status)).toEqual(["success", "failed", "failed"])
-  expect(heard[2]!["error"]).toMatch(/^its result cannot be told to the server/)
+  await vi.waitUntil(() => received.length === 3, PATIENCE)
+  expect(received.map(({ status }) => status)).toEqual(["success", "failed", "failed"])
+  expect(received[2]!["error"]).toMatch(/^its result cannot be reported to the server/)
   await send("/execute", task("two"))
   await executor.end("two")
   await vi.waitUntil(async () => (await post("/alive", { tokens: ["two"] })).body.unknown?.length === 1, PATIENCE)
-  expect(heard).toHaveLength(4)
-  expect(log.warn).toHaveBeenCalledWith(expect.objectContaining({ status: 409 }), "the server refused the result of a task")
+  expect(received).toHaveLength(4)
+  expect(log.warn).toHaveBeenCalledWith(expect.objectContaining({ status: 409 }), "the server rejected the result of a task")
 })
 
-test("a result always fits into the server's limit, whatever is in it", async () => {
-  const { send, task, executor, heard } = await setup()
+test("a result always fits into the server's limit", async () => {
+  const { send, task, executor, received } = await setup()
   await send("/execute", task("one"))
   await executor.end("one", { output: { inline: "ü".repeat(300_000) } }, "\u0001".repeat(200_000))
-  await vi.waitUntil(() => heard.length === 1, PATIENCE)
-  expect([heard[0]!["status"], (heard[0]!["output"] as string).length]).toEqual(["success", 300_000])
-  expect(JSON.stringify(heard[0]).length).toBeGreaterThan(400_000)
-  expect(Buffer.byteLength(JSON.stringify(heard[0]))).toBeLessThan(1_048_576)
+  await vi.waitUntil(() => received.length === 1, PATIENCE)
+  expect([received[0]!["status"], (received[0]!["output"] as string).length]).toEqual(["success", 300_000])
+  expect(JSON.stringify(received[0]).length).toBeGreaterThan(400_000)
+  expect(Buffer.byteLength(JSON.stringify(received[0]))).toBeLessThan(1_048_576)
   await send("/execute", task("two"))
   await executor.end("two", { output: { inline: "ü".repeat(600_000) } })
-  await vi.waitUntil(() => heard.length === 2, PATIENCE)
-  expect(heard[1]).toMatchObject({ status: "failed", error: expect.stringContaining("too large") as string })
+  await vi.waitUntil(() => received.length === 2, PATIENCE)
+  expect(received[1]).toMatchObject({ status: "failed", error: expect.stringContaining("too large") as string })
 })
 
-test("told to stop, it takes nothing more, is still asked about what runs, and tells that it was lost", async () => {
-  const { listener, send, post, task, executor, heard } = await setup({ graceMs: 300 })
+test("a stopping worker rejects tasks, still answers for running ones, and reports them as lost", async () => {
+  const { listener, send, post, task, executor, received } = await setup({ graceMs: 300 })
   await send("/execute", task("one"))
   const stopping = listener.stop()
-  expect((await send("/execute", task("two"))).body.error?.message).toBe("this worker is about to end")
+  expect((await send("/execute", task("two"))).body.error?.message).toBe("this worker is stopping")
   expect((await post("/alive", { tokens: ["one"] })).body).toEqual({ unknown: [] })
   await stopping
   expect(executor.stopped).toEqual(["shutdown"])
-  expect(heard).toMatchObject([{ status: "lost" }])
+  expect(received).toMatchObject([{ status: "lost" }])
 })
 
-test("what a killed worker left of its tasks goes at the next start, and what a live one has does not", async () => {
+test("the next start removes files of a killed worker, and keeps files of a live one", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "ork-push-"))
   for (const owner of ["dead", "other"]) {
     for (const folder of [`pushed/${owner}/t`, `objects/pushed/${owner}/t`]) {

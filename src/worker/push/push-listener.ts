@@ -1,6 +1,6 @@
-// A worker that is pushed to: servers send `POST /execute`, are answered 202, and get the result by a callback, which carries the token that
-// came with the task. `POST /stop` ends a task early; `POST /alive` asks which tasks are still here. Nothing runs twice under one token,
-// and a task that its server does not ask about for its lease is ended: the server tries it again elsewhere.
+// A worker that servers push tasks to. `POST /execute` starts a task, responds 202, and reports the result by a callback with the token
+// of the task. `POST /stop` stops a task; `POST /alive` asks which tasks are running. No token runs twice. A task whose server does
+// not ask about it within its lease is stopped, because the server retries it elsewhere.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -23,7 +23,7 @@ import type { z } from "zod"
 
 export interface PushListenerOptions extends PushAuthOptions {
   host: string
-  /** 0: a free one. */
+  /** 0 for a free port. */
   port: number
   capacity: number
   executors: ReadonlyMap<string, Executor>
@@ -32,49 +32,48 @@ export interface PushListenerOptions extends PushAuthOptions {
   graceMs: number
   random: Random
   log: Logger
-  /** How this process is known to others, and whether the one so described still lives. */
+  /** Identifies this process to other processes of the machine. */
   identity: string
   alive(identity: string): boolean
 }
 
 type Pushed = z.output<typeof executeBody>
 
-type Answer = [status: number, body: object]
+type Reply = [status: number, body: object]
 
-/** A request that takes longer to arrive is given up. */
+/** Time limit for receiving a request. */
 const REQUEST_MS = 60_000
 const MAX_CONNECTIONS = 2000
-/** For the last results when it stops, beyond what tasks get to end. */
-const FAREWELL_MS = 10_000
+/** Time for the last results when the worker stops, after its tasks have ended. */
+const SHUTDOWN_MS = 10_000
 
-const refuse = (status: number, message: string): Answer => [status, { error: { message } }]
+const reject = (status: number, message: string): Reply => [status, { error: { message } }]
 
-/** A task that runs here, until the server was told of its end. */
-class Live extends StopSignal {
+/** A pushed task, until its result is delivered. */
+class RunningTask extends StopSignal {
   readonly #leaseMs: number
   readonly #options: Pick<PushListenerOptions, "clock" | "log">
   readonly #name: string
-  #cancel = (): void => {}
+  #cancelLease = (): void => {}
 
   constructor({ lease_ms, task_id }: Pushed, options: Pick<PushListenerOptions, "clock" | "log">) {
     super()
     this.#leaseMs = lease_ms
     this.#name = task_id
     this.#options = options
-    this.asked()
+    this.renewLease()
   }
 
-  /** Its server lives, and wants it. */
-  asked(): void {
-    this.#cancel()
-    this.#cancel = this.#options.clock.after(this.#leaseMs, () => {
-      this.#options.log.warn({ task: this.#name }, "its server does not ask about this task any more; ending it")
+  renewLease(): void {
+    this.#cancelLease()
+    this.#cancelLease = this.#options.clock.after(this.#leaseMs, () => {
+      this.#options.log.warn({ task: this.#name }, "the server of this task does not ask about it any more; stopping it")
       this.stop("lost")
     })
   }
 
   end(): void {
-    this.#cancel()
+    this.#cancelLease()
   }
 }
 
@@ -82,10 +81,10 @@ export class PushListener {
   readonly #options: PushListenerOptions
   readonly #server: Server
   readonly #runner: AttemptRunner
-  readonly #door: PushAuth
+  readonly #auth: PushAuth
   readonly #seen: SeenTokens
-  readonly #live = new Map<string, Live>()
-  readonly #work = new Set<Promise<void>>()
+  readonly #tasks = new Map<string, RunningTask>()
+  readonly #runs = new Set<Promise<void>>()
   readonly #stopped = new AbortController()
   #draining = false
 
@@ -95,49 +94,49 @@ export class PushListener {
     const readOutput = async (key: string): Promise<Json> =>
       JSON.parse(Buffer.from((await objects.get(key)) ?? "null").toString()) as Json
     this.#runner = new AttemptRunner({ executors, clock, readOutput })
-    this.#door = new PushAuth(options)
+    this.#auth = new PushAuth(options)
     this.#seen = new SeenTokens(clock.now())
     this.#server = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {
-      this.#answer(request)
-        .catch((error: unknown): Answer => refuse(500, messageOf(error)))
-        .then((answer) => send(response, answer))
+      this.#handle(request)
+        .catch((error: unknown): Reply => reject(500, messageOf(error)))
+        .then((reply) => send(response, reply))
         .catch(() => response.destroy())
     })
     this.#server.maxConnections = MAX_CONNECTIONS
   }
 
-  /** Gives its address. */
+  /** Returns the address. */
   async start(): Promise<string> {
     const { host, port, executors } = this.#options
     for (const executor of executors.values()) await executor.start?.()
     await this.#sweep()
     await new Promise<void>((resolve, reject) => this.#server.once("error", reject).listen(port, host, resolve))
-    const { port: taken } = this.#server.address() as AddressInfo
-    return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`
+    const { port: actualPort } = this.#server.address() as AddressInfo
+    return `http://${host.includes(":") ? `[${host}]` : host}:${actualPort}`
   }
 
-  /** What runs gets its grace and goes on being asked about; results are told before it ends. */
+  /** Lets running tasks finish within the grace period, and delivers their results. Requests are still answered meanwhile. */
   async stop(): Promise<void> {
     const { clock, graceMs, executors, log } = this.#options
     this.#draining = true
     const cancelGrace = clock.after(graceMs, () => {
-      for (const live of this.#live.values()) live.stop("shutdown")
+      for (const task of this.#tasks.values()) task.stop("shutdown")
     })
-    // A task that is told to stop gets its grace once more before it is killed.
-    const cancelFarewell = clock.after(2 * graceMs + FAREWELL_MS, () => {
-      log.warn({ tasks: this.#live.size }, "could not end in time; servers find out that these tasks are lost")
+    // A stopped task has the grace period once more before it is killed.
+    const cancelTimeout = clock.after(2 * graceMs + SHUTDOWN_MS, () => {
+      log.warn({ tasks: this.#tasks.size }, "tasks did not end in time; servers will find them lost")
       this.#stopped.abort()
     })
-    const gone = new Promise<void>((resolve) => this.#stopped.signal.addEventListener("abort", () => resolve()))
-    await Promise.race([Promise.all(this.#work), gone])
+    const timedOut = new Promise<void>((resolve) => this.#stopped.signal.addEventListener("abort", () => resolve()))
+    await Promise.race([Promise.all(this.#runs), timedOut])
     cancelGrace()
-    cancelFarewell()
+    cancelTimeout()
     this.#server.close()
     this.#server.closeAllConnections()
     for (const executor of executors.values()) await executor.stop?.()
   }
 
-  /** What the tasks of processes that were killed have left. */
+  /** Removes files of tasks of killed processes. */
   async #sweep(): Promise<void> {
     const { dataDir, objects, alive } = this.#options
     for (const owner of await readdir(join(dataDir, "pushed")).catch(() => [])) {
@@ -147,82 +146,82 @@ export class PushListener {
     }
   }
 
-  async #answer(request: IncomingMessage): Promise<Answer> {
+  async #handle(request: IncomingMessage): Promise<Reply> {
     const { method, url } = request
     if (method === "GET" && url === "/health") return [200, { status: "ok" }]
     if (method !== "POST" || (url !== "/execute" && url !== "/stop" && url !== "/alive")) {
-      return refuse(404, "POST /execute, POST /stop or POST /alive")
+      return reject(404, "POST /execute, POST /stop or POST /alive")
     }
-    const admitted = await this.#door.authenticate(request)
-    if ("problem" in admitted) return refuse(admitted.status, admitted.problem)
-    const body = JSON.parse(admitted.body) as unknown
+    const authenticated = await this.#auth.authenticate(request)
+    if ("problem" in authenticated) return reject(authenticated.status, authenticated.problem)
+    const body = JSON.parse(authenticated.body) as unknown
     switch (url) {
       case "/execute":
-        return checked(executeBody.safeParse(body), (pushed) => this.#execute(pushed, admitted.at))
+        return withBody(executeBody.safeParse(body), (pushed) => this.#execute(pushed, authenticated.at))
       case "/stop":
-        return checked(stopBody.safeParse(body), ({ token }) => this.#stop(token, admitted.at))
+        return withBody(stopBody.safeParse(body), ({ token }) => this.#stop(token, authenticated.at))
       case "/alive":
-        return checked(aliveBody.safeParse(body), ({ tokens }) => this.#alive(tokens))
+        return withBody(aliveBody.safeParse(body), ({ tokens }) => this.#alive(tokens))
       default:
         return url satisfies never
     }
   }
 
-  #execute(pushed: Pushed, at: number): Answer {
+  #execute(pushed: Pushed, at: number): Reply {
     const { clock, capacity } = this.#options
     if (this.#seen.has(pushed.token)) return [202, { status: "taken" }]
-    if (this.#seen.tooOld(at)) return refuse(401, "this was signed too long ago; sign it anew")
-    if (this.#draining) return refuse(503, "this worker is about to end")
-    if (this.#live.size >= capacity) return refuse(503, "every slot is taken")
+    if (this.#seen.tooOld(at)) return reject(401, "this was signed too long ago; sign it again")
+    if (this.#draining) return reject(503, "this worker is stopping")
+    if (this.#tasks.size >= capacity) return reject(503, "every slot is in use")
     this.#seen.add(pushed.token, at, clock.now())
-    const working = this.#run(pushed).finally(() => this.#work.delete(working))
-    this.#work.add(working)
+    const run = this.#run(pushed).finally(() => this.#runs.delete(run))
+    this.#runs.add(run)
     return [202, { status: "taken" }]
   }
 
-  /** One that has not come yet is not taken when it comes. */
-  #stop(token: string, at: number): Answer {
+  /** Also remembers the token of a task that has not arrived yet, so that it will not run. */
+  #stop(token: string, at: number): Reply {
     if (!this.#seen.has(token)) this.#seen.add(token, at, this.#options.clock.now())
-    this.#live.get(token)?.stop("cancel")
+    this.#tasks.get(token)?.stop("cancel")
     return [202, { status: "stopping" }]
   }
 
-  #alive(tokens: readonly string[]): Answer {
-    for (const token of tokens) this.#live.get(token)?.asked()
-    return [200, { unknown: tokens.filter((token) => !this.#live.has(token)) }]
+  #alive(tokens: readonly string[]): Reply {
+    for (const token of tokens) this.#tasks.get(token)?.renewLease()
+    return [200, { unknown: tokens.filter((token) => !this.#tasks.has(token)) }]
   }
 
   async #run(pushed: Pushed): Promise<void> {
     const { clock, random, dataDir, graceMs, objects, log, identity } = this.#options
-    const live = new Live(pushed, this.#options)
-    this.#live.set(pushed.token, live)
+    const task = new RunningTask(pushed, this.#options)
+    this.#tasks.set(pushed.token, task)
     const attemptId = uuidv7(clock.now(), random.hex128())
     const prefix = `pushed/${identity}/${attemptId}/`
     const workingDir = join(dataDir, prefix)
     try {
       await mkdir(workingDir, { recursive: true })
       const assignment = pushedAssignment(pushed, { attemptId, workingDir, prefix, graceMs })
-      const result = await this.#runner.run(assignment, live, { started: () => {}, progress: () => {} })
+      const result = await this.#runner.run(assignment, task, { started: () => {}, progress: () => {} })
       const message = await resultMessage(objects, prefix, result)
       await deliverResult(pushed, message, { clock, log, signal: this.#stopped.signal })
     } catch (error) {
-      log.warn({ task: pushed.task_id, error: messageOf(error) }, "could not tell the result of a task")
+      log.warn({ task: pushed.task_id, error: messageOf(error) }, "could not report the result of a task")
     } finally {
-      live.end()
-      this.#live.delete(pushed.token)
+      task.end()
+      this.#tasks.delete(pushed.token)
       await rm(workingDir, { recursive: true, force: true }).catch(() => {})
       await objects.deletePrefix(prefix).catch(() => {})
     }
   }
 }
 
-const checked = <T>(read: z.ZodSafeParseResult<T>, use: (body: T) => Answer): Answer =>
-  read.success
-    ? use(read.data)
-    : refuse(400, read.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "))
+const withBody = <T>(parsed: z.ZodSafeParseResult<T>, use: (body: T) => Reply): Reply =>
+  parsed.success
+    ? use(parsed.data)
+    : reject(400, parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "))
 
-/** A refused request may have a body that nobody has read: its connection goes. */
-const send = (response: ServerResponse, [status, body]: Answer): void => {
+/** Closes the connection of a rejected request, because its body may be unread. */
+const send = (response: ServerResponse, [status, body]: Reply): void => {
   response.writeHead(status, { "content-type": "application/json", ...(status >= 400 && { connection: "close" }) })
   response.end(JSON.stringify(body))
 }

@@ -1,4 +1,4 @@
-// An attempt that a server gave to this worker.
+// An attempt that a server assigned to this worker.
 
 import { StopSignal } from "../../engine/attempts/attempt-runner.ts"
 import type { AttemptState } from "../../core/model/status.ts"
@@ -10,11 +10,11 @@ export type WireAssignment = z.output<typeof assignment>
 
 export class AssignedTask extends StopSignal {
   readonly wire: WireAssignment
-  /** It takes a slot: from its arrival to the end of its work, not of its report. */
+  /** True while the task occupies a slot: from its assignment until its work has ended, before its result is reported. */
   running = true
   stopping = false
-  /** Others have it now: nothing is told of it any more. */
-  dropped = false
+  /** True if another worker holds the attempt now: nothing more is reported. */
+  abandoned = false
 
   constructor(wire: WireAssignment) {
     super()
@@ -25,7 +25,7 @@ export class AssignedTask extends StopSignal {
     return this.wire.attempt_id
   }
 
-  /** As the server made it, folders left out. */
+  /** The assignment as the server built it, without folders of this machine. */
   get work(): Assignment {
     return this.wire.work as unknown as Assignment
   }
@@ -36,7 +36,7 @@ const STATES = { cancel: "cancelled", timeout: "timeout", shutdown: "lost", lost
   AttemptState
 >
 
-/** Resolves, when it is told to stop, with what becomes of it if it has not begun. */
+/** Resolves when the task is stopped, with the state of an attempt that has not started. */
 export const untilStopped = (task: AssignedTask): Promise<(typeof STATES)[StopReason]> =>
   new Promise((resolve) => {
     const { signal } = task

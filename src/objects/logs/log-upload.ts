@@ -4,10 +4,10 @@
 
 import { createReadStream, existsSync } from "node:fs"
 import { rm, stat } from "node:fs/promises"
-import { indexKey, type LogPart, logKey, newPart, partOf, partsPrefix, RECORD_BYTES } from "./log-names.ts"
-import { tellReaders } from "./log-wake.ts"
-import type { ObjectStore, Piece } from "../objects.ts"
-import { readSome } from "../read-range.ts"
+import { indexKey, type LogPart, logKey, newPart, parsePart, partsPrefix, RECORD_BYTES } from "./log-keys.ts"
+import { notifyReaders } from "./log-watcher.ts"
+import type { ObjectStore, ObjectRange } from "../objects.ts"
+import { readRangeOrEmpty } from "../shared/read-range.ts"
 
 const LOOK_MS = 500
 /** Of the raw bytes of a part, which passes through memory. */
@@ -65,7 +65,7 @@ export class LogUpload {
       const pieces = this.#parts.map(({ key, bytes }) => ({ key, start: 0, end: bytes }))
       await this.#objects.join!(logKey(this.#prefix), pieces)
     } else await this.#objects.putStream(logKey(this.#prefix), createReadStream(this.#path))
-    tellReaders(this.#objects, this.#prefix)
+    notifyReaders(this.#objects, this.#prefix)
     if (this.#parts.length > 0) await this.#objects.deletePrefix(partsPrefix(this.#prefix))
   }
 
@@ -88,19 +88,19 @@ export class LogUpload {
 
   /** Gives false when there is nothing new. `size`: that of the raw log, which does not grow any more. */
   async #uploadNext(size?: number): Promise<boolean> {
-    const records = await readSome(`${this.#path}.idx`, this.#records * RECORD_BYTES, PART_RECORDS * RECORD_BYTES)
+    const records = await readRangeOrEmpty(`${this.#path}.idx`, this.#records * RECORD_BYTES, PART_RECORDS * RECORD_BYTES)
     const { count, bytes } = fit(records)
     // What a crash left without a record counts too.
     const length = count > 0 || size === undefined ? bytes : Math.min(PART_BYTES, size - this.#bytes)
     if (length === 0) return false
-    const raw = await readSome(this.#path, this.#bytes, length)
+    const raw = await readRangeOrEmpty(this.#path, this.#bytes, length)
     if (raw.byteLength < length) return false
     const part = newPart(this.#prefix, this.#parts.length + 1, length, count)
     await this.#objects.put(part.key, Buffer.concat([raw, records.subarray(0, part.indexBytes)]))
     this.#parts.push(part)
     this.#bytes += length
     this.#records += count
-    tellReaders(this.#objects, this.#prefix)
+    notifyReaders(this.#objects, this.#prefix)
     return true
   }
 }
@@ -113,7 +113,7 @@ export const joinParts = async (objects: ObjectStore, prefix: string): Promise<v
   const parts: LogPart[] = []
   for (let page = [""]; page.length > 0;) {
     page = await objects.list(partsPrefix(prefix), { after: parts.at(-1)?.key ?? "" })
-    parts.push(...page.map(partOf))
+    parts.push(...page.map(parsePart))
     if (parts.length > MAX_PARTS) return
   }
   if (parts.length < 2) return
@@ -123,11 +123,11 @@ export const joinParts = async (objects: ObjectStore, prefix: string): Promise<v
   const large = parts.reduce((sum, { bytes }) => sum + bytes, 0) / parts.length >= JOIN_BYTES
   if (objects.join !== undefined && large) await objects.join(logKey(prefix), pieces)
   else await objects.putStream(logKey(prefix), contentOf(objects, pieces))
-  tellReaders(objects, prefix)
+  notifyReaders(objects, prefix)
   await objects.deletePrefix(partsPrefix(prefix))
 }
 
-async function* contentOf(objects: ObjectStore, pieces: readonly Piece[]): AsyncGenerator<Uint8Array> {
+async function* contentOf(objects: ObjectStore, pieces: readonly ObjectRange[]): AsyncGenerator<Uint8Array> {
   for (const { key, start, end } of pieces) {
     if (end === start) continue
     const bytes = await objects.getRange(key, start, end)

@@ -2,7 +2,7 @@
 // the epoch, u32 length, u32 stream). A record follows its bytes, so after a crash the index may lack its tail, never the log.
 
 import { type LogFiles, logFiles } from "./log-files.ts"
-import { RECORD_BYTES } from "./log-names.ts"
+import { RECORD_BYTES } from "./log-keys.ts"
 import type { ObjectStore } from "../objects.ts"
 
 export type LogStream = "stdout" | "stderr"
@@ -41,7 +41,7 @@ export const readChunks = async (files: LogFiles, from: number, count = RECORDS_
 }
 
 /** Chunks that reach into bytes [start, end), neighbours of the same stream and time as one. */
-export const chunksWithin = async (files: LogFiles, start: number, end: number): Promise<Chunk[]> => {
+export const chunksInRange = async (files: LogFiles, start: number, end: number): Promise<Chunk[]> => {
   const found: Chunk[] = []
   for (let record = await findRecord(files, start); ;) {
     const chunks = await readChunks(files, record)

@@ -1,9 +1,9 @@
 // Reads the log of one attempt, live or ended: raw bytes, or lines with their time and stream. Constant memory on logs of any size.
 // Bytes that the index does not cover (after a crash) count as stdout at the last known time.
 
-import { type Chunk, chunkBytes, chunksWithin, findRecord, type LogStream, readChunks } from "./log-chunks.ts"
+import { type Chunk, chunkBytes, chunksInRange, findRecord, type LogStream, readChunks } from "./log-index.ts"
 import { type LogFiles, logFiles } from "./log-files.ts"
-import { LogWake } from "./log-wake.ts"
+import { LogWatcher } from "./log-watcher.ts"
 import type { ObjectStore } from "../objects.ts"
 
 export interface LogLine {
@@ -52,12 +52,12 @@ export class TaskLog {
 
   /** When bytes [start, end) were written, and to which stream. Bytes that are in no chunk belong to the one before. */
   chunks(start: number, end: number): Promise<Chunk[]> {
-    return chunksWithin(this.#files, start, end)
+    return chunksInRange(this.#files, start, end)
   }
 
   /** The raw log, piece by piece. */
   async *bytes(options: FollowOptions = {}): AsyncGenerator<Uint8Array> {
-    const wake = new LogWake(this.#objects, this.#prefix, options.ended)
+    const wake = new LogWatcher(this.#objects, this.#prefix, options.ended)
     try {
       let position = await this.#place(options.offset ?? 0)
       for (;;) {
@@ -74,7 +74,7 @@ export class TaskLog {
   }
 
   async *lines(options: FollowOptions = {}): AsyncGenerator<LogLine> {
-    const wake = new LogWake(this.#objects, this.#prefix, options.ended)
+    const wake = new LogWatcher(this.#objects, this.#prefix, options.ended)
     const open = { stdout: new OpenLine("stdout"), stderr: new OpenLine("stderr") }
     try {
       let position = await this.#place(options.offset ?? 0)

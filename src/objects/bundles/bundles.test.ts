@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { BundleFolders, makeBundle } from "./bundles.ts"
-import { BadArchive, readTar, type TarFile, writeTar } from "./tar.ts"
+import { InvalidArchive, readTar, type TarFile, writeTar } from "./tar.ts"
 
 const file = (path: string, text = path, executable = false): TarFile => ({ path, bytes: Buffer.from(text), executable })
 
@@ -38,11 +38,11 @@ test("tar itself reads it", () => {
 
 test("an archive that leads out of its folder, holds more than files, or is damaged is refused", () => {
   for (const path of ["../x", "/etc/passwd", "a/../../x", "./a", "a//b", "a\\b"]) {
-    expect(() => readTar(writeTar([file(path)])), path).toThrow(BadArchive)
+    expect(() => readTar(writeTar([file(path)])), path).toThrow(InvalidArchive)
   }
   const whole = writeTar([file("a", "12345")])
   expect(() => readTar(whole.subarray(0, 600))).toThrow(/damaged|no end/)
-  expect(() => readTar(Buffer.from("not an archive".repeat(100)))).toThrow(BadArchive)
+  expect(() => readTar(Buffer.from("not an archive".repeat(100)))).toThrow(InvalidArchive)
   const link = Buffer.from(whole)
   link[156] = 0x32
   link.write(

@@ -19,7 +19,7 @@ export const checkPrefix = (prefix: string): string => {
 }
 
 /** Of a prefix to delete: not all there is. */
-export const checkDeletion = (prefix: string): string => {
+export const checkDeletedPrefix = (prefix: string): string => {
   if (prefix === "") throw new Error("the prefix to delete must not be empty")
   return checkPrefix(prefix)
 }

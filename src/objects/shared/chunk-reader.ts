@@ -1,6 +1,6 @@
 // Takes a stream of unknown length in pieces of a wanted size, for stores that want to know how long what they are given is.
 
-export class Taker {
+export class ChunkReader {
   readonly #source: AsyncIterator<Uint8Array>
   #rest: Uint8Array = new Uint8Array()
   ended = false
@@ -11,7 +11,7 @@ export class Taker {
   }
 
   /** Fewer only at the end. */
-  async take(wanted: number): Promise<Buffer> {
+  async read(wanted: number): Promise<Buffer> {
     const pieces = [this.#rest]
     let length = this.#rest.byteLength
     while (length < wanted && !this.ended) {

@@ -1,7 +1,7 @@
 // Writes a probe, reads it back and removes it: whether an object store can be used, for `check` of every backend.
 
 import { randomBytes } from "node:crypto"
-import type { ObjectStore } from "./objects.ts"
+import type { ObjectStore } from "../objects.ts"
 
 /** Requests are tried again for minutes; whoever starts Ork should know earlier. */
 const PATIENCE_MS = 20_000

@@ -4,7 +4,7 @@
 import { watch } from "node:fs"
 import type { FSWatcher } from "node:fs"
 import { dirname } from "node:path"
-import { logKey } from "./log-names.ts"
+import { logKey } from "./log-keys.ts"
 import type { ObjectStore } from "../objects.ts"
 
 const LOOK_MS = 1000
@@ -15,7 +15,7 @@ const LOOK_FOR_FOLDER_MS = 100
 const followers = new WeakMap<ObjectStore, Map<string, Set<() => void>>>()
 
 /** There is more to read. */
-export const tellReaders = (objects: ObjectStore, prefix: string): void => {
+export const notifyReaders = (objects: ObjectStore, prefix: string): void => {
   for (const wake of followers.get(objects)?.get(prefix) ?? []) wake()
 }
 
@@ -30,7 +30,7 @@ const follow = (objects: ObjectStore, prefix: string, wake: () => void): (() => 
   }
 }
 
-export class LogWake {
+export class LogWatcher {
   readonly #folder: string | null
   readonly #ended: AbortSignal | undefined
   readonly #onEnded = (): void => this.#wake()

@@ -25,5 +25,5 @@ export const readRange = async (path: string, start: number, length: number): Pr
 }
 
 /** The same of a file that may not be there yet: nothing of it, then. */
-export const readSome = async (path: string, start: number, length: number): Promise<Buffer> =>
+export const readRangeOrEmpty = async (path: string, start: number, length: number): Promise<Buffer> =>
   (length === 0 ? null : await readRange(path, start, length)) ?? Buffer.alloc(0)

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
 import { objectStoreSuite } from "../conformance/suite.ts"
-import { streamBytes } from "./log-chunks.ts"
-import { joinParts, LogUpload } from "./log-parts.ts"
-import { LogWake, tellReaders } from "./log-wake.ts"
+import { streamBytes } from "./log-index.ts"
+import { joinParts, LogUpload } from "./log-upload.ts"
+import { LogWatcher, notifyReaders } from "./log-watcher.ts"
 import { openLog } from "./log-sink.ts"
 import { LogWriter } from "./log-writer.ts"
-import { type LogLine, TaskLog } from "./logs.ts"
+import { type LogLine, TaskLog } from "./task-log.ts"
 import { MemoryObjectStore } from "../testing/memory.ts"
 
 objectStoreSuite("in memory, for tests", async () => ({ store: new MemoryObjectStore(), cleanup: async () => undefined }))
@@ -115,10 +115,10 @@ test("a follower wakes for each part and gets every byte once, also across the j
 
 test("an upload wakes those who follow that log, and no others", async () => {
   const ended = new AbortController()
-  const wakes = [PREFIX, "runs/r/t/other/"].map((prefix) => new LogWake(store, prefix, ended.signal))
+  const wakes = [PREFIX, "runs/r/t/other/"].map((prefix) => new LogWatcher(store, prefix, ended.signal))
   const woken: number[] = []
   wakes.forEach((wake, i) => void wake.next().then(() => woken.push(i)))
-  tellReaders(store, PREFIX)
+  notifyReaders(store, PREFIX)
   await Promise.resolve()
   expect(woken).toEqual([0])
   for (const wake of wakes) wake.close()

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { FileObjectStore } from "../file/file.ts"
-import { streamBytes } from "./log-chunks.ts"
-import { TaskLog } from "./logs.ts"
-import type { FollowOptions, LogLine } from "./logs.ts"
+import { streamBytes } from "./log-index.ts"
+import { TaskLog } from "./task-log.ts"
+import type { FollowOptions, LogLine } from "./task-log.ts"
 
 const PREFIX = "runs/r/t/a/"
 

@@ -22,7 +22,7 @@ export const newPart = (prefix: string, number: number, bytes: number, records: 
   indexBytes: records * RECORD_BYTES,
 })
 
-export const partOf = (key: string): LogPart => {
+export const parsePart = (key: string): LogPart => {
   const [, bytes, records] = key.slice(key.lastIndexOf("/") + 1).split(".")
   return { key, bytes: Number(bytes), indexBytes: Number(records) * RECORD_BYTES }
 }

@@ -8,7 +8,7 @@ export interface TarFile {
   executable: boolean
 }
 
-export class BadArchive extends Error {}
+export class InvalidArchive extends Error {}
 
 const BLOCK = 512
 const NAME_BYTES = 100
@@ -47,7 +47,7 @@ const splitPath = (path: string): { name: string; prefix: string } => {
     const [prefix, name] = [path.slice(0, at), path.slice(at + 1)]
     if (Buffer.byteLength(prefix) <= PREFIX_BYTES && Buffer.byteLength(name) <= NAME_BYTES) return { name, prefix }
   }
-  throw new BadArchive(`the path ${path} is too long`)
+  throw new InvalidArchive(`the path ${path} is too long`)
 }
 
 const checksum = (block: Buffer): number => block.reduce((sum, byte) => sum + byte, 0)
@@ -61,17 +61,17 @@ export const readTar = (bytes: Uint8Array): TarFile[] => {
     const size = Number.parseInt(text(block, 124, 12), 8)
     const sum = Number.parseInt(text(block, 148, 8), 8)
     const plain = Buffer.from(block).fill(0x20, 148, 156)
-    if (checksum(plain) !== sum || !(size >= 0) || at + BLOCK + size > data.length) throw new BadArchive("it is damaged")
+    if (checksum(plain) !== sum || !(size >= 0) || at + BLOCK + size > data.length) throw new InvalidArchive("it is damaged")
     const prefix = text(block, 345, PREFIX_BYTES)
     const path = prefix === "" ? text(block, 0, NAME_BYTES) : `${prefix}/${text(block, 0, NAME_BYTES)}`
     const kind = text(block, 156, 1)
-    if (kind !== "0" && kind !== "") throw new BadArchive(`${path} is no plain file`)
-    if (!isInside(path)) throw new BadArchive(`the path ${JSON.stringify(path)} leads out of its folder`)
+    if (kind !== "0" && kind !== "") throw new InvalidArchive(`${path} is no plain file`)
+    if (!isRelativePath(path)) throw new InvalidArchive(`the path ${JSON.stringify(path)} leads out of its folder`)
     const mode = Number.parseInt(text(block, 100, 8), 8)
     files.push({ path, bytes: data.subarray(at + BLOCK, at + BLOCK + size), executable: (mode & 0o100) !== 0 })
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK
   }
-  throw new BadArchive("it has no end")
+  throw new InvalidArchive("it has no end")
 }
 
 const text = (block: Buffer, at: number, length: number): string => {
@@ -81,7 +81,7 @@ const text = (block: Buffer, at: number, length: number): string => {
 }
 
 /** A path that stays below the folder that it is relative to. */
-export const isInside = (path: string): boolean =>
+export const isRelativePath = (path: string): boolean =>
   path !== "" &&
   !path.includes("\0") &&
   !path.includes("\\") &&

@@ -5,15 +5,15 @@ import { createHash, randomBytes } from "node:crypto"
 import { constants } from "node:fs"
 import { cp, mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
-import type { ObjectStore } from "./objects.ts"
+import type { ObjectStore } from "../objects.ts"
 import { readTar, type TarFile, writeTar } from "./tar.ts"
 
 export const MAX_BUNDLE_BYTES = 16 * 2 ** 20
 
-export const BUNDLES = "bundles/"
+export const BUNDLES_PREFIX = "bundles/"
 
 /** A folder of its own, so that it can be deleted. */
-export const bundlePrefix = (hash: string): string => `${BUNDLES}${hash}/`
+export const bundlePrefix = (hash: string): string => `${BUNDLES_PREFIX}${hash}/`
 
 export const bundleKey = (hash: string): string => `${bundlePrefix(hash)}files.tar`
 
@@ -33,7 +33,7 @@ export const makeBundle = (files: readonly TarFile[]): Bundle => {
 export const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
 /** Stored, unless it is there already. */
-export const keepBundle = async (objects: Pick<ObjectStore, "size" | "put">, { hash, bytes }: Bundle): Promise<void> => {
+export const storeBundle = async (objects: Pick<ObjectStore, "size" | "put">, { hash, bytes }: Bundle): Promise<void> => {
   if ((await objects.size(bundleKey(hash))) === null) await objects.put(bundleKey(hash), bytes)
 }
 

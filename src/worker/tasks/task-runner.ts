@@ -1,0 +1,99 @@
+// Runs an assigned task: prepares its folders, runs it on its executor, sends its log and output, and reports its result.
+
+import { existsSync } from "node:fs"
+import { type AssignedTask, untilStopped } from "./assigned-task.ts"
+import type { TaskTable } from "./task-table.ts"
+import type { LogShipper } from "../connection/log-shipper.ts"
+import { OutputUploader } from "../connection/output-uploader.ts"
+import type { Registration } from "../connection/registration.ts"
+import type { Reporter } from "../connection/reporter.ts"
+import type { ServerClient } from "../connection/server-client.ts"
+import type { TaskFolders } from "../folders/task-folders.ts"
+import type { AttemptResult } from "../../core/model/change.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import type { Json } from "../../core/model/json.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import { AttemptRunner } from "../../engine/attempts/attempt-runner.ts"
+import type { Logger } from "../../engine/ports.ts"
+import type { Executor } from "../../executors/executor.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+
+export interface TaskRunnerOptions {
+  client: ServerClient
+  folders: TaskFolders
+  tasks: TaskTable
+  executors: ReadonlyMap<string, Executor>
+  objects: ObjectStore & Required<Pick<ObjectStore, "localPath">>
+  clock: Clock
+  log: Logger
+}
+
+/** A registration with its open streams to the server. */
+export interface Connection {
+  registration: Registration
+  reporter: Reporter
+  logs: LogShipper
+}
+
+export class TaskRunner {
+  readonly #options: TaskRunnerOptions
+  readonly #runner: AttemptRunner
+  readonly #outputs: OutputUploader
+
+  constructor(options: TaskRunnerOptions) {
+    this.#options = options
+    const { client, tasks, executors, objects, clock, log } = options
+    this.#outputs = new OutputUploader({ client, objects, log, onRejected: (task) => tasks.abandonTask(task) })
+    this.#runner = new AttemptRunner({
+      executors,
+      clock,
+      readOutput: async (key) => JSON.parse(Buffer.from((await objects.get(key)) ?? "null").toString()) as Json,
+    })
+  }
+
+  async run(task: AssignedTask, connection: Connection): Promise<void> {
+    const { folders, tasks } = this.#options
+    const { registration, reporter, logs } = connection
+    const result = await this.#execute(task, connection)
+    folders.release(task)
+    tasks.freeSlot(task)
+    try {
+      if (!task.abandoned) await logs.finish(task)
+      const reported = task.abandoned ? result : await this.#outputs.send(task, registration, result)
+      await this.#removeFiles(task)
+      if (task.abandoned || registration.ended.aborted) tasks.remove(task)
+      else reporter.ended(task, reported)
+    } catch (error) {
+      if (!registration.ended.aborted) reporter.ended(task, this.#runner.failed(messageOf(error), true))
+    }
+  }
+
+  async #execute(task: AssignedTask, { registration, reporter, logs }: Connection): Promise<AttemptResult> {
+    const { folders, clock } = this.#options
+    try {
+      const prepared = await Promise.race([folders.prepare(task, registration, clock.now()), untilStopped(task)])
+      if (typeof prepared === "string") {
+        return { ...this.#runner.failed("stopped while it was being prepared", true), state: prepared }
+      }
+      logs.add(task)
+      return await this.#runner.run(prepared, task, {
+        started: (info) => reporter.started(task, info),
+        progress: ({ fraction, details }) => reporter.progress(task, fraction ?? null, details ?? null),
+      })
+    } catch (error) {
+      return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
+    }
+  }
+
+  /** Removes the attempt's objects from this machine, and the folder of a job, which belongs to one attempt. */
+  async #removeFiles({ work, wire }: AssignedTask): Promise<void> {
+    const { objects, folders, log } = this.#options
+    try {
+      // Most attempts leave no objects.
+      if (existsSync(objects.localPath(work.prefix.slice(0, -1)))) await objects.deletePrefix(work.prefix)
+      if (wire.job) await folders.remove(work.runId)
+    } catch (error) {
+      log.warn({ run: work.runId, error: messageOf(error) }, "could not remove the files of an attempt")
+    }
+  }
+}
