@@ -19,7 +19,7 @@ import { WorkerService } from "../src/engine/workers/worker-service.ts"
 import type { Executor } from "../src/executors/executor.ts"
 import { nodeRuntime } from "../src/executors/node/runtime.ts"
 import { FunctionExecutor } from "../src/executors/pool/function-executor.ts"
-import { makeBundle } from "../src/objects/bundles/bundles.ts"
+import { createBundle } from "../src/objects/bundles/bundles.ts"
 import { FileObjectStore } from "../src/objects/file/file.ts"
 import { openSqlite } from "../src/store/sqlite/sqlite.ts"
 import { Worker } from "../src/worker/worker.ts"
@@ -100,7 +100,7 @@ const startRun = async (url: string, task: object, tasks: number, query = ""): P
 
 /** Sends a bundle with a function that does nothing; gives the query that names it. */
 const sendFunction = async (url: string, file: string): Promise<string> => {
-  const { hash, bytes } = makeBundle([{ path: file, bytes: Buffer.from("export default () => null\n"), executable: false }])
+  const { hash, bytes } = createBundle([{ path: file, bytes: Buffer.from("export default () => null\n"), executable: false }])
   const headers = { "x-api-key": KEY, "content-type": "application/octet-stream" }
   const answer = await fetch(`${url}/bundles/${hash}`, { method: "PUT", headers, body: new Uint8Array(bytes) })
   if (!answer.ok) throw new Error(await answer.text())

@@ -2,31 +2,31 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { createMask, maskJson, maskText } from "./mask.ts"
 
-const through = (parts: readonly string[], secrets: readonly string[]): string => {
+const maskParts = (parts: readonly string[], secrets: readonly string[]): string => {
   const mask = createMask(secrets)!
   return Buffer.concat([...parts.map((part) => mask.add(Buffer.from(part))), mask.end()]).toString("utf8")
 }
 
 describe("a mask", () => {
-  it("takes every secret out, the longer one first", () => {
+  it("masks every secret, the longer one first", () => {
     expect(maskText("key=hunter2-long, hunter2!", ["hunter2", "hunter2-long"])).toBe("key=***, ***!")
   })
 
-  it("finds one that is split between two writes, and keeps what only looked like one", () => {
-    expect(through(["pass: hun", "ter2 and hun", "ger"], ["hunter2"])).toBe("pass: *** and hunger")
+  it("masks a secret that is split between two writes, and keeps a text that only begins like one", () => {
+    expect(maskParts(["pass: hun", "ter2 and hun", "ger"], ["hunter2"])).toBe("pass: *** and hunger")
   })
 
-  it("takes the lines of a secret of several lines out one by one", () => {
+  it("masks each line of a multi-line secret", () => {
     expect(maskText("first\n> second", ["first\nsecond"])).toBe("***\n> ***")
   })
 
-  it("waits for the longer one when a shorter one begins it", () => {
-    expect(through(["abc", "def!"], ["abc", "abcdef"])).toBe("***!")
-    expect(through(["xab", "cy"], ["abc", "xabcy"])).toBe("***")
-    expect(through(["abc"], ["abc", "abcdef"])).toBe("***")
+  it("prefers a longer secret over a shorter one that begins it", () => {
+    expect(maskParts(["abc", "def!"], ["abc", "abcdef"])).toBe("***!")
+    expect(maskParts(["xab", "cy"], ["abc", "xabcy"])).toBe("***")
+    expect(maskParts(["abc"], ["abc", "abcdef"])).toBe("***")
   })
 
-  it("finds one in JSON, whatever its writer escapes", () => {
+  it("masks a secret in JSON, with and without escapes", () => {
     const secret = 'pä"ss\\n'
     for (const text of [JSON.stringify({ a: secret }), '{"a":"p\\u00e4\\"ss\\\\n"}']) {
       expect(JSON.parse(text)).toEqual({ a: secret })
@@ -34,22 +34,22 @@ describe("a mask", () => {
     }
   })
 
-  it("goes through a value: texts, names of fields, numbers that are one", () => {
+  it("masks texts, field names and numbers of a value", () => {
     const value = { "12345x": ["my 12345", 12345, 123456, null, true], b: { c: "no" } }
     expect(maskJson(value, ["12345"])).toEqual({ "***x": ["my ***", "***", 123456, null, true], b: { c: "no" } })
     expect(maskJson(value, [])).toBe(value)
   })
 
-  it("leaves the text alone when there is no secret, or one too short to hide", () => {
+  it("does not change a text without a secret, or with a secret that is too short", () => {
     expect(maskText("a b c", ["a", ""])).toBe("a b c")
     expect(createMask(["", "ab"])).toBeNull()
   })
 
-  it("lets nothing through and loses nothing else, however the text is cut", () => {
+  it("masks a secret and nothing else, for any split of the text", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("sec", "ret", "secret", "x", "se", "\n", "ecr")), (parts) => {
         const whole = parts.join("")
-        expect(through(parts, ["secret"])).toBe(whole.replaceAll("secret", "***"))
+        expect(maskParts(parts, ["secret"])).toBe(whole.replaceAll("secret", "***"))
       }),
     )
   })

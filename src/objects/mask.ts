@@ -1,14 +1,14 @@
-// Takes secrets out of what a task says: every occurrence of a value becomes `***`, also one that is split between two writes, one that
-// stands in JSON with its escapes, and each line of a value that has several. native/mask.c does the same for process tasks.
+// Masks secrets in logs and outputs: every occurrence of a value becomes `***`, also if it is split between two writes or escaped in
+// JSON. Each line of a multi-line value is masked too. native/mask.c does the same for process tasks.
 
 import type { Json } from "../core/model/json.ts"
 
-const STARS = "***"
-const MASK = Buffer.from(STARS)
-/** Shorter values would hide half of every log. */
+const MASK_TEXT = "***"
+const MASK_BYTES = Buffer.from(MASK_TEXT)
+/** Shorter values occur everywhere, so that masking them would make logs unreadable. */
 const MIN_LENGTH = 3
 
-/** As JSON writers put it between quotes: plain, and with everything but ASCII escaped. */
+/** Returns a text as JSON writers put it between quotes: as it is, and with non-ASCII characters escaped. */
 const jsonForms = (text: string): string[] => {
   const plain = JSON.stringify(text).slice(1, -1)
   const ascii = plain.replaceAll(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
@@ -20,7 +20,7 @@ const searchTexts = (secrets: readonly string[]): string[] =>
     .filter((text) => text.length >= MIN_LENGTH)
     .toSorted((a, b) => b.length - a.length)
 
-/** What is looked for, the longest first. */
+/** Returns the byte sequences to mask, longest first. */
 export const maskValues = (secrets: readonly string[]): Buffer[] =>
   secrets.length === 0
     ? []
@@ -28,7 +28,7 @@ export const maskValues = (secrets: readonly string[]): Buffer[] =>
         .map((text) => Buffer.from(text))
         .toSorted((a, b) => b.length - a.length)
 
-/** Null: nothing to take out. */
+/** Returns null if there is nothing to mask. */
 export const createMask = (secrets: readonly string[]): Mask | null => maskOf(maskValues(secrets))
 
 export const maskOf = (values: readonly Buffer[]): Mask | null => (values.length === 0 ? null : new Mask(values))
@@ -41,66 +41,67 @@ export const maskBytes = (bytes: Buffer, secrets: readonly string[]): Buffer => 
   return mask === null ? bytes : Buffer.concat([mask.add(bytes), mask.end()])
 }
 
-/** Of a value: in its texts, in the names of its fields, and in numbers that are one. */
+/** Masks secrets in the texts and field names of a value, and numbers that are a secret. */
 export const maskJson = (value: Json, secrets: readonly string[]): Json => {
   const texts = secrets.length === 0 ? [] : searchTexts(secrets)
-  return texts.length === 0 ? value : maskedJson(value, texts)
+  return texts.length === 0 ? value : replaceInJson(value, texts)
 }
 
-const maskedText = (text: string, texts: readonly string[]): string =>
-  texts.reduce((masked, secret) => masked.replaceAll(secret, STARS), text)
+const replaceInText = (text: string, texts: readonly string[]): string =>
+  texts.reduce((masked, secret) => masked.replaceAll(secret, MASK_TEXT), text)
 
-const maskedJson = (value: Json, texts: readonly string[]): Json => {
-  if (typeof value === "string") return maskedText(value, texts)
-  if (typeof value === "number") return texts.includes(String(value)) ? STARS : value
-  if (Array.isArray(value)) return value.map((item) => maskedJson(item, texts))
+const replaceInJson = (value: Json, texts: readonly string[]): Json => {
+  if (typeof value === "string") return replaceInText(value, texts)
+  if (typeof value === "number") return texts.includes(String(value)) ? MASK_TEXT : value
+  if (Array.isArray(value)) return value.map((item) => replaceInJson(item, texts))
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [maskedText(key, texts), maskedJson(item, texts)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [replaceInText(key, texts), replaceInJson(item, texts)]))
 }
 
-/** The same of a stream. */
+/** Masks secrets in a stream of bytes. */
 export const maskStream = (data: AsyncIterable<Uint8Array>, secrets: readonly string[]): AsyncIterable<Uint8Array> => {
   const mask = createMask(secrets)
-  return mask === null ? data : through(data, mask)
+  return mask === null ? data : applyMask(data, mask)
 }
 
-async function* through(data: AsyncIterable<Uint8Array>, mask: Mask): AsyncGenerator<Uint8Array> {
+async function* applyMask(data: AsyncIterable<Uint8Array>, mask: Mask): AsyncGenerator<Uint8Array> {
   for await (const bytes of data) yield mask.add(bytes)
   yield mask.end()
 }
 
-/** One stream of bytes. Holds back what may be the beginning of a secret until more is known. */
+/** Masks one stream of bytes. Holds back bytes that may be the beginning of a secret until more bytes follow. */
 export class Mask {
   readonly #values: readonly Buffer[]
-  readonly #first = new Uint8Array(256)
+  /** 1 for each byte that begins a value. */
+  readonly #firstBytes = new Uint8Array(256)
   #held: Buffer = Buffer.alloc(0)
 
-  /** The longest first. */
+  /** `values` must be sorted, longest first. */
   constructor(values: readonly Buffer[]) {
     this.#values = values
-    for (const value of values) this.#first[value[0]!] = 1
+    for (const value of values) this.#firstBytes[value[0]!] = 1
   }
 
   add(bytes: Uint8Array): Buffer {
-    return this.#scan(this.#held.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#held, bytes]), false)
+    return this.#replace(this.#held.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#held, bytes]), false)
   }
 
-  /** What was held back. */
+  /** Returns the bytes that were held back. */
   end(): Buffer {
-    return this.#scan(this.#held, true)
+    return this.#replace(this.#held, true)
   }
 
-  /** From left to right, at each place the longest value that stands there, or may yet when more has come. */
-  #scan(bytes: Buffer, last: boolean): Buffer {
+  /** Replaces, from left to right, the longest value at each position. Stops where a longer value may still follow. */
+  #replace(bytes: Buffer, last: boolean): Buffer {
     const out: Buffer[] = []
     let from = 0
     let at = 0
     for (; at < bytes.length; at++) {
-      if (this.#first[bytes[at]!] === 0) continue
+      if (this.#firstBytes[bytes[at]!] === 0) continue
       const length = this.#lengthAt(bytes, at, last)
       if (length === null) break
       if (length === 0) continue
-      out.push(bytes.subarray(from, at), MASK)
+      out.push(bytes.subarray(from, at), MASK_BYTES)
       from = at + length
       at = from - 1
     }
@@ -109,12 +110,12 @@ export class Mask {
     return Buffer.concat(out)
   }
 
-  /** 0: no value stands there. null: one may. */
+  /** Returns the length of the value at a position: 0 if there is none, null if more bytes are needed. */
   #lengthAt(bytes: Buffer, at: number, last: boolean): number | null {
     for (const value of this.#values) {
-      const known = Math.min(value.length, bytes.length - at)
-      if (bytes.compare(value, 0, known, at, at + known) !== 0) continue
-      if (known === value.length) return known
+      const available = Math.min(value.length, bytes.length - at)
+      if (bytes.compare(value, 0, available, at, at + available) !== 0) continue
+      if (available === value.length) return available
       if (!last) return null
     }
     return 0

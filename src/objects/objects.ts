@@ -1,24 +1,26 @@
-// The contract of an object store: logs, large outputs, specs. Keys are `/`-separated, never start with `/`, never hold `..`.
+// The contract of an object store for logs, large outputs, bundles and specs. The parts of a key are separated by `/`; none is empty,
+// `.` or `..`.
 
 export interface ObjectStore {
   readonly kind: "file" | "s3" | "gcs"
-  /** Whole or not at all: a reader never sees half of it. */
+  /** Writes an object atomically: a reader never sees a part of it. */
   put(key: string, data: Uint8Array | string): Promise<void>
-  /** The same from a stream of unknown length. */
+  /** Writes an object atomically from a stream of unknown length. */
   putStream(key: string, data: AsyncIterable<Uint8Array>): Promise<{ bytes: number }>
-  /** null: no such object. */
+  /** Returns null if there is no such object. */
   get(key: string): Promise<Uint8Array | null>
-  /** Bytes [start, end) of it, fewer at its end; null: no such object. */
+  /** Returns the bytes [start, end), fewer at the end of the object; null if there is no such object. */
   getRange(key: string, start: number, end: number): Promise<Uint8Array | null>
+  /** Returns null if there is no such object. */
   size(key: string): Promise<number | null>
-  /** Keys below a prefix that ends in `/`, in order, a page at a time. */
+  /** Lists a page of the keys below a prefix, which ends in `/` or is empty, in byte order. */
   list(prefix: string, options?: { after?: string; limit?: number }): Promise<string[]>
   deletePrefix(prefix: string): Promise<void>
-  /** Makes one object of pieces of others, in the store itself as far as it can. Where it is missing: `joinPieces`. */
-  join?(key: string, pieces: readonly ObjectRange[]): Promise<void>
-  /** Writes and reads back a probe; throws with the reason. */
+  /** Concatenates ranges of objects into one object, inside the store as far as possible. Optional. */
+  join?(key: string, ranges: readonly ObjectRange[]): Promise<void>
+  /** Writes and reads back a test object; throws an ObjectStoreError. */
   check(): Promise<void>
-  /** Where an object lies on this machine, if it does: writers on the same machine may append to it. */
+  /** Returns the path of an object in a store on this machine; log writers append to it. */
   localPath?(key: string): string
 }
 
@@ -29,8 +31,8 @@ export interface ObjectRange {
   end: number
 }
 
-/** Everything about one attempt lies below this prefix. */
+/** Returns the prefix of all objects of an attempt. */
 export const attemptPrefix = (runId: string, task: string, attemptId: string): string => `runs/${runId}/${task}/${attemptId}/`
 
-/** The same for an attempt of a job, which has no run. */
+/** Returns the prefix of all objects of a job's attempt. */
 export const jobAttemptPrefix = (jobId: string, attemptId: string): string => `jobs/${jobId}/${attemptId}/`

@@ -14,13 +14,13 @@ const setup = () => {
   return { parent, dead: `${namespace}-999999999-1`, elsewhere: `1${namespace}-999999999-1` }
 }
 
-test.runIf(process.platform === "linux")("folders that dead processes left are removed, and nothing else", () => {
+test.runIf(process.platform === "linux")("folders of dead processes are removed, and nothing else", () => {
   const { parent, dead, elsewhere } = setup()
   const kept = [`${ownedPrefix("log")}a`, `ork-log-${elsewhere}.a`, `ork-log-${dead}`, `other-log-${dead}.a`, "ork-log-old"]
-  const gone = [`ork-log-${dead}.a`, `ork-io-${dead}.a`, `ork-exec-${dead}.a`]
-  for (const name of [...kept, ...gone]) {
+  const removed = [`ork-log-${dead}.a`, `ork-io-${dead}.a`, `ork-exec-${dead}.a`]
+  for (const name of [...kept, ...removed]) {
     mkdirSync(join(parent, name))
-    writeFileSync(join(parent, name, "log"), "said")
+    writeFileSync(join(parent, name, "log"), "text")
   }
   const target = join(parent, "other-target")
   mkdirSync(target)
@@ -29,12 +29,12 @@ test.runIf(process.platform === "linux")("folders that dead processes left are r
   expect(readdirSync(parent).toSorted()).toEqual([...kept, "other-target"].toSorted())
 })
 
-test("a log on its way to a store elsewhere lies in a folder of this process, until it is stored", async () => {
+test("a log for a remote store is written to a folder of this process until it is uploaded", async () => {
   const before = new Set(readdirSync(tmpdir()))
   const log = openLog(new MemoryObjectStore(), "runs/r/t/a/", { secrets: [] })
-  const made = readdirSync(tmpdir()).filter((name) => name.startsWith(ownedPrefix("log")) && !before.has(name))
-  expect(made).toHaveLength(1)
-  await log.write("stdout", "said\n")
+  const created = readdirSync(tmpdir()).filter((name) => name.startsWith(ownedPrefix("log")) && !before.has(name))
+  expect(created).toHaveLength(1)
+  await log.write("stdout", "text\n")
   await log.close()
-  expect(existsSync(join(tmpdir(), basename(made[0]!)))).toBe(false)
+  expect(existsSync(join(tmpdir(), basename(created[0]!)))).toBe(false)
 })

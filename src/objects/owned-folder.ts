@@ -1,34 +1,34 @@
-// Temporary folders that carry the name of the process that made them (`ork-KIND-OWNER.RANDOM`): what a killed one left is removed by the
-// next that starts.
+// Temporary folders with the identity of their process in the name (`ork-KIND-OWNER.RANDOM`). The next process that starts removes
+// the folders of killed ones.
 
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { currentOwner, ownerAlive } from "./owner.ts"
 
-/** Files of attempts; logs on their way to a store elsewhere; what `ork exec` works in. */
+/** `io`: files of attempts. `log`: logs that are still to be uploaded. `exec`: temporary files of `ork exec`. */
 type Kind = "io" | "log" | "exec"
 
 const NAME = /^ork-(?:io|log|exec)-([\d-]+)\./
 
 let owner: string | null = null
 
-/** The beginning of a name; what follows must make it one of its kind. */
+/** Returns the first part of a folder name; the caller appends a unique suffix. */
 export const ownedPrefix = (kind: Kind): string => `ork-${kind}-${(owner ??= currentOwner())}.`
 
-/** Made, for this user alone. */
+/** Creates a folder that only this user can read. */
 export const createOwnedFolder = (kind: Kind): string => mkdtempSync(join(tmpdir(), ownedPrefix(kind)))
 
-/** Removes folders of dead processes. Those of other users are theirs to remove. */
+/** Removes folders of dead processes of this user. */
 export const removeStaleFolders = (parent: string): void => {
   for (const name of readdirSync(parent)) {
-    const maker = NAME.exec(name)?.[1]
-    if (maker === undefined || ownerAlive(maker) !== false) continue
+    const creator = NAME.exec(name)?.[1]
+    if (creator === undefined || ownerAlive(creator) !== false) continue
     const path = join(parent, name)
     try {
       if (lstatSync(path).uid === process.geteuid?.()) rmSync(path, { recursive: true, force: true })
     } catch {
-      // Somebody else removes it.
+      // Another process is removing it.
     }
   }
 }

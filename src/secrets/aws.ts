@@ -1,5 +1,5 @@
-// AWS Secrets Manager, through its own client and its usual chain of credentials (variables, profile, role of the machine or pod).
-// AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_SECRETS_MANAGER are the client's own settings for another endpoint.
+// Reads secrets from AWS Secrets Manager with the credentials of the standard chain (environment, profile, role of the machine or pod).
+// AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_SECRETS_MANAGER select another endpoint.
 
 import { GetSecretValueCommand, SecretsManagerClient } from "@aws-sdk/client-secrets-manager"
 import type { SecretUri } from "../core/settings/secret-uris.ts"
@@ -13,7 +13,7 @@ export class AwsSecrets implements SecretManager {
     const { SecretString, SecretBinary } = await this.#client(uri.region).send(new GetSecretValueCommand({ SecretId: uri.id }))
     if (SecretString !== undefined) return SecretString
     if (SecretBinary !== undefined) return Buffer.from(SecretBinary).toString("utf8")
-    throw new Error("it has no value")
+    throw new Error("the secret has no value")
   }
 
   #client(region: string): SecretsManagerClient {

@@ -1,4 +1,4 @@
-// Google Secret Manager, through its own client in its REST mode, which needs no gRPC; credentials as the client finds them
+// Reads secrets from Google Secret Manager over REST, without gRPC, with application default credentials
 // (GOOGLE_APPLICATION_CREDENTIALS, the login of gcloud, the service account of the machine or pod).
 
 import { SecretManagerServiceClient } from "@google-cloud/secret-manager"
@@ -20,12 +20,12 @@ export class GcpSecrets implements SecretManager {
 
   async read(uri: SecretUri): Promise<string> {
     if (uri.kind !== "gcp") throw new Error("not a gcp:// address")
-    // The client lets credentials that are missing end the process, by promises of its own that nobody awaits.
+    // Loads credentials first: the client would report missing ones by an unhandled rejection, which ends the process.
     await this.#options.auth.getClient()
     this.#client ??= new SecretManagerServiceClient(this.#options)
     const [{ payload }] = await this.#client.accessSecretVersion({ name: uri.name })
     const data = payload?.data
-    if (data === undefined || data === null) throw new Error("it has no value")
+    if (data === undefined || data === null) throw new Error("the secret has no value")
     return typeof data === "string" ? data : Buffer.from(data).toString("utf8")
   }
 }

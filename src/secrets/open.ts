@@ -1,4 +1,4 @@
-// The secrets of one process of Ork, by its configuration. The clients of managers are loaded when a secret of theirs is first asked for.
+// Creates the secrets of a process from its configuration. Loads the client of a secret manager with the first secret that needs it.
 
 import { resolve } from "node:path"
 import type { Clock } from "../core/model/ports.ts"

@@ -13,28 +13,28 @@ import { type SecretManager, Secrets, type SecretsOptions } from "./secrets.ts"
 const setup = (given: Partial<SecretsOptions> = {}) => {
   const time = { now: 0 }
   const none = (): never => {
-    throw new Error("no manager was to be asked")
+    throw new Error("no manager must be loaded")
   }
   const secrets = new Secrets({ env: {}, folder: "", uris: {}, manager: none, clock: { now: () => time.now }, ...given })
   return { secrets, time }
 }
 
-const folderOf = (): string => {
+const temporaryFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "ork-secrets-"))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   return folder
 }
 
-test("a variable is found at once, without a promise", () => {
+test("a variable is found synchronously", () => {
   const { secrets } = setup({ env: { ORK_SECRET_TOKEN: "t0ken", OTHER: "no" } })
   expect(secrets.find("TOKEN")).toBe("t0ken")
   expect(secrets.find("OTHER")).toBeNull()
   expect(secrets.find("../TOKEN")).toBeNull()
 })
 
-test("a file of the folder is found without its last line end, and its changes are seen", async () => {
+test("a file is read without its last line end, and again after it changed", async () => {
   // As Kubernetes mounts them: NAME -> ..data/NAME, ..data -> a folder that is swapped.
-  const folder = folderOf()
+  const folder = temporaryFolder()
   const write = (version: string, value: string): void => {
     mkdirSync(join(folder, version))
     writeFileSync(join(folder, version, "TOKEN"), value)
@@ -51,15 +51,15 @@ test("a file of the folder is found without its last line end, and its changes a
   expect(secrets.find("..data")).toBeNull()
 })
 
-test("a file that cannot be read is told, not passed over", async () => {
-  const folder = folderOf()
+test("a file that cannot be read is an error, not a missing secret", async () => {
+  const folder = temporaryFolder()
   mkdirSync(join(folder, "TOKEN"))
   const { secrets } = setup({ folder })
   await expect(secrets.find("TOKEN")).rejects.toThrow(/the secret TOKEN could not be read from the folder .*EISDIR/)
 })
 
-test("variables win over files, and files over managers", async () => {
-  const folder = folderOf()
+test("variables take precedence over files, and files over managers", async () => {
+  const folder = temporaryFolder()
   for (const name of ["A", "B"]) writeFileSync(join(folder, name), "file")
   const manager: SecretManager = { read: () => Promise.resolve("manager") }
   const uris = parseSecretUris({ A: "aws://r/a", B: "aws://r/b", C: "aws://r/c" })!
@@ -67,8 +67,8 @@ test("variables win over files, and files over managers", async () => {
   expect([await secrets.find("A"), await secrets.find("B"), await secrets.find("C")]).toEqual(["variable", "file", "manager"])
 })
 
-describe("a manager's answer", () => {
-  test("is kept for a minute; a failure is not", async () => {
+describe("a value of a manager", () => {
+  test("is cached for a minute; a failure is not", async () => {
     const read = vi.fn<SecretManager["read"]>().mockRejectedValueOnce(new Error("AccessDenied")).mockResolvedValue("value")
     const uris = parseSecretUris({ A: "aws://eu-1/some/id" })!
     const { secrets, time } = setup({ uris, manager: () => Promise.resolve({ read }) })
@@ -85,18 +85,18 @@ describe("a manager's answer", () => {
   test.each([
     ["#password", '{"password":"pw","port":5432}', "pw"],
     ["#port", '{"password":"pw","port":5432}', "5432"],
-  ])("is taken apart by %s", async (key, answer, value) => {
-    const manager: SecretManager = { read: () => Promise.resolve(answer) }
+  ])("is reduced to its key by %s", async (key, stored, value) => {
+    const manager: SecretManager = { read: () => Promise.resolve(stored) }
     const { secrets } = setup({ uris: parseSecretUris({ A: `aws://r/id${key}` })!, manager: () => Promise.resolve(manager) })
     expect(await secrets.find("A")).toBe(value)
   })
 
   test.each([
-    ["hunter2", /no JSON/],
+    ["hunter2", /not JSON/],
     ['{"hunter2":1}', /no key password/],
-    ['{"password":["hunter2"]}', /is no text/],
-  ])("that does not have the key is told without the value", async (answer, why) => {
-    const manager: SecretManager = { read: () => Promise.resolve(answer) }
+    ['{"password":["hunter2"]}', /is not a text/],
+  ])("without the key causes an error that does not contain the value", async (stored, why) => {
+    const manager: SecretManager = { read: () => Promise.resolve(stored) }
     const { secrets } = setup({ uris: parseSecretUris({ A: "aws://r/id#password" })!, manager: () => Promise.resolve(manager) })
     const failed = secrets.find("A")
     await expect(failed).rejects.toThrow(why)
@@ -105,13 +105,13 @@ describe("a manager's answer", () => {
 })
 
 test.each(["aws://x", "gcp://projects/p", "vault://x/y", "gcp://projects/p/secrets/s/versions/1/2", ""])(
-  "%j is no address of a secret",
+  "%j is not an address of a secret",
   (uri) => {
     expect(parseSecretUris({ A: uri })).toBeNull()
   },
 )
 
-// -- the managers' own protocols -----------------------------------------------------------------------------------------------
+// -- protocols of the managers -----------------------------------------------------------------------------------------------
 
 interface Call {
   path: string
@@ -119,7 +119,7 @@ interface Call {
   body: string
 }
 
-const serve = async (answer: (call: Call) => { status: number; body: object }) => {
+const serve = async (respond: (call: Call) => { status: number; body: object }) => {
   const calls: Call[] = []
   const server = createServer((request, response) => {
     let body = ""
@@ -128,8 +128,8 @@ const serve = async (answer: (call: Call) => { status: number; body: object }) =
     request.on("end", () => {
       const call = { path: request.url ?? "", headers: request.headers, body }
       calls.push(call)
-      const { status, body: told } = answer(call)
-      response.writeHead(status, { "content-type": "application/x-amz-json-1.1" }).end(JSON.stringify(told))
+      const { status, body: content } = respond(call)
+      response.writeHead(status, { "content-type": "application/x-amz-json-1.1" }).end(JSON.stringify(content))
     })
   })
   server.listen(0, "127.0.0.1")
@@ -149,7 +149,7 @@ describe("AWS", () => {
     onTestFinished(() => void vi.unstubAllEnvs())
   }
 
-  test("is asked for the secret by its id, signed for its region", async () => {
+  test("receives a request for the secret by its id, signed for its region", async () => {
     const { port, calls } = await serve(({ body }) => ({ status: 200, body: { ARN: "arn", SecretString: `value of ${body}` } }))
     awsEnvironment(port)
     const value = await new AwsSecrets().read({ kind: "aws", region: "eu-central-1", id: "prod/db", key: null })
@@ -158,7 +158,7 @@ describe("AWS", () => {
     expect(calls[0]?.headers["authorization"]).toContain("/eu-central-1/secretsmanager/aws4_request")
   })
 
-  test("says why it does not give one", async () => {
+  test("reports why it rejects a request", async () => {
     const body = { __type: "ResourceNotFoundException", Message: "Secrets Manager can't find the specified secret." }
     const { port } = await serve(() => ({ status: 400, body }))
     awsEnvironment(port)
@@ -176,7 +176,7 @@ describe("Google", () => {
     return new GcpSecrets({ auth, apiEndpoint: "127.0.0.1", port, protocol: "http" })
   }
 
-  test("is asked for the version by its name, with a token", async () => {
+  test("receives a request for the version by its name, with a token", async () => {
     const data = Buffer.from("the value").toString("base64")
     const { port, calls } = await serve(() => ({ status: 200, body: { name: "n", payload: { data } } }))
     const client = await clientOf(port)
@@ -185,7 +185,7 @@ describe("Google", () => {
     expect(calls[0]?.headers["authorization"]).toBe("Bearer a token")
   })
 
-  test("says why it does not give one", async () => {
+  test("reports why it rejects a request", async () => {
     const { port } = await serve(() => ({
       status: 403,
       body: { error: { code: 403, status: "PERMISSION_DENIED", message: "Permission denied on secret" } },
@@ -195,10 +195,10 @@ describe("Google", () => {
     await expect(failed).rejects.toThrow("Permission denied on secret")
   })
 
-  test("says that credentials are missing, and ends nothing else", async () => {
+  test("reports missing credentials, without an unhandled rejection", async () => {
     vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/key.json")
     onTestFinished(() => void vi.unstubAllEnvs())
-    // Promises that nobody handles would fail this file.
+    // An unhandled rejection would fail this file.
     const failed = new GcpSecrets().read({ kind: "gcp", name: "projects/p/secrets/s/versions/1", key: null })
     await expect(failed).rejects.toThrow("/no/such/key.json")
   })

@@ -57,9 +57,9 @@ describe("ork run with S3", () => {
     const none = { ...env, ORK_OBJECT_STORE: own.address.replace(own.bucket, "no-such-bucket") }
     const refused = await ork(["run", "large.yaml"], { cwd, env: none })
     expect(refused.code).toBe(2)
-    expect(refused.stderr).toMatch(/s3:\/\/no-such-bucket\/ork\/ cannot be used: there is no bucket no-such-bucket: make it/)
+    expect(refused.stderr).toMatch(/s3:\/\/no-such-bucket\/ork\/ cannot be used: there is no bucket no-such-bucket: create it/)
     const wrong = await ork(["run", "large.yaml"], { cwd, env: { ...env, AWS_SECRET_ACCESS_KEY: "wrong" } })
-    expect(wrong.stderr).toMatch(/the secret does not fit the access key: check AWS_SECRET_ACCESS_KEY/)
+    expect(wrong.stderr).toMatch(/the secret does not match the access key: check AWS_SECRET_ACCESS_KEY/)
     const sick = await ork(["doctor"], { cwd, env: none })
     expect(sick.code).toBe(1)
     expect(sick.stdout).toMatch(/fail\s+objects\s+.*there is no bucket no-such-bucket/)

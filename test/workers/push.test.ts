@@ -105,7 +105,7 @@ it("a worker that its server has left ends what it ran for it", async () => {
   await reached(server, runId, "running", 1)
   await probe(() => (processesOf(runId).length > 0 ? true : null))
   server.process.kill("SIGKILL")
-  await worker.process.printed(/does not ask about this task any more/)
+  await worker.process.printed(/does not ask about it any more/)
   await probe(() => (processesOf(runId).length === 0 ? true : null))
 })
 

@@ -158,7 +158,7 @@ describe("when something dies", () => {
     })
     expect(attemptsAlive(runId)).toEqual(["2"])
     paused.kill("SIGCONT")
-    await paused.printed(/was given up on/)
+    await paused.printed(/was evicted/)
     await paused.printed(/registered[^]*registered/)
     expect(attemptsAlive(runId)).toEqual(["2"])
     writeFileSync(go, "")

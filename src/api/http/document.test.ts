@@ -7,7 +7,7 @@ import type { OpenApi } from "./openapi.ts"
 import { ROUTES } from "../routes/table.ts"
 import { DocumentChecker } from "../testing/document.ts"
 import { type TestResponse, type CallOptions, setup, untilWaiting } from "../testing/setup.ts"
-import { makeBundle } from "../../objects/bundles/bundles.ts"
+import { createBundle } from "../../objects/bundles/bundles.ts"
 
 test("the document has the shape of OpenAPI 3.1 and the limits that the routes check", async () => {
   await using api = await setup()
@@ -61,7 +61,7 @@ test("every response matches the document", async () => {
   await call("POST", "/workflows", {}, { body: definition, headers: { "if-none-match": "*" } })
   await call("POST", "/workflows/validate", {}, { body: definition })
   await call("POST", "/workflows/validate", {}, { body: { nam: 1 } })
-  const { hash, bytes: files } = makeBundle([{ path: "a.ts", bytes: Buffer.from("1"), executable: false }])
+  const { hash, bytes: files } = createBundle([{ path: "a.ts", bytes: Buffer.from("1"), executable: false }])
   const asBytes = { headers: { "content-type": "application/octet-stream" } }
   await call("PUT", "/bundles/{hash}", { hash }, { ...asBytes, body: files })
   await call("PUT", "/bundles/{hash}", { hash }, { ...asBytes, body: Buffer.from("other") })

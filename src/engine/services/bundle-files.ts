@@ -6,7 +6,7 @@ import { join, relative, sep } from "node:path"
 import type { Problem } from "../../core/model/problems.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { contentHash } from "../../core/compile/hash.ts"
-import { type Bundle, makeBundle, MAX_BUNDLE_BYTES } from "../../objects/bundles/bundles.ts"
+import { type Bundle, createBundle, MAX_BUNDLE_BYTES } from "../../objects/bundles/bundles.ts"
 import { InvalidArchive, isRelativePath, type TarFile } from "../../objects/bundles/tar.ts"
 
 const MAX_FILES = 10_000
@@ -75,7 +75,7 @@ class Collector {
   collected(): Collected {
     if (this.#problems.length > 0) return { ok: false, problems: this.#problems }
     try {
-      return { ok: true, bundle: makeBundle([...this.#files.values()]), paths: [...this.#files.keys()] }
+      return { ok: true, bundle: createBundle([...this.#files.values()]), paths: [...this.#files.keys()] }
     } catch (error) {
       if (!(error instanceof InvalidArchive)) throw error
       return { ok: false, problems: [{ path: "include", message: error.message }] }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { removeUnusedBundles } from "./retention.ts"
-import { bundleFolder, bundleKey, storeBundle, makeBundle } from "../../objects/bundles/bundles.ts"
+import { bundleFolder, bundleKey, storeBundle, createBundle } from "../../objects/bundles/bundles.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 
 test("bundles that no version names are removed, with what was unpacked of them; the others stay", async () => {
@@ -11,7 +11,7 @@ test("bundles that no version names are removed, with what was unpacked of them;
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const objects = new FileObjectStore(join(dataDir, "objects"))
   const bundles = Array.from({ length: 250 }, (_, i) =>
-    makeBundle([{ path: "a.ts", bytes: Buffer.from(String(i)), executable: false }]),
+    createBundle([{ path: "a.ts", bytes: Buffer.from(String(i)), executable: false }]),
   )
   for (const bundle of bundles) await storeBundle(objects, bundle)
   const [used, unused] = [bundles[7]!.hash, bundles[8]!.hash]

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { BundleFolders, makeBundle } from "./bundles.ts"
+import { BundleFolders, createBundle } from "./bundles.ts"
 import { InvalidArchive, readTar, type TarFile, writeTar } from "./tar.ts"
 
 const file = (path: string, text = path, executable = false): TarFile => ({ path, bytes: Buffer.from(text), executable })
@@ -16,7 +16,7 @@ const folder = (): string => {
 
 const LONG = `${"deep/".repeat(25)}file.ts`
 
-test("an archive holds what was put into it, whatever the order", () => {
+test("an archive contains the files that were written, in any order", () => {
   const files = [file("b.ts"), file("a/x.sh", "echo", true), file("empty", ""), file(LONG, "x".repeat(1000))]
   expect(
     readTar(writeTar(files)).map(({ path, executable, bytes }) => [path, executable, Buffer.from(bytes).toString()]),
@@ -26,22 +26,22 @@ test("an archive holds what was put into it, whatever the order", () => {
     [LONG, false, "x".repeat(1000)],
     ["empty", false, ""],
   ])
-  expect(makeBundle(files).hash).toBe(makeBundle(files.toReversed()).hash)
-  expect(makeBundle(files).hash).not.toBe(makeBundle([...files, file("c")]).hash)
+  expect(createBundle(files).hash).toBe(createBundle(files.toReversed()).hash)
+  expect(createBundle(files).hash).not.toBe(createBundle([...files, file("c")]).hash)
 })
 
-test("tar itself reads it", () => {
+test("the tar command reads an archive", () => {
   const path = join(folder(), "x.tar")
   writeFileSync(path, writeTar([file("a.ts"), file(LONG)]))
   expect(execFileSync("tar", ["tf", path]).toString().trim().split("\n")).toEqual(["a.ts", LONG])
 })
 
-test("an archive that leads out of its folder, holds more than files, or is damaged is refused", () => {
+test("an archive with paths out of its folder, with other than regular files, or with damage is rejected", () => {
   for (const path of ["../x", "/etc/passwd", "a/../../x", "./a", "a//b", "a\\b"]) {
     expect(() => readTar(writeTar([file(path)])), path).toThrow(InvalidArchive)
   }
   const whole = writeTar([file("a", "12345")])
-  expect(() => readTar(whole.subarray(0, 600))).toThrow(/damaged|no end/)
+  expect(() => readTar(whole.subarray(0, 600))).toThrow(/damaged|truncated/)
   expect(() => readTar(Buffer.from("not an archive".repeat(100)))).toThrow(InvalidArchive)
   const link = Buffer.from(whole)
   link[156] = 0x32
@@ -52,13 +52,13 @@ test("an archive that leads out of its folder, holds more than files, or is dama
       .padStart(6, "0"),
     148,
   )
-  expect(() => readTar(link)).toThrow("a is no plain file")
+  expect(() => readTar(link)).toThrow("a is not a regular file")
   expect(() => writeTar([file("x".repeat(101))])).toThrow(/too long/)
 })
 
-test("a bundle is unpacked once, also for many at a time, and copied for each run", async () => {
+test("a bundle is unpacked once, also for concurrent callers, and copied for each run", async () => {
   const dataDir = folder()
-  const { hash, bytes } = makeBundle([file("tasks/a.ts", "code"), file("run.sh", "echo", true)])
+  const { hash, bytes } = createBundle([file("tasks/a.ts", "code"), file("run.sh", "echo", true)])
   let reads = 0
   const bundles = new BundleFolders({
     dataDir,
@@ -74,7 +74,7 @@ test("a bundle is unpacked once, also for many at a time, and copied for each ru
     expect(readFileSync(join(run, "tasks/a.ts"), "utf8")).toBe("code")
     expect(statSync(join(run, "run.sh")).mode & 0o111).not.toBe(0)
   }
-  // What a run does to its copy is its own affair, and is not undone.
+  // Changes of a run to its copy are kept.
   writeFileSync(join(runs[0]!, "tasks/a.ts"), "changed")
   const later = new BundleFolders({ dataDir, read: () => Promise.reject(new Error("not read again")) })
   await later.copyTo(runs[0]!, hash)
@@ -83,12 +83,12 @@ test("a bundle is unpacked once, also for many at a time, and copied for each ru
   expect(readdirSync(join(dataDir, "bundles"))).toEqual([hash])
 })
 
-test("a bundle that is gone or damaged is told, leaves nothing, and is asked for again", async () => {
+test("a missing or damaged bundle is reported, leaves no folder, and is read again later", async () => {
   const dataDir = folder()
-  const { hash, bytes } = makeBundle([file("a")])
-  const answers: (Buffer | null)[] = [null, Buffer.from("other"), bytes]
-  const bundles = new BundleFolders({ dataDir, read: async () => answers.shift()! })
-  await expect(bundles.folder(hash)).rejects.toThrow(/gone from the object store/)
+  const { hash, bytes } = createBundle([file("a")])
+  const reads: (Buffer | null)[] = [null, Buffer.from("other"), bytes]
+  const bundles = new BundleFolders({ dataDir, read: async () => reads.shift()! })
+  await expect(bundles.folder(hash)).rejects.toThrow(/missing in the object store/)
   await expect(bundles.folder(hash)).rejects.toThrow(/damaged/)
   expect(readdirSync(join(dataDir, "bundles"))).toEqual([])
   expect(readdirSync(await bundles.folder(hash))).toEqual(["a"])

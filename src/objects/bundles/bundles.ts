@@ -1,5 +1,5 @@
-// The files of a workflow's version: one archive in the object store under its hash, unpacked once per machine to run functions from,
-// and once per run into its working folder. Unpacking is a rename of a whole folder: nobody ever sees half of it.
+// The files of a workflow version: one archive in the object store under its hash, unpacked once per machine to run functions, and
+// copied once per run into its working folder. A folder appears by a rename, so that nobody sees it incomplete.
 
 import { createHash, randomBytes } from "node:crypto"
 import { constants } from "node:fs"
@@ -12,12 +12,12 @@ export const MAX_BUNDLE_BYTES = 16 * 2 ** 20
 
 export const BUNDLES_PREFIX = "bundles/"
 
-/** A folder of its own, so that it can be deleted. */
+/** Each bundle has its own prefix, so that it can be deleted. */
 export const bundlePrefix = (hash: string): string => `${BUNDLES_PREFIX}${hash}/`
 
 export const bundleKey = (hash: string): string => `${bundlePrefix(hash)}files.tar`
 
-/** null: not the key of a bundle. */
+/** Returns null if the key is not the key of a bundle. */
 export const bundleHash = (key: string): string | null => /^bundles\/([0-9a-f]{64})\/files\.tar$/.exec(key)?.[1] ?? null
 
 export interface Bundle {
@@ -25,66 +25,67 @@ export interface Bundle {
   bytes: Buffer
 }
 
-export const makeBundle = (files: readonly TarFile[]): Bundle => {
+export const createBundle = (files: readonly TarFile[]): Bundle => {
   const bytes = writeTar(files)
   return { hash: hashOf(bytes), bytes }
 }
 
 export const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
-/** Stored, unless it is there already. */
+/** Stores a bundle, unless it is already stored. */
 export const storeBundle = async (objects: Pick<ObjectStore, "size" | "put">, { hash, bytes }: Bundle): Promise<void> => {
   if ((await objects.size(bundleKey(hash))) === null) await objects.put(bundleKey(hash), bytes)
 }
 
-/** A run's folder needs no second look once it was made; so many are remembered. */
-const KEPT = 1000
+/** Number of folders that are known to exist and are not checked again. */
+const MAX_CACHED = 1000
 
 export interface BundleFoldersOptions {
-  /** Unpacked bundles lie below it. */
+  /** Parent of the folder of unpacked bundles. */
   dataDir: string
-  /** null: there is no such bundle any more. */
+  /** Reads an archive; returns null if it does not exist any more. */
   read(hash: string): Promise<Uint8Array | null>
 }
 
 export class BundleFolders {
   readonly #options: BundleFoldersOptions
-  /** By folder: under way or done. */
-  readonly #made = new Map<string, Promise<void>>()
+  /** By folder: in progress or complete. */
+  readonly #created = new Map<string, Promise<void>>()
 
   constructor(options: BundleFoldersOptions) {
     this.#options = options
   }
 
-  /** The folder that holds this machine's own copy; its files are not to be changed. */
+  /** Returns the folder of the unpacked bundle, which is shared: its files must not be changed. */
   async folder(hash: string): Promise<string> {
     const folder = bundleFolder(this.#options.dataDir, hash)
     await this.#once(folder, (draft) => this.#unpack(hash, draft))
     return folder
   }
 
-  /** A folder of a run's own with a copy of the files, unless it is there already. */
+  /** Copies the files of a bundle into a folder, unless it exists. */
   async copyTo(folder: string, hash: string): Promise<void> {
     const source = await this.folder(hash)
     await this.#once(folder, (draft) => cp(source, draft, { recursive: true, mode: constants.COPYFILE_FICLONE }))
   }
 
   #once(folder: string, fill: (draft: string) => Promise<void>): Promise<void> {
-    let making = this.#made.get(folder)
-    if (making === undefined) {
-      making = makeWhole(folder, fill)
-      this.#made.set(folder, making)
-      making.catch(() => this.#made.delete(folder))
-      if (this.#made.size > KEPT) this.#made.delete(this.#made.keys().next().value!)
+    let creation = this.#created.get(folder)
+    if (creation === undefined) {
+      creation = createFolder(folder, fill)
+      this.#created.set(folder, creation)
+      creation.catch(() => this.#created.delete(folder))
+      if (this.#created.size > MAX_CACHED) this.#created.delete(this.#created.keys().next().value!)
     }
-    return making
+    return creation
   }
 
   async #unpack(hash: string, draft: string): Promise<void> {
     const bytes = await this.#options.read(hash)
-    if (bytes === null)
-      throw new Error(`the files of this version (bundle ${hash.slice(0, 12)}) are gone from the object store`)
-    if (hashOf(bytes) !== hash) throw new Error(`the bundle ${hash.slice(0, 12)} in the object store is damaged: deploy anew`)
+    if (bytes === null) {
+      throw new Error(`the files of this version (bundle ${hash.slice(0, 12)}) are missing in the object store`)
+    }
+    if (hashOf(bytes) !== hash) throw new Error(`the bundle ${hash.slice(0, 12)} in the object store is damaged: deploy again`)
     for (const file of readTar(bytes)) {
       const path = join(draft, file.path)
       await mkdir(dirname(path), { recursive: true })
@@ -95,8 +96,9 @@ export class BundleFolders {
 
 export const bundleFolder = (dataDir: string, hash: string): string => join(dataDir, "bundles", hash)
 
-const makeWhole = async (folder: string, fill: (draft: string) => Promise<void>): Promise<void> => {
-  if (await isThere(folder)) return
+/** Fills a draft and renames it; does nothing if the folder exists. */
+const createFolder = async (folder: string, fill: (draft: string) => Promise<void>): Promise<void> => {
+  if (await exists(folder)) return
   const draft = `${folder}.${randomBytes(6).toString("hex")}.part`
   try {
     await mkdir(draft, { recursive: true })
@@ -104,10 +106,10 @@ const makeWhole = async (folder: string, fill: (draft: string) => Promise<void>)
     await rename(draft, folder)
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
-    // Somebody else was first.
-    if (await isThere(folder)) return
+    // Another process was faster.
+    if (await exists(folder)) return
     throw error
   }
 }
 
-const isThere = async (folder: string): Promise<boolean> => (await stat(folder).catch(() => null)) !== null
+const exists = async (folder: string): Promise<boolean> => (await stat(folder).catch(() => null)) !== null

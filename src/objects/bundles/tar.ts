@@ -1,8 +1,8 @@
-// Plain tar archives in memory, as far as bundles need them: regular files, sorted, without times and owners, so that the same files
-// always make the same bytes. What is read came from somebody else: everything else in an archive is refused.
+// Reads and writes tar archives of bundles in memory: regular files, sorted, without times and owners, so that the same files always
+// produce the same bytes. Archives are untrusted: anything else in them is rejected.
 
 export interface TarFile {
-  /** Relative, with `/` between its parts. */
+  /** Relative path with `/` as separator. */
   path: string
   bytes: Uint8Array
   executable: boolean
@@ -40,7 +40,7 @@ const header = (path: string, size: number, executable: boolean): Buffer => {
   return block
 }
 
-/** A long path is kept in two fields, split at a slash. */
+/** Splits a long path at a slash into the two fields of a header. */
 const splitPath = (path: string): { name: string; prefix: string } => {
   if (Buffer.byteLength(path) <= NAME_BYTES) return { name: path, prefix: "" }
   for (let at = path.indexOf("/"); at > 0; at = path.indexOf("/", at + 1)) {
@@ -61,17 +61,18 @@ export const readTar = (bytes: Uint8Array): TarFile[] => {
     const size = Number.parseInt(text(block, 124, 12), 8)
     const sum = Number.parseInt(text(block, 148, 8), 8)
     const plain = Buffer.from(block).fill(0x20, 148, 156)
-    if (checksum(plain) !== sum || !(size >= 0) || at + BLOCK + size > data.length) throw new InvalidArchive("it is damaged")
+    if (checksum(plain) !== sum || !(size >= 0) || at + BLOCK + size > data.length)
+      throw new InvalidArchive("the archive is damaged")
     const prefix = text(block, 345, PREFIX_BYTES)
     const path = prefix === "" ? text(block, 0, NAME_BYTES) : `${prefix}/${text(block, 0, NAME_BYTES)}`
     const kind = text(block, 156, 1)
-    if (kind !== "0" && kind !== "") throw new InvalidArchive(`${path} is no plain file`)
+    if (kind !== "0" && kind !== "") throw new InvalidArchive(`${path} is not a regular file`)
     if (!isRelativePath(path)) throw new InvalidArchive(`the path ${JSON.stringify(path)} leads out of its folder`)
     const mode = Number.parseInt(text(block, 100, 8), 8)
     files.push({ path, bytes: data.subarray(at + BLOCK, at + BLOCK + size), executable: (mode & 0o100) !== 0 })
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK
   }
-  throw new InvalidArchive("it has no end")
+  throw new InvalidArchive("the archive is truncated")
 }
 
 const text = (block: Buffer, at: number, length: number): string => {
@@ -80,7 +81,7 @@ const text = (block: Buffer, at: number, length: number): string => {
   return field.toString("utf8", 0, end < 0 ? length : end).trimEnd()
 }
 
-/** A path that stays below the folder that it is relative to. */
+/** Returns true for a path that stays below the folder that it is relative to. */
 export const isRelativePath = (path: string): boolean =>
   path !== "" &&
   !path.includes("\0") &&

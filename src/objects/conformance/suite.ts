@@ -1,4 +1,4 @@
-// What every object store must do. Run it on a fresh, empty store: `objectStoreSuite("file", async () => ({ store, cleanup }))`.
+// The conformance suite of object stores. Needs an empty store: `objectStoreSuite("file", async () => ({ store, cleanup }))`.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import type { ObjectStore } from "../objects.ts"
@@ -25,7 +25,7 @@ export const objectStoreSuite = (name: string, setup: () => Promise<ObjectStoreF
     })
     afterEach(() => fixture.cleanup())
 
-    test("what was put comes back, text and bytes", async () => {
+    test("text and bytes are read back as written", async () => {
       await store.put("a/text", "grüße")
       await store.put("a/bytes", Uint8Array.of(0, 255, 10, 0))
       expect(text(await store.get("a/text"))).toBe("grüße")
@@ -48,7 +48,7 @@ export const objectStoreSuite = (name: string, setup: () => Promise<ObjectStoreF
       expect(await store.getRange("nothing", 0, 10)).toBeNull()
     })
 
-    test("ranges give the bytes that are there", async () => {
+    test("a range returns the existing bytes", async () => {
       await store.put("a/digits", "0123456789")
       expect(text(await store.getRange("a/digits", 2, 5))).toBe("234")
       expect(text(await store.getRange("a/digits", 8, 100))).toBe("89")
@@ -56,7 +56,7 @@ export const objectStoreSuite = (name: string, setup: () => Promise<ObjectStoreF
       expect(text(await store.getRange("a/digits", 50, 60))).toBe("")
     })
 
-    test("an empty object is there and empty", async () => {
+    test("an empty object exists", async () => {
       await store.put("a/empty", "")
       expect(await store.size("a/empty")).toBe(0)
       expect(text(await store.get("a/empty"))).toBe("")
@@ -69,7 +69,7 @@ export const objectStoreSuite = (name: string, setup: () => Promise<ObjectStoreF
       expect((await store.getRange("a/stream", 39 * 65_536, 39 * 65_536 + 1))![0]).toBe(39)
     })
 
-    test("a stream that fails leaves what was there before", async () => {
+    test("a failed stream keeps the existing object", async () => {
       async function* broken(): AsyncGenerator<Uint8Array> {
         yield Buffer.from("half")
         throw new Error("the source broke")
@@ -81,7 +81,7 @@ export const objectStoreSuite = (name: string, setup: () => Promise<ObjectStoreF
       expect(await store.list("a/")).toEqual(["a/kept"])
     })
 
-    test("a reader never sees half of an object that is being replaced", async () => {
+    test("a reader never sees a part of an object that is being replaced", async () => {
       await store.put("a/whole", "0".repeat(100_000))
       const writes = (async () => {
         for (let i = 1; i < 20; i++) await store.put("a/whole", String(i % 10).repeat(100_000))
@@ -94,7 +94,7 @@ export const objectStoreSuite = (name: string, setup: () => Promise<ObjectStoreF
       await writes
     })
 
-    test("list goes through the keys below a prefix in byte order, a page at a time", async () => {
+    test("list returns the keys below a prefix in byte order, in pages", async () => {
       const all = ["p/Z", "p/a-b", "p/a.c", "p/a/1", "p/a/2", "p/a0", "p/b", "p/ä"]
       for (const key of [...all.toReversed(), "q/x", "pp/x"]) await store.put(key, "x")
       expect(await store.list("p/")).toEqual(all)
@@ -107,7 +107,7 @@ export const objectStoreSuite = (name: string, setup: () => Promise<ObjectStoreF
       expect(await store.list("none/")).toEqual([])
     })
 
-    test("deletePrefix removes what is below it and nothing else", async () => {
+    test("deletePrefix removes the objects below the prefix and no others", async () => {
       for (const key of ["r/1/a/log", "r/1/b/log", "r/10/a/log", "r/2/a/log"]) await store.put(key, "x")
       await store.deletePrefix("r/1/")
       expect(await store.list("r/")).toEqual(["r/10/a/log", "r/2/a/log"])
@@ -117,7 +117,7 @@ export const objectStoreSuite = (name: string, setup: () => Promise<ObjectStoreF
       expect(await store.list("r/")).toEqual([])
     })
 
-    test("keys that could leave the store are refused", async () => {
+    test("keys that lead out of the store are rejected", async () => {
       for (const key of ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/./b", "a/", "a\0b", ".."]) {
         await expect(store.put(key, "x"), JSON.stringify(key)).rejects.toThrow(/bad object key/)
         await expect(store.get(key), JSON.stringify(key)).rejects.toThrow(/bad object key/)
@@ -130,7 +130,7 @@ export const objectStoreSuite = (name: string, setup: () => Promise<ObjectStoreF
       await expect(store.deletePrefix("")).rejects.toThrow(/must not be empty/)
     })
 
-    test("check passes and leaves nothing behind", async () => {
+    test("check succeeds and leaves no object", async () => {
       await store.check()
       expect(await store.list("")).toEqual([])
     })

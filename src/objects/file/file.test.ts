@@ -23,15 +23,15 @@ test("deletePrefix removes folders that became empty, up to the root", async () 
   await cleanup()
 })
 
-test("an object lies where localPath says", async () => {
+test("localPath is the path of the object", async () => {
   const { store, cleanup } = await setup()
   await mkdir(store.localPath("a"), { recursive: true })
-  await writeFile(store.localPath("a/b"), "by hand")
-  expect(Buffer.from((await store.get("a/b"))!).toString()).toBe("by hand")
+  await writeFile(store.localPath("a/b"), "written directly")
+  expect(Buffer.from((await store.get("a/b"))!).toString()).toBe("written directly")
   await cleanup()
 })
 
-test("check says where and why when the folder cannot be written", async () => {
+test("check names the folder and the reason if it cannot be written", async () => {
   const { root, cleanup } = await setup()
   await writeFile(join(root, "file"), "")
   await expect(new FileObjectStore(join(root, "file")).check()).rejects.toThrow(
@@ -40,7 +40,7 @@ test("check says where and why when the folder cannot be written", async () => {
   await cleanup()
 })
 
-test("a stream that fails leaves no file behind", async () => {
+test("a failed stream leaves no file", async () => {
   const { root, store, cleanup } = await setup()
   async function* broken(): AsyncGenerator<Uint8Array> {
     yield Buffer.from("half")

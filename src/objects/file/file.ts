@@ -1,5 +1,5 @@
-// The object store in a local folder. An object is a file; it appears whole, by rename, and is on disk (file and folder) before
-// `put` returns, since a row in the database may name it. Logs are the exception: their writer appends to `localPath`.
+// The object store in a local folder. An object is a file; it appears by a rename, and file and folder are synced to disk before `put`
+// returns, because the database may refer to it. Logs are the exception: their writer appends to `localPath`.
 
 import { randomBytes } from "node:crypto"
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises"
@@ -10,6 +10,7 @@ import { ObjectStoreError } from "../errors.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import type { ObjectStore } from "../objects.ts"
 import { readRange } from "../shared/read-range.ts"
+import { nullIf } from "../shared/null-if.ts"
 import { probe } from "../shared/probe.ts"
 
 const TEMPORARY = ".tmp-"
@@ -42,7 +43,7 @@ export class FileObjectStore implements ObjectStore {
   }
 
   async get(key: string): Promise<Uint8Array | null> {
-    return orNull(readFile(this.localPath(key)))
+    return nullIf(readFile(this.localPath(key)), isMissing)
   }
 
   getRange(key: string, start: number, end: number): Promise<Uint8Array | null> {
@@ -50,7 +51,7 @@ export class FileObjectStore implements ObjectStore {
   }
 
   async size(key: string): Promise<number | null> {
-    const info = await orNull(stat(this.localPath(key)))
+    const info = await nullIf(stat(this.localPath(key)), isMissing)
     return info?.isFile() ? info.size : null
   }
 
@@ -74,16 +75,15 @@ export class FileObjectStore implements ObjectStore {
     try {
       await probe(this)
     } catch (error) {
-      const reason = messageOf(error)
-      throw new ObjectStoreError(`in ${this.root}`, reason, { cause: error })
+      throw new ObjectStoreError(`in ${this.root}`, messageOf(error), { cause: error })
     }
   }
 
-  /** Keys below `prefix` after `after`, in byte order of the whole key. */
+  /** Yields the keys below `prefix` and after `after`, in byte order. */
   async *#walk(prefix: string, after: string): AsyncGenerator<string> {
-    const entries = await orNull(readdir(join(this.root, prefix), { withFileTypes: true }))
+    const entries = await nullIf(readdir(join(this.root, prefix), { withFileTypes: true }), isMissing)
     if (entries === null) return
-    // A folder sorts as its name with the `/`, so that keys come in order: `a-b` before `a/c`.
+    // A folder is sorted by its name with the `/`, so that keys are in order: `a-b` before `a/c`.
     const names = entries
       .filter((entry) => !entry.name.startsWith(TEMPORARY))
       .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
@@ -118,7 +118,7 @@ export class FileObjectStore implements ObjectStore {
     await syncFolder(folder)
   }
 
-  /** Makes the folders on the way and puts their entries on disk too. A concurrent delete may remove them again: once more. */
+  /** Creates a file and its folders, and syncs the new folders. Retries, because a concurrent delete may remove the folders. */
   async #create(folder: string, path: string): Promise<FileHandle> {
     for (let tries = 0; ; tries++) {
       const first = await mkdir(folder, { recursive: true })
@@ -148,15 +148,6 @@ const isAfter = (key: string, after: string): boolean => Buffer.compare(Buffer.f
 const isMissing = (error: unknown): boolean => {
   const code = error instanceof Error && "code" in error ? error.code : undefined
   return code === "ENOENT" || code === "ENOTDIR"
-}
-
-const orNull = async <T>(promise: Promise<T>): Promise<T | null> => {
-  try {
-    return await promise
-  } catch (error) {
-    if (isMissing(error)) return null
-    throw error
-  }
 }
 
 const writeAll = async (file: FileHandle, data: Uint8Array): Promise<void> => {

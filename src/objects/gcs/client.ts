@@ -1,12 +1,12 @@
-// Asks Google Cloud Storage by its JSON API: signs each request, tries again what may pass (429, 5xx, a broken connection) with growing
-// pauses, and gives up in bounded time. Every request here may be sent twice without harm.
+// A client for the JSON API of Google Cloud Storage: signs each request, and retries transient errors (429, 5xx, a broken connection)
+// with growing delays for a bounded time. Every request is idempotent.
 
 import { setTimeout as delay } from "node:timers/promises"
 import { GoogleAuth } from "google-auth-library"
 
 export interface GcsRequest {
   method: "GET" | "POST" | "PUT" | "DELETE"
-  /** A path below the endpoint, or a whole address. */
+  /** Path below the endpoint, or a full address. */
   path: string
   query?: { [name: string]: string | number | undefined }
   headers?: { [name: string]: string }
@@ -20,13 +20,13 @@ export interface GcsResponse {
 }
 
 export interface ClientOptions {
-  /** A server other than Google's; asked without credentials. */
+  /** Another server than Google's; it gets no credentials. */
   endpoint?: string
-  /** After the first failure; the next ones are longer. */
+  /** Delay after the first failure; later ones are longer. */
   retryDelayMs?: number
 }
 
-/** A refusal that is the caller's to judge. */
+/** An error response. */
 export class GcsError extends Error {
   override readonly name = "GcsError"
   readonly status: number
@@ -37,53 +37,53 @@ export class GcsError extends Error {
   }
 }
 
-const GOOGLE = "https://storage.googleapis.com"
+const GOOGLE_ENDPOINT = "https://storage.googleapis.com"
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 const REQUEST_MS = 60_000
-const TRIES = 5
-const FIRST_PAUSE_MS = 250
-/** Beside 5xx. */
-const PASSING = [408, 429]
+const MAX_TRIES = 5
+const FIRST_DELAY_MS = 250
+/** Transient statuses besides 5xx. */
+const TRANSIENT = [408, 429]
 
 export class GcsClient {
   readonly #endpoint: string
   readonly #auth: GoogleAuth | null
-  readonly #pauseMs: number
+  readonly #retryDelayMs: number
   readonly #explain: (error: unknown) => unknown
 
-  /** `explain` makes of an error what the callers throw. */
-  constructor({ endpoint, retryDelayMs = FIRST_PAUSE_MS }: ClientOptions, explain: (error: unknown) => unknown) {
-    this.#pauseMs = retryDelayMs
+  /** `explain` converts errors before they are thrown. */
+  constructor({ endpoint, retryDelayMs = FIRST_DELAY_MS }: ClientOptions, explain: (error: unknown) => unknown) {
+    this.#retryDelayMs = retryDelayMs
     this.#explain = explain
-    const other = endpoint ?? process.env["STORAGE_EMULATOR_HOST"] ?? ""
-    const address = other === "" || other.includes("://") ? other : `http://${other}`
-    this.#endpoint = address === "" ? GOOGLE : address.replace(/\/+$/, "").replace(/\/storage\/v1$/, "")
+    const configured = endpoint ?? process.env["STORAGE_EMULATOR_HOST"] ?? ""
+    const address = configured === "" || configured.includes("://") ? configured : `http://${configured}`
+    this.#endpoint = address === "" ? GOOGLE_ENDPOINT : address.replace(/\/+$/, "").replace(/\/storage\/v1$/, "")
     this.#auth = address === "" ? new GoogleAuth({ scopes: SCOPE }) : null
   }
 
-  /** Any answer but a refusal; `allowed` are statuses that count as none. */
+  /** Throws for statuses of 400 and more, except the `allowed` ones. */
   async send(request: GcsRequest, allowed: readonly number[] = []): Promise<GcsResponse> {
     try {
-      return await this.#ask(request, allowed)
+      return await this.#sendWithRetries(request, allowed)
     } catch (error) {
       throw this.#explain(error)
     }
   }
 
-  async #ask(request: GcsRequest, allowed: readonly number[]): Promise<GcsResponse> {
+  async #sendWithRetries(request: GcsRequest, allowed: readonly number[]): Promise<GcsResponse> {
     for (let tries = 1; ; tries++) {
-      const answer = await this.#once(request).catch((error: unknown) => {
-        if (tries >= TRIES || !isNetworkError(error)) throw error
+      const response = await this.#sendOnce(request).catch((error: unknown) => {
+        if (tries >= MAX_TRIES || !isNetworkError(error)) throw error
         return null
       })
-      if (answer !== null && (answer.status < 400 || allowed.includes(answer.status))) return answer
-      const passes = answer === null || answer.status >= 500 || PASSING.includes(answer.status)
-      if (answer !== null && (!passes || tries >= TRIES)) throw new GcsError(answer.status, errorMessageOf(answer))
-      await delay(this.#pauseMs * 2 ** (tries - 1) * (0.5 + Math.random() / 2))
+      if (response !== null && (response.status < 400 || allowed.includes(response.status))) return response
+      const transient = response === null || response.status >= 500 || TRANSIENT.includes(response.status)
+      if (response !== null && (!transient || tries >= MAX_TRIES)) throw new GcsError(response.status, errorMessageOf(response))
+      await delay(this.#retryDelayMs * 2 ** (tries - 1) * (0.5 + Math.random() / 2))
     }
   }
 
-  async #once({ method, path, query, headers, body }: GcsRequest): Promise<GcsResponse> {
+  async #sendOnce({ method, path, query, headers, body }: GcsRequest): Promise<GcsResponse> {
     const url = new URL(path.startsWith("/") ? this.#endpoint + path : path)
     for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) url.searchParams.set(name, String(value))
     const all = new Headers(headers)
@@ -99,7 +99,7 @@ export class GcsClient {
   }
 }
 
-/** `fetch` says TypeError for a connection that failed, and why in its cause; DOMException for one that took too long. */
+/** `fetch` throws a TypeError with a cause for a failed connection, and a DOMException for a timeout. */
 const isNetworkError = (error: unknown): boolean =>
   (error instanceof TypeError && error.cause !== undefined) || (error instanceof DOMException && error.name === "TimeoutError")
 

@@ -13,14 +13,14 @@ beforeAll(async () => {
 })
 afterAll(() => fake.stop())
 afterEach(() => {
-  fake.refuse = null
+  fake.failAll = null
   vi.unstubAllEnvs()
 })
 
 const open = (bucket = "ork-bucket", prefix = `t/${randomBytes(6).toString("hex")}/`): GcsObjectStore =>
   new GcsObjectStore({ bucket, prefix, endpoint, retryDelayMs: 5 })
 
-objectStoreSuite("gcs (a strict fake)", async () => ({ store: open(), cleanup: async () => undefined }))
+objectStoreSuite("gcs (strict fake)", async () => ({ store: open(), cleanup: async () => undefined }))
 
 async function* pieces(count: number, size: number): AsyncGenerator<Uint8Array> {
   for (let i = 0; i < count; i++) yield Buffer.alloc(size, i)
@@ -36,15 +36,15 @@ describe("resumable uploads", () => {
     }
   })
 
-  test("a chunk that the server keeps half of is sent on from there", async () => {
+  test("a chunk that the server received partially is continued from there", async () => {
     const store = open()
-    fake.keepOnly = MIB
+    fake.truncateNextChunk = MIB
     expect(await store.putStream("cut", pieces(17, MIB))).toEqual({ bytes: 17 * MIB })
     const stored = (await store.get("cut"))!
     expect(Array.from({ length: 17 }, (_, i) => stored[i * MIB + 5])).toEqual(Array.from({ length: 17 }, (_, i) => i))
   })
 
-  test("a large stream that breaks leaves what was there before", async () => {
+  test("a large stream that fails keeps the existing object", async () => {
     const store = open()
     await store.put("big", "before")
     async function* broken(): AsyncGenerator<Uint8Array> {
@@ -57,36 +57,36 @@ describe("resumable uploads", () => {
   })
 })
 
-test("more objects than one page are listed and removed", async () => {
+test("more objects than fit on one page are listed and removed", async () => {
   const store = open()
   await Promise.all(Array.from({ length: 25 }, (_, i) => store.put(`many/${String(i).padStart(2, "0")}`, "x")))
-  fake.maxPage = 10
+  fake.maxPageSize = 10
   expect((await store.list("many/")).length).toBe(25)
   expect(await store.list("many/", { after: "many/08", limit: 12 })).toEqual(
     Array.from({ length: 12 }, (_, i) => `many/${String(i + 9).padStart(2, "0")}`),
   )
   await store.deletePrefix("many/")
   expect(await store.list("many/")).toEqual([])
-  fake.maxPage = 1000
+  fake.maxPageSize = 1000
 })
 
-test("a server in trouble is asked again", async () => {
+test("a transient server error is retried", async () => {
   const store = open()
   await store.put("a", "x")
-  fake.trouble = { count: 1, status: 503 }
+  fake.failNext = { count: 1, status: 503 }
   expect(Buffer.from((await store.get("a"))!).toString()).toBe("x")
-  fake.trouble = { count: 1, status: 503 }
+  fake.failNext = { count: 1, status: 503 }
   await store.put("a", "y")
   expect(Buffer.from((await store.get("a"))!).toString()).toBe("y")
 })
 
-test("a server that stays in trouble is given up in bounded time, with what it said", async () => {
-  fake.trouble = { count: 5, status: 500 }
+test("a permanent server error is thrown after a bounded number of retries", async () => {
+  fake.failNext = { count: 5, status: 500 }
   await expect(open().get("a")).rejects.toThrow(/internal error/)
-  expect(fake.trouble.count).toBe(0)
+  expect(fake.failNext.count).toBe(0)
 })
 
-test("STORAGE_EMULATOR_HOST names the server", async () => {
+test("STORAGE_EMULATOR_HOST selects the server", async () => {
   vi.stubEnv("STORAGE_EMULATOR_HOST", endpoint)
   const store = new GcsObjectStore({ bucket: "ork-bucket", prefix: "emulated/" })
   await store.check()
@@ -94,23 +94,28 @@ test("STORAGE_EMULATOR_HOST names the server", async () => {
   expect(fake.objects.has("emulated/a")).toBe(true)
 })
 
-describe("check says what is wrong and what to do", () => {
+describe("check explains the problem, with advice", () => {
   test("no such bucket", async () => {
     await expect(open("not-there").check()).rejects.toThrow(
-      /gs:\/\/not-there\/.* cannot be used: there is no bucket not-there: make it/,
+      /gs:\/\/not-there\/.* cannot be used: there is no bucket not-there: create it/,
     )
   })
 
-  test("credentials that are not taken, or may not", async () => {
-    fake.refuse = { status: 401, message: "Invalid Credentials" }
-    await expect(open().check()).rejects.toThrow(/the credentials are not taken/)
-    fake.refuse = { status: 403, message: "does not have storage.objects.create access" }
+  test("rejected credentials, or missing permissions", async () => {
+    fake.failAll = { status: 401, message: "Invalid Credentials" }
+    await expect(open().check()).rejects.toThrow(/the credentials are rejected/)
+    fake.failAll = { status: 403, message: "does not have storage.objects.create access" }
     await expect(open().check()).rejects.toThrow(/roles\/storage.objectUser/)
   })
 
-  test("nothing answers, or there are no credentials", async () => {
-    const nowhere = new GcsObjectStore({ bucket: "ork-bucket", prefix: "", endpoint: "http://127.0.0.1:9", retryDelayMs: 5 })
-    await expect(nowhere.check()).rejects.toThrow(/cannot be reached/)
+  test("no server, or no credentials", async () => {
+    const unreachable = new GcsObjectStore({
+      bucket: "ork-bucket",
+      prefix: "",
+      endpoint: "http://127.0.0.1:9",
+      retryDelayMs: 5,
+    })
+    await expect(unreachable.check()).rejects.toThrow(/cannot be reached/)
     vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/file")
     await expect(new GcsObjectStore({ bucket: "ork-bucket", prefix: "" }).check()).rejects.toThrow(/no\/such\/file/)
   })

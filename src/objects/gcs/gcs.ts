@@ -1,12 +1,13 @@
-// The object store in a bucket of Google Cloud Storage. Credentials are the application default ones; STORAGE_EMULATOR_HOST names another
-// server. Small objects go in one request, streams in a resumable upload: they appear whole, and memory is bounded by one chunk.
+// The object store in a bucket of Google Cloud Storage, with application default credentials; STORAGE_EMULATOR_HOST names another server.
+// Small objects take one request, streams a resumable upload. Memory is bounded by one chunk.
 
 import { ObjectStoreError } from "../errors.ts"
-import { type ClientOptions, GcsClient, GcsError } from "./client.ts"
+import { type ClientOptions, GcsClient } from "./client.ts"
 import { explainGcs, isBeyondEnd, isMissing } from "./errors.ts"
 import { CHUNK_BYTES, ResumableUpload } from "./resumable.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import type { ObjectStore } from "../objects.ts"
+import { nullIf } from "../shared/null-if.ts"
 import { probe } from "../shared/probe.ts"
 import { ChunkReader } from "../shared/chunk-reader.ts"
 
@@ -16,8 +17,8 @@ export interface GcsOptions extends ClientOptions {
   prefix: string
 }
 
-const PAGE = 1000
-const DELETES_AT_ONCE = 32
+const PAGE_SIZE = 1000
+const CONCURRENT_DELETES = 32
 
 export class GcsObjectStore implements ObjectStore {
   readonly kind = "gcs"
@@ -26,7 +27,7 @@ export class GcsObjectStore implements ObjectStore {
 
   constructor(options: GcsOptions) {
     this.#options = options
-    this.#client = new GcsClient(options, (error) => this.#explained(error))
+    this.#client = new GcsClient(options, (error) => this.#explain(error))
   }
 
   async put(key: string, data: Uint8Array | string): Promise<void> {
@@ -42,22 +43,22 @@ export class GcsObjectStore implements ObjectStore {
   async putStream(key: string, data: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
     const name = this.#name(key)
     const source = data[Symbol.asyncIterator]()
-    const taker = new ChunkReader(source)
+    const reader = new ChunkReader(source)
     try {
-      const first = await taker.read(CHUNK_BYTES)
-      if (taker.ended) await this.put(key, first)
-      else await this.#upload(name, first, taker)
+      const first = await reader.read(CHUNK_BYTES)
+      if (reader.ended) await this.put(key, first)
+      else await this.#upload(name, first, reader)
     } finally {
-      if (!taker.ended) await source.return?.()
+      if (!reader.ended) await source.return?.()
     }
-    return { bytes: taker.bytes }
+    return { bytes: reader.bytes }
   }
 
-  async #upload(name: string, first: Uint8Array, taker: ChunkReader): Promise<void> {
+  async #upload(name: string, first: Uint8Array, reader: ChunkReader): Promise<void> {
     const upload = await ResumableUpload.begin(this.#client, this.#options.bucket, name)
     try {
       for (let chunk = first; ;) {
-        const next = await taker.read(CHUNK_BYTES)
+        const next = await reader.read(CHUNK_BYTES)
         await upload.send(chunk, next.byteLength === 0)
         if (next.byteLength === 0) return
         chunk = next
@@ -69,16 +70,16 @@ export class GcsObjectStore implements ObjectStore {
   }
 
   async get(key: string): Promise<Uint8Array | null> {
-    const answer = await orNull(this.#client.send({ method: "GET", path: this.#path(key), query: { alt: "media" } }))
-    return answer?.body ?? null
+    const response = await orNull(this.#client.send({ method: "GET", path: this.#path(key), query: { alt: "media" } }))
+    return response?.body ?? null
   }
 
   async getRange(key: string, start: number, end: number): Promise<Uint8Array | null> {
     if (end <= start) return (await this.size(key)) === null ? null : new Uint8Array()
     const headers = { range: `bytes=${start}-${end - 1}` }
     try {
-      const asked = this.#client.send({ method: "GET", path: this.#path(key), query: { alt: "media" }, headers })
-      return (await orNull(asked))?.body ?? null
+      const request = this.#client.send({ method: "GET", path: this.#path(key), query: { alt: "media" }, headers })
+      return (await orNull(request))?.body ?? null
     } catch (error) {
       if (isBeyondEnd(error)) return new Uint8Array()
       throw error
@@ -86,14 +87,14 @@ export class GcsObjectStore implements ObjectStore {
   }
 
   async size(key: string): Promise<number | null> {
-    const answer = await orNull(this.#client.send({ method: "GET", path: this.#path(key), query: { fields: "size" } }))
-    return answer === null ? null : Number((JSON.parse(answer.body.toString()) as { size: string }).size)
+    const response = await orNull(this.#client.send({ method: "GET", path: this.#path(key), query: { fields: "size" } }))
+    return response === null ? null : Number((JSON.parse(response.body.toString()) as { size: string }).size)
   }
 
   async list(prefix: string, options: { after?: string; limit?: number } = {}): Promise<string[]> {
-    const { bucket, prefix: own } = this.#options
-    const limit = options.limit ?? PAGE
-    const after = options.after === undefined || options.after === "" ? undefined : own + options.after
+    const { bucket, prefix: storePrefix } = this.#options
+    const limit = options.limit ?? PAGE_SIZE
+    const after = options.after === undefined || options.after === "" ? undefined : storePrefix + options.after
     const keys: string[] = []
     let pageToken: string | undefined
     do {
@@ -101,17 +102,17 @@ export class GcsObjectStore implements ObjectStore {
         method: "GET",
         path: `/storage/v1/b/${bucket}/o`,
         query: {
-          prefix: own + checkPrefix(prefix),
+          prefix: storePrefix + checkPrefix(prefix),
           fields: "items(name),nextPageToken",
-          // One more, as the offset itself is listed too.
-          maxResults: Math.min(PAGE, limit - keys.length + 1),
+          // One more, because the list includes the offset itself.
+          maxResults: Math.min(PAGE_SIZE, limit - keys.length + 1),
           startOffset: after,
           pageToken,
         },
       })
       const page = JSON.parse(body.toString()) as { items?: { name: string }[]; nextPageToken?: string }
       const names = (page.items ?? []).map(({ name }) => name).filter((name) => name !== after)
-      keys.push(...names.map((name) => name.slice(own.length)))
+      keys.push(...names.map((name) => name.slice(storePrefix.length)))
       pageToken = page.nextPageToken
     } while (pageToken !== undefined && keys.length < limit)
     return keys.slice(0, limit)
@@ -122,11 +123,11 @@ export class GcsObjectStore implements ObjectStore {
     for (;;) {
       const keys = await this.list(prefix)
       if (keys.length === 0) return
-      const left = keys[Symbol.iterator]()
-      const worker = async (): Promise<void> => {
-        for (const key of left) await orNull(this.#client.send({ method: "DELETE", path: this.#path(key) }))
+      const remaining = keys[Symbol.iterator]()
+      const deleteKeys = async (): Promise<void> => {
+        for (const key of remaining) await orNull(this.#client.send({ method: "DELETE", path: this.#path(key) }))
       }
-      await Promise.all(Array.from({ length: Math.min(DELETES_AT_ONCE, keys.length) }, worker))
+      await Promise.all(Array.from({ length: Math.min(CONCURRENT_DELETES, keys.length) }, deleteKeys))
     }
   }
 
@@ -134,14 +135,13 @@ export class GcsObjectStore implements ObjectStore {
     try {
       await probe(this)
     } catch (error) {
-      throw this.#explained(error)
+      throw this.#explain(error)
     }
   }
 
-  /** What it throws is for people, but for what the callers here understand. */
-  #explained(error: unknown): unknown {
-    if (error instanceof ObjectStoreError || isBeyondEnd(error)) return error
-    if (error instanceof GcsError && isMissing(error)) return error
+  /** Explains an error to users, except those that the methods above handle. */
+  #explain(error: unknown): unknown {
+    if (error instanceof ObjectStoreError || isBeyondEnd(error) || isMissing(error)) return error
     const { bucket, prefix } = this.#options
     return new ObjectStoreError(`gs://${bucket}/${prefix}`, explainGcs(error, bucket), { cause: error })
   }
@@ -155,11 +155,4 @@ export class GcsObjectStore implements ObjectStore {
   }
 }
 
-const orNull = async <T>(promise: Promise<T>): Promise<T | null> => {
-  try {
-    return await promise
-  } catch (error) {
-    if (error instanceof GcsError && isMissing(error)) return null
-    throw error
-  }
-}
+const orNull = <T>(promise: Promise<T>): Promise<T | null> => nullIf(promise, isMissing)

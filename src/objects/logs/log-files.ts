@@ -1,5 +1,5 @@
-// The two files of a log (the raw bytes and their index, objects/logs/log-index.ts) as readers see them, whether they lie in the store as such
-// or still in the parts that objects/logs/log-upload.ts uploads. A range may come back short where a part ends, never in the middle of a chunk.
+// Reads the raw bytes and the index of a log, from whole objects or from the parts that log-upload.ts uploads. A range may be shorter
+// than requested where a part ends, but never ends in the middle of a chunk.
 
 import { indexKey, type LogPart, logKey, parsePart, partsPrefix } from "./log-keys.ts"
 import type { ObjectStore } from "../objects.ts"
@@ -7,19 +7,19 @@ import type { ObjectStore } from "../objects.ts"
 export type LogFile = "log" | "index"
 
 export interface LogFiles {
-  /** How much to ask for at a time: the way to a store elsewhere is long. */
+  /** Size of one read; larger for remote stores. */
   readonly readBytes: number
-  /** 0 for a log that is not there. */
+  /** Returns 0 if there is no log. */
   size(file: LogFile): Promise<number>
-  /** Bytes [start, end), fewer at its end: empty when there is nothing. */
+  /** Returns the bytes [start, end), fewer at the end; none if there is no log. */
   range(file: LogFile, start: number, end: number): Promise<Uint8Array>
 }
 
 export const logFiles = (objects: ObjectStore, prefix: string): LogFiles =>
   objects.localPath === undefined ? new PartFiles(objects, prefix) : new WholeFiles(objects, prefix)
 
-const NOTHING = new Uint8Array()
-const PAGE = 1000
+const EMPTY = new Uint8Array()
+const PAGE_SIZE = 1000
 const LOCAL_READ_BYTES = 256 << 10
 const REMOTE_READ_BYTES = 2 << 20
 
@@ -38,12 +38,12 @@ class WholeFiles implements LogFiles {
   }
 
   async range(file: LogFile, start: number, end: number): Promise<Uint8Array> {
-    return (await this.#objects.getRange(this.#keys[file], start, end)) ?? NOTHING
+    return (await this.#objects.getRange(this.#keys[file], start, end)) ?? EMPTY
   }
 }
 
-/** A part and where it begins in both files. */
-interface Placed extends LogPart {
+/** A part with its offsets in both files. */
+interface PositionedPart extends LogPart {
   from: Record<LogFile, number>
   to: Record<LogFile, number>
 }
@@ -53,9 +53,9 @@ class PartFiles implements LogFiles {
   readonly #objects: ObjectStore
   readonly #prefix: string
   readonly #whole: WholeFiles
-  /** All of it is in the whole files now. */
+  /** True if the log is in whole objects now. */
   #joined = false
-  #parts: Placed[] = []
+  #parts: PositionedPart[] = []
 
   constructor(objects: ObjectStore, prefix: string) {
     this.#objects = objects
@@ -73,19 +73,19 @@ class PartFiles implements LogFiles {
       if (this.#joined) return this.#whole.range(file, start, end)
       const part = this.#find(file, start)
       if (part === undefined) {
-        if (!(await this.#refresh())) return NOTHING
+        if (!(await this.#refresh())) return EMPTY
         continue
       }
-      // The index of a part lies behind its raw bytes.
+      // The index of a part follows its raw bytes.
       const shift = (file === "log" ? 0 : part.bytes) - part.from[file]
       const bytes = await this.#objects.getRange(part.key, start + shift, Math.min(end, part.to[file]) + shift)
       if (bytes !== null) return bytes
-      // Joined in this very moment, or removed with its run.
-      if (!(await this.#refresh())) return NOTHING
+      // The part was joined just now, or removed with its run.
+      if (!(await this.#refresh())) return EMPTY
     }
   }
 
-  #find(file: LogFile, at: number): Placed | undefined {
+  #find(file: LogFile, at: number): PositionedPart | undefined {
     let [low, high] = [0, this.#parts.length]
     while (low < high) {
       const middle = (low + high) >>> 1
@@ -95,7 +95,7 @@ class PartFiles implements LogFiles {
     return this.#parts[low]
   }
 
-  /** Whether there is more than before. */
+  /** Returns true if there is more to read than before. */
   async #refresh(): Promise<boolean> {
     if (this.#joined) return false
     if (this.#parts.length > 0 && (await this.#listParts())) return true
@@ -108,15 +108,15 @@ class PartFiles implements LogFiles {
     for (;;) {
       const after = this.#parts.at(-1)
       const keys = await this.#objects.list(partsPrefix(this.#prefix), {
-        limit: PAGE,
+        limit: PAGE_SIZE,
         ...(after !== undefined && { after: after.key }),
       })
-      for (const key of keys) this.#place(parsePart(key))
-      if (keys.length < PAGE) return this.#parts.length > before
+      for (const key of keys) this.#addPart(parsePart(key))
+      if (keys.length < PAGE_SIZE) return this.#parts.length > before
     }
   }
 
-  #place(part: LogPart): void {
+  #addPart(part: LogPart): void {
     const from = this.#parts.at(-1)?.to ?? { log: 0, index: 0 }
     const to = { log: from.log + part.bytes, index: from.index + part.indexBytes }
     this.#parts.push({ ...part, from, to })

@@ -1,5 +1,5 @@
 // The index of an attempt's log, `log.idx`: one 24-byte little-endian record per written chunk (u64 offset in the raw log, u64 ms since
-// the epoch, u32 length, u32 stream). A record follows its bytes, so after a crash the index may lack its tail, never the log.
+// the epoch, u32 length, u32 stream). A record is written after its bytes, so that after a crash the index may lack its last records.
 
 import { type LogFiles, logFiles } from "./log-files.ts"
 import { RECORD_BYTES } from "./log-keys.ts"
@@ -16,7 +16,7 @@ export interface Chunk {
 
 const RECORDS_PER_READ = 1024
 
-/** Number of the first record that reaches beyond `offset`. */
+/** Returns the number of the first record whose chunk ends after `offset`. */
 export const findRecord = async (files: LogFiles, offset: number): Promise<number> => {
   let low = 0
   let high = offset === 0 ? 0 : Math.floor((await files.size("index")) / RECORD_BYTES)
@@ -40,7 +40,7 @@ export const readChunks = async (files: LogFiles, from: number, count = RECORDS_
   }))
 }
 
-/** Chunks that reach into bytes [start, end), neighbours of the same stream and time as one. */
+/** Returns the chunks that overlap the bytes [start, end). Merges neighbours of the same stream and time. */
 export const chunksInRange = async (files: LogFiles, start: number, end: number): Promise<Chunk[]> => {
   const found: Chunk[] = []
   for (let record = await findRecord(files, start); ;) {
@@ -61,7 +61,7 @@ export interface ChunkBytes {
   bytes: Uint8Array
 }
 
-/** The bytes of chunks from `position` on, many chunks per read. */
+/** Yields the bytes of chunks from `position` on, with one read for many chunks. */
 export async function* chunkBytes(files: LogFiles, chunks: Chunk[], position: number): AsyncGenerator<ChunkBytes> {
   let window: Uint8Array = new Uint8Array()
   let start = 0
@@ -77,23 +77,35 @@ export async function* chunkBytes(files: LogFiles, chunks: Chunk[], position: nu
   }
 }
 
-/** `length` bytes of one stream, from an offset of the raw log on: a line whose pieces may lie apart, put together. */
+/** Yields `length` bytes of one stream from an offset of the raw log on: a line, which chunks of the other stream may interrupt. */
 export async function* streamBytes(
   objects: ObjectStore,
   prefix: string,
-  wanted: { stream: LogStream; offset: number; length: number },
+  range: { stream: LogStream; offset: number; length: number },
 ): AsyncGenerator<Uint8Array> {
   const files = logFiles(objects, prefix)
-  let left = wanted.length
-  for (let record = await findRecord(files, wanted.offset); left > 0;) {
+  let left = range.length
+  for (let record = await findRecord(files, range.offset); left > 0;) {
     const chunks = await readChunks(files, record)
     if (chunks.length === 0) return
     record += chunks.length
-    const ours = chunks.filter((chunk) => chunk.stream === wanted.stream)
-    for await (const { bytes } of chunkBytes(files, ours, wanted.offset)) {
+    const ofStream = chunks.filter((chunk) => chunk.stream === range.stream)
+    for await (const { bytes } of chunkBytes(files, ofStream, range.offset)) {
       if (left <= 0) return
       yield bytes.subarray(0, left)
       left -= bytes.byteLength
     }
   }
+}
+
+/** Counts the leading records of an index whose chunks have at most `maxBytes` together; at least one if there is one. */
+export const fitRecords = (records: Buffer, maxBytes: number): { count: number; bytes: number } => {
+  let bytes = 0
+  let count = 0
+  for (; (count + 1) * RECORD_BYTES <= records.length; count++) {
+    const length = records.readUInt32LE(count * RECORD_BYTES + 16)
+    if (count > 0 && bytes + length > maxBytes) break
+    bytes += length
+  }
+  return { count, bytes }
 }

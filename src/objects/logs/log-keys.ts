@@ -1,5 +1,5 @@
-// Names of the objects of a log below the prefix of its attempt. `log` and `log.idx` hold all of it; while it is being written to a store
-// that lies elsewhere it is in parts, `log/00000001.BYTES.RECORDS` and so on: raw bytes, then their index records.
+// Keys of the objects of a log below the prefix of its attempt. `log` and `log.idx` hold a whole log. While a log is uploaded to a
+// remote store it is in parts, `log/00000001.BYTES.RECORDS` and so on: raw bytes followed by their index records.
 
 export const RECORD_BYTES = 24
 
@@ -9,7 +9,7 @@ export const partsPrefix = (prefix: string): string => `${prefix}log/`
 
 export interface LogPart {
   key: string
-  /** Of the raw log. */
+  /** Number of raw bytes. */
   bytes: number
   indexBytes: number
 }

@@ -1,6 +1,5 @@
-// Where an executor writes what its task says, in the format that objects/logs/task-log.ts reads, with secrets taken out. The log can be
-// read while it is written: where the store lies on this machine the file grows, elsewhere parts are uploaded at most a second
-// apart (objects/logs/log-upload.ts).
+// Writes the output of a task as a log, with secrets masked, for executors. The log can be read while it is written: in a local store
+// the file grows, to a remote store parts are uploaded within a second (log-upload.ts).
 
 import { dirname, join } from "node:path"
 import { mkdirSync } from "node:fs"
@@ -14,9 +13,9 @@ import type { ObjectStore } from "../objects.ts"
 import { createOwnedFolder } from "../owned-folder.ts"
 
 export interface LogSink {
-  /** Resolves when more may be written. `at`: when it was said, if that was not now. */
+  /** Resolves when more may be written. `at`: time of the output in epoch milliseconds; now by default. */
   write(stream: LogStream, bytes: Uint8Array | string, at?: number): Promise<void>
-  /** All of it is stored. `last`: where the last line of stdout that is not blank lies, which may be the output. */
+  /** Stores the complete log. `last`: position of the last non-blank line of stdout, which may be the output of the task. */
   close(): Promise<{ last: LastLine; size: number }>
 }
 
@@ -24,7 +23,7 @@ export interface LogSinkOptions {
   secrets: readonly string[]
 }
 
-/** `prefix`: that of the attempt. */
+/** `prefix`: prefix of the attempt. */
 export const openLog = (objects: ObjectStore, prefix: string, { secrets }: LogSinkOptions): LogSink => {
   if (objects.localPath !== undefined) return new LocalLog(objects.localPath(logKey(prefix)), secrets)
   return new UploadedLog(objects, prefix, secrets)
@@ -57,7 +56,7 @@ class LocalLog implements LogSink {
   }
 }
 
-/** Written to a file of its own first, so that a slow store holds no task up and takes no memory. */
+/** Writes to a local file first, so that a slow store neither delays the task nor uses memory. */
 class UploadedLog implements LogSink {
   readonly #folder = createOwnedFolder("log")
   readonly #local: LocalLog

@@ -16,7 +16,7 @@ objectStoreSuite("in memory, for tests", async () => ({ store: new MemoryObjectS
 
 const PREFIX = "runs/r/t/a/"
 const MIB = 1 << 20
-const LOOK_MS = 20
+const POLL_MS = 20
 
 let folder: string
 let path: string
@@ -30,7 +30,7 @@ beforeEach(async () => {
   path = join(folder, "log")
   store = new MemoryObjectStore()
   writer = new LogWriter(path)
-  upload = new LogUpload(store, PREFIX, path, LOOK_MS)
+  upload = new LogUpload(store, PREFIX, path, POLL_MS)
   log = new TaskLog(store, PREFIX)
 })
 afterEach(async () => {
@@ -39,7 +39,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const say = (stream: 1 | 2, text: string | Buffer): void => writer.add(stream, Buffer.from(text as string))
+const write = (stream: 1 | 2, text: string | Buffer): void => writer.add(stream, Buffer.from(text as string))
 const uploaded = (size: number): Promise<boolean> =>
   vi.waitUntil(async () => (await new TaskLog(store, PREFIX).size()) >= size, { timeout: 5000 })
 const lines = async (): Promise<string[]> => {
@@ -53,11 +53,11 @@ const end = async (): Promise<void> => {
 }
 const keys = (): string[] => [...store.objects.keys()].toSorted()
 
-test("what is written can be read while the task runs, from several parts", async () => {
-  say(1, "one\n")
+test("a log can be read while the task runs, from several parts", async () => {
+  write(1, "one\n")
   await uploaded(4)
-  say(2, "two\n")
-  say(1, "three\n")
+  write(2, "two\n")
+  write(1, "three\n")
   await uploaded(14)
   expect(keys()).toEqual([`${PREFIX}log/00000001.4.1`, `${PREFIX}log/00000002.10.2`])
   expect(await lines()).toEqual(["stdout one", "stderr two", "stdout three"])
@@ -69,18 +69,18 @@ test("what is written can be read while the task runs, from several parts", asyn
   expect((await log.tailLines(1))[0]!.line).toBe("three")
 })
 
-test("at the end all of it is two objects, and nothing is left on this machine", async () => {
-  say(1, "one\n")
+test("a finished log consists of two objects, and no local files are left", async () => {
+  write(1, "one\n")
   await uploaded(4)
-  say(2, "two\n")
+  write(2, "two\n")
   await end()
   expect(keys()).toEqual([`${PREFIX}log`, `${PREFIX}log.idx`])
   expect(await lines()).toEqual(["stdout one", "stderr two"])
   expect(existsSync(path) || existsSync(`${path}.idx`)).toBe(false)
 })
 
-test("a short task's log is never in parts, and one that said nothing leaves nothing", async () => {
-  say(1, "quick\n")
+test("the log of a short task is never in parts, and a task without output has no objects", async () => {
+  write(1, "quick\n")
   const parts: string[] = []
   const { put } = store
   store.put = (key, data) => {
@@ -96,36 +96,36 @@ test("a short task's log is never in parts, and one that said nothing leaves not
   expect(await new TaskLog(store, "runs/r/t/b/").size()).toBe(0)
 })
 
-test("a follower wakes for each part and gets every byte once, also across the join", async () => {
+test("a follower reads each part when it is uploaded, and every byte once, also across the join", async () => {
   const ended = new AbortController()
   const seen = log.bytes({ ended: ended.signal })
   const next = async () => Buffer.from((await seen.next()).value as Uint8Array).toString()
   const first = next()
-  say(1, "a\n")
+  write(1, "a\n")
   expect(await first).toBe("a\n")
   const second = next()
-  say(1, "b\n")
+  write(1, "b\n")
   expect(await second).toBe("b\n")
-  say(1, "c\n")
+  write(1, "c\n")
   await end()
   ended.abort()
   expect(await next()).toBe("c\n")
   expect((await seen.next()).done).toBe(true)
 })
 
-test("an upload wakes those who follow that log, and no others", async () => {
+test("an upload notifies the readers of that log, and no others", async () => {
   const ended = new AbortController()
-  const wakes = [PREFIX, "runs/r/t/other/"].map((prefix) => new LogWatcher(store, prefix, ended.signal))
-  const woken: number[] = []
-  wakes.forEach((wake, i) => void wake.next().then(() => woken.push(i)))
+  const watchers = [PREFIX, "runs/r/t/other/"].map((prefix) => new LogWatcher(store, prefix, ended.signal))
+  const notified: number[] = []
+  watchers.forEach((watcher, i) => void watcher.next().then(() => notified.push(i)))
   notifyReaders(store, PREFIX)
   await Promise.resolve()
-  expect(woken).toEqual([0])
-  for (const wake of wakes) wake.close()
+  expect(notified).toEqual([0])
+  for (const watcher of watchers) watcher.close()
 })
 
-test("a reader of a log that was removed comes to an end", async () => {
-  say(1, "one\n")
+test("reading a removed log returns nothing", async () => {
+  write(1, "one\n")
   await uploaded(4)
   const reader = new TaskLog(store, PREFIX)
   expect(await reader.size()).toBe(4)
@@ -133,9 +133,9 @@ test("a reader of a log that was removed comes to an end", async () => {
   expect((await reader.read(0)).bytes.byteLength).toBe(0)
 })
 
-test("a reader in the middle of parts goes on in the joined log", async () => {
+test("a reader of parts continues in the joined log", async () => {
   for (let i = 0; i < 3; i++) {
-    say(1, `${i} ${"x".repeat(100)}\n`)
+    write(1, `${i} ${"x".repeat(100)}\n`)
     await uploaded((i + 1) * 103)
   }
   const reader = log.lines()
@@ -146,11 +146,11 @@ test("a reader in the middle of parts goes on in the joined log", async () => {
   expect((await reader.next()).done).toBe(true)
 })
 
-test("parts that a crash left are read as they are", async () => {
-  say(1, "begin ")
+test("parts that a crash left can be read", async () => {
+  write(1, "begin ")
   await uploaded(6)
-  say(1, "end\n")
-  say(2, "oops\n")
+  write(1, "end\n")
+  write(2, "oops\n")
   await uploaded(15)
   const found: string[] = []
   for await (const bytes of streamBytes(store, PREFIX, { stream: "stdout", offset: 0, length: 9 })) {
@@ -161,7 +161,7 @@ test("parts that a crash left are read as they are", async () => {
 })
 
 test("bytes without an index record are stored too", async () => {
-  say(1, "known\n")
+  write(1, "known\n")
   await uploaded(6)
   writer.close()
   await appendFile(path, "its record was never written\n")
@@ -170,16 +170,16 @@ test("bytes without an index record are stored too", async () => {
 })
 
 describe("a large log", () => {
-  const write = (mib: number): Buffer => {
+  const writeLarge = (mib: number): Buffer => {
     const line = `${"0123456789abcdef".repeat(64)}\n`
     const block = Buffer.from(line.repeat(Math.floor(65_536 / line.length)))
     const blocks = Array.from({ length: Math.ceil((mib * MIB) / block.length) }, () => block)
-    for (const one of blocks) say(1, one)
+    for (const one of blocks) write(1, one)
     return Buffer.concat(blocks)
   }
 
-  test("goes up in parts of bounded size, and is joined in the store", async () => {
-    const all = write(30)
+  test("is uploaded in parts of bounded size and joined in the store", async () => {
+    const all = writeLarge(30)
     await uploaded(all.length)
     const sizes = [...store.objects.values()].map(({ length }) => length)
     expect(sizes.length).toBeGreaterThan(3)
@@ -190,14 +190,14 @@ describe("a large log", () => {
     expect(keys()).toEqual([`${PREFIX}log`, `${PREFIX}log.idx`])
   })
 
-  test("comes back byte for byte to somebody who reads while it is written", async () => {
+  test("is read completely by a reader that follows it", async () => {
     const ended = new AbortController()
     const reading = (async () => {
       const pieces: Uint8Array[] = []
       for await (const piece of log.bytes({ ended: ended.signal })) pieces.push(Buffer.from(piece))
       return Buffer.concat(pieces)
     })()
-    const all = write(20)
+    const all = writeLarge(20)
     await uploaded(all.length / 2)
     await end()
     ended.abort()
@@ -205,14 +205,14 @@ describe("a large log", () => {
   })
 })
 
-test("parts that came from elsewhere are joined without their local file; a single one stays as it is", async () => {
-  say(1, "one\n")
+test("parts of a worker are joined without a local file; a single part stays", async () => {
+  write(1, "one\n")
   await uploaded(4)
   await joinParts(store, PREFIX)
   expect(keys()).toEqual([`${PREFIX}log/00000001.4.1`])
-  say(2, "two\n")
+  write(2, "two\n")
   await uploaded(8)
-  say(1, "three\n")
+  write(1, "three\n")
   await uploaded(14)
   await joinParts(store, PREFIX)
   expect(keys()).toEqual([`${PREFIX}log`, `${PREFIX}log.idx`])
@@ -221,19 +221,19 @@ test("parts that came from elsewhere are joined without their local file; a sing
   expect(keys()).toEqual([`${PREFIX}log`, `${PREFIX}log.idx`])
 })
 
-test("a store that cannot be reached for a while loses nothing", async () => {
+test("a temporary failure of the store loses nothing", async () => {
   store.broken = new Error("no route")
-  say(1, "one\n")
+  write(1, "one\n")
   await vi.waitUntil(() => existsSync(path))
   await expect(upload.close()).rejects.toThrow("no route")
   store.broken = null
-  upload = new LogUpload(store, PREFIX, path, LOOK_MS)
-  say(1, "two\n")
+  upload = new LogUpload(store, PREFIX, path, POLL_MS)
+  write(1, "two\n")
   await uploaded(8)
   expect(await lines()).toEqual(["stdout one", "stdout two"])
 })
 
-test("a sink for stores elsewhere masks secrets and tells the last line", async () => {
+test("a log sink for remote stores masks secrets and returns the last line", async () => {
   const sink = openLog(store, "runs/r/t/s/", { secrets: ["hunter2"] })
   await sink.write("stdout", "the word is hun")
   await sink.write("stdout", 'ter2\n{"a":1}\n')

@@ -1,5 +1,5 @@
-// Wakes a reader that follows a log: by a watch on the log's folder where it lies on this machine, else when this process has uploaded more
-// of it, and at the latest by a slow look. Knows when the task has ended, after which one more read sees everything.
+// Notifies a reader that follows a log: by a file watch in a local store, by uploads of this process to a remote store, and always by
+// slow polling. Knows when the task has ended; one more read then returns the rest.
 
 import { watch } from "node:fs"
 import type { FSWatcher } from "node:fs"
@@ -7,25 +7,25 @@ import { dirname } from "node:path"
 import { logKey } from "./log-keys.ts"
 import type { ObjectStore } from "../objects.ts"
 
-const LOOK_MS = 1000
-/** The folder is made with the first byte of output. */
-const LOOK_FOR_FOLDER_MS = 100
+const POLL_MS = 1000
+/** Interval while the folder does not exist; the first output creates it. */
+const FOLDER_POLL_MS = 100
 
-/** Readers of logs that are uploaded by this process, by store and prefix. */
+/** Readers of logs that this process uploads, by store and prefix. */
 const followers = new WeakMap<ObjectStore, Map<string, Set<() => void>>>()
 
-/** There is more to read. */
+/** Notifies the readers of a log that more was uploaded. */
 export const notifyReaders = (objects: ObjectStore, prefix: string): void => {
-  for (const wake of followers.get(objects)?.get(prefix) ?? []) wake()
+  for (const notify of followers.get(objects)?.get(prefix) ?? []) notify()
 }
 
-const follow = (objects: ObjectStore, prefix: string, wake: () => void): (() => void) => {
+const subscribe = (objects: ObjectStore, prefix: string, notify: () => void): (() => void) => {
   const logs = followers.get(objects) ?? new Map<string, Set<() => void>>()
   const readers = logs.get(prefix) ?? new Set()
   followers.set(objects, logs)
-  logs.set(prefix, readers.add(wake))
+  logs.set(prefix, readers.add(notify))
   return () => {
-    readers.delete(wake)
+    readers.delete(notify)
     if (readers.size === 0) logs.delete(prefix)
   }
 }
@@ -33,19 +33,22 @@ const follow = (objects: ObjectStore, prefix: string, wake: () => void): (() => 
 export class LogWatcher {
   readonly #folder: string | null
   readonly #ended: AbortSignal | undefined
-  readonly #onEnded = (): void => this.#wake()
-  #unfollow: (() => void) | null = null
+  readonly #notify = (): void => {
+    this.#dirty = true
+    this.#waiting?.()
+  }
+  #unsubscribe: (() => void) | null = null
   #watcher: FSWatcher | null = null
   #dirty = false
   #waiting: (() => void) | null = null
 
-  /** Without `ended` the log counts as ended. */
+  /** `ended` aborts when the task has ended; without it the log counts as ended. */
   constructor(objects: ObjectStore, prefix: string, ended: AbortSignal | undefined) {
     this.#folder = objects.localPath ? dirname(objects.localPath(logKey(prefix))) : null
     this.#ended = ended
     if (this.ended) return
-    ended?.addEventListener("abort", this.#onEnded)
-    if (this.#folder === null) this.#unfollow = follow(objects, prefix, this.#onEnded)
+    ended?.addEventListener("abort", this.#notify)
+    if (this.#folder === null) this.#unsubscribe = subscribe(objects, prefix, this.#notify)
     this.#watch()
   }
 
@@ -53,7 +56,7 @@ export class LogWatcher {
     return this.#ended === undefined || this.#ended.aborted
   }
 
-  /** Resolves when there may be something new. */
+  /** Resolves when there may be more to read. */
   next(): Promise<void> {
     if (this.#watcher === null) this.#watch()
     if (this.#dirty || this.ended) {
@@ -61,10 +64,7 @@ export class LogWatcher {
       return Promise.resolve()
     }
     return new Promise((resolve) => {
-      const timer = setTimeout(
-        () => this.#wake(),
-        this.#watcher === null && this.#folder !== null ? LOOK_FOR_FOLDER_MS : LOOK_MS,
-      )
+      const timer = setTimeout(this.#notify, this.#watcher === null && this.#folder !== null ? FOLDER_POLL_MS : POLL_MS)
       this.#waiting = () => {
         clearTimeout(timer)
         this.#waiting = null
@@ -75,26 +75,21 @@ export class LogWatcher {
   }
 
   close(): void {
-    this.#ended?.removeEventListener("abort", this.#onEnded)
+    this.#ended?.removeEventListener("abort", this.#notify)
     this.#watcher?.close()
-    this.#unfollow?.()
-    this.#wake()
-  }
-
-  #wake(): void {
-    this.#dirty = true
-    this.#waiting?.()
+    this.#unsubscribe?.()
+    this.#notify()
   }
 
   #watch(): void {
     if (this.#folder === null) return
     try {
-      this.#watcher = watch(this.#folder, { persistent: false }, () => this.#wake())
+      this.#watcher = watch(this.#folder, { persistent: false }, this.#notify)
       this.#watcher.on("error", () => {
         this.#watcher?.close()
         this.#watcher = null
       })
-      // What was written before the watch began made no event.
+      // The watch has no events for earlier writes.
       this.#dirty = true
     } catch {
       this.#watcher = null

@@ -1,18 +1,20 @@
-// Writes an attempt's log as native/log-file.c does, for the helper in JavaScript: raw bytes, then their index record; whole lines together
-// per stream; a partial line at the latest after 250 ms or 64 KiB; files made at the first byte.
+// Writes the log of an attempt as native/log-file.c does: raw bytes, then their index record. Writes whole lines of a stream together,
+// and a partial line after 250 ms or 64 KiB. Creates the files with the first byte.
 
 import { closeSync, mkdirSync, openSync, writeSync } from "node:fs"
 import { constants } from "node:os"
 import { dirname } from "node:path"
+import { RECORD_BYTES } from "./log-keys.ts"
 
-const LINE_BUFFER = 65_536
+const MAX_PARTIAL_BYTES = 65_536
 const PARTIAL_MS = 250
-const RECORD_BYTES = 24
 const NEWLINE = 0x0a
 
+/** Position of a line of stdout in the raw log. */
 export interface LastLine {
   offset: number
   length: number
+  /** True if chunks of stderr interrupt the line. */
   split: boolean
 }
 
@@ -30,30 +32,31 @@ export class LogWriter {
     { bytes: Buffer.alloc(0), timer: null },
   ]
   #files: { log: number; index: number } | null = null
+  /** The line of stdout whose end is not written yet. */
   #open: LastLine = NO_LINE
   #openBlank = true
-  /** Last whole non-blank line of stdout. */
+  /** Last complete non-blank line of stdout. */
   last: LastLine = NO_LINE
   size = 0
-  /** The rest of the log is dropped after a failed write: a full disk must not stop the task. */
+  /** Error number of a failed write; the rest of the log is dropped then, because a full disk must not stop the task. */
   errno = 0
 
   constructor(path: string) {
     this.#path = path
   }
 
-  /** `stream`: 1 stdout, 2 stderr. `at`: when it was said, if that was not now. */
+  /** `stream`: 1 for stdout, 2 for stderr. `at`: time of the output in epoch milliseconds. */
   add(stream: 1 | 2, data: Buffer, at = Date.now()): void {
     const pending = this.#pending[stream - 1]!
     const bytes = pending.bytes.length > 0 ? Buffer.concat([pending.bytes, data]) : data
-    const whole = bytes.lastIndexOf(NEWLINE) + 1
-    const out = bytes.length - whole >= LINE_BUFFER ? bytes.length : whole
-    if (out > 0) {
+    const lineBytes = bytes.lastIndexOf(NEWLINE) + 1
+    const written = bytes.length - lineBytes >= MAX_PARTIAL_BYTES ? bytes.length : lineBytes
+    if (written > 0) {
       if (pending.timer !== null) clearTimeout(pending.timer)
       pending.timer = null
-      this.#put(stream, bytes.subarray(0, out), at)
+      this.#write(stream, bytes.subarray(0, written), at)
     }
-    pending.bytes = Buffer.from(bytes.subarray(out))
+    pending.bytes = Buffer.from(bytes.subarray(written))
     if (pending.bytes.length > 0) pending.timer ??= setTimeout(() => this.#flush(stream), PARTIAL_MS)
   }
 
@@ -70,11 +73,11 @@ export class LogWriter {
     const pending = this.#pending[stream - 1]!
     if (pending.timer !== null) clearTimeout(pending.timer)
     pending.timer = null
-    if (pending.bytes.length > 0) this.#put(stream, pending.bytes, Date.now())
+    if (pending.bytes.length > 0) this.#write(stream, pending.bytes, Date.now())
     pending.bytes = Buffer.alloc(0)
   }
 
-  #put(stream: 1 | 2, bytes: Buffer, at: number): void {
+  #write(stream: 1 | 2, bytes: Buffer, at: number): void {
     if (this.errno !== 0) return
     const record = Buffer.alloc(RECORD_BYTES)
     record.writeBigUInt64LE(BigInt(this.size), 0)
@@ -90,7 +93,7 @@ export class LogWriter {
       this.errno = Math.abs(errno) || constants.errno.EIO
       return
     }
-    if (stream === 1) this.#note(bytes, this.size)
+    if (stream === 1) this.#trackLastLine(bytes, this.size)
     this.size += bytes.length
   }
 
@@ -99,14 +102,14 @@ export class LogWriter {
     return { log: openSync(this.#path, "a"), index: openSync(`${this.#path}.idx`, "a") }
   }
 
-  /** Remembers where the last non-blank line lies, going backwards through what was written at `offset`. */
-  #note(bytes: Buffer, offset: number): void {
+  /** Updates the position of the last non-blank line, searching backwards through bytes that were written at `offset`. */
+  #trackLastLine(bytes: Buffer, offset: number): void {
     const end = bytes.lastIndexOf(NEWLINE)
     for (let stop = end; stop >= 0;) {
       const start = stop === 0 ? 0 : bytes.lastIndexOf(NEWLINE, stop - 1) + 1
       const continues = start === 0 && this.#open.length > 0
       if (!isBlank(bytes.subarray(start, stop)) || (continues && !this.#openBlank)) {
-        this.last = continues ? this.#joined(offset, stop) : { offset: offset + start, length: stop - start, split: false }
+        this.last = continues ? this.#extendOpen(offset, stop) : { offset: offset + start, length: stop - start, split: false }
         break
       }
       stop = start - 1
@@ -118,13 +121,13 @@ export class LogWriter {
       this.#open = { offset: offset + end + 1, length: rest.length, split: false }
       this.#openBlank = isBlank(rest)
     } else {
-      this.#open = this.#joined(offset, rest.length)
+      this.#open = this.#extendOpen(offset, rest.length)
       this.#openBlank &&= isBlank(rest)
     }
   }
 
-  /** The open line with `length` more bytes that lie at `offset`. */
-  #joined(offset: number, length: number): LastLine {
+  /** Returns the open line with `length` more bytes at `offset`. */
+  #extendOpen(offset: number, length: number): LastLine {
     const split = this.#open.split || this.#open.offset + this.#open.length !== offset
     return { offset: this.#open.offset, length: this.#open.length + length, split }
   }

@@ -22,7 +22,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(root, { recursive: true, force: true }))
 
-/** Writes a chunk as a helper does: bytes first, then the record. */
+/** Writes a chunk as executors do: bytes first, then the record. */
 const write = async (stream: 1 | 2, data: string | Uint8Array, at = 1000): Promise<void> => {
   const bytes = Buffer.from(data as string)
   const record = Buffer.alloc(24)
@@ -42,21 +42,22 @@ const lines = async (options?: FollowOptions): Promise<LogLine[]> => {
   return all
 }
 
-const shown = (all: LogLine[]): string[] => all.map((line) => `${line.at} ${line.stream} ${line.line}${line.more ? "…" : ""}`)
+const formatLines = (all: LogLine[]): string[] =>
+  all.map((line) => `${line.at} ${line.stream} ${line.line}${line.more ? "…" : ""}`)
 
-test("lines carry the time and the stream of their chunk", async () => {
+test("lines have the time and the stream of their chunk", async () => {
   await write(1, "one\ntwo\n", 1)
   await write(2, "oops\n", 2)
   await write(1, "three\n", 3)
-  expect(shown(await lines())).toEqual(["1 stdout one", "1 stdout two", "2 stderr oops", "3 stdout three"])
+  expect(formatLines(await lines())).toEqual(["1 stdout one", "1 stdout two", "2 stderr oops", "3 stdout three"])
 })
 
-test("a line whose pieces lie apart is put together, and the streams stay apart", async () => {
+test("a line in several chunks is joined, separately for each stream", async () => {
   await write(1, "begin ", 1)
   await write(2, "err\n", 2)
   await write(1, "middle ", 3)
   await write(1, "end\n", 4)
-  expect(shown(await lines())).toEqual(["2 stderr err", "1 stdout begin middle end"])
+  expect(formatLines(await lines())).toEqual(["2 stderr err", "1 stdout begin middle end"])
 })
 
 test("a task without output has an empty log", async () => {
@@ -66,16 +67,16 @@ test("a task without output has an empty log", async () => {
   expect((await log.read(-10)).bytes.byteLength).toBe(0)
 })
 
-test("bytes that a crash left without a record are read as stdout at the last known time", async () => {
+test("bytes without a record, after a crash, are read as stdout at the last known time", async () => {
   await write(2, "known\n", 7)
   await write(1, "its record is torn\n", 8)
   await truncate(store.localPath(`${PREFIX}log.idx`), 24 + 11)
-  expect(shown(await lines())).toEqual(["7 stderr known", "7 stdout its record is torn"])
+  expect(formatLines(await lines())).toEqual(["7 stderr known", "7 stdout its record is torn"])
   await rm(store.localPath(`${PREFIX}log.idx`))
-  expect(shown(await lines())).toEqual(["0 stdout known", "0 stdout its record is torn"])
+  expect(formatLines(await lines())).toEqual(["0 stdout known", "0 stdout its record is torn"])
 })
 
-test("raw ranges count from the beginning or from the end", async () => {
+test("offsets count from the beginning, or from the end if negative", async () => {
   await write(1, "0123456789")
   const read = async (offset: number, max?: number) => Buffer.from((await log.read(offset, max)).bytes).toString()
   expect(await read(0)).toBe("0123456789")
@@ -85,7 +86,7 @@ test("raw ranges count from the beginning or from the end", async () => {
   expect((await log.read(4, 3)).next).toBe(7)
 })
 
-test("lines begin at any offset", async () => {
+test("lines can be read from any offset", async () => {
   for (let i = 0; i < 100; i++) await write(i % 2 === 0 ? 1 : 2, `line ${i}\n`, i)
   const offset = Array.from({ length: 60 }, (_, i) => `line ${i}\n`).join("").length
   expect((await lines({ offset }))[0]).toEqual({ at: 60, stream: "stdout", line: "line 60" })
@@ -93,7 +94,7 @@ test("lines begin at any offset", async () => {
   expect((await lines({ offset: -8 })).map((line) => line.line)).toEqual(["line 99"])
 })
 
-test("a very long line comes in pieces that do not cut characters", async () => {
+test("a very long line is split between characters", async () => {
   const text = "ä€🙂".repeat(30_000)
   const bytes = Buffer.from(`${text}\n`)
   for (let at = 0; at < bytes.length; at += 65_536) await write(1, bytes.subarray(at, at + 65_536))
@@ -103,12 +104,12 @@ test("a very long line comes in pieces that do not cut characters", async () => 
   expect(all.map((line) => line.more ?? false)).toEqual([...all.slice(1).map(() => true), false])
 })
 
-test("bytes that are no text do not stop the reader", async () => {
+test("bytes that are not UTF-8 do not stop the reader", async () => {
   await write(1, Uint8Array.of(0xff, 0xfe, 0x00, 0x0a, 0x61, 0x0a))
   expect((await lines()).map((line) => line.line)).toEqual(["\ufffd\ufffd\0", "a"])
 })
 
-test("the tail is the last lines, however long the log", async () => {
+test("tailLines returns the last lines of a log of any length", async () => {
   for (let i = 0; i < 50; i++) await write(1, `${i} `.padEnd(4000, "x") + "\n", i)
   const tail = await log.tailLines(30)
   expect(tail.map((line) => line.at)).toEqual(Array.from({ length: 30 }, (_, i) => i + 20))
@@ -116,10 +117,10 @@ test("the tail is the last lines, however long the log", async () => {
   expect((await log.tailLines(100)).length).toBe(50)
 })
 
-test("follow gives lines as they are written, partial ones too, and ends when the task has ended", async () => {
+test("a followed log yields lines as they are written, also partial ones, and ends with the task", async () => {
   const ended = new AbortController()
   const seen = log.lines({ ended: ended.signal })
-  const next = async () => shown([(await seen.next()).value as LogLine])[0]
+  const next = async () => formatLines([(await seen.next()).value as LogLine])[0]
   const first = next()
   await write(1, "first\n", 1)
   expect(await first).toBe("1 stdout first")
@@ -136,15 +137,15 @@ test("follow gives lines as they are written, partial ones too, and ends when th
   expect((await seen.next()).done).toBe(true)
 })
 
-test("what was written before the end is read after it", async () => {
+test("lines from before the end of the task are read after it", async () => {
   const ended = new AbortController()
   const all = lines({ ended: ended.signal })
   await write(1, "a\nb\n", 1)
   ended.abort()
-  expect(shown(await all)).toEqual(["1 stdout a", "1 stdout b"])
+  expect(formatLines(await all)).toEqual(["1 stdout a", "1 stdout b"])
 })
 
-test("raw follow gives every byte once", async () => {
+test("a followed raw log yields every byte once", async () => {
   const ended = new AbortController()
   const all = (async () => {
     let text = ""
@@ -157,7 +158,7 @@ test("raw follow gives every byte once", async () => {
   expect(await all).toBe("cdef\n")
 })
 
-test("leaving a followed log ends its watch", async () => {
+test("a reader can stop following a log", async () => {
   await write(1, "one\n")
   for await (const line of log.lines({ ended: new AbortController().signal })) {
     expect(line.line).toBe("one")
@@ -165,7 +166,7 @@ test("leaving a followed log ends its watch", async () => {
   }
 })
 
-test("the bytes of one stream are picked out of the log", async () => {
+test("streamBytes yields the bytes of one stream", async () => {
   await write(1, "skip\n")
   await write(1, '{"a":')
   await write(2, "noise\n")

@@ -1,5 +1,5 @@
-// Reads the log of one attempt, live or ended: raw bytes, or lines with their time and stream. Constant memory on logs of any size.
-// Bytes that the index does not cover (after a crash) count as stdout at the last known time.
+// Reads the log of one attempt, running or ended: raw bytes, or lines with their time and stream. Memory is constant for logs of any
+// size. Bytes without an index record (after a crash) count as stdout at the last known time.
 
 import { type Chunk, chunkBytes, chunksInRange, findRecord, type LogStream, readChunks } from "./log-index.ts"
 import { type LogFiles, logFiles } from "./log-files.ts"
@@ -10,14 +10,14 @@ export interface LogLine {
   at: number
   stream: LogStream
   line: string
-  /** The line goes on: it is longer than 64 KiB, or its end has not been written yet. */
+  /** Set if the line continues: it is longer than 64 KiB, or its end is not written yet. */
   more?: true
 }
 
 export interface FollowOptions {
-  /** Byte of the raw log to begin at; negative: from its end. */
+  /** First byte of the raw log; a negative offset counts from its end. */
   offset?: number
-  /** Follow the log until this is aborted, which says that the task has ended. Without it: what is there now. */
+  /** Aborts when the task has ended. Without it, only the existing log is read. */
   ended?: AbortSignal
 }
 
@@ -31,57 +31,57 @@ export class TaskLog {
   readonly #prefix: string
   readonly #files: LogFiles
 
-  /** `prefix`: that of the attempt. */
+  /** `prefix`: prefix of the attempt. */
   constructor(objects: ObjectStore, prefix: string) {
     this.#objects = objects
     this.#prefix = prefix
     this.#files = logFiles(objects, prefix)
   }
 
-  /** 0 for a task that wrote nothing. */
+  /** Returns 0 for a task without output. */
   size(): Promise<number> {
     return this.#files.size("log")
   }
 
-  /** A piece of the raw log. `next` is the offset to go on from. */
+  /** Reads a range of the raw log. `next`: offset of the following range. */
   async read(offset = 0, maxBytes = this.#files.readBytes): Promise<{ bytes: Uint8Array; offset: number; next: number }> {
-    const start = await this.#place(offset)
+    const start = await this.#resolveOffset(offset)
     const bytes = await this.#files.range("log", start, start + maxBytes)
     return { bytes, offset: start, next: start + bytes.byteLength }
   }
 
-  /** When bytes [start, end) were written, and to which stream. Bytes that are in no chunk belong to the one before. */
+  /** Returns time and stream of the bytes [start, end). Bytes without a chunk belong to the chunk before them. */
   chunks(start: number, end: number): Promise<Chunk[]> {
     return chunksInRange(this.#files, start, end)
   }
 
-  /** The raw log, piece by piece. */
+  /** Yields the raw log in pieces. */
   async *bytes(options: FollowOptions = {}): AsyncGenerator<Uint8Array> {
-    const wake = new LogWatcher(this.#objects, this.#prefix, options.ended)
+    const watcher = new LogWatcher(this.#objects, this.#prefix, options.ended)
     try {
-      let position = await this.#place(options.offset ?? 0)
+      let position = await this.#resolveOffset(options.offset ?? 0)
       for (;;) {
-        const last = wake.ended
+        const last = watcher.ended
         const { bytes, next } = await this.read(position)
         position = next
         if (bytes.byteLength > 0) yield bytes
         else if (last) return
-        else await wake.next()
+        else await watcher.next()
       }
     } finally {
-      wake.close()
+      watcher.close()
     }
   }
 
   async *lines(options: FollowOptions = {}): AsyncGenerator<LogLine> {
-    const wake = new LogWatcher(this.#objects, this.#prefix, options.ended)
-    const open = { stdout: new OpenLine("stdout"), stderr: new OpenLine("stderr") }
+    const watcher = new LogWatcher(this.#objects, this.#prefix, options.ended)
+    const open = { stdout: new PartialLine("stdout"), stderr: new PartialLine("stderr") }
     try {
-      let position = await this.#place(options.offset ?? 0)
+      let position = await this.#resolveOffset(options.offset ?? 0)
       let record = await findRecord(this.#files, position)
       let at = 0
       for (;;) {
-        const last = wake.ended
+        const last = watcher.ended
         const chunks = await readChunks(this.#files, record)
         record += chunks.length
         for await (const { chunk, bytes } of chunkBytes(this.#files, chunks, position)) {
@@ -93,7 +93,7 @@ export class TaskLog {
         if (last) break
         yield* open.stdout.flush()
         yield* open.stderr.flush()
-        await wake.next()
+        await watcher.next()
       }
       for (;;) {
         const { bytes, next } = await this.read(position)
@@ -104,17 +104,17 @@ export class TaskLog {
       yield* open.stdout.end()
       yield* open.stderr.end()
     } finally {
-      wake.close()
+      watcher.close()
     }
   }
 
-  /** The last lines of what is there now. */
+  /** Returns the last lines of the existing log. */
   async tailLines(count: number): Promise<LogLine[]> {
     const size = await this.size()
     for (let bytes = TAIL_BYTES; ; bytes *= 4) {
       const start = Math.max(0, size - bytes)
       const found: LogLine[] = []
-      // The first line may have begun before `start`: then it is left out.
+      // Leaves out the first line if it begins before `start`.
       let whole = start === 0 || (await this.read(start - 1, 1)).bytes[0] === NEWLINE
       for await (const line of this.lines({ offset: start })) {
         if (whole) found.push(line)
@@ -125,13 +125,13 @@ export class TaskLog {
     }
   }
 
-  async #place(offset: number): Promise<number> {
+  async #resolveOffset(offset: number): Promise<number> {
     return offset >= 0 ? offset : Math.max(0, (await this.size()) + offset)
   }
 }
 
-/** A stream's line of which only the beginning has been seen. */
-class OpenLine {
+/** A line of one stream whose end was not read yet. */
+class PartialLine {
   readonly #stream: LogStream
   #pieces: Uint8Array[] = []
   #length = 0
@@ -144,16 +144,16 @@ class OpenLine {
   *add(bytes: Uint8Array, at: number): Generator<LogLine> {
     let start = 0
     for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
-      this.#keep(bytes.subarray(start, end), at)
-      if (this.#length === 0) this.#at = at // an empty line
+      this.#append(bytes.subarray(start, end), at)
+      if (this.#length === 0) this.#at = at // An empty line.
       yield this.#take(this.#length)
       start = end + 1
     }
-    this.#keep(bytes.subarray(start), at)
+    this.#append(bytes.subarray(start), at)
     while (this.#length > MAX_LINE) yield { ...this.#take(MAX_LINE), more: true }
   }
 
-  /** What is there of the line, though its end is not. */
+  /** Yields the part of the line that was read, without its end. */
   *flush(): Generator<LogLine> {
     const text = this.#length > 0 ? this.#take(this.#length, true) : null
     if (text !== null && text.line !== "") yield { ...text, more: true }
@@ -163,10 +163,10 @@ class OpenLine {
     if (this.#length > 0) yield this.#take(this.#length)
   }
 
-  #keep(bytes: Uint8Array, at: number): void {
+  #append(bytes: Uint8Array, at: number): void {
     if (bytes.byteLength === 0) return
     if (this.#length === 0) this.#at = at
-    // A copy: the reader's window is large, and this may be a small part of it.
+    // Copies the bytes, because they may be a small part of a large buffer.
     this.#pieces.push(bytes.slice())
     this.#length += bytes.byteLength
   }
@@ -180,7 +180,7 @@ class OpenLine {
   }
 }
 
-/** `at`, or up to three bytes before it: where the character that it would cut begins. */
+/** Returns `at`, or the start of the UTF-8 character that a cut at `at` would split. */
 const characterStart = (bytes: Uint8Array, at: number): number => {
   for (let i = at - 1; i >= Math.max(0, at - 4); i--) {
     const byte = bytes[i]!

@@ -1,4 +1,4 @@
-// What S3's errors mean to the person who set the store up, and what to do about them.
+// Explains S3 errors to the user who configured the store, with advice.
 
 export interface S3ErrorInfo {
   name: string
@@ -14,29 +14,30 @@ const errorInfo = (error: unknown): S3ErrorInfo => {
 }
 
 const ADVICE: Readonly<Record<string, (bucket: string, where: string) => string>> = {
-  NoSuchBucket: (bucket) => `there is no bucket ${bucket}: make it, or correct its name`,
-  InvalidAccessKeyId: () => "the access key is not known there: check AWS_ACCESS_KEY_ID or the profile, and the endpoint",
-  SignatureDoesNotMatch: () => "the secret does not fit the access key: check AWS_SECRET_ACCESS_KEY",
+  NoSuchBucket: (bucket) => `there is no bucket ${bucket}: create it, or correct its name`,
+  InvalidAccessKeyId: () => "the access key is unknown: check AWS_ACCESS_KEY_ID or the profile, and the endpoint",
+  SignatureDoesNotMatch: () => "the secret does not match the access key: check AWS_SECRET_ACCESS_KEY",
   AccessDenied: (bucket) =>
-    `these credentials may not do that: allow s3:ListBucket on ${bucket} and s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on its objects`,
+    `these credentials lack permissions: allow s3:ListBucket on ${bucket} and s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on its objects`,
   ExpiredToken: () => "the session token has expired: get a new one",
   CredentialsProviderError: () =>
     "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the machine a role",
-  PermanentRedirect: (bucket) => `the bucket ${bucket} lies in another region: add ?region=NAME to its address`,
-  AuthorizationHeaderMalformed: (bucket) => `the bucket ${bucket} lies in another region: add ?region=NAME to its address`,
-  ECONNREFUSED: (_, where) => `nothing answers at ${where}: check the endpoint`,
-  ENOTFOUND: (_, where) => `the name of ${where} is not known: check the endpoint, or path_style=true for a server of your own`,
-  EAI_AGAIN: (_, where) => `the name of ${where} cannot be looked up now`,
-  TimeoutError: (_, where) => `${where} does not answer in time`,
-  ETIMEDOUT: (_, where) => `${where} does not answer in time`,
+  PermanentRedirect: (bucket) => `the bucket ${bucket} is in another region: add ?region=NAME to its address`,
+  AuthorizationHeaderMalformed: (bucket) => `the bucket ${bucket} is in another region: add ?region=NAME to its address`,
+  ECONNREFUSED: (_, where) => `nothing responds at ${where}: check the endpoint`,
+  ENOTFOUND: (_, where) =>
+    `the host name of ${where} is unknown: check the endpoint, or path_style=true for a server of your own`,
+  EAI_AGAIN: (_, where) => `the host name of ${where} cannot be resolved now`,
+  TimeoutError: (_, where) => `${where} does not respond in time`,
+  ETIMEDOUT: (_, where) => `${where} does not respond in time`,
 }
 
-/** Region errors are told by message alone. */
+/** The SDK has no name for this error, only a message. */
 const NO_REGION = /region is missing/i
 
 export const explainS3 = (error: unknown, bucket: string, where: string): string => {
   const { name, message, status } = errorInfo(error)
-  if (NO_REGION.test(message)) return "no region is known: add ?region=NAME to its address, or set AWS_REGION"
+  if (NO_REGION.test(message)) return "the region is unknown: add ?region=NAME to its address, or set AWS_REGION"
   const advice = ADVICE[name] ?? (status === 403 ? ADVICE["AccessDenied"] : undefined)
   if (advice !== undefined) return advice(bucket, where)
   return name === "" || name === "Error" ? message : `${name}: ${message}`

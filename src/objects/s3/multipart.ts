@@ -1,5 +1,5 @@
-// One object in many parts, for what is too large or of unknown length: it appears whole when it is completed, and not at all when it
-// is aborted. Parts but the last must have 5 MiB; there are at most 10,000.
+// A multipart upload, for objects that are large or of unknown length. The object appears when the upload is completed, and never if
+// it is aborted. Every part but the last must have at least 5 MiB; there are at most 10,000 parts.
 
 import {
   AbortMultipartUploadCommand,
@@ -12,7 +12,7 @@ import {
 
 export const MIN_PART_BYTES = 5 << 20
 const PART_BYTES = 8 << 20
-/** Parts grow after so many, so that their number holds for every size. */
+/** Number of parts after which their size grows, so that an object of any size fits into 10,000 parts. */
 const PARTS_PER_SIZE = 1000
 
 export interface ObjectLocation {
@@ -22,47 +22,51 @@ export interface ObjectLocation {
 
 export class MultipartUpload {
   readonly #client: S3Client
-  readonly #place: ObjectLocation
+  readonly #location: ObjectLocation
   readonly #uploadId: string
   readonly #etags: string[] = []
 
-  private constructor(client: S3Client, place: ObjectLocation, uploadId: string) {
+  private constructor(client: S3Client, location: ObjectLocation, uploadId: string) {
     this.#client = client
-    this.#place = place
+    this.#location = location
     this.#uploadId = uploadId
   }
 
-  /** `fill` adds the parts; the object is there when this resolves. */
-  static async write(client: S3Client, place: ObjectLocation, fill: (upload: MultipartUpload) => Promise<void>): Promise<void> {
-    const { UploadId } = await client.send(new CreateMultipartUploadCommand(place))
-    const upload = new MultipartUpload(client, place, UploadId!)
+  /** Creates an object from the parts that `fill` adds. */
+  static async write(
+    client: S3Client,
+    location: ObjectLocation,
+    fill: (upload: MultipartUpload) => Promise<void>,
+  ): Promise<void> {
+    const { UploadId } = await client.send(new CreateMultipartUploadCommand(location))
+    const upload = new MultipartUpload(client, location, UploadId!)
     try {
       await fill(upload)
       await upload.#complete()
     } catch (error) {
-      await client.send(new AbortMultipartUploadCommand({ ...place, UploadId })).catch(() => undefined)
+      await client.send(new AbortMultipartUploadCommand({ ...location, UploadId })).catch(() => undefined)
       throw error
     }
   }
 
-  /** How large the next part of a stream should be. */
-  get nextBytes(): number {
+  /** Size of the next part of a stream. */
+  get nextPartBytes(): number {
     return PART_BYTES * (1 + Math.floor(this.#etags.length / PARTS_PER_SIZE))
   }
 
-  static readonly firstBytes = PART_BYTES
+  static readonly firstPartBytes = PART_BYTES
 
   async add(body: Uint8Array): Promise<void> {
     const { ETag } = await this.#client.send(new UploadPartCommand({ ...this.#part(), Body: body }))
     this.#etags.push(ETag!)
   }
 
-  /** Bytes [start, end) of another object of the same bucket, which never come here. */
+  /** Adds the bytes [start, end) of another object of the bucket; the server copies them. */
   async copy(key: string, start: number, end: number): Promise<void> {
     const { CopyPartResult } = await this.#client.send(
       new UploadPartCopyCommand({
         ...this.#part(),
-        CopySource: `${this.#place.Bucket}/${key.split("/").map(encodeURIComponent).join("/")}`,
+        CopySource: `${this.#location.Bucket}/${key.split("/").map(encodeURIComponent).join("/")}`,
         CopySourceRange: `bytes=${start}-${end - 1}`,
       }),
     )
@@ -70,13 +74,13 @@ export class MultipartUpload {
   }
 
   #part(): ObjectLocation & { UploadId: string; PartNumber: number } {
-    return { ...this.#place, UploadId: this.#uploadId, PartNumber: this.#etags.length + 1 }
+    return { ...this.#location, UploadId: this.#uploadId, PartNumber: this.#etags.length + 1 }
   }
 
   async #complete(): Promise<void> {
     const Parts = this.#etags.map((ETag, i) => ({ ETag, PartNumber: i + 1 }))
     await this.#client.send(
-      new CompleteMultipartUploadCommand({ ...this.#place, UploadId: this.#uploadId, MultipartUpload: { Parts } }),
+      new CompleteMultipartUploadCommand({ ...this.#location, UploadId: this.#uploadId, MultipartUpload: { Parts } }),
     )
   }
 }

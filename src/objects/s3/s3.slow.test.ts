@@ -9,21 +9,28 @@ import { S3ObjectStore, type S3Options } from "./s3.ts"
 
 const MIB = 1 << 20
 
-let own: TestBucket
+let testBucket: TestBucket
 let client: S3Client
 
 beforeAll(async () => {
-  own = await createBucket()
-  client = new S3Client({ endpoint: own.endpoint, region: "us-east-1", forcePathStyle: true })
+  testBucket = await createBucket()
+  client = new S3Client({ endpoint: testBucket.endpoint, region: "us-east-1", forcePathStyle: true })
 }, 240_000)
 
 const open = (change: Partial<S3Options> = {}): S3ObjectStore =>
-  new S3ObjectStore({ bucket: own.bucket, endpoint: own.endpoint, region: null, pathStyle: true, prefix: fresh(), ...change })
+  new S3ObjectStore({
+    bucket: testBucket.bucket,
+    endpoint: testBucket.endpoint,
+    region: null,
+    pathStyle: true,
+    prefix: fresh(),
+    ...change,
+  })
 
 const fresh = (): string => `t/${randomBytes(6).toString("hex")}/`
 
 const openUploads = async (): Promise<number> =>
-  ((await client.send(new ListMultipartUploadsCommand({ Bucket: own.bucket }))).Uploads ?? []).length
+  ((await client.send(new ListMultipartUploadsCommand({ Bucket: testBucket.bucket }))).Uploads ?? []).length
 
 async function* pieces(count: number, size: number): AsyncGenerator<Uint8Array> {
   for (let i = 0; i < count; i++) yield Buffer.alloc(size, i)
@@ -48,7 +55,7 @@ describe("multipart", () => {
     expect(await openUploads()).toBe(0)
   })
 
-  test("a stream of exactly one part, and one a byte longer", async () => {
+  test("streams of exactly one part and of one byte more are stored", async () => {
     const store = open()
     expect(await store.putStream("a", pieces(8, MIB))).toEqual({ bytes: 8 * MIB })
     expect(await store.size("a")).toBe(8 * MIB)
@@ -59,7 +66,7 @@ describe("multipart", () => {
     expect(await store.size("b")).toBe(8 * MIB + 1)
   })
 
-  test("join makes one object of large and small pieces, in order", async () => {
+  test("join concatenates large and small ranges in order", async () => {
     const store = open()
     const sizes = [6 * MIB, 3, 70_000, 8 * MIB, 8 * MIB, 1, 9 * MIB, 12]
     const parts = sizes.map((size) => randomBytes(size))
@@ -72,7 +79,7 @@ describe("multipart", () => {
     expect(Buffer.compare((await store.get("small"))!, Buffer.concat([parts[1]!, parts[2]!]))).toBe(0)
   })
 
-  test("join of a piece that is gone fails, and leaves nothing", async () => {
+  test("join with a missing object fails and leaves nothing", async () => {
     const store = open()
     await store.put("there", Buffer.alloc(6 * MIB))
     const lost = [
@@ -94,34 +101,34 @@ test("more than a thousand objects are listed and removed", async () => {
   expect(await store.list("many/")).toEqual([])
 }, 60_000)
 
-describe("check says what is wrong and what to do", () => {
+describe("check explains the problem, with advice", () => {
   afterEach(() => vi.unstubAllEnvs())
 
   test("no such bucket", async () => {
     await expect(open({ bucket: "not-there" }).check()).rejects.toThrow(
-      /s3:\/\/not-there\/.* cannot be used: there is no bucket not-there: make it/,
+      /s3:\/\/not-there\/.* cannot be used: there is no bucket not-there: create it/,
     )
   })
 
-  test("an access key that nobody knows", async () => {
+  test("an unknown access key", async () => {
     vi.stubEnv("AWS_ACCESS_KEY_ID", "NOBODY")
-    await expect(open().check()).rejects.toThrow(/the access key is not known there/)
+    await expect(open().check()).rejects.toThrow(/the access key is unknown/)
   })
 
   test("a wrong secret", async () => {
     vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wrong")
-    await expect(open().check()).rejects.toThrow(/the secret does not fit the access key/)
+    await expect(open().check()).rejects.toThrow(/the secret does not match the access key/)
   })
 
-  test("a server that takes connections and says nothing", async () => {
+  test("a server that accepts connections and does not respond", async () => {
     const silent = createServer().listen(0, "127.0.0.1")
     await once(silent, "listening")
     const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
-    await expect(open({ endpoint, requestMs: 100 }).check()).rejects.toThrow(/does not answer in time/)
+    await expect(open({ endpoint, requestMs: 100 }).check()).rejects.toThrow(/does not respond in time/)
     silent.close()
   })
 
-  test("nothing answers", async () => {
-    await expect(open({ endpoint: "http://127.0.0.1:9" }).check()).rejects.toThrow(/nothing answers at http:\/\/127.0.0.1:9/)
+  test("no server", async () => {
+    await expect(open({ endpoint: "http://127.0.0.1:9" }).check()).rejects.toThrow(/nothing responds at http:\/\/127.0.0.1:9/)
   })
 })

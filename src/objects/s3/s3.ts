@@ -1,5 +1,5 @@
-// The object store in a bucket of S3, or of a server that speaks its protocol. Credentials come by the standard chain of the AWS SDK
-// (environment, profile, web identity, instance role). Objects appear whole; memory is bounded by one part of a multipart upload.
+// The object store in an S3 bucket, or on a server with the S3 protocol. Credentials come from the standard chain of the AWS SDK
+// (environment, profile, web identity, instance role). Memory is bounded by one part of a multipart upload.
 
 import {
   DeleteObjectsCommand,
@@ -12,7 +12,9 @@ import {
 import { ObjectStoreError } from "../errors.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import type { ObjectStore, ObjectRange } from "../objects.ts"
+import { nullIf } from "../shared/null-if.ts"
 import { probe } from "../shared/probe.ts"
+import { readObjectRange } from "../shared/read-range.ts"
 import { explainS3, isBeyondEnd, isMissing } from "./errors.ts"
 import { ChunkReader } from "../shared/chunk-reader.ts"
 import { MIN_PART_BYTES, MultipartUpload, type ObjectLocation } from "./multipart.ts"
@@ -21,20 +23,20 @@ export interface S3Options {
   bucket: string
   /** Empty, or ends in `/`. */
   prefix: string
-  /** null: Amazon's own. */
+  /** Null for Amazon S3. */
   endpoint: string | null
   region: string | null
   pathStyle: boolean
-  /** The longest that one request may take. */
+  /** Timeout of one request. */
   requestMs?: number
 }
 
-/** Most keys that S3 lists or deletes at once. */
-const PAGE = 1000
+/** Maximum number of keys in one S3 list or delete request. */
+const PAGE_SIZE = 1000
 const CONNECT_MS = 5000
 const REQUEST_MS = 120_000
-/** For servers that have no regions. */
-const ANY_REGION = "us-east-1"
+/** Region for servers without regions. */
+const DEFAULT_REGION = "us-east-1"
 
 export class S3ObjectStore implements ObjectStore {
   readonly kind = "s3"
@@ -43,17 +45,17 @@ export class S3ObjectStore implements ObjectStore {
 
   constructor(options: S3Options) {
     this.#options = options
-    const region = options.region ?? process.env["AWS_REGION"] ?? (options.endpoint === null ? null : ANY_REGION)
+    const region = options.region ?? process.env["AWS_REGION"] ?? (options.endpoint === null ? null : DEFAULT_REGION)
     this.#client = new S3Client({
       forcePathStyle: options.pathStyle,
       maxAttempts: 5,
-      // Checksums beyond what an operation needs are refused by older servers, and cost a second pass over streams.
+      // Older servers reject optional checksums, and computing them needs a second pass over streams.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
       requestHandler: {
         connectionTimeout: CONNECT_MS,
-        // Alone it would only be a line in the log.
         requestTimeout: options.requestMs ?? REQUEST_MS,
+        // Without this, the SDK only logs the timeout.
         throwOnRequestTimeout: true,
         httpAgent: { maxSockets: 64, keepAlive: true },
         httpsAgent: { maxSockets: 64, keepAlive: true },
@@ -61,13 +63,13 @@ export class S3ObjectStore implements ObjectStore {
       ...(options.endpoint !== null && { endpoint: options.endpoint }),
       ...(region !== null && { region }),
     })
-    // Around every request: what it throws is for people, but for what the callers here understand.
+    // Explains every error to users, except those that the methods below handle.
     this.#client.middlewareStack.add(
       (next) => async (args) => {
         try {
           return await next(args)
         } catch (error) {
-          throw isMissing(error) || isBeyondEnd(error) ? error : this.#explained(error)
+          throw isMissing(error) || isBeyondEnd(error) ? error : this.#explain(error)
         }
       },
       { step: "initialize", name: "explainErrors" },
@@ -76,60 +78,63 @@ export class S3ObjectStore implements ObjectStore {
 
   async put(key: string, data: Uint8Array | string): Promise<void> {
     const Body = typeof data === "string" ? Buffer.from(data) : data
-    await this.#client.send(new PutObjectCommand({ ...this.#place(key), Body, ContentLength: Body.byteLength }))
+    await this.#client.send(new PutObjectCommand({ ...this.#location(key), Body, ContentLength: Body.byteLength }))
   }
 
   async putStream(key: string, data: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
-    const place = this.#place(key)
+    const location = this.#location(key)
     const source = data[Symbol.asyncIterator]()
-    const taker = new ChunkReader(source)
+    const reader = new ChunkReader(source)
     try {
-      const first = await taker.read(MultipartUpload.firstBytes)
-      if (taker.ended) await this.#client.send(new PutObjectCommand({ ...place, Body: first }))
+      const first = await reader.read(MultipartUpload.firstPartBytes)
+      if (reader.ended) await this.#client.send(new PutObjectCommand({ ...location, Body: first }))
       else {
-        await MultipartUpload.write(this.#client, place, async (upload) => {
-          for (let part = first; part.byteLength > 0; part = await taker.read(upload.nextBytes)) await upload.add(part)
+        await MultipartUpload.write(this.#client, location, async (upload) => {
+          for (let part = first; part.byteLength > 0; part = await reader.read(upload.nextPartBytes)) await upload.add(part)
         })
       }
     } finally {
-      if (!taker.ended) await source.return?.()
+      if (!reader.ended) await source.return?.()
     }
-    return { bytes: taker.bytes }
+    return { bytes: reader.bytes }
   }
 
-  async join(key: string, pieces: readonly ObjectRange[]): Promise<void> {
-    const place = this.#place(key)
-    const total = pieces.reduce((sum, { start, end }) => sum + end - start, 0)
+  async join(key: string, ranges: readonly ObjectRange[]): Promise<void> {
+    const location = this.#location(key)
+    const total = ranges.reduce((sum, { start, end }) => sum + end - start, 0)
     if (total < MIN_PART_BYTES) {
-      const all = await Promise.all(pieces.map((piece) => this.#piece(piece)))
-      await this.#client.send(new PutObjectCommand({ ...place, Body: Buffer.concat(all) }))
+      const all = await Promise.all(ranges.map((range) => readObjectRange(this, range)))
+      await this.#client.send(new PutObjectCommand({ ...location, Body: Buffer.concat(all) }))
       return
     }
-    await MultipartUpload.write(this.#client, place, async (upload) => {
-      let held: Uint8Array[] = []
-      let bytes = 0
-      for (const { key: from, start, end } of pieces) {
-        for (let at = start; at < end;) {
-          const copied = bytes === 0 && end - at >= MIN_PART_BYTES
-          const to = copied ? end : Math.min(end, at + MIN_PART_BYTES - bytes)
-          if (copied) await upload.copy(this.#options.prefix + checkKey(from), at, to)
-          else {
-            held.push(await this.#piece({ key: from, start: at, end: to }))
-            bytes += to - at
-          }
-          at = to
-          if (bytes < MIN_PART_BYTES) continue
-          await upload.add(Buffer.concat(held))
-          held = []
-          bytes = 0
+    await MultipartUpload.write(this.#client, location, (upload) => this.#addRanges(upload, ranges))
+  }
+
+  /** Copies large ranges inside the store; downloads small ones and collects them until they fill a part. */
+  async #addRanges(upload: MultipartUpload, ranges: readonly ObjectRange[]): Promise<void> {
+    let collected: Uint8Array[] = []
+    let bytes = 0
+    for (const { key, start, end } of ranges) {
+      for (let at = start; at < end;) {
+        const copies = bytes === 0 && end - at >= MIN_PART_BYTES
+        const to = copies ? end : Math.min(end, at + MIN_PART_BYTES - bytes)
+        if (copies) await upload.copy(this.#options.prefix + checkKey(key), at, to)
+        else {
+          collected.push(await readObjectRange(this, { key, start: at, end: to }))
+          bytes += to - at
         }
+        at = to
+        if (bytes < MIN_PART_BYTES) continue
+        await upload.add(Buffer.concat(collected))
+        collected = []
+        bytes = 0
       }
-      if (bytes > 0) await upload.add(Buffer.concat(held))
-    })
+    }
+    if (bytes > 0) await upload.add(Buffer.concat(collected))
   }
 
   async get(key: string): Promise<Uint8Array | null> {
-    const { Body } = (await orNull(this.#client.send(new GetObjectCommand(this.#place(key))))) ?? {}
+    const { Body } = (await nullIf(this.#client.send(new GetObjectCommand(this.#location(key))), isMissing)) ?? {}
     return Body === undefined ? null : Body.transformToByteArray()
   }
 
@@ -137,7 +142,8 @@ export class S3ObjectStore implements ObjectStore {
     if (end <= start) return (await this.size(key)) === null ? null : new Uint8Array()
     try {
       const Range = `bytes=${start}-${end - 1}`
-      const { Body } = (await orNull(this.#client.send(new GetObjectCommand({ ...this.#place(key), Range })))) ?? {}
+      const { Body } =
+        (await nullIf(this.#client.send(new GetObjectCommand({ ...this.#location(key), Range })), isMissing)) ?? {}
       return Body === undefined ? null : await Body.transformToByteArray()
     } catch (error) {
       if (isBeyondEnd(error)) return new Uint8Array()
@@ -146,27 +152,27 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async size(key: string): Promise<number | null> {
-    const head = await orNull(this.#client.send(new HeadObjectCommand(this.#place(key))))
+    const head = await nullIf(this.#client.send(new HeadObjectCommand(this.#location(key))), isMissing)
     return head === null ? null : (head.ContentLength ?? 0)
   }
 
   async list(prefix: string, options: { after?: string; limit?: number } = {}): Promise<string[]> {
-    const { bucket, prefix: own } = this.#options
-    const Prefix = own + checkPrefix(prefix)
-    const limit = options.limit ?? PAGE
+    const { bucket, prefix: storePrefix } = this.#options
+    const Prefix = storePrefix + checkPrefix(prefix)
+    const limit = options.limit ?? PAGE_SIZE
     const keys: string[] = []
-    let after = options.after === undefined || options.after === "" ? undefined : own + options.after
+    let after = options.after === undefined || options.after === "" ? undefined : storePrefix + options.after
     while (keys.length < limit) {
       const page = await this.#client.send(
         new ListObjectsV2Command({
           Bucket: bucket,
           Prefix,
-          MaxKeys: Math.min(PAGE, limit - keys.length),
+          MaxKeys: Math.min(PAGE_SIZE, limit - keys.length),
           ...(after !== undefined && { StartAfter: after }),
         }),
       )
       const found = (page.Contents ?? []).map(({ Key }) => Key!)
-      keys.push(...found.map((key) => key.slice(own.length)))
+      keys.push(...found.map((key) => key.slice(storePrefix.length)))
       after = found.at(-1)
       if (page.IsTruncated !== true || after === undefined) break
     }
@@ -175,11 +181,11 @@ export class S3ObjectStore implements ObjectStore {
 
   async deletePrefix(prefix: string): Promise<void> {
     checkDeletedPrefix(prefix)
-    const { bucket, prefix: own } = this.#options
+    const { bucket, prefix: storePrefix } = this.#options
     for (;;) {
       const keys = await this.list(prefix)
       if (keys.length === 0) return
-      const Objects = keys.map((key) => ({ Key: own + key }))
+      const Objects = keys.map((key) => ({ Key: storePrefix + key }))
       const { Errors } = await this.#client.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }))
       const [failed] = Errors ?? []
       if (failed !== undefined) throw new Error(`could not delete ${failed.Key}: ${failed.Code} ${failed.Message ?? ""}`)
@@ -190,32 +196,17 @@ export class S3ObjectStore implements ObjectStore {
     try {
       await probe(this)
     } catch (error) {
-      throw this.#explained(error)
+      throw this.#explain(error)
     }
   }
 
-  #explained(error: unknown): Error {
+  #explain(error: unknown): Error {
     if (error instanceof ObjectStoreError) return error
     const { bucket, prefix, endpoint } = this.#options
     return new ObjectStoreError(`s3://${bucket}/${prefix}`, explainS3(error, bucket, endpoint ?? "Amazon S3"), { cause: error })
   }
 
-  #place(key: string): ObjectLocation {
+  #location(key: string): ObjectLocation {
     return { Bucket: this.#options.bucket, Key: this.#options.prefix + checkKey(key) }
-  }
-
-  async #piece({ key, start, end }: ObjectRange): Promise<Uint8Array> {
-    const bytes = await this.getRange(key, start, end)
-    if (bytes === null || bytes.byteLength !== end - start) throw new Error(`${key} is not all there any more`)
-    return bytes
-  }
-}
-
-const orNull = async <T>(promise: Promise<T>): Promise<T | null> => {
-  try {
-    return await promise
-  } catch (error) {
-    if (isMissing(error)) return null
-    throw error
   }
 }

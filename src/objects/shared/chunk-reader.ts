@@ -1,20 +1,22 @@
-// Takes a stream of unknown length in pieces of a wanted size, for stores that want to know how long what they are given is.
+// Reads a stream of unknown length in chunks of a given size, for stores that need the length of what they are given.
 
 export class ChunkReader {
   readonly #source: AsyncIterator<Uint8Array>
   #rest: Uint8Array = new Uint8Array()
+  /** True when the source has no more data; the last chunk may still be unread. */
   ended = false
+  /** Bytes read so far. */
   bytes = 0
 
   constructor(source: AsyncIterator<Uint8Array>) {
     this.#source = source
   }
 
-  /** Fewer only at the end. */
-  async read(wanted: number): Promise<Buffer> {
+  /** Returns `size` bytes, fewer at the end of the stream. */
+  async read(size: number): Promise<Buffer> {
     const pieces = [this.#rest]
     let length = this.#rest.byteLength
-    while (length < wanted && !this.ended) {
+    while (length < size && !this.ended) {
       const next = await this.#source.next()
       if (next.done === true) this.ended = true
       else {
@@ -23,8 +25,8 @@ export class ChunkReader {
       }
     }
     const all = Buffer.concat(pieces)
-    this.#rest = all.subarray(wanted)
-    this.bytes += Math.min(wanted, all.length)
-    return all.subarray(0, wanted)
+    this.#rest = all.subarray(size)
+    this.bytes += Math.min(size, all.length)
+    return all.subarray(0, size)
   }
 }

@@ -1,4 +1,4 @@
-// Which keys and prefixes an object store takes; the same for every backend, so that none can be left by a key.
+// Validates keys and prefixes, the same for every backend. No valid key leads out of the store.
 
 const checkParts = (text: string, what: string): void => {
   const bad =
@@ -18,7 +18,7 @@ export const checkPrefix = (prefix: string): string => {
   return prefix
 }
 
-/** Of a prefix to delete: not all there is. */
+/** Validates a prefix to delete; the empty prefix, which is the whole store, is rejected. */
 export const checkDeletedPrefix = (prefix: string): string => {
   if (prefix === "") throw new Error("the prefix to delete must not be empty")
   return checkPrefix(prefix)

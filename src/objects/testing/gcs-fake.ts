@@ -1,6 +1,6 @@
-// A small server that speaks the JSON API of Google Cloud Storage as its discovery document defines it, for tests: objects.insert (media and
-// resumable), get (metadata and media with ranges), list with pages, delete. Strict: unknown paths, parameters and headers that break the
-// protocol are refused, so that a client that is wrong fails here too.
+// A test server with the JSON API of Google Cloud Storage as its discovery document defines it: objects.insert (media and resumable),
+// get (metadata and media with ranges), list with pages, delete. Strict: it rejects unknown paths, parameters and invalid headers, so
+// that an incorrect client fails.
 
 import { createHash, randomUUID } from "node:crypto"
 import { once } from "node:events"
@@ -22,7 +22,7 @@ const PARAMETERS = {
 
 const CHUNK_MULTIPLE = 256 * 1024
 
-class Refused extends Error {
+class HttpError extends Error {
   readonly status: number
   constructor(status: number, message: string) {
     super(message)
@@ -30,7 +30,7 @@ class Refused extends Error {
   }
 }
 
-interface Session {
+interface Upload {
   name: string
   data: Buffer
 }
@@ -40,17 +40,17 @@ const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a),
 export class FakeGcs {
   readonly bucket: string
   readonly objects = new Map<string, Buffer>()
-  readonly #sessions = new Map<string, Session>()
-  readonly #server = createServer((request, response) => void this.#answer(request, response))
-  /** The next so many requests are answered with this status. */
-  trouble = { count: 0, status: 503 }
-  /** Set: every request is refused with it. */
-  refuse: { status: number; message: string } | null = null
+  readonly #uploads = new Map<string, Upload>()
+  readonly #server = createServer((request, response) => void this.#handle(request, response))
+  /** The next `count` requests fail with this status. */
+  failNext = { count: 0, status: 503 }
+  /** If set, every request fails with it. */
+  failAll: { status: number; message: string } | null = null
   requests = 0
-  /** Of a listing; a server may give fewer than it is asked for. */
-  maxPage = 1000
-  /** The next chunk of an upload is kept only as far as this. */
-  keepOnly: number | null = null
+  /** Maximum number of entries in a list; a server may return fewer than requested. */
+  maxPageSize = 1000
+  /** If set, only so many bytes of the next chunk of an upload are received. */
+  truncateNextChunk: number | null = null
 
   constructor(bucket: string) {
     this.bucket = bucket
@@ -69,21 +69,21 @@ export class FakeGcs {
   }
 
   get openUploads(): number {
-    return this.#sessions.size
+    return this.#uploads.size
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.requests += 1
     try {
       const body = await buffer(request)
-      if (this.refuse !== null) throw new Refused(this.refuse.status, this.refuse.message)
-      if (this.trouble.count > 0) {
-        this.trouble.count -= 1
-        throw new Refused(this.trouble.status, "We encountered an internal error. Please try again.")
+      if (this.failAll !== null) throw new HttpError(this.failAll.status, this.failAll.message)
+      if (this.failNext.count > 0) {
+        this.failNext.count -= 1
+        throw new HttpError(this.failNext.status, "We encountered an internal error. Please try again.")
       }
       this.#route(request, new URL(request.url!, "http://fake"), body, response)
     } catch (error) {
-      const status = error instanceof Refused ? error.status : 500
+      const status = error instanceof HttpError ? error.status : 500
       const message = messageOf(error)
       const reason = status === 404 ? "notFound" : status === 416 ? "requestedRangeNotSatisfiable" : "invalid"
       json(response, status, { error: { code: status, message, errors: [{ message, domain: "global", reason }] } })
@@ -94,32 +94,32 @@ export class FakeGcs {
     const upload = /^\/upload\/storage\/v1\/b\/([^/]+)\/o$/.exec(url.pathname)
     const plain = /^\/storage\/v1\/b\/([^/]+)\/o(?:\/([^/]+))?$/.exec(url.pathname)
     const bucket = upload?.[1] ?? plain?.[1]
-    if (bucket === undefined) throw new Refused(404, `Not Found: ${url.pathname}`)
-    if (bucket !== this.bucket) throw new Refused(404, "The specified bucket does not exist.")
+    if (bucket === undefined) throw new HttpError(404, `Not Found: ${url.pathname}`)
+    if (bucket !== this.bucket) throw new HttpError(404, "The specified bucket does not exist.")
     const method = request.method!
     if (upload !== null) return this.#insert(request, url, body, response)
     const name = plain![2] === undefined ? null : decodeURIComponent(plain![2])
     if (name === null) {
-      if (method !== "GET") throw new Refused(405, "Method Not Allowed")
+      if (method !== "GET") throw new HttpError(405, "Method Not Allowed")
       return this.#list(url, response)
     }
     if (method === "DELETE") return this.#delete(name, url, response)
-    if (method !== "GET") throw new Refused(405, "Method Not Allowed")
+    if (method !== "GET") throw new HttpError(405, "Method Not Allowed")
     this.#get(name, request, url, response)
   }
 
   #list(url: URL, response: ServerResponse): void {
-    const asked = checked(url, PARAMETERS.list)
-    const max = Number(asked.get("maxResults") ?? this.maxPage)
-    if (!Number.isInteger(max) || max < 1) throw new Refused(400, "Invalid value for maxResults")
-    const prefix = asked.get("prefix") ?? ""
-    const start = asked.get("startOffset") ?? ""
-    const token = asked.get("pageToken")
+    const query = checkParameters(url, PARAMETERS.list)
+    const max = Number(query.get("maxResults") ?? this.maxPageSize)
+    if (!Number.isInteger(max) || max < 1) throw new HttpError(400, "Invalid value for maxResults")
+    const prefix = query.get("prefix") ?? ""
+    const start = query.get("startOffset") ?? ""
+    const token = query.get("pageToken")
     const after = token === null ? null : Buffer.from(token, "base64url").toString()
     const names = [...this.objects.keys()]
       .filter((name) => name.startsWith(prefix) && byBytes(name, start) >= 0 && (after === null || byBytes(name, after) > 0))
       .toSorted(byBytes)
-    const page = names.slice(0, Math.min(max, this.maxPage))
+    const page = names.slice(0, Math.min(max, this.maxPageSize))
     const more = page.length < names.length
     json(response, 200, {
       kind: "storage#objects",
@@ -129,77 +129,80 @@ export class FakeGcs {
   }
 
   #get(name: string, request: IncomingMessage, url: URL, response: ServerResponse): void {
-    const asked = checked(url, PARAMETERS.get)
+    const query = checkParameters(url, PARAMETERS.get)
     const data = this.#object(name)
-    if (asked.get("alt") !== "media") return json(response, 200, this.#resource(name))
+    if (query.get("alt") !== "media") return json(response, 200, this.#resource(name))
     const range = request.headers.range
     const headers = { "x-goog-hash": `md5=${md5(data)}`, "x-goog-stored-content-encoding": "identity" }
     if (range === undefined) return send(response, 200, data, headers)
     const found = /^bytes=(\d+)-(\d+)$/.exec(range)
-    if (found === null) throw new Refused(400, `Invalid range: ${range}`)
+    if (found === null) throw new HttpError(400, `Invalid range: ${range}`)
     const [start, end] = [Number(found[1]), Math.min(Number(found[2]) + 1, data.length)]
-    if (start >= data.length) throw new Refused(416, "The requested range cannot be satisfied.")
+    if (start >= data.length) throw new HttpError(416, "The requested range cannot be satisfied.")
     send(response, 206, data.subarray(start, end), { ...headers, "content-range": `bytes ${start}-${end - 1}/${data.length}` })
   }
 
   #delete(name: string, url: URL, response: ServerResponse): void {
-    checked(url, PARAMETERS.delete)
+    checkParameters(url, PARAMETERS.delete)
     this.#object(name)
     this.objects.delete(name)
     response.writeHead(204).end()
   }
 
   #insert(request: IncomingMessage, url: URL, body: Buffer, response: ServerResponse): void {
-    const asked = checked(url, PARAMETERS.insert)
-    const id = asked.get("upload_id")
-    if (id !== null) return this.#chunk(id, request, body, response)
-    if (request.method !== "POST") throw new Refused(405, "Method Not Allowed")
-    switch (asked.get("uploadType")) {
+    const query = checkParameters(url, PARAMETERS.insert)
+    const uploadId = query.get("upload_id")
+    if (uploadId !== null) return this.#chunk(uploadId, request, body, response)
+    if (request.method !== "POST") throw new HttpError(405, "Method Not Allowed")
+    switch (query.get("uploadType")) {
       case "media": {
-        const name = asked.get("name")
-        if (name === null || name === "") throw new Refused(400, "Required")
+        const name = query.get("name")
+        if (name === null || name === "") throw new HttpError(400, "Required")
         return this.#finish(name, body, response)
       }
       case "resumable": {
         const name =
-          asked.get("name") ?? (body.length > 0 ? (JSON.parse(body.toString()) as { name?: string }).name : undefined)
-        if (name === undefined || name === null) throw new Refused(400, "Required")
-        const session = randomUUID()
-        this.#sessions.set(session, { name, data: Buffer.alloc(0) })
-        const location = `http://${request.headers.host}${url.pathname}?uploadType=resumable&upload_id=${session}`
+          query.get("name") ?? (body.length > 0 ? (JSON.parse(body.toString()) as { name?: string }).name : undefined)
+        if (name === undefined || name === null) throw new HttpError(400, "Required")
+        const id = randomUUID()
+        this.#uploads.set(id, { name, data: Buffer.alloc(0) })
+        const location = `http://${request.headers.host}${url.pathname}?uploadType=resumable&upload_id=${id}`
         response.writeHead(200, { location, "content-length": 0 }).end()
         return
       }
       default:
-        throw new Refused(400, `Invalid upload type: ${asked.get("uploadType")}`)
+        throw new HttpError(400, `Invalid upload type: ${query.get("uploadType")}`)
     }
   }
 
   #chunk(id: string, request: IncomingMessage, body: Buffer, response: ServerResponse): void {
-    const session = this.#sessions.get(id)
-    if (session === undefined) throw new Refused(404, "No such upload")
+    const upload = this.#uploads.get(id)
+    if (upload === undefined) throw new HttpError(404, "No such upload")
     if (request.method === "DELETE") {
-      this.#sessions.delete(id)
+      this.#uploads.delete(id)
       response.writeHead(499).end()
       return
     }
     const range = request.headers["content-range"] ?? ""
     const found = /^bytes (?:(\d+)-(\d+|\*)|\*)\/(\d+|\*)$/.exec(range)
-    if (request.method !== "PUT" || found === null) throw new Refused(400, `Invalid content-range: ${range}`)
+    if (request.method !== "PUT" || found === null) throw new HttpError(400, `Invalid content-range: ${range}`)
     const total = found[3] === "*" ? null : Number(found[3])
     if (found[1] !== undefined) {
-      if (Number(found[1]) !== session.data.length) throw new Refused(400, "A chunk is missing")
+      if (Number(found[1]) !== upload.data.length) throw new HttpError(400, "A chunk is missing")
       if (found[2] !== "*" && Number(found[2]) - Number(found[1]) + 1 !== body.length)
-        throw new Refused(400, "Wrong length of a chunk")
-      session.data = Buffer.concat([session.data, this.keepOnly === null ? body : body.subarray(0, this.keepOnly)])
-      this.keepOnly = null
+        throw new HttpError(400, "Wrong length of a chunk")
+      upload.data = Buffer.concat([
+        upload.data,
+        this.truncateNextChunk === null ? body : body.subarray(0, this.truncateNextChunk),
+      ])
+      this.truncateNextChunk = null
     }
-    if (total !== null && session.data.length === total) {
-      this.#sessions.delete(id)
-      return this.#finish(session.name, session.data, response)
+    if (total !== null && upload.data.length === total) {
+      this.#uploads.delete(id)
+      return this.#finish(upload.name, upload.data, response)
     }
-    if (body.length % CHUNK_MULTIPLE !== 0) throw new Refused(400, "Chunks must be multiples of 256 KiB")
-    const last = session.data.length - 1
+    if (body.length % CHUNK_MULTIPLE !== 0) throw new HttpError(400, "Chunks must be multiples of 256 KiB")
+    const last = upload.data.length - 1
     response.writeHead(308, { "content-length": 0, ...(last >= 0 && { range: `bytes=0-${last}` }) }).end()
   }
 
@@ -210,11 +213,11 @@ export class FakeGcs {
 
   #object(name: string): Buffer {
     const data = this.objects.get(name)
-    if (data === undefined) throw new Refused(404, `No such object: ${this.bucket}/${name}`)
+    if (data === undefined) throw new HttpError(404, `No such object: ${this.bucket}/${name}`)
     return data
   }
 
-  /** int64 fields are texts, as in the discovery document. */
+  /** int64 fields are strings, as in the discovery document. */
   #resource(name: string): object {
     const data = this.#object(name)
     return { kind: "storage#object", bucket: this.bucket, name, size: String(data.length), generation: "1", md5Hash: md5(data) }
@@ -223,9 +226,9 @@ export class FakeGcs {
 
 const md5 = (data: Buffer): string => createHash("md5").update(data).digest("base64")
 
-const checked = (url: URL, known: readonly string[]): URLSearchParams => {
+const checkParameters = (url: URL, known: readonly string[]): URLSearchParams => {
   for (const name of url.searchParams.keys()) {
-    if (!known.includes(name) && !COMMON.includes(name)) throw new Refused(400, `Unknown name "${name}"`)
+    if (!known.includes(name) && !COMMON.includes(name)) throw new HttpError(400, `Unknown name "${name}"`)
   }
   return url.searchParams
 }

@@ -1,4 +1,4 @@
-// An object store in memory, for tests of what is done with stores that lie elsewhere. Passes the conformance suite.
+// An object store in memory, for tests with remote stores. Passes the conformance suite.
 
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import type { ObjectStore, ObjectRange } from "../objects.ts"
@@ -9,9 +9,9 @@ const compare = (a: string, b: string): number => Buffer.compare(Buffer.from(a),
 export class MemoryObjectStore implements ObjectStore {
   readonly kind = "s3"
   readonly objects = new Map<string, Buffer>()
-  /** Set: every write is refused with it. */
+  /** If set, every write fails with it. */
   broken: Error | null = null
-  /** How often objects were joined in the store. */
+  /** Number of `join` calls. */
   joins = 0
 
   async put(key: string, data: Uint8Array | string): Promise<void> {
@@ -29,9 +29,12 @@ export class MemoryObjectStore implements ObjectStore {
     return { bytes: all.length }
   }
 
-  async join(key: string, pieces: readonly ObjectRange[]): Promise<void> {
+  async join(key: string, ranges: readonly ObjectRange[]): Promise<void> {
     this.joins += 1
-    await this.put(key, Buffer.concat(pieces.map((piece) => this.objects.get(piece.key)!.subarray(piece.start, piece.end))))
+    await this.put(
+      key,
+      Buffer.concat(ranges.map(({ key: source, start, end }) => this.objects.get(source)!.subarray(start, end))),
+    )
   }
 
   async get(key: string): Promise<Uint8Array | null> {

@@ -7,6 +7,7 @@ import type { ServerClient } from "./server-client.ts"
 import type { ServerError } from "./server-error.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import { fitRecords } from "../../objects/logs/log-index.ts"
 import { logKey } from "../../objects/logs/log-keys.ts"
 import { readRangeOrEmpty } from "../../objects/shared/read-range.ts"
 import { encodeFrame, RECORD_BYTES } from "../../protocol/wire/log-frames.ts"
@@ -159,13 +160,7 @@ export class LogShipper {
 /** Reads the next whole chunks, at the end of a log also bytes without a record. Returns null if there is nothing new. */
 const readFrame = async (log: OpenLog, maxBytes: number, ending: boolean): Promise<Frame | null> => {
   const index = await readRangeOrEmpty(`${log.path}.idx`, log.records * RECORD_BYTES, READ_RECORDS * RECORD_BYTES)
-  let count = 0
-  let bytes = 0
-  for (; (count + 1) * RECORD_BYTES <= index.length; count++) {
-    const length = index.readUInt32LE(count * RECORD_BYTES + 16)
-    if (count > 0 && bytes + length > maxBytes) break
-    bytes += length
-  }
+  const { count, bytes } = fitRecords(index, maxBytes)
   const raw = await readRangeOrEmpty(log.path, log.bytes, count > 0 ? bytes : ending ? maxBytes : 0)
   if (raw.length === 0 || (count > 0 && raw.length < bytes)) return null
   const { row, attempt_id, token } = log.task.wire

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test, vi } from "vitest"
 import { BundleCache } from "./bundle-cache.ts"
-import { makeBundle } from "../../objects/bundles/bundles.ts"
+import { createBundle } from "../../objects/bundles/bundles.ts"
 
 const HOUR = 3_600_000
 
@@ -11,7 +11,7 @@ const setup = (maxCount: number) => {
   const dataDir = mkdtempSync(join(tmpdir(), "ork-bundles-"))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const cache = new BundleCache(dataDir, { maxAgeMs: 24 * HOUR, maxCount, maxBytes: Number.POSITIVE_INFINITY })
-  const bundles = ["a", "b", "c"].map((path) => makeBundle([{ path, bytes: Buffer.from(path), executable: false }]))
+  const bundles = ["a", "b", "c"].map((path) => createBundle([{ path, bytes: Buffer.from(path), executable: false }]))
   const read = vi.fn((hash: string) => Promise.resolve<Uint8Array>(bundles.find((one) => one.hash === hash)!.bytes))
   const now = Date.now()
   const use = (i: number): Promise<string> => cache.use(bundles[i]!.hash, now, read).folder(bundles[i]!.hash)

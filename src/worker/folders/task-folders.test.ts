@@ -7,7 +7,7 @@ import { ServerClient } from "../connection/server-client.ts"
 import { Registration } from "../connection/registration.ts"
 import { AssignedTask, type WireAssignment } from "../tasks/assigned-task.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
-import { makeBundle } from "../../objects/bundles/bundles.ts"
+import { createBundle } from "../../objects/bundles/bundles.ts"
 
 const RUN = "0190a000-0000-7000-8000-000000000001"
 const DAY = 86_400_000
@@ -15,7 +15,7 @@ const DAY = 86_400_000
 const setup = () => {
   const dataDir = mkdtempSync(join(tmpdir(), "ork-folders-"))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
-  const bundle = makeBundle([{ path: "main.ts", bytes: Buffer.from("export default 1"), executable: false }])
+  const bundle = createBundle([{ path: "main.ts", bytes: Buffer.from("export default 1"), executable: false }])
   const fetch = vi.fn(() => Promise.resolve(new Response(new Uint8Array(bundle.bytes))))
   const client = new ServerClient({ servers: ["http://a"], clock: systemClock, random: systemRandom, fetch })
   const folders = new TaskFolders({
