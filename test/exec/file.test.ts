@@ -13,7 +13,7 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 
 execSuite("the file store", async () => ({ objects: new FileObjectStore(root), address: `file:${root}`, env: {} }))
 
-test("the whole address of a spec is enough", async () => {
+test("a full address of a spec is sufficient", async () => {
   const folder = temporaryFolder()
   const objects = new FileObjectStore(join(folder, "objects"))
   const work = assignment(folder, { shell: "pwd; exit 4" })
@@ -24,11 +24,11 @@ test("the whole address of a spec is enough", async () => {
   expect(Buffer.from((await objects.get(`${work.prefix}log`))!).toString()).toBe(`${folder}\n`)
 })
 
-test("what is missing or cannot be understood is told", async () => {
+test("a missing or invalid spec is reported", async () => {
   const folder = temporaryFolder()
   const run = async (env: Record<string, string>) => (await ork(["exec"], { cwd: folder, env })).stderr
   expect(await run({})).toMatch(/name the spec to run: set TASK_SPEC_PATH/)
   expect(await run({ TASK_SPEC_PATH: "runs/x/spec.json" })).toMatch(/there is no spec at runs\/x\/spec.json/)
   await new FileObjectStore(join(folder, ".ork/objects")).put("runs/x/spec.json", '{"version":2}')
-  expect(await run({ TASK_SPEC_PATH: "runs/x/spec.json" })).toMatch(/the spec at runs\/x\/spec.json cannot be understood/)
+  expect(await run({ TASK_SPEC_PATH: "runs/x/spec.json" })).toMatch(/the spec at runs\/x\/spec.json cannot be parsed/)
 })

@@ -139,7 +139,7 @@ export const execSuite = (name: string, open: () => Promise<Elsewhere>): void =>
       child.stderr.on("data", (data: Buffer) => (said += data.toString()))
       await vi.waitUntil(() => child.exitCode !== null, { timeout: 10_000 })
       expect(child.exitCode).toBe(2)
-      expect(said).toMatch(/has begun before/)
+      expect(said).toMatch(/was started before/)
     })
   })
 }

@@ -89,7 +89,7 @@ const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, sta
       progress: ({ fraction, details }) => status.progress(fraction ?? null, details ?? null),
     })
     const interrupted = result.state === "lost" && options.stopped.aborted
-    return interrupted ? { ...result, error: "stopped: the process that ran it received a signal to end" } : result
+    return interrupted ? { ...result, error: "stopped by a signal to the process that ran it" } : result
   } catch (error) {
     return runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
   } finally {
