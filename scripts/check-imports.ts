@@ -29,7 +29,7 @@ const LAYERS: Record<string, Layers> = {
   store: [["contract"], ["shared"], ["sqlite", "postgres"]],
   "store/sqlite": STORE_LAYERS,
   "store/postgres": STORE_LAYERS,
-  objects: [["*.ts"], ["file", "gcs", "s3", "logs"]],
+  objects: [["*.ts"], ["shared"], ["file", "gcs", "s3", "logs", "bundles"]],
   executors: [
     ["*.ts"],
     ["process", "exec", "docker", "http"],
@@ -54,7 +54,6 @@ const LAYERS: Record<string, Layers> = {
 const EXCEPTIONS: readonly (readonly [string, string])[] = [
   ["api/http", "api/auth"],
   ["api/http", "api/streams"],
-  ["cli/terminal", "cli/target/context.ts"],
   ["engine/attempts/assignment-builder.ts", "engine/waiting/callbacks.ts"],
   ["engine/engine.ts", "engine/services/row-states.ts"],
   ["store/postgres/claim", "store/postgres/advance"],

@@ -2,7 +2,7 @@
 // server responds; their results go to whichever server responds next. An evicted worker (its lease has expired) stops its tasks
 // without reporting them and registers again.
 
-import { type ClaimLoopOptions, claimTasks } from "./connection/claim-loop.ts"
+import { type ClaimLoopOptions, claimTasks } from "./claim-loop.ts"
 import { startHeartbeat } from "./connection/heartbeat.ts"
 import { LogShipper } from "./connection/log-shipper.ts"
 import { register, type Registration } from "./connection/registration.ts"
@@ -12,7 +12,7 @@ import type { ServerError } from "./connection/server-error.ts"
 import { TaskFolders } from "./folders/task-folders.ts"
 import { startFreezeGuard } from "./freeze-guard.ts"
 import type { AssignedTask } from "./tasks/assigned-task.ts"
-import { type Connection, TaskRunner } from "./tasks/task-runner.ts"
+import { type Connection, TaskRunner } from "./task-runner.ts"
 import { TaskTable } from "./tasks/task-table.ts"
 import { messageOf } from "../core/model/error-message.ts"
 import type { Clock, Random } from "../core/model/ports.ts"

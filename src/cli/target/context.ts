@@ -1,5 +1,6 @@
 // The environment of every command. The composition root (main.ts) provides the backends; a command opens the ones that it needs.
 
+import type { Terminal } from "../terminal/output.ts"
 import type { Config } from "../../config.ts"
 import type { Clock, Fetch, Random } from "../../core/model/ports.ts"
 import type { EngineOptions } from "../../engine/ports.ts"
@@ -41,11 +42,8 @@ export interface Inspection {
 }
 
 /** Argument of every command. */
-export interface Context {
+export interface Context extends Terminal {
   backends: Backends
-  env: { [name: string]: string | undefined }
   cwd: string
   version(): string
-  stdout: NodeJS.WriteStream
-  stderr: NodeJS.WriteStream
 }

@@ -1,7 +1,6 @@
 // Prints lists: a table for people, an array in the format of the API with `--json`.
 
-import type { Context } from "../target/context.ts"
-import { print, printJson, printSpans } from "./output.ts"
+import { print, printJson, printSpans, type Terminal } from "./output.ts"
 import type { Span } from "./style.ts"
 import { printable, table } from "./text.ts"
 
@@ -15,16 +14,16 @@ export interface Listing<Item> {
 
 /** Returns exit code 0. */
 export const printListing = <Item>(
-  context: Context,
+  terminal: Terminal,
   options: { json?: boolean },
   { items, none, header, row }: Listing<Item>,
 ): number => {
-  if (options.json === true) printJson(context, items)
-  else if (items.length === 0) print(context, none)
+  if (options.json === true) printJson(terminal, items)
+  else if (items.length === 0) print(terminal, none)
   else {
     const lines = table([header, ...items.map((item) => row(item).map(printable))])
     printSpans(
-      context,
+      terminal,
       lines.map((line, i): Span[] => (i === 0 ? [[line, "dim"]] : [line])),
     )
   }

@@ -1,6 +1,6 @@
 // Converts a pushed task into an assignment for the process executor: without a run folder, with the timeout of the request.
 
-import { bareNode } from "../bare-node.ts"
+import { bareNode } from "../tasks/bare-node.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import type { executeBody } from "../../protocol/api/workers.ts"

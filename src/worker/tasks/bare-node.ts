@@ -1,6 +1,6 @@
 // A workflow node for an executor outside the engine.
 
-import type { Node } from "../core/model/workflow.ts"
+import type { Node } from "../../core/model/workflow.ts"
 
 /** Creates a node with the fields that executors read; the engine applies all others. */
 export const bareNode = (fields: Pick<Node, "name" | "executor" | "timeoutMs"> & Partial<Node>): Node => ({

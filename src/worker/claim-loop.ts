@@ -1,16 +1,16 @@
 // Claims tasks for the free slots of a worker by long polls, and passes on stop requests, lost attempts and ended runs that come
 // with the responses.
 
-import type { Registration } from "./registration.ts"
-import type { ServerClient } from "./server-client.ts"
-import { ServerError } from "./server-error.ts"
-import { sleep } from "./sleep.ts"
-import type { TaskFolders } from "../folders/task-folders.ts"
-import { AssignedTask } from "../tasks/assigned-task.ts"
-import type { TaskTable } from "../tasks/task-table.ts"
-import type { Clock } from "../../core/model/ports.ts"
-import type { Logger } from "../../engine/ports.ts"
-import type { claimed } from "../../protocol/api/workers.ts"
+import type { Registration } from "./connection/registration.ts"
+import type { ServerClient } from "./connection/server-client.ts"
+import { ServerError } from "./connection/server-error.ts"
+import { sleep } from "./connection/sleep.ts"
+import type { TaskFolders } from "./folders/task-folders.ts"
+import { AssignedTask } from "./tasks/assigned-task.ts"
+import type { TaskTable } from "./tasks/task-table.ts"
+import type { Clock } from "../core/model/ports.ts"
+import type { Logger } from "../engine/ports.ts"
+import type { claimed } from "../protocol/api/workers.ts"
 import type { z } from "zod"
 
 type Claimed = z.output<typeof claimed>
