@@ -20,7 +20,7 @@ test.each([">=22.15.0", ">22.13.0", "^20.0.0 || >=24", "23", "~22.12", ">=18 <22
   (range) => expect(accepts(range, [22, 13, 0])).toBe(false),
 )
 
-test("packages that are needed where Ork runs are told, tools of development are not", () => {
+test("runtime packages are reported, development tools are not", () => {
   const newer = { version: "8.0.0", engines: { node: ">=22.19" } }
   const problems = tooNew(">=22.13", {
     "": { engines: { node: ">=22.13" } },
@@ -34,7 +34,7 @@ test("packages that are needed where Ork runs are told, tools of development are
   ])
 })
 
-test("an address of a registry is told, the folder of a workspace is not", () => {
+test("the address of a registry is reported, the folder of a workspace is not", () => {
   const packages = {
     "node_modules/ui": { resolved: "ui", link: true },
     "node_modules/a": { version: "1.0.0", resolved: "https://registry.example/a.tgz" },
@@ -44,7 +44,7 @@ test("an address of a registry is told, the folder of a workspace is not", () =>
   ])
 })
 
-test("an optional package is looked for beside its owner and further out, and told when it is nowhere", () => {
+test("an optional package is searched beside its owner and in the folders above, and reported when it is missing", () => {
   const owner = { optionalDependencies: { "@tool/linux": "1.0.0", "@tool/mac": "1.0.0", "@tool/other": "1.0.0" } }
   const packages = {
     "node_modules/a": {},

@@ -1,7 +1,7 @@
-// Prints what is wrong with the lock file; prints nothing when all is well. Three things go wrong unseen when it is written:
-// a package that Ork needs where it runs may want a newer Node than package.json's `engines` promises; the address of somebody's own
-// registry may slip in; and npm leaves out the tools of platforms that the registry at hand does not have, after which `npm ci` fails.
-// `node scripts/check-lock.ts [FOLDER]`: FOLDER is the root of the checkout, by default the one this file lies in.
+// Prints the problems of the lock file, and nothing if there are none. It looks for three: a runtime package that needs a newer Node than
+// `engines` in package.json promises; the address of a private registry; and platform packages that npm left out because the registry did
+// not have them, after which `npm ci` fails.
+// `node scripts/check-lock.ts [FOLDER]`: FOLDER is the root of the checkout, by default the parent of this file's folder.
 
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -23,7 +23,7 @@ const COMPARATOR = /^(>=|>|<=|<|\^|~|=)?v?(\d+|[*x])(?:\.(\d+|[*x]))?(?:\.(\d+|[
 
 const compare = (a: Version, b: Version): number => a[0] - b[0] || a[1] - b[1] || a[2] - b[2]
 
-/** null: a comparator that is not understood. */
+/** Parses a comparator; null: it is not understood. */
 const holds = (node: Version, comparator: string): boolean | null => {
   const match = COMPARATOR.exec(comparator)
   if (match === null) return null
@@ -50,7 +50,7 @@ const holds = (node: Version, comparator: string): boolean | null => {
   }
 }
 
-/** Whether a range of `engines` takes this version; one that is not understood takes none. */
+/** Returns whether a range of `engines` accepts a version; a range that is not understood accepts none. */
 export const accepts = (range: string, node: Version): boolean =>
   range.split("||").some((clause) =>
     clause
@@ -89,7 +89,7 @@ export const missingOptional = (packages: Packages): string[] =>
       .map((name) => `${path}: its optional ${name} is missing, and \`npm ci\` refuses that`),
   )
 
-/** As Node looks for it: beside the package, and then further out. */
+/** Resolves a package as Node does: beside its owner, then in the folders above. */
 const found = (packages: Packages, path: string, name: string): boolean => {
   for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
     if (`${folder === "" ? "" : `${folder}/`}node_modules/${name}` in packages) return true

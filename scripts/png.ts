@@ -1,17 +1,17 @@
-// Makes a picture of a page small: its 256 commonest colours as a palette, every other one as the nearest of them. Text and flat
-// surfaces bear that without a difference that one sees; the file is half as large.
+// Compresses a screenshot: keeps its 256 most frequent colours as a palette and maps the others to the nearest one. Text and flat surfaces
+// show no visible difference, and the file is half as large.
 
 import { crc32, deflateSync, inflateSync } from "node:zlib"
 
 const SIGNATURE_BYTES = 8
 const COLOURS = 256
-/** Bytes of a pixel by the colour type of the header: RGB and RGBA, which is all that a browser writes. */
+/** Bytes per pixel by the colour type of the header; browsers write RGB and RGBA only. */
 const PIXEL_BYTES: Readonly<Record<number, number>> = { 2: 3, 6: 4 }
 
 interface Image {
   width: number
   height: number
-  /** 0xRRGGBB each. */
+  /** Colours as 0xRRGGBB. */
   pixels: Uint32Array
 }
 

@@ -1,5 +1,5 @@
-// Pictures of every page, light and dark, from a real server with something of everything on it, into docs/images/.
-// `npm run screenshots [NAME…]`: only those pages. Needs the build.
+// Takes screenshots of every page of the web UI, light and dark, from a real server with demo data, into docs/images/.
+// `npm run screenshots [NAME…]` takes only those pages. Needs the build.
 
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -12,7 +12,7 @@ import { packPng } from "./png.ts"
 const ROOT = join(import.meta.dirname, "..")
 const IMAGES = join(ROOT, "docs/images")
 const SIZE = { width: 1280, height: 800 }
-/** Charts and live figures settle. */
+/** The time for charts and live values to settle. */
 const SETTLE_MS = 1200
 
 const cwd = mkdtempSync(join(tmpdir(), "ork-pictures-"))

@@ -1,4 +1,4 @@
-// bin/ork on its own: a copy of it beside a tiny program in place of the built one, so that it is about starting only.
+// The start script bin/ork alone: a copy of it beside a tiny program in place of the built one.
 
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -59,7 +59,7 @@ const failure = async (args: string[], path = NO_NODE): Promise<{ code: number; 
   throw new Error("it did not fail")
 }
 
-/** A folder whose `node` tells of another version: the preload runs in it as it would in a real one. */
+/** A folder whose `node` reports another version; it runs the preload script as a real one does. */
 const folderWithNode = (version: string): string => {
   const folder = join(root, `node-${version}`)
   mkdirSync(folder)
@@ -69,15 +69,15 @@ const folderWithNode = (version: string): string => {
   return folder
 }
 
-test("the checkout's own node is used, whatever is in PATH", async () => {
+test("the node of the checkout takes precedence over the one in PATH", async () => {
   expect((await run([], { path: folderWithNode("20.11.0") })).node).toBe(process.execPath)
 })
 
-test("arguments arrive as they were given", async () => {
+test("arguments are passed unchanged", async () => {
   expect((await run(["a b", "", "$HOME", "*"])).args).toEqual(["a b", "", "$HOME", "*"])
 })
 
-test("it starts from another folder and through chains of links, relative ones too", async () => {
+test("it can be started from another folder and through chains of links", async () => {
   symlinkSync("../bin/ork", join(root, "elsewhere/one"))
   symlinkSync(join(root, "elsewhere/one"), join(root, "elsewhere/two"))
   const path = "/usr/bin:/bin"
@@ -85,11 +85,11 @@ test("it starts from another folder and through chains of links, relative ones t
   expect((await run(["x"], { command: join(root, "elsewhere/two"), cwd: "/", path })).args).toEqual(["x"])
 })
 
-test("exit codes pass through", async () => {
+test("the exit code is passed on", async () => {
   expect((await failure(["exit", "7"])).code).toBe(7)
 })
 
-test("the started process is Ork itself, so signals reach it", async () => {
+test("the started process is Ork itself, so that signals reach it", async () => {
   const child = spawn(ork, ["wait"], { stdio: ["ignore", "pipe", "inherit"], env: { PATH: NO_NODE } })
   const [line] = (await once(child.stdout, "data")) as [Buffer]
   const { pid } = JSON.parse(line.toString()) as Said
@@ -101,25 +101,28 @@ test("the started process is Ork itself, so signals reach it", async () => {
   expect(await once(child, "exit")).toEqual([42, null])
 })
 
-test("other warnings than the one about SQLite are shown", async () => {
+test("warnings are shown, except the one about SQLite", async () => {
   const { stderr } = await promisify(execFile)(ork, ["warn"], { env: { PATH: NO_NODE } })
   expect(stderr).toContain("mind the gap")
   expect(stderr).not.toContain("SQLite")
 })
 
-test.each(["22.13.0", "24.0.0", "100.0.0"])("without one of its own, node %s in PATH will do", async (version) => {
+test.each(["22.13.0", "24.0.0", "100.0.0"])("without a node of its own, it uses node %s from PATH", async (version) => {
   rmSync(ownNode())
   expect((await run(["x"], { path: `${folderWithNode(version)}:/usr/bin:/bin` })).args).toEqual(["x"])
 })
 
-test.each(["18.19.0", "20.20.2", "22.12.0"])("node %s is refused in one line that says what is needed", async (version) => {
-  rmSync(ownNode())
-  const { code, stderr } = await failure(["x"], `${folderWithNode(version)}:/usr/bin:/bin`)
-  expect(code).toBe(1)
-  expect(stderr).toMatch(/^ork: needs Node 22\.13 or newer, and .*\n$/)
-})
+test.each(["18.19.0", "20.20.2", "22.12.0"])(
+  "node %s is rejected with one line that names the required version",
+  async (version) => {
+    rmSync(ownNode())
+    const { code, stderr } = await failure(["x"], `${folderWithNode(version)}:/usr/bin:/bin`)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^ork: needs Node 22\.13 or newer, and .*\n$/)
+  },
+)
 
-test("without any node it says what to install", async () => {
+test("without any node it explains what to install", async () => {
   rmSync(ownNode())
   expect(await failure([])).toMatchObject({
     code: 1,
@@ -127,7 +130,7 @@ test("without any node it says what to install", async () => {
   })
 })
 
-test("without a build it says what to run", async () => {
+test("without a build it explains what to run", async () => {
   rmSync(join(root, "dist"), { recursive: true })
   const { code, stderr } = await failure([])
   expect(code).toBe(1)

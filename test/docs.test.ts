@@ -1,4 +1,4 @@
-// What the documents show is true: whole workflows in the guide run, and links between documents lead somewhere.
+// The documentation is correct: workflows in the guide run, links resolve, and the references are complete.
 
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -16,16 +16,16 @@ const workflows = [...GUIDE.matchAll(/```yaml\n(name: (\S+)\n[\s\S]*?)```/g)].ma
   text: text!,
 }))
 
-test("the guide has workflows to run", () => {
+test("the guide contains workflows", () => {
   expect(workflows.length).toBeGreaterThan(8)
 })
 
-/** These need a component that may not be here; their own tests run the like of them. */
-const ELSEWHERE = /executor: (?:docker|slurm|kubernetes|cloudrun)\b/
-const local = workflows.filter(({ text }) => !ELSEWHERE.test(text))
-const elsewhere = workflows.filter(({ text }) => ELSEWHERE.test(text))
+/** Workflows that need a component that may be missing here; other tests run similar ones. */
+const NEEDS_COMPONENT = /executor: (?:docker|slurm|kubernetes|cloudrun)\b/
+const local = workflows.filter(({ text }) => !NEEDS_COMPONENT.test(text))
+const notRunnable = workflows.filter(({ text }) => NEEDS_COMPONENT.test(text))
 
-test.each(elsewhere)("the guide's workflow $name is valid", async ({ text }) => {
+test.each(notRunnable)("the guide's workflow $name is valid", async ({ text }) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "workflow.yaml"), text)
   expect(await ork(["validate", "workflow.yaml"], { cwd })).toMatchObject({ code: 0, stderr: "" })
@@ -40,13 +40,13 @@ test.each(local)("the guide's workflow $name runs", async ({ name, text }) => {
 
 const documents = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...globSync("docs/**/*.md", { cwd: REPO })]
 
-test.each(documents)("the links of %s lead somewhere", (document) => {
+test.each(documents)("the links of %s resolve", (document) => {
   const text = readFileSync(join(REPO, document), "utf8")
   const targets = [...text.matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map(([, target]) => target!)
   expect(targets.filter((target) => !existsSync(join(REPO, dirname(document), target)))).toEqual([])
 })
 
-test("every setting is in the table of docs/operations.md", () => {
+test("docs/operations.md lists every setting", () => {
   const text = readFileSync(join(REPO, "docs/operations.md"), "utf8")
   const rows = Object.values(SETTINGS).map(({ key, about }) => ({
     start: `| \`ORK_${key.toUpperCase()}\``,
@@ -63,13 +63,13 @@ test("every setting is in the table of docs/operations.md", () => {
 test.each([
   ["Workflow", workflowSchema],
   ["Task", taskSchema],
-])("every field of the %s schema is in docs/reference/definition.md", (heading, schema) => {
+])("docs/reference/definition.md lists every field of the %s schema", (heading, schema) => {
   const text = readFileSync(join(REPO, "docs/reference/definition.md"), "utf8")
   const section = text.split(/^## /m).find((part) => part.startsWith(heading)) ?? ""
   expect(Object.keys((schema as ZodObject).shape).filter((field) => !section.includes(`\`${field}\``))).toEqual([])
 })
 
-test("every command and option that `--help` shows is in docs/reference/cli.md, and no other", async () => {
+test("docs/reference/cli.md lists exactly the commands and options that `--help` shows", async () => {
   const text = readFileSync(join(REPO, "docs/reference/cli.md"), "utf8")
   const sections = new Map(
     text
@@ -96,10 +96,10 @@ test("every command and option that `--help` shows is in docs/reference/cli.md, 
   }
 })
 
-test("every runtime dependency has its line in docs/decisions/dependencies.md, and no other has", () => {
+test("docs/decisions/dependencies.md lists exactly the runtime dependencies", () => {
   const manifest = JSON.parse(readFileSync(join(REPO, "package.json"), "utf8")) as { dependencies: Record<string, string> }
   const text = readFileSync(join(REPO, "docs/decisions/dependencies.md"), "utf8")
-  // The first table: the page and the checks have others.
+  // The first table; the others are about the web UI and the checks.
   const table = text.slice(0, text.indexOf("The web page"))
   const rows = [...table.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name!)
   expect(rows.toSorted()).toEqual(Object.keys(manifest.dependencies).toSorted())

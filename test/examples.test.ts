@@ -1,4 +1,4 @@
-// Every file in examples/ runs on both stores, and does what its comments say.
+// Every file in examples/ runs on both stores and does what its comments say.
 
 import { cpSync, readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -12,51 +12,51 @@ interface Expected {
   args?: string[]
   code?: number
   tasks: Record<string, number>
-  /** What a task printed last: `ork logs` of it must end so. */
-  says?: Record<string, string>
+  /** The last lines of `ork logs`, by task. */
+  logs?: Record<string, string>
 }
 
 const TABLE: Record<string, Expected> = {
-  "hello.yaml": { tasks: { success: 2 }, says: { part: "Bye from attempt 1 of part" } },
+  "hello.yaml": { tasks: { success: 2 }, logs: { part: "Bye from attempt 1 of part" } },
   "params.yaml": {
     args: ["--param", "name=Ada"],
     tasks: { success: 2, skipped: 1 },
-    says: { summary: '{"greeted": "Ada", "letters": 3}' },
+    logs: { summary: '{"greeted": "Ada", "letters": 3}' },
   },
-  "diamond.yaml": { tasks: { success: 4 }, says: { report: "42 pieces of 2 kinds" } },
-  "foreach.yaml": { tasks: { success: 6 }, says: { report: '"longest":["amber.csv","birch.csv","cedar.csv"]' } },
-  "groups.yaml": { tasks: { success: 12 }, says: { report: '"totals":[[6,5],[6]]' } },
-  "parallel.yaml": { tasks: { success: 6 }, says: { total: '"sums":[45,50,55,60]' } },
-  "retry.yaml": { tasks: { success: 2 }, says: { report: "it took 3 attempts" } },
+  "diamond.yaml": { tasks: { success: 4 }, logs: { report: "42 pieces of 2 kinds" } },
+  "foreach.yaml": { tasks: { success: 6 }, logs: { report: '"longest":["amber.csv","birch.csv","cedar.csv"]' } },
+  "groups.yaml": { tasks: { success: 12 }, logs: { report: '"totals":[[6,5],[6]]' } },
+  "parallel.yaml": { tasks: { success: 6 }, logs: { total: '"sums":[45,50,55,60]' } },
+  "retry.yaml": { tasks: { success: 2 }, logs: { report: "it took 3 attempts" } },
   "timeout.yaml": {
     code: 1,
     tasks: { success: 2, failed: 1, skipped: 1 },
-    says: { cleanup: "publish was skipped; cleaning up" },
+    logs: { cleanup: "publish was skipped; cleaning up" },
   },
-  "hooks.yaml": { code: 1, tasks: { failed: 1 }, says: { "on_failure.0": "page somebody about hooks, which ended as failed" } },
-  "conditions.yaml": { tasks: { success: 3, skipped: 1 }, says: { done: "small was skipped, large was success" } },
-  "cache.yaml": { tasks: { success: 2 }, says: { report: "built by run" } },
-  "approval.yaml": { tasks: { success: 4 }, says: { ship: "shipped, though nobody answered within 1s" } },
-  "sub-workflow.yaml": { tasks: { success: 3 }, says: { report: '["Hello Ada","Hello Grace"]' } },
+  "hooks.yaml": { code: 1, tasks: { failed: 1 }, logs: { "on_failure.0": "page somebody about hooks, which ended as failed" } },
+  "conditions.yaml": { tasks: { success: 3, skipped: 1 }, logs: { done: "small was skipped, large was success" } },
+  "cache.yaml": { tasks: { success: 2 }, logs: { report: "built by run" } },
+  "approval.yaml": { tasks: { success: 4 }, logs: { ship: "shipped, though nobody answered within 1s" } },
+  "sub-workflow.yaml": { tasks: { success: 3 }, logs: { report: '["Hello Ada","Hello Grace"]' } },
   "greet.yaml": { tasks: { success: 1 } },
-  "functions.yaml": { tasks: { success: 4 }, says: { report: "9 words in 3 parts" } },
+  "functions.yaml": { tasks: { success: 4 }, logs: { report: "9 words in 3 parts" } },
   "registered.yaml": {
     args: ["--handlers", "functions/registered.ts"],
     tasks: { success: 4 },
-    says: { report: "3 sizes up to 1280" },
+    logs: { report: "3 sizes up to 1280" },
   },
   "python.yaml": {
     code: 1,
     tasks: { success: 2, failed: 1 },
-    says: { load: "loaded 40 rows", rescue: "check said no after one attempt; rescuing" },
+    logs: { load: "loaded 40 rows", rescue: "check said no after one attempt; rescuing" },
   },
   "limits.yaml": { tasks: { success: 4 } },
-  "nightly.yaml": { args: ["--param", "day=2026-01-31"], tasks: { success: 6 }, says: { report: '"rows":[3,5,2]' } },
-  "words.json": { tasks: { success: 3 }, says: { report: '"different":4' } },
-  "list-form.json": { tasks: { success: 4 }, says: { D: "D" } },
+  "nightly.yaml": { args: ["--param", "day=2026-01-31"], tasks: { success: 6 }, logs: { report: '"rows":[3,5,2]' } },
+  "words.json": { tasks: { success: 3 }, logs: { report: '"different":4' } },
+  "list-form.json": { tasks: { success: 4 }, logs: { D: "D" } },
 }
 
-/** A copy, so that a run leaves nothing in the checkout. */
+/** Copies an example, so that a run leaves nothing in the checkout. */
 const copy = (): string => {
   const cwd = temporaryFolder()
   cpSync(EXAMPLES, cwd, { recursive: true })
@@ -66,7 +66,7 @@ const copy = (): string => {
 const order = (events: OrkEvent[], status: string): (string | undefined)[] =>
   events.filter((event) => event.event === "task" && event.status === status).map((event) => event.task)
 
-test("every example is in the table", () => {
+test("the table lists every example", () => {
   const definitions = readdirSync(EXAMPLES).filter((name) => name.includes("."))
   expect(definitions.toSorted()).toEqual(Object.keys(TABLE).toSorted())
 })
@@ -80,19 +80,19 @@ const STORES: Record<string, () => Promise<Record<string, string>>> = {
 }
 
 describe.each(Object.entries(STORES))("on %s", (_store, environment) => {
-  test.each(Object.entries(TABLE))("%s runs", async (file, { args = [], code = 0, tasks, says = {} }) => {
+  test.each(Object.entries(TABLE))("%s runs", async (file, { args = [], code = 0, tasks, logs = {} }) => {
     const at = { cwd: copy(), env: await environment() }
     const result = await orkRun([file, ...args], at)
     expect({ code: result.code, status: result.run.status }).toEqual({ code, status: code === 0 ? "success" : "failed" })
     expect(Object.fromEntries(Object.entries(result.run.tasks).filter(([, count]) => count > 0))).toEqual(tasks)
-    for (const [task, text] of Object.entries(says)) {
-      const logs = await ork(["logs", result.run.id, task], at)
-      expect(logs.stdout.trimEnd()).toContain(text)
+    for (const [task, text] of Object.entries(logs)) {
+      const printed = await ork(["logs", result.run.id, task], at)
+      expect(printed.stdout.trimEnd()).toContain(text)
     }
   })
 })
 
-test("limits.yaml runs by priority, one at a time", async () => {
+test("limits.yaml runs one task at a time, by priority", async () => {
   const { events } = await orkRun(["limits.yaml"], { cwd: copy() })
   expect(order(events, "success")).toEqual(["start", "urgent", "normal", "low"])
   expect(order(events, "running")).toEqual(["start", "urgent", "normal", "low"])
@@ -104,10 +104,10 @@ test("cache.yaml builds once for two runs", async () => {
   expect(order(first.events, "running")).toContain("build")
   expect(order(second.events, "running")).not.toContain("build")
   const logs = await ork(["logs", second.run.id, "report"], { cwd })
-  expect(logs.stdout).toContain(`built by run ${first.run.id}`)
+  expect(printed.stdout).toContain(`built by run ${first.run.id}`)
 })
 
-test("params.yaml refuses a number that is out of bounds before anything runs", async () => {
+test("params.yaml rejects a number that is out of bounds before anything runs", async () => {
   const { code, stderr } = await ork(["run", "params.yaml", "--param", "times=9"], { cwd: copy() })
   expect(code).toBe(2)
   expect(stderr).toContain("times")

@@ -1,4 +1,4 @@
-// What a browser loads before it can show anything, as the build's manifest says.
+// The size of what a browser loads before the web UI appears, by the manifest of the build.
 
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -32,12 +32,12 @@ const sizeOf = (names: Iterable<string>): number =>
 
 const entries = Object.keys(manifest).filter((name) => manifest[name]!.isEntry === true)
 
-test("the first load is at most 250 KB of compressed script", () => {
+test("the first load is at most 250 KB of compressed JavaScript", () => {
   expect(entries).toHaveLength(1)
   expect(sizeOf(reach(entries))).toBeLessThan(MOST_BYTES)
 })
 
-test("the first page that is shown, the list of workflows, is within it too; graph and charts are loaded when needed", () => {
+test("the list of workflows fits in the same budget, and graph and charts are loaded on demand", () => {
   const first = Object.keys(manifest).filter((name) => name.endsWith("pages/workflows/workflows-page.tsx"))
   expect(first).toHaveLength(1)
   const loaded = reach([...entries, ...first])

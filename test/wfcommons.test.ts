@@ -1,4 +1,4 @@
-// Graphs of real executions, run as real processes: no task may start before all of its parents have ended.
+// Graphs of recorded workflow executions, run as real processes: no task may start before all of its parents have finished.
 
 import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -21,7 +21,7 @@ const LADDER: Trace = {
   })),
 }
 
-test("names become valid and stay different, and runtimes are scaled", () => {
+test("names become valid and stay unique, and run times are scaled", () => {
   const workflow = convert(
     {
       name: "odd/name",
@@ -50,11 +50,11 @@ test("without a scale the longest chain takes three seconds", () => {
   expect(Object.values(convert(chain).tasks).map((task) => task.command[1])).toEqual(["2.000", "1.000"])
 })
 
-test("a parent that is no task is refused", () => {
+test("a parent that is not a task is rejected", () => {
   expect(() => convert({ name: "x", tasks: [{ id: "a", parents: ["b"], runtime_s: 1 }] })).toThrow("names a parent b")
 })
 
-test("a graph of thirty tasks keeps its order", async () => {
+test("a graph of thirty tasks runs in order", async () => {
   await runsInOrder(convert(LADDER))
 })
 

@@ -7,7 +7,7 @@ import { axeViolations, useBrowser } from "../support/web-ui.ts"
 const openPage = useBrowser()
 
 test("axe finds no problem on any page, in light and in dark", { timeout: 180_000 }, async () => {
-  const { server, page, go, complaints } = await openPage()
+  const { server, page, go, consoleErrors } = await openPage()
   const demo = await fillDemo(server, 4)
   const found: Record<string, string[]> = {}
   for (const { name, path, press } of demoPages(demo)) {
@@ -23,7 +23,7 @@ test("axe finds no problem on any page, in light and in dark", { timeout: 180_00
     if (light.length + dark.length > 0) found[name] = [...light, ...dark]
   }
   expect(found).toEqual({})
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })
 
 test("axe finds no problem in dialogs and menus and on a phone", async () => {

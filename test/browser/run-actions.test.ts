@@ -23,7 +23,7 @@ const FLAKY = {
 }
 
 test("the log of a failed task jumps to its first error, and the run is retried after its plan is shown", async () => {
-  const { server, page, go, complaints } = await openPage()
+  const { server, page, go, consoleErrors } = await openPage()
   await server.deploy(FLAKY)
   const id = await server.trigger("flaky")
   await server.reaches(id, "failed")
@@ -63,11 +63,11 @@ test("the log of a failed task jumps to its first error, and the run is retried 
   await panel.getByRole("region", { name: "Attempts", exact: true }).getByRole("row").nth(2).waitFor()
   const tasks = (await server.call("GET", `/runs/${id}/tasks`)).body["items"] as { name: string; attempt: number }[]
   expect(Object.fromEntries(tasks.map(({ name, attempt }) => [name, attempt]))).toMatchObject({ fetch: 1, load: 2 })
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })
 
 test("a live log grows, and a running run can be paused and cancelled", async () => {
-  const { server, page, go, complaints } = await openPage()
+  const { server, page, go, consoleErrors } = await openPage()
   const flag = join(temporaryFolder(), "go")
   await server.deploy({
     name: "slow",
@@ -92,11 +92,11 @@ test("a live log grows, and a running run can be paused and cancelled", async ()
   await dialog.getByRole("button", { name: "Cancel the run" }).click()
   await page.locator("h1 ~ .badge", { hasText: "cancelled" }).waitFor()
   await page.getByRole("button", { name: "Retry" }).waitFor()
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })
 
 test("a task is approved with a comment, and the outcome of a failed task is overridden", async () => {
-  const { server, page, go, complaints } = await openPage()
+  const { server, page, go, consoleErrors } = await openPage()
   await server.deploy({
     name: "gate",
     tasks: {
@@ -126,11 +126,11 @@ test("a task is approved with a comment, and the outcome of a failed task is ove
   await dialog.getByRole("button", { name: "Mark as success" }).click()
   await page.getByText("ship is marked as success").waitFor()
   await ship.getByText("success", { exact: true }).first().waitFor()
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })
 
 test("two runs are compared by params, durations, statuses and outputs", async () => {
-  const { server, page, go, complaints } = await openPage()
+  const { server, page, go, consoleErrors } = await openPage()
   await server.deploy(FLAKY)
   const first = await server.trigger("flaky")
   await server.reaches(first, "failed")
@@ -144,5 +144,5 @@ test("two runs are compared by params, durations, statuses and outputs", async (
   expect(await axeViolations(page)).toEqual([])
   await page.emulateMedia({ colorScheme: "dark" })
   expect(await axeViolations(page, "contrast")).toEqual([])
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })

@@ -16,7 +16,7 @@ const gated = () => {
 }
 
 test("the graph and the timeline follow a run to its end", async () => {
-  const { server, page, go, complaints } = await openPage()
+  const { server, page, go, consoleErrors } = await openPage()
   const gates = gated()
   await server.deploy({
     name: "watched",
@@ -59,11 +59,11 @@ test("the graph and the timeline follow a run to its end", async () => {
 
   await timeline.getByRole("button", { name: "Show as table" }).click()
   expect(await timeline.getByRole("row", { name: /^last success/ }).count()).toBe(1)
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })
 
 test("a failed task is opened from the graph by keyboard, and its link shows the same", async () => {
-  const { server, page, go, complaints } = await openPage()
+  const { server, page, go, consoleErrors } = await openPage()
   await server.deploy({
     name: "broken",
     tasks: { fine: { command: "true" }, wrong: { depends_on: ["fine"], command: "echo no >&2; exit 3" } },
@@ -84,7 +84,7 @@ test("a failed task is opened from the graph by keyboard, and its link shows the
   await page.keyboard.press("Escape")
   await panel.waitFor({ state: "detached" })
   expect(page.url()).not.toContain("task=")
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })
 
 test("the grid shows the last runs side by side, and a cell opens the task of that run", async () => {

@@ -23,7 +23,7 @@ const BROKEN = { name: "broken", tasks: { fail: { command: "exit 3" } } }
 const SLOW = { name: "slow", tasks: { wait: { command: "sleep 600" } } }
 
 test("the link that the server prints signs in once, and asks for a key the second time", async () => {
-  const { server, page, go, complaints } = await openPage({ signedIn: false })
+  const { server, page, go, consoleErrors } = await openPage({ signedIn: false })
   const link = /(http:\S+sign-in\?token=\w+)/.exec(server.process.stdout)![1]!
   await page.goto(link)
   await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor()
@@ -35,7 +35,7 @@ test("the link that the server prints signs in once, and asks for a key the seco
   await go("/runs")
   await page.getByRole("heading", { name: "Sign in to Ork" }).waitFor()
   // The browser logs the rejected request in its console.
-  expect(complaints.filter((each) => !each.includes("401"))).toEqual([])
+  expect(consoleErrors.filter((each) => !each.includes("401"))).toEqual([])
 })
 
 test("a key signs in and returns to the requested page, and a wrong key is reported", async () => {
@@ -67,7 +67,7 @@ test("a read-only key sees no buttons that change anything", async () => {
 })
 
 test("the form starts a run, rejects invalid params, and stays in sync with its JSON", async () => {
-  const { server, page, go, complaints } = await openPage()
+  const { server, page, go, consoleErrors } = await openPage()
   await server.deploy(GREET)
   await go("/workflows")
   await page.getByRole("link", { name: "Run greet" }).click()
@@ -91,11 +91,11 @@ test("the form starts a run, rejects invalid params, and stays in sync with its 
   await page.getByRole("link", { name: /^Run again/ }).click()
   await page.getByText("With the params of run").waitFor()
   expect(await page.getByLabel("who").inputValue()).toBe("Ada")
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })
 
 test("runs appear and finish without a reload, filters are in the URL, and several runs are cancelled at once", async () => {
-  const { server, page, go, complaints } = await openPage()
+  const { server, page, go, consoleErrors } = await openPage()
   await Promise.all([GREET, BROKEN, SLOW].map((each) => server.deploy(each)))
   await go("/runs")
   await page.getByText("Nothing has run yet").waitFor()
@@ -121,11 +121,11 @@ test("runs appear and finish without a reload, filters are in the URL, and sever
     .getByRole("row", { name: /slow .* cancelled/ })
     .nth(1)
     .waitFor()
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })
 
 test("a job is submitted with a form and shows its result and its log", async () => {
-  const { page, go, complaints } = await openPage()
+  const { page, go, consoleErrors } = await openPage()
   await go("/jobs")
   await page.getByRole("link", { name: "Submit a job" }).click()
   await page.getByRole("button", { name: "Submit" }).click()
@@ -141,7 +141,7 @@ test("a job is submitted with a form and shows its result and its log", async ()
   await page.getByRole("region", { name: "Log" }).getByText("counting").waitFor()
   await go("/jobs?queue=sums&status=COMPLETED")
   await page.getByRole("link", { name: "Count" }).waitFor()
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
 })
 
 test("a schedule is paused and resumed", async () => {

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM: the first cancels and waits, the second does not wait. Either way nothing of the tasks is left.
+// Ctrl-C and SIGTERM: the first one cancels and waits, the second one does not wait. In both cases no process of a task is left.
 
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -6,7 +6,7 @@ import { expect, test, vi } from "vitest"
 import { type OrkProcess, processesOf, startOrk } from "../support/ork-process.ts"
 import { ork, temporaryFolder } from "../support/ork.ts"
 
-/** `polite` ends on SIGTERM; `stubborn` ignores it, and so does what it has started. */
+/** `polite` ends on SIGTERM; `stubborn` and its child process ignore it. */
 const FLOW = `
 name: w
 tasks:
@@ -25,7 +25,7 @@ const setup = async (env: Record<string, string>): Promise<{ cwd: string; proces
   await process.printed(/"task":"stubborn".*"running"/)
   const runId = /"run_id":"([^"]+)"/.exec(process.stdout)![1]!
   expect(processesOf(runId)).not.toEqual([])
-  // Both have set their traps when they have written their first line.
+  // Both have set their traps once they have written their first line.
   for (const task of ["polite", "stubborn"]) {
     await vi.waitFor(async () => expect((await ork(["logs", runId, task], { cwd })).stdout).toBe("up\n"), { timeout: 20_000 })
   }
@@ -34,17 +34,20 @@ const setup = async (env: Record<string, string>): Promise<{ cwd: string; proces
 
 const lastLine = (process: OrkProcess): unknown => JSON.parse(process.stdout.trimEnd().split("\n").at(-1)!)
 
-test.each(["SIGINT", "SIGTERM"] as const)("one %s cancels, waits for the tasks to die and exits 130", async (signal) => {
-  const { cwd, process, runId } = await setup({ ORK_GRACE: "300ms" })
-  process.kill(signal)
-  expect(await process.exit).toEqual({ code: 130, signal: null })
-  expect(process.stderr).toBe("ork: cancelling… press Ctrl-C again to kill\n")
-  expect(lastLine(process)).toMatchObject({ id: runId, status: "cancelled", tasks: { cancelled: 3 } })
-  expect(processesOf(runId)).toEqual([])
-  expect((await ork(["logs", runId, "on_cancel.0"], { cwd })).code).toBe(0)
-})
+test.each(["SIGINT", "SIGTERM"] as const)(
+  "one %s cancels the run, waits for the tasks to stop and exits with 130",
+  async (signal) => {
+    const { cwd, process, runId } = await setup({ ORK_GRACE: "300ms" })
+    process.kill(signal)
+    expect(await process.exit).toEqual({ code: 130, signal: null })
+    expect(process.stderr).toBe("ork: cancelling… press Ctrl-C again to kill\n")
+    expect(lastLine(process)).toMatchObject({ id: runId, status: "cancelled", tasks: { cancelled: 3 } })
+    expect(processesOf(runId)).toEqual([])
+    expect((await ork(["logs", runId, "on_cancel.0"], { cwd })).code).toBe(0)
+  },
+)
 
-test("a second SIGINT kills at once, and the run can be resumed", async () => {
+test("a second SIGINT kills the tasks at once, and the run can be resumed", async () => {
   const { cwd, process, runId } = await setup({ ORK_GRACE: "1h" })
   process.kill("SIGINT")
   await process.printed(/cancelling/)

@@ -1,4 +1,4 @@
-// The same command on Postgres: runs, reading commands, retention, and going on after kill -9 once the lease is over.
+// The command line on Postgres: runs, read commands, retention, and resuming after kill -9 once the lease has expired.
 
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -16,7 +16,7 @@ const setup = async (text: string) => {
   return { cwd, env: { ORK_DATABASE_URL: database.url } }
 }
 
-test("a run, its listing, its log and its removal", async () => {
+test("a run is executed, listed, read and removed", async () => {
   const options = await setup(
     "name: w\ntasks:\n  a: { foreach: [1, 2, 3], command: 'echo hi' }\n  b: { depends_on: [a], command: exit 2 }\n",
   )
@@ -29,7 +29,7 @@ test("a run, its listing, its log and its removal", async () => {
   expect((await ork(["doctor"], options)).stdout).toMatch(/^ok +database +postgres:\/\/…@/m)
 })
 
-test("after kill -9 a run is refused while the lease lasts, then goes on", async () => {
+test("after kill -9 a run cannot be resumed before the lease has expired", async () => {
   const options = await setup(
     "name: w\ntasks:\n  a: { command: echo a >> witness }\n  b: { depends_on: [a], command: test -e fixed || sleep 1000 }\n",
   )
@@ -54,7 +54,7 @@ test("after kill -9 a run is refused while the lease lasts, then goes on", async
   expect(JSON.parse(second.stdout.trimEnd().split("\n").at(-1)!)).toMatchObject({ id: runId, tasks: { success: 2 } })
 })
 
-test("a database that is not there is told in one line", async () => {
+test("an unreachable database is reported in one line", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { command: 'true' }\n")
   const env = { ORK_DATABASE_URL: "postgres://me:secret@127.0.0.1:1/none" }

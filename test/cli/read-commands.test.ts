@@ -1,4 +1,4 @@
-// The commands that look at what runs have left, and those that need none.
+// Commands that read runs, and commands that need no run.
 
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -29,7 +29,7 @@ const setup = async (): Promise<{ cwd: string; id: string }> => {
 const json = async (args: string[], cwd: string): Promise<unknown> =>
   JSON.parse((await ork([...args, "--json"], { cwd })).stdout)
 
-test("runs lists runs, newest first, by workflow and status", async () => {
+test("runs lists runs, newest first, filtered by workflow and status", async () => {
   const { cwd, id } = await setup()
   writeFileSync(join(cwd, "other.yaml"), "name: other\ntasks:\n  a: { command: exit 1 }\n")
   const { run: other } = await orkRun(["other.yaml"], { cwd })
@@ -46,7 +46,7 @@ test("runs lists runs, newest first, by workflow and status", async () => {
   ])
 })
 
-test("show tells the run and every task with its attempts", async () => {
+test("show prints the run and every task with its attempts", async () => {
   const { cwd, id } = await setup()
   const shown = (await json(["show", "latest"], cwd)) as { task_list: { name: string; index: number | null }[] }
   expect(shown).toMatchObject({ id, status: "success", tasks: { success: 3 } })
@@ -71,7 +71,7 @@ test("show tells the run and every task with its attempts", async () => {
   expect(stdout).toMatch(/^ +attempt 1 failed .*exit code 1/m)
 })
 
-test("logs prints the latest attempt, another one, an instance, or lines with time and stream", async () => {
+test("logs prints the latest attempt, another attempt, an instance, or lines with time and stream", async () => {
   const { cwd } = await setup()
   const logs = async (...args: string[]): Promise<string> => (await ork(["logs", "latest", ...args], { cwd })).stdout
   expect(await logs("a")).toContain("attempt 2\n")
@@ -81,7 +81,7 @@ test("logs prints the latest attempt, another one, an instance, or lines with ti
   expect(line).toContainEqual({ at: matching(/Z$/), stream: "stderr", line: "oops" })
 })
 
-describe("what cannot be read", () => {
+describe("a read command with invalid arguments", () => {
   let cwd: string
 
   beforeAll(async () => {
@@ -103,13 +103,13 @@ describe("what cannot be read", () => {
     [["runs", "--status", "faild"], "did you mean failed?"],
     [["gc"], "choose what to remove"],
     [["gc", "--older-than", "long"], '--older-than: "long" is not seconds'],
-  ])("%j is refused with exit code 2", async (args, message) => {
+  ])("%j is rejected with exit code 2", async (args, message) => {
     const { code, stderr, stdout } = await ork(args, { cwd })
     expect([code, stdout, stderr]).toEqual([2, "", containing(message)])
   })
 })
 
-test("logs -f follows a task of another process until it ends", async () => {
+test("logs -f follows a task of another process until it finishes", async () => {
   const cwd = temporaryFolder()
   const command = "echo one; while [ ! -e go ]; do sleep 0.05; done; echo two"
   writeFileSync(join(cwd, "flow.yaml"), `name: w\ntasks:\n  a:\n    command: ${JSON.stringify(command)}\n`)
@@ -123,7 +123,7 @@ test("logs -f follows a task of another process until it ends", async () => {
   expect((await run.exit).code).toBe(0)
 })
 
-test("reading commands say that there is nothing yet, and make nothing", async () => {
+test("read commands report that there are no runs yet, and create nothing", async () => {
   const cwd = temporaryFolder()
   for (const args of [["runs"], ["show", "latest"], ["logs", "latest", "a"], ["gc", "--keep", "1"]]) {
     const { code, stderr } = await ork(args, { cwd })
@@ -132,7 +132,7 @@ test("reading commands say that there is nothing yet, and make nothing", async (
   expect(readdirSync(cwd)).toEqual([])
 })
 
-test("gc removes runs beyond the newest, with their objects", async () => {
+test("gc removes old runs with their objects", async () => {
   const { cwd, id } = await setup()
   const { run } = await orkRun(["flow.yaml"], { cwd })
   expect((await ork(["gc", "--older-than", "1d"], { cwd })).stdout).toBe("removed 0 runs\n")
@@ -143,7 +143,7 @@ test("gc removes runs beyond the newest, with their objects", async () => {
   expect(await json(["gc", "--older-than", "0s"], cwd)).toEqual({ removed: 1, bundles: 0 })
 })
 
-test("worker profiles of ork.yaml hold for run and validate, and what is wrong with them is told", async () => {
+test("worker profiles of ork.yaml apply to run and validate, and problems with them are reported", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { worker: kept, command: echo $PLACE }\n")
   const { code, stderr } = await ork(["validate", "flow.yaml"], { cwd })
@@ -182,7 +182,7 @@ test("validate lists the problems of every file", async () => {
   expect(existsSync(join(cwd, ".ork"))).toBe(false)
 })
 
-test("graph draws in three formats and knows no other", async () => {
+test("graph prints three formats and rejects others", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { command: x }\n  b: { depends_on: [a], command: x }\n")
   const graph = async (...args: string[]): Promise<string> => (await ork(["graph", "flow.yaml", ...args], { cwd })).stdout
@@ -193,7 +193,7 @@ test("graph draws in three formats and knows no other", async () => {
   expect([bad.code, bad.stderr]).toEqual([2, 'ork: --format: there is no format "mermad"; did you mean mermaid?\n'])
 })
 
-test("doctor tells what this machine offers and whether the stores work", async () => {
+test("doctor reports what this machine offers and whether the stores work", async () => {
   const { cwd } = await setup()
   const checks = (await json(["doctor"], cwd)) as { name: string; state: string; detail: string }[]
   expect(checks.map(({ name }) => name)).toEqual(

@@ -1,4 +1,4 @@
-// `ork run --resume`: what was cut off goes on, what failed or was cancelled is retried, successes are kept.
+// `ork run --resume`: an interrupted run continues, a failed or cancelled one is retried, and successes are kept.
 
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -19,7 +19,7 @@ interface Shown {
 const show = async (cwd: string): Promise<Shown> =>
   JSON.parse((await ork(["show", "latest", "--json"], { cwd })).stdout) as Shown
 
-/** Ten layers of twenty tasks, each with three upstreams. Every task writes down its start and its end. */
+/** Ten layers of twenty tasks, each with three upstream tasks. Every task records its start and its end. */
 const graph = (): string => {
   const tasks = Array.from({ length: 200 }, (_, i) => {
     const layer = Math.floor(i / 20)
@@ -29,7 +29,7 @@ const graph = (): string => {
   return `name: layers\ntasks:\n${tasks.join("")}`
 }
 
-test("after kill -9 in the middle of 200 tasks every task is done, no success twice, and no process is left", async () => {
+test("after kill -9 in the middle of 200 tasks, every task is done, no success is repeated, and no process is left", async () => {
   const cwd = temporaryFolder()
   const witness = join(cwd, "witness")
   writeFileSync(join(cwd, "flow.yaml"), graph())
@@ -80,7 +80,7 @@ tasks:
   expect(lines(join(cwd, "witness"))).toHaveLength(6)
 })
 
-test("a run that fails again exits 1", async () => {
+test("a run that fails again exits with 1", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { command: exit 4 }\n")
   await ork(["run", "flow.yaml"], { cwd })
@@ -88,7 +88,7 @@ test("a run that fails again exits 1", async () => {
   expect([code, stdout]).toEqual([1, containing("✗ a, attempt 2: exit code 4")])
 })
 
-test("a cancelled run is retried from where it was", async () => {
+test("a cancelled run is retried where it was cancelled", async () => {
   const cwd = temporaryFolder()
   writeFileSync(
     join(cwd, "flow.yaml"),
@@ -103,7 +103,7 @@ test("a cancelled run is retried from where it was", async () => {
   expect([second.code, second.run.tasks["success"], lines(join(cwd, "witness"))]).toEqual([0, 2, ["a"]])
 })
 
-test("a run that another process is at is refused, naming it", async () => {
+test("a run that another process executes is rejected, with the name of the process", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { command: sleep 1000 }\n")
   const first = startOrk(["run", "flow.yaml"], { cwd })
@@ -112,13 +112,13 @@ test("a run that another process is at is refused, naming it", async () => {
   expect([code, stderr]).toEqual([2, matching(new RegExp(`is being run by .*:${first.child.pid}; wait until it finishes`))])
 })
 
-test("params belong to the run that was started; giving others is refused", async () => {
+test("params are rejected, because they belong to the run that was started", async () => {
   const cwd = temporaryFolder()
   const { code, stderr } = await ork(["run", "--resume", "latest", "--param", "a=b"], { cwd })
   expect([code, stderr]).toEqual([2, containing("leave out --param")])
 })
 
-test("after kill -9 inside of nested groups the run goes on where each item was", async () => {
+test("after kill -9 in nested groups, the run continues where each item was", async () => {
   const cwd = temporaryFolder()
   writeFileSync(
     join(cwd, "flow.yaml"),
@@ -133,7 +133,7 @@ tasks:
         depends_on: [a]
         foreach: [x, y]
         tasks:
-          slow: { command: 'echo begun; test -e go || sleep 60' }
+          slow: { command: 'echo started; test -e go || sleep 60' }
           b: { depends_on: [slow], command: 'echo b >> witness' }
   last: { depends_on: [g], command: echo last >> witness }
 `,

@@ -35,14 +35,14 @@ on_failure:
   - command: "true"
 `
 
-/** Times, durations and ids vary; everything else does not. */
+/** Replaces times, durations and ids, which vary. */
 const masked = (text: string): string =>
   text
     .replace(/^\d\d:\d\d:\d\d/gm, "TIME")
     .replace(/\b\d+\.\ds\b/g, "TOOK")
     .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "RUN")
 
-test("without a terminal each change of state is a line, and the summary follows", async () => {
+test("without a terminal, each status change is a line, and a summary follows", async () => {
   const { code, stdout, stderr } = await ork(["run", "flow.yaml"], { cwd: setup(PLAIN) })
   expect([code, stderr]).toEqual([1, ""])
   const tail = Array.from({ length: 20 }, (_, i) => `    line ${i + 6}`)
@@ -76,7 +76,7 @@ test("without a terminal each change of state is a line, and the summary follows
   ])
 })
 
-test("with --json every event is a line and the last one is the run", async () => {
+test("with --json, every event is a line and the last line is the run", async () => {
   const { code, events, run } = await orkRun(["flow.yaml"], { cwd: setup(PLAIN) })
   expect(code).toBe(1)
   for (const event of events) {
@@ -113,7 +113,7 @@ tasks:
     command: echo "\${{ params.who }} \${{ params.times + 1 }} \${{ params.on }}"
 `
 
-test("params come from the file and from the command line, which wins", async () => {
+test("params come from the file and from the command line, which takes precedence", async () => {
   const cwd = setup(PARAMS)
   writeFileSync(join(cwd, "params.yaml"), "who: Ada\ntimes: 5\n")
   const { code, run } = await orkRun(["flow.yaml", "--params-file", "params.yaml", "-p", "times=7", "--param", "on=true"], {
@@ -123,14 +123,14 @@ test("params come from the file and from the command line, which wins", async ()
   expect((await ork(["logs", "latest", "say"], { cwd })).stdout).toBe("Ada 8 true\n")
 })
 
-test("a value of a param stays a value in a shell", async () => {
+test("a param cannot inject shell code", async () => {
   const cwd = setup(PARAMS)
   await ork(["run", "flow.yaml", "--param", "who=$(touch pwned); touch pwned #"], { cwd })
   expect((await ork(["logs", "latest", "say"], { cwd })).stdout).toBe("$(touch pwned); touch pwned # 2 false\n")
   expect(existsSync(join(cwd, "pwned"))).toBe(false)
 })
 
-test("tasks run in the folder of their definition, state is kept in the current one", async () => {
+test("tasks run in the folder of their definition, and state is kept in the current folder", async () => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, "flows"))
   writeFileSync(join(cwd, "flows/flow.yaml"), "name: where\ntasks:\n  a: { command: pwd > here }\n")
@@ -139,7 +139,7 @@ test("tasks run in the folder of their definition, state is kept in the current 
   expect([existsSync(join(cwd, ".ork/ork.db")), existsSync(join(cwd, "flows/.ork"))]).toEqual([true, false])
 })
 
-test("the database and the objects lie where the variables say", async () => {
+test("environment variables set the location of the database and the objects", async () => {
   const cwd = setup("name: w\ntasks:\n  a: { command: echo hi }\n")
   const elsewhere = temporaryFolder()
   const env = {
@@ -161,15 +161,15 @@ test.each([
   [{ ORK_DATABASE_URL: "sqlite:." }, 1, /^ork: the database \. is not available: /],
   [{ ORK_DATABASE_URL: "sqlite:file" }, 1, /^ork: the database file is not available: file is not a database/],
   [{ ORK_OBJECT_STORE: "file:file/objects" }, 2, /^ork: the object store in .*cannot be used: .*; point ORK_OBJECT_STORE at/],
-])("stores that cannot be used are told in one line before anything runs: %j", async (env, exitCode, says) => {
+])("unusable stores are reported in one line before anything runs: %j", async (env, exitCode, message) => {
   const cwd = setup("name: w\ntasks:\n  a: { command: touch witness }\n")
   writeFileSync(join(cwd, "file"), "this is no database, and no folder either")
   const { code, stdout, stderr } = await ork(["run", "flow.yaml"], { cwd, env })
-  expect([code, stdout, stderr.trimEnd().split("\n")]).toEqual([exitCode, "", [matching(says)]])
+  expect([code, stdout, stderr.trimEnd().split("\n")]).toEqual([exitCode, "", [matching(message)]])
   expect(existsSync(join(cwd, "witness"))).toBe(false)
 })
 
-test("a foreach over a number fails its task, naming the reference, and not the others", async () => {
+test("a foreach over a number fails its task, names the reference, and does not affect other tasks", async () => {
   const cwd = setup(`
 name: w
 tasks:
@@ -188,7 +188,7 @@ tasks:
   expect(failed).toMatchObject({ error: containing("n.count") })
 })
 
-test("a missing interpreter and an unwritable folder fail their task with the system's reason", async () => {
+test("a missing interpreter and an unwritable folder fail their task with the error of the system", async () => {
   const cwd = setup(`
 name: w
 tasks:
@@ -213,7 +213,7 @@ test("two runs at once in one folder both succeed", async () => {
   expect(listed.map(({ id }) => id).toSorted()).toEqual(results.map(({ run }) => run.id).toSorted())
 })
 
-test("--concurrency bounds the tasks at once", async () => {
+test("--concurrency limits the tasks that run at once", async () => {
   const task =
     "echo + >> w; while [ $(grep -c + w) -gt $(($(grep -c - w) + 2)) ]; do echo over >> over; exit 1; done; echo - >> w"
   const cwd = setup(`name: w\ntasks:\n  a:\n    parallel: 12\n    command: ${JSON.stringify(task)}\n`)
@@ -221,7 +221,7 @@ test("--concurrency bounds the tasks at once", async () => {
   expect([code, existsSync(join(cwd, "over"))]).toEqual([0, false])
 })
 
-test("a reader that goes away ends nothing and shows no stack", async () => {
+test("a closed output pipe does not stop the run and prints no stack trace", async () => {
   const cwd = setup("name: w\ntasks:\n  a: { command: 'true' }\n  b: { depends_on: [a], command: echo done > witness }\n")
   const process = startOrk(["run", "flow.yaml"], { cwd })
   process.child.stdout!.destroy()
@@ -229,7 +229,7 @@ test("a reader that goes away ends nothing and shows no stack", async () => {
   expect([code, process.stderr, existsSync(join(cwd, "witness"))]).toEqual([0, "", true])
 })
 
-test("a store that does not take the workflow ends the command, with what it said", async () => {
+test("a store that rejects the workflow ends the command with its error", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "a.yaml"), "name: a\ntasks: { a: { command: 'true' } }\n")
   writeFileSync(join(cwd, "b.yaml"), "name: b\ntasks: { a: { command: 'true' } }\n")

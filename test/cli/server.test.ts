@@ -1,4 +1,4 @@
-// The command line against a real `ork serve`: as a person works with it, in the folder of the server and from elsewhere.
+// The command line against a real `ork serve`, in the folder of the server and from elsewhere.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { execFileSync, spawnSync } from "node:child_process"
@@ -21,7 +21,7 @@ on_success:
   - command: echo hooked
 `
 
-/** A server in a folder of its own, with `etl` deployed; its task `wait` ends once `go()` was called. */
+/** A server in a folder of its own with `etl` deployed, whose task `wait` ends after a call of `go()`. */
 const setup = async () => {
   const cwd = temporaryFolder()
   const server = await startServer([], { cwd })
@@ -41,13 +41,13 @@ const json = async (args: string[], cwd: string): Promise<unknown> => {
 const running = (server: Server, id: string, task: string): Promise<boolean> =>
   probe(async () => ((await server.call("GET", `/runs/${id}/tasks/${task}`)).body["status"] === "running" ? true : null))
 
-test("a workflow is deployed, triggered, watched and looked at without saying where the server is", async () => {
+test("a workflow is deployed, triggered, watched and read without the address of the server", async () => {
   const { cwd, go } = await setup()
   go()
   const waited = await ork(["trigger", "etl", "--param", "n=7", "--wait"], { cwd })
   expect([waited.code, waited.stderr]).toEqual([0, ""])
-  const told = waited.stdout.split("\n").map((line) => line.replace(/^\d\d:\d\d:\d\d /, ""))
-  expect(told).toEqual(
+  const lines = waited.stdout.split("\n").map((line) => line.replace(/^\d\d:\d\d:\d\d /, ""))
+  expect(lines).toEqual(
     including(["run running", "a running", "a success", "each[1] success", "run success", "on_success.0 success"]),
   )
   expect(waited.stdout).toMatch(/✓ etl success in .*\n {2}critical path: a .*\n {2}tasks: 4 success\n$/)
@@ -58,7 +58,7 @@ test("a workflow is deployed, triggered, watched and looked at without saying wh
   expect(await json(["workers"], cwd)).toMatchObject([{ kind: "server", alive: true }])
 })
 
-test("the reading commands go on when the server is gone, and the others say so", async () => {
+test("without the server, read commands work and the others report that it is not running", async () => {
   const { cwd, server, go } = await setup()
   go()
   await ork(["trigger", "etl", "--wait"], { cwd })
@@ -74,7 +74,7 @@ test("the reading commands go on when the server is gone, and the others say so"
   expect([code, stderr]).toEqual([1, matching(/^ork: no server answers at http:\/\/127\.0\.0\.1:9: .*`ork serve`.*\n$/)])
 })
 
-test("a server that was killed leaves its address behind, and nobody is led astray by it", async () => {
+test("the address that a killed server leaves behind is ignored", async () => {
   const { cwd, server, go } = await setup()
   go()
   await ork(["trigger", "etl", "--wait"], { cwd })
@@ -84,7 +84,7 @@ test("a server that was killed leaves its address behind, and nobody is led astr
   expect((await ork(["runs"], { cwd })).stdout).toMatch(/✓ success/)
 })
 
-test("logs -f follows a task of the server until it ends", async () => {
+test("logs -f follows a task of the server until it finishes", async () => {
   const { cwd, server, go } = await setup()
   const id = (await ork(["trigger", "etl"], { cwd })).stdout.trim()
   await running(server, id, "wait")
@@ -95,7 +95,7 @@ test("logs -f follows a task of the server until it ends", async () => {
   expect(follow.stdout).toBe("waiting\nover\n")
 })
 
-test("Ctrl-C leaves a run that is waited for alone", async () => {
+test("Ctrl-C does not cancel a run that is awaited", async () => {
   const { cwd, server, go } = await setup()
   const waiting = startOrk(["trigger", "etl", "--wait"], { cwd })
   await waiting.printed(/wait running/)
@@ -107,7 +107,7 @@ test("Ctrl-C leaves a run that is waited for alone", async () => {
   await server.reaches(id!, "success")
 })
 
-test("with --cancel-on-interrupt it is cancelled, and the exit code is 130", async () => {
+test("Ctrl-C with --cancel-on-interrupt cancels the run and exits with 130", async () => {
   const { cwd } = await setup()
   const waiting = startOrk(["trigger", "etl", "--wait", "--json", "--cancel-on-interrupt"], { cwd })
   await waiting.printed(/"task":"wait".*"running"/)
@@ -116,7 +116,7 @@ test("with --cancel-on-interrupt it is cancelled, and the exit code is 130", asy
   expect(JSON.parse(waiting.stdout.trimEnd().split("\n").at(-1)!)).toMatchObject({ status: "cancelled" })
 })
 
-test("a run that is waited for is told without a gap over a restart of its server", async () => {
+test("an awaited run is shown without a gap across a restart of the server", async () => {
   const { cwd, server, go } = await setup()
   const waiting = startOrk(["trigger", "etl", "--wait", "--json"], { cwd })
   await waiting.printed(/"task":"wait".*"running"/)
@@ -167,7 +167,7 @@ test("a run is explained, paused, resumed, cancelled and retried", async () => {
   expect([again.code, again.stderr]).toEqual([1, matching(/^ork: [^\n]+\n$/)])
 })
 
-test("a schedule is paused by the workflow's name, and a backfill makes each tick's run once", async () => {
+test("a schedule is paused by the name of its workflow, and a backfill creates the run of each tick once", async () => {
   const { cwd, go } = await setup()
   go()
   expect((await ork(["pause", "etl"], { cwd })).stdout).toBe("etl: its schedule is paused\n")
@@ -181,7 +181,7 @@ test("a schedule is paused by the workflow's name, and a backfill makes each tic
   expect((await ork(["backfill", "etl", ...range], { cwd })).stdout).toBe(`${runs.join("\n")}\n2 runs, one for each tick\n`)
 })
 
-test("a job is submitted, run, shown with its log and result", async () => {
+test("a job is submitted, executed, and shown with its log and result", async () => {
   const { cwd } = await setup()
   const command = "echo from the job; echo '{\"rows\":3}'"
   const job = (await json(["jobs", "submit", "count", "--queue", "q", "--command", command], cwd)) as { id: string }
@@ -192,7 +192,7 @@ test("a job is submitted, run, shown with its log and result", async () => {
   expect((await ork(["queues", "set", "q", "--concurrency", "2"], { cwd })).stdout).toMatch(/q +0 +0 +2 +no limit +open\n$/)
 })
 
-test("from another folder the address and a key of the right scope are enough", async () => {
+test("from another folder, the address and a key with the right scope are sufficient", async () => {
   const { cwd, server, go } = await setup()
   go()
   const elsewhere = temporaryFolder()
@@ -208,7 +208,7 @@ test("from another folder the address and a key of the right scope are enough", 
   expect([doctor.code, doctor.stdout]).toEqual([0, matching(/^ok +key /m)])
 })
 
-test("migrate makes the database of a new folder", async () => {
+test("migrate creates the database of a new folder", async () => {
   const cwd = temporaryFolder()
   expect(await ork(["migrate"], { cwd })).toEqual({ code: 0, stdout: "sqlite:.ork/ork.db is up to date\n", stderr: "" })
   expect((await ork(["runs"], { cwd })).stdout).toBe("no runs\n")
@@ -230,7 +230,7 @@ test("bash completes commands, options and the names of workflows", async () => 
 
 const has = (shell: string): boolean => spawnSync(shell, ["--version"]).status === 0
 
-test.each(["zsh", "fish"])("the script for %s is one that it reads", async (shell) => {
+test.each(["zsh", "fish"])("the completion script for %s is valid", async (shell) => {
   const cwd = temporaryFolder()
   const script = (await ork(["completion", shell], { cwd })).stdout
   expect(script).toContain("ork __complete --")

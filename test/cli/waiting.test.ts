@@ -1,4 +1,4 @@
-// Tasks that wait for somebody: `ork run` in one terminal, the answer from another, with no server anywhere.
+// Waiting tasks without a server: `ork run` in one terminal, the approval from another.
 
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -21,13 +21,13 @@ const asking = async () => {
   return { cwd, run }
 }
 
-test("a run waits for an approval, which is given from another terminal", async () => {
+test("a run waits for an approval from another terminal", async () => {
   const { cwd, run } = await asking()
   expect((await ork(["show", "latest"], { cwd })).stdout).toMatch(/ask .*running.*waits for approval: Ship it\?/)
   expect((await ork(["explain", "latest", "ask"], { cwd })).stdout).toContain("ask waits for approval: Ship it?")
-  const answered = await ork(["approve", "latest", "ask", "--comment", "looks good"], { cwd })
-  expect(answered).toMatchObject({ code: 0, stderr: "" })
-  expect(answered.stdout).toMatch(/^ask of run \S+ is approved$/m)
+  const approved = await ork(["approve", "latest", "ask", "--comment", "looks good"], { cwd })
+  expect(approved).toMatchObject({ code: 0, stderr: "" })
+  expect(approved.stdout).toMatch(/^ask of run \S+ is approved$/m)
   expect(await run.exit).toMatchObject({ code: 0 })
   expect((await ork(["logs", "latest", "ship"], { cwd })).stdout).toBe("looks good\n")
   const again = await ork(["reject", "latest", "ask"], { cwd })
@@ -42,7 +42,7 @@ test("a rejection fails the run with its comment", async () => {
   expect((await ork(["show", "latest"], { cwd })).stdout).toContain("not today")
 })
 
-test("a sub-workflow is found beside the file, also after the run was cut off", async () => {
+test("a sub-workflow is found beside the file, also when the run is resumed", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "parent.yaml"), "name: parent\ntasks: { sub: { executor: workflow, workflow: child } }")
   writeFileSync(join(cwd, "child.yaml"), "name: child\ntasks: { ask: { executor: approval } }")
@@ -53,7 +53,7 @@ test("a sub-workflow is found beside the file, also after the run was cut off", 
   const runs = JSON.parse((await ork(["runs", "--json"], { cwd })).stdout) as { id: string; workflow: string }[]
   const idOf = (workflow: string): string => runs.find((run) => run.workflow === workflow)!.id
   const second = startOrk(["run", "--resume", idOf("parent")], { cwd })
-  // The first one may have been killed before its child asked.
+  // The first process may have been killed before its sub-workflow waited.
   const approve = async (): Promise<boolean> => (await ork(["approve", idOf("child"), "ask"], { cwd })).code === 0
   await vi.waitUntil(approve, { timeout: 20_000 })
   expect(await second.exit).toMatchObject({ code: 0 })
@@ -61,7 +61,7 @@ test("a sub-workflow is found beside the file, also after the run was cut off", 
   expect(shown.parent).toEqual({ run_id: idOf("parent"), task: "sub" })
 })
 
-test("a workflow that is nowhere fails the task, naming it", async () => {
+test("a missing workflow fails the task, which names it", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "parent.yaml"), "name: parent\ntasks: { sub: { executor: workflow, workflow: nobody } }")
   expect((await orkRun(["parent.yaml"], { cwd })).code).toBe(1)

@@ -1,4 +1,4 @@
-// compose.yaml: every name that it uses is one that there is, and it holds no password. The unit of systemd, by systemd's own check.
+// compose.yaml uses existing names only and contains no password. The systemd unit passes systemd's own check.
 
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -18,7 +18,7 @@ interface Service {
   healthcheck?: { test?: string[]; disable?: boolean }
 }
 
-/** The fields of the Compose specification that are used here; another one is most likely a slip. */
+/** The fields of the Compose specification that are used here; another one is most likely a mistake. */
 const FIELDS = new Set([
   "image",
   "build",
@@ -52,7 +52,7 @@ describe("compose.yaml", () => {
     expect(ours.map(([, { command }]) => command?.[0])).toEqual(["serve", "serve", "worker", "worker"])
   })
 
-  it("names services, conditions, volumes and fields that there are", () => {
+  it("uses existing services, conditions, volumes and fields", () => {
     for (const [name, service] of Object.entries(services)) {
       expect({ name, fields: Object.keys(service).filter((field) => !FIELDS.has(field)) }).toEqual({ name, fields: [] })
       for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
@@ -66,7 +66,7 @@ describe("compose.yaml", () => {
     }
   })
 
-  it("takes versions of images, and passwords from outside", () => {
+  it("pins image versions and takes passwords from the environment", () => {
     for (const { image } of Object.values(services)) expect(image).toMatch(/^ork$|:[\w.-]*\d/)
     const secret = /PASSWORD|SECRET|KEY$/
     const given = Object.values(services).flatMap(({ environment }) => Object.entries(environment ?? {}))
@@ -74,7 +74,7 @@ describe("compose.yaml", () => {
     expect(given.filter(([, value]) => /:\/\/\w+:(?!\$\{)[^@/]*@/.test(value))).toEqual([])
   })
 
-  it("sets settings of Ork to what they can be", () => {
+  it("sets Ork's settings to valid values", () => {
     const keys = Object.values(SETTINGS).map(({ key }) => `ORK_${key.toUpperCase()}`)
     for (const [, { environment }] of ours) {
       const env = Object.fromEntries(Object.entries(environment ?? {}).map(([name, value]) => [name, filled(value)]))
@@ -89,7 +89,7 @@ const healthOf = ({ image, healthcheck }: Service): boolean =>
 
 const filled = (value: string): string => value.replaceAll(/\$\{[^}]+\}/g, "a-value-of-a-variable")
 
-describe("the unit of systemd", () => {
+describe("the systemd unit", () => {
   const unit = readFileSync(join(REPO, "deploy/systemd/ork.service"), "utf8")
 
   it.runIf(existsSync("/usr/bin/systemd-analyze"))("passes systemd's own check", () => {
@@ -98,7 +98,7 @@ describe("the unit of systemd", () => {
     expect(execFileSync("systemd-analyze", ["verify", "--man=no", file], { encoding: "utf8", stdio: "pipe" })).toBe("")
   })
 
-  it("names settings that there are in its file of variables", () => {
+  it("uses existing settings in its environment file", () => {
     const keys = Object.values(SETTINGS).map(({ key }) => `ORK_${key.toUpperCase()}`)
     const names = [...readFileSync(join(REPO, "deploy/systemd/ork.env"), "utf8").matchAll(/^#?(ORK_\w+)=/gm)].map(
       ([, name]) => name!,

@@ -1,5 +1,5 @@
-// The steps of the Dockerfile in a folder of their own, without its packages of the system: what it copies is enough to build, and what
-// it keeps is enough to run. Needs the npm registry (or its cache) and a C compiler; there is no image registry here to build from.
+// Runs the steps of the Dockerfile in a folder, without system packages: the copied files suffice to build, and the kept files suffice to
+// run. Needs the npm registry (or its cache) and a C compiler, but no image registry.
 
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -11,7 +11,7 @@ import { type Instruction, parseDockerfile, type Stage } from "./dockerfile.ts"
 
 const stages = parseDockerfile(readFileSync(join(REPO, "deploy/Dockerfile"), "utf8"))
 
-/** Runs a stage's copies and, where asked, its commands, with `root` as the image's root. */
+/** Runs the copies of a stage and, if wanted, its commands, with `root` as the root of the image. */
 const follow = (stage: Stage, roots: Map<string, string>, root: string, runs: (rest: string) => boolean): void => {
   let folder = root
   for (const { name, rest, flags } of stage.instructions) {
@@ -48,12 +48,12 @@ test(
     const env = { PATH: process.env["PATH"], HOME: data, ORK_DATA_DIR: data, ORK_PORT: "0" }
     const server = spawn(ork, ["serve"], { cwd: data, env, stdio: ["ignore", "pipe", "inherit"] })
     try {
-      let said = ""
-      server.stdout.on("data", (part: Buffer) => (said += part.toString()))
-      const ended = once(server, "exit").then(() => Promise.reject(new Error(`it ended: ${said}`)))
-      while (!/is ready at \S+/.test(said)) await Promise.race([once(server.stdout, "data"), ended])
+      let output = ""
+      server.stdout.on("data", (part: Buffer) => (output += part.toString()))
+      const ended = once(server, "exit").then(() => Promise.reject(new Error(`it ended: ${output}`)))
+      while (!/is ready at \S+/.test(output)) await Promise.race([once(server.stdout, "data"), ended])
       ended.catch(() => {})
-      const port = /is ready at \S+:(\d+)/.exec(said)![1]!
+      const port = /is ready at \S+:(\d+)/.exec(output)![1]!
       const [health] = last.instructions.filter(({ name }) => name === "HEALTHCHECK")
       const [program, ...args] = health!.words!
       execFileSync(program!, args, { env: { ...env, ORK_PORT: port } })

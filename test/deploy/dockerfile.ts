@@ -1,11 +1,11 @@
-// A Dockerfile taken apart: stages of instructions, continued lines joined, exec forms parsed.
+// Parses a Dockerfile into stages of instructions: joins continued lines and parses exec forms.
 
 export interface Instruction {
   name: string
-  /** As written, after flags. */
+  /** The text after the flags. */
   rest: string
   flags: { [flag: string]: string }
-  /** The exec form, where it is one. */
+  /** The words of the exec form; undefined: another form. */
   words: string[] | null
 }
 

@@ -1,4 +1,4 @@
-// The objects for Kubernetes by the types of the official client, and by what the cluster would ask of them.
+// Checks the Kubernetes objects against the types of the official client and the rules of a cluster.
 
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
@@ -50,7 +50,7 @@ const objects = kustomization.resources.flatMap((file) =>
 )
 const deployments = objects.filter(({ kind }) => kind === "Deployment")
 
-describe("the objects for Kubernetes", () => {
+describe("the Kubernetes objects", () => {
   it.each(objects.map((object) => [`${object.kind} ${object.metadata.name}`, object] as const))(
     "%s has fields that there are",
     (_, object) => {
@@ -60,7 +60,7 @@ describe("the objects for Kubernetes", () => {
     },
   )
 
-  it("are checked by a check that finds mistakes", () => {
+  it("are validated by a check that finds mistakes", () => {
     const wrong = { spec: { replica: 2, template: { spec: { containers: [{ name: 1, ports: {} }] } } } }
     expect(typeProblems(wrong, "V1Deployment", "x")).toEqual([
       "x.spec.selector is required",
@@ -70,7 +70,7 @@ describe("the objects for Kubernetes", () => {
     ])
   })
 
-  it.each(deployments.map((one) => [one.metadata.name, one] as const))("%s is hardened and whole", (_, { spec }) => {
+  it.each(deployments.map((one) => [one.metadata.name, one] as const))("%s is complete and hardened", (_, { spec }) => {
     const { metadata, spec: pod } = spec!.template!
     expect(metadata.labels).toMatchObject(spec!.selector.matchLabels!)
     expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } })
@@ -94,16 +94,16 @@ describe("the objects for Kubernetes", () => {
     },
   )
 
-  it("give the servers the rights of the kubernetes executor, none of them for everything", () => {
+  it("give the servers the permissions of the kubernetes executor, without wildcards", () => {
     const role = objects.find(({ kind }) => kind === "Role")!
     expect(role.rules!.flatMap(({ resources, verbs }) => [...resources, ...verbs])).not.toContain("*")
-    // src/executors/kubernetes/pods.test.ts holds it to what the executor asks for.
+    // src/executors/kubernetes/pods.test.ts compares it with the requests of the executor.
     expect(role.metadata.name).toBe("ork-jobs")
     const binding = objects.find(({ kind }) => kind === "RoleBinding")!
     expect(binding.subjects!.map(({ name }) => name)).toEqual(["ork"])
   })
 
-  it.runIf(existsSync("/usr/bin/kubectl"))("are what kustomize makes of the folder", () => {
+  it.runIf(existsSync("/usr/bin/kubectl"))("are the output of kustomize for the folder", () => {
     const built = execFileSync("kubectl", ["kustomize", FOLDER], { encoding: "utf8" })
     const kinds = parseAllDocuments(built).map((document) => (document.toJS() as KubernetesObject).kind)
     expect(kinds.toSorted()).toEqual(objects.map(({ kind }) => kind).toSorted())

@@ -55,8 +55,8 @@ describe("a backfill", () => {
     const fixture = await setup()
     const { ticks, runs } = await fixture.fill()
     expect(ticks).toEqual(HOURS)
-    const made = await Promise.all(runs.map((id) => fixture.store.getRun(id as never)))
-    expect(made.map((run) => [run!.logicalDate, run!.params["at"], run!.trigger])).toEqual(
+    const created = await Promise.all(runs.map((id) => fixture.store.getRun(id as never)))
+    expect(created.map((run) => [run!.logicalDate, run!.params["at"], run!.trigger])).toEqual(
       HOURS.map((tick) => [tick, tick, "backfill"]),
     )
   })

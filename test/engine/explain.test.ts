@@ -96,8 +96,8 @@ describe("explain", () => {
     const fixture = await setup()
     const runId = await fixture.trigger("name: w\ntasks: { a: { command: x, labels: [gpu, big] } }")
     await fixture.pass(100)
-    const nobody = "a waits because no live server or worker accepts the queue default and has the labels big, gpu."
-    expect(await fixture.why(runId)).toEqual({ a: nobody })
+    const unaccepted = "a waits because no live server or worker accepts the queue default and has the labels big, gpu."
+    expect(await fixture.why(runId)).toEqual({ a: unaccepted })
     const employ = (id: string, labels: string[]): Promise<void> =>
       fixture.store.registerHolder({
         id: id as HolderId,
@@ -109,7 +109,7 @@ describe("explain", () => {
         capabilities: { queues: ["default"], labels, handlers: [], capacity: 1, version: "1" },
       })
     await employ("small", ["gpu"])
-    expect(await fixture.why(runId)).toEqual({ a: nobody })
+    expect(await fixture.why(runId)).toEqual({ a: unaccepted })
     await employ("large", ["gpu", "big", "eu"])
     expect(await fixture.why(runId)).toEqual({ a: "a is ready and waits for a free slot." })
   })

@@ -164,15 +164,15 @@ describe("missed ticks", () => {
     ["none", []],
     ["latest", ["05:00:00"]],
     ["all", ["01:00:00", "02:00:00", "03:00:00", "04:00:00", "05:00:00"]],
-  ])("are caught up on according to catchup: %s", async (catchup, made) => {
+  ])("are caught up on according to catchup: %s", async (catchup, caughtUp) => {
     const fixture = await setup()
     await fixture.deploy(`{ cron: "0 * * * *", catchup: ${catchup} }`)
     await fixture.pass(5 * HOUR + 30 * MINUTE)
     fixture.start()
     await fixture.pass(1000)
-    expect(await fixture.ticks()).toEqual(made)
+    expect(await fixture.ticks()).toEqual(caughtUp)
     await fixture.pass(HOUR)
-    expect(await fixture.ticks()).toEqual([...made, "06:00:00"])
+    expect(await fixture.ticks()).toEqual([...caughtUp, "06:00:00"])
   })
 
   it("run in any case when they are at most a minute late", async () => {

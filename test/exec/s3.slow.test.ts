@@ -11,7 +11,7 @@ const objects = new S3ObjectStore({ bucket, prefix: "ork/", endpoint, region: nu
 
 execSuite("S3", async () => ({ objects, address, env }))
 
-test("the whole address of a spec is enough", async () => {
+test("the full URL of a spec is sufficient", async () => {
   const folder = temporaryFolder()
   const work = assignment(folder, { shell: "echo '[1]'" })
   const { key } = await writeSpec(objects, work)

@@ -1,5 +1,5 @@
-// `ork exec`, end to end: the built command is started as a container would be, with nothing but its variables, by an executor that is
-// made of the engine's side (writeSpec, watchExec). Run on every object store that a process of its own can reach.
+// `ork exec` end to end: an executor built from the engine's side (writeSpec, watchExec) starts the built command as a container would,
+// with environment variables only. Runs on every object store that another process can reach.
 
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -13,21 +13,21 @@ import type { Assignment, Executor, LaunchContext } from "../../src/executors/ex
 import { attemptPrefix, type ObjectStore } from "../../src/objects/objects.ts"
 import { ORK } from "../support/ork.ts"
 
-export interface Elsewhere {
+export interface ExecTarget {
   objects: ObjectStore
-  /** ORK_OBJECT_STORE of the command. */
+  /** The value of ORK_OBJECT_STORE for the command. */
   address: string
   env: { [name: string]: string }
 }
 
 /** Starts `ork exec` as a process of this machine. */
-class ByExec implements Executor {
+class LocalExecutor implements Executor {
   readonly name = "by-exec"
-  readonly #where: Elsewhere
+  readonly #where: ExecTarget
   readonly #folder: string
   pid = 0
 
-  constructor(where: Elsewhere, folder: string) {
+  constructor(where: ExecTarget, folder: string) {
     this.#where = where
     this.#folder = folder
   }
@@ -51,16 +51,16 @@ class ByExec implements Executor {
   }
 }
 
-export const execSuite = (name: string, open: () => Promise<Elsewhere>): void => {
+export const execSuite = (name: string, open: () => Promise<ExecTarget>): void => {
   describe(`ork exec on ${name}`, () => {
     let fixture: ExecutorFixture
-    let where: Elsewhere
-    let executor: ByExec
+    let where: ExecTarget
+    let executor: LocalExecutor
 
     beforeAll(async () => {
       const folder = mkdtempSync(join(tmpdir(), "ork-exec-test-"))
       where = await open()
-      executor = new ByExec(where, folder)
+      executor = new LocalExecutor(where, folder)
       fixture = { executor, objects: where.objects, folder, cleanup: async () => rmSync(folder, { recursive: true }) }
     }, 240_000)
     afterAll(() => fixture.cleanup())
@@ -68,7 +68,7 @@ export const execSuite = (name: string, open: () => Promise<Elsewhere>): void =>
     const go = (shell: string, overrides = {}) => launch(fixture, assignment(fixture.folder, { shell }, overrides))
     const texts = async (log: ReturnType<typeof go>["log"]): Promise<string[]> => (await allLines(log)).map(({ line }) => line)
 
-    test("runs the task: input, variables, secret, log, output, exit code", async () => {
+    test("passes input, variables and secrets, and returns log, output and exit code", async () => {
       const work = {
         env: { PLAIN: "yes", TOKEN: "hunter2-and-more" },
         secrets: ["hunter2-and-more"],
@@ -82,11 +82,11 @@ export const execSuite = (name: string, open: () => Promise<Elsewhere>): void =>
       expect(await texts(log)).toEqual(['{"greeting":"grüße"}', "yes 16 1 task", "0", "***", '{"rows":3}'])
     })
 
-    test("a failure says why", async () => {
+    test("a failure has an error message", async () => {
       expect(await go("echo no >&2; exit 3").result).toMatchObject({ state: "failed", exitCode: 3, error: "exit code 3" })
     })
 
-    test("a large output is an object, and large outputs of upstream tasks come along", async () => {
+    test("a large output becomes an object, and large upstream outputs are files", async () => {
       const upstream = mkdtempSync(join(tmpdir(), "ork-upstream-"))
       await writeFile(join(upstream, "load.json"), JSON.stringify(["x".repeat(200_000)]))
       const end = await go(`cp "$ORK_UPSTREAM/load.json" "$ORK_OUTPUT"`, { upstreamDir: upstream }).result
@@ -96,7 +96,7 @@ export const execSuite = (name: string, open: () => Promise<Elsewhere>): void =>
       expect(await where.objects.size(output.key)).toBe(200_004)
     })
 
-    test("its log can be followed while it runs; a cancel stops it and keeps the log", async () => {
+    test("its log can be followed while it runs, and a cancel stops it and keeps the log", async () => {
       const running = go("echo up; exec sleep 600")
       await running.line("up")
       running.stop("cancel")
@@ -104,7 +104,7 @@ export const execSuite = (name: string, open: () => Promise<Elsewhere>): void =>
       expect(await texts(running.log)).toEqual(["up"])
     })
 
-    test("SIGTERM from outside stops the task, and says that it was lost", async () => {
+    test("SIGTERM stops the task, which counts as lost", async () => {
       const running = go("echo up; exec sleep 600")
       await running.line("up")
       process.kill(executor.pid, "SIGTERM")
@@ -114,12 +114,12 @@ export const execSuite = (name: string, open: () => Promise<Elsewhere>): void =>
       })
     })
 
-    test("a timeout is kept there, though nobody watches", async () => {
+    test("it enforces the timeout itself", async () => {
       const end = await go("exec sleep 600", { node: { timeoutMs: 500 } }).result
       expect(end).toMatchObject({ state: "timeout", error: "timed out after 500ms" })
     })
 
-    test("an `ork exec` that is killed is noticed, and an attempt is not run twice", async () => {
+    test("a killed `ork exec` is noticed, and an attempt is not run twice", async () => {
       const attemptId = `attempt-${Date.now()}`
       const running = go("echo up; exec sleep 600", { attemptId })
       await running.line("up")
@@ -135,11 +135,11 @@ export const execSuite = (name: string, open: () => Promise<Elsewhere>): void =>
         },
         stdio: ["ignore", "ignore", "pipe"],
       })
-      let said = ""
-      child.stderr.on("data", (data: Buffer) => (said += data.toString()))
+      let stderr = ""
+      child.stderr.on("data", (data: Buffer) => (stderr += data.toString()))
       await vi.waitUntil(() => child.exitCode !== null, { timeout: 10_000 })
       expect(child.exitCode).toBe(2)
-      expect(said).toMatch(/was started before/)
+      expect(stderr).toMatch(/was started before/)
     })
   })
 }

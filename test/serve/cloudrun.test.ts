@@ -1,4 +1,4 @@
-// Workflows on Cloud Run, through the built command, on a stand-in that runs executions as processes.
+// Workflows on Cloud Run through the built command, on a fake service that runs executions as processes.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -11,7 +11,7 @@ let fake: FakeCloudRun
 let cwd: string
 let env: Record<string, string>
 beforeEach(async () => {
-  // Google's clock runs fast, so that little time passes until it says that no line can be late any more.
+  // The clock of the fake service runs fast, so that the time for late log lines passes quickly.
   const begin = Date.now()
   fake = await FakeCloudRun.start(() => begin + (Date.now() - begin) * 20)
   cwd = temporaryFolder()
@@ -27,7 +27,7 @@ afterEach(() => fake.stop())
 
 const SLOW = { timeout: 30_000, interval: 50 }
 
-test("a workflow runs on Cloud Run: any image with its log and output, then ork exec with what came before", async () => {
+test("a workflow runs on Cloud Run: any image with its log and output, then ork exec with upstream outputs", async () => {
   fake.addJob("tool", ["/bin/sh", "-c"])
   fake.addJob("etl", [ORK], { args: ["exec"], env: [{ name: "ORK_EXEC_SECRET_TOKEN", value: "hunter2-hunter2" }] })
   const flow = `
@@ -53,7 +53,7 @@ tasks:
   expect(JSON.stringify(fake.executions.map(({ overrides }) => overrides))).not.toContain("hunter2")
 })
 
-test("after kill -9 of the server the next one finds the executions again, and each ran once", async () => {
+test("after kill -9 of the server, the next one adopts the executions, and each runs once", async () => {
   const starts = (): string => (existsSync(join(cwd, "starts")) ? readFileSync(join(cwd, "starts"), "utf8") : "")
   fake.addJob("tool", ["/bin/sh", "-c"])
   const command = [`echo x >> ${cwd}/starts; while [ ! -e ${cwd}/go ]; do sleep 0.1; done`]

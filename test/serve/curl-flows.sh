@@ -1,16 +1,16 @@
 #!/bin/sh
-# The seeds' own flows, line by line, against a server that was started with
+# The curl commands of the first specifications (000 to 004), against a server that was started with
 #   ORK_PORT=8000 ORK_API_KEY=airflow-mini-secret-key ork serve
-# BASE names another address. Every line checks what it got; the first that is wrong ends it with exit code 1.
+# BASE sets another address. Each line checks its response; the first wrong one ends the script with exit code 1.
 set -eu
 BASE=${BASE:-http://localhost:8000}
 KEY=${ORK_API_KEY:-airflow-mini-secret-key}
 
 fail() {
-  echo "seeds: $1" >&2
+  echo "curl-flows: $1" >&2
   exit 1
 }
-# field NAME: the first value of that field in the JSON on standard input
+# field NAME: prints the first value of that field in the JSON on standard input
 field() {
   sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p" | head -n 1
 }
@@ -29,7 +29,7 @@ call() {
 status_of() {
   call -o /dev/null -w '%{http_code}' "$@"
 }
-# reaches RUN STATUS: asks until the run has it
+# reaches RUN STATUS: waits until the run has the status
 reaches() {
   n=0
   until call "$BASE/runs/$1" | grep -q "\"status\":\"$2\""; do
@@ -40,7 +40,7 @@ reaches() {
 }
 
 # --- 003: Airflow Mini, as printed -------------------------------------------------------------------------------------------
-made=$(curl -s -X POST $BASE/workflows \
+created=$(curl -s -X POST $BASE/workflows \
   -H "X-API-Key: $KEY" \
   -H "Content-Type: application/json" \
   -d '{
@@ -52,7 +52,7 @@ made=$(curl -s -X POST $BASE/workflows \
       {"id": "D", "command": "echo D", "dependencies": ["B", "C"]}
     ]
   }')
-expect "003 deploy" '"name":"example_workflow"' "$made"
+expect "003 deploy" '"name":"example_workflow"' "$created"
 run=$(curl -s -X POST $BASE/workflows/example_workflow/run \
   -H "X-API-Key: $KEY" | first id)
 [ -n "$run" ] || fail "003 run: no id"
@@ -80,7 +80,7 @@ reaches "$run" cancelled
 deploy() {
   call -X POST $BASE/workflows -H "Content-Type: application/yaml" --data-binary @-
 }
-made=$(deploy <<YAML
+created=$(deploy <<YAML
 name: etl
 params: { who: { type: string, default: world } }
 tasks:
@@ -88,16 +88,16 @@ tasks:
   load: { depends_on: [discover], foreach: discover.files, command: "echo \${{ item }} for \${{ params.who }}" }
 YAML
 )
-expect "000 deploy" '"version":1' "$made"
+expect "000 deploy" '"version":1' "$created"
 run=$(call -X POST $BASE/workflows/etl/runs -H "Content-Type: application/json" -d '{"params":{"who":"Ada"}}' | first id)
 reaches "$run" success
 expect "000 logs" "b for Ada" "$(call "$BASE/runs/$run/tasks/load/logs?index=1&follow=true")"
-made=$(deploy <<YAML
+created=$(deploy <<YAML
 name: etl
 tasks: { only: { command: "test -e go" } }
 YAML
 )
-expect "002 versions" '"version":2' "$made"
+expect "002 versions" '"version":2' "$created"
 run=$(call -X POST $BASE/workflows/etl/runs | first id)
 reaches "$run" failed
 [ "$(status_of -X POST "$BASE/runs/$run/cancel")" = 409 ] || fail "000: cancel of a finished run"
@@ -131,4 +131,4 @@ expect "004 search" "\"id\":\"$after\"" "$(call "$BASE/api/v1/jobs?queue=held&st
 [ "$(status_of -X DELETE "$BASE/api/v1/jobs/$after")" = 204 ] || fail "004: deletion"
 [ "$(status_of "$BASE/api/v1/jobs/$after")" = 404 ] || fail "004: a deleted job"
 
-echo "seeds: all flows work"
+echo "curl-flows: all flows work"

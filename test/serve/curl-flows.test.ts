@@ -1,4 +1,4 @@
-// The seeds' curl lines, run by a shell against a server started as they say, on both stores.
+// Runs the curl commands of the first specifications by a shell, on both stores.
 
 import { execFile } from "node:child_process"
 import { join } from "node:path"
@@ -16,14 +16,14 @@ const databaseOf = async (store: string): Promise<Record<string, string>> => {
   return { ORK_DATABASE_URL: database.url }
 }
 
-it.each(["SQLite", "Postgres"])("the flows of the seeds work as they print them, on %s", async (store) => {
+it.each(["SQLite", "Postgres"])("the curl commands of the specifications work on %s", async (store) => {
   const env = { ORK_API_KEY: KEY, ...(await databaseOf(store)) }
   const server = await startServer([], { cwd: temporaryFolder(), env })
-  const told = await new Promise<{ code: number | null; output: string }>((resolve) => {
+  const result = await new Promise<{ code: number | null; output: string }>((resolve) => {
     const shell = { PATH: process.env["PATH"], BASE: server.url, ORK_API_KEY: KEY }
     const child = execFile("sh", [join(REPO, "test/serve/curl-flows.sh")], { env: shell }, (_, stdout, stderr) =>
       resolve({ code: child.exitCode, output: stdout + stderr }),
     )
   })
-  expect(told).toEqual({ code: 0, output: "seeds: all flows work\n" })
+  expect(result).toEqual({ code: 0, output: "curl-flows: all flows work\n" })
 })

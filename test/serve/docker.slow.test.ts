@@ -1,4 +1,4 @@
-// Workflows in containers, through the built command, on a real Docker engine.
+// Workflows in containers through the built command, on a real Docker engine.
 
 import { execFile } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
@@ -38,7 +38,7 @@ tasks:
     command: cat
 `
 
-test("a workflow moves into containers by one line, and leaves none behind", async () => {
+test("one line moves a workflow into containers, and none is left afterwards", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "flow.yaml"), WORKFLOW)
   const { code, run, stderr } = await orkRun(["flow.yaml"], {
@@ -56,7 +56,7 @@ const LONG = {
   tasks: { wait: { executor: "docker", image: IMAGE, command: "echo up; sleep 600", retries: 0, lost_retries: 0 } },
 }
 
-test("cancel ends the container of a run", async () => {
+test("cancel stops the container of a run", async () => {
   const cwd = temporaryFolder()
   const server = await startServer([], { cwd, env: { DOCKER_HOST: engine.host } })
   await server.deploy(LONG)
@@ -71,7 +71,7 @@ test("cancel ends the container of a run", async () => {
   expect(await containers()).toEqual([])
 })
 
-test("after kill -9 of the server the next one removes its container and the attempt has an end", async () => {
+test("after kill -9 of the server, the next one removes its container and finishes the attempt", async () => {
   const cwd = temporaryFolder()
   const env = { DOCKER_HOST: engine.host }
   const first = await startServer([], { cwd, env })

@@ -1,4 +1,4 @@
-// A server and a worker that are told to end while nobody answers them: the database is cut off, and with it the reports.
+// Shutdown of a server and a worker while the database does not respond.
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import { writeFileSync } from "node:fs"
@@ -15,8 +15,8 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-/** A way to the database that can be cut: connections stay, and nothing comes through any more. */
-const cuttable = async (url: string): Promise<{ url: string; cut(): void }> => {
+/** A proxy to the database that can be blocked: connections stay open, but transfer nothing. */
+const blockableProxy = async (url: string): Promise<{ url: string; block(): void }> => {
   const { port, hostname } = new URL(url)
   const sockets: Socket[] = []
   let open = true
@@ -32,21 +32,21 @@ const cuttable = async (url: string): Promise<{ url: string; cut(): void }> => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })
-  const way = new URL(url)
-  way.hostname = "127.0.0.1"
-  way.port = String((server.address() as AddressInfo).port)
-  const cut = (): void => {
+  const proxied = new URL(url)
+  proxied.hostname = "127.0.0.1"
+  proxied.port = String((server.address() as AddressInfo).port)
+  const block = (): void => {
     open = false
     for (const socket of sockets) socket.unpipe().pause()
   }
-  return { url: way.href, cut }
+  return { url: proxied.href, block }
 }
 
-it("both end within a minute, and say what they could not tell", { timeout: 150_000 }, async () => {
-  const way = await cuttable(database.url)
+it("a server and a worker stop within a minute, and log what they could not report", { timeout: 150_000 }, async () => {
+  const proxy = await blockableProxy(database.url)
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "ork.yaml"), "grace: 500ms\n")
-  const server = await startServer(["--queue", "here"], { cwd, env: { ORK_DATABASE_URL: way.url } })
+  const server = await startServer(["--queue", "here"], { cwd, env: { ORK_DATABASE_URL: proxy.url } })
   const worker = await startWorker(server, { name: "far", cwd })
   await server.deploy({
     name: "w",
@@ -54,13 +54,13 @@ it("both end within a minute, and say what they could not tell", { timeout: 150_
   })
   const runId = await server.trigger("w")
   await reached(server, runId, "running", 2)
-  way.cut()
-  const begun = Date.now()
+  proxy.block()
+  const stoppedAt = Date.now()
   worker.kill("SIGTERM")
   expect(await worker.exit).toEqual({ code: 0, signal: null })
   expect(worker.stderr).toContain("no server accepted the last results in time")
   server.process.kill("SIGTERM")
   expect(await server.process.exit).toEqual({ code: 0, signal: null })
   expect(server.process.stderr).toContain("ending though not all is written down")
-  expect(Date.now() - begun).toBeLessThan(60_000)
+  expect(Date.now() - stoppedAt).toBeLessThan(60_000)
 })

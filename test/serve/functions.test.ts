@@ -1,4 +1,4 @@
-// Functions with the built command: run, deployed with their files, followed in a folder, and nothing left after a crash.
+// Functions with the built command: executed, deployed with their files, watched in a folder, cleaned up after a crash.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -46,7 +46,7 @@ const outputOf = async (server: Server, run: string, task: string): Promise<unkn
 const versionOf = async (server: Server, name: string): Promise<unknown> =>
   (await server.call("GET", `/workflows/${name}`)).body["version"]
 
-/** Live processes that were given this variable. */
+/** Live processes that have this environment variable. */
 const processesWith = (variable: string): string[] =>
   readdirSync("/proc").filter((pid) => {
     try {
@@ -56,7 +56,7 @@ const processesWith = (variable: string): string[] =>
     }
   })
 
-it("ork deploy sends the files along; a changed function is a new version; old runs keep theirs", async () => {
+it("ork deploy uploads the files, a changed function is a new version, and old runs keep theirs", async () => {
   const server = await startServer([], { cwd: temporaryFolder() })
   const cwd = folderWith(FILES)
   const env = { ORK_URL: server.url, ORK_API_KEY: server.key }
@@ -76,7 +76,7 @@ it("ork deploy sends the files along; a changed function is a new version; old r
   expect(await outputOf(server, first, "report")).toEqual({ text: "3 rows, from the bundle" })
 })
 
-it("a worker elsewhere fetches the files, and runs the functions in a folder with them", async () => {
+it("a remote worker downloads the files and runs the functions beside them", async () => {
   const server = await startServer(["--no-worker"], { cwd: temporaryFolder() })
   const env = { ORK_URL: server.url, ORK_API_KEY: server.key }
   const worker = startOrk(["worker", "--server", server.url], { cwd: temporaryFolder(), env })
@@ -87,7 +87,7 @@ it("a worker elsewhere fetches the files, and runs the functions in a folder wit
   expect(await outputOf(server, run, "report")).toEqual({ text: "3 rows, from the bundle" })
 })
 
-it("a file that is missing is told before anything is sent; over the API none can be named", async () => {
+it("a missing file is reported before the upload, and the API accepts no file names", async () => {
   const server = await startServer([], { cwd: temporaryFolder() })
   const cwd = folderWith({ "a.yaml": "name: a\ntasks: { x: { executor: node, file: gone.ts } }\n" })
   const env = { ORK_URL: server.url, ORK_API_KEY: server.key }
@@ -101,7 +101,7 @@ it("a file that is missing is told before anything is sent; over the API none ca
   expect(unknown.body.error!.message).toMatch(/bundle: is not stored here/)
 })
 
-it("--dir follows function files too", async () => {
+it("--dir watches function files too", async () => {
   const cwd = folderWith(FILES)
   const server = await startServer(["--dir", "."], { cwd })
   expect(await versionOf(server, "etl")).toBe(1)
@@ -112,7 +112,7 @@ it("--dir follows function files too", async () => {
   expect(await outputOf(server, run, "report")).toEqual({ text: "3 lines, from the bundle" })
 })
 
-it("a function that never ends is killed on timeout, and the run goes on", async () => {
+it("a function that never ends is killed at its timeout, and the run continues", async () => {
   const cwd = folderWith({
     "spin.yaml": `
 name: spin
@@ -128,7 +128,7 @@ tasks:
   expect(JSON.parse(stdout.trim().split("\n").at(-1)!)).toMatchObject({ tasks: { success: 1, failed: 1 } })
 })
 
-it("after kill -9 of Ork no worker process is left", async () => {
+it("after kill -9 of Ork, no worker process is left", async () => {
   const cwd = folderWith({
     "wait.yaml": `
 name: wait
@@ -152,7 +152,7 @@ tasks:
   await probe(() => (workers().length === 0 ? true : null))
 })
 
-it.each(["serve", "worker"] as const)("handlers of ork %s run the jobs of their queue that have no task", async (who) => {
+it.each(["serve", "worker"] as const)("handlers of ork %s execute the jobs of their queue that have no task", async (who) => {
   const cwd = folderWith({
     "handlers.ts": `
 import { TerminalError } from "ork"
@@ -184,7 +184,7 @@ it.each([
   ["gone.ts", /--handlers: gone\.ts is not a file/],
   ["empty.ts", /--handlers: empty\.ts has no handlers/],
   ["broken.ts", /--handlers: broken\.ts cannot be loaded: .*no such thing/],
-])("handlers in %s are refused at the start", async (file, message) => {
+])("handlers in %s are rejected at startup", async (file, message) => {
   const cwd = folderWith({ "empty.ts": "export default {}\n", "broken.ts": 'throw new Error("no such thing")\n' })
   const { code, stderr } = await ork(["serve", "--port", "0", "--handlers", file], { cwd })
   expect(code).toBe(2)

@@ -1,4 +1,4 @@
-// Workflows on a cluster, through the built command, on a fake cluster that runs pods as processes.
+// Workflows on Kubernetes through the built command, on a fake cluster that runs pods as processes.
 
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -33,7 +33,7 @@ tasks:
     input: { all: "\${{ tasks.work.output }}" }
 `
 
-test("a workflow runs on the cluster, and its secrets stand in no log", async () => {
+test("a workflow runs on the cluster, and its secrets appear in no log", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "flow.yaml"), WORKFLOW)
   const { code, run, stderr } = await orkRun(["flow.yaml"], { cwd, env })
@@ -44,7 +44,7 @@ test("a workflow runs on the cluster, and its secrets stand in no log", async ()
   expect(cluster.jobs().map(({ metadata }) => metadata.labels?.["ork.dev/workflow"])).toEqual(Array(5).fill("cluster"))
 })
 
-test("with exec the container runs ork exec, and all goes through the object store", async () => {
+test("with exec, the container runs ork exec, and all data passes through the object store", async () => {
   const cwd = temporaryFolder()
   const task = {
     executor: "kubernetes",
@@ -83,7 +83,7 @@ const starts = (cwd: string): string => {
   }
 }
 
-test("after kill -9 of the server the next one finds the jobs again, and each was made once", async () => {
+test("after kill -9 of the server, the next one adopts the jobs, and each was created once", async () => {
   const cwd = temporaryFolder()
   const first = await startServer([], { cwd, env })
   await first.deploy(long(cwd))
@@ -100,10 +100,10 @@ test("after kill -9 of the server the next one finds the jobs again, and each wa
   expect(cluster.jobs()).toHaveLength(3)
 })
 
-/** Like the one before, and longer. */
+/** A longer variant of the test before. */
 const all = process.env["ORK_TEST_ALL"] === "1"
 
-test.runIf(all)("a server that is stopped leaves its jobs to the next, and cancel takes them out of the cluster", async () => {
+test.runIf(all)("a stopped server leaves its jobs to the next one, and cancel deletes them", async () => {
   const cwd = temporaryFolder()
   const first = await startServer([], { cwd, env: { ...env, ORK_GRACE: "1s" } })
   await first.deploy(long(cwd))

@@ -1,4 +1,4 @@
-// What a server tells others by itself: notices of runs, and traces.
+// Notifications and traces that a server sends.
 
 import { describe, expect, it } from "vitest"
 import { signatureProblem } from "../../src/protocol/wire/signature.ts"
@@ -7,22 +7,25 @@ import { startReceiver } from "../support/receiver.ts"
 import { probe, startServer } from "../support/server.ts"
 
 describe("a server", () => {
-  it("sends a signed notice of a run that failed", async () => {
+  it("sends a signed notification of a failed run", async () => {
     const { url, received } = await startReceiver()
     const definition = {
-      name: "telling",
+      name: "notifying",
       notify: [{ on: ["failure"], webhook: `${url}/hook` }],
       tasks: { a: { command: "exit 3" } },
     }
-    const env = { ORK_SECRET_NOTIFY: "a secret of notices", ORK_HTTP_ALLOW: new URL(url).host }
+    const env = { ORK_SECRET_NOTIFY: "a secret of notifications", ORK_HTTP_ALLOW: new URL(url).host }
     const server = await startServer([], { cwd: temporaryFolder(), env })
     await server.deploy(definition)
-    const id = await server.trigger("telling")
-    const notice = await probe(() => received[0] ?? null)
-    expect(JSON.parse(notice.body)).toMatchObject({ event: "failure", run: { id, status: "failed", error: "task a failed" } })
-    const { "x-ork-timestamp": timestamp, "x-ork-signature": signature } = notice.headers as Record<string, string>
-    expect(signatureProblem(env.ORK_SECRET_NOTIFY, { timestamp, signature, body: notice.body }, Date.now())).toBeNull()
-    expect(signatureProblem("another", { timestamp, signature, body: notice.body }, Date.now())).not.toBeNull()
+    const id = await server.trigger("notifying")
+    const notification = await probe(() => received[0] ?? null)
+    expect(JSON.parse(notification.body)).toMatchObject({
+      event: "failure",
+      run: { id, status: "failed", error: "task a failed" },
+    })
+    const { "x-ork-timestamp": timestamp, "x-ork-signature": signature } = notification.headers as Record<string, string>
+    expect(signatureProblem(env.ORK_SECRET_NOTIFY, { timestamp, signature, body: notification.body }, Date.now())).toBeNull()
+    expect(signatureProblem("another", { timestamp, signature, body: notification.body }, Date.now())).not.toBeNull()
   })
 })
 
@@ -36,7 +39,7 @@ interface Span {
 }
 
 describe("traces", () => {
-  it("have a run as trace and its attempts as spans, and tasks know theirs", async () => {
+  it("have one trace per run and one span per attempt, which the task can read", async () => {
     const { url, received } = await startReceiver()
     const server = await startServer([], {
       cwd: temporaryFolder(),
@@ -62,7 +65,7 @@ describe("traces", () => {
     expect(received[0]!.body).toContain('"orks"')
   })
 
-  it("are not made when nobody asks for them", async () => {
+  it("are off by default", async () => {
     const server = await startServer([], { cwd: temporaryFolder() })
     await server.deploy({ name: "plain", tasks: { a: { command: 'echo "[$TRACEPARENT]"' } } })
     const id = await server.trigger("plain")

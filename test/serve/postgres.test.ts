@@ -1,4 +1,4 @@
-// Two servers on one Postgres: they share work and schedules, see each other's events, and one goes on when the other is killed.
+// Two servers on one Postgres: they share tasks and schedules, see each other's events, and one continues when the other is killed.
 
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -34,7 +34,7 @@ const runsOf = async (server: Server, workflow: string): Promise<Map<string, str
 }
 
 describe("two servers on one Postgres", () => {
-  it("finish all of 200 runs though one is killed in the middle", async () => {
+  it("finish all of 200 runs when one of them is killed", async () => {
     const [doomed, survivor] = await startTwo()
     await doomed.deploy({
       name: "chain",
@@ -56,11 +56,11 @@ describe("two servers on one Postgres", () => {
     expect([runs.size, ended(runs)]).toEqual([RUNS, RUNS])
   }, 180_000)
 
-  it("show events of each other", async () => {
+  it("show each other's events", async () => {
     const [one, other] = await startTwo()
-    await one.deploy({ name: "told", tasks: { a: { command: "true" } } })
+    await one.deploy({ name: "shown", tasks: { a: { command: "true" } } })
     const stream = await fetch(`${other.url}/events`, { headers: { "x-api-key": other.key, accept: "text/event-stream" } })
-    const id = await one.trigger("told")
+    const id = await one.trigger("shown")
     let text = ""
     for await (const part of stream.body!) {
       text += Buffer.from(part).toString()
@@ -84,7 +84,7 @@ describe("two servers on one Postgres", () => {
     expect(new Set(ticks).size).toBe(ticks.length)
   })
 
-  it("are not refused, and each tells of both", async () => {
+  it("both start, and each lists both", async () => {
     const [one, other] = await startTwo()
     for (const server of [one, other]) {
       const { body } = await server.call("GET", "/workers")

@@ -1,5 +1,5 @@
-// Functions that users register under names, with the built command and the built package: in files of handlers, and in a program of
-// one's own that imports "ork" by its name.
+// Functions that users register by name, with the built command and the built package: in handler files, and in a user's program that
+// imports "ork".
 
 import { execFile } from "node:child_process"
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
@@ -11,7 +11,7 @@ import { type OrkProcess, startOrk } from "../support/ork-process.ts"
 import { probe, type Server, startServer } from "../support/server.ts"
 import { tasksOf } from "../support/worker.ts"
 
-/** A folder where "ork" is installed. */
+/** A folder in which the package "ork" is installed. */
 const folderWith = (files: { [path: string]: string }): string => {
   const folder = temporaryFolder()
   mkdirSync(join(folder, "node_modules"))
@@ -50,7 +50,7 @@ const outputs = async (server: Server, run: string): Promise<object> =>
 const explained = async (server: Server, run: string): Promise<string> =>
   JSON.stringify((await server.call("GET", `/runs/${run}/explain`)).body)
 
-it("ork serve runs what its handlers register, from every queue, and follows changes of the file", async () => {
+it("ork serve runs the functions of its handlers, from every queue, and watches the file", async () => {
   const cwd = folderWith({ "app.ts": APP, "ork.yaml": "handlers: [app.ts]\n" })
   const server = await startServer([], { cwd })
   await server.deploy(CALLS)
@@ -80,7 +80,7 @@ it("ork serve runs what its handlers register, from every queue, and follows cha
   )
 })
 
-it("ork worker takes the calls of its own functions, from its queues and with its labels, and none of others", async () => {
+it("ork worker claims only calls of its own functions, in its queues and with its labels", async () => {
   const cwd = folderWith({ "app.ts": APP, "more.ts": 'import { register } from "ork"\nregister("more", () => "more")\n' })
   const server = await startServer([], { cwd })
   const files = ["--handlers", "app.ts", "--handlers", "more.ts"]
@@ -99,7 +99,7 @@ it("ork worker takes the calls of its own functions, from its queues and with it
   expect(await server.reaches(await server.trigger("more"), "success", "failed")).toMatchObject({ status: "success" })
 })
 
-it("ork run refuses to begin without a function that it needs, and runs with it", async () => {
+it("ork run rejects a workflow whose function is missing, and runs it with the function", async () => {
   const cwd = folderWith({
     "app.ts": APP,
     "a.yaml": "name: a\ntasks: { x: { executor: resize, input: { width: 1 } } }\n",
@@ -157,7 +157,7 @@ const startProgram = async (cwd: string, server: Server): Promise<OrkProcess> =>
   return program
 }
 
-it("a program of one's own holds a worker, whose functions run in it", async () => {
+it("a user's program contains a worker, which runs functions in the program", async () => {
   const cwd = folderWith({ "app.ts": PROGRAM })
   const server = await startServer([], { cwd, env: { ORK_GRACE: "1s" } })
   await expect(startProgram(cwd, { ...server, key: "wrong-wrong-wrong-wrong" })).rejects.toThrow(
@@ -203,7 +203,7 @@ it("a program of one's own holds a worker, whose functions run in it", async () 
   expect((await server.call("GET", "/workers")).text).not.toContain('"name":"app","run_id":null,"alive":true')
 })
 
-it("the types that the package exports are right for a program that uses them", async () => {
+it("a program that uses the exported types compiles", async () => {
   const cwd = folderWith({ "app.ts": PROGRAM, "bad.ts": 'import { register } from "ork"\nregister("x", 1)\n' })
   const flags = ["--noEmit", "--strict", "--target", "es2024", "--module", "nodenext", "--types", "node"]
   const types = ["--typeRoots", join(REPO, "node_modules/@types")]

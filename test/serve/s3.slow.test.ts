@@ -36,7 +36,7 @@ tasks:
 `
 
 describe("ork run with S3", () => {
-  it("keeps large and gathered outputs and logs there, and gc removes them", async () => {
+  it("stores large outputs and logs in S3, and gc removes them", async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, "large.yaml"), WORKFLOW)
     const { code, run, stderr } = await orkRun(["large.yaml"], { cwd, env })
@@ -51,13 +51,13 @@ describe("ork run with S3", () => {
     expect(await objects.list(`runs/${run.id}/`)).toEqual([])
   })
 
-  it("is refused when the bucket is not there or the key is wrong, with what to do; doctor says the same", async () => {
+  it("is rejected with advice when the bucket is missing or the key is wrong, as in doctor", async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, "large.yaml"), WORKFLOW)
     const none = { ...env, ORK_OBJECT_STORE: own.address.replace(own.bucket, "no-such-bucket") }
-    const refused = await ork(["run", "large.yaml"], { cwd, env: none })
-    expect(refused.code).toBe(2)
-    expect(refused.stderr).toMatch(/s3:\/\/no-such-bucket\/ork\/ cannot be used: there is no bucket no-such-bucket: create it/)
+    const rejected = await ork(["run", "large.yaml"], { cwd, env: none })
+    expect(rejected.code).toBe(2)
+    expect(rejected.stderr).toMatch(/s3:\/\/no-such-bucket\/ork\/ cannot be used: there is no bucket no-such-bucket: create it/)
     const wrong = await ork(["run", "large.yaml"], { cwd, env: { ...env, AWS_SECRET_ACCESS_KEY: "wrong" } })
     expect(wrong.stderr).toMatch(/the secret does not match the access key: check AWS_SECRET_ACCESS_KEY/)
     const sick = await ork(["doctor"], { cwd, env: none })
@@ -68,14 +68,14 @@ describe("ork run with S3", () => {
 })
 
 describe("ork serve with S3", () => {
-  it("shows a log while it is written, and removes a run's objects with it", async () => {
+  it("shows a log while it is written, and removes the objects of a removed run", async () => {
     const server = await startServer([], { cwd: temporaryFolder(), env })
     await server.deploy({
       name: "talk",
       tasks: { a: { command: "echo up; exec sleep 600" } },
     })
     const id = await server.trigger("talk")
-    const text = () => server.call("GET", `/runs/${id}/tasks/a/logs`).then((answer) => answer.text)
+    const text = () => server.call("GET", `/runs/${id}/tasks/a/logs`).then((response) => response.text)
     await probe(async () => ((await text()) === "up\n" ? true : null))
     expect((await server.call("GET", "/ready")).status).toBe(200)
     await server.call("POST", `/runs/${id}/cancel`)
@@ -86,16 +86,16 @@ describe("ork serve with S3", () => {
     await probe(async () => ((await objects.list(`runs/${id}/`)).length === 0 ? true : null))
   })
 
-  it("a log of 100 MB written at full speed is read byte for byte", async () => {
+  it("a log of 100 MB is read back byte for byte", async () => {
     const server = await startServer([], { cwd: temporaryFolder(), env })
     const size = 100 << 20
     await server.deploy({ name: "loud", tasks: { speak: { command: `yes 0123456789abcde | head -c ${size}` } } })
     const id = await server.trigger("loud")
     const headers = { "x-api-key": server.key }
-    const answer = await fetch(`${server.url}/runs/${id}/tasks/speak/logs?follow=true`, { headers })
+    const response = await fetch(`${server.url}/runs/${id}/tasks/speak/logs?follow=true`, { headers })
     const hash = createHash("sha256")
     let bytes = 0
-    for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
       hash.update(chunk)
       bytes += chunk.byteLength
     }
@@ -109,7 +109,7 @@ describe("ork serve with S3", () => {
     expect(kinds).toEqual(["log", "log.idx"])
   }, 180_000)
 
-  it("logs and outputs of a worker go there too; its parts are joined when the task has ended", async () => {
+  it("logs and outputs of a worker are stored in S3, and log parts are joined at the end", async () => {
     const server = await startServer(["--no-worker"], { cwd: temporaryFolder(), env })
     await startWorker(server, { name: "far" })
     const size = 5 << 20
@@ -132,7 +132,7 @@ describe("ork serve with S3", () => {
     expect(text).toBe("0123456789abcde\n".repeat(size / 16))
   })
 
-  it("what a killed server had uploaded of a log is still read", async () => {
+  it("the uploaded parts of a killed server's log are readable", async () => {
     const server = await startServer([], { cwd: temporaryFolder(), env })
     await server.deploy({ name: "cut", tasks: { a: { command: "echo before; exec sleep 600", lost_retries: 0 } } })
     const id = await server.trigger("cut")

@@ -1,4 +1,4 @@
-// A task that was given a secret and says it in every way it can: no place of the server shows it.
+// A task that prints its secrets in every possible way: the server shows them nowhere.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -35,20 +35,20 @@ const start = async (more: object = {}): Promise<{ cwd: string; server: Server }
   return { cwd, server: await startServer([], { cwd, env }) }
 }
 
-/** Every event from now on, until it is stopped. */
+/** Collects every event until it is stopped. */
 const listen = async (server: Server): Promise<{ text: string; stop(): void }> => {
   const stopped = new AbortController()
-  const answer = await fetch(`${server.url}/events`, { headers: { "x-api-key": server.key }, signal: stopped.signal })
-  const heard = { text: "", stop: () => stopped.abort() }
+  const response = await fetch(`${server.url}/events`, { headers: { "x-api-key": server.key }, signal: stopped.signal })
+  const received = { text: "", stop: () => stopped.abort() }
   const read = async (): Promise<void> => {
-    for await (const part of answer.body!.pipeThrough(new TextDecoderStream())) heard.text += part
+    for await (const part of response.body!.pipeThrough(new TextDecoderStream())) received.text += part
   }
   read().catch(() => {})
-  return heard
+  return received
 }
 
 describe("secrets", () => {
-  it("are in no file, no answer and no event, whatever a task does with them", async () => {
+  it("appear in no file, no response and no event, whatever a task does with them", async () => {
     const { url, received } = await startReceiver()
     const { cwd, server } = await start({ ORK_HTTP_ALLOW: new URL(url).host })
     const env = { TOKEN: { secret: "TOKEN" }, FILE: { secret: "FILE" } }
@@ -82,14 +82,14 @@ describe("secrets", () => {
       "/metrics",
       ...names.flatMap((name) => [`/runs/${id}/tasks/${name}`, `/runs/${id}/tasks/${name}/logs`]),
     ]
-    const answers = await Promise.all(paths.map(async (path) => ({ path, ...(await server.call("GET", path)) })))
-    expect(answers.filter(({ status }) => status !== 200)).toEqual([])
-    const shown = answers.find(({ path }) => path.endsWith("/tasks/output"))!
+    const responses = await Promise.all(paths.map(async (path) => ({ path, ...(await server.call("GET", path)) })))
+    expect(responses.filter(({ status }) => status !== 200)).toEqual([])
+    const shown = responses.find(({ path }) => path.endsWith("/tasks/output"))!
     expect(shown.body["output"]).toEqual({ token: "***", "***": 1 })
-    expect(answers.find(({ path }) => path.endsWith("/pieces/logs"))!.text).toBe("***\n***\n")
+    expect(responses.find(({ path }) => path.endsWith("/pieces/logs"))!.text).toBe("***\n***\n")
 
     const texts = [
-      ...answers.map(({ path, text }) => ({ where: path, text })),
+      ...responses.map(({ path, text }) => ({ where: path, text })),
       ...files(join(cwd, ".ork")).map((file) => ({ where: file, text: readFileSync(file, "latin1") })),
       { where: "the events", text: events.text },
       { where: "the server's log", text: server.process.stdout + server.process.stderr },
@@ -98,7 +98,7 @@ describe("secrets", () => {
     expect(texts.filter(({ text }) => SAID.some((secret) => text.includes(secret))).map(({ where }) => where)).toEqual([])
   })
 
-  it("that nobody knows fail the task, saying where they were looked for", async () => {
+  it("that are missing fail the task with the places that were searched", async () => {
     const { server } = await start()
     await server.deploy({ name: "missing", tasks: { a: { command: "true", env: { X: { secret: "NO_SUCH" } }, retries: 3 } } })
     const id = await server.trigger("missing")

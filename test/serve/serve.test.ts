@@ -5,10 +5,10 @@ import { ork, temporaryFolder } from "../support/ork.ts"
 import { processesOf, startOrk } from "../support/ork-process.ts"
 import { probe, startServer } from "../support/server.ts"
 
-const SLOW = { name: "slow", tasks: { a: { command: "echo begun; exec sleep 60" } } }
+const SLOW = { name: "slow", tasks: { a: { command: "echo started; exec sleep 60" } } }
 
 describe("ork serve on an empty folder", () => {
-  it("makes a key for this user alone, says where to go, and is ready", async () => {
+  it("creates an admin key that only this user can read, prints where it is, and is ready", async () => {
     const cwd = temporaryFolder()
     const server = await startServer([], { cwd })
     expect(statSync(join(cwd, ".ork/admin.key")).mode & 0o777).toBe(0o600)
@@ -17,7 +17,7 @@ describe("ork serve on an empty folder", () => {
     expect((await server.call("GET", "/runs", undefined, { "x-api-key": "" })).status).toBe(401)
   })
 
-  it("prints a link that signs a browser in, once", async () => {
+  it("prints a link that signs a browser in once", async () => {
     const server = await startServer([], { cwd: temporaryFolder() })
     const link = /(http:\S+sign-in\S+)/.exec(server.process.stdout)![1]!
     const first = await fetch(link, { redirect: "manual" })
@@ -28,7 +28,7 @@ describe("ork serve on an empty folder", () => {
     expect(second.headers.get("set-cookie")).toBeNull()
   })
 
-  it("keeps the key for the next start, and makes none when one is given", async () => {
+  it("keeps the key for the next start, and creates none when one is given", async () => {
     const cwd = temporaryFolder()
     const first = await startServer([], { cwd })
     first.process.kill("SIGTERM")
@@ -46,7 +46,7 @@ describe("ork serve on an empty folder", () => {
     [["--dir", "nowhere"], {}, /--dir: nowhere is not a folder/],
     [["--no-worker", "--queue", "a"], {}, /leave out one of them/],
     [["--queue", "a,,b"], {}, /has an empty name/],
-  ])("with %j %j is refused and stores nothing", async (args, env, message) => {
+  ])("rejects %j %j and stores nothing", async (args, env, message) => {
     const cwd = temporaryFolder()
     const { code, stderr } = await ork(["serve", ...args], { cwd, env })
     expect([code, existsSync(join(cwd, ".ork"))]).toEqual([2, false])
@@ -54,7 +54,7 @@ describe("ork serve on an empty folder", () => {
   })
 })
 
-it("a port that is taken is told, with what to do", async () => {
+it("a port in use is reported with advice", async () => {
   const first = await startServer([], { cwd: temporaryFolder() })
   const port = new URL(first.url).port
   const { code, stderr } = await ork(["serve", "--port", port], { cwd: temporaryFolder(), env: { ORK_LOG: "error" } })
@@ -65,7 +65,7 @@ it("a port that is taken is told, with what to do", async () => {
 })
 
 describe("a server", () => {
-  it("runs what is deployed and triggered over HTTP, and shows its logs", async () => {
+  it("runs workflows that are deployed and triggered over HTTP, and shows their logs", async () => {
     const server = await startServer([], { cwd: temporaryFolder() })
     await server.deploy({
       name: "etl",
@@ -77,17 +77,17 @@ describe("a server", () => {
     expect((await server.call("GET", `/runs/${id}/tasks/b/logs`)).text).toContain('{"a":{"n":7}}')
   })
 
-  it("cancels a run, and none of its processes is left", async () => {
+  it("cancels a run and leaves none of its processes", async () => {
     const server = await startServer([], { cwd: temporaryFolder() })
     await server.deploy(SLOW)
     const id = await server.trigger("slow")
-    await probe(async () => ((await server.call("GET", `/runs/${id}/tasks/a/logs`)).text.includes("begun") ? true : null))
+    await probe(async () => ((await server.call("GET", `/runs/${id}/tasks/a/logs`)).text.includes("started") ? true : null))
     expect((await server.call("POST", `/runs/${id}/cancel`)).status).toBe(202)
     await server.reaches(id, "cancelled")
     expect(processesOf(id)).toEqual([])
   })
 
-  it("takes work of every queue, or of those that are named, or none", async () => {
+  it("accepts all queues, the named ones, or none", async () => {
     const queued = { name: "queued", tasks: { a: { command: "true", queue: "fast" }, b: { command: "true", queue: "slow" } } }
     const cwd = temporaryFolder()
     const statuses = async (server: Awaited<ReturnType<typeof startServer>>, id: string) => {
@@ -126,14 +126,14 @@ describe("a server", () => {
     expect(ticks.every((tick) => tick.endsWith(".000Z"))).toBe(true)
   })
 
-  it("that was killed goes on with every run, and nothing of the old one is left", async () => {
+  it("that was killed continues every run after a restart, and leaves no process", async () => {
     const cwd = temporaryFolder()
     const first = await startServer([], { cwd })
     const go = join(cwd, "go")
     await first.deploy({
       name: "killed",
       tasks: {
-        a: { command: `echo begun; until [ -e ${go} ]; do sleep 0.05; done` },
+        a: { command: `echo started; until [ -e ${go} ]; do sleep 0.05; done` },
         b: { depends_on: ["a"], command: "true" },
       },
     })
@@ -150,7 +150,7 @@ describe("a server", () => {
     expect(JSON.stringify(body)).toContain('"attempt":1,"status":"lost"')
   })
 
-  it("is refused where another one works already, which is named", async () => {
+  it("does not start on the database of another server, which it names", async () => {
     const cwd = temporaryFolder()
     const first = await startServer([], { cwd })
     const { code, stderr } = await ork(["serve", "--port", "0"], { cwd })
@@ -161,7 +161,7 @@ describe("a server", () => {
     expect((await (await startServer([], { cwd })).call("GET", "/ready")).status).toBe(200)
   })
 
-  it("gives figures to those who have a key", async () => {
+  it("serves metrics to clients with a key", async () => {
     const server = await startServer([], { cwd: temporaryFolder() })
     await server.deploy({ name: "one", tasks: { a: { command: "true" } } })
     await server.reaches(await server.trigger("one"), "success")
@@ -181,22 +181,22 @@ describe("a server", () => {
 })
 
 describe("a signal", () => {
-  it("drains: short tasks end, the rest is handed back, and the next server goes on", async () => {
+  it("drains the server: short tasks finish, the next server continues the rest", async () => {
     const cwd = temporaryFolder()
     const server = await startServer([], { cwd, env: { ORK_GRACE: "1s" } })
     const go = join(cwd, "go")
     await server.deploy({
       name: "mixed",
       tasks: {
-        short: { command: `echo begun; while [ ! -e ${go} ]; do sleep 0.05; done` },
-        long: { command: `echo begun; [ -e ${go}.again ] || exec sleep 60` },
+        short: { command: `echo started; while [ ! -e ${go} ]; do sleep 0.05; done` },
+        long: { command: `echo started; [ -e ${go}.again ] || exec sleep 60` },
         next: { depends_on: ["short"], command: "true" },
       },
     })
     const id = await server.trigger("mixed")
-    const begun = async (task: string): Promise<boolean> =>
-      (await server.call("GET", `/runs/${id}/tasks/${task}/logs`)).text.includes("begun")
-    await probe(async () => ((await begun("short")) && (await begun("long")) ? true : null))
+    const hasStarted = async (task: string): Promise<boolean> =>
+      (await server.call("GET", `/runs/${id}/tasks/${task}/logs`)).text.includes("started")
+    await probe(async () => ((await hasStarted("short")) && (await hasStarted("long")) ? true : null))
     server.process.kill("SIGTERM")
     await server.process.printed(/draining/)
     writeFileSync(go, "")
@@ -211,7 +211,7 @@ describe("a signal", () => {
     expect(Object.fromEntries(attempts)).toEqual({ short: 1, long: 2, next: 1 })
   })
 
-  it("ends streams", async () => {
+  it("ends event streams", async () => {
     const server = await startServer([], { cwd: temporaryFolder() })
     const stream = await fetch(`${server.url}/events`, {
       headers: { "x-api-key": server.key, accept: "text/event-stream" },
@@ -221,11 +221,14 @@ describe("a signal", () => {
     expect(await server.process.exit).toEqual({ code: 0, signal: null })
   })
 
-  it("that comes a second time ends it at once", async () => {
+  it("that is repeated ends the server at once", async () => {
     const server = await startServer([], { cwd: temporaryFolder(), env: { ORK_GRACE: "60s" } })
-    await server.deploy({ name: "stubborn", tasks: { a: { command: "trap '' TERM; echo begun; while :; do sleep 1; done" } } })
+    await server.deploy({
+      name: "stubborn",
+      tasks: { a: { command: "trap '' TERM; echo started; while :; do sleep 1; done" } },
+    })
     const id = await server.trigger("stubborn")
-    await probe(async () => ((await server.call("GET", `/runs/${id}/tasks/a/logs`)).text.includes("begun") ? true : null))
+    await probe(async () => ((await server.call("GET", `/runs/${id}/tasks/a/logs`)).text.includes("started") ? true : null))
     server.process.kill("SIGTERM")
     await server.process.printed(/draining/)
     server.process.kill("SIGTERM")
@@ -235,7 +238,7 @@ describe("a signal", () => {
 })
 
 describe("ork serve --dir", () => {
-  it("deploys the folder, follows its changes, and keeps what is deployed when a file breaks or goes", async () => {
+  it("deploys the folder, watches it, and keeps a workflow deployed when its file is broken or removed", async () => {
     const cwd = temporaryFolder()
     const file = join(cwd, "hello.yaml")
     writeFileSync(file, "name: hello\ntasks: { a: { command: echo one } }\n")
@@ -260,7 +263,7 @@ describe("ork serve --dir", () => {
   })
 })
 
-it("the log is JSON lines, as much of it as ORK_LOG asks for", async () => {
+it("the log has JSON lines of the level that ORK_LOG sets", async () => {
   const cwd = temporaryFolder()
   const process = startOrk(["serve", "--port", "0"], { cwd, env: { ORK_LOG: "debug" } })
   await process.printed(/is ready at/)

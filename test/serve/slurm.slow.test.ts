@@ -1,4 +1,4 @@
-// Workflows on a cluster, through the built command, on a real Slurm.
+// Workflows on a real Slurm cluster through the built command.
 
 import { execFile } from "node:child_process"
 import { writeFileSync } from "node:fs"
@@ -35,7 +35,7 @@ tasks:
     command: 'echo "{\\"all\\":\${{ tasks.work.output }}}" > $ORK_OUTPUT; sort -u arrays.txt | wc -l'
 `
 
-test("a workflow runs on the cluster, its fan-out as one array", async () => {
+test("a workflow runs on the cluster, with its fan-out as one job array", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "flow.yaml"), WORKFLOW)
   const { code, run, stderr } = await orkRun(["flow.yaml"], { cwd, env: { SLURM_CONF: cluster.env.SLURM_CONF } })
@@ -55,7 +55,7 @@ const long = (cwd: string) => ({
   },
 })
 
-test("cancel takes the job out of the cluster", async () => {
+test("cancel removes the job from the cluster", async () => {
   const cwd = temporaryFolder()
   const server = await startServer([], { cwd, env: { SLURM_CONF: cluster.env.SLURM_CONF } })
   await server.deploy(long(cwd))
@@ -67,7 +67,7 @@ test("cancel takes the job out of the cluster", async () => {
   await vi.waitUntil(async () => (await live()) === "", SLOW)
 }, 120_000)
 
-test("after kill -9 of the server the next one finds the job again, and it runs once", async () => {
+test("after kill -9 of the server, the next one adopts the job, which runs once", async () => {
   const cwd = temporaryFolder()
   const env = { SLURM_CONF: cluster.env.SLURM_CONF }
   const first = await startServer([], { cwd, env })

@@ -1,5 +1,5 @@
-// A real component for tests, run by a shell script of its own: the script says "ready", serves until its standard input ends, then
-// ends every process and removes its folder. So nothing outlives this process, in whatever way that ends.
+// A real component for tests (Docker, Slurm), run by a shell script: the script prints "ready", serves until its standard input ends, and
+// then stops every process, so that nothing outlives this process.
 
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -12,12 +12,12 @@ import { promisify } from "node:util"
 const run = promisify(execFile)
 
 export interface Component {
-  /** The script's own, where it keeps all that it has. */
+  /** The folder of the script's data. */
   folder: string
   stop(): Promise<void>
 }
 
-/** What is missing is installed from Debian's packages. */
+/** Installs Debian packages if one of the programs is missing. */
 export const install = async (programs: string[], packages: string[]): Promise<void> => {
   try {
     for (const program of programs) await run("which", [program])
@@ -27,7 +27,7 @@ export const install = async (programs: string[], packages: string[]): Promise<v
   }
 }
 
-/** The script gets the folder first, then `args`. It writes what goes wrong to `FOLDER/log`. */
+/** Starts a script with the folder and `args` as arguments. It writes problems to `FOLDER/log`. */
 export const startComponent = async (script: string, args: string[] = []): Promise<Component> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-test-"))
   const shell = spawn("bash", [join(import.meta.dirname, script), folder, ...args], {
@@ -37,9 +37,9 @@ export const startComponent = async (script: string, args: string[] = []): Promi
   const ended = once(shell, "exit")
   const ready = await Promise.race([once(shell.stdout, "data").then(() => true), ended.then(() => false)])
   if (!ready) {
-    const said = await readFile(join(folder, "log"), "utf8").catch(() => "")
+    const log = await readFile(join(folder, "log"), "utf8").catch(() => "")
     await rm(folder, { recursive: true, force: true })
-    throw new Error(`${script} did not start: ${said}`)
+    throw new Error(`${script} did not start: ${log}`)
   }
   shell.unref()
   for (const pipe of [shell.stdin, shell.stdout]) if (pipe instanceof Socket) pipe.unref()

@@ -1,4 +1,4 @@
-// Prints the closing line that continuous integration reads, alone on its line. A run without a test is a failure.
+// Prints the last line of a test run, which continuous integration reads. A run without a test is a failure.
 
 import type { SerializedError } from "vitest"
 import type { Reporter, TestModule } from "vitest/node"

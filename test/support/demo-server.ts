@@ -1,5 +1,4 @@
-// A server with something of everything on it, for looking at every page: workflows that went well and did not, what runs and waits,
-// jobs, queues, keys. Runs have ended when it resolves.
+// A server with data for every page of the web UI: successful, failed, running and waiting workflows, jobs, queues, keys.
 
 import { type Calls, probe } from "./server.ts"
 
@@ -25,7 +24,7 @@ const SALES = {
 
 const NOTIFY = { ...SALES.tasks, notify: { depends_on: ["report"], command: "echo told everybody" } }
 
-/** A run with something of everything: fan-outs, retries, groups, skips, a failure, what runs after it. */
+/** A workflow with every feature: fan-outs, retries, groups, skips, a failure, and tasks after it. */
 const CATALOG = {
   name: "publish-catalog",
   description: "Builds the catalog of every region and publishes it",
@@ -64,7 +63,7 @@ const CATALOG = {
   },
 }
 
-/** What a training says, with the colours of a terminal. */
+/** The log of a training, with terminal colours. */
 const TRAINING = [
   "printf '\\033[1mEpoch 1/3\\033[0m  loss \\033[36m0.52\\033[0m\\n'",
   'for i in $(seq 1 400); do echo "  step $i of 400, 32 rows"; done',
@@ -117,7 +116,7 @@ const DEFINITIONS = [
   },
 ]
 
-/** Ids of what is there. */
+/** Ids of the created objects. */
 export interface Demo {
   failed: string
   running: string
@@ -127,7 +126,7 @@ export interface Demo {
   job: string
 }
 
-/** Resolves with a run that failed and one that goes on. */
+/** Resolves with a failed run and a running one. */
 export const fillDemo = async (server: Calls, rounds = 12): Promise<Demo> => {
   const { call, trigger } = server
   for (const definition of DEFINITIONS) await server.deploy(definition)
@@ -184,11 +183,11 @@ const fillJobs = async ({ call }: Calls): Promise<string> => {
 export interface DemoPage {
   name: string
   path: string
-  /** A button to press there. */
+  /** A button to press on the page. */
   press?: string
 }
 
-/** Every page with a name for its picture. */
+/** Every page with a name for its screenshot. */
 export const demoPages = ({ failed, rich, waiting, job }: Demo): DemoPage[] => [
   { name: "workflows", path: "/workflows" },
   { name: "workflow", path: "/workflows/nightly-sales" },

@@ -1,10 +1,10 @@
-// A real Docker engine for the tests that need one (dockerd.sh). It has the image `ork-test`: busybox.
+// A real Docker engine for tests (dockerd.sh), with the image `ork-test` (busybox).
 
 import { join } from "node:path"
 import { install, startComponent } from "./component.ts"
 
 export interface DockerEngine {
-  /** For DOCKER_HOST. */
+  /** The value of DOCKER_HOST. */
   host: string
   stop(): Promise<void>
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A real Docker engine for tests on a socket of its own, without networks or registries.
+# A real Docker engine for tests on its own socket, without networks or registries.
 # usage: dockerd.sh FOLDER   The socket is FOLDER/sock, the only image `ork-test:latest`: busybox.
-# Says "ready", serves until its standard input ends, then ends every container.
+# Prints "ready", serves until its standard input ends, and then stops every container.
 set -e
 D=$1
 exec 2> "$D/log"

@@ -1,4 +1,4 @@
-// Runs once around a vitest run. Answers test files that ask for the run's Postgres or S3 server, and starts it when the first one does.
+// Runs once around a vitest run. Gives test files the address of the run's Postgres or S3 server, which it starts on the first request.
 
 import { once } from "node:events"
 import { createServer, type AddressInfo } from "node:net"
@@ -10,34 +10,34 @@ interface Started {
   stop(): Promise<void>
 }
 
-const DESKS: [variable: string, start: () => Promise<Started>][] = [
+const SERVERS: [variable: string, start: () => Promise<Started>][] = [
   ["ORK_TEST_POSTGRES_PORT", startPostgres],
   ["ORK_TEST_S3_PORT", startS3],
 ]
 
 export default async (): Promise<(() => Promise<void>) | void> => {
-  // vitest sets up each project of the run; they share the servers.
-  if (process.env[DESKS[0]![0]]) return
-  const close = await Promise.all(DESKS.map(([variable, start]) => openDesk(variable, start)))
+  // vitest calls this for each project of the run; they share the servers.
+  if (process.env[SERVERS[0]![0]]) return
+  const close = await Promise.all(SERVERS.map(([variable, start]) => shareServer(variable, start)))
   return async () => {
     await Promise.all(close.map((one) => one()))
   }
 }
 
-const openDesk = async (variable: string, start: () => Promise<Started>): Promise<() => Promise<void>> => {
+const shareServer = async (variable: string, start: () => Promise<Started>): Promise<() => Promise<void>> => {
   let server: Promise<Started> | undefined
-  const desk = createServer((asker) => {
+  const socket = createServer((client) => {
     server ??= start()
     server.then(
-      ({ url }) => asker.end(JSON.stringify({ url })),
-      (error: Error) => asker.end(JSON.stringify({ error: error.message })),
+      ({ url }) => client.end(JSON.stringify({ url })),
+      (error: Error) => client.end(JSON.stringify({ error: error.message })),
     )
   })
-  desk.listen(0, "127.0.0.1")
-  await once(desk, "listening")
-  process.env[variable] = String((desk.address() as AddressInfo).port)
+  socket.listen(0, "127.0.0.1")
+  await once(socket, "listening")
+  process.env[variable] = String((socket.address() as AddressInfo).port)
   return async () => {
-    desk.close()
+    socket.close()
     await (await server?.catch(() => undefined))?.stop()
   }
 }

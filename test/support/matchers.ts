@@ -1,4 +1,4 @@
-// Vitest's asymmetric matchers with a type: as they come, they are `any`.
+// Vitest's asymmetric matchers with types; the originals are `any`.
 
 import { expect } from "vitest"
 

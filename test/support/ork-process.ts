@@ -1,4 +1,4 @@
-// The built command as a live process: signals, kills, and what it has printed so far. And what is left of its tasks in /proc.
+// The built command as a live process with its output so far, and the processes of its tasks in /proc.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
@@ -19,18 +19,18 @@ export class OrkProcess {
 
   constructor(child: ChildProcess) {
     this.child = child
-    child.stdout?.on("data", (data: Buffer) => this.#take(() => (this.stdout += data.toString())))
-    child.stderr?.on("data", (data: Buffer) => this.#take(() => (this.stderr += data.toString())))
+    child.stdout?.on("data", (data: Buffer) => this.#addOutput(() => (this.stdout += data.toString())))
+    child.stderr?.on("data", (data: Buffer) => this.#addOutput(() => (this.stderr += data.toString())))
     this.exit = new Promise((resolve) => child.once("close", (code, signal) => resolve({ code, signal })))
   }
 
-  /** Resolves when it has printed this; rejects when it ends without. */
+  /** Resolves when the output matches; rejects when the process exits before. */
   async printed(pattern: RegExp): Promise<void> {
     const found = (): boolean => pattern.test(this.stdout) || pattern.test(this.stderr)
     if (found()) return
-    const told = new Promise<"told">((resolve) => this.#waiting.push({ found, resolve: () => resolve("told") }))
-    if ((await Promise.race([told, this.exit])) !== "told") {
-      throw new Error(`ended before it printed ${pattern}:\n${this.stdout}\n${this.stderr}`)
+    const printed = new Promise<"printed">((resolve) => this.#waiting.push({ found, resolve: () => resolve("printed") }))
+    if ((await Promise.race([printed, this.exit])) !== "printed") {
+      throw new Error(`exited before it printed ${pattern}:\n${this.stdout}\n${this.stderr}`)
     }
   }
 
@@ -38,7 +38,7 @@ export class OrkProcess {
     this.child.kill(signal)
   }
 
-  #take(add: () => void): void {
+  #addOutput(add: () => void): void {
     add()
     this.#waiting = this.#waiting.filter(({ found, resolve }) => {
       if (!found()) return true
@@ -63,17 +63,17 @@ export const startOrk = (
   return new OrkProcess(child)
 }
 
-/** The child leads a group of its own; whatever a failed test has left of it goes too. */
+/** Kills the process group of the child, with everything that a failed test has left. */
 const killGroup = (child: ChildProcess): void => {
   if (child.pid === undefined) return
   try {
     process.kill(-child.pid, "SIGKILL")
   } catch {
-    // It has ended already.
+    // The group has exited.
   }
 }
 
-/** Processes that carry this run in their environment; dead ones that nobody has reaped yet are none. */
+/** Live processes of a run's tasks, by their environment. */
 export const processesOf = (runId: string): number[] =>
   readdirSync("/proc").flatMap((name) => {
     if (!/^[1-9]\d*$/.test(name)) return []

@@ -1,4 +1,4 @@
-// Runs the built command, as a user would, in a folder of its own, and reads what it prints with --json.
+// Runs the built command as a user does and parses its --json output.
 
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -32,14 +32,14 @@ export interface OrkRun {
   tasks: Record<string, number>
 }
 
-/** A temporary folder that is removed when the test is over. */
+/** A temporary folder that is removed after the test. */
 export const temporaryFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "ork-test-"))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** Nothing of the tests' own environment reaches it but what a shell has, and `env`. */
+/** Runs the command with PATH, HOME and `env` as its only environment. */
 export const ork = (args: string[], { cwd, env = {} }: { cwd: string; env?: Record<string, string> }): Promise<OrkResult> =>
   new Promise((resolve) => {
     const options = { cwd, env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, maxBuffer: 1 << 28 }
@@ -49,7 +49,7 @@ export const ork = (args: string[], { cwd, env = {} }: { cwd: string; env?: Reco
     })
   })
 
-/** `ork run FILE --json`: the events, and the run that is the last line. */
+/** Runs `ork run … --json`; returns the events, and the run from the last line. */
 export const orkRun = async (
   args: string[],
   options: { cwd: string; env?: Record<string, string> },

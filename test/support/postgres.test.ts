@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { ask, createDatabase } from "./postgres.ts"
 
-test("two databases of one run know nothing of each other", async () => {
+test("two databases of one test run are independent", async () => {
   const [one, two] = await Promise.all([createDatabase(), createDatabase()])
   await ask(one.url, "CREATE TABLE mine (id int)")
   await expect(ask(two.url, "SELECT * FROM mine")).rejects.toThrow("does not exist")
@@ -17,7 +17,7 @@ test("a database can start as a copy of another", async () => {
   await Promise.all([first.drop(), copy.drop()])
 })
 
-test("the server is as durable as one in production", async () => {
+test("the server has the durability settings of production", async () => {
   const database = await createDatabase()
   expect(await ask(database.url, "SHOW fsync")).toEqual([{ fsync: "on" }])
   expect(await ask(database.url, "SHOW synchronous_commit")).toEqual([{ synchronous_commit: "on" }])

@@ -1,6 +1,6 @@
-// Fresh Postgres databases for tests. The server is, in this order: the one that TEST_DATABASE_URL names; the one of this
-// test run, started by global-setup.ts when the first test asks; for a script outside vitest, one of its own that ends with
-// the process. There is no way to skip: without a Postgres to start, asking for a database throws.
+// Fresh Postgres databases for tests. The server is the one of TEST_DATABASE_URL; otherwise the one of this test run, which
+// global-setup.ts starts on the first request; for a script outside vitest, a server that ends with the process. Without a Postgres,
+// createDatabase throws: no test is skipped.
 
 import { randomBytes } from "node:crypto"
 import { connect } from "node:net"
@@ -10,11 +10,11 @@ import { startPostgres } from "./postgres-server.ts"
 
 export interface TestDatabase {
   readonly url: string
-  /** Ends whatever is still connected to it. */
+  /** Drops the database and closes all connections to it. */
   drop(): Promise<void>
 }
 
-/** `template` names a database that nobody is connected to, for a file that needs the same contents many times. */
+/** Creates a database, as a copy of `template` if given, which must have no connections. */
 export const createDatabase = async ({ template = "template0" } = {}): Promise<TestDatabase> => {
   const server = await serverUrl()
   const name = `ork_test_${process.pid}_${randomBytes(6).toString("hex")}`
@@ -38,12 +38,12 @@ const findServer = async (): Promise<string> => {
   if (given) return given
   const port = process.env.ORK_TEST_POSTGRES_PORT
   if (!port) return (await startPostgres()).url
-  const answer = JSON.parse(await text(connect(Number(port), "127.0.0.1"))) as { url: string } | { error: string }
-  if ("error" in answer) throw new Error(answer.error)
-  return answer.url
+  const reply = JSON.parse(await text(connect(Number(port), "127.0.0.1"))) as { url: string } | { error: string }
+  if ("error" in reply) throw new Error(reply.error)
+  return reply.url
 }
 
-/** One question on a connection of its own. */
+/** Runs one statement on its own connection. */
 export const ask = async <Row extends QueryResultRow>(url: string, sql: string, values: unknown[] = []): Promise<Row[]> => {
   const client = new Client({ connectionString: url })
   await client.connect()

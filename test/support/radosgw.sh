@@ -1,7 +1,7 @@
 #!/bin/bash
 # A real S3 server for tests: Ceph's radosgw on a cluster of one monitor and one OSD in memory.
 # usage: radosgw.sh FOLDER MON_PORT_2 MON_PORT_1 S3_PORT ACCESS_KEY SECRET
-# Says "ready", serves until its standard input ends, then ends every process and removes the folder.
+# Prints "ready", serves until its standard input ends, then stops every process and removes the folder.
 set -e
 D=$1 PORT=$4
 mkdir -p "$D"/{mon,osd,rgw,log}

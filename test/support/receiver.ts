@@ -1,4 +1,4 @@
-// An HTTP server in the test that keeps what it was sent.
+// An HTTP server in the test that records the requests that it receives.
 
 import { once } from "node:events"
 import { createServer, type IncomingHttpHeaders } from "node:http"

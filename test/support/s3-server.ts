@@ -1,13 +1,13 @@
-// A real S3 server for tests: Ceph's radosgw (radosgw.sh), in a temporary folder on free loopback ports. The shell that runs it ends it when
-// our pipe closes, so it cannot outlive this process. What is missing is installed from Debian's packages.
+// A real S3 server for tests: Ceph's radosgw (radosgw.sh), in a temporary folder on free loopback ports. The shell that runs it stops it
+// when the pipe of this process closes, so it cannot outlive this process.
 
-import { execFile, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFile, rm } from "node:fs/promises"
-import { createServer, type AddressInfo, Socket } from "node:net"
+import { Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { promisify } from "node:util"
+import { freePort, install } from "./component.ts"
 
 export const ACCESS_KEY = "AKIDTEST"
 export const SECRET = "SECRETTEST"
@@ -18,19 +18,9 @@ export interface S3Server {
 }
 
 const PROGRAMS = ["radosgw", "ceph-mon", "ceph-osd"]
-const run = promisify(execFile)
-
-const install = async (): Promise<void> => {
-  try {
-    for (const program of PROGRAMS) await run("which", [program])
-  } catch {
-    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
-    await run("apt-get", ["install", "-y", "--no-install-recommends", "curl", ...PROGRAMS], { env, maxBuffer: 1 << 26 })
-  }
-}
 
 export const startS3 = async (): Promise<S3Server> => {
-  await install()
+  await install(PROGRAMS, ["curl", ...PROGRAMS])
   const folder = join(tmpdir(), `ork-test-s3-${process.pid}-${Date.now()}`)
   const ports = [await freePort(), await freePort(), await freePort()]
   const args = [join(import.meta.dirname, "radosgw.sh"), folder, ...ports.map(String), ACCESS_KEY, SECRET]
@@ -43,20 +33,11 @@ export const startS3 = async (): Promise<S3Server> => {
   }
   const ready = await Promise.race([once(shell.stdout, "data").then(() => true), ended.then(() => false)])
   if (!ready) {
-    const said = await readFile(join(folder, "log", "setup"), "utf8").catch(() => "")
+    const log = await readFile(join(folder, "log", "setup"), "utf8").catch(() => "")
     await rm(folder, { recursive: true, force: true })
-    throw new Error(`radosgw did not start: ${said}`)
+    throw new Error(`radosgw did not start: ${log}`)
   }
   shell.unref()
   for (const pipe of [shell.stdin, shell.stdout]) if (pipe instanceof Socket) pipe.unref()
   return { url: `http://127.0.0.1:${ports[2]}`, stop }
-}
-
-const freePort = async (): Promise<number> => {
-  const probe = createServer().listen(0, "127.0.0.1")
-  await once(probe, "listening")
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, "close")
-  return port
 }

@@ -1,5 +1,5 @@
-// Fresh buckets for tests, on the server that TEST_S3_ENDPOINT names, else on the one of this test run (global-setup.ts), else on one
-// that ends with this process. Sets the variables of the standard credential chain for this process.
+// Fresh buckets for tests, on the server of TEST_S3_ENDPOINT, on the one of this test run (global-setup.ts), or on one that ends with this
+// process. Sets the variables of the standard credential chain for this process.
 
 import { randomBytes } from "node:crypto"
 import { connect } from "node:net"
@@ -10,9 +10,9 @@ import { ACCESS_KEY, SECRET, startS3 } from "./s3-server.ts"
 export interface TestBucket {
   bucket: string
   endpoint: string
-  /** For ORK_OBJECT_STORE. */
+  /** The value of ORK_OBJECT_STORE. */
   address: string
-  /** What a process needs beside it. */
+  /** The credentials, for the environment of a process. */
   env: { AWS_ACCESS_KEY_ID: string; AWS_SECRET_ACCESS_KEY: string }
 }
 
@@ -23,9 +23,9 @@ const findServer = async (): Promise<string> => {
   if (given) return given
   const port = process.env.ORK_TEST_S3_PORT
   if (!port) return (await startS3()).url
-  const answer = JSON.parse(await text(connect(Number(port), "127.0.0.1"))) as { url: string } | { error: string }
-  if ("error" in answer) throw new Error(answer.error)
-  return answer.url
+  const reply = JSON.parse(await text(connect(Number(port), "127.0.0.1"))) as { url: string } | { error: string }
+  if ("error" in reply) throw new Error(reply.error)
+  return reply.url
 }
 
 export const createBucket = async (): Promise<TestBucket> => {

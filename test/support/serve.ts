@@ -1,4 +1,4 @@
-// `ork serve` of the built command for scripts and benchmarks, which are no tests.
+// `ork serve` of the built command for scripts and benchmarks, outside vitest.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -11,7 +11,7 @@ export interface Served extends Calls {
   child: ChildProcess
 }
 
-/** In this folder, on a free port; whoever starts it ends it. */
+/** Starts a server in a folder on a free port. The caller ends `child`. */
 export const serve = async (cwd: string): Promise<Served> => {
   const child = spawn(ORK, ["serve", "--port", "0"], { cwd, stdio: ["ignore", "pipe", "inherit"] })
   let text = ""

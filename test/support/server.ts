@@ -1,23 +1,23 @@
-// `ork serve` of the built command as a live process, and calls to it over HTTP.
+// `ork serve` of the built command as a live process, and HTTP requests to it.
 
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { type OrkProcess, startOrk } from "./ork-process.ts"
 
-export interface Answer {
+export interface ApiResponse {
   status: number
   body: Record<string, unknown> & { error?: { code: string; message: string } }
   text: string
 }
 
-/** Calls to a server, whoever started it. */
+/** Requests to a server. */
 export interface Calls {
   url: string
   key: string
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiResponse>
   deploy(definition: object): Promise<void>
   trigger(workflow: string, body?: object): Promise<string>
-  /** Resolves with the run once it has one of these statuses; asks again and again. */
+  /** Polls until the run has one of these statuses; resolves with the run. */
   reaches(runId: string, ...statuses: string[]): Promise<Record<string, unknown>>
 }
 
@@ -27,7 +27,7 @@ export interface Server extends Calls {
 
 const READY = /is ready at (http:\S+)/
 
-/** Resolves when it says that it is ready. */
+/** Starts a server; resolves when it is ready. */
 export const startServer = async (
   args: string[],
   { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
@@ -41,13 +41,13 @@ export const startServer = async (
 
 export const serverAt = (url: string, key: string): Calls => {
   const call: Calls["call"] = async (method, path, body, headers = {}) => {
-    const answer = await fetch(url + path, {
+    const response = await fetch(url + path, {
       method,
       headers: { "x-api-key": key, ...(body !== undefined && { "content-type": "application/json" }), ...headers },
       ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
     })
-    const text = await answer.text()
-    return { status: answer.status, text, body: asJson(text) }
+    const text = await response.text()
+    return { status: response.status, text, body: asJson(text) }
   }
   return {
     url,
@@ -71,18 +71,18 @@ export const serverAt = (url: string, key: string): Calls => {
   }
 }
 
-const asJson = (text: string): Answer["body"] => {
+const asJson = (text: string): ApiResponse["body"] => {
   try {
-    return JSON.parse(text) as Answer["body"]
+    return JSON.parse(text) as ApiResponse["body"]
   } catch {
     return {}
   }
 }
 
-/** Asks until there is an answer; the test's own timeout ends it. */
-export const probe = async <T>(ask: () => Promise<T | null> | T | null, everyMs = 25): Promise<T> => {
+/** Polls until the result is not null. The timeout of the test bounds it. */
+export const probe = async <T>(poll: () => Promise<T | null> | T | null, everyMs = 25): Promise<T> => {
   for (;;) {
-    const found = await ask()
+    const found = await poll()
     if (found !== null) return found
     await new Promise((resolve) => setTimeout(resolve, everyMs))
   }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A real Slurm of one node for tests, without accounting.
-# usage: slurm.sh FOLDER PORT   PORT and the next one are its own; for the commands, SLURM_CONF=FOLDER/slurm.conf.
-# Says "ready", serves until its standard input ends, then ends every process.
+# usage: slurm.sh FOLDER PORT   Uses PORT and the next one; its commands need SLURM_CONF=FOLDER/slurm.conf.
+# Prints "ready", serves until its standard input ends, and then stops every process.
 set -e
 D=$1 PORT=$2 HOST=$(hostname -s)
 exec 2> "$D/log"

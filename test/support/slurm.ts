@@ -1,10 +1,10 @@
-// A real Slurm of one node for the tests that need one (slurm.sh).
+// A real Slurm of one node for tests (slurm.sh).
 
 import { join } from "node:path"
 import { freePort, install, startComponent } from "./component.ts"
 
 export interface SlurmCluster {
-  /** For its commands. */
+  /** The environment of its commands. */
   env: { SLURM_CONF: string; PATH: string; HOME: string }
   stop(): Promise<void>
 }

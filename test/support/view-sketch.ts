@@ -1,4 +1,4 @@
-// Workflows and events in few words, for the tests of the view.
+// Short notations for workflows and events, for tests of the run view.
 
 import type { RunId } from "../../src/core/model/ids.ts"
 import type { CompiledWorkflow, Node } from "../../src/core/model/workflow.ts"
@@ -15,7 +15,7 @@ export interface Sketch {
   concurrency?: number
 }
 
-/** `{ a: {}, b: { after: ["a"] } }` as a compiled workflow. */
+/** Compiles a sketch such as `{ a: {}, b: { after: ["a"] } }`. */
 export const workflowOf = (sketch: { [name: string]: Sketch }, concurrency?: number): CompiledWorkflow => {
   const names = Object.keys(sketch)
   const upstream = (name: string): number[] => (sketch[name]!.after ?? []).map((up) => names.indexOf(up))
@@ -58,7 +58,7 @@ export const workflowOf = (sketch: { [name: string]: Sketch }, concurrency?: num
   }
 }
 
-/** `event(2, "b running")`, `event(3, "b/4 failed", { error: "…" })`, `event(0, "run running")`: seconds, what, more. */
+/** Creates an event: `event(2, "b running")`, `event(3, "b/4 failed", { error: "…" })`, `event(0, "run running")`. */
 export const event = (seconds: number, text: string, more: Partial<RunEvent> = {}): RunEvent => {
   const [subject, status] = text.split(" ") as [string, RunEvent["status"]]
   const at = new Date(T0 + seconds * 1000).toISOString()

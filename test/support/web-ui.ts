@@ -1,4 +1,4 @@
-// The web page of a real server in a real browser, and what it complained about.
+// The web UI of a real server in a real browser.
 
 import axe from "axe-core"
 import type { Browser, BrowserContext, Page } from "playwright-core"
@@ -11,13 +11,13 @@ export interface OpenPage {
   server: Server
   page: Page
   context: BrowserContext
-  /** Opens a place of the page: `/runs`. */
+  /** Opens a page by its path, such as `/runs`. */
   go(path: string): Promise<void>
-  /** Errors in the console and uncaught ones: a broken content security policy is among them. */
-  complaints: string[]
+  /** Errors in the console and uncaught errors, violations of the content security policy included. */
+  consoleErrors: string[]
 }
 
-/** One browser for a file; each test has a server and a context of its own. */
+/** Shares one browser in a test file; each page that is opened has its own server and context. */
 export const useBrowser = () => {
   let browser: Browser
   beforeAll(async () => {
@@ -40,23 +40,23 @@ export const useBrowser = () => {
     onTestFinished(() => context.close())
     const page = await context.newPage()
     page.setDefaultTimeout(20_000)
-    const complaints: string[] = []
+    const consoleErrors: string[] = []
     page.on("console", (message) => {
-      if (message.type() === "error") complaints.push(message.text())
+      if (message.type() === "error") consoleErrors.push(message.text())
     })
-    page.on("pageerror", (error) => complaints.push(error.message))
+    page.on("pageerror", (error) => consoleErrors.push(error.message))
     if (signedIn) await signIn(context, server, server.key)
     const go = async (path: string): Promise<void> => {
       await page.goto(`${server.url}/ui${path}`)
     }
-    return { server, page, context, go, complaints }
+    return { server, page, context, go, consoleErrors }
   }
 }
 
-/** As the form of the page does. */
+/** Signs in as the sign-in form does. */
 export const signIn = async (context: BrowserContext, server: Server, key: string): Promise<void> => {
-  const answer = await context.request.post(`${server.url}/ui/sign-in`, { data: { key } })
-  expect(answer.status()).toBe(204)
+  const response = await context.request.post(`${server.url}/ui/sign-in`, { data: { key } })
+  expect(response.status()).toBe(204)
 }
 
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -66,7 +66,7 @@ interface Violation {
   nodes: { html: string; any: { message: string }[] }[]
 }
 
-/** What axe finds wrong on the page as it is now, a line each; `contrast`: only colours. As text, since tests know no DOM. */
+/** The findings of axe on the current page, one line each; with `contrast`, those about colours only. */
 export const axeViolations = async (page: Page, what: "all" | "contrast" = "all"): Promise<string[]> => {
   await page.evaluate(axe.source)
   const options = JSON.stringify({ runOnly: what === "all" ? RULES : ["color-contrast"], resultTypes: ["violations"] })

@@ -11,7 +11,7 @@ export interface WorkerStart {
   cwd?: string
 }
 
-/** Resolves when it takes work. */
+/** Starts a worker; resolves when it claims tasks. */
 export const startWorker = async (
   server: Pick<Server, "url" | "key">,
   { name, capacity = 8, args = [], cwd = temporaryFolder() }: WorkerStart,
@@ -24,7 +24,7 @@ export const startWorker = async (
 
 const LISTENS = /listens at (http:\S+)/
 
-/** One that is pushed to; gives its address too. */
+/** Starts a worker that listens for pushed tasks; resolves with its address. */
 export const startListener = async (key: string, port = "0"): Promise<{ process: OrkProcess; url: string }> => {
   const env = { ORK_API_KEY: key, ORK_LOG: "info" }
   const process = startOrk(["worker", "--listen", port], { cwd: temporaryFolder(), env })
@@ -52,7 +52,7 @@ export const tasksOf = async (server: Server, runId: string): Promise<TaskShape[
   }
 }
 
-/** Resolves when so many tasks of the run are in a state. */
+/** Resolves when at least `count` tasks of the run have the status. */
 export const reached = (server: Server, runId: string, status: string, count: number): Promise<unknown> =>
   probe(async () => {
     const { body } = await server.call("GET", `/runs/${runId}`)

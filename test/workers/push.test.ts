@@ -1,4 +1,4 @@
-// Seed 003: a server with ORK_WORKERS sends its tasks to workers that listen, in turn, and hears of their results.
+// A server with ORK_WORKERS pushes its tasks to listening workers in turn, and receives their results.
 
 import { expect, it } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
@@ -18,7 +18,7 @@ const EXAMPLE = {
   ],
 }
 
-it("the document's flow runs on two workers in turn; one that is gone is passed over", async () => {
+it("tasks run on two workers in turn, and a worker that is gone is skipped", async () => {
   const [one, two] = await Promise.all([startListener(KEY), startListener(KEY)])
   const workers = [one.url, new URL(two.url).port].join(",")
   const server = await startServer([], { cwd: temporaryFolder(), env: { ORK_API_KEY: KEY, ORK_WORKERS: workers } })
@@ -63,7 +63,7 @@ interface Attempt {
   error: string | null
 }
 
-it("what a worker held that was killed, or started anew at its address, is lost and tried again elsewhere", async () => {
+it("attempts of a killed or restarted worker are lost and retried on another worker", async () => {
   const [one, two] = await Promise.all([startListener(KEY), startListener(KEY)])
   const env = { ORK_API_KEY: KEY, ORK_WORKERS: `${one.url},${two.url}`, ORK_TEST_WORKER_LEASE_MS: "2500" }
   const server = await startServer([], { cwd: temporaryFolder(), env })
@@ -96,7 +96,7 @@ it("what a worker held that was killed, or started anew at its address, is lost 
   ])
 })
 
-it("a worker that its server has left ends what it ran for it", async () => {
+it("a worker stops its tasks when their server is gone", async () => {
   const worker = await startListener(KEY)
   const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url, ORK_TEST_WORKER_LEASE_MS: "1500" }
   const server = await startServer([], { cwd: temporaryFolder(), env })
@@ -109,7 +109,7 @@ it("a worker that its server has left ends what it ran for it", async () => {
   await probe(() => (processesOf(runId).length === 0 ? true : null))
 })
 
-it("neither side takes what is not proven", async () => {
+it("server and worker reject requests without a valid signature or token", async () => {
   const worker = await startListener(KEY)
   const body = JSON.stringify({
     task_instance_id: "x",
@@ -118,8 +118,8 @@ it("neither side takes what is not proven", async () => {
     callback_url: "http://127.0.0.1:1",
   })
   const headers = { "content-type": "application/json" }
-  const asked = await fetch(`${worker.url}/execute`, { method: "POST", headers, body })
-  expect(asked.status).toBe(401)
+  const response = await fetch(`${worker.url}/execute`, { method: "POST", headers, body })
+  expect(response.status).toBe(401)
   const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url }
   const server = await startServer([], { cwd: temporaryFolder(), env })
   const result = { task_instance_id: "x", status: "success" }

@@ -1,4 +1,4 @@
-// A worker of two servers on one Postgres: when one is killed it goes on through the other.
+// A worker with two servers on one Postgres: when one is killed, the worker continues with the other.
 
 import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-it("a worker goes on through another server when its own is killed, and is given more work there", async () => {
+it("a worker continues with another server when its own is killed, and claims more tasks there", async () => {
   const objects = `file:${join(temporaryFolder(), "objects")}`
   const env = { ORK_DATABASE_URL: database.url, ORK_OBJECT_STORE: objects, ORK_API_KEY: "the key of both servers" }
   const start = () => startServer(["--no-worker"], { cwd: temporaryFolder(), env })

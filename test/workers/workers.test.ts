@@ -10,7 +10,7 @@ const serve = (leaseMs = 15_000, cwd = temporaryFolder(), args: string[] = []) =
   startServer(["--no-worker", ...args], { cwd, env: { ORK_TEST_WORKER_LEASE_MS: String(leaseMs) } })
 
 describe("a worker", () => {
-  it("runs the tasks of a server elsewhere: inputs, outputs of any size, logs, retries", async () => {
+  it("runs tasks of a server: inputs, outputs of any size, logs, retries", async () => {
     const server = await serve()
     await startWorker(server, { name: "far" })
     await server.deploy({
@@ -40,7 +40,7 @@ describe("a worker", () => {
     expect((await log("each/logs?index=1")).text.startsWith(`${bytes}\n`)).toBe(true)
   })
 
-  it("takes from its queues what it has the labels for, and explain says what nobody can take", async () => {
+  it("claims tasks of its queues whose labels it has, and explain reports the others", async () => {
     const server = await serve()
     const worker = await startWorker(server, { name: "gpu", args: ["--queue", "heavy", "--label", "gpu"] })
     await server.deploy({
@@ -66,7 +66,7 @@ describe("a worker", () => {
     expect(await worker.exit).toEqual({ code: 0, signal: null })
   })
 
-  it("stops at once what is cancelled, though all of its slots are taken", async () => {
+  it("stops a cancelled task at once, even if all of its slots are in use", async () => {
     const server = await serve()
     await startWorker(server, { name: "far", capacity: 1 })
     await server.deploy({ name: "slow", tasks: { a: { command: "exec sleep 60" } } })
@@ -77,7 +77,7 @@ describe("a worker", () => {
     expect(processesOf(runId)).toEqual([])
   })
 
-  it("that is told to stop ends what is quick, gives the rest back, and leaves", async () => {
+  it("that is told to stop finishes quick tasks, releases the rest and deregisters", async () => {
     const server = await serve()
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, "ork.yaml"), "grace: 500ms\n")
@@ -100,7 +100,7 @@ describe("a worker", () => {
     expect((await tasksOf(server, runId)).find(({ name }) => name === "long")).toMatchObject({ status: "pending", attempt: 1 })
   })
 
-  it("is refused without a key that may, and says what is wrong with its flags", async () => {
+  it("is rejected without a key of the right scope, and reports invalid flags", async () => {
     const server = await serve()
     const { body } = await server.call("POST", "/keys", { name: "reader", scopes: ["read"] })
     const cwd = temporaryFolder()
@@ -113,8 +113,8 @@ describe("a worker", () => {
   })
 })
 
-describe("when something dies", () => {
-  it("the tasks of a killed worker all finish elsewhere, none of them twice", async () => {
+describe("after a crash", () => {
+  it("all tasks of a killed worker finish on others, each once", async () => {
     const server = await serve(2000)
     const victim = await startWorker(server, { name: "victim", capacity: 50 })
     await server.deploy({
@@ -139,7 +139,7 @@ describe("when something dies", () => {
     expect(processesOf(runId)).toEqual([])
   })
 
-  it("a worker that was paused past its lease is refused, and nothing of it runs beside its heir", async () => {
+  it("a worker that was suspended beyond its lease is evicted, and its tasks do not run beside their new attempts", async () => {
     const server = await serve(3000)
     const paused = await startWorker(server, { name: "paused" })
     const go = join(temporaryFolder(), "go")
@@ -166,7 +166,7 @@ describe("when something dies", () => {
     for (const { attempt, worker } of await tasksOf(server, runId)) expect([attempt, worker]).toEqual([2, "heir"])
   })
 
-  it("a killed server loses nothing that its workers run, however long it is away", async () => {
+  it("tasks on workers survive the crash of the server, however long it is down", async () => {
     const cwd = temporaryFolder()
     const first = await serve(1000, cwd)
     const worker = await startWorker(first, { name: "far", capacity: 10 })
@@ -189,7 +189,7 @@ describe("when something dies", () => {
     await probe(() => (Array.from({ length: 10 }, (_, i) => join(folder, String(i))).every(existsSync) ? true : null))
     await worker.printed(/does not respond/)
     const port = new URL(first.url).port
-    // The last --port counts.
+    // The last --port takes precedence.
     const again = await serve(1000, cwd, ["--port", port])
     expect((await again.reaches(runId, "success", "failed"))["status"]).toBe("success")
     for (const { attempt, worker: name } of await tasksOf(again, runId)) expect([attempt, name]).toEqual([1, "far"])
@@ -203,7 +203,7 @@ interface TaskAttempt {
   worker: string | null
 }
 
-/** Numbers of the attempts that have live processes. */
+/** The numbers of the attempts that have live processes. */
 const attemptsAlive = (runId: string): string[] => {
   const found = processesOf(runId).map((pid) => {
     try {
