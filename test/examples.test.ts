@@ -103,7 +103,7 @@ test("cache.yaml builds once for two runs", async () => {
   const [first, second] = [await orkRun(["cache.yaml"], { cwd }), await orkRun(["cache.yaml"], { cwd })]
   expect(order(first.events, "running")).toContain("build")
   expect(order(second.events, "running")).not.toContain("build")
-  const logs = await ork(["logs", second.run.id, "report"], { cwd })
+  const printed = await ork(["logs", second.run.id, "report"], { cwd })
   expect(printed.stdout).toContain(`built by run ${first.run.id}`)
 })
 
