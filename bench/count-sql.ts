@@ -1,4 +1,4 @@
-// Preloaded into a server by bench/serve.ts: counts every statement that node:sqlite runs, into the file ORK_COUNT_SQL.
+// bench/serve.ts preloads this into a server: counts every statement that node:sqlite runs and writes the count to the file ORK_COUNT_SQL.
 
 import { writeFileSync } from "node:fs"
 import { DatabaseSync, StatementSync } from "node:sqlite"

@@ -1,6 +1,6 @@
 // usage: node bench/fanout.ts [ballast in MB]
-// 1 → 1,000 `true` processes → 1 through the whole engine, against a bare loop over the same spawn helper, 16 at once. The
-// ballast is heap of the engine's own process: its size must not matter.
+// One task, 1,000 `true` processes, one task through the whole engine, compared with a bare loop over the same spawn helper, 16 at once.
+// The ballast enlarges the heap of the engine's process, which must not change the rate.
 
 import { join } from "node:path"
 import { workflow } from "../src/core/testing.ts"
@@ -37,19 +37,19 @@ const version = await put(
 )
 
 const throughEngine = async (): Promise<number> => {
-  const begun = performance.now()
+  const startedAt = performance.now()
   const run = await engine.trigger(request(version))
   const { status } = await engine.waitForRun(run.id)
   if (status !== "success") throw new Error(`the run ended as ${status}`)
-  return (COUNT + 2) / ((performance.now() - begun) / 1000)
+  return (COUNT + 2) / ((performance.now() - startedAt) / 1000)
 }
 
 const supply = new HelperSupply({ helper: "auto" }, "bench")
 const helper = await supply.get()
 
-/** The helper alone: same files, same command, as many at once. */
+/** Runs the same command with the spawn helper alone, with the same files and concurrency. */
 const bare = async (): Promise<number> => {
-  const begun = performance.now()
+  const startedAt = performance.now()
   let next = 0
   const one = (): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -75,7 +75,7 @@ const bare = async (): Promise<number> => {
     while (next < COUNT) await one()
   }
   await Promise.all(Array.from({ length: AT_ONCE }, lane))
-  return COUNT / ((performance.now() - begun) / 1000)
+  return COUNT / ((performance.now() - startedAt) / 1000)
 }
 
 const median = (values: number[]): number => Math.round(values.toSorted((a, b) => a - b)[values.length >> 1]!)

@@ -1,4 +1,4 @@
-// usage: node bench/foreach.ts [items]   One fan-out over 100,000 items, all instances listed, one of them retried alone.
+// usage: node bench/foreach.ts [items]   Runs a fan-out over 100,000 items, lists all instances and retries one of them.
 
 import { workflow } from "../src/core/testing.ts"
 import { makeEngine, openStore, print, put, request, tempFolder } from "./support.ts"

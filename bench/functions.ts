@@ -1,6 +1,6 @@
 // usage: node bench/functions.ts node|python [tasks]
-// No-op functions on warm workers through the whole engine on SQLite: a fan-out, then a chain for the time from dispatch to start.
-// One JSON line.
+// Runs no-op functions on warm workers through the whole engine on SQLite: a fan-out for the rate, then a chain for the time from dispatch
+// to start. Prints one JSON line.
 
 import { writeFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
@@ -34,7 +34,7 @@ const functions = new FunctionExecutor({
   idleMs: 60_000,
 })
 
-/** From the launch, which follows the dispatch at once, to the start. */
+/** Milliseconds from the launch, which directly follows the dispatch, to the start. */
 const waits: number[] = []
 const timed: Executor = {
   name: functions.name,
@@ -71,12 +71,12 @@ const RUNS = 100
 const names = Array.from({ length: TASKS / RUNS }, (_, i) => [`t${i}`, {}] as const)
 const wide = await put(store, withFunctions(workflow(Object.fromEntries(names), { name: "wide" })))
 const all = async (): Promise<number> => {
-  const begun = performance.now()
+  const startedAt = performance.now()
   const runs = await Promise.all(
     Array.from({ length: RUNS }, () => engine.trigger({ ...request(wide), workingDir: folder.path })),
   )
   await Promise.all(runs.map((run) => engine.waitForRun(run.id)))
-  return (performance.now() - begun) / 1000
+  return (performance.now() - startedAt) / 1000
 }
 await all()
 transactions.transactions = 0
@@ -88,16 +88,16 @@ const { user, system } = process.cpuUsage(before)
 waits.length = 0
 const STEPS = 300
 const long = await put(store, withFunctions(chain(STEPS)))
-const begun = performance.now()
+const startedAt = performance.now()
 await engine.waitForRun((await engine.trigger({ ...request(long), workingDir: folder.path })).id)
-const step = (performance.now() - begun) / STEPS
+const step = (performance.now() - startedAt) / STEPS
 const sorted = waits.toSorted((a, b) => a - b)
 
 print({
   bench: "functions",
   language: runtime.name,
   tasks_per_s: Math.round(TASKS / seconds),
-  /** Of this process, the engine and its end of the pipes: tells more than the rate where the machine is shared. */
+  /** CPU time of this process (the engine and its end of the pipes), which is more reliable than the rate on a shared machine. */
   cpu_us_per_task: Math.round((user + system) / TASKS),
   transactions_per_task: Number(perTask.toFixed(3)),
   start_p50_ms: Number(sorted[sorted.length >> 1]!.toFixed(3)),

@@ -1,5 +1,5 @@
-// usage: node bench/groups.ts [outer] [inner] [URL]   A group over 300 items with a fan-out of 300 in each; one instance retried
-// alone. What lives in memory must not grow with the number of items (the process itself grows by SQLite's page cache, 64 MB).
+// usage: node bench/groups.ts [outer] [inner] [URL]   Runs a group over 300 items with a fan-out of 300 in each, and retries one instance.
+// The live heap must not grow with the number of items (the process itself grows by SQLite's page cache of 64 MB).
 
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"

@@ -1,4 +1,4 @@
-// Fills a database with finished tasks: 100 to a run, in the shape that a real run leaves behind.
+// Fills a database with finished runs of 100 tasks each, in the form that real runs leave.
 
 import { DatabaseSync } from "node:sqlite"
 import pg from "pg"
@@ -44,7 +44,7 @@ export const fillHistory = async (store: Store, url: string, tasks: number): Pro
   await client.connect()
   await client.query("SET search_path = ork; SET synchronous_commit = off")
   await client.query(fill(RUNS, { RUN_ID: "gen_random_uuid()", SERIES_RUNS: `generate_series(1, ${runs}) r` }))
-  // Rows of real runs have grown into the room of their page, which takes no new ones then: two thirds of it are full.
+  // Updates of real runs use up the free space of a page, so that it accepts no new rows: two thirds of it are full.
   const { rows } = await client.query<{ factor: string }>(
     "SELECT substring(o FROM '\\d+') AS factor FROM pg_class, unnest(reloptions) o WHERE oid = 'tasks'::regclass AND o LIKE 'fillfactor=%'",
   )

@@ -1,6 +1,6 @@
 // usage: node bench/log.ts [MiB] [object store] [--worker]
-// A task of `ork serve`, or of a worker beside it, writes a log at full speed while a client follows it over HTTP: time, what memory grew by,
-// how long an event loop was blocked at most, and whether every byte arrived. One JSON line.
+// A task of `ork serve`, or of a worker, writes a log at full speed while a client follows it over HTTP. Measures the time, the growth of
+// memory and the longest block of an event loop, and checks that every byte arrived. Prints one JSON line.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -24,7 +24,7 @@ interface Watched {
   loop: string
 }
 
-/** An `ork` that tells of its event loop. */
+/** Starts an `ork` process that records blocks of its event loop. */
 const ork = (args: string[]): Watched => {
   const loop = join(folder.path, `${args[0]}.json`)
   const child = spawn(join(import.meta.dirname, "../bin/ork"), args, {
@@ -68,14 +68,14 @@ const expected = (): string => {
 const url = await address(server.child)
 const all = values.worker ? [server, ork(["worker", "--server", new URL(url).origin])] : [server]
 const call = async (method: string, path: string, body?: object): Promise<{ [field: string]: unknown }> => {
-  const answer = await fetch(url + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
-  if (answer.status >= 300) throw new Error(`${path}: ${await answer.text()}`)
-  return (await answer.json()) as { [field: string]: unknown }
+  const response = await fetch(url + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  if (response.status >= 300) throw new Error(`${path}: ${await response.text()}`)
+  return (await response.json()) as { [field: string]: unknown }
 }
 const speak = (size: number): object => ({ speak: { command: `yes '${LINE.trim()}' | head -c ${size}` } })
 await call("POST", "/workflows", { name: "warm", tasks: speak(WARM_BYTES) })
 await call("POST", "/workflows", { name: "loud", tasks: speak(bytes) })
-// Once before, so that only what the log costs is counted.
+// A first run, so that the measurement contains the cost of the log only.
 const warm = (await call("POST", "/workflows/warm/runs", { params: {} }))["id"] as string
 await follow(warm)
 const base = all.map(rss)
@@ -83,14 +83,14 @@ for (const { child } of all) process.kill(child.pid!, "SIGUSR2")
 const peak = [...base]
 const sample = (): void => all.forEach((each, i) => (peak[i] = Math.max(peak[i]!, rss(each))))
 const sampler = setInterval(sample, 50)
-const begun = performance.now()
+const startedAt = performance.now()
 const id = (await call("POST", "/workflows/loud/runs", { params: {} }))["id"] as string
 const seen = await follow(id)
-const seconds = (performance.now() - begun) / 1000
+const seconds = (performance.now() - startedAt) / 1000
 await new Promise((resolve) => setTimeout(resolve, 500))
 clearInterval(sampler)
 const loops = all.map(({ loop }) => JSON.parse(readFileSync(loop, "utf8")) as { max_ms: number; busy_ms: number })
-const growth = peak.map((most, i) => most - base[i]!)
+const growth = peak.map((max, i) => max - base[i]!)
 print({
   bench: "log",
   store: store === "" ? "file" : store.slice(0, store.indexOf(":")),
@@ -112,12 +112,12 @@ for (const { child } of all.toReversed()) {
 folder.remove()
 process.exit(0)
 
-/** The whole log of the task, read while it is written. */
+/** Reads the whole log of the task while it is written. */
 async function follow(run: string): Promise<{ bytes: number; hash: string }> {
   const hash = createHash("sha256")
   let count = 0
-  const answer = await fetch(`${url}/runs/${run}/tasks/speak/logs?follow=true`, { headers })
-  for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
+  const response = await fetch(`${url}/runs/${run}/tasks/speak/logs?follow=true`, { headers })
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     hash.update(chunk)
     count += chunk.byteLength
   }

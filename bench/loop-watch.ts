@@ -1,6 +1,5 @@
-// Loaded into a process by `--import`: writes to the file LOOP_WATCH, four times a second, how long its event loop stood still at most, by the
-// clock and by the processor time that its thread used meanwhile: on a busy machine the first counts the others' work too. SIGUSR2
-// begins anew.
+// Loaded into a process by `--import`. Writes the longest block of the event loop to the file LOOP_WATCH four times a second: by the clock,
+// and by the CPU time of its thread, which excludes the work of other processes. SIGUSR2 resets both.
 
 import { writeFileSync } from "node:fs"
 import { monitorEventLoopDelay } from "node:perf_hooks"

@@ -1,5 +1,5 @@
 // usage: node bench/noop.ts URL
-// 100 runs of 100 no-op tasks, then a chain of 1,000, through the whole engine. One JSON line.
+// Runs 100 graphs of 100 no-op tasks, then a chain of 1,000, through the whole engine. Prints one JSON line.
 
 import { chain, counted, layered, makeEngine, openStore, print, put, request, tempFolder } from "./support.ts"
 
@@ -14,7 +14,7 @@ await engine.start()
 const wide = await put(store, layered())
 const RUNS = 100
 
-/** Seconds for all of it. */
+/** Runs all graphs once; returns the seconds that this takes. */
 const layers = async (): Promise<number> => {
   const started = performance.now()
   const runs = await Promise.all(Array.from({ length: RUNS }, () => engine.trigger(request(wide))))
@@ -22,7 +22,7 @@ const layers = async (): Promise<number> => {
   return (performance.now() - started) / 1000
 }
 
-// The first time, as the floor is measured, includes compiling the code; a server runs for longer than that.
+// The first pass includes the compilation of the code, as in the measurement of the floor; a server has that cost only once.
 const cold = await layers()
 count.transactions = 0
 const warm = await layers()
@@ -31,9 +31,9 @@ const perTask = count.transactions / tasks
 
 const STEPS = 1000
 const long = await put(store, chain(STEPS))
-const begun = performance.now()
+const startedAt = performance.now()
 await engine.waitForRun((await engine.trigger(request(long))).id)
-const step = (performance.now() - begun) / STEPS
+const step = (performance.now() - startedAt) / STEPS
 
 print({
   bench: "noop",

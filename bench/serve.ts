@@ -1,5 +1,5 @@
 // usage: node bench/serve.ts [post latency start idle schedules]
-// `ork serve` on SQLite from another process over HTTP with keep-alive. The client shares the machine's cores with the server.
+// Measures `ork serve` on SQLite from another process over HTTP with keep-alive. The client shares the cores of the machine with the server.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -59,13 +59,13 @@ const call = (
   body?: object,
 ): Promise<{ status: number; body: string; ms: number }> =>
   new Promise((resolve, reject) => {
-    const begun = performance.now()
+    const startedAt = performance.now()
     const headers = { "x-api-key": KEY, ...(body !== undefined && { "content-type": "application/json" }) }
     const request = httpRequest(server.url + path, { method, agent, headers }, (response) => {
       let text = ""
       response.setEncoding("utf8")
       response.on("data", (chunk: string) => (text += chunk))
-      response.on("end", () => resolve({ status: response.statusCode!, body: text, ms: performance.now() - begun }))
+      response.on("end", () => resolve({ status: response.statusCode!, body: text, ms: performance.now() - startedAt }))
     })
     request.on("error", reject)
     request.end(body === undefined ? undefined : JSON.stringify(body))
@@ -83,13 +83,13 @@ if (wanted("post")) {
   const [CLIENTS, COUNT] = [64, 6000]
   for (let i = 0; i < 500; i++) await runIt(server)
   let left = COUNT
-  const begun = performance.now()
+  const startedAt = performance.now()
   await Promise.all(
     Array.from({ length: CLIENTS }, async () => {
       while (left-- > 0) if ((await runIt(server)).status !== 201) throw new Error("a run was refused")
     }),
   )
-  print({ bench: "post", clients: CLIENTS, runs_per_s: Math.round(COUNT / ((performance.now() - begun) / 1000)) })
+  print({ bench: "post", clients: CLIENTS, runs_per_s: Math.round(COUNT / ((performance.now() - startedAt) / 1000)) })
   const times: number[] = []
   const open: Promise<void>[] = []
   for (let i = 0; i < 1000; i++) {
@@ -109,13 +109,13 @@ if (wanted("latency")) {
   const done = async (): Promise<number> =>
     (JSON.parse((await call(server, "GET", `/api/v1/runs/${id}`)).body) as { tasks: { success: number } }).tasks.success
   await pause(1000)
-  const [first, begun] = [await done(), performance.now()]
+  const [first, startedAt] = [await done(), performance.now()]
   const times: number[] = []
-  while (performance.now() - begun < 8000) {
+  while (performance.now() - startedAt < 8000) {
     times.push((await call(server, "GET", `/api/v1/runs/${id}`)).ms)
     await pause(10)
   }
-  const rate = ((await done()) - first) / ((performance.now() - begun) / 1000)
+  const rate = ((await done()) - first) / ((performance.now() - startedAt) / 1000)
   print({ bench: "get run while tasks run", tasks_per_s: Math.round(rate), p50_ms: at(times, 0.5), p99_ms: at(times, 0.99) })
   await server.stop()
 }
@@ -180,7 +180,7 @@ if (wanted("schedules")) {
     for (let i = lane; i < COUNT; i += 32) {
       const body = { name: `s${i}`, schedule: cron, tasks: { a: { command: "true" } } }
       const { status } = await call(server, "POST", "/api/v1/workflows", body)
-      if (status !== 201) throw new Error(`deploying s${i} was answered with ${status}`)
+      if (status !== 201) throw new Error(`deploying s${i} returned status ${status}`)
     }
   })
   await Promise.all(lanes)

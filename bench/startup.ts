@@ -1,4 +1,4 @@
-// usage: node bench/startup.ts   `ork run` of a one-task workflow, start to exit, warm; the floor is `node -e 0`.
+// usage: node bench/startup.ts   Measures `ork run` of a one-task workflow from start to exit, warm; the floor is `node -e 0`.
 
 import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"

@@ -1,4 +1,4 @@
-// What a store alone does, without the engine: layered graphs and a chain of no-op tasks through `advance`, 256 at a time.
+// Measures a store without the engine: layered graphs and a chain of no-op tasks through `advance`, 256 at a time.
 // Prints JSON lines. `node bench/store.ts [SQLITE FILE or postgres:// URL] [FINISHED TASKS BEFORE]`
 
 import { join } from "node:path"
@@ -32,7 +32,7 @@ const createRuns = async (target: Store, compiled: CompiledWorkflow, count: numb
   await target.createRuns(Array.from({ length: count }, run))
 }
 
-/** Runs everything that is there; a task ends as soon as it was claimed. Returns the number of transactions. */
+/** Claims and finishes all tasks. Returns the number of transactions. */
 const drain = async (target: Store, taker: HolderId): Promise<number> => {
   let inbox: Change[] = []
   for (let transactions = 1; ; transactions++) {
@@ -51,7 +51,7 @@ const drain = async (target: Store, taker: HolderId): Promise<number> => {
 const measure = async (name: string, compiled: CompiledWorkflow, runs: number): Promise<void> => {
   const tasks = runs * compiled.nodes.length
   const cpu = process.cpuUsage()
-  const begun = performance.now()
+  const startedAt = performance.now()
   await createRuns(store, compiled, runs)
   const created = performance.now()
   const transactions = 1 + (await drain(store, holder))
@@ -63,15 +63,15 @@ const measure = async (name: string, compiled: CompiledWorkflow, runs: number): 
     history,
     tasks,
     cpuMs: Math.round((user + system) / 1000),
-    createMs: Math.round(created - begun),
-    tasksPerSecond: Math.round((tasks / (ended - begun)) * 1000),
+    createMs: Math.round(created - startedAt),
+    tasksPerSecond: Math.round((tasks / (ended - startedAt)) * 1000),
     drainPerSecond: Math.round((tasks / (ended - created)) * 1000),
     transactionsPerTask: Number((transactions / tasks).toFixed(4)),
     msPerStep: Number(((ended - created) / transactions).toFixed(3)),
   })
 }
 
-// A server is warm.
+// Warms up, as a server is.
 for (let rounds = 0; rounds < 3; rounds++) {
   await createRuns(store, layered(), 100)
   await drain(store, holder)

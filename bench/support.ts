@@ -1,4 +1,4 @@
-// What the benchmarks share: an engine around a store with a no-op executor, graphs, JSON lines.
+// Shared by the benchmarks: an engine on a store with a no-op executor, graphs, JSON lines.
 
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -36,7 +36,7 @@ export const openStore = async (url: string): Promise<Store> => {
   return store
 }
 
-/** Counts transactions of the loop. */
+/** Counts the calls of `advance`, which are one transaction each. */
 export const counted = (store: Store): { transactions: number } => {
   const count = { transactions: 0 }
   const advance = store.advance.bind(store)
@@ -68,7 +68,7 @@ export const makeEngine = (store: Store, folder: string, rest: Partial<EngineOpt
     ...rest,
   })
 
-/** 10 layers of 10 tasks, three edges each: the shape of the floor's graphs. */
+/** 10 layers of 10 tasks with three upstream tasks each: the same shape as the floor's graphs. */
 export const layered = (): CompiledWorkflow => {
   const tasks: { [name: string]: { after: string[] } } = {}
   for (let layer = 0; layer < 10; layer++) {

@@ -1,7 +1,7 @@
 // Turns the trace of a real workflow execution (wfcommons/WfInstances, slimmed to `{ name, tasks: [{ id, parents, runtime_s }] }`)
 // into an Ork definition: the same graph, each task a process that sleeps for its recorded runtime, scaled.
 // `node bench/wfcommons.ts FILE [--scale X] > workflow.json`. FILE may be a name in $ORK_WFINSTANCES, which is by default
-// ../shared/data/wfinstances beside the checkout. Without a scale, the whole takes about three seconds.
+// ../shared/data/wfinstances beside the checkout. Without a scale, the run takes about three seconds.
 
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -21,7 +21,7 @@ export interface TraceWorkflow {
 export const TRACES = process.env.ORK_WFINSTANCES ?? join(import.meta.dirname, "../../shared/data/wfinstances")
 
 const TARGET_SECONDS = 3
-/** Tasks at a time that the default scale reckons with. */
+/** The number of concurrent tasks that the default scale assumes. */
 const SLOTS = 16
 
 export const readTrace = (file: string): Trace => {
@@ -49,7 +49,7 @@ export const convert = (trace: Trace, scale = defaultScale(trace)): TraceWorkflo
   }
 }
 
-/** Ids as valid, different task names: other characters become `_`, and a number tells apart what then is the same. */
+/** Turns ids into valid and unique task names: replaces other characters by `_`, and appends a number to duplicates. */
 const taskNames = (ids: string[]): Map<string, string> => {
   const taken = new Set<string>()
   const names = new Map<string, string>()
@@ -69,7 +69,7 @@ const defaultScale = (trace: Trace): number => {
   return longest > 0 ? TARGET_SECONDS / longest : 1
 }
 
-/** Seconds of the longest chain. Children may come before their parents in a trace. */
+/** The seconds of the longest chain. A trace may list children before their parents. */
 const criticalPath = (trace: Trace): number => {
   const tasks = new Map(trace.tasks.map((task) => [task.id, task]))
   const ends = new Map<string, number>()

@@ -1,6 +1,7 @@
 // usage: node bench/workers.ts noop|functions|sleep [tasks]
-// A worker over HTTP on this machine. `noop`: tasks a second with an executor that does nothing, server and worker each a process.
-// `functions`: the same with no-op functions of a bundle, in TypeScript, on the worker's warm pool. `sleep`: what so many sleeping processes cost in memory, of the built command. One JSON line.
+// A worker over HTTP on this machine, server and worker in separate processes. `noop`: tasks per second with a no-op executor. `functions`:
+// the same with no-op TypeScript functions of a bundle on the worker's warm pool. `sleep`: the memory that sleeping processes cost, with
+// the built command. Prints one JSON line.
 
 import { type ChildProcess, fork, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -29,7 +30,7 @@ const ork = join(import.meta.dirname, "../bin/ork")
 const silent = { info: () => {}, warn: console.error, error: console.error }
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** A server without a local worker, as a process of its own: tells its address, then serves until it is killed. */
+/** The server process, without a local worker: prints its address, then serves until it is killed. */
 const serveNoop = async (): Promise<void> => {
   const folder = tempFolder()
   const store = await openSqlite({ path: join(folder.path, "ork.db"), clock: systemClock, random: systemRandom })
@@ -84,9 +85,9 @@ const serveNoop = async (): Promise<void> => {
 
 const call = async (url: string, method: string, path: string, body?: object): Promise<Record<string, unknown>> => {
   const headers = { "x-api-key": KEY, ...(body !== undefined && { "content-type": "application/json" }) }
-  const answer = await fetch(url + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
-  if (!answer.ok) throw new Error(`${method} ${path}: ${await answer.text()}`)
-  return (await answer.json()) as Record<string, unknown>
+  const response = await fetch(url + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  if (!response.ok) throw new Error(`${method} ${path}: ${await response.text()}`)
+  return (await response.json()) as Record<string, unknown>
 }
 
 const until = async (url: string, runId: string, found: (run: Record<string, unknown>) => boolean): Promise<void> => {
@@ -98,12 +99,12 @@ const startRun = async (url: string, task: object, tasks: number, query = ""): P
   return (await call(url, "POST", "/workflows/many/runs", {}))["id"] as string
 }
 
-/** Sends a bundle with a function that does nothing; gives the query that names it. */
+/** Uploads a bundle with a no-op function; returns the query that names it. */
 const sendFunction = async (url: string, file: string): Promise<string> => {
   const { hash, bytes } = createBundle([{ path: file, bytes: Buffer.from("export default () => null\n"), executable: false }])
   const headers = { "x-api-key": KEY, "content-type": "application/octet-stream" }
-  const answer = await fetch(`${url}/bundles/${hash}`, { method: "PUT", headers, body: new Uint8Array(bytes) })
-  if (!answer.ok) throw new Error(await answer.text())
+  const response = await fetch(`${url}/bundles/${hash}`, { method: "PUT", headers, body: new Uint8Array(bytes) })
+  if (!response.ok) throw new Error(await response.text())
   return `?bundle=${hash}`
 }
 
@@ -146,10 +147,10 @@ const benchTasks = async (what: "noop" | "functions", tasks: number): Promise<vo
   const query = what === "noop" ? "" : await sendFunction(url, "noop.ts")
   const task = what === "noop" ? { command: ["true"] } : { executor: "node", file: "noop.ts" }
   const ran = async (count: number): Promise<number> => {
-    const begun = performance.now()
+    const startedAt = performance.now()
     const runId = await startRun(url, task, count, query)
     await until(url, runId, (run) => run["status"] === "success")
-    return performance.now() - begun
+    return performance.now() - startedAt
   }
   await ran(2000)
   const before = process.cpuUsage()
@@ -160,7 +161,7 @@ const benchTasks = async (what: "noop" | "functions", tasks: number): Promise<vo
     bench: `workers ${what}`,
     tasks,
     per_s: Math.round((tasks / ms) * 1000),
-    /** Tells more than the rate where the machine is shared. */
+    /** More reliable than the rate on a shared machine. */
     worker_cpu_us_per_task: Math.round((user + system) / tasks),
     server_cpu_us_per_task: Math.round((cpuOf(child) - serverBefore) / tasks),
     load: Number(loadavg()[0]!.toFixed(1)),
@@ -172,7 +173,7 @@ const benchTasks = async (what: "noop" | "functions", tasks: number): Promise<vo
   folder.remove()
 }
 
-/** CPU time of a process in microseconds, by ticks of 10 ms. */
+/** The CPU time of a process in microseconds, with a resolution of 10 ms. */
 const cpuOf = ({ pid }: ChildProcess): number => {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
   return (Number(fields[11]) + Number(fields[12])) * 10_000
@@ -206,7 +207,7 @@ const benchSleep = async (tasks: number): Promise<void> => {
   const { child: server, found: url } = await start(["serve", "--no-worker", "--port", "0"], folder.path, /http:\/\/[\d.]+:\d+/)
   const flags = ["--server", url, "--capacity", String(tasks)]
   const { child: worker } = await start(["worker", ...flags], folder.path, /takes work/)
-  // One task first, so that what is loaded once is not counted.
+  // A first task, so that one-time loading is not measured.
   await until(url, await startRun(url, { command: ["true"] }, 1), (run) => run["status"] === "success")
   await pause(1000)
   const before = { server: rssOf(server), worker: rssOf(worker) }

@@ -1,4 +1,5 @@
-// The same on Postgres over one connection. usage: DATABASE_URL=postgresql://… node postgres.mjs [tasks at once]   (needs pg)
+// A bare prototype of the `advance` loop on Postgres over one connection; see sqlite.mjs.
+// usage: DATABASE_URL=postgresql://… node postgres.mjs [tasks at once]   (needs pg)
 import pg from "pg"
 const SLOTS = +(process.argv[2] ?? 256)
 const c = new pg.Client(process.env.DATABASE_URL)

@@ -1,4 +1,4 @@
-// A bare prototype of the `advance` loop on node:sqlite (Node 24): what the design can reach with no product around it.
+// A bare prototype of the `advance` loop on node:sqlite (Node 24): the rate that the design can reach without a product around it.
 // usage: node sqlite.mjs [finished tasks already in the table] [tasks at once]
 import { DatabaseSync } from "node:sqlite"
 import { rmSync } from "node:fs"

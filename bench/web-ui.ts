@@ -1,7 +1,6 @@
-// usage: node bench/page.ts [TASKS]
-// The page of a run in Chromium against a real server: how long it takes to open, frames a second while its timeline is scrolled, how
-// soon a change is on the screen after it was committed, and the tab's memory after an hour's worth of events. One JSON line. Needs the
-// build.
+// usage: node bench/web-ui.ts [TASKS]
+// The page of a run in Chromium with a real server: the time to open it, frames per second while its timeline scrolls, the time from a
+// commit to its appearance, and the memory of the tab after the events of an hour. Needs the build. Prints one JSON line.
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -15,7 +14,7 @@ import { print, tempFolder } from "./support.ts"
 const [count = "10000"] = process.argv.slice(2)
 const TASKS = Number(count)
 const KEY = "bench-key-0123456789"
-/** Ten tasks a second, each with three events, for an hour. */
+/** Ten tasks per second, each with three events, for an hour. */
 const EVENTS = 108_000
 const SCROLL_MS = 3000
 const CHANGES = 10
@@ -41,7 +40,7 @@ const open = async (page: Page, id: string): Promise<{ graphMs: number; timeline
   return { graphMs, timelineMs }
 }
 
-/** From an action until an element is there, and drawn. Measured inside of the page. */
+/** Measures, in the page, the time from an action until an element is drawn. */
 const timed = (page: Page, action: string, selector: string, text = ""): Promise<number> =>
   page.evaluate<number>(`new Promise((resolve) => {
     const began = performance.now()
@@ -73,7 +72,7 @@ const scroll = async (page: Page): Promise<{ fps: number; worstMs: number }> => 
   })`)
 }
 
-/** A task that ends when a file appears: from its `finished_at` until the page says so. */
+/** Measures the time from the `finished_at` of a task, which ends when a file appears, until the page shows it. */
 const changes = async (page: Page): Promise<number[]> => {
   const gate = (i: number): string => join(folder.path, `gate-${i}`)
   const tasks = Array.from({ length: CHANGES }, (_, i) => [
@@ -100,13 +99,13 @@ const changes = async (page: Page): Promise<number[]> => {
   return delays.toSorted((a, b) => a - b)
 }
 
-/** The stream of a run's page is answered with events of its tasks, over and over, as many as come in an hour. */
+/** Replaces the event stream of a run's page by repeated events of its tasks, as many as an hour has. */
 const replay = async (page: Page, id: string, session: CDPSession): Promise<{ heapMb: number; tookMs: number }> => {
   let sent = false
   await page.route("**/api/v1/events*", async (route) => {
     if (sent) return await route.abort()
     sent = true
-    // What is told before the run is there is part of it.
+    // Events before the run is loaded are part of the loaded run.
     await page.locator('[data-box="first"]').waitFor()
     await route.fulfill({ contentType: "text/event-stream", body: eventsOf(id) })
   })
@@ -137,7 +136,7 @@ const eventsOf = (id: string): string => {
   return lines.join("")
 }
 
-/** Resident memory of the largest renderer: the tab. */
+/** Resident memory of the largest renderer process, which is the tab. */
 const tabMb = async (browser: CDPSession): Promise<number> => {
   const { processInfo } = await browser.send("SystemInfo.getProcessInfo")
   const sizes = processInfo

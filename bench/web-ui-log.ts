@@ -1,5 +1,5 @@
-// A log of 1,000,000 lines in Chromium against a real server: how long until its end is on the screen, a search through all of it, and the
-// memory of the tab. `node bench/page-log.ts`; needs the build. Results as JSON lines.
+// A log of 1,000,000 lines in Chromium with a real server: the time until its end is visible, the time of a search through all of it, and
+// the memory of the tab. `node bench/web-ui-log.ts`; needs the build. Prints JSON lines.
 
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -35,7 +35,7 @@ try {
   const line = (number: number) => page.locator(".log-text", { hasText: new RegExp(`^line ${number} of`) })
   await page.goto(`${url}/ui/runs/${id}`)
   await page.getByRole("link", { name: "Logs" }).waitFor()
-  // The graph is laid out meanwhile.
+  // The layout of the graph is computed in the meantime.
   await page.waitForTimeout(SETTLE_MS)
   await timed("end, from the run's page", async () => {
     await page.getByRole("link", { name: "Logs" }).click()

@@ -1,6 +1,6 @@
-// usage: node bench/flat.ts EMPTY_URL FULL_URL FINISHED_TASKS
-// Whether a task costs the same after a long history: layered graphs and a chain on two databases, one of which is filled first, in
-// turns in one process, since a machine's speed changes by the minute. One JSON line with the medians.
+// usage: node bench/history-effect.ts EMPTY_URL FULL_URL FINISHED_TASKS
+// Measures the cost of a task with and without a long history: layered graphs and a chain on two databases, one of them filled first. Both
+// take turns in one process, since the speed of a machine varies. Prints one JSON line with the medians.
 
 import { fillHistory } from "./history.ts"
 import { chain, layered, makeEngine, openStore, print, put, request, tempFolder } from "./support.ts"
@@ -45,7 +45,7 @@ const full = await make(fullUrl!, Number(history))
 const empty = await make(emptyUrl!, 0)
 for (let i = 0; i < ROUNDS; i++) for (const one of i % 2 === 0 ? [empty, full] : [full, empty]) await one.round()
 print({
-  bench: "flat",
+  bench: "history effect",
   history: Number(history),
   tasks_per_s: Math.round(median(empty.seen.rate)),
   history_tasks_per_s: Math.round(median(full.seen.rate)),
