@@ -100,7 +100,7 @@ test("docs/decisions/dependencies.md lists exactly the runtime dependencies", ()
   const manifest = JSON.parse(readFileSync(join(REPO, "package.json"), "utf8")) as { dependencies: Record<string, string> }
   const text = readFileSync(join(REPO, "docs/decisions/dependencies.md"), "utf8")
   // The first table; the others are about the web UI and the checks.
-  const table = text.slice(0, text.indexOf("The web page"))
+  const table = text.slice(0, text.indexOf("The web UI"))
   const rows = [...table.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name!)
   expect(rows.toSorted()).toEqual(Object.keys(manifest.dependencies).toSorted())
 })

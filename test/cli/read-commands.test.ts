@@ -149,7 +149,7 @@ test("worker profiles of ork.yaml apply to run and validate, and problems with t
   const { code, stderr } = await ork(["validate", "flow.yaml"], { cwd })
   expect([code, stderr]).toEqual([
     2,
-    containing('flow.yaml:3:16: tasks.a.worker: there is no worker profile "kept"; none is set'),
+    containing('flow.yaml:3:16: tasks.a.worker: there is no worker profile "kept"; none is configured'),
   ])
   writeFileSync(join(cwd, "ork.yaml"), "worker_profiles: { kept: { queue: heavy, env: { PLACE: here } } }\n")
   const { run } = await orkRun(["flow.yaml"], { cwd })
