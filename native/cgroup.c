@@ -1,5 +1,5 @@
-// Limits through cgroups: v2 or v1, found once at the start; a group is made only for a task that has limits. Groups lie
-// below the helper's own, in a folder named after it; those of dead helpers are removed by the next one.
+// Sets limits by cgroups, v2 or v1, which are detected once at the start. Only tasks with limits have a group. Groups are
+// below the helper's own, in a folder named after its pid; the next helper removes those of dead helpers.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static int read_text(int fd, char *text, size_t size) {
   return 0;
 }
 
-// The helper's own group: the line of /proc/self/cgroup whose controllers hold `controller` ("" is v2's).
+// Finds the helper's own group: the line of /proc/self/cgroup with this controller ("": the line of v2). Returns 0: none.
 static int own_group(const char *text, const char *controller, char *path, size_t size) {
   for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
     const char *names = strchr(line, ':'), *place = names ? strchr(names + 1, ':') : NULL;
@@ -60,7 +60,7 @@ static int own_group(const char *text, const char *controller, char *path, size_
   return 0;
 }
 
-// Makes the helper's folder below `parent`, and removes those whose helper is dead (a live one's is not empty or named after it).
+// Creates the helper's folder below `parent`, and removes those of dead helpers.
 static int make_base(const char *parent, char *base) {
   DIR *dir = opendir(parent);
   if (!dir) return -1;
@@ -96,7 +96,7 @@ static int try_v2(const char *groups) {
   if (read_text(open(file, O_RDONLY | O_CLOEXEC), controllers, sizeof controllers)) return 0;
   if (!strstr(controllers, "memory")) return 0;
   write_to(parent, "cgroup.subtree_control", "+cpu");
-  write_to(parent, "cgroup.subtree_control", "+memory");  // refused where other processes live in this group
+  write_to(parent, "cgroup.subtree_control", "+memory");  // fails if other processes are in this group
   if (make_base(parent, bases[0])) return 0;
   write_to(bases[0], "cgroup.subtree_control", "+cpu");
   if (write_to(bases[0], "cgroup.subtree_control", "+memory")) {
@@ -130,8 +130,8 @@ static void group_path(char *path, int i, const char *name) {
   if (snprintf(path, PATH_SIZE * 2, "%s/%s", bases[i], name) >= PATH_SIZE * 2) path[0] = 0;
 }
 
-// 0: nothing to do or done (task->cgroup says which), -1: failed.
-int cgroup_make(struct task *task, uint64_t memory, uint32_t cpu_millis, int error[1]) {
+// Creates the group of a task with limits and sets task->cgroup. Returns -1 and sets `error` on failure.
+int cgroup_create(struct task *task, uint64_t memory, uint32_t cpu_millis, int error[1]) {
   if (!kind || (!memory && !cpu_millis)) return 0;
   char name[32], path[PATH_SIZE * 2], value[64];
   snprintf(name, sizeof name, "t%u", task->id);
@@ -163,7 +163,7 @@ int cgroup_make(struct task *task, uint64_t memory, uint32_t cpu_millis, int err
   return 0;
 }
 
-// Runs in the new process, before exec.
+// Moves the calling process into the group. Called in the new process before exec.
 int cgroup_join(const char *name) {
   char path[PATH_SIZE * 2];
   for (int i = 0; i < CGROUPS_MAX; i++) {

@@ -1,6 +1,6 @@
-// The log of one attempt: the raw bytes, and beside them an index of 24-byte little-endian records, one per written
-// chunk: u64 offset, u64 time in ms since the epoch, u32 length, u32 stream (1 stdout, 2 stderr). The raw bytes are
-// written first, so after any crash the index may only lack its tail. Files are made at the first byte of output.
+// Writes the log of an attempt: the raw bytes, and an index of 24-byte little-endian records, one per written chunk:
+// u64 offset, u64 time in ms since the epoch, u32 length, u32 stream (1 stdout, 2 stderr). The raw bytes are written
+// first, so that after a crash only the end of the index is missing. The files are created at the first byte.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include "ork-spawn.h"
 
+// Opens a file for appending, and creates its folders.
 static int open_below(const char *path) {
   int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
   int fd = open(path, flags, 0644);
@@ -59,12 +60,12 @@ static int is_blank(const char *data, size_t length) {
   return 1;
 }
 
-// Remembers where the last non-blank line of stdout lies. `data` lies at `offset` in the log.
-static void note_lines(struct task *task, const char *data, size_t length, uint64_t offset) {
+// Updates the position of the last non-blank line of stdout. `data` is at `offset` in the log.
+static void track_last_line(struct task *task, const char *data, size_t length, uint64_t offset) {
   const char *end = data + length;
   const char *newline = memrchr(data, '\n', length);
   if (newline) {
-    const char *stop = newline;  // end of the line that is looked at, going backwards
+    const char *stop = newline;  // end of the current line, going backwards
     for (;;) {
       const char *before = stop == data ? NULL : memrchr(data, '\n', stop - data);
       const char *start = before ? before + 1 : data;
@@ -107,10 +108,10 @@ static void put_chunk(struct stream *stream, const char *data, size_t length) {
   } record = {task->log_size, wall_ms(), length, stream->number};
   if (open_log(task) || write_all(task->log_fd, data, length) ||
       write_all(task->index_fd, (const char *)&record, sizeof record)) {
-    task->log_errno = errno;  // a full disk must not stop the task: the rest of its log is dropped and said so
+    task->log_errno = errno;  // a full disk must not stop the task: the rest of the log is dropped, and the error reported
     return;
   }
-  if (stream->number == 1) note_lines(task, data, length, task->log_size);
+  if (stream->number == 1) track_last_line(task, data, length, task->log_size);
   task->log_size += length;
 }
 
@@ -121,7 +122,8 @@ void log_flush(struct stream *stream) {
   stream->pending_len = 0;
 }
 
-static void keep(struct stream *stream, const char *data, size_t length) {
+// Buffers the start of a line, or writes it if it is too long.
+static void buffer_partial(struct stream *stream, const char *data, size_t length) {
   if (!length) return;
   if (stream->pending_len + length >= LINE_BUFFER) {
     log_flush(stream);
@@ -143,12 +145,12 @@ static void keep(struct stream *stream, const char *data, size_t length) {
 void log_input(struct stream *stream, const char *data, size_t length) {
   const char *newline = memrchr(data, '\n', length);
   if (!newline) {
-    keep(stream, data, length);
+    buffer_partial(stream, data, length);
     return;
   }
   size_t whole = newline + 1 - data;
   if (stream->pending_len) {
-    // The end of the line that was kept back goes out with its beginning, in one chunk.
+    // The rest of a buffered line is written together with its start, in one chunk.
     char *grown = realloc(stream->pending, stream->pending_len + whole);
     if (grown) {
       memcpy(grown + stream->pending_len, data, whole);
@@ -162,7 +164,7 @@ void log_input(struct stream *stream, const char *data, size_t length) {
   } else {
     put_chunk(stream, data, whole);
   }
-  keep(stream, data + whole, length - whole);
+  buffer_partial(stream, data + whole, length - whole);
 }
 
 void log_close(struct task *task) {

@@ -1,6 +1,6 @@
-// Takes secrets out of what a task says, as src/objects/mask.ts does: at each place the longest value that stands there becomes
-// `***`. What may be the beginning of one is held back until more is known, so one that comes in pieces is found too. Memory: the
-// values, and per stream less than the longest of them.
+// Masks secrets in a task's output, like src/objects/mask.ts: the longest value that matches at a position becomes `***`. Bytes that
+// may be the start of a secret are held back, so that a secret in several pieces is found too. Memory: the values, and per stream
+// less than the longest of them.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +12,13 @@ struct mask {
   char **values;  // the longest first, none empty
   size_t *lengths;
   size_t count;
-  unsigned char first[256];  // 1: some value begins with this byte
+  unsigned char first[256];  // 1: a value starts with this byte
 };
 
-static struct buffer joined, masked;  // what is looked at, what comes of it: one stream at a time
+static struct buffer joined, masked;  // input and output of `scan`, shared by all streams
 
-// NULL: there is nothing to take out.
-struct mask *mask_make(char **values) {
+// Returns NULL when there are no values.
+struct mask *mask_create(char **values) {
   size_t count = 0, bytes = 0;
   while (values[count]) bytes += strlen(values[count++]) + 1;
   if (!count) return NULL;
@@ -46,7 +46,7 @@ void mask_free(struct mask *mask) {
   free(mask);
 }
 
-// How many bytes at the beginning of `data` are a secret; 0: none; -1: they may be, when more has come.
+// Returns the length of the secret at the start of `data`; 0: none; -1: more bytes are needed to decide.
 static ssize_t secret_at(const struct mask *mask, const char *data, size_t length, int last) {
   for (size_t i = 0; i < mask->count; i++) {
     size_t known = mask->lengths[i] < length ? mask->lengths[i] : length;
@@ -94,7 +94,7 @@ static void scan(struct stream *stream, const char *data, size_t length, int las
 
 void mask_input(struct stream *stream, const char *data, size_t length) { scan(stream, data, length, 0); }
 
-// The stream has ended: what was held back goes out.
+// Writes the bytes that were held back, at the end of the stream.
 void mask_end(struct stream *stream) {
   scan(stream, NULL, 0, 1);
   free(stream->held);

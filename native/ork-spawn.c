@@ -1,28 +1,29 @@
-// ork-spawn: the small process that starts the processes of tasks, writes their logs, and ends them.
+// ork-spawn: a small process that starts the processes of tasks, writes their logs, and ends them.
 //
-// Ork starts one of these and speaks to it over its standard input and output. It ends when its input ends, that is with
-// Ork, however Ork ended; and with it ends every process of every task (tree.c). Log bytes never pass through Ork.
+// Ork starts one helper and exchanges frames with it over its standard input and output. The helper ends when its input
+// ends, that is with Ork, however Ork ends; it then kills every process of every task (tree.c). Log bytes never pass through Ork.
 //
-// Protocol, little-endian. Frame: u32 length of what follows, u8 type, u32 id, fields. String: u32 length, bytes, one NUL
-// that is not counted. Ids are Ork's; one is in use until its EXITED or FAILED.
+// Protocol, little-endian. Frame: u32 length of the rest, u8 type, u32 id, fields. String: u32 length, bytes, one NUL
+// that is not counted. Ork assigns the ids; an id is in use until its EXITED or FAILED.
 //
 //   to the helper
-//   1 START   u32 flags (1: write `input` to the stdin file first and remove the file at the end, 2: HOME is the user's own),
+//   1 START   u32 flags (1: write `input` to the stdin file first and remove the file at the end, 2: set HOME to that of the user),
 //             u32 n, n strings argv; u32 n, n strings NAME=value; string cwd; string stdin file ("": /dev/null);
 //             string log file ("": none; its index is the same with .idx); string output file ("": none); string run_as ("": no);
 //             string input; u64 memory in bytes (0: no limit); u32 cpu in thousandths (0: no limit);
 //             u32 n, n strings that are masked in the log (the longest first, none empty or with a NUL)
-//   2 KILL    i32 signal, to all processes of the task. After SIGKILL what is left is killed until nothing is.
+//   2 KILL    i32 signal to all processes of the task. SIGKILL is repeated until no process is left.
 //
 //   from the helper
-//   16 HELLO    u32 version, u8 namespace (1: yes), u8 cgroups (0, 1, 2), u8 usable (0: tasks could not be told apart here)
+//   16 HELLO    u32 version, u8 namespace (1: yes), u8 cgroups (0, 1, 2), u8 usable (0: processes cannot be tagged here)
 //   17 STARTED  i32 pid as seen outside of the namespace
 //   18 FAILED   u8 stage (files, cwd, user, exec, limits, fork), i32 errno, string text
 //   19 EXITED   i32 exit code (-1: by signal), i32 signal, u64 peak memory in bytes, u64 user and u64 system CPU in microseconds,
-//             u8 flags (1: memory limit hit, 2: `line` lies in pieces, 4: it was told to end before it ended), i32 errno of the log (0: complete), u64 log size,
-//             u64 offset and u64 length in the log of the last non-blank line of stdout, i64 size of the output file (-1: none),
-//             u8 what follows (0 nothing, 1 the output file, 2 that line), string of it. Only small ones travel so; an
-//             output file that did is removed. Sent when no process of the task is alive.
+//             u8 flags (1: memory limit exceeded, 2: the last line is in pieces, 4: signalled before its main process ended),
+//             i32 errno of the log (0: complete), u64 log size, u64 offset and u64 length in the log of the last non-blank line
+//             of stdout, i64 size of the output file (-1: none), u8 content that follows (0 none, 1 the output file, 2 that
+//             line), string content. Only small content is sent, and an output file that is sent is removed. The event is
+//             sent when no process of the task is alive.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,7 @@
 #include "ork-spawn.h"
 
 #define VERSION 2
-#define STARTS_PER_TURN 16  // between them logs are read and ends are reported
+#define STARTS_PER_ITERATION 16  // then logs are read and exits are reported
 
 enum { START = 1, KILL = 2, HELLO = 16, STARTED = 17, FAILED = 18, EXITED = 19 };
 
@@ -49,8 +50,8 @@ int task_count;
 static int task_capacity, poller, signals, input_ended, output_waits;
 static struct buffer in;
 struct buffer out;
-static int64_t look_at;  // monotonic ms of the next look at what ended tasks left; 0: none
-static int look_gap;
+static int64_t sweep_at;  // monotonic ms of the next sweep of ended tasks; 0: none
+static int sweep_interval;
 
 static int64_t clock_ms(clockid_t id) {
   struct timespec now;
@@ -72,7 +73,7 @@ static void flush_output(void) {
     if (wrote > 0) sent += wrote;
     else if (errno == EAGAIN) break;
     else if (errno != EINTR) {
-      input_ended = 1;  // nobody listens any more
+      input_ended = 1;  // Ork has closed the pipe
       break;
     }
   }
@@ -87,20 +88,20 @@ static void flush_output(void) {
 
 static void on_start(uint32_t id, struct reader *reader) {
   struct launch launch = {.id = id};
-  uint32_t flags = take32(reader);
+  uint32_t flags = read_u32(reader);
   launch.write_input = flags & 1;
   launch.set_home = !!(flags & 2);
-  launch.argv = take_list(reader, 0);
-  launch.env = take_list(reader, 2);
-  launch.cwd = take_string(reader, NULL);
-  launch.stdin_path = take_string(reader, NULL);
-  launch.log_path = take_string(reader, NULL);
-  launch.output_path = take_string(reader, NULL);
-  launch.run_as = take_string(reader, NULL);
-  launch.input = take_string(reader, &launch.input_len);
-  launch.memory = take64(reader);
-  launch.cpu_millis = take32(reader);
-  launch.secrets = take_list(reader, 0);
+  launch.argv = read_list(reader, 0);
+  launch.env = read_list(reader, 2);
+  launch.cwd = read_string(reader, NULL);
+  launch.stdin_path = read_string(reader, NULL);
+  launch.log_path = read_string(reader, NULL);
+  launch.output_path = read_string(reader, NULL);
+  launch.run_as = read_string(reader, NULL);
+  launch.input = read_string(reader, &launch.input_len);
+  launch.memory = read_u64(reader);
+  launch.cpu_millis = read_u32(reader);
+  launch.secrets = read_list(reader, 0);
 
   enum stage stage = STAGE_FORK;
   int error = 0;
@@ -108,7 +109,7 @@ static void on_start(uint32_t id, struct reader *reader) {
   free(launch.argv);
   free(launch.env);
   free(launch.secrets);
-  size_t at = begin(task ? STARTED : FAILED, id);
+  size_t at = begin_frame(task ? STARTED : FAILED, id);
   if (task) {
     if (task_count == task_capacity) {
       task_capacity = task_capacity ? task_capacity * 2 : 64;
@@ -124,25 +125,25 @@ static void on_start(uint32_t id, struct reader *reader) {
     put32(error);
     put_string(text, strlen(text));
   }
-  finish(at);
+  finish_frame(at);
 }
 
 static void reap(void);
 
 static void on_kill(uint32_t id, int signal) {
-  reap();  // whoever ended before this order did not end by it
+  reap();  // a task that has ended before this request is not stopped by it
   for (int i = 0; i < task_count; i++) {
     struct task *task = tasks[i];
     if (task->id != id) continue;
     if (signal == SIGKILL) task->killing = 1;
     else task->stopping = 1;
-    if (!task->exited) task->told = 1;
+    if (!task->exited) task->stop_requested = 1;
     signal_task(task, signal);
-    if (task->exited) look_at = monotonic_ms();
+    if (task->exited) sweep_at = monotonic_ms();
   }
 }
 
-// Handles what has arrived; returns 1 when whole frames are left for the next turn.
+// Handles the frames that have arrived; returns 1 when complete frames are left for the next iteration.
 static int handle_requests(void) {
   size_t done = 0;
   int starts = 0, more = 0;
@@ -154,18 +155,18 @@ static int handle_requests(void) {
       reserve(&in, length + 4);
       break;
     }
-    if (starts == STARTS_PER_TURN) {
+    if (starts == STARTS_PER_ITERATION) {
       more = 1;
       break;
     }
     struct reader reader = {in.data + done + 4, in.data + done + 4 + length};
-    uint8_t type = *(uint8_t *)take(&reader, 1);
-    uint32_t id = take32(&reader);
+    uint8_t type = *(uint8_t *)read_bytes(&reader, 1);
+    uint32_t id = read_u32(&reader);
     if (type == START) {
       on_start(id, &reader);
       starts++;
     } else if (type == KILL) {
-      on_kill(id, (int)take32(&reader));
+      on_kill(id, (int)read_u32(&reader));
     }
     done += 4 + length;
   }
@@ -206,22 +207,23 @@ static void reap(void) {
   int status;
   struct rusage usage;
   for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
-    if (is_init(pid)) exit(1);  // somebody killed it, and all tasks with it
+    if (is_init(pid)) exit(1);  // the kernel has killed all tasks with it
     for (int i = 0; i < task_count; i++) {
       struct task *task = tasks[i];
       if (task->pid != pid || task->exited) continue;
       task->exited = 1;
       task->status = status;
       task->usage = usage;
-      look_at = 1;
-      look_gap = 1;
+      sweep_at = 1;
+      sweep_interval = 1;
     }
   }
 }
 
 static uint64_t micros(struct timeval time) { return (uint64_t)time.tv_sec * 1000000 + time.tv_usec; }
 
-static void put_answer(struct task *task) {
+// Appends the size of the output file, and the file or the last line if it is small.
+static void put_output(struct task *task) {
   struct stat info;
   int fd = task->output_path ? open(task->output_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
   int regular = fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode);
@@ -254,20 +256,20 @@ static void end_task(struct task *task) {
   }
   log_close(task);
   int memory_hit = cgroup_end(task);
-  size_t at = begin(EXITED, task->id);
+  size_t at = begin_frame(EXITED, task->id);
   put32(WIFEXITED(task->status) ? WEXITSTATUS(task->status) : -1);
   put32(WIFSIGNALED(task->status) ? WTERMSIG(task->status) : 0);
   put64((uint64_t)task->usage.ru_maxrss * 1024);
   put64(micros(task->usage.ru_utime));
   put64(micros(task->usage.ru_stime));
-  put8((memory_hit ? 1 : 0) | (task->last.split ? 2 : 0) | (task->told ? 4 : 0));
+  put8((memory_hit ? 1 : 0) | (task->last.split ? 2 : 0) | (task->stop_requested ? 4 : 0));
   put32(task->log_errno);
   put64(task->log_size);
   put64(task->last.offset);
   put64(task->last.length);
-  put_answer(task);
-  finish(at);
-  if (task->own_input && task->input_path) unlink(task->input_path);
+  put_output(task);
+  finish_frame(at);
+  if (task->remove_input && task->input_path) unlink(task->input_path);
   free(task->log_path);
   free(task->input_path);
   free(task->output_path);
@@ -275,7 +277,7 @@ static void end_task(struct task *task) {
   free(task);
 }
 
-// Reports tasks of which nothing is left; looks again soon at the others.
+// Reports ended tasks without remaining processes; schedules another sweep for the others.
 static void end_tasks(void) {
   sweep_ended();
   int waiting = 0;
@@ -289,11 +291,11 @@ static void end_tasks(void) {
     tasks[i] = tasks[--task_count];
     end_task(task);
   }
-  look_at = waiting ? monotonic_ms() + look_gap : 0;
-  if (look_gap < 50) look_gap *= 2;
+  sweep_at = waiting ? monotonic_ms() + sweep_interval : 0;
+  if (sweep_interval < 50) sweep_interval *= 2;
 }
 
-// Writes partial lines that have waited long enough; gives the ms until the next one is due, -1: none.
+// Writes partial lines that are older than PARTIAL_MS; returns the ms until the next one is due, -1: none.
 static int flush_partials(void) {
   int64_t now = 0;
   int next = -1;
@@ -313,8 +315,8 @@ static int flush_partials(void) {
 static int next_wait(int requests_left) {
   if (requests_left) return 0;
   int wait = flush_partials();
-  if (!look_at) return wait;
-  int64_t until = look_at - monotonic_ms();
+  if (!sweep_at) return wait;
+  int64_t until = sweep_at - monotonic_ms();
   if (until < 0) until = 0;
   return wait < 0 || until < wait ? (int)until : wait;
 }
@@ -322,7 +324,7 @@ static int next_wait(int requests_left) {
 int main(int argc, char **argv) {
   int want_namespace = 1;
   for (int i = 1; i < argc; i++)
-    if (!strcmp(argv[i], "--no-namespace")) want_namespace = 0;  // other arguments tell people whose helper this is
+    if (!strcmp(argv[i], "--no-namespace")) want_namespace = 0;  // other arguments only identify the helper in process lists
   int namespace = isolate(want_namespace);
   static const int ignored[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
@@ -338,12 +340,12 @@ int main(int argc, char **argv) {
   watch(1, 0, &out);
   watch(signals, EPOLLIN, &signals);
 
-  size_t at = begin(HELLO, 0);
+  size_t at = begin_frame(HELLO, 0);
   put32(VERSION);
   put8(namespace);
   put8(cgroup_detect());
   put8(tags_usable());
-  finish(at);
+  finish_frame(at);
   flush_output();
 
   int requests_left = 0;
@@ -360,7 +362,7 @@ int main(int argc, char **argv) {
     }
     requests_left = handle_requests();
     if (exits) reap();
-    if (look_at && look_at <= monotonic_ms()) end_tasks();
+    if (sweep_at && sweep_at <= monotonic_ms()) end_tasks();
     flush_output();
   }
   end_isolation();

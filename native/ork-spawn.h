@@ -1,4 +1,4 @@
-// What the files of the spawn helper share. See ork-spawn.c for the protocol and the whole picture.
+// Declarations shared by the files of the spawn helper. See ork-spawn.c for the protocol.
 #ifndef ORK_SPAWN_H
 #define ORK_SPAWN_H
 
@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#define LINE_BUFFER 65536   // longest piece of a line that is kept back to keep the line whole
-#define INLINE_MAX 65536    // outputs up to this size travel inside the EXITED event
-#define PARTIAL_MS 250      // a partial line is written after this time, so that a reader sees prompts
+#define LINE_BUFFER 65536   // longest partial line that is buffered until its end arrives
+#define INLINE_MAX 65536    // largest output that is sent in the EXITED event
+#define PARTIAL_MS 250      // time after which a partial line is written, so that readers see prompts
 #define CGROUPS_MAX 2
 
 enum stage { STAGE_FILES, STAGE_CWD, STAGE_USER, STAGE_EXEC, STAGE_LIMITS, STAGE_FORK };
@@ -22,14 +22,14 @@ struct stream {
   struct task *task;
   int fd;           // -1: closed
   uint32_t number;  // 1 stdout, 2 stderr
-  char *pending;    // the beginning of a line whose end has not come yet
+  char *pending;    // the start of a line whose end has not arrived
   uint32_t pending_len;
   int64_t pending_since;  // monotonic ms
-  char *held;             // what may be the beginning of a secret
+  char *held;             // bytes that may be the start of a secret
   uint32_t held_len;
 };
 
-// Where a line of stdout lies in the raw log. `split`: pieces of stderr lie between its own.
+// Position of a line of stdout in the raw log. `split`: pieces of stderr are in between.
 struct line {
   uint64_t offset, length;
   int split;
@@ -38,23 +38,23 @@ struct line {
 struct task {
   uint32_t id;
   pid_t pid;
-  uint64_t tag;  // value of RLIMIT_RTTIME that all of the task's processes carry
-  int exited;    // the main process is reaped; what it left behind is being ended
-  int stopping;  // told to end gently: what is left gets its grace
-  int killing;   // told to end at once
-  int told;      // told to end before its main process had ended
-  int left;      // processes found by the last look
+  uint64_t tag;        // value of RLIMIT_RTTIME of all processes of the task
+  int exited;          // the main process is reaped; remaining processes are being ended
+  int stopping;        // signalled to end: remaining processes have their grace period
+  int killing;         // remaining processes are killed at once
+  int stop_requested;  // signalled before its main process had ended
+  int left;            // remaining processes found by the last sweep
   int status;
   struct rusage usage;
   struct stream streams[2];
   int log_fd, index_fd, log_errno;
   uint64_t log_size;
-  struct line last, open;  // last whole non-blank line of stdout; the one that is not ended yet
+  struct line last, open;  // last complete non-blank line of stdout; the line that has not ended
   int open_blank;
   char *log_path, *input_path, *output_path;
-  int own_input;
-  struct mask *mask;  // secrets to take out of the log, NULL: none
-  char *cgroup;  // name below each controller's base, NULL: none
+  int remove_input;
+  struct mask *mask;  // secrets to mask in the log; NULL: none
+  char *cgroup;       // name below each controller's base; NULL: none
 };
 
 // One START request; strings point into its frame.
@@ -85,7 +85,7 @@ struct buffer {
 struct reader {
   char *at, *end;
 };
-extern struct buffer out;  // events that wait to be sent
+extern struct buffer out;  // events to be sent
 void reserve(struct buffer *buffer, size_t more);
 void put(const void *data, size_t length);
 void put8(uint8_t value);
@@ -93,13 +93,13 @@ void put32(uint32_t value);
 void put64(uint64_t value);
 void put_string(const char *data, uint32_t length);
 int put_file(int fd, uint64_t offset, uint32_t length);
-size_t begin(uint8_t type, uint32_t id);
-void finish(size_t at);
-void *take(struct reader *reader, size_t length);
-uint32_t take32(struct reader *reader);
-uint64_t take64(struct reader *reader);
-char *take_string(struct reader *reader, uint32_t *length);
-char **take_list(struct reader *reader, int spare);
+size_t begin_frame(uint8_t type, uint32_t id);
+void finish_frame(size_t at);
+void *read_bytes(struct reader *reader, size_t length);
+uint32_t read_u32(struct reader *reader);
+uint64_t read_u64(struct reader *reader);
+char *read_string(struct reader *reader, uint32_t *length);
+char **read_list(struct reader *reader, int spare);
 
 // spawn.c
 struct task *start_task(struct launch *launch, enum stage *stage, int *error);
@@ -120,16 +120,16 @@ void log_flush(struct stream *stream);
 void log_close(struct task *task);
 
 // mask.c
-struct mask *mask_make(char **values);
+struct mask *mask_create(char **values);
 void mask_free(struct mask *mask);
 void mask_input(struct stream *stream, const char *data, size_t length);
 void mask_end(struct stream *stream);
 
 // cgroup.c
 int cgroup_detect(void);  // 0 none, 1 v1, 2 v2
-int cgroup_make(struct task *task, uint64_t memory, uint32_t cpu_millis, int error[1]);
+int cgroup_create(struct task *task, uint64_t memory, uint32_t cpu_millis, int error[1]);
 int cgroup_join(const char *name);
-int cgroup_end(struct task *task);  // removes it; 1: the kernel killed something for want of memory
+int cgroup_end(struct task *task);  // removes it; 1: the kernel killed a process at the memory limit
 void cgroup_cleanup(void);
 
 #endif

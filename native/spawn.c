@@ -1,5 +1,5 @@
-// Starts one process the cheap way: a child that borrows this process's memory until it execs, so the cost does not
-// depend on anybody's size. The child reports what failed through that same memory.
+// Starts a process by a child that shares this process's memory until it execs, so that the cost does not depend on its
+// size. The child reports failures in that memory.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ struct user {
   char home[1024], name[256];
 };
 
-// What the child needs; `stage` and `error` are its answer.
+// Arguments of the child; it sets `stage` and `error` on failure.
 struct child {
   struct launch *launch;
   struct task *task;
@@ -42,10 +42,10 @@ struct child {
 };
 
 static char child_stack[65536] __attribute__((aligned(16)));
-static struct rlimit files_before;  // children get the limit that this process was started with
+static struct rlimit files_before;  // the limit that this process was started with, for its children
 static uint64_t tag_ceiling;
 
-// Tags lie below the present limit, so that Ork inside of a task of Ork may make its own.
+// Tags are below the current limit, so that an Ork inside of a task can create its own.
 int tags_usable(void) {
   struct rlimit files, limit;
   if (!getrlimit(RLIMIT_NOFILE, &files)) {
@@ -86,10 +86,10 @@ static void set_env(char **env, char *entry) {
   size_t name = strchr(entry, '=') - entry + 1;
   for (; *env; env++)
     if (!strncmp(*env, entry, name)) break;
-  *env = entry;  // the list has room for two more
+  *env = entry;  // read_list has reserved space for two more entries
 }
 
-// Like execvpe, with the PATH of the new environment.
+// Behaves like execvpe, with the PATH of the new environment.
 static int exec_path(char **argv, char **env) {
   const char *file = argv[0], *path = NULL;
   if (strchr(file, '/')) {
@@ -140,7 +140,7 @@ static int run_child(void *data) {
   struct rlimit memory = {launch->memory, launch->memory};
   if (child->limit_memory && setrlimit(RLIMIT_AS, &memory)) fail(child, STAGE_LIMITS, errno);
   setrlimit(RLIMIT_NOFILE, &files_before);
-  // Plain system calls: the library's versions would act on the helper's own state.
+  // Raw system calls, because the library's functions would change the helper's own state.
   struct user *user = child->user;
   if (user && geteuid() == 0) {
     if (syscall(SYS_setgroups, user->group_count, user->groups) || syscall(SYS_setgid, user->gid) ||
@@ -152,6 +152,7 @@ static int run_child(void *data) {
   return fail(child, STAGE_EXEC, exec_path(launch->argv, launch->env));
 }
 
+// Creates a file with this content. Returns its descriptor at offset 0, or -1 with errno.
 static int write_file(const char *path, const char *data, size_t length, struct user *user) {
   int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return -1;
@@ -179,7 +180,7 @@ static void free_task(struct task *task) {
   free(task);
 }
 
-// NULL: it could not be started, `stage` and `error` say why.
+// Returns NULL and sets `stage` and `error` when the task cannot be started.
 struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
   struct task *task = calloc(1, sizeof *task);
   struct user user;
@@ -191,8 +192,8 @@ struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
   task->log_path = *launch->log_path ? strdup(launch->log_path) : NULL;
   task->output_path = *launch->output_path ? strdup(launch->output_path) : NULL;
   task->input_path = *launch->stdin_path ? strdup(launch->stdin_path) : NULL;
-  task->own_input = launch->write_input;
-  task->mask = mask_make(launch->secrets);
+  task->remove_input = launch->write_input;
+  task->mask = mask_create(launch->secrets);
 
   if (*launch->run_as) {
     child.stage = STAGE_USER;
@@ -217,7 +218,7 @@ struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
     child.fds[i + 1] = pipes[i][1];
   }
   child.stage = STAGE_LIMITS;
-  if (cgroup_make(task, launch->memory, launch->cpu_millis, &child.error)) goto bad;
+  if (cgroup_create(task, launch->memory, launch->cpu_millis, &child.error)) goto bad;
   child.limit_memory = launch->memory && !task->cgroup;
 
   task->pid = clone(run_child, child_stack + sizeof child_stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
@@ -242,7 +243,7 @@ bad:
   for (int i = 0; i < 2; i++)
     for (int k = 0; k < 2; k++)
       if (pipes[i][k] >= 0) close(pipes[i][k]);
-  if (task->own_input && task->input_path) unlink(task->input_path);
+  if (task->remove_input && task->input_path) unlink(task->input_path);
   if (child.user && task->output_path) unlink(task->output_path);
   free_task(task);
   return NULL;

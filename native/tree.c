@@ -1,15 +1,15 @@
-// Who belongs to a task, and how nothing of it survives.
+// Finds all processes of a task, and kills those that are left.
 //
-// Every process of a task carries the task's tag: a value of RLIMIT_RTTIME (a limit for real-time threads only, here
-// thousands of years) that is inherited by fork, exec, setsid and `env -i` alike and may be lowered but not raised. To find
-// a task's processes is to read that limit of every process.
+// Every process of a task has the task's tag: a value of RLIMIT_RTTIME (a limit for real-time threads only, here
+// thousands of years) that is inherited across fork, exec, setsid and `env -i`, and can be lowered but not raised. The
+// processes of a task are found by reading that limit of every process.
 //
-// That is not done at every end. Orphans of a task go to the reaper: init of the pid namespace, or without one a
-// subreaper above this process. The kernel hands orphans over before it reports their parent's exit, so when the reaper has no
-// children, an ended task left nothing, and one question answers that for all tasks that ended in a turn of the loop.
+// That is not necessary at every exit. Orphans of a task are reparented to the reaper: init of the pid namespace, or a
+// subreaper above this process. The kernel reparents orphans before it reports their parent's exit, so a reaper without
+// children means that no ended task has left processes. One question is enough for all tasks that ended in an iteration.
 //
-// Namespace: the helper stays outside (its children's pids are those that users see), init and the tasks are inside,
-// with a /proc of their own. Init dies with the helper, and the kernel kills all in the namespace when init dies.
+// Namespace: the helper stays outside (its children have the pids that users see), init and the tasks are inside, with a
+// /proc of their own. Init dies with the helper, and the kernel kills the whole namespace when init dies.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -30,13 +30,13 @@
 
 #include "ork-spawn.h"
 
-static int proc = -1;        // /proc as it was outside of the namespace
+static int proc = -1;        // /proc outside of the namespace
 static int reaper = -1;      // socket to the reaper
 static pid_t namespace_init; // 0: no namespace
 
 int proc_open(const char *path) { return openat(proc, path, O_RDONLY | O_CLOEXEC); }
 
-// Reaps what it is given. Each byte on the socket asks whether any child is left; the socket's end is its own end.
+// Reaps children for ever. Each byte on the socket asks whether a child is left; the process exits when the socket closes.
 static _Noreturn void reap_forever(int socket) {
   sigset_t set;
   sigemptyset(&set);
@@ -92,7 +92,7 @@ static int enter_namespace(int ends[2]) {
 
 int isolate(int want_namespace) {
   int ends[2];
-  syscall(SYS_close_range, 3U, ~0U, 0U);  // what Ork was started with is not for tasks
+  syscall(SYS_close_range, 3U, ~0U, 0U);  // tasks must not inherit descriptors of Ork
   proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) _exit(1);
   if (want_namespace && geteuid() == 0) {
@@ -104,8 +104,8 @@ int isolate(int want_namespace) {
     close(ends[1]);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) _exit(1);
   }
-  // This process becomes the reaper and its child the helper. The child has no exit signal, so a plain waitpid in the
-  // reaper does not count it among its children.
+  // This process becomes the reaper, and its child the helper. The child has no exit signal, so that a plain waitpid in
+  // the reaper ignores it.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   long pid = syscall(SYS_clone, 0UL, NULL, NULL, NULL, 0UL);
   if (pid < 0) _exit(1);
@@ -126,7 +126,7 @@ int any_orphans(void) {
   char byte = '?';
   ssize_t got = write(reaper, &byte, 1);
   while (got == 1 && (got = read(reaper, &byte, 1)) < 0 && errno == EINTR) got = 1;
-  if (got != 1) exit(1);  // without its reaper the helper is of no use: Ork starts another
+  if (got != 1) exit(1);  // the helper needs its reaper: Ork starts another helper
   return byte == 'y';
 }
 
@@ -135,7 +135,7 @@ static uint64_t tag_of(pid_t pid) {
   return prlimit(pid, RLIMIT_RTTIME, NULL, &limit) ? RLIM_INFINITY : limit.rlim_max;
 }
 
-// Signals a process only while it still carries the tag: a pid that was given to somebody else is left alone.
+// Signals a process only while it has the tag: the pid may belong to another process by now.
 static void signal_process(pid_t pid, uint64_t tag, int signal) {
   int fd = syscall(SYS_pidfd_open, pid, 0);
   if (fd < 0) {
@@ -149,7 +149,7 @@ static void signal_process(pid_t pid, uint64_t tag, int signal) {
   close(fd);
 }
 
-// Calls `visit` for every process that carries a tag.
+// Calls `visit` for every process with a tag.
 static void each_tagged(void (*visit)(pid_t pid, uint64_t tag, void *data), void *data) {
   int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -163,22 +163,22 @@ static void each_tagged(void (*visit)(pid_t pid, uint64_t tag, void *data), void
   closedir(dir);
 }
 
-struct order {
+struct signal_request {
   uint64_t tag;
   int signal;
 };
 
 static void visit_signal(pid_t pid, uint64_t tag, void *data) {
-  struct order *order = data;
-  if (tag == order->tag) signal_process(pid, tag, order->signal);
+  struct signal_request *request = data;
+  if (tag == request->tag) signal_process(pid, tag, request->signal);
 }
 
 void signal_task(struct task *task, int signal) {
-  struct order order = {task->tag, signal};
-  each_tagged(visit_signal, &order);
+  struct signal_request request = {task->tag, signal};
+  each_tagged(visit_signal, &request);
 }
 
-static void visit_ended(pid_t pid, uint64_t tag, void *data) {
+static void visit_leftover(pid_t pid, uint64_t tag, void *data) {
   (void)data;
   for (int i = 0; i < task_count; i++) {
     struct task *task = tasks[i];
@@ -189,24 +189,24 @@ static void visit_ended(pid_t pid, uint64_t tag, void *data) {
   }
 }
 
-// Counts what each ended task has left, and kills it unless it has been given time to end by itself.
+// Counts the remaining processes of each ended task, and kills them unless the task has its grace period.
 void sweep_ended(void) {
   for (int i = 0; i < task_count; i++) tasks[i]->left = 0;
-  if (any_orphans()) each_tagged(visit_ended, NULL);
+  if (any_orphans()) each_tagged(visit_leftover, NULL);
 }
 
 // Kills every process of every task, and waits until they are gone.
 void end_isolation(void) {
   if (namespace_init) {
     kill(namespace_init, SIGKILL);
-    // Init is gone when its namespace is empty, and the tasks' main processes in it are reaped here, not there.
+    // Init ends when its namespace is empty; the tasks' main processes in it are children of this process.
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
     return;
   }
-  // As if all had ended: the look at what ended tasks left kills their main processes too.
+  // Marks all tasks as ended, so that visit_leftover kills their main processes too.
   for (int i = 0; i < task_count; i++) tasks[i]->exited = tasks[i]->killing = 1;
   for (int left = 1; left;) {
-    each_tagged(visit_ended, NULL);
+    each_tagged(visit_leftover, NULL);
     while (waitpid(-1, NULL, WNOHANG) > 0) continue;
     left = 0;
     for (int i = 0; i < task_count; i++) {

@@ -1,4 +1,4 @@
-// Reading and writing of the protocol's fields. See ork-spawn.c for the frames.
+// Reads and writes the fields of the protocol. See ork-spawn.c for the frames.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,20 +30,20 @@ void put_string(const char *data, uint32_t length) {
   put8(0);
 }
 
-size_t begin(uint8_t type, uint32_t id) {
+size_t begin_frame(uint8_t type, uint32_t id) {
   size_t at = out.length;
   put32(0);
   put8(type);
   put32(id);
   return at;
 }
-void finish(size_t at) {
+void finish_frame(size_t at) {
   uint32_t length = out.length - at - 4;
   memcpy(out.data + at, &length, 4);
 }
 
-// Reading of requests. A frame that does not hold what it says is a bug on the other side: the helper ends.
-void *take(struct reader *reader, size_t length) {
+// Reads bytes of a request. An incomplete frame is a bug of Ork: the helper exits.
+void *read_bytes(struct reader *reader, size_t length) {
   if ((size_t)(reader->end - reader->at) < length) {
     fprintf(stderr, "ork-spawn: broken request\n");
     exit(1);
@@ -52,31 +52,32 @@ void *take(struct reader *reader, size_t length) {
   reader->at += length;
   return data;
 }
-uint32_t take32(struct reader *reader) {
+uint32_t read_u32(struct reader *reader) {
   uint32_t value;
-  memcpy(&value, take(reader, 4), 4);
+  memcpy(&value, read_bytes(reader, 4), 4);
   return value;
 }
-uint64_t take64(struct reader *reader) {
+uint64_t read_u64(struct reader *reader) {
   uint64_t value;
-  memcpy(&value, take(reader, 8), 8);
+  memcpy(&value, read_bytes(reader, 8), 8);
   return value;
 }
-char *take_string(struct reader *reader, uint32_t *length) {
-  uint32_t size = take32(reader);
+char *read_string(struct reader *reader, uint32_t *length) {
+  uint32_t size = read_u32(reader);
   if (length) *length = size;
-  return take(reader, (size_t)size + 1);
+  return read_bytes(reader, (size_t)size + 1);
 }
-char **take_list(struct reader *reader, int spare) {
-  uint32_t count = take32(reader);
+// Reads a NULL-terminated list with space for `spare` more entries.
+char **read_list(struct reader *reader, int spare) {
+  uint32_t count = read_u32(reader);
   if (count > FRAME_MAX / 5) exit(1);
   char **list = calloc(count + spare + 1, sizeof *list);
   if (!list) exit(1);
-  for (uint32_t i = 0; i < count; i++) list[i] = take_string(reader, NULL);
+  for (uint32_t i = 0; i < count; i++) list[i] = read_string(reader, NULL);
   return list;
 }
 
-// Reads up to `length` bytes into a frame's string; 0 when the file gave fewer.
+// Appends `length` bytes of a file as a string; returns 0 when the file has fewer.
 int put_file(int fd, uint64_t offset, uint32_t length) {
   reserve(&out, length + 5);
   if (pread(fd, out.data + out.length + 4, length, offset) != (ssize_t)length) return 0;

@@ -13,7 +13,7 @@ export const ATTEMPT_VARIABLE = "ORK_ATTEMPT_ID"
 export type Environment = { [name: string]: string }
 
 /** As the task sees them. */
-export interface Places {
+export interface TaskPaths {
   /** null: it gets its input and gives its output in another way. */
   inputPath: string | null
   outputPath: string | null
@@ -21,7 +21,7 @@ export interface Places {
   upstreamDir: string | null
 }
 
-export const orkVariables = (assignment: Assignment, places: Places): Environment => {
+export const orkVariables = (assignment: Assignment, places: TaskPaths): Environment => {
   const env: Environment = {}
   env["ORK_RUN_ID"] = assignment.runId
   env["ORK_TASK_ID"] = assignment.taskId

@@ -10,7 +10,7 @@ import { orkVariables } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { AttemptOutput, failureOf, storeOutput } from "../pool/attempt-output.ts"
 import { factsOf, type FunctionError } from "../pool/frames.ts"
-import { type Begun, resultBase } from "../process/result.ts"
+import { type StartedProcess, resultBase } from "../process/result.ts"
 import { stoppedResult } from "../stopped.ts"
 import { ErrorReport, jsonOf } from "./answer.ts"
 import { stopError, TaskContext } from "./context.ts"
@@ -48,7 +48,7 @@ export class InProcessExecutor implements Executor {
     }
     const { signal } = context
     if (signal.aborted) return stoppedResult(signal.reason as StopReason, unstarted, assignment)
-    const begun: Begun = { at: clock.now(), externalId: String(process.pid) }
+    const begun: StartedProcess = { at: clock.now(), externalId: String(process.pid) }
     context.started(begun)
     const output = new AttemptOutput(objects, assignment, context)
     const { end, stopped } = await this.#run(call, assignment, output, signal)

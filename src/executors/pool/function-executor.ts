@@ -14,8 +14,8 @@ import { taskEnvironment } from "../process/environment.ts"
 import { HelperSupply } from "../process/helper-supply.ts"
 import type { HelperChoice } from "../process/helper-supply.ts"
 import { killAttempt } from "../process/leftovers.ts"
-import { type Begun, resultBase } from "../process/result.ts"
-import { exitInWords } from "../process/messages.ts"
+import { type StartedProcess, resultBase } from "../process/result.ts"
+import { describeExit } from "../process/messages.ts"
 import { stoppedResult } from "../stopped.ts"
 import { AttemptOutput, failureOf, storeOutput } from "./attempt-output.ts"
 import { factsOf, type TaskFrame } from "./frames.ts"
@@ -140,7 +140,7 @@ export class FunctionExecutor implements Executor {
   ): Promise<AttemptResult> {
     const { clock } = this.#options
     const { signal } = context
-    const begun: Begun = { at: clock.now(), externalId: String(worker.pid) }
+    const begun: StartedProcess = { at: clock.now(), externalId: String(worker.pid) }
     context.started(begun)
     let told = false
     let cancelGrace = (): void => {}
@@ -183,7 +183,7 @@ export class FunctionExecutor implements Executor {
       case "error":
         return { ...base, ...failureOf(end.error, assignment.secrets) }
       case "exited": {
-        const how = exitInWords(end.exited, assignment.node.resources?.memoryBytes ?? 0) ?? "exit code 0"
+        const how = describeExit(end.exited, assignment.node.resources?.memoryBytes ?? 0) ?? "exit code 0"
         return { ...base, state: "failed", error: `its worker process ended before the function did: ${how}` }
       }
       default:
@@ -196,7 +196,7 @@ export class FunctionExecutor implements Executor {
     while (killAttempt(attemptId) > 0) await new Promise<void>((look) => this.#options.clock.after(LOOK_MS, look))
   }
 
-  #stopped(begun: Begun | null, assignment: Assignment, signal: AbortSignal): AttemptResult {
+  #stopped(begun: StartedProcess | null, assignment: Assignment, signal: AbortSignal): AttemptResult {
     return stoppedResult(signal.reason as StopReason, resultBase(begun, this.#options.clock.now()), assignment)
   }
 

@@ -9,7 +9,7 @@ import { ATTEMPT_VARIABLE, type Environment } from "../environment.ts"
 import { OWNER_VARIABLE, serverEnvironment } from "../process/environment.ts"
 import type { HelperSupply } from "../process/helper-supply.ts"
 import type { Helper } from "../process/helper.ts"
-import { failedInWords } from "../process/messages.ts"
+import { describeStartFailure } from "../process/messages.ts"
 import { pipePaths } from "./pipes.ts"
 import type { Runtime } from "./runtime.ts"
 import { PoolWorker, WorkerNotStarted, type WorkerSpec } from "./worker.ts"
@@ -91,7 +91,7 @@ export class WorkerStarter {
       const fail = (reason: string): void => reject(new WorkerNotStarted(`its pipes could not be made: ${reason}`))
       helper.run(request, {
         started: () => {},
-        failed: (failed) => fail(failedInWords(failed, request)),
+        failed: (failed) => fail(describeStartFailure(failed, request)),
         exited: ({ code }) => (code === 0 ? resolve() : fail(`mkfifo ended with exit code ${code}`)),
         lost: fail,
       })

@@ -7,7 +7,7 @@ import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { Progress } from "../executor.ts"
 import type { Helper } from "../process/helper.ts"
 import type { Exited, StartRequest } from "../process/protocol.ts"
-import { failedInWords } from "../process/messages.ts"
+import { describeStartFailure } from "../process/messages.ts"
 import { type CodeFile, type FunctionError, MessageReader, type TaskFrame, type WorkerMessage } from "./frames.ts"
 import { afterReading, Pipes, withPipes } from "./pipes.ts"
 
@@ -112,7 +112,7 @@ export class PoolWorker {
       }
       const id = helper.run(request, {
         started: (started) => (pid = started),
-        failed: (failed) => fail(failedInWords(failed, { ...request, argv: spec.argv })),
+        failed: (failed) => fail(describeStartFailure(failed, { ...request, argv: spec.argv })),
         exited: (exited) => gone.resolve({ kind: "exited", exited }),
         lost: (reason) => gone.resolve({ kind: "lost", reason }),
       })

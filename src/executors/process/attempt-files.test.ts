@@ -16,7 +16,7 @@ const setup = async () => {
   return { dataDir, files, cleanup }
 }
 
-test("folders are for this user alone, and gone after a stop", async () => {
+test("folders are private to this user, and removed by a stop", async () => {
   const { dataDir, files, cleanup } = await setup()
   files.start()
   const small = files.paths("a", 10, undefined)
@@ -34,14 +34,14 @@ test("two executors of one process do not share a folder", async () => {
   const other = new AttemptFiles(dataDir)
   files.start()
   other.start()
-  const kept = other.paths("a", 10, undefined)
+  const left = other.paths("a", 10, undefined)
   files.stop()
-  expect([kept.input, kept.output].map((path) => existsSync(dirname(path)))).toEqual([true, true])
+  expect([left.input, left.output].map((path) => existsSync(dirname(path)))).toEqual([true, true])
   other.stop()
   await cleanup()
 })
 
-test("a task of another user gets a folder that it may enter but not list", async () => {
+test("a task of another user has a folder that it may enter but not list", async () => {
   const { files, cleanup } = await setup()
   files.start()
   const { input, output } = files.paths("a", 10, "nobody")
@@ -50,24 +50,21 @@ test("a task of another user gets a folder that it may enter but not list", asyn
   await cleanup()
 })
 
-test.runIf(process.platform === "linux")(
-  "what a dead process left is removed by the next start, and nothing else",
-  async () => {
-    const { dataDir, files, cleanup } = await setup()
-    const [namespace] = currentOwner().split("-")
-    const dead = `ork-io-${namespace}-999999999-1.abcd`
-    const foreign = `ork-io-1${namespace}-999999999-1.abcd`
-    for (const name of [dead, foreign]) {
-      await mkdir(join(dataDir, "io", name), { recursive: true })
-      await writeFile(join(dataDir, "io", name, "a.input.json"), "{}")
-    }
-    const spool = await mkdtemp(join(tmpdir(), `ork-log-${namespace}-999999999-1.`))
-    files.start()
-    expect(existsSync(spool), "a log on its way to a store elsewhere").toBe(false)
-    const left = await readdir(join(dataDir, "io"))
-    expect(left).not.toContain(dead)
-    expect(left).toContain(foreign)
-    expect(left).toHaveLength(2)
-    await cleanup()
-  },
-)
+test.runIf(process.platform === "linux")("a start removes the folders of dead processes only", async () => {
+  const { dataDir, files, cleanup } = await setup()
+  const [namespace] = currentOwner().split("-")
+  const dead = `ork-io-${namespace}-999999999-1.abcd`
+  const foreign = `ork-io-1${namespace}-999999999-1.abcd`
+  for (const name of [dead, foreign]) {
+    await mkdir(join(dataDir, "io", name), { recursive: true })
+    await writeFile(join(dataDir, "io", name, "a.input.json"), "{}")
+  }
+  const spool = await mkdtemp(join(tmpdir(), `ork-log-${namespace}-999999999-1.`))
+  files.start()
+  expect(existsSync(spool), "the folder of a log that was being uploaded").toBe(false)
+  const left = await readdir(join(dataDir, "io"))
+  expect(left).not.toContain(dead)
+  expect(left).toContain(foreign)
+  expect(left).toHaveLength(2)
+  await cleanup()
+})

@@ -1,6 +1,5 @@
-// Where the input and output files of attempts lie while they run: a folder per executor under the data folder, and one in memory for
-// small inputs, which every task has (a file made on disk waits for whatever the database is writing there). Folders of dead
-// processes are removed by the next one that starts.
+// Paths of the input and output files of running attempts: a folder per executor in the data folder, and one in memory for small inputs, because
+// creating a file on disk may wait for writes of the database. The next process that starts removes folders of dead processes.
 
 import { randomBytes } from "node:crypto"
 import { chmodSync, mkdirSync, rmSync } from "node:fs"
@@ -9,7 +8,7 @@ import { join, resolve } from "node:path"
 import { createOwnedFolder, ownedPrefix, removeStaleFolders } from "../../objects/owned-folder.ts"
 
 const MEMORY = "/dev/shm"
-/** Of an input that is kept in memory. Times the tasks at once, it must fit the 64 MB that a container has there. */
+/** Largest input that is kept in memory. All running tasks together must fit into 64 MB, the default in containers. */
 const SMALL_BYTES = 32_768
 
 export interface AttemptPaths {
@@ -57,7 +56,7 @@ export class AttemptFiles {
     return { folder, input: join(inputFolder, `${attemptId}.input.json`), output: join(folder, `${attemptId}.output.json`) }
   }
 
-  /** For tasks that run as other users: a folder that all may enter, with files of their own in it. */
+  /** Returns the folder for tasks that run as other users, which everybody may enter but not list. */
   #sharedFolder(): string {
     if (this.#shared === null) {
       this.#shared = createOwnedFolder("io")

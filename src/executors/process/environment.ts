@@ -1,8 +1,8 @@
-// The environment of a task: four variables of the server, the task's own, and what tells it about itself. Nothing else, so that a
-// task cannot read the server's secrets.
+// Builds the environment of a task: four variables of the server, the task's own, and the ORK_* variables. Nothing else is inherited, so that a task
+// cannot read the server's secrets.
 
 import { resolve } from "node:path"
-import { type Environment, orkVariables, type Places } from "../environment.ts"
+import { type Environment, orkVariables, type TaskPaths } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
 
 const ALLOWED = ["PATH", "HOME", "LANG", "TZ"] as const
@@ -12,11 +12,11 @@ export const OWNER_VARIABLE = "ORK_OWNER"
 export const serverEnvironment = (env: NodeJS.ProcessEnv): Environment =>
   Object.fromEntries(ALLOWED.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
 
-export interface OwnedPlaces extends Places {
+export interface OwnedTaskPaths extends TaskPaths {
   owner: string
 }
 
-export const taskEnvironment = (server: Environment, assignment: Assignment, places: OwnedPlaces): Environment => {
+export const taskEnvironment = (server: Environment, assignment: Assignment, places: OwnedTaskPaths): Environment => {
   const env: Environment = { ...server, ...assignment.env }
   const { scriptDir } = assignment.node
   if (scriptDir !== undefined) {

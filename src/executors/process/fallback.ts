@@ -1,6 +1,6 @@
-// The spawn helper for machines without a C compiler: a small Node process that speaks the protocol of native/ork-spawn.c. It finds a
-// task's processes by session and by a variable in their environment (process-table.ts), since it can set neither a namespace nor a
-// reaper; peak memory and CPU time are not known here. It ends with its input, and all tasks with it.
+// The spawn helper for machines without a C compiler: a small Node.js process with the protocol of native/ork-spawn.c. It finds a task's processes by
+// session and by a variable in their environment (process-table.ts), because it can create neither a namespace nor a reaper; it does not
+// measure memory and CPU time. It ends with its input, and kills all tasks.
 
 import { execFileSync, spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
@@ -11,16 +11,16 @@ import { ATTEMPT_VARIABLE } from "../environment.ts"
 import { LogWriter } from "../../objects/logs/log-writer.ts"
 import { type Mask, maskOf } from "../../objects/mask.ts"
 import { liveProcesses, signalProcess } from "./process-table.ts"
-import type { FoundProcess } from "./process-table.ts"
+import type { TaskProcess } from "./process-table.ts"
 import { encodeEvent, INLINE_MAX, requestDecoder } from "./protocol.ts"
 import type { Exited, Failed, HelperEvent, Stage, StartRequest } from "./protocol.ts"
 
 const VERSION = 2
 const { SIGKILL } = constants.signals
-/** How long a pipe that a process outside of the task holds open keeps the task from ending. */
+/** Time for pipes to close after a task's last process, since a process outside of the task may hold them open. */
 const DRAIN_MS = 1000
-const FIRST_LOOK_MS = 1
-const LAST_LOOK_MS = 50
+const MIN_SWEEP_MS = 1
+const MAX_SWEEP_MS = 50
 
 interface Task {
   id: number
@@ -28,20 +28,21 @@ interface Task {
   attempt: string
   start: StartRequest
   log: LogWriter
-  /** Of stdout and stderr. */
+  /** Masks of stdout and stderr. */
   masks: [Mask | null, Mask | null]
   exit: { code: number | null; signal: NodeJS.Signals | null } | null
   /** Both pipes have ended. */
   closed: boolean
-  clean: boolean
+  /** No process of the task is left. */
+  swept: boolean
   stopping: boolean
   killing: boolean
-  told: boolean
+  stopRequested: boolean
 }
 
 const tasks = new Map<number, Task>()
-/** The next look at what ended tasks left. */
-let look: { timer: NodeJS.Timeout; ms: number } | null = null
+/** Timer of the next sweep. */
+let sweep: { timer: NodeJS.Timeout; ms: number } | null = null
 
 const send = (event: HelperEvent): void => {
   process.stdout.write(encodeEvent(event))
@@ -58,7 +59,7 @@ class StartFailure extends Error {
   }
 }
 
-const attempt = <T>(stage: Stage, step: () => T): T => {
+const atStage = <T>(stage: Stage, step: () => T): T => {
   try {
     return step()
   } catch (error) {
@@ -66,7 +67,7 @@ const attempt = <T>(stage: Stage, step: () => T): T => {
   }
 }
 
-const coded = (code: string, text: string): Error => Object.assign(new Error(text), { code })
+const errorWithCode = (code: string, text: string): Error => Object.assign(new Error(text), { code })
 
 interface User {
   uid: number
@@ -74,7 +75,7 @@ interface User {
   home: string
 }
 
-/** Asks the system's user database, whatever it is. Supplementary groups are dropped. */
+/** Finds a user in the system's databases. Supplementary groups are ignored. */
 const findUser = (name: string): User => {
   let fields: string[]
   try {
@@ -83,26 +84,26 @@ const findUser = (name: string): User => {
       .trim()
       .split(":")
   } catch {
-    throw coded("ENOENT", `no user ${name}`)
+    throw errorWithCode("ENOENT", `no user ${name}`)
   }
   const user = { uid: Number(fields[2]), gid: Number(fields[3]), home: fields[5] ?? "/" }
-  if (process.geteuid?.() !== 0 && process.geteuid?.() !== user.uid) throw coded("EPERM", "not root")
+  if (process.geteuid?.() !== 0 && process.geteuid?.() !== user.uid) throw errorWithCode("EPERM", "not root")
   return user
 }
 
-const makeFile = (path: string, data: Uint8Array, user: User | null): void => {
+const createFile = (path: string, data: Uint8Array, user: User | null): void => {
   writeFileSync(path, data, { mode: 0o600 })
   if (user !== null) chownSync(path, user.uid, user.gid)
 }
 
 const startProcess = (start: StartRequest): ChildProcess => {
-  const user = start.runAs === "" ? null : attempt("user", () => findUser(start.runAs))
-  attempt("cwd", () => {
-    if (!statSync(start.cwd).isDirectory()) throw coded("ENOTDIR", "not a folder")
+  const user = start.runAs === "" ? null : atStage("user", () => findUser(start.runAs))
+  atStage("cwd", () => {
+    if (!statSync(start.cwd).isDirectory()) throw errorWithCode("ENOTDIR", "not a folder")
   })
-  const stdin = attempt("files", () => {
-    if (start.input !== null) makeFile(start.stdinPath, Buffer.from(start.input), user)
-    if (user !== null) makeFile(start.outputPath, Buffer.alloc(0), user)
+  const stdin = atStage("files", () => {
+    if (start.input !== null) createFile(start.stdinPath, Buffer.from(start.input), user)
+    if (user !== null) createFile(start.outputPath, Buffer.alloc(0), user)
     return openSync(start.stdinPath === "" ? "/dev/null" : start.stdinPath, "r")
   })
   const env: { [name: string]: string } = Object.fromEntries(
@@ -110,7 +111,7 @@ const startProcess = (start: StartRequest): ChildProcess => {
   )
   if (user !== null) env["USER"] = start.runAs
   if (user !== null && start.homeOfUser) env["HOME"] = user.home
-  // Limits: the shell sets what it can and becomes the command.
+  // A shell sets the memory limit and then becomes the command.
   const limited = ["/bin/sh", "-c", `ulimit -v ${Math.ceil(start.memoryBytes / 1024)} && exec "$@"`, "sh", ...start.argv]
   const [program, ...args] = start.memoryBytes > 0 ? limited : start.argv
   const ids = user === null ? {} : { uid: user.uid, gid: user.gid }
@@ -121,7 +122,7 @@ const startProcess = (start: StartRequest): ChildProcess => {
   }
 }
 
-const removeFiles = (start: StartRequest): void => {
+const removeInput = (start: StartRequest): void => {
   if (start.input !== null) rmSync(start.stdinPath, { force: true })
 }
 
@@ -130,45 +131,46 @@ const onStart = (id: number, start: StartRequest): void => {
   try {
     child = startProcess(start)
   } catch (error) {
-    removeFiles(start)
+    removeInput(start)
     const failure = error instanceof StartFailure ? error : new StartFailure("exec", error)
     return send({ kind: "failed", id, failed: failure.failed })
   }
   if (child.pid === undefined) {
     child.once("error", (error) => {
-      removeFiles(start)
+      removeInput(start)
       send({ kind: "failed", id, failed: new StartFailure("exec", error).failed })
     })
     return
   }
-  const mark = start.env.find((entry) => entry.startsWith(`${ATTEMPT_VARIABLE}=`))
-  const task: Task = {
-    id,
-    child,
-    attempt: mark?.slice(ATTEMPT_VARIABLE.length + 1) ?? "",
-    start,
-    log: new LogWriter(start.logPath),
-    masks: [maskOf(start.secrets), maskOf(start.secrets)],
-    exit: null,
-    closed: false,
-    clean: false,
-    stopping: false,
-    killing: false,
-    told: false,
-  }
+  const task = newTask(id, start, child)
   tasks.set(id, task)
   send({ kind: "started", id, pid: child.pid })
   child.stdout!.on("data", (chunk: Buffer) => addToLog(task, 1, chunk))
   child.stderr!.on("data", (chunk: Buffer) => addToLog(task, 2, chunk))
   child.once("exit", (code, signal) => {
     task.exit = { code, signal }
-    lookIn(FIRST_LOOK_MS)
+    scheduleSweep(MIN_SWEEP_MS)
   })
   child.once("close", () => {
     task.closed = true
-    if (task.clean) end(task)
+    if (task.swept) end(task)
   })
 }
+
+const newTask = (id: number, start: StartRequest, child: ChildProcess): Task => ({
+  id,
+  child,
+  attempt: start.env.find((entry) => entry.startsWith(`${ATTEMPT_VARIABLE}=`))?.slice(ATTEMPT_VARIABLE.length + 1) ?? "",
+  start,
+  log: new LogWriter(start.logPath),
+  masks: [maskOf(start.secrets), maskOf(start.secrets)],
+  exit: null,
+  closed: false,
+  swept: false,
+  stopping: false,
+  killing: false,
+  stopRequested: false,
+})
 
 const addToLog = ({ log, masks }: Task, stream: 1 | 2, chunk: Buffer): void => {
   const mask = masks[stream - 1]!
@@ -176,12 +178,12 @@ const addToLog = ({ log, masks }: Task, stream: 1 | 2, chunk: Buffer): void => {
   if (bytes.length > 0) log.add(stream, bytes)
 }
 
-const belongs = (found: FoundProcess, task: Task): boolean => found.session === task.child.pid || found.attempt === task.attempt
+const belongs = (found: TaskProcess, task: Task): boolean => found.session === task.child.pid || found.attempt === task.attempt
 
 const signalTask = (task: Task, signal: number): void => {
   const found = liveProcesses().filter((process) => belongs(process, task))
   for (const one of found) signalProcess(one, signal)
-  // Where there is no /proc: the process group.
+  // Without /proc, the process group is signalled.
   if (found.length === 0 && task.exit === null) process.kill(-task.child.pid!, signal)
 }
 
@@ -190,35 +192,35 @@ const onKill = (id: number, signal: number): void => {
   if (task === undefined) return
   if (signal === SIGKILL) task.killing = true
   else task.stopping = true
-  if (task.exit === null) task.told = true
+  if (task.exit === null) task.stopRequested = true
   signalTask(task, signal)
-  lookIn(FIRST_LOOK_MS)
+  scheduleSweep(MIN_SWEEP_MS)
 }
 
-/** A look that is due sooner stays as it is, so that many ends in a row do not put it off. */
-const lookIn = (ms: number): void => {
-  if (look !== null && look.ms <= ms) return
-  if (look !== null) clearTimeout(look.timer)
+/** Keeps a sweep that is due sooner, so that many exits in a row do not postpone it. */
+const scheduleSweep = (ms: number): void => {
+  if (sweep !== null && sweep.ms <= ms) return
+  if (sweep !== null) clearTimeout(sweep.timer)
   const timer = setTimeout(() => {
-    look = null
-    lookAtEnded(ms)
+    sweep = null
+    sweepEnded(ms)
   }, ms)
-  look = { timer, ms }
+  sweep = { timer, ms }
 }
 
-/** One look at the process table for all tasks whose main process has ended. */
-const lookAtEnded = (gap: number): void => {
-  const ended = [...tasks.values()].filter((task) => task.exit !== null && !task.clean)
+/** Reads the process table once for all tasks whose main process has ended, and kills what they have left. */
+const sweepEnded = (interval: number): void => {
+  const ended = [...tasks.values()].filter((task) => task.exit !== null && !task.swept)
   if (ended.length === 0) return
   const found = liveProcesses()
   for (const task of ended) {
     const left = found.filter((process) => belongs(process, task))
     if (!task.stopping || task.killing) for (const one of left) signalProcess(one, SIGKILL)
     if (left.length > 0) {
-      lookIn(Math.min(gap * 2, LAST_LOOK_MS))
+      scheduleSweep(Math.min(interval * 2, MAX_SWEEP_MS))
       continue
     }
-    task.clean = true
+    task.swept = true
     if (task.closed) end(task)
     else {
       setTimeout(() => {
@@ -233,39 +235,39 @@ const end = (task: Task): void => {
   tasks.delete(task.id)
   for (const [i, mask] of task.masks.entries()) if (mask !== null) task.log.add(i === 0 ? 1 : 2, mask.end())
   task.log.close()
-  removeFiles(task.start)
-  send({ kind: "exited", id: task.id, exited: { ...outcome(task), ...answerOf(task) } })
+  removeInput(task.start)
+  send({ kind: "exited", id: task.id, exited: { ...exitOf(task), ...outputOf(task) } })
 }
 
-const outcome = ({ exit, told, log }: Task): Omit<Exited, "outputSize" | "answer"> => ({
+const exitOf = ({ exit, stopRequested, log }: Task): Omit<Exited, "outputSize" | "inlineOutput"> => ({
   code: exit!.code,
   signal: exit!.signal === null ? 0 : constants.signals[exit!.signal],
   maxRssBytes: 0,
   userMicros: 0,
   systemMicros: 0,
-  memoryHit: false,
-  told,
+  outOfMemory: false,
+  stopRequested,
   logErrno: log.errno,
   logSize: log.size,
   line: log.last,
 })
 
-const answerOf = ({ start, log }: Task): Pick<Exited, "outputSize" | "answer"> => {
+const outputOf = ({ start, log }: Task): Pick<Exited, "outputSize" | "inlineOutput"> => {
   const info = statSync(start.outputPath, { throwIfNoEntry: false })
   const outputSize = info?.isFile() ? info.size : -1
-  if (outputSize > INLINE_MAX) return { outputSize, answer: null }
+  if (outputSize > INLINE_MAX) return { outputSize, inlineOutput: null }
   const bytes = outputSize > 0 ? readFileSync(start.outputPath) : null
   if (outputSize >= 0) rmSync(start.outputPath, { force: true })
-  if (bytes !== null) return { outputSize, answer: { from: "output", bytes } }
-  if (log.last.length === 0 || log.last.length > INLINE_MAX || log.last.split) return { outputSize, answer: null }
+  if (bytes !== null) return { outputSize, inlineOutput: { from: "output", bytes } }
+  if (log.last.length === 0 || log.last.length > INLINE_MAX || log.last.split) return { outputSize, inlineOutput: null }
   const line = Buffer.alloc(log.last.length)
   const file = openSync(start.logPath, "r")
   readSync(file, line, 0, line.length, log.last.offset)
   closeSync(file)
-  return { outputSize, answer: { from: "line", bytes: line } }
+  return { outputSize, inlineOutput: { from: "line", bytes: line } }
 }
 
-/** Ork is gone: so are its tasks. */
+/** Kills all tasks and exits: Ork has ended. */
 const endAll = (): void => {
   const found = liveProcesses().filter((process) => [...tasks.values()].some((task) => belongs(process, task)))
   for (const one of found) signalProcess(one, SIGKILL)
@@ -274,7 +276,7 @@ const endAll = (): void => {
   setTimeout(endAll, 1)
 }
 
-// Ctrl-C and the like are for Ork, which then ends its tasks in order.
+// Signals such as Ctrl-C are for Ork, which then stops its tasks in order.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) process.on(signal, () => {})
 process.stdout.on("error", endAll)
 const decode = requestDecoder()

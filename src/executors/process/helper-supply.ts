@@ -1,4 +1,4 @@
-// Chooses the spawn helper, starts it when it is first needed, and again when it has died.
+// Chooses the spawn helper, starts it on first use, and starts another one when it has died.
 
 import { rmSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -6,18 +6,18 @@ import { Helper } from "./helper.ts"
 import { nativeHelper } from "./native.ts"
 
 export interface HelperChoice {
-  /** `auto`: the compiled helper where it can be had, else the one in JavaScript. */
+  /** `auto`: the compiled helper if it is available, else the one in JavaScript. */
   helper: "auto" | "native" | "node"
-  /** false: works as where namespaces are not to be had. */
+  /** false disables the pid namespace. */
   namespace?: boolean
 }
 
-/** For `ork doctor`. */
+/** What `ork doctor` shows. */
 export interface ProcessDescription {
   helper: "native" | "node"
-  /** Why it is not the compiled one. */
+  /** Why it is not the compiled one; null when it is. */
   reason: string | null
-  /** `namespace`: the kernel ends everything with Ork; `reaper`: the helper does; `environ`: found by a variable. */
+  /** How processes are ended with Ork. `namespace`: by the kernel; `reaper`: by the helper; `environ`: found by a variable. */
   isolation: "namespace" | "reaper" | "environ"
   cgroups: "none" | "v1" | "v2"
 }
@@ -33,13 +33,13 @@ export class HelperSupply {
   #kind: Pick<ProcessDescription, "helper" | "reason"> = { helper: "node", reason: null }
   #temporary: string | null = null
 
-  /** `owner` is shown among the helper's arguments. */
+  /** `owner` is an argument of the helper, for people who list processes. */
   constructor(choice: HelperChoice, owner: string) {
     this.#choice = choice
     this.#owner = owner
   }
 
-  /** A live helper, without waiting when there is one. */
+  /** The running helper; null when there is none. */
   get ready(): Helper | null {
     return this.#helper?.dead === false ? this.#helper : null
   }
@@ -71,13 +71,13 @@ export class HelperSupply {
   }
 
   async #start(): Promise<Helper> {
-    const wanted = this.#choice.helper
-    const native = wanted === "node" ? { reason: "asked for" } : await this.#startNative()
+    const choice = this.#choice.helper
+    const native = choice === "node" ? { reason: "configured" } : await this.#startNative()
     if ("helper" in native) {
       this.#kind = { helper: "native", reason: null }
       return native.helper
     }
-    if (wanted === "native") throw new Error(`the compiled spawn helper cannot be used: ${native.reason}`)
+    if (choice === "native") throw new Error(`the compiled spawn helper cannot be used: ${native.reason}`)
     this.#kind = { helper: "node", reason: native.reason }
     return Helper.start(process.execPath, [FALLBACK, this.#owner])
   }
@@ -90,6 +90,6 @@ export class HelperSupply {
     const helper = await Helper.start(found.path, [this.#owner, ...flags])
     if (helper.hello.usable) return { helper }
     await helper.stop()
-    return { reason: "the limit RLIMIT_RTTIME, by which it tells tasks apart, is set too low here" }
+    return { reason: "the limit RLIMIT_RTTIME, by which it identifies tasks, is too low here" }
   }
 }

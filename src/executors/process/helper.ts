@@ -1,12 +1,12 @@
-// Ork's end of a spawn helper: one child process, frames in and out. Requests of one turn of the event loop go out in one write.
-// The helper ends when its input ends, so it cannot outlive this process.
+// The client of a spawn helper: one child process that exchanges frames over its standard streams. Requests of one iteration of the event loop are
+// sent in one write. The helper ends when its input ends, so it cannot outlive this process.
 
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
 import { encodeRequest, eventDecoder } from "./protocol.ts"
 import type { Exited, Failed, Hello, HelperEvent, StartRequest } from "./protocol.ts"
 
-/** Told what becomes of one task. Exactly one of `failed`, `exited` and `lost` ends it. */
+/** Receives the events of one task. Exactly one of `failed`, `exited` and `lost` is the last. */
 export interface TaskListener {
   started(pid: number): void
   failed(failed: Failed): void
@@ -39,21 +39,21 @@ export class Helper {
         resolve()
       })
     })
-    // A helper that has died is told by `close`; the broken pipe says nothing more.
+    // The event `close` reports a helper that has died; the broken pipe adds nothing.
     child.stdin!.on("error", () => {})
     onEvent((event) => this.#onEvent(event))
   }
 
   static start(command: string, args: string[]): Promise<Helper> {
-    // A session of its own: Ctrl-C in the terminal is for Ork, which then ends its tasks in order. No environment: tasks may be
-    // able to read that of the helper.
+    // Its own session, because Ctrl-C in the terminal is for Ork, which then stops its tasks in order. No environment, because tasks may
+    // be able to read that of the helper.
     const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], detached: true, env: {} })
     const decode = eventDecoder()
     return new Promise((resolve, reject) => {
       let handler: ((event: HelperEvent) => void) | null = null
-      const early = (reason: string) => () => reject(new Error(`the spawn helper ${command} did not start: ${reason}`))
-      child.once("error", (error) => early(error.message)())
-      child.once("close", early("it ended at once"))
+      const fail = (reason: string): void => reject(new Error(`the spawn helper ${command} did not start: ${reason}`))
+      child.once("error", (error) => fail(error.message))
+      child.once("close", () => fail("it ended at once"))
       child.stdout.on("data", (chunk: Buffer) => {
         for (const event of decode(chunk)) {
           if (handler !== null) handler(event)
@@ -71,7 +71,7 @@ export class Helper {
     return this.#child.pid!
   }
 
-  /** Gives the id to kill it by. */
+  /** Starts a task. Returns the id for `kill`. */
   run(request: StartRequest, listener: TaskListener): number {
     const id = (this.#lastId = (this.#lastId % 0xffff_ffff) + 1)
     if (this.#dead !== null) {
@@ -87,7 +87,7 @@ export class Helper {
     if (this.#listeners.has(id)) this.#send(encodeRequest({ kind: "kill", id, signal }))
   }
 
-  /** Ends the helper and every process of every task. */
+  /** Stops the helper, which kills every process of every task. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.#child.stdin!.end()

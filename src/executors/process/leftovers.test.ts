@@ -3,11 +3,11 @@ import { once } from "node:events"
 import { expect, test } from "vitest"
 import { OWNER_VARIABLE } from "./environment.ts"
 import { currentOwner, ownerAlive } from "../../objects/owner.ts"
-import { killLeftovers } from "./leftovers.ts"
+import { killOrphans } from "./leftovers.ts"
 
 const linux = process.platform === "linux"
 
-/** A process that carries the name of an owner, as a task's does. */
+/** Starts a process with an owner in its environment, like a task. */
 const taskOf = async (owner: string) => {
   const child = spawn("sh", ["-c", "echo up; exec sleep 600"], {
     env: { ...process.env, [OWNER_VARIABLE]: owner },
@@ -17,22 +17,22 @@ const taskOf = async (owner: string) => {
   return child
 }
 
-test.runIf(linux)("the name of an owner tells whether it lives", async () => {
+test.runIf(linux)("the name of an owner shows whether it is alive", async () => {
   const [namespace, pid, tick] = currentOwner().split("-")
   expect(ownerAlive(currentOwner())).toBe(true)
   expect(ownerAlive(`${namespace}-${pid}-${Number(tick) + 1}`), "another process with the same pid").toBe(false)
   expect(ownerAlive(`${namespace}-999999999-1`)).toBe(false)
-  expect(ownerAlive(`1${namespace}-${pid}-${tick}`), "another namespace: not to be judged from here").toBeNull()
+  expect(ownerAlive(`1${namespace}-${pid}-${tick}`), "another namespace, which is not visible").toBeNull()
   expect(ownerAlive("nonsense")).toBeNull()
 })
 
-test.runIf(linux)("a start ends what tasks of a dead owner left, and nothing of a live or foreign one", async () => {
+test.runIf(linux)("processes of a dead owner are killed, and those of a live or foreign one are not", async () => {
   const [namespace] = currentOwner().split("-")
   const orphan = await taskOf(`${namespace}-999999999-1`)
   const mine = await taskOf(currentOwner())
   const foreign = await taskOf(`1${namespace}-999999999-1`)
   const ended = once(orphan, "exit")
-  killLeftovers()
+  killOrphans()
   expect((await ended)[1]).toBe("SIGKILL")
   expect([mine.exitCode, mine.signalCode, foreign.exitCode, foreign.signalCode]).toEqual([null, null, null, null])
   mine.kill("SIGKILL")

@@ -1,9 +1,9 @@
-// What went wrong with a process, in words.
+// Messages about processes that failed or could not be started.
 
 import { formatBytes, errnoName, signalName } from "../messages.ts"
 import type { Exited, Failed } from "./protocol.ts"
 
-export interface What {
+export interface CommandInfo {
   argv: string[]
   cwd: string
   runAs: string
@@ -34,23 +34,23 @@ const userProblem = (user: string, code: string, text: string): string => {
   return code === "EPERM" ? `run_as: only root may start processes as ${user}` : `run_as ${user}: ${text}`
 }
 
-/** `could not start: python9: not found in PATH (ENOENT)` */
-export const failedInWords = ({ stage, errno, text }: Failed, what: What): string => {
+/** Returns a message such as `could not start: python9: not found in PATH (ENOENT)`. */
+export const describeStartFailure = ({ stage, errno, text }: Failed, command: CommandInfo): string => {
   const code = errnoName(errno)
   const reason = (): string => {
     switch (stage) {
       case "cwd":
-        return `the working folder ${what.cwd} ${code === "ENOENT" ? "does not exist" : `cannot be entered: ${text}`}`
+        return `the working folder ${command.cwd} ${code === "ENOENT" ? "does not exist" : `cannot be entered: ${text}`}`
       case "user":
-        return userProblem(what.runAs, code, text)
+        return userProblem(command.runAs, code, text)
       case "exec":
-        return execProblem(what.argv[0] ?? "", code, text)
+        return execProblem(command.argv[0] ?? "", code, text)
       case "limits":
         return `its resource limits cannot be set: ${text}`
       case "files":
-        return `its files cannot be made: ${text}`
+        return `its files cannot be created: ${text}`
       case "fork":
-        return `the system gives no process: ${text}`
+        return `the system cannot create a process: ${text}`
       default:
         return stage satisfies never
     }
@@ -58,16 +58,16 @@ export const failedInWords = ({ stage, errno, text }: Failed, what: What): strin
   return `could not start: ${reason()} (${code})`
 }
 
-/** null: exit 0. */
-export const exitInWords = (exited: Exited, memoryBytes: number): string | null => {
+/** Returns null for exit code 0. */
+export const describeExit = (exited: Exited, memoryBytes: number): string | null => {
   if (exited.code === 0) return null
   const log = exited.logErrno === 0 ? "" : ` (its log is incomplete: ${errnoName(exited.logErrno)})`
-  return endInWords(exited, memoryBytes) + log
+  return describeEnd(exited, memoryBytes) + log
 }
 
-const endInWords = (exited: Exited, memoryBytes: number): string => {
+const describeEnd = (exited: Exited, memoryBytes: number): string => {
   const end = exited.signal !== 0 ? `killed by ${signalName(exited.signal)}` : `exit code ${exited.code}`
-  if (!exited.memoryHit) return end
+  if (!exited.outOfMemory) return end
   const reason = `used more than ${formatBytes(memoryBytes)} of memory`
   return exited.signal !== 0 ? `killed: ${reason}` : `${end}: a process was killed: it ${reason}`
 }

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest"
 import { nativeHelper } from "./native.ts"
 
 const available = "path" in (await nativeHelper())
-if (!available) process.stderr.write("SKIPPED: tests of compiling the spawn helper: there is no C compiler here\n")
+if (!available) process.stderr.write("SKIPPED: tests of compiling the spawn helper: there is no C compiler\n")
 
 const withFolder = async (body: (folder: string) => Promise<void>): Promise<void> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-native-"))
@@ -19,7 +19,7 @@ const withFolder = async (body: (folder: string) => Promise<void>): Promise<void
 }
 
 describe.runIf(available)("the compiled spawn helper", () => {
-  test("several that compile it at once end up with one program", () =>
+  test("is one program even if several processes compile it at the same time", () =>
     withFolder(async (folder) => {
       const cache = join(folder, "cache")
       const found = await Promise.all([nativeHelper(cache), nativeHelper(cache), nativeHelper(cache)])
@@ -27,7 +27,7 @@ describe.runIf(available)("the compiled spawn helper", () => {
       expect(await readdir(cache)).toHaveLength(1)
     }))
 
-  test("a program that others could have changed is not run but made anew", () =>
+  test("is compiled again if others could have changed it", () =>
     withFolder(async (folder) => {
       const first = (await nativeHelper(folder)) as { path: string }
       await chmod(first.path, 0o777)
@@ -35,7 +35,7 @@ describe.runIf(available)("the compiled spawn helper", () => {
       expect((await stat(first.path)).mode & 0o022).toBe(0)
     }))
 
-  test("where the cache cannot be used, it lies in a folder of this process alone", () =>
+  test("is in a private folder if the cache folder cannot be used", () =>
     withFolder(async (folder) => {
       await writeFile(join(folder, "file"), "")
       const found = (await nativeHelper(join(folder, "file", "cache"))) as { path: string; temporary: string }
@@ -44,7 +44,7 @@ describe.runIf(available)("the compiled spawn helper", () => {
       await rm(found.temporary, { recursive: true })
     }))
 
-  test("it compiles without a warning", () =>
+  test("compiles without a warning", () =>
     withFolder(async (folder) => {
       const sources = fileURLToPath(new URL("../../../native/", import.meta.url))
       const files = (await readdir(sources)).filter((name) => name.endsWith(".c")).map((name) => join(sources, name))

@@ -1,6 +1,6 @@
-// Finds the compiled spawn helper (beside its source, as in an image without a compiler, or in the user's cache folder), or compiles it on
-// first use with the machine's `cc`, into that folder, under a name that holds the hash of its source. Two processes that do so at once
-// end up with the same file, by rename. `node dist/executors/process/native.js FOLDER` compiles it into FOLDER: what a package is made with.
+// Finds the compiled spawn helper (beside its source, as in an image without a compiler, or in the user's cache folder), or compiles it into the
+// cache folder on first use, under a name with the hash of its source. Concurrent processes end up with the same file, by rename.
+// `node dist/executors/process/native.js FOLDER` compiles it into FOLDER, for packages.
 
 import { execFile } from "node:child_process"
 import { createHash, randomBytes } from "node:crypto"
@@ -16,11 +16,11 @@ const run = promisify(execFile)
 const SOURCE_FOLDER = fileURLToPath(new URL("../../../native/", import.meta.url))
 const COMPILERS = ["cc", "gcc", "clang"] as const
 
-/** `temporary`: a folder of this process alone, to be removed by whoever asked. */
+/** `temporary`: a private folder that the caller must remove; null when the helper is cached. */
 export type NativeHelper = { path: string; temporary: string | null } | { unavailable: string }
 
 export const nativeHelper = async (cacheFolder = defaultCacheFolder()): Promise<NativeHelper> => {
-  if (process.platform !== "linux") return { unavailable: `it is for Linux, this is ${process.platform}` }
+  if (process.platform !== "linux") return { unavailable: `it requires Linux, this is ${process.platform}` }
   const sources = readdirSync(SOURCE_FOLDER).filter((name) => name.endsWith(".c") || name.endsWith(".h"))
   const hash = createHash("sha256")
   for (const name of sources.toSorted())
@@ -48,7 +48,7 @@ export const nativeHelper = async (cacheFolder = defaultCacheFolder()): Promise<
 
 const defaultCacheFolder = (): string => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork")
 
-/** A program that somebody else than this user or root could have put there is not run. */
+/** Returns true when only this user or root can have written the program. */
 const isTrusted = (path: string): boolean => {
   const info = statSync(path, { throwIfNoEntry: false })
   return (
@@ -69,7 +69,7 @@ const isWritable = (folder: string): boolean => {
   }
 }
 
-/** null: done; else why not. */
+/** Returns why it cannot be compiled; null on success. */
 const compile = async (files: string[], path: string): Promise<string | null> => {
   const draft = `${path}.${randomBytes(8).toString("hex")}`
   for (const compiler of COMPILERS) {
@@ -88,7 +88,7 @@ const compile = async (files: string[], path: string): Promise<string | null> =>
 }
 
 if (import.meta.main) {
-  const made = await nativeHelper(process.argv[2])
-  if ("unavailable" in made) throw new Error(made.unavailable)
-  process.stdout.write(`${made.path}\n`)
+  const compiled = await nativeHelper(process.argv[2])
+  if ("unavailable" in compiled) throw new Error(compiled.unavailable)
+  process.stdout.write(`${compiled.path}\n`)
 }

@@ -1,21 +1,21 @@
-// The processes of this machine as far as they are tasks of an Ork, read from /proc. Empty where there is no /proc.
+// Reads the processes of this machine from /proc, with the owner and attempt of those that belong to tasks. Empty where there is no /proc.
 
 import { readdirSync, readFileSync } from "node:fs"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
 import { OWNER_VARIABLE } from "./environment.ts"
 
-export interface FoundProcess {
+export interface TaskProcess {
   pid: number
   session: number
-  /** Clock tick of its start: with the pid, its identity. */
+  /** Clock tick of its start, which identifies it together with the pid. */
   startTick: number
-  /** From its environment; null: it has none of ours. */
+  /** From its environment; null for processes that are not tasks. */
   owner: string | null
   attempt: string | null
 }
 
-/** Every live process (zombies are dead). */
-export const liveProcesses = (): FoundProcess[] => {
+/** Returns all running processes, without zombies. */
+export const liveProcesses = (): TaskProcess[] => {
   let names: string[]
   try {
     names = readdirSync("/proc")
@@ -28,10 +28,10 @@ export const liveProcesses = (): FoundProcess[] => {
   })
 }
 
-const findProcess = (pid: number | "self"): FoundProcess | null => {
+const findProcess = (pid: number | "self"): TaskProcess | null => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1")
-    // The name in parentheses may hold anything. After it: state, parent, group, session; the start is field 22.
+    // The name in parentheses may contain anything. After it come state, parent, group and session; the start is field 22.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
     if (fields[0] === "Z" || fields[0] === "X") return null
     const environment = readEnvironment(pid)
@@ -47,8 +47,8 @@ const findProcess = (pid: number | "self"): FoundProcess | null => {
   }
 }
 
-/** Signals a process if it still is the one that was found. */
-export const signalProcess = (found: FoundProcess, signal: NodeJS.Signals | number): boolean => {
+/** Signals a process unless its pid belongs to another one by now. */
+export const signalProcess = (found: TaskProcess, signal: NodeJS.Signals | number): boolean => {
   if (findProcess(found.pid)?.startTick !== found.startTick) return false
   try {
     process.kill(found.pid, signal)
@@ -58,7 +58,7 @@ export const signalProcess = (found: FoundProcess, signal: NodeJS.Signals | numb
   }
 }
 
-/** Empty for a process of somebody else. */
+/** Returns an empty string for a process of another user. */
 const readEnvironment = (pid: number | "self"): string => {
   try {
     return readFileSync(`/proc/${pid}/environ`, "latin1")

@@ -48,7 +48,7 @@ suite(
   { usage: false, scrubbed: false, hidden: false, memoryKill: false },
 )
 
-test("files of an attempt are gone when it is over", async () => {
+test("the files of an attempt are removed at its end", async () => {
   const fixture = await setup({ helper: "node", namespace: false })
   const run = (shell: string) => launch(fixture, assignment(fixture.folder, { shell })).result
   expect((await run("echo '[1]' > $ORK_OUTPUT")).state).toBe("success")
@@ -67,7 +67,7 @@ const kinds: [string, Kind][] = [
 ]
 
 describe.each(kinds)("when the helper dies: %s", (_, kind) => {
-  test("its attempts are lost with their processes, and the next launch gets a new helper", async () => {
+  test("its attempts are lost, their processes are killed, and the next launch starts a new helper", async () => {
     const fixture = await setup(kind)
     const mark = newMark()
     const script = `${leaveBehindScript(mark, false)}\nwait`
@@ -82,7 +82,7 @@ describe.each(kinds)("when the helper dies: %s", (_, kind) => {
     await fixture.cleanup()
   })
 
-  test("stop ends what runs", async () => {
+  test("the stop of the executor ends running tasks", async () => {
     const fixture = await setup(kind)
     const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; exec sleep 600" }))
     await running.line("up")
@@ -92,30 +92,33 @@ describe.each(kinds)("when the helper dies: %s", (_, kind) => {
   })
 })
 
-test.runIf("path" in native && root)("when init of the namespace is killed, the next launch gets a new helper", async () => {
-  const fixture = await setup({ helper: "native", namespace: true })
-  const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; exec sleep 600" }))
-  await running.line("up")
-  const { externalId } = await running.started
-  const helperAndInit = marked(`-${process.pid}-`, [process.pid, Number(externalId)])
-  process.kill(Math.max(...helperAndInit), "SIGKILL")
-  expect((await running.result).state).toBe("lost")
-  expect(await launch(fixture, assignment(fixture.folder, { shell: "true" })).result).toMatchObject({ state: "success" })
-  await fixture.cleanup()
-})
+test.runIf("path" in native && root)(
+  "when the init process of the namespace is killed, the next launch starts a new helper",
+  async () => {
+    const fixture = await setup({ helper: "native", namespace: true })
+    const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; exec sleep 600" }))
+    await running.line("up")
+    const { externalId } = await running.started
+    const helperAndInit = marked(`-${process.pid}-`, [process.pid, Number(externalId)])
+    process.kill(Math.max(...helperAndInit), "SIGKILL")
+    expect((await running.result).state).toBe("lost")
+    expect(await launch(fixture, assignment(fixture.folder, { shell: "true" })).result).toMatchObject({ state: "success" })
+    await fixture.cleanup()
+  },
+)
 
-test("describe says which helper is in use and why", async () => {
+test("describe returns the helper in use and the reason", async () => {
   const fixture = await setup({ helper: "node", namespace: false })
   expect(await fixture.executor.describe()).toEqual({
     helper: "node",
-    reason: "asked for",
+    reason: "configured",
     isolation: "environ",
     cgroups: "none",
   })
   await fixture.cleanup()
 })
 
-test.runIf("path" in native)("describe says how tasks are isolated", async () => {
+test.runIf("path" in native)("describe returns how tasks are isolated", async () => {
   for (const namespace of [true, false]) {
     const fixture = await setup({ helper: "native", namespace })
     const isolation = namespace && root ? "namespace" : "reaper"

@@ -1,6 +1,6 @@
-// The process executor: runs commands through a small spawn helper, never by spawning from Ork itself (a large process spawns
-// slowly). The helper writes logs, ends what a task leaves behind, and dies with Ork together with all of its tasks.
-// One attempt: request → supervise (started, stop) → ended → output → result.
+// The process executor starts commands by a small spawn helper, never from Ork itself: a large process spawns slowly. The helper writes logs, kills
+// what a task leaves behind, and dies with Ork together with all tasks. One attempt: request → supervise (start, stop) → exit → output →
+// result.
 
 import { rm, writeFile } from "node:fs/promises"
 import { constants } from "node:os"
@@ -20,12 +20,11 @@ import { serverEnvironment, taskEnvironment } from "./environment.ts"
 import { HelperSupply } from "./helper-supply.ts"
 import type { HelperChoice, ProcessDescription } from "./helper-supply.ts"
 import type { Helper } from "./helper.ts"
-import { killAttempt, killLeftovers } from "./leftovers.ts"
-import { readOutput, removeOutput } from "./output.ts"
+import { killAttempt, killOrphans } from "./leftovers.ts"
+import { reportedOutput } from "./output.ts"
 import type { Exited, StartRequest } from "./protocol.ts"
-import { resultBase } from "./result.ts"
-import type { Begun } from "./result.ts"
-import { exitInWords, failedInWords } from "./messages.ts"
+import { resultBase, type StartedProcess } from "./result.ts"
+import { describeExit, describeStartFailure } from "./messages.ts"
 
 export type { ProcessDescription } from "./helper-supply.ts"
 
@@ -35,12 +34,22 @@ export interface ProcessExecutorOptions extends HelperChoice {
   dataDir: string
 }
 
-/** Inputs above this are written by Ork, so that frames stay small. */
+/** Larger inputs are written to their file by Ork, so that frames stay small. */
 const MAX_FRAME_INPUT = 1 << 20
-/** Between looks at processes whose helper has died. */
-const LOOK_MS = 5
+/** Interval between kills of processes whose helper has died. */
+const KILL_POLL_MS = 5
 
 const { SIGTERM, SIGKILL } = constants.signals
+
+interface RunningProcess {
+  helper: Helper
+  request: StartRequest
+  assignment: Assignment
+  signal: AbortSignal
+  started: StartedProcess | null
+  /** Uploads the log while it is written; null when the object store is local. */
+  upload: LogUpload | null
+}
 
 export class ProcessExecutor implements Executor {
   readonly name = "process"
@@ -49,7 +58,7 @@ export class ProcessExecutor implements Executor {
   readonly #owner = currentOwner()
   readonly #supply: HelperSupply
   readonly #files: AttemptFiles
-  /** Logs that are being handed over to a store elsewhere. */
+  /** Uploads of logs that are being finished. */
   readonly #storing = new Set<Promise<void>>()
   #server: Environment = {}
 
@@ -62,12 +71,12 @@ export class ProcessExecutor implements Executor {
 
   async start(): Promise<void> {
     this.#server = serverEnvironment(process.env)
-    killLeftovers()
+    killOrphans()
     this.#files.start()
     await this.#supply.get()
   }
 
-  /** Ends every process of every task. */
+  /** Kills every process of every task. */
   async stop(): Promise<void> {
     await this.#supply.stop()
     await Promise.allSettled(this.#storing)
@@ -85,7 +94,7 @@ export class ProcessExecutor implements Executor {
       if (signal.aborted) return stoppedResult(signal.reason as StopReason, resultBase(null, this.#clock.now()), assignment)
       return await this.#run(helper, assignment, context)
     } catch (error) {
-      return this.#unstarted(`could not run: ${messageOf(error)}`)
+      return this.#notStarted(`could not run: ${messageOf(error)}`)
     }
   }
 
@@ -93,7 +102,7 @@ export class ProcessExecutor implements Executor {
     const input = JSON.stringify(assignment.input)
     const request = this.#request(assignment, input.length)
     const problem = request.argv[0] ? environmentProblem(request.env, request.argv) : "the task has no command"
-    if (problem !== null) return { ...this.#unstarted(`could not start: ${problem}`), retryable: false }
+    if (problem !== null) return { ...this.#notStarted(`could not start: ${problem}`), retryable: false }
     if (input.length <= MAX_FRAME_INPUT) return this.#supervise(helper, { ...request, input }, assignment, context)
     await writeFile(request.stdinPath, input, { mode: 0o600 })
     try {
@@ -130,79 +139,65 @@ export class ProcessExecutor implements Executor {
 
   #supervise(helper: Helper, request: StartRequest, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const { signal } = context
+    const running: RunningProcess = { helper, request, assignment, signal, started: null, upload: null }
     return new Promise((resolve) => {
-      let begun: Begun | null = null
-      let cancelGrace: (() => void) | null = null
-      let upload: LogUpload | null = null
+      let cancelKill: (() => void) | null = null
       const onAbort = (): void => {
         helper.kill(id, SIGTERM)
-        cancelGrace = this.#clock.after(assignment.graceMs, () => helper.kill(id, SIGKILL))
+        cancelKill = this.#clock.after(assignment.graceMs, () => helper.kill(id, SIGKILL))
       }
       const end = (result: AttemptResult | Promise<AttemptResult>): void => {
         signal.removeEventListener("abort", onAbort)
-        cancelGrace?.()
+        cancelKill?.()
         resolve(result)
       }
       const id = helper.run(request, {
         started: (pid) => {
-          begun = { at: this.#clock.now(), externalId: String(pid) }
+          running.started = { at: this.#clock.now(), externalId: String(pid) }
           if (this.#objects.localPath === undefined) {
-            upload = new LogUpload(this.#objects, assignment.prefix, request.logPath)
+            running.upload = new LogUpload(this.#objects, assignment.prefix, request.logPath)
           }
-          context.started(begun)
+          context.started(running.started)
         },
-        failed: (failed) => end(this.#unstarted(failedInWords(failed, request))),
-        exited: (exited) => end(this.#ended(exited, begun, upload, request, assignment, signal)),
-        lost: (reason) => end(this.#lost(reason, begun, upload, helper, assignment)),
+        failed: (failed) => end(this.#notStarted(describeStartFailure(failed, request))),
+        exited: (exited) => end(this.#exited(running, exited)),
+        lost: (reason) => end(this.#lost(running, reason)),
       })
       if (signal.aborted) onAbort()
       else signal.addEventListener("abort", onAbort, { once: true })
     })
   }
 
-  async #ended(
-    exited: Exited,
-    begun: Begun | null,
-    upload: LogUpload | null,
-    request: StartRequest,
-    assignment: Assignment,
-    signal: AbortSignal,
-  ): Promise<AttemptResult> {
-    const base = resultBase(begun, this.#clock.now(), exited)
+  async #exited({ started, upload, request, assignment, signal }: RunningProcess, exited: Exited): Promise<AttemptResult> {
+    const base = resultBase(started, this.#clock.now(), exited)
     const { prefix, maxOutputBytes, secrets } = assignment
     try {
       if (upload !== null) await this.#storeLog(upload)
-      if (exited.told) return stoppedResult(signal.reason as StopReason, base, assignment)
-      const error = exitInWords(exited, request.memoryBytes)
+      if (exited.stopRequested) return stoppedResult(signal.reason as StopReason, base, assignment)
+      const error = describeExit(exited, request.memoryBytes)
       if (error !== null) return { ...base, state: "failed", error }
-      const place = { objects: this.#objects, prefix, maxBytes: maxOutputBytes, secrets }
-      const reading = readOutput(exited, request.outputPath, place)
-      const answer = reading instanceof Promise ? await reading : reading
-      return "error" in answer
-        ? { ...base, state: "failed", error: answer.error }
-        : { ...base, state: "success", output: answer.output }
+      const target = { objects: this.#objects, prefix, maxBytes: maxOutputBytes, secrets }
+      const reading = reportedOutput(exited, request.outputPath, target)
+      const output = reading instanceof Promise ? await reading : reading
+      return "error" in output
+        ? { ...base, state: "failed", error: output.error }
+        : { ...base, state: "success", output: output.output }
     } catch (error) {
       return { ...base, state: "failed", error: `its output or log could not be stored: ${messageOf(error)}` }
     } finally {
-      // The helper has removed what it sent along.
-      if (exited.outputSize > 0 && exited.answer?.from !== "output") await removeOutput(request.outputPath)
+      // The helper has removed an output file that it sent inline.
+      if (exited.outputSize > 0 && exited.inlineOutput?.from !== "output") await rm(request.outputPath, { force: true })
     }
   }
 
-  async #lost(
-    reason: string,
-    begun: Begun | null,
-    upload: LogUpload | null,
-    helper: Helper,
-    { attemptId }: Assignment,
-  ): Promise<AttemptResult> {
-    // Without a namespace the task may have outlived its helper.
-    while (!helper.hello.namespace && killAttempt(attemptId) > 0) {
-      await new Promise<void>((look) => this.#clock.after(LOOK_MS, look))
+  async #lost({ helper, started, upload, assignment }: RunningProcess, reason: string): Promise<AttemptResult> {
+    // Without a namespace, the task may outlive its helper.
+    while (!helper.hello.namespace && killAttempt(assignment.attemptId) > 0) {
+      await new Promise<void>((resolve) => this.#clock.after(KILL_POLL_MS, resolve))
     }
-    // What there is of its log is of use, and no reason to fail otherwise than it did.
+    // A log that cannot be stored must not hide the reason.
     if (upload !== null) await this.#storeLog(upload).catch(() => undefined)
-    return { ...resultBase(begun, this.#clock.now()), state: "lost", error: reason }
+    return { ...resultBase(started, this.#clock.now()), state: "lost", error: reason }
   }
 
   async #storeLog(upload: LogUpload): Promise<void> {
@@ -215,7 +210,7 @@ export class ProcessExecutor implements Executor {
     }
   }
 
-  #unstarted(error: string): AttemptResult {
+  #notStarted(error: string): AttemptResult {
     return { ...resultBase(null, this.#clock.now()), state: "failed", error }
   }
 }

@@ -46,13 +46,16 @@ const event: fc.Arbitrary<HelperEvent> = fc.oneof(
       maxRssBytes: size,
       userMicros: size,
       systemMicros: size,
-      memoryHit: fc.boolean(),
-      told: fc.boolean(),
+      outOfMemory: fc.boolean(),
+      stopRequested: fc.boolean(),
       logErrno: fc.integer({ min: 0, max: 200 }),
       logSize: size,
       line: fc.record({ offset: size, length: size, split: fc.boolean() }),
       outputSize: fc.oneof(fc.constant(-1), size),
-      answer: fc.oneof(fc.constant(null), fc.record({ from: fc.constantFrom("output" as const, "line" as const), bytes })),
+      inlineOutput: fc.oneof(
+        fc.constant(null),
+        fc.record({ from: fc.constantFrom("output" as const, "line" as const), bytes }),
+      ),
     }),
   }),
 )
@@ -65,7 +68,7 @@ const feed = <T>(frames: Buffer[], step: number, decode: (chunk: Buffer) => T[])
   return found
 }
 
-test("events come back as they were sent, however the stream is cut", () => {
+test("events are decoded as they were encoded, wherever the stream is split", () => {
   fc.assert(
     fc.property(fc.array(event), fc.integer({ min: 1, max: 300 }), (events, step) => {
       expect(feed(events.map(encodeEvent), step, eventDecoder())).toEqual(events)
@@ -73,7 +76,7 @@ test("events come back as they were sent, however the stream is cut", () => {
   )
 })
 
-test("requests come back as they were sent, however the stream is cut", () => {
+test("requests are decoded as they were encoded, wherever the stream is split", () => {
   fc.assert(
     fc.property(fc.array(request), fc.integer({ min: 1, max: 300 }), (requests, step) => {
       expect(feed(requests.map(encodeRequest), step, requestDecoder())).toEqual(requests)

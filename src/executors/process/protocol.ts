@@ -1,16 +1,16 @@
-// The wire protocol of the spawn helpers, as documented in native/ork-spawn.c: little-endian frames `u32 length, u8 type, u32 id,
-// fields`; a string is `u32 length, bytes, NUL`. The same codec serves Ork's side and the helper that is written in JavaScript.
+// The wire protocol of the spawn helpers, documented in native/ork-spawn.c: little-endian frames `u32 length, u8 type, u32 id, fields`; a string is
+// `u32 length, bytes, NUL`. Ork and the helper in JavaScript use the same codec.
 
 const FRAME = { start: 1, kill: 2, hello: 16, started: 17, failed: 18, exited: 19 } as const
 
-/** Which step of a start failed. */
+/** Steps of a start, any of which may fail. */
 export const STAGES = ["files", "cwd", "user", "exec", "limits", "fork"] as const
 export type Stage = (typeof STAGES)[number]
 
 export const INLINE_MAX = 65_536
 
 export interface StartRequest {
-  /** Written to the stdin file first, which is removed at the end; null: the file is there already. */
+  /** Content that the helper writes to the stdin file, which it removes at the end; null when the file exists already. */
   input: Uint8Array | string | null
   homeOfUser: boolean
   argv: string[]
@@ -23,7 +23,7 @@ export interface StartRequest {
   runAs: string
   memoryBytes: number
   cpuMillis: number
-  /** Taken out of the log: as `maskValues` gives them. */
+  /** Values to mask in the log, as returned by `maskValues`. */
   secrets: Buffer[]
 }
 
@@ -47,19 +47,20 @@ export interface Exited {
   maxRssBytes: number
   userMicros: number
   systemMicros: number
-  memoryHit: boolean
-  /** It was told to end before it had ended. */
-  told: boolean
+  outOfMemory: boolean
+  /** True when the task was signalled before its main process had ended. */
+  stopRequested: boolean
   logErrno: number
   logSize: number
-  /** The last non-blank line of stdout in the raw log; `split`: pieces of stderr lie in between. */
+  /** The last non-blank line of stdout in the raw log; `split`: pieces of stderr are in between. */
   line: { offset: number; length: number; split: boolean }
-  /** -1: no output file. */
+  /** Size of the output file; -1 when there is none. */
   outputSize: number
-  answer: { from: "output" | "line"; bytes: Buffer } | null
+  /** The content of a small output file, or of that line; null when neither is sent. */
+  inlineOutput: { from: "output" | "line"; bytes: Buffer } | null
 }
 
-/** What happens to one task, in the order STARTED then EXITED, or FAILED alone. */
+/** Events of a task: STARTED then EXITED, or FAILED alone. */
 export type HelperEvent =
   | { kind: "hello"; hello: Hello }
   | { kind: "started"; id: number; pid: number }
@@ -78,7 +79,7 @@ class FrameWriter {
     this.#buffer.writeUInt32LE(id, 5)
   }
 
-  #room(bytes: number): void {
+  #reserve(bytes: number): void {
     if (this.#at + bytes <= this.#buffer.length) return
     const grown = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#at + bytes))
     this.#buffer.copy(grown, 0, 0, this.#at)
@@ -86,32 +87,32 @@ class FrameWriter {
   }
 
   u8(value: number): this {
-    this.#room(1)
+    this.#reserve(1)
     this.#at = this.#buffer.writeUInt8(value, this.#at)
     return this
   }
 
   u32(value: number): this {
-    this.#room(4)
+    this.#reserve(4)
     this.#at = this.#buffer.writeUInt32LE(value, this.#at)
     return this
   }
 
   i32(value: number): this {
-    this.#room(4)
+    this.#reserve(4)
     this.#at = this.#buffer.writeInt32LE(value, this.#at)
     return this
   }
 
   i64(value: number): this {
-    this.#room(8)
+    this.#reserve(8)
     this.#at = this.#buffer.writeBigInt64LE(BigInt(value), this.#at)
     return this
   }
 
   string(value: string | Uint8Array): this {
-    // One UTF-16 unit gives at most three bytes.
-    this.#room(5 + (typeof value === "string" ? value.length * 3 : value.byteLength))
+    // A UTF-16 unit has at most three bytes in UTF-8.
+    this.#reserve(5 + (typeof value === "string" ? value.length * 3 : value.byteLength))
     const start = this.#at + 4
     let length = value.length
     if (typeof value === "string") length = this.#buffer.write(value, start)
@@ -219,7 +220,7 @@ const decodeRequest = (type: number, id: number, reader: FrameReader): HelperReq
     input: reader.bytes() as Uint8Array | null,
     memoryBytes: reader.i64(),
     cpuMillis: reader.u32(),
-    // Copies: the receive buffer is used again.
+    // Copied, because the receive buffer is reused.
     secrets: reader.byteList(),
     homeOfUser: (flags & HOME_OF_USER) !== 0,
   }
@@ -228,7 +229,7 @@ const decodeRequest = (type: number, id: number, reader: FrameReader): HelperReq
 }
 
 const CGROUPS = ["none", "v1", "v2"] as const
-const ANSWERS = [null, "output", "line"] as const
+const INLINE_SOURCES = [null, "output", "line"] as const
 
 export const encodeEvent = (event: HelperEvent): Buffer => {
   switch (event.kind) {
@@ -255,14 +256,14 @@ export const encodeEvent = (event: HelperEvent): Buffer => {
         .i64(exited.maxRssBytes)
         .i64(exited.userMicros)
         .i64(exited.systemMicros)
-        .u8((exited.memoryHit ? 1 : 0) | (exited.line.split ? 2 : 0) | (exited.told ? 4 : 0))
+        .u8((exited.outOfMemory ? 1 : 0) | (exited.line.split ? 2 : 0) | (exited.stopRequested ? 4 : 0))
         .i32(exited.logErrno)
         .i64(exited.logSize)
         .i64(exited.line.offset)
         .i64(exited.line.length)
         .i64(exited.outputSize)
-        .u8(ANSWERS.indexOf(exited.answer?.from ?? null))
-        .string(exited.answer?.bytes ?? "")
+        .u8(INLINE_SOURCES.indexOf(exited.inlineOutput?.from ?? null))
+        .string(exited.inlineOutput?.bytes ?? "")
         .end()
     }
     default:
@@ -281,22 +282,22 @@ const decodeExited = (reader: FrameReader): Exited => {
   const logSize = reader.i64()
   const line = { offset: reader.i64(), length: reader.i64(), split: (flags & 2) !== 0 }
   const outputSize = reader.i64()
-  const from = ANSWERS[reader.u8()] ?? null
-  // A copy: the receive buffer is used again.
-  const answer = from === null ? null : { from, bytes: Buffer.from(reader.bytes()) }
+  const from = INLINE_SOURCES[reader.u8()] ?? null
+  // Copied, because the receive buffer is reused.
+  const inlineOutput = from === null ? null : { from, bytes: Buffer.from(reader.bytes()) }
   return {
     code: code < 0 ? null : code,
     signal,
     maxRssBytes,
     userMicros,
     systemMicros,
-    memoryHit: (flags & 1) !== 0,
-    told: (flags & 4) !== 0,
+    outOfMemory: (flags & 1) !== 0,
+    stopRequested: (flags & 4) !== 0,
     logErrno,
     logSize,
     line,
     outputSize,
-    answer,
+    inlineOutput,
   }
 }
 
@@ -321,7 +322,7 @@ const decodeEvent = (type: number, id: number, reader: FrameReader): HelperEvent
   }
 }
 
-/** Cuts a byte stream into frames. */
+/** Splits a byte stream into frames. */
 const frames = <T>(decode: (type: number, id: number, reader: FrameReader) => T): ((chunk: Buffer) => T[]) => {
   let rest: Buffer[] = []
   let have = 0
@@ -329,7 +330,7 @@ const frames = <T>(decode: (type: number, id: number, reader: FrameReader) => T)
     rest.push(chunk)
     have += chunk.length
     const first = rest[0]!
-    // A large frame comes in many chunks: they are joined once, when all of it is there.
+    // The chunks of a large frame are joined once, when all of them have arrived.
     if (rest.length > 1 && first.length >= 4 && have < first.readUInt32LE(0) + 4) return []
     const buffer = rest.length === 1 ? first : Buffer.concat(rest)
     const found: T[] = []

@@ -1,28 +1,27 @@
-// Makes an attempt's result from what its process did.
+// Builds the common fields of an attempt's result from its process.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import { signalName } from "../messages.ts"
 import type { Exited } from "./protocol.ts"
 
-/** A process that has begun. */
-export interface Begun {
+export interface StartedProcess {
   at: number
   externalId: string
 }
 
 export type ResultBase = Pick<AttemptResult, "startedAt" | "finishedAt" | "externalId" | "exitCode" | "usage">
 
-export const resultBase = (begun: Begun | null, finishedAt: number, exited?: Exited): ResultBase => ({
-  startedAt: begun?.at ?? null,
+export const resultBase = (started: StartedProcess | null, finishedAt: number, exited?: Exited): ResultBase => ({
+  startedAt: started?.at ?? null,
   finishedAt,
-  ...(begun === null ? {} : { externalId: begun.externalId }),
+  ...(started === null ? {} : { externalId: started.externalId }),
   ...(exited === undefined ? {} : exitOf(exited)),
 })
 
 const exitOf = (exited: Exited): Pick<AttemptResult, "exitCode" | "usage"> => ({
   ...(exited.code === null ? {} : { exitCode: exited.code }),
   usage: {
-    // The helper in JavaScript does not know these.
+    // The helper in JavaScript does not measure usage.
     ...(exited.maxRssBytes === 0
       ? {}
       : {

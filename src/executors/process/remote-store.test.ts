@@ -22,13 +22,13 @@ beforeEach(async () => {
 })
 afterEach(() => fixture.cleanup())
 
-const leftFiles = async (): Promise<string[]> => {
+const remainingFiles = async (): Promise<string[]> => {
   const io = join(fixture.folder, "data", "io")
   const [own] = await readdir(io)
   return readdir(join(io, own!))
 }
 
-test("the log of a process is read while it runs, and lies in the store alone when it has ended", async () => {
+test("the log of a process can be read while it runs, and is only in the store when it has ended", async () => {
   const work = assignment(fixture.folder, { shell: "echo up; while [ ! -e go ]; do sleep 0.05; done; echo '[7]'" })
   const running = launch(fixture, work)
   expect((await running.line("up")).stream).toBe("stdout")
@@ -37,10 +37,10 @@ test("the log of a process is read while it runs, and lies in the store alone wh
   expect(await running.result).toMatchObject({ state: "success", output: { inline: [7] } })
   expect((await allLines(running.log)).map(({ line }) => line)).toEqual(["up", "[7]"])
   expect(await fixture.objects.list(work.prefix)).toEqual([`${work.prefix}log`, `${work.prefix}log.idx`])
-  expect(await leftFiles()).toEqual([])
+  expect(await remainingFiles()).toEqual([])
 })
 
-test("a large last line is found in the log that was handed over", async () => {
+test("a large last line is read from the uploaded log", async () => {
   const { result } = launch(
     fixture,
     assignment(fixture.folder, { shell: `printf '["'; head -c 300000 /dev/zero | tr '\\0' x; echo '"]'` }),
@@ -51,7 +51,7 @@ test("a large last line is found in the log that was handed over", async () => {
   expect(await fixture.objects.size(output.key)).toBe(300_004)
 })
 
-test("an attempt that is stopped keeps its log", async () => {
+test("a stopped or lost attempt keeps its log", async () => {
   const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; exec sleep 600" }))
   await running.line("up")
   running.stop("cancel")
