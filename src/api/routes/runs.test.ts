@@ -153,8 +153,10 @@ test("overriding a failed task to success makes its run a success, and a running
   })
   expect([overridden.status, overridden.body["status"]]).toEqual([200, "success"])
   expect((await api.call("GET", `/runs/${id}`)).body["status"]).toBe("success")
-  const [entry] = (await api.call("GET", "/audit")).body["items"] as object[]
-  expect(entry).toMatchObject({ action: "task.mark", target: `${id}/a`, details: "success: fixed manually" })
+  const entries = (await api.call("GET", "/audit")).body["items"] as { action: string }[]
+  // Entries of routes without the scope admin, such as that of the run, may be written later.
+  const entry = entries.find(({ action }) => action === "task.mark")
+  expect(entry).toMatchObject({ target: `${id}/a`, details: "success: fixed manually" })
   await api.deploy("slow", { a: "block" })
   const slow = (await api.call("POST", "/workflows/slow/runs")).body["id"] as string
   await api.executor.blocked("a")

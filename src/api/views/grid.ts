@@ -16,7 +16,7 @@ export interface GridRun {
 type Grid = z.output<typeof grid>
 type Cell = Grid["runs"][number]["cells"][number]
 
-/** `runs`: newest first. */
+/** Builds the grid from runs, newest first. */
 export const gridShape = (workflow: string, runs: readonly GridRun[]): Grid => {
   const tasks = new Map<string, Grid["tasks"][number]>()
   for (const { nodes } of runs) {
