@@ -66,7 +66,7 @@ const serveNoop = async (): Promise<void> => {
     clock: systemClock,
     random: systemRandom,
     secret: () => null,
-    services: createServices({ ...parts, engine, store, wake: () => engine.look() }),
+    services: createServices({ ...parts, engine, store, wake: () => engine.wake() }),
     workers: desk,
     config: { apiKey: KEY, version: "bench" },
   })

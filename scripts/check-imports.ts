@@ -42,6 +42,7 @@ const LAYERS: Record<string, Layers> = {
     ["attempts"],
     ["loop", "waiting"],
     ["gate"],
+    ["dispatcher.ts"],
     ["engine.ts"],
     ["services", "workers"],
   ],
@@ -54,8 +55,6 @@ const LAYERS: Record<string, Layers> = {
 const EXCEPTIONS: readonly (readonly [string, string])[] = [
   ["api/http", "api/auth"],
   ["api/http", "api/streams"],
-  ["engine/attempts/assignment-builder.ts", "engine/waiting/callbacks.ts"],
-  ["engine/engine.ts", "engine/services/row-states.ts"],
   ["store/postgres/claim", "store/postgres/advance"],
   ["store/postgres/claim", "store/postgres/admin/workflows.ts"],
   ["store/postgres/connection", "store/postgres/admin/workflows.ts"],

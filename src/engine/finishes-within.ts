@@ -1,8 +1,6 @@
-// An end for what may have none of its own.
-
 import type { Clock } from "../core/model/ports.ts"
 
-/** False: it took longer, and is left alone. Rejects as the work does. */
+/** Awaits work with a timeout. Returns false when it takes longer; the work itself continues. Rejects as the work does. */
 export const finishesWithin = (clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> =>
   new Promise((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve(false))

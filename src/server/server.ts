@@ -144,13 +144,13 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     log: log.child({ part: "schedules" }),
     cancel: (runId) => engine.cancel(runId).catch(unlessEnded),
     wake: () => {
-      engine.look()
+      engine.wake()
       // Runs may have a deadline.
       notifier.wake()
     },
   })
   const wake = (): void => {
-    engine.look()
+    engine.wake()
     desk.wake(true)
     scheduler.wake()
     notifier.wake()

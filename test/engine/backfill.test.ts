@@ -33,7 +33,7 @@ const setup = async (schedule = HOURLY, rest = "") => {
     fill: (request: Partial<BackfillRequest> = {}) =>
       fixture.until(
         backfill(
-          { store, evaluator: inlineEvaluator, clock, random, wake: () => engine.look() },
+          { store, evaluator: inlineEvaluator, clock, random, wake: () => engine.wake() },
           {
             workflow: "load",
             from: "2025-12-01T00:00:00Z",

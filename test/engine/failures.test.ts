@@ -77,8 +77,8 @@ describe("an engine that stops", () => {
     await fixture.until(fixture.engine.stop({ patienceMs: 5000 }))
     expect(fixture.clock.now() - startedAt).toBeLessThan(20_000)
     expect(logged).toEqual([
-      [{ attempts: 0, changes: 1 }, expect.stringContaining("the store takes no batch")],
-      [{ error: "Error: the disk is full" }, expect.stringContaining("could not say goodbye")],
+      [{ attempts: 0, changes: 1 }, expect.stringContaining("shutting down with uncommitted work")],
+      [{ error: "Error: the disk is full" }, expect.stringContaining("failed to deregister")],
     ])
     Object.assign(fixture.store, real)
     expect(await fixture.task(runId, "a")).toMatchObject({ status: "running" })

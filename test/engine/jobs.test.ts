@@ -34,7 +34,7 @@ const withJobs = async (scripts: { [name: string]: Script }) => {
       ...input,
     }
     const rows = await fixture.until(fixture.store.createJobs([job]))
-    fixture.engine.look()
+    fixture.engine.wake()
     return (rows as JobRow[])[0]!
   }
   const status = async (job: { id: string }) => (await fixture.store.getJob(job.id))?.status
@@ -103,7 +103,7 @@ describe("a job", () => {
     const job = await fixture.create("long")
     await fixture.reach(job, "RUNNING")
     expect(await fixture.until(fixture.store.cancelJob(job.id))).toMatchObject({ status: "RUNNING" })
-    fixture.engine.look()
+    fixture.engine.wake()
     expect(await fixture.reach(job, "FAILED")).toMatchObject({ error: "cancelled", attemptCount: 1 })
     expect(fixture.launched).toHaveLength(1)
   })
@@ -116,7 +116,7 @@ describe("a job", () => {
     const next = await fixture.create("next")
     expect(await fixture.status(next)).toBe("READY")
     expect(await fixture.until(fixture.store.deleteJob(job.id))).toBeNull()
-    fixture.engine.look()
+    fixture.engine.wake()
     await fixture.reach(next, "COMPLETED")
     expect(await fixture.status(job)).toBeUndefined()
   })

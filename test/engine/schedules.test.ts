@@ -34,7 +34,7 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
         error: (fields) => void problems.push(JSON.stringify(fields)),
       },
       cancel: (runId) => engine.cancel(runId),
-      wake: () => engine.look(),
+      wake: () => engine.wake(),
     })
   return {
     ...fixture,

@@ -317,7 +317,7 @@ describe("a deferred task", () => {
       run: runId,
       service: "https://jobs.test",
       error: "connection refused",
-      message: "a poll was not answered",
+      message: "a poll failed; trying again",
     })
   })
 

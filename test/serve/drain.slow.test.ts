@@ -61,6 +61,6 @@ it("a server and a worker stop within a minute, and log what they could not repo
   expect(worker.stderr).toContain("no server accepted the last results in time")
   server.process.kill("SIGTERM")
   expect(await server.process.exit).toEqual({ code: 0, signal: null })
-  expect(server.process.stderr).toContain("ending though not all is written down")
+  expect(server.process.stderr).toContain("shutting down with uncommitted work")
   expect(Date.now() - stoppedAt).toBeLessThan(60_000)
 })

@@ -105,7 +105,7 @@ export const setup = async ({ wrap, lanes = ["q:*"], config, ...options }: Setup
     clock: systemClock,
     random: systemRandom,
     secret: (name) => (name === "HOOK" ? "hook-secret" : null),
-    services: createServices({ ...parts, engine, store, wake: () => engine.look() }),
+    services: createServices({ ...parts, engine, store, wake: () => engine.wake() }),
     explain,
     metrics: async () => "ork_up 1\n",
     workers,

@@ -1,27 +1,144 @@
-// The attempts that this engine has in flight: from a claim to its assignment, through the runner, to the change that ends it.
-// Each ends as one outcome, whatever ended it.
+// The attempts that this engine runs: builds the assignment of a claim, runs it, and emits the change that ends it. Every attempt ends
+// with exactly one result.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { type AssignmentBuilder } from "./assignment-builder.ts"
+import { AttemptRunner, type AttemptListener, missingExecutor, StopSignal } from "./attempt-runner.ts"
+import type { ChangeBuilder } from "./change-builder.ts"
 import { cancellingOf, nodeOf } from "./claims.ts"
-import { ChangeBuilder } from "./change-builder.ts"
-import { type AssignmentBuilder, isTaskFault } from "./assignment-builder.ts"
-import type { EngineOptions } from "../ports.ts"
+import type { Folders } from "./folders.ts"
+import type { OutputReader } from "./outputs.ts"
 import { ProgressThrottle } from "./progress-throttle.ts"
-import { missingExecutor, AttemptRunner, StopSignal } from "./attempt-runner.ts"
+import { isTaskFault } from "./task-failure.ts"
+import type { EngineOptions } from "../ports.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
-import type { Assignment, LaunchContext, StopReason } from "../../executors/executor.ts"
+import type { Assignment, StopReason } from "../../executors/executor.ts"
 import type { CancelReason, Claim } from "../../store/contract/store.ts"
 
-class Live extends StopSignal {
+interface AttemptParts {
+  assignments: AssignmentBuilder
+  folders: Folders
+  outputs: OutputReader
+  changes: ChangeBuilder
+  emit(change: Change): void
+}
+
+export class Attempts {
+  readonly #options: EngineOptions
+  readonly #parts: AttemptParts
+  readonly #runner: AttemptRunner
+  readonly #launched = new Map<string, LaunchedAttempt>()
+  #remote = 0
+
+  constructor(options: EngineOptions, parts: AttemptParts) {
+    this.#options = options
+    this.#parts = parts
+    const { executors, clock } = options
+    this.#runner = new AttemptRunner({ executors, clock, readOutput: (key) => parts.outputs.read(key) })
+  }
+
+  get size(): number {
+    return this.#launched.size
+  }
+
+  /** Number of attempts whose work runs elsewhere. */
+  get remote(): number {
+    return this.#remote
+  }
+
+  has(attemptId: string): boolean {
+    return this.#launched.has(attemptId)
+  }
+
+  /** Runs a committed claim to its end. */
+  async launch(claim: Claim): Promise<void> {
+    const attempt = new LaunchedAttempt(claim, this.#options)
+    this.#launched.set(claim.attemptId, attempt)
+    if (attempt.remote) this.#remote += 1
+    const cancelling = cancellingOf(claim)
+    if (cancelling !== null) attempt.stop(cancelling)
+    const result = await this.#run(attempt)
+    const change = await this.#parts.changes.toChange(claim, result, attempt.cancelling)
+    this.#launched.delete(claim.attemptId)
+    if (attempt.remote) this.#remote -= 1
+    if (!(attempt.leftRunning && result.state === "lost")) this.#parts.emit(change)
+  }
+
+  /** Stops the attempts of a run that is being cancelled. They are not retried. */
+  cancelRun(runSeq: number, reason: CancelReason): void {
+    for (const attempt of this.#launched.values()) {
+      if (attempt.claim.kind !== "job" && attempt.claim.runSeq === runSeq) attempt.cancel(reason)
+    }
+  }
+
+  /** Stops an attempt whose job was cancelled or deleted, or whose group is overdue. */
+  cancel(attemptId: string): void {
+    this.#launched.get(attemptId)?.cancel("cancel")
+  }
+
+  /** Stops an attempt whose fence is lost: another holder owns the task now. */
+  lose(attemptId: string): void {
+    this.#launched.get(attemptId)?.stop("lost")
+  }
+
+  /** Stops all attempts. At shutdown, remote work is left running for the next server. */
+  stopAll(reason: StopReason): void {
+    for (const attempt of this.#launched.values()) {
+      attempt.leftRunning = attempt.remote && reason === "shutdown"
+      attempt.stop(reason)
+    }
+  }
+
+  async #run(attempt: LaunchedAttempt): Promise<AttemptResult> {
+    const { node } = attempt
+    if (!this.#options.executors.has(node.executor)) return this.#runner.failed(missingExecutor(node), false)
+    let assignment: Assignment
+    try {
+      assignment = await this.#prepare(attempt)
+    } catch (error) {
+      if (isTaskFault(error)) return this.#runner.failed(error.message, false)
+      return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
+    }
+    const progress = this.#progressOf(attempt.claim)
+    try {
+      return await this.#runner.run(assignment, attempt, this.#listenerOf(attempt.claim, progress))
+    } finally {
+      progress.stop()
+    }
+  }
+
+  async #prepare({ claim, workflow, node }: LaunchedAttempt): Promise<Assignment> {
+    const { assignments, folders } = this.#parts
+    const assignment = await assignments.build(claim, workflow, node, folders)
+    Object.assign(assignment.env, this.#options.observer?.environment?.(claim))
+    return assignment
+  }
+
+  #progressOf(claim: Claim): ProgressThrottle {
+    return new ProgressThrottle(this.#options.clock, ({ fraction = null, details = null }) =>
+      this.#parts.emit({ ...fenceOf(claim), kind: "progress", fraction, details }),
+    )
+  }
+
+  #listenerOf(claim: Claim, progress: ProgressThrottle): AttemptListener {
+    return {
+      started: ({ at, externalId }) =>
+        this.#parts.emit({ ...fenceOf(claim), kind: "started", at, ...(externalId !== undefined && { externalId }) }),
+      progress: (update) => progress.report(update),
+    }
+  }
+}
+
+class LaunchedAttempt extends StopSignal {
   readonly claim: Claim
   readonly workflow: CompiledWorkflow
   readonly node: Node
-  /** It lives elsewhere, and takes none of this machine's slots. */
+  /** The work runs elsewhere and uses no slot of this machine. */
   readonly remote: boolean
   cancelling: boolean
-  /** Left to whoever takes it over, as this engine stops. */
-  left = false
+  /** The engine stops, and the next server adopts the work. */
+  leftRunning = false
 
   constructor(claim: Claim, { store, executors }: EngineOptions) {
     super()
@@ -32,112 +149,10 @@ class Live extends StopSignal {
     this.remote = executors.get(node.executor)?.remote === true
     this.cancelling = cancellingOf(claim) !== null
   }
-}
 
-export class Attempts {
-  readonly #options: EngineOptions
-  readonly #inputs: AssignmentBuilder
-  readonly #emit: (change: Change) => void
-  readonly #live = new Map<string, Live>()
-  readonly #runner: AttemptRunner
-  readonly #conclusions: ChangeBuilder
-  #remote = 0
-
-  constructor(options: EngineOptions, inputs: AssignmentBuilder, emit: (change: Change) => void) {
-    this.#options = options
-    this.#inputs = inputs
-    this.#emit = emit
-    this.#conclusions = new ChangeBuilder(options, inputs)
-    const { executors, clock } = options
-    this.#runner = new AttemptRunner({ executors, clock, readOutput: (key) => inputs.read(key) })
-  }
-
-  get size(): number {
-    return this.#live.size
-  }
-
-  /** Those of them that live elsewhere. */
-  get remote(): number {
-    return this.#remote
-  }
-
-  has(attemptId: string): boolean {
-    return this.#live.has(attemptId)
-  }
-
-  /** Runs a claim to its end. The claim is committed: the record comes before the effect. */
-  async launch(claim: Claim): Promise<void> {
-    const live = new Live(claim, this.#options)
-    this.#live.set(claim.attemptId, live)
-    if (live.remote) this.#remote += 1
-    const cancelling = cancellingOf(claim)
-    if (cancelling !== null) live.stop(stopOf(cancelling))
-    const result = await this.#run(live)
-    const change = await this.#conclusions.toChange(claim, result, live.cancelling)
-    this.#live.delete(claim.attemptId)
-    if (live.remote) this.#remote -= 1
-    if (!(live.left && result.state === "lost")) this.#emit(change)
-  }
-
-  /** The run is being cancelled: what runs of it is stopped, nothing of it is tried again. */
-  cancelRun(runSeq: number, reason: CancelReason): void {
-    for (const live of this.#live.values()) {
-      if (live.claim.kind === "job" || live.claim.runSeq !== runSeq || live.cancelling) continue
-      live.cancelling = true
-      live.stop(stopOf(reason))
-    }
-  }
-
-  /** Its job was cancelled or deleted, or a group around it is overdue. */
-  cancel(attemptId: string): void {
-    const live = this.#live.get(attemptId)
-    if (live === undefined || live.cancelling) return
-    live.cancelling = true
-    live.stop("cancel")
-  }
-
-  /** Somebody else owns it now. */
-  lose(attemptId: string): void {
-    this.#live.get(attemptId)?.stop("lost")
-  }
-
-  stopAll(reason: StopReason): void {
-    for (const live of this.#live.values()) {
-      live.left = live.remote && reason === "shutdown"
-      live.stop(reason)
-    }
-  }
-
-  async #run(live: Live): Promise<AttemptResult> {
-    const { claim, workflow, node } = live
-    if (!this.#options.executors.has(node.executor)) {
-      return this.#runner.failed(missingExecutor(node), false)
-    }
-    let assignment: Assignment
-    try {
-      assignment = await this.#inputs.build(claim, workflow, node)
-      Object.assign(assignment.env, this.#options.observer?.environment?.(claim))
-    } catch (error) {
-      if (isTaskFault(error)) return this.#runner.failed(error.message, false)
-      return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
-    }
-    const fence = fenceOf(claim)
-    let progress: ProgressThrottle | undefined
-    const teller = (): ProgressThrottle =>
-      (progress ??= new ProgressThrottle(this.#options.clock, ({ fraction = null, details = null }) =>
-        this.#emit({ ...fence, kind: "progress", fraction, details }),
-      ))
-    const told: Pick<LaunchContext, "started" | "progress"> = {
-      started: ({ at, externalId }) =>
-        this.#emit({ ...fence, kind: "started", at, ...(externalId !== undefined && { externalId }) }),
-      progress: (update) => teller().report(update),
-    }
-    try {
-      return await this.#runner.run(assignment, live, told)
-    } finally {
-      progress?.stop()
-    }
+  cancel(reason: CancelReason): void {
+    if (this.cancelling) return
+    this.cancelling = true
+    this.stop(reason)
   }
 }
-
-const stopOf = (reason: CancelReason): StopReason => (reason === "timeout" ? "timeout" : "cancel")

@@ -1,67 +1,72 @@
-// From how an attempt ended to the change that is written: the task's retry or end, and what of its output is kept for others.
-// The same for work of this engine and for what a worker reports.
+// Turns the result of an attempt into the change to commit: finish, retry or wait. Used for attempts of this engine and for those that
+// workers report.
 
-import { messageOf } from "../../core/model/error-message.ts"
-import type { AssignmentBuilder } from "./assignment-builder.ts"
-import { nodeOf, retriesUsed } from "./claims.ts"
 import type { EngineOptions } from "../ports.ts"
+import { nodeOf, retriesUsed } from "./claims.ts"
+import { buildScope } from "./expression-scope.ts"
+import { removeJobFolder } from "./folders.ts"
+import type { OutputReader } from "./outputs.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import type { JsonObject } from "../../core/model/json.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { isDeferral, readDeferral } from "../../core/rules/defer.ts"
 import { toText } from "../../core/expressions/expressions.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
+import { soonest } from "../../core/time/soonest.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
 export class ChangeBuilder {
   readonly #options: EngineOptions
-  readonly #inputs: AssignmentBuilder
+  readonly #outputs: OutputReader
 
-  constructor(options: EngineOptions, inputs: AssignmentBuilder) {
+  constructor(options: EngineOptions, outputs: OutputReader) {
     this.#options = options
-    this.#inputs = inputs
+    this.#outputs = outputs
   }
 
-  /** `cancelling`: whatever the result, it is not tried again. */
+  /** `cancelling`: the attempt is not retried, whatever its result. */
   async toChange(claim: Claim, result: AttemptResult, cancelling: boolean): Promise<Change> {
-    const deferred = this.#deferred(claim, result, cancelling)
-    if (deferred !== null && "kind" in deferred) return deferred
-    if (deferred !== null) return await this.toChange(claim, deferred, cancelling)
+    const deferral = isResumed(claim) ? null : deferralIn(result)
+    if (deferral === null) return await this.#finish(claim, result, cancelling)
+    const deferred = this.#defer(claim, result, deferral, cancelling)
+    return "kind" in deferred ? deferred : await this.#finish(claim, deferred, cancelling)
+  }
+
+  async #finish(claim: Claim, result: AttemptResult, cancelling: boolean): Promise<Change> {
     const { workflow, node } = nodeOf(this.#options.store, claim)
     this.#options.observer?.attemptEnded?.(claim, node, result)
-    const keeps = claim.kind !== "job" && node.cache !== undefined && result.state === "success"
-    const cache = keeps ? await this.#cacheKey(claim, workflow, node) : undefined
-    const task = { ...fenceOf(claim), ...retriesUsed(claim), cancelling }
-    const change = decide(task, node, result, this.#options.random.next())
-    if (claim.kind === "job" && change.kind === "finish") await this.#inputs.tidyJob(claim.job.id)
+    const cacheable = claim.kind !== "job" && result.state === "success"
+    const cache = cacheable ? await this.#cacheKey(claim, workflow, node) : undefined
+    const history = { ...fenceOf(claim), ...retriesUsed(claim), cancelling }
+    const change = decide(history, node, result, this.#options.random.next())
+    if (claim.kind === "job" && change.kind === "finish") await removeJobFolder(this.#options, claim.job.id)
     return cache !== undefined && change.kind === "finish" ? { ...change, cache } : change
   }
 
-  /** The work goes on elsewhere: the attempt waits for it, or fails when it cannot be told how. */
-  #deferred(claim: Claim, result: AttemptResult, cancelling: boolean): Change | AttemptResult | null {
-    if (isResumed(claim) || result.state !== "success" || result.output === undefined) return null
-    const given = "inline" in result.output ? result.output.inline : null
-    if (!isDeferral(given)) return null
+  /** Returns a wait for deferred work, or a failed result when the deferral is not valid. */
+  #defer(claim: Claim, result: AttemptResult, given: JsonObject, cancelling: boolean): Change | AttemptResult {
     const { output: _, ...rest } = result
     const failed = (error: string): AttemptResult => ({ ...rest, state: "failed", error, retryable: false })
     if (cancelling) return { ...rest, state: "cancelled" }
     if (claim.kind === "job") return failed("a job cannot defer its work: make it a task of a workflow")
     const deferral = readDeferral(given)
     if ("problem" in deferral) return failed(deferral.problem)
-    const fence = fenceOf(claim)
-    const started = result.startedAt === null ? {} : { startedAt: result.startedAt }
-    const since = result.startedAt === null ? 0 : Math.max(0, result.finishedAt - result.startedAt)
+    const { startedAt, finishedAt } = result
+    const since = startedAt === null ? 0 : Math.max(0, finishedAt - startedAt)
+    const wait = { ...fenceOf(claim), kind: "wait", ...(startedAt !== null && { startedAt }) } as const
     if ("poll" in deferral) {
       const { poll } = deferral
-      return { ...fence, kind: "wait", waitingOn: { kind: "poll", poll, since, errors: 0 }, delayMs: poll.everyMs, ...started }
+      return { ...wait, waitingOn: { kind: "poll", poll, since, errors: 0 }, delayMs: poll.everyMs }
     }
-    const { timeoutMs } = deferral.callback
+    const { callback } = deferral
     const { deferTimeoutMs } = nodeOf(this.#options.store, claim).node
-    const left = [timeoutMs, deferTimeoutMs === undefined ? undefined : deferTimeoutMs - since].filter((ms) => ms !== undefined)
-    const delayMs = left.length === 0 ? null : Math.min(...left)
-    return { ...fence, kind: "wait", waitingOn: { kind: "callback", since, ...deferral.callback }, delayMs, ...started }
+    const ownLimit = deferTimeoutMs === undefined ? null : deferTimeoutMs - since
+    const delayMs = soonest(callback.timeoutMs ?? null, ownLimit)
+    return { ...wait, waitingOn: { kind: "callback", since, ...callback }, delayMs }
   }
 
-  /** A success stays one when its key cannot be told: it is just not kept for others. */
+  /** Returns the cache key of a success. Undefined without `cache`, or when the key cannot be evaluated: the success remains. */
   async #cacheKey(
     claim: TaskClaim,
     workflow: CompiledWorkflow,
@@ -69,13 +74,19 @@ export class ChangeBuilder {
   ): Promise<{ key: string; ttlMs: number | null } | undefined> {
     if (node.cache === undefined) return undefined
     try {
-      const scope = await this.#inputs.scope(claim, workflow, node)
+      const scope = await buildScope(this.#outputs, claim, workflow, node)
       return { key: toText(await this.#options.evaluator.evaluate(node.cache.key, scope)), ttlMs: node.cache.ttlMs }
     } catch (error) {
-      this.#options.log.warn({ run: claim.runId, error: messageOf(error) }, "could not keep an output in the cache")
+      this.#options.log.warn({ run: claim.runId, error: messageOf(error) }, "failed to evaluate a cache key; output not cached")
       return undefined
     }
   }
 }
 
 const isResumed = (claim: Claim): boolean => claim.kind !== "job" && claim.waitingOn !== null
+
+/** Returns the output of a success that asks to defer its work; null otherwise. */
+const deferralIn = ({ state, output }: AttemptResult): JsonObject | null => {
+  if (state !== "success" || output === undefined || !("inline" in output)) return null
+  return isDeferral(output.inline) ? output.inline : null
+}

@@ -1,17 +1,51 @@
-// An output that the engine itself makes: small ones inline, larger ones as an object of the attempt.
+// Reads and writes outputs of tasks. Small outputs are inline; larger ones are objects of their attempt.
 
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
-import { attemptPrefix } from "../../objects/objects.ts"
+import { attemptPrefix, type ObjectStore } from "../../objects/objects.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
-const INLINE_LIMIT = 64 * 1024
+/** Larger outputs are stored as objects. */
+export const INLINE_LIMIT = 64 * 1024
 
-export const outputOf = async (
+/** All instances of a fan-out read the same outputs. */
+const MAX_CACHED = 8
+
+export class OutputReader {
+  readonly #objects: Pick<ObjectStore, "get">
+  readonly #cache = new Map<string, Promise<Json>>()
+
+  constructor(objects: Pick<ObjectStore, "get">) {
+    this.#objects = objects
+  }
+
+  /** Returns the value of an output, or null without an output. Keeps large values in a small cache. */
+  value(output: Output | null): Json | Promise<Json> {
+    if (output === null) return null
+    if ("inline" in output) return output.inline
+    const cached = this.#cache.get(output.key)
+    if (cached !== undefined) return cached
+    const reading = this.read(output.key)
+    this.#cache.set(output.key, reading)
+    reading.catch(() => this.#cache.delete(output.key))
+    if (this.#cache.size > MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
+    return reading
+  }
+
+  /** Reads a large output. */
+  async read(key: string): Promise<Json> {
+    const bytes = await this.#objects.get(key)
+    if (bytes === null) throw new TaskFailure(`the output ${key} is gone from the object store`)
+    return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+  }
+}
+
+/** Stores an output that the engine itself produces. Throws a `TaskFailure` when it is too large. */
+export const writeOutput = async (
   { objects, maxOutputBytes }: Pick<EngineOptions, "objects" | "maxOutputBytes">,
-  claim: Pick<TaskClaim, "runId" | "attemptId">,
+  { runId, attemptId }: Pick<TaskClaim, "runId" | "attemptId">,
   task: string,
   value: Json,
 ): Promise<Output> => {
@@ -20,7 +54,7 @@ export const outputOf = async (
   if (text.length > maxOutputBytes) {
     throw new TaskFailure(`the output of ${text.length} bytes is larger than the ${maxOutputBytes} allowed (ORK_MAX_OUTPUT)`)
   }
-  const key = `${attemptPrefix(claim.runId, task, claim.attemptId)}output.json`
+  const key = `${attemptPrefix(runId, task, attemptId)}output.json`
   await objects.put(key, text)
   return { key, bytes: text.length }
 }

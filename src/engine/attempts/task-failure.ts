@@ -1,4 +1,9 @@
-/** Something about the task itself makes it impossible to run; trying again as it stands cannot help. */
+import { ExpressionError } from "../../core/expressions/expressions.ts"
+
+/** A fault of the task itself: the task cannot run as it stands, so a retry does not help. */
 export class TaskFailure extends Error {
   override readonly name = "TaskFailure"
 }
+
+/** Tells faults of the task (its expressions, its input) from faults of the engine and its store. */
+export const isTaskFault = (error: unknown): error is Error => error instanceof TaskFailure || error instanceof ExpressionError

@@ -4,6 +4,7 @@
 //
 // A cancel may have cut its expansion off: then it did not succeed, whatever its children came to.
 
+import { INLINE_LIMIT } from "../attempts/outputs.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Change, Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -12,7 +13,6 @@ import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
 const PAGE = 1000
-const INLINE_LIMIT = 64 * 1024
 const MOST_BLAMED = 3
 
 type Gathered = Omit<Extract<Change, { kind: "gather" }>, "row" | "attemptId">

@@ -1,12 +1,13 @@
-// Answers to those who must know that a change of theirs is committed: a worker's report, an approval, a callback. A receipt
-// follows its change through the inbox, also when that is folded into a later one.
+// Acknowledges commits to callers that wait for their changes: a worker's report, an approval, a callback. An acknowledgement follows
+// its change through the inbox, also when a later change replaces it.
 
 import type { Change, Fence } from "../../core/model/change.ts"
 
 interface Ack {
-  left: number
-  refused: Fence[]
-  resolve: (refused: Fence[]) => void
+  /** Changes that are not committed yet. */
+  pending: number
+  rejected: Fence[]
+  resolve: (rejected: Fence[]) => void
   reject: (error: Error) => void
 }
 
@@ -14,55 +15,55 @@ export class CommitAcks {
   readonly #open = new Map<Change, Ack[]>()
   #closed = false
 
-  /** Resolves with the fences that no longer held, when all of these changes have been through a commit. */
+  /** Resolves when all of the changes have been through a commit, with the fences that no longer held. Rejects after `close`. */
   track(changes: readonly Change[]): Promise<Fence[]> {
-    if (this.#closed) return Promise.reject(stopped())
+    if (this.#closed) return Promise.reject(stoppingError())
     if (changes.length === 0) return Promise.resolve([])
     return new Promise((resolve, reject) => {
-      const receipt: Ack = { left: changes.length, refused: [], resolve, reject }
-      for (const change of changes) this.#add(change, receipt)
+      const ack: Ack = { pending: changes.length, rejected: [], resolve, reject }
+      for (const change of changes) this.#add(change, ack)
     })
   }
 
-  /** `next` was put in the place of `change`, and stands for it from now on. */
-  coalesced(change: Change, next: Change): void {
-    const receipts = this.#open.get(change)
-    if (receipts === undefined) return
+  /** `into` replaces `change` in the inbox. */
+  coalesced(change: Change, into: Change): void {
+    const acks = this.#open.get(change)
+    if (acks === undefined) return
     this.#open.delete(change)
-    for (const receipt of receipts) this.#add(next, receipt)
+    for (const ack of acks) this.#add(into, ack)
   }
 
-  /** A batch was committed. */
-  committed(changes: readonly Change[], refused: readonly Fence[]): void {
+  committed(changes: readonly Change[], rejected: readonly Fence[]): void {
     if (this.#open.size === 0) return
-    const lost = new Map(refused.map((fence) => [fence.attemptId, fence]))
+    const lost = new Map(rejected.map((fence) => [fence.attemptId, fence]))
     for (const change of changes) {
-      const receipts = this.#open.get(change)
-      if (receipts === undefined) continue
+      const acks = this.#open.get(change)
+      if (acks === undefined) continue
       this.#open.delete(change)
-      for (const receipt of receipts) settle(receipt, lost.get(change.attemptId))
+      for (const ack of acks) acknowledge(ack, lost.get(change.attemptId))
     }
   }
 
-  /** Nothing more is committed here. */
+  /** Rejects all open acknowledgements: this engine commits nothing more. */
   close(): void {
     this.#closed = true
-    const receipts = new Set([...this.#open.values()].flat())
+    const acks = new Set([...this.#open.values()].flat())
     this.#open.clear()
-    for (const receipt of receipts) receipt.reject(stopped())
+    for (const ack of acks) ack.reject(stoppingError())
   }
 
-  #add(change: Change, receipt: Ack): void {
-    const known = this.#open.get(change)
-    if (known === undefined) this.#open.set(change, [receipt])
-    else known.push(receipt)
+  #add(change: Change, ack: Ack): void {
+    const acks = this.#open.get(change)
+    if (acks === undefined) this.#open.set(change, [ack])
+    else acks.push(ack)
   }
 }
 
-const settle = (receipt: Ack, lost: Fence | undefined): void => {
-  receipt.left -= 1
-  if (lost !== undefined && !receipt.refused.some(({ attemptId }) => attemptId === lost.attemptId)) receipt.refused.push(lost)
-  if (receipt.left === 0) receipt.resolve(receipt.refused)
+/** `lost`: the fence of the change, if it no longer held. */
+const acknowledge = (ack: Ack, lost: Fence | undefined): void => {
+  ack.pending -= 1
+  if (lost !== undefined && !ack.rejected.some(({ attemptId }) => attemptId === lost.attemptId)) ack.rejected.push(lost)
+  if (ack.pending === 0) ack.resolve(ack.rejected)
 }
 
-const stopped = (): Error => new Error("the engine is stopping; ask again elsewhere")
+const stoppingError = (): Error => new Error("the engine is stopping; ask again elsewhere")

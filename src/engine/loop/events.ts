@@ -1,4 +1,4 @@
-// Tells listeners what was committed, and lets callers wait for the end of a run with its hooks.
+// Notifies listeners of committed events, and lets callers wait for the end of a run and its hooks.
 
 import type { RunId } from "../../core/model/ids.ts"
 import { runEnded } from "../../core/model/status.ts"
@@ -12,16 +12,17 @@ interface Waiter {
 }
 
 export class Events {
-  readonly #store: Store
+  readonly #store: Pick<Store, "getRun">
   readonly #listeners = new Set<Listener>()
-  /** Awaited runs that have ended but for their hooks. */
-  readonly #closing = new Set<RunId>()
-  readonly #waiting = new Map<RunId, Set<Waiter>>()
+  readonly #waiters = new Map<RunId, Set<Waiter>>()
+  /** Awaited runs that are closed, but whose hooks have not finished. */
+  readonly #runningHooks = new Set<RunId>()
 
-  constructor(store: Store) {
+  constructor(store: Pick<Store, "getRun">) {
     this.#store = store
   }
 
+  /** Adds a listener. The returned function removes it. */
   on(listener: Listener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -31,68 +32,63 @@ export class Events {
     if (this.#listeners.size > 0) for (const event of events) for (const listener of this.#listeners) listener(event)
   }
 
-  created({ id, status, createdAt }: RunRow): void {
-    this.emit([{ type: "run", runId: id, status, at: createdAt }])
-  }
-
-  /** Resolves when the run has ended and so have its hooks. */
+  /** Resolves when the run and its hooks have ended. */
   waitForRun(runId: RunId): Promise<RunRow> {
     return new Promise<RunRow>((resolve, reject) => {
-      const waiters = this.#waiting.get(runId) ?? new Set()
+      const waiters = this.#waiters.get(runId) ?? new Set()
       waiters.add({ resolve, reject })
-      this.#waiting.set(runId, waiters)
+      this.#waiters.set(runId, waiters)
       this.#check(runId)
     })
   }
 
-  /** Called after each commit. A run that closed may still have hooks: then each end of a task in it is looked at. */
+  /** Called after each commit. Checks awaited runs that closed, and closed ones with running hooks after each of their events. */
   committed(closed: readonly { runId: RunId }[], events: readonly StoreEvent[]): void {
-    if (this.#waiting.size === 0) return
+    if (this.#waiters.size === 0) return
     const touched = new Set<RunId>()
-    for (const { runId } of closed) {
-      if (this.#waiting.has(runId)) touched.add(runId)
-    }
-    if (this.#closing.size > 0) for (const { runId } of events) if (this.#closing.has(runId)) touched.add(runId)
+    for (const { runId } of closed) if (this.#waiters.has(runId)) touched.add(runId)
+    if (this.#runningHooks.size > 0) for (const { runId } of events) if (this.#runningHooks.has(runId)) touched.add(runId)
     for (const runId of touched) this.#check(runId)
   }
 
-  /** The answer to a commit was lost: any awaited run may have ended in it. */
+  /** Checks all awaited runs: another process, or a commit whose outcome is unknown, may have closed them. */
   recheck(): void {
-    for (const runId of this.#waiting.keys()) this.#check(runId)
+    for (const runId of this.#waiters.keys()) this.#check(runId)
   }
 
-  /** Answers those who asked before it looks: what it reads may be older than a later question. */
+  /** Resolves only those who waited before the read: it may return an older state than a later waiter has seen. */
   #check(runId: RunId): void {
-    const asked = [...(this.#waiting.get(runId) ?? [])]
-    this.#finished(runId).then(
+    const waiters = [...(this.#waiters.get(runId) ?? [])]
+    this.#readEnded(runId).then(
       (run) => {
-        if (run !== null) for (const waiter of this.#leave(runId, asked)) waiter.resolve(run)
+        if (run !== null) for (const waiter of this.#remove(runId, waiters)) waiter.resolve(run)
       },
       (error: Error) => {
-        for (const waiter of this.#leave(runId, asked)) waiter.reject(error)
+        for (const waiter of this.#remove(runId, waiters)) waiter.reject(error)
       },
     )
   }
 
-  #leave(runId: RunId, asked: Waiter[]): Waiter[] {
-    const waiting = this.#waiting.get(runId)
-    if (waiting === undefined) return []
-    for (const waiter of asked) waiting.delete(waiter)
-    if (waiting.size === 0) {
-      this.#waiting.delete(runId)
-      this.#closing.delete(runId)
+  #remove(runId: RunId, waiters: Waiter[]): Waiter[] {
+    const all = this.#waiters.get(runId)
+    if (all === undefined) return []
+    for (const waiter of waiters) all.delete(waiter)
+    if (all.size === 0) {
+      this.#waiters.delete(runId)
+      this.#runningHooks.delete(runId)
     }
-    return asked
+    return waiters
   }
 
-  async #finished(runId: RunId): Promise<RunRow | null> {
+  /** Returns the run if it and its hooks have ended, else null. */
+  async #readEnded(runId: RunId): Promise<RunRow | null> {
     const run = await this.#store.getRun(runId)
     if (run === null) throw new Error(`there is no run ${runId}`)
     if (!runEnded(run.status)) return null
     if (run.hooksPending === 0) return run
-    if (!this.#waiting.has(runId) || this.#closing.has(runId)) return null
-    // Its hooks may have ended between the read and now, unseen: events of the run are looked at from here on.
-    this.#closing.add(runId)
-    return await this.#finished(runId)
+    if (!this.#waiters.has(runId) || this.#runningHooks.has(runId)) return null
+    // Reads again: the hooks may have finished before events of this run were observed.
+    this.#runningHooks.add(runId)
+    return await this.#readEnded(runId)
   }
 }

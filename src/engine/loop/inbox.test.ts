@@ -23,31 +23,31 @@ const filled = (...changes: Change[]): Inbox => {
 }
 
 describe("Inbox", () => {
-  it("folds a start that still waits into its end", () => {
+  it("replaces a start that is not committed by the end of its attempt", () => {
     expect(filled(started(1), started(2), ended(1)).nextBatch()).toEqual([ended(1), started(2)])
   })
 
-  it("does not hurry for starts alone", () => {
+  it("is not urgent with starts alone", () => {
     const inbox = filled(started(1))
     expect(inbox.urgent).toBe(false)
     inbox.add(ended(2))
     expect(inbox.urgent).toBe(true)
   })
 
-  it("gives batches of bounded size, oldest first", () => {
+  it("makes batches of bounded size, oldest first", () => {
     const inbox = filled(...Array.from({ length: MAX_BATCH + 1 }, (_, i) => ended(i)))
     expect(inbox.nextBatch()).toHaveLength(MAX_BATCH)
     expect(inbox.nextBatch()).toEqual([ended(MAX_BATCH)])
     expect(inbox.size).toBe(0)
   })
 
-  it("lets results pass between the chunks of an expansion", () => {
+  it("commits results before further chunks of an expansion", () => {
     const inbox = filled(expand(0), expand(500), expand(1000), ended(7))
     expect(inbox.nextBatch().map((change) => change.kind)).toEqual(["finish", "expand"])
     expect(inbox.nextBatch()).toEqual([expand(500)])
   })
 
-  it("puts a batch that was not committed back before what came later, in order", () => {
+  it("requeues a batch in order, before later changes", () => {
     const inbox = filled(started(1), expand(0), expand(500))
     const batch = inbox.nextBatch()
     inbox.add(ended(1))
@@ -57,16 +57,16 @@ describe("Inbox", () => {
     expect(inbox.nextBatch()).toEqual([expand(500)])
   })
 
-  it("keeps the latest that was said of how far an attempt is, after its start and before its end", () => {
-    const far = (fraction: number): Change => ({ ...fence(1), kind: "progress", fraction, details: null })
-    const inbox = filled(started(1), far(0.1), far(0.2))
+  it("keeps the latest progress of an attempt, between its start and its end", () => {
+    const progress = (fraction: number): Change => ({ ...fence(1), kind: "progress", fraction, details: null })
+    const inbox = filled(started(1), progress(0.1), progress(0.2))
     expect(inbox.urgent).toBe(false)
     inbox.add(ended(1))
     expect(inbox.urgent).toBe(true)
-    expect(inbox.nextBatch()).toEqual([started(1), far(0.2), ended(1)])
+    expect(inbox.nextBatch()).toEqual([started(1), progress(0.2), ended(1)])
   })
 
-  it("does not fold a start into a wait, which says less", () => {
+  it("keeps a start before a wait, which does not record the start", () => {
     const wait: Change = { ...fence(1), kind: "wait", waitingOn: { kind: "sleep", ms: 1 }, delayMs: 1 }
     expect(filled(started(1), wait, ended(1)).nextBatch()).toEqual([started(1), wait, ended(1)])
   })

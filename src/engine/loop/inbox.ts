@@ -1,10 +1,11 @@
-// Everything that has happened and is not yet committed, in order. A start that still waits when its end arrives is folded
-// into it. Chunks of expansions and of groups queue apart, so that a large fan-out does not hold up results behind it.
+// Changes that are not committed yet, in order. A start that is still here when its attempt ends is coalesced with that change, and so
+// is progress with later progress. Chunks of expansions and groups queue separately, so that a large fan-out does not delay results.
 
 import type { Change } from "../../core/model/change.ts"
 
-/** Rows that a batch may touch, and the part of it that one chunk of an expansion may take. */
+/** Rows that a batch may touch. */
 export const MAX_BATCH = 1000
+/** Rows that a chunk of an expansion may create. */
 export const EXPAND_CHUNK = 500
 
 type Chunk = Extract<Change, { kind: "expand" | "open_group" }>
@@ -15,110 +16,106 @@ const rowsOf = (chunk: Chunk): number => (chunk.kind === "open_group" ? chunk.ro
 
 export class Inbox {
   #changes: Change[] = []
-  #expansions: Chunk[] = []
-  /** Place in #changes of each start, by attempt. */
+  #chunks: Chunk[] = []
+  /** Index in #changes of the start of each attempt. */
   #starts = new Map<string, number>()
-  /** The same of what was last said of how far an attempt is. */
+  /** Index in #changes of the latest progress of each attempt. */
   #progress = new Map<string, number>()
-  readonly #folded: (change: Change, into: Change) => void
+  readonly #coalesced: (change: Change, into: Change) => void
 
-  constructor(folded: (change: Change, into: Change) => void = () => {}) {
-    this.#folded = folded
+  /** `coalesced` is called when `into` replaces `change`. */
+  constructor(coalesced: (change: Change, into: Change) => void = () => {}) {
+    this.#coalesced = coalesced
   }
 
   get size(): number {
-    return this.#changes.length + this.#expansions.length
+    return this.#changes.length + this.#chunks.length
   }
 
-  /** Without the expansions. */
-  get plain(): number {
-    return this.#changes.length
-  }
-
-  /** Chunks of expansions and of groups that wait. */
   get chunks(): number {
-    return this.#expansions.length
+    return this.#chunks.length
   }
 
-  /** Something that nobody should have to wait for; starts and progress alone may wait a little for their end. */
+  /** Contains more than starts and progress, which may wait a little for the end of their attempt. */
   get urgent(): boolean {
-    return this.#expansions.length > 0 || this.#changes.length > this.#starts.size + this.#progress.size
+    return this.#chunks.length > 0 || this.#changes.length > this.#starts.size + this.#progress.size
   }
 
   has(attemptId: string): boolean {
-    const about = (change: Change): boolean => change.attemptId === attemptId
-    return this.#changes.some(about) || this.#expansions.some(about)
+    const isOf = (change: Change): boolean => change.attemptId === attemptId
+    return this.#changes.some(isOf) || this.#chunks.some(isOf)
   }
 
   add(change: Change): void {
     if (isChunk(change)) {
-      this.#expansions.push(change)
-      return
-    }
-    if (change.kind === "started") {
+      this.#chunks.push(change)
+    } else if (change.kind === "started") {
       this.#starts.set(change.attemptId, this.#changes.length)
       this.#changes.push(change)
-      return
-    }
-    if (change.kind === "progress") {
+    } else if (change.kind === "progress") {
       this.#addProgress(change)
-      return
+    } else {
+      this.#addFinal(change)
     }
-    // A start that something was said after stays before it.
-    const start =
-      change.kind === "wait" || this.#progress.has(change.attemptId) ? undefined : this.#starts.get(change.attemptId)
-    this.#starts.delete(change.attemptId)
-    this.#progress.delete(change.attemptId)
-    if (start === undefined) {
-      this.#changes.push(change)
-      return
-    }
-    this.#folded(this.#changes[start]!, change)
-    this.#changes[start] = change
   }
 
   #addProgress(change: Change): void {
-    const before = this.#progress.get(change.attemptId)
-    if (before === undefined) {
+    const previous = this.#progress.get(change.attemptId)
+    if (previous === undefined) {
       this.#progress.set(change.attemptId, this.#changes.length)
       this.#changes.push(change)
-      return
+    } else {
+      this.#replaceAt(previous, change)
     }
-    this.#folded(this.#changes[before]!, change)
-    this.#changes[before] = change
   }
 
-  /** The next batch, oldest first. Chunks of an expansion go one after the other: not while one may be under way. */
-  nextBatch({ most = MAX_BATCH, expansions = true }: { most?: number; expansions?: boolean } = {}): Change[] {
-    const chunks = expansions ? this.#takeChunks() : []
-    const limit = Math.min(most, chunks.length === 0 ? MAX_BATCH : MAX_BATCH - EXPAND_CHUNK)
+  /** Replaces the start of the attempt, unless progress follows it or the change is a wait, which does not record the start. */
+  #addFinal(change: Change): void {
+    const { attemptId } = change
+    const keepsStart = change.kind === "wait" || this.#progress.has(attemptId)
+    const start = keepsStart ? undefined : this.#starts.get(attemptId)
+    this.#starts.delete(attemptId)
+    this.#progress.delete(attemptId)
+    if (start === undefined) this.#changes.push(change)
+    else this.#replaceAt(start, change)
+  }
+
+  #replaceAt(index: number, change: Change): void {
+    this.#coalesced(this.#changes[index]!, change)
+    this.#changes[index] = change
+  }
+
+  /** Takes the next batch, oldest first. `expansions`: with chunks. */
+  nextBatch({ expansions = true }: { expansions?: boolean } = {}): Change[] {
+    const chunks = expansions ? this.#nextChunks() : []
+    const limit = chunks.length === 0 ? MAX_BATCH : MAX_BATCH - EXPAND_CHUNK
     const batch = this.#changes.slice(0, limit)
-    this.#replace(this.#changes.slice(limit))
+    this.#setChanges(this.#changes.slice(limit))
     batch.push(...chunks)
     return batch
   }
 
-  /** One large chunk, or as many small ones as make no more rows. */
-  #takeChunks(): Chunk[] {
+  /** Takes one large chunk, or several small ones with at most as many rows. */
+  #nextChunks(): Chunk[] {
     let rows = 0
     let count = 0
-    for (const chunk of this.#expansions) {
+    for (const chunk of this.#chunks) {
       rows += rowsOf(chunk)
       if (count > 0 && rows > EXPAND_CHUNK) break
       count++
     }
-    return this.#expansions.splice(0, count)
+    return this.#chunks.splice(0, count)
   }
 
-  /** A batch that was not committed, or whose answer was lost: the fence makes sending it again harmless. */
+  /** Puts a batch back in front of later changes. */
   requeue(batch: readonly Change[]): void {
-    const changes = this.#changes
-    this.#expansions.unshift(...batch.filter(isChunk))
-    this.#replace(batch.filter((change) => !isChunk(change)))
-    for (const change of changes) this.add(change)
+    const later = this.#changes
+    this.#chunks.unshift(...batch.filter(isChunk))
+    this.#setChanges(batch.filter((change) => !isChunk(change)))
+    for (const change of later) this.add(change)
   }
 
-  #replace(changes: Change[]): void {
+  #setChanges(changes: Change[]): void {
     this.#changes = changes
     this.#starts.clear()
     this.#progress.clear()

@@ -1,6 +1,5 @@
-// This engine's place among the holders: registered under an id that is new at every start, renewed where the store lives by
-// leases, and on the watch for the dead. Their attempts become outcomes `lost`, but for work that lives elsewhere, which goes on
-// under this engine.
+// This engine as a lease holder: registers under an id that is new at every start, renews its lease where the store uses leases, and
+// reaps dead holders. Their attempts end as `lost`, except for remote work, which this engine adopts.
 
 import { finishesWithin } from "../finishes-within.ts"
 import { nodeOf, retriesUsed } from "../attempts/claims.ts"
@@ -8,35 +7,34 @@ import type { EngineOptions } from "../ports.ts"
 import { type Change, type Fence, fenceOf } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
-import type { Claim } from "../../store/contract/store.ts"
+import type { Node } from "../../core/model/workflow.ts"
+import type { Claim, LiveAttempt } from "../../store/contract/store.ts"
 
 const LEASE_MS = 10_000
 const RENEW_MS = 3_000
-const PAGE = 500
+const REAP_PAGE = 500
 const NEXT_PAGE_MS = 50
-const GOODBYE_MS = 3000
+const DEREGISTER_TIMEOUT_MS = 3000
+
+export interface LeaseHolderHandlers {
+  emit(change: Change): void
+  /** The lease was lost: other holders may own the attempts of this engine. */
+  evicted(): void
+  /** Runs after each renewal. Finds work without a notification: a lost one, or gate claims of a dead holder. */
+  wake(): void
+  /** The engine owns this attempt of a dead holder now; its work runs elsewhere. */
+  adopted(claim: Claim): void
+}
 
 export class LeaseHolder {
   readonly #options: EngineOptions
-  readonly #emit: (change: Change) => void
-  /** The holder was given up on: whatever it holds belongs to others now. */
-  readonly #deposed: () => void
-  /** Time to look for work that nobody told of: a lost notification, what a dead holder's gate had. */
-  readonly #look: () => void
-  /** Goes on with work that lives elsewhere. */
-  readonly #adopted: (claim: Claim) => void
+  readonly #handlers: LeaseHolderHandlers
   #id: HolderId
-  #cancel: (() => void) | null = null
+  #cancelRenewal: (() => void) | null = null
 
-  constructor(
-    options: EngineOptions,
-    tell: { emit: (change: Change) => void; deposed: () => void; wake: () => void; adopted: (claim: Claim) => void },
-  ) {
+  constructor(options: EngineOptions, handlers: LeaseHolderHandlers) {
     this.#options = options
-    this.#emit = tell.emit
-    this.#deposed = tell.deposed
-    this.#look = tell.wake
-    this.#adopted = tell.adopted
+    this.#handlers = handlers
     this.#id = this.#newId()
   }
 
@@ -45,53 +43,56 @@ export class LeaseHolder {
   }
 
   async start(): Promise<void> {
-    if (this.#options.holder.kind === "server") await this.#options.store.extendWorkerLeases()
+    const { store, holder } = this.#options
+    if (holder.kind === "server") await store.extendWorkerLeases()
     await this.#register()
-    await this.reap()
-    if (this.#options.store.leases) this.#renewLater()
+    await this.#reap()
+    if (store.leases) this.#scheduleRenewal()
   }
 
   async stop(): Promise<void> {
-    this.#cancel?.()
-    this.#cancel = null
+    this.#cancelRenewal?.()
+    this.#cancelRenewal = null
     const { store, clock, log } = this.#options
-    const gone = store.deregisterHolder(this.#id).catch((error: unknown) => {
-      log.error({ error: String(error) }, "could not say goodbye to the store; others find out by themselves")
+    const deregistered = store.deregisterHolder(this.#id).catch((error: unknown) => {
+      log.error({ error: String(error) }, "failed to deregister; the lease will expire")
     })
-    await finishesWithin(clock, GOODBYE_MS, gone)
+    await finishesWithin(clock, DEREGISTER_TIMEOUT_MS, deregistered)
   }
 
-  /**
-   * Ends the attempts of dead holders; each is tried again from `lost_retries`. A full page is settled first, then the next is
-   * asked for.
-   */
+  /** Reaps dead holders. Tries again later if that fails. */
   async reap(): Promise<void> {
-    const { store, clock, random, holder } = this.#options
-    const lost = await store.reapHolders(PAGE, { workers: holder.kind === "server" })
+    await this.#reap().catch((error: unknown) => {
+      this.#options.log.warn({ error: String(error) }, "failed to reap dead holders; trying again")
+      this.#options.clock.after(RENEW_MS, () => void this.reap())
+    })
+  }
+
+  /** Ends or adopts one page of attempts. The next page is read after the changes of a full one had time to be committed. */
+  async #reap(): Promise<void> {
+    const { store, clock, holder, executors } = this.#options
+    const attempts = await store.reapHolders(REAP_PAGE, { workers: holder.kind === "server" })
     const remote: Fence[] = []
-    for (const attempt of lost) {
+    for (const attempt of attempts) {
       if (attempt.kind !== "job") await store.compiled(attempt.versionId)
       const { node } = nodeOf(store, attempt)
-      if (this.#options.executors.get(node.executor)?.remote === true) {
-        remote.push({ row: attempt.row, attemptId: attempt.attemptId })
-        continue
-      }
-      const startedAt = attempt.startedAt === null ? null : Date.parse(attempt.startedAt)
-      const error = "lost: the process that ran it died"
-      const result = { state: "lost", startedAt, finishedAt: clock.now(), error } as const
-      const cancelling = attempt.cancelling !== null
-      this.#emit(decide({ ...fenceOf(attempt), ...retriesUsed(attempt), cancelling }, node, result, random.next()))
+      if (executors.get(node.executor)?.remote === true) remote.push({ row: attempt.row, attemptId: attempt.attemptId })
+      else this.#handlers.emit(this.#lostChange(attempt, node))
     }
-    if (remote.length > 0) for (const claim of await store.adopt(this.#id, remote)) this.#adopted(claim)
-    if (lost.length === PAGE) clock.after(NEXT_PAGE_MS, () => void this.reapSafely())
+    if (remote.length > 0) for (const claim of await store.adopt(this.#id, remote)) this.#handlers.adopted(claim)
+    if (attempts.length === REAP_PAGE) clock.after(NEXT_PAGE_MS, () => void this.reap())
   }
 
-  /** Looks for the dead now, and again if that fails. */
-  async reapSafely(): Promise<void> {
-    await this.reap().catch((error: unknown) => {
-      this.#options.log.warn({ error: String(error) }, "could not look for dead holders; trying again")
-      this.#options.clock.after(RENEW_MS, () => void this.reapSafely())
-    })
+  #lostChange(attempt: LiveAttempt, node: Node): Change {
+    const { clock, random } = this.#options
+    const result = {
+      state: "lost",
+      startedAt: attempt.startedAt === null ? null : Date.parse(attempt.startedAt),
+      finishedAt: clock.now(),
+      error: "lost: the process that ran it died",
+    } as const
+    const history = { ...fenceOf(attempt), ...retriesUsed(attempt), cancelling: attempt.cancelling !== null }
+    return decide(history, node, result, random.next())
   }
 
   #newId(): HolderId {
@@ -103,25 +104,25 @@ export class LeaseHolder {
     await store.registerHolder({ id: this.#id, ...holder, leaseMs: LEASE_MS, runId: privateRun })
   }
 
-  #renewLater(): void {
-    this.#cancel = this.#options.clock.after(RENEW_MS, () => void this.#renew())
+  #scheduleRenewal(): void {
+    this.#cancelRenewal = this.#options.clock.after(RENEW_MS, () => void this.#renew())
   }
 
   async #renew(): Promise<void> {
     const { store, log } = this.#options
     try {
       if (!(await store.renewLease(this.#id, LEASE_MS))) {
-        log.warn({ holder: this.#id }, "the lease was lost; starting under a new id")
-        this.#deposed()
+        log.warn({ holder: this.#id }, "the lease was lost; registering under a new id")
+        this.#handlers.evicted()
         this.#id = this.#newId()
         await this.#register()
       }
-      await this.reap()
+      await this.#reap()
     } catch (error) {
-      log.warn({ error: String(error) }, "could not renew the lease; trying again")
+      log.warn({ error: String(error) }, "failed to renew the lease; trying again")
     }
-    if (this.#cancel === null) return
-    this.#look()
-    this.#renewLater()
+    if (this.#cancelRenewal === null) return
+    this.#handlers.wake()
+    this.#scheduleRenewal()
   }
 }

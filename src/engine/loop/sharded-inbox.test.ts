@@ -3,61 +3,61 @@ import { ShardedInbox } from "./sharded-inbox.ts"
 import type { Change } from "../../core/model/change.ts"
 import type { AttemptId } from "../../core/model/ids.ts"
 
-let made = 0
-const of = (shardKey: number): Change => ({
-  row: ++made,
-  attemptId: `attempt-${made}` as AttemptId,
+let rows = 0
+const changeOf = (shardKey: number): Change => ({
+  row: ++rows,
+  attemptId: `attempt-${rows}` as AttemptId,
   shardKey,
   kind: "skip",
   skipReason: "waived",
   reason: "",
 })
 
-const filled = (turns: { maxConcurrent: number; minBatch: number }, runs: readonly number[]): ShardedInbox => {
-  const halves = new ShardedInbox(turns, () => {})
-  for (const run of runs) halves.add(of(run))
-  return halves
+const filled = (concurrency: { maxConcurrent: number; minBatch: number }, runs: readonly number[]): ShardedInbox => {
+  const inbox = new ShardedInbox(concurrency, () => {})
+  for (const run of runs) inbox.add(changeOf(run))
+  return inbox
 }
 
 const TWO = { maxConcurrent: 2, minBatch: 2 }
 
-describe("what waits to be committed", () => {
-  it("goes as one turn when there is little of it", () => {
-    const halves = filled(TWO, [1, 2, 1])
-    expect(halves.nextBatch()).toMatchObject({ changes: { length: 3 }, rest: 0, alone: true })
-    expect(halves.canAdvance).toBe(false)
+describe("ShardedInbox", () => {
+  it("puts a few changes of all shards into one batch", () => {
+    const inbox = filled(TWO, [1, 2, 1])
+    expect(inbox.nextBatch()).toMatchObject({ changes: { length: 3 }, remaining: 0, exclusive: true })
+    expect(inbox.canAdvance).toBe(false)
   })
 
-  it("goes as two turns that share no run when there is enough for both", () => {
-    const halves = filled(TWO, [1, 2, 3, 4, 5, 6])
-    const [first, second] = [halves.nextBatch(), halves.nextBatch()]
+  it("makes two batches that share no run when there is enough for both", () => {
+    const inbox = filled(TWO, [1, 2, 3, 4, 5, 6])
+    const [first, second] = [inbox.nextBatch(), inbox.nextBatch()]
     expect(first.remaining).toBe(3)
     expect(first.changes.map(({ shardKey }) => shardKey! % 2)).toEqual([0, 0, 0])
     expect(second.changes.map(({ shardKey }) => shardKey! % 2)).toEqual([1, 1, 1])
     expect([first.exclusive, second.exclusive]).toEqual([false, false])
   })
 
-  it("waits while a turn with changes of the same runs is under way", () => {
-    const halves = filled(TWO, [2, 4, 6, 8])
-    const first = halves.nextBatch()
-    for (const run of [2, 4, 6]) halves.add(of(run))
-    expect(halves.canAdvance).toBe(false)
-    halves.complete(first, { back: false })
-    expect(halves.nextBatch().changes).toHaveLength(3)
+  it("makes no batch of a shard that has one in flight", () => {
+    const inbox = filled(TWO, [2, 4, 6, 8])
+    const first = inbox.nextBatch()
+    for (const run of [2, 4, 6]) inbox.add(changeOf(run))
+    expect(inbox.canAdvance).toBe(false)
+    inbox.complete(first)
+    expect(inbox.nextBatch().changes).toHaveLength(3)
   })
 
-  it("comes back before what was said later when its turn failed", () => {
-    const halves = filled({ maxConcurrent: 1, minBatch: 0 }, [1, 2])
-    const first = halves.nextBatch()
-    halves.add(of(3))
-    halves.complete(first, { back: true })
-    expect(halves.nextBatch().changes.map(({ shardKey }) => shardKey)).toEqual([1, 2, 3])
+  it("requeues a batch before later changes", () => {
+    const inbox = filled({ maxConcurrent: 1, minBatch: 0 }, [1, 2])
+    const first = inbox.nextBatch()
+    inbox.add(changeOf(3))
+    inbox.requeue(first)
+    expect(inbox.nextBatch().changes.map(({ shardKey }) => shardKey)).toEqual([1, 2, 3])
   })
 
-  it("lets a turn begin without any changes while nothing is under way", () => {
-    const halves = filled(TWO, [])
-    expect(halves.canAdvance).toBe(true)
-    expect(halves.nextBatch()).toMatchObject({ changes: [], rest: 0 })
-    expect(halves.idle).toBe(false)
+  it("makes an empty batch while nothing is in flight", () => {
+    const inbox = filled(TWO, [])
+    expect(inbox.canAdvance).toBe(true)
+    expect(inbox.nextBatch()).toMatchObject({ changes: [], remaining: 0 })
+    expect(inbox.idle).toBe(false)
   })
 })

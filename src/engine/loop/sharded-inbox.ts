@@ -1,6 +1,6 @@
-// What waits to be committed, in as many parts as the store can work on at once, by run. A part has at most one turn under way:
-// what is said of one attempt, and the chunks of one expansion, follow each other. A little of everything goes as one turn,
-// so that commits stay few.
+// An inbox in as many shards as the store accepts concurrent calls of `advance`, divided by run. A shard has at most one advance in
+// flight, so that changes of one attempt, and chunks of one expansion, are committed in order. A few changes go in one batch, whatever
+// their shard, so that commits stay few.
 
 import { Inbox, MAX_BATCH } from "./inbox.ts"
 import type { Change } from "../../core/model/change.ts"
@@ -8,11 +8,11 @@ import type { Store } from "../../store/contract/store.ts"
 
 export interface InboxBatch {
   changes: Change[]
-  /** The parts that it is taken from: theirs alone until it is settled. */
+  /** Shards that the changes come from; busy until the batch is completed or requeued. */
   shards: Inbox[]
-  /** Changes that are left for a turn that follows at once. */
+  /** Size of another shard that is worth a concurrent advance; 0: none is. */
   remaining: number
-  /** No other turn was under way at any time of this one. */
+  /** No other batch was in flight at any time together with this one. */
   exclusive: boolean
 }
 
@@ -21,8 +21,8 @@ export class ShardedInbox {
   readonly #minBatch: number
   readonly #busy = new Map<Inbox, InboxBatch>()
 
-  constructor({ maxConcurrent, minBatch }: Store["advanceConcurrency"], folded: (change: Change, into: Change) => void) {
-    this.#shards = Array.from({ length: maxConcurrent }, () => new Inbox(folded))
+  constructor({ maxConcurrent, minBatch }: Store["advanceConcurrency"], coalesced: (change: Change, into: Change) => void) {
+    this.#shards = Array.from({ length: maxConcurrent }, () => new Inbox(coalesced))
     this.#minBatch = minBatch
   }
 
@@ -31,56 +31,61 @@ export class ShardedInbox {
   }
 
   get size(): number {
-    return this.#shards.reduce((sum, part) => sum + part.size, 0)
+    return this.#shards.reduce((sum, shard) => sum + shard.size, 0)
   }
 
   get chunks(): number {
-    return this.#shards.reduce((sum, part) => sum + part.chunks, 0)
+    return this.#shards.reduce((sum, shard) => sum + shard.chunks, 0)
   }
 
   get urgent(): boolean {
-    return this.#shards.some((part) => part.urgent)
+    return this.#shards.some((shard) => shard.urgent)
   }
 
   has(attemptId: string): boolean {
-    return this.#shards.some((part) => part.has(attemptId))
+    return this.#shards.some((shard) => shard.has(attemptId))
   }
 
-  /** Nothing is under way. */
+  /** No batch is in flight. */
   get idle(): boolean {
     return this.#busy.size === 0
   }
 
-  /** A turn may begin: the first, whatever there is, or one beside others that is worth its commit. */
+  /** A batch may be taken: any while idle, otherwise only one that is worth its own commit. */
   get canAdvance(): boolean {
-    return this.idle || this.#largest().size >= Math.max(1, this.#minBatch)
+    return this.idle || this.#largestIdle().size >= Math.max(1, this.#minBatch)
   }
 
   nextBatch(): InboxBatch {
-    const all = this.idle && this.size < 2 * this.#minBatch
-    const parts = all ? this.#shards : [this.#largest()]
+    const together = this.idle && this.size < 2 * this.#minBatch
+    const shards = together ? this.#shards : [this.#largestIdle()]
     const changes: Change[] = []
-    for (const part of parts) changes.push(...part.nextBatch({ expansions: changes.length < MAX_BATCH / 2 }))
-    const load: InboxBatch = { changes, shards: parts, remaining: 0, exclusive: this.idle }
+    for (const shard of shards) changes.push(...shard.nextBatch({ expansions: changes.length < MAX_BATCH / 2 }))
+    const batch: InboxBatch = { changes, shards, remaining: 0, exclusive: this.idle }
     for (const other of this.#busy.values()) other.exclusive = false
-    for (const part of parts) this.#busy.set(part, load)
-    if (this.canAdvance) load.remaining = this.#largest().size
-    return load
+    for (const shard of shards) this.#busy.set(shard, batch)
+    if (this.canAdvance) batch.remaining = this.#largestIdle().size
+    return batch
   }
 
-  /** It was answered. `back`: not committed, or nobody knows; the fence makes sending it again harmless. */
-  complete({ changes, shards }: InboxBatch, { back }: { back: boolean }): void {
-    for (const part of shards) this.#busy.delete(part)
-    if (!back) return
+  /** The batch is committed. */
+  complete({ shards }: InboxBatch): void {
+    for (const shard of shards) this.#busy.delete(shard)
+  }
+
+  /** The batch is not committed, or its outcome is unknown. The fence makes it harmless to send a change twice. */
+  requeue(batch: InboxBatch): void {
+    this.complete(batch)
+    const { shards, changes } = batch
     if (shards.length === 1) shards[0]!.requeue(changes)
     else for (const change of changes) this.add(change)
   }
 
-  /** Of those with no turn under way; an empty one if there is none. */
-  #largest(): Inbox {
-    const idle = this.#shards.filter((part) => !this.#busy.has(part))
-    return idle.reduce((most, part) => (part.size > most.size ? part : most), idle[0] ?? NOTHING)
+  /** Returns the largest shard without an advance in flight, or an empty one. */
+  #largestIdle(): Inbox {
+    const idle = this.#shards.filter((shard) => !this.#busy.has(shard))
+    return idle.reduce((largest, shard) => (shard.size > largest.size ? shard : largest), idle[0] ?? EMPTY)
   }
 }
 
-const NOTHING = new Inbox()
+const EMPTY = new Inbox()

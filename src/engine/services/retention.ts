@@ -3,7 +3,8 @@
 // Called by `ork gc`, and by a server once an hour.
 
 import { rm } from "node:fs/promises"
-import { runFolder, upstreamFolder } from "../attempts/assignment-builder.ts"
+import { runFolder } from "../attempts/folders.ts"
+import { upstreamFolder } from "../attempts/upstream-files.ts"
 import { bundleFolder, bundleHash, bundlePrefix, BUNDLES_PREFIX } from "../../objects/bundles/bundles.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { RunId } from "../../core/model/ids.ts"

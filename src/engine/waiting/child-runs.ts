@@ -1,9 +1,10 @@
-// Sub-workflows: makes the child run of a task, once for each attempt, and reads what came of it. The child's end wakes the task.
+// Sub-workflows: creates the child run of a task, once per attempt, and reads its result. The end of the child run resumes the task.
 
 import { nodeOf } from "../attempts/claims.ts"
-import type { AssignmentBuilder } from "../attempts/assignment-builder.ts"
-import type { EngineOptions } from "../ports.ts"
+import { buildScope } from "../attempts/expression-scope.ts"
+import type { OutputReader } from "../attempts/outputs.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
+import type { EngineOptions } from "../ports.ts"
 import type { WaitStep } from "./waiting-tasks.ts"
 import { newRunId, type RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
@@ -11,37 +12,40 @@ import { bindParams } from "../../core/rules/params.ts"
 import { runEnded } from "../../core/model/status.ts"
 import { MAX_SUBWORKFLOW_DEPTH, type WaitingOn } from "../../core/model/waiting-on.ts"
 import { type Node, rootNodes } from "../../core/model/workflow.ts"
-import type { TaskClaim, RunRow } from "../../store/contract/store.ts"
+import type { NewRun, RunRow, TaskClaim } from "../../store/contract/store.ts"
 
 type WorkflowWait = Extract<WaitingOn, { kind: "workflow" }>
 
 export class ChildRuns {
   readonly #options: EngineOptions
-  readonly #inputs: AssignmentBuilder
+  readonly #outputs: OutputReader
 
-  constructor(options: EngineOptions, inputs: AssignmentBuilder) {
+  constructor(options: EngineOptions, outputs: OutputReader) {
     this.#options = options
-    this.#inputs = inputs
+    this.#outputs = outputs
   }
 
-  /** Its run has its id before it is made: however often that is tried, there is one. */
+  /** Chooses the id of the child run in advance, so that repeated creation yields one run. */
   begin(workflow: string): WorkflowWait {
     const { clock, random } = this.#options
     return { kind: "workflow", workflow, runId: newRunId(clock.now(), random.hex128()) }
   }
 
-  async check(claim: TaskClaim, node: Node, waits: WorkflowWait): Promise<WaitStep> {
-    const child = await this.#options.store.getRun(waits.runId as RunId)
+  /** Creates the child run if it does not exist, or returns its result once it has ended. */
+  async check(claim: TaskClaim, node: Node, waitingOn: WorkflowWait): Promise<WaitStep> {
+    const { workflow, runId } = waitingOn
+    const waitForEnd: WaitStep = { waitingOn: { ...waitingOn, made: true }, delayMs: null }
+    const child = await this.#options.store.getRun(runId as RunId)
     if (child === null) {
-      if (waits.made) return { result: { state: "failed", error: `run ${waits.runId} of ${waits.workflow} is gone` } }
-      await this.#make(claim, node, waits)
-      return { waitingOn: { ...waits, made: true }, delayMs: null }
+      if (waitingOn.made) return { result: { state: "failed", error: `run ${runId} of ${workflow} is gone` } }
+      await this.#create(claim, node, waitingOn)
+      return waitForEnd
     }
-    if (!runEnded(child.status)) return { waitingOn: { ...waits, made: true }, delayMs: null }
-    const what = `run ${child.id} of workflow ${waits.workflow}`
+    if (!runEnded(child.status)) return waitForEnd
+    const what = `run ${child.id} of workflow ${workflow}`
     switch (child.status) {
       case "success":
-        return { result: { state: "success", output: await this.#outputs(child) } }
+        return { result: { state: "success", output: await this.#outputsOf(child) } }
       case "cancelled":
         return { result: { state: "cancelled", error: `${what} was cancelled` } }
       default:
@@ -49,7 +53,7 @@ export class ChildRuns {
     }
   }
 
-  /** Asks for the child's cancellation; true once there is nothing left of it. */
+  /** Requests the cancellation of the child run. Returns true when it has ended or does not exist. */
   async cancel({ runId }: WorkflowWait): Promise<boolean> {
     const { store } = this.#options
     const child = await store.getRun(runId as RunId)
@@ -57,69 +61,69 @@ export class ChildRuns {
     return !(await store.requestCancel(child.id, "cancel"))
   }
 
-  async #make(claim: TaskClaim, node: Node, { workflow: name, runId }: WorkflowWait): Promise<void> {
+  async #create(claim: TaskClaim, node: Node, { workflow: name, runId }: WorkflowWait): Promise<void> {
     const { store } = this.#options
     if (claim.run.depth >= MAX_SUBWORKFLOW_DEPTH) {
       throw new TaskFailure(`workflow ${name} is not started: sub-workflows are nested ${MAX_SUBWORKFLOW_DEPTH} deep at most`)
     }
-    const version = await this.#find(claim, name)
+    const version = await this.#findWorkflow(claim, name)
     const compiled = await store.compiled(version.versionId)
     const bound = bindParams(compiled, { values: await this.#params(claim, node) })
     if (!bound.ok) {
       const problems = bound.problems.map(({ path, message }) => `${path} ${message}`).join("; ")
       throw new TaskFailure(`the input does not fit workflow ${name}: ${problems}`)
     }
-    await store.createRuns([
-      {
-        id: runId as RunId,
-        workflowId: version.workflowId,
-        versionId: version.versionId,
-        trigger: "workflow",
-        params: bound.params,
-        priority: claim.run.priority,
-        logicalDate: claim.run.logicalDate,
-        idempotencyKey: `task:${claim.attemptId}`,
-        private: claim.run.private,
-        workingDir: claim.run.workingDir,
-        ...(claim.run.timezone !== null && { timezone: claim.run.timezone }),
-        parent: {
-          row: claim.row,
-          runId: claim.runId,
-          task: node.name,
-          rootRunId: claim.run.private ? (claim.run.rootRunId ?? claim.runId) : null,
-          depth: claim.run.depth + 1,
-        },
-      },
-    ])
+    await store.createRuns([{ id: runId as RunId, ...version, params: bound.params, ...inheritedFrom(claim, node) }])
   }
 
-  async #find(claim: TaskClaim, name: string): Promise<{ workflowId: number; versionId: number }> {
+  async #findWorkflow(claim: TaskClaim, name: string): Promise<{ workflowId: number; versionId: number }> {
     const found = await this.#options.findWorkflow?.(name, { workingDir: claim.run.workingDir })
     if (found === undefined || found === null) {
       throw new TaskFailure(
         `there is no workflow ${JSON.stringify(name)}: deploy it${claim.run.private ? ", or put it beside this one" : ""}`,
       )
     }
-    return found
+    const { workflowId, versionId } = found
+    return { workflowId, versionId }
   }
 
-  /** The task's own input alone: what lies above it does not concern the child. */
+  /** The child run gets the task's own input only, without upstream outputs. */
   async #params(claim: TaskClaim, node: Node): Promise<JsonObject> {
     if (node.input === undefined) return {}
     const { workflow } = nodeOf(this.#options.store, claim)
-    const scope = await this.#inputs.scope(claim, workflow, node)
+    const scope = await buildScope(this.#outputs, claim, workflow, node)
     return (await this.#options.evaluator.render(node.input, scope)) as JsonObject
   }
 
-  async #outputs(child: RunRow): Promise<JsonObject> {
+  async #outputsOf(child: RunRow): Promise<JsonObject> {
     const { store } = this.#options
     const compiled = await store.compiled(child.versionId)
     const outputs: JsonObject = {}
     for (const index of rootNodes(compiled)) {
       const { name } = compiled.nodes[index]!
       const task = await store.getTask({ runId: child.id, name, path: "" })
-      outputs[name] = task === null || task.status !== "success" ? null : await this.#inputs.value(task.output)
+      outputs[name] = task === null || task.status !== "success" ? null : await this.#outputs.value(task.output)
     }
     return outputs
   }
 }
+
+const inheritedFrom = (
+  { row, attemptId, runId, run }: TaskClaim,
+  node: Node,
+): Omit<NewRun, "id" | "workflowId" | "versionId" | "params"> => ({
+  trigger: "workflow",
+  priority: run.priority,
+  logicalDate: run.logicalDate,
+  idempotencyKey: `task:${attemptId}`,
+  private: run.private,
+  workingDir: run.workingDir,
+  ...(run.timezone !== null && { timezone: run.timezone }),
+  parent: {
+    row,
+    runId,
+    task: node.name,
+    rootRunId: run.private ? (run.rootRunId ?? runId) : null,
+    depth: run.depth + 1,
+  },
+})

@@ -1,30 +1,30 @@
-// Asks other services whether deferred work is done. A poll that cannot be asked is asked again, ever less often; what the
-// answer means is said by the task's own expressions.
+// Polls other services for the state of deferred work. The task's own expressions interpret the response; a request that fails is
+// repeated with back-off.
 
-import { messageOf } from "../../core/model/error-message.ts"
-import type { EngineOptions } from "../ports.ts"
-import { secretOf } from "../attempts/secret.ts"
+import { readSecret } from "../attempts/secret.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
+import type { EngineOptions } from "../ports.ts"
 import type { WaitStep } from "./waiting-tasks.ts"
 import type { ExpressionScope } from "../../core/expressions/expressions.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
-import { type Fetch, BLOCKED_REQUEST } from "../../core/model/ports.ts"
+import { BLOCKED_REQUEST, type Fetch } from "../../core/model/ports.ts"
 import type { WaitingOn } from "../../core/model/waiting-on.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
 type PollWait = Extract<WaitingOn, { kind: "poll" }>
 
-/** At once; the rest of what is due is put off a little, so that slow services do not hold up what else the gate has to do. */
-const AT_ONCE = 64
-const PUT_OFF_MS = 250
-const ANSWER_MS = 30_000
+/** Further polls that are due are postponed, so that slow services do not occupy the whole gate. */
+const MAX_CONCURRENT = 64
+const POSTPONE_MS = 250
+const RESPONSE_TIMEOUT_MS = 30_000
 const MAX_BODY = 1024 * 1024
 const MAX_BACKOFF_MS = 300_000
 
 export class DeferredPolls {
   readonly #options: EngineOptions
   readonly #stop = new AbortController()
-  #asking = 0
+  #inFlight = 0
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -34,36 +34,40 @@ export class DeferredPolls {
     this.#stop.abort()
   }
 
-  async ask(waits: PollWait, claim: TaskClaim): Promise<WaitStep> {
-    const { fetch } = this.#options
+  async poll(waitingOn: PollWait, claim: TaskClaim): Promise<WaitStep> {
+    const { fetch, random } = this.#options
     if (fetch === undefined) throw new TaskFailure("nothing here can send the requests of a poll")
-    if (this.#asking >= AT_ONCE) return { waitingOn: waits, delayMs: PUT_OFF_MS * (1 + this.#options.random.next()) }
-    this.#asking += 1
+    if (this.#inFlight >= MAX_CONCURRENT) return { waitingOn, delayMs: POSTPONE_MS * (1 + random.next()) }
+    this.#inFlight += 1
     let response: JsonObject
     try {
-      response = await this.#answer(fetch, waits)
+      response = await this.#respond(fetch, waitingOn)
     } catch (error) {
-      if (error instanceof TaskFailure) throw error
-      if (this.#stop.signal.aborted) throw error
-      if (error instanceof Error && error.name === BLOCKED_REQUEST) throw new TaskFailure(error.message)
-      this.#options.log.warn(
-        { run: claim.runId, service: serviceOf(waits.poll.url), error: messageOf(error) },
-        "a poll was not answered",
-      )
-      return again(waits, waits.errors + 1)
+      return this.#failed(error, waitingOn, claim)
     } finally {
-      this.#asking -= 1
+      this.#inFlight -= 1
     }
-    return await this.#judge(waits, response)
+    return await this.#interpret(waitingOn, response)
   }
 
-  /** In bounded time, whatever the service and the place of its secrets do. */
-  async #answer(fetch: Fetch, { poll }: PollWait): Promise<JsonObject> {
-    const late = new AbortController()
-    const cancel = this.#options.clock.after(ANSWER_MS, () => late.abort(new Error(`no answer within ${ANSWER_MS / 1000}s`)))
-    const signal = AbortSignal.any([late.signal, this.#stop.signal])
+  /** Returns the wait for the next try. Throws when another try cannot help, or when the engine stops. */
+  #failed(error: unknown, waitingOn: PollWait, claim: TaskClaim): WaitStep {
+    if (error instanceof TaskFailure || this.#stop.signal.aborted) throw error
+    if (error instanceof Error && error.name === BLOCKED_REQUEST) throw new TaskFailure(error.message)
+    const fields = { run: claim.runId, service: serviceOf(waitingOn.poll.url), error: messageOf(error) }
+    this.#options.log.warn(fields, "a poll failed; trying again")
+    return nextPoll(waitingOn, waitingOn.errors + 1)
+  }
+
+  /** Sends the request with a timeout, which includes the reading of secrets. */
+  async #respond(fetch: Fetch, { poll }: PollWait): Promise<JsonObject> {
+    const timeout = new AbortController()
+    const cancel = this.#options.clock.after(RESPONSE_TIMEOUT_MS, () =>
+      timeout.abort(new Error(`no answer within ${RESPONSE_TIMEOUT_MS / 1000}s`)),
+    )
+    const signal = AbortSignal.any([timeout.signal, this.#stop.signal])
     try {
-      return await Promise.race([this.#request(fetch, poll, signal), aborted(signal)])
+      return await Promise.race([this.#request(fetch, poll, signal), rejectOnAbort(signal)])
     } finally {
       cancel()
     }
@@ -72,57 +76,58 @@ export class DeferredPolls {
   async #request(fetch: Fetch, poll: PollWait["poll"], signal: AbortSignal): Promise<JsonObject> {
     const headers: { [name: string]: string } = {}
     for (const [name, value] of Object.entries(poll.headers)) {
-      headers[name] = typeof value === "string" ? value : await secretOf(this.#options, value.secret)
+      headers[name] = typeof value === "string" ? value : await readSecret(this.#options, value.secret)
     }
     const hasBody = poll.body !== undefined && poll.method !== "GET" && poll.method !== "HEAD"
     if (hasBody && typeof poll.body !== "string") headers["content-type"] ??= "application/json"
     const body = typeof poll.body === "string" ? poll.body : JSON.stringify(poll.body)
     signal.throwIfAborted()
-    const answer = await fetch(poll.url, { method: poll.method, headers, ...(hasBody && { body }), redirects: 5, signal })
-    const text = await textOf(answer.body)
-    return { status: answer.status, headers: headersOf(answer.headers), body: parsed(text) }
+    const response = await fetch(poll.url, { method: poll.method, headers, ...(hasBody && { body }), redirects: 5, signal })
+    const text = await readText(response.body)
+    return { status: response.status, headers: headersOf(response.headers), body: jsonOrText(text) }
   }
 
-  /** A service that is in trouble is asked again, unless the task has said what that means. */
-  async #judge(waits: PollWait, response: JsonObject): Promise<WaitStep> {
-    const { poll } = waits
+  /** Expressions may fail on an error status: the poll is then repeated, unless `fail_when` or `done_when` holds. */
+  async #interpret(waitingOn: PollWait, response: JsonObject): Promise<WaitStep> {
+    const { poll } = waitingOn
+    const { evaluator } = this.#options
     const scope = { params: {}, tasks: {}, run: NO_RUN, response } as ExpressionScope
-    const truth = async (source: string): Promise<boolean> => (await this.#options.evaluator.evaluate(source, scope)) === true
+    const holds = async (source: string): Promise<boolean> => (await evaluator.evaluate(source, scope)) === true
     const status = response["status"] as number
     try {
-      if (poll.failWhen !== undefined && (await truth(poll.failWhen))) {
+      if (poll.failWhen !== undefined && (await holds(poll.failWhen))) {
         return { result: { state: "failed", error: `fail_when holds: ${poll.failWhen} (status ${status})` } }
       }
-      if (await truth(poll.doneWhen)) {
-        const output =
-          poll.output === undefined ? response["body"]! : await this.#options.evaluator.evaluate(poll.output, scope)
+      if (await holds(poll.doneWhen)) {
+        const output = poll.output === undefined ? response["body"]! : await evaluator.evaluate(poll.output, scope)
         return { result: { state: "success", output } }
       }
     } catch (error) {
       if (status < 400) throw error
     }
-    return again(waits, status === 429 || status >= 500 ? waits.errors + 1 : 0)
+    return nextPoll(waitingOn, status === 429 || status >= 500 ? waitingOn.errors + 1 : 0)
   }
 }
 
-const aborted = (signal: AbortSignal): Promise<never> =>
+const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
-    const end = (): void => reject(signal.reason as Error)
-    if (signal.aborted) end()
-    else signal.addEventListener("abort", end, { once: true })
+    const abort = (): void => reject(signal.reason as Error)
+    if (signal.aborted) abort()
+    else signal.addEventListener("abort", abort, { once: true })
   })
 
-/** What may be told of an address: its path and its query may be secrets. */
+/** Returns the part of an address that may be logged: its path and query may contain secrets. */
 const serviceOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : "no URL")
 
 const NO_RUN = { id: "", workflow: "", logical_date: null, date: null, trigger: "" }
 
-const again = (waits: PollWait, errors: number): WaitStep => {
-  const slower = Math.min(waits.poll.everyMs * 2 ** Math.min(errors, 20), Math.max(MAX_BACKOFF_MS, waits.poll.everyMs))
-  return { waitingOn: { ...waits, errors }, delayMs: slower }
+const nextPoll = (waitingOn: PollWait, errors: number): WaitStep => {
+  const { everyMs } = waitingOn.poll
+  const delayMs = Math.min(everyMs * 2 ** Math.min(errors, 20), Math.max(MAX_BACKOFF_MS, everyMs))
+  return { waitingOn: { ...waitingOn, errors }, delayMs }
 }
 
-const textOf = async (body: ReadableStream<Uint8Array> | null): Promise<string> => {
+const readText = async (body: ReadableStream<Uint8Array> | null): Promise<string> => {
   if (body === null) return ""
   const parts: Uint8Array[] = []
   let bytes = 0
@@ -134,8 +139,7 @@ const textOf = async (body: ReadableStream<Uint8Array> | null): Promise<string> 
   return Buffer.concat(parts).toString("utf8")
 }
 
-/** JSON where it is, else text. */
-const parsed = (text: string): Json => {
+const jsonOrText = (text: string): Json => {
   try {
     return JSON.parse(text) as Json
   } catch {

@@ -1,11 +1,10 @@
-// Answers from outside to tasks that wait: of people to an approval, of other services to a callback. Answered when they are
-// committed; the fence lets one of several count.
+// Signals from outside to tasks that wait: answers of people to an approval, and callbacks of other services. A call returns after its
+// commit; of several signals to one attempt, the fence lets exactly one apply.
 
-import { approvalOutput } from "./approvals.ts"
-import type { Callbacks } from "./callbacks.ts"
+import type { Callbacks } from "../attempts/callbacks.ts"
+import { approvalResult, type WaitingTasks, type WaitResult } from "./waiting-tasks.ts"
 import { nodeOf } from "../attempts/claims.ts"
 import type { EngineOptions } from "../ports.ts"
-import type { WaitResult, WaitingTasks } from "./waiting-tasks.ts"
 import type { Change, Fence } from "../../core/model/change.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -29,22 +28,18 @@ export interface CallbackSignal {
   error?: string
 }
 
-export class ExternalSignals {
-  readonly #options: Pick<EngineOptions, "store" | "clock">
-  readonly #waiting: WaitingTasks
-  readonly #callbacks: Callbacks
-  readonly #report: (changes: Change[]) => Promise<Fence[]>
+interface SignalOptions extends Pick<EngineOptions, "store" | "clock"> {
+  waiting: Pick<WaitingTasks, "toChange">
+  callbacks: Pick<Callbacks, "read">
+  /** Commits changes and returns the fences that no longer held. */
+  report(changes: Change[]): Promise<Fence[]>
+}
 
-  constructor(
-    options: Pick<EngineOptions, "store" | "clock">,
-    waiting: WaitingTasks,
-    callbacks: Callbacks,
-    report: (changes: Change[]) => Promise<Fence[]>,
-  ) {
+export class ExternalSignals {
+  readonly #options: SignalOptions
+
+  constructor(options: SignalOptions) {
     this.#options = options
-    this.#waiting = waiting
-    this.#callbacks = callbacks
-    this.#report = report
   }
 
   async approval({ runId, name, path, approved, comment, by }: ApprovalSignal): Promise<void> {
@@ -52,42 +47,42 @@ export class ExternalSignals {
     const task = await store.getTask({ runId, name, path })
     const what = `task ${path === "" ? name : `${name}[${path}]`} of run ${runId}`
     if (task === null) throw new NotFound(`there is no ${what}`)
-    const claim = await this.#claim(task, "approval")
+    const claim = await this.#waitingClaim(task, "approval")
     if (claim === null) throw new Conflict(`${what} does not wait for approval: it ${stateOf(task)}`)
-    const output = approvalOutput({ approved, comment, by, at: iso(clock.now()) })
-    const said = comment === null || comment === "" ? `rejected by ${by}` : comment
-    const ended: WaitResult = approved
-      ? { state: "success", output }
-      : { state: "failed", error: said, output, retryable: false }
-    if (!(await this.#end(claim, ended))) throw new Conflict(`${what} was answered by somebody else just now`)
+    const error = comment === null || comment === "" ? `rejected by ${by}` : comment
+    const result = approvalResult({ approved, comment, by, at: iso(clock.now()) }, error)
+    if (!(await this.#finish(claim, result))) throw new Conflict(`${what} was answered by somebody else just now`)
   }
 
-  async callback(token: string, answer: CallbackSignal): Promise<void> {
-    const { store } = this.#options
-    const fence = await this.#callbacks.read(token)
+  async callback(token: string, { status, output = null, error }: CallbackSignal): Promise<void> {
+    const { store, callbacks } = this.#options
+    const fence = await callbacks.read(token)
     if (fence === null) throw new NotFound("there is no such callback")
     const [claim] = await store.readClaims([fence])
     if (claim === undefined) throw new Conflict("the attempt of this callback has ended already")
-    if (claim.kind === "job" || claim.waitingOn?.for.kind !== "callback")
+    if (claim.kind === "job" || claim.waitingOn?.for.kind !== "callback") {
       throw new Conflict("the attempt of this callback is not waiting yet; try again")
-    const ended: WaitResult =
-      answer.status === "success"
-        ? { state: "success", output: answer.output ?? null }
-        : { state: "failed", error: answer.error ?? "failed, as its callback said" }
-    if (!(await this.#end(claim, ended))) throw new Conflict("the attempt of this callback has ended already")
+    }
+    const result: WaitResult =
+      status === "success"
+        ? { state: "success", output }
+        : { state: "failed", error: error ?? "the callback reported a failure" }
+    if (!(await this.#finish(claim, result))) throw new Conflict("the attempt of this callback has ended already")
   }
 
-  async #claim(task: TaskRow, kind: WaitKind): Promise<TaskClaim | null> {
+  async #waitingClaim(task: TaskRow, kind: WaitKind): Promise<TaskClaim | null> {
     if (task.attemptId === null || task.waitingOn?.kind !== kind) return null
     const [claim] = await this.#options.store.readClaims([{ row: task.row, attemptId: task.attemptId }])
     return claim !== undefined && claim.kind !== "job" && claim.waitingOn?.for.kind === kind ? claim : null
   }
 
-  /** False: it was over meanwhile. */
-  async #end(claim: TaskClaim, ended: WaitResult): Promise<boolean> {
-    await this.#options.store.compiled(claim.versionId)
-    const { node } = nodeOf(this.#options.store, claim)
-    return (await this.#report([await this.#waiting.toChange(claim, node, ended)])).length === 0
+  /** Returns false when the attempt has ended meanwhile. */
+  async #finish(claim: TaskClaim, result: WaitResult): Promise<boolean> {
+    const { store, waiting, report } = this.#options
+    await store.compiled(claim.versionId)
+    const { node } = nodeOf(store, claim)
+    const rejected = await report([await waiting.toChange(claim, node, result)])
+    return rejected.length === 0
   }
 }
 

@@ -1,54 +1,59 @@
-// Tasks that go on without a slot: the gate begins them here, and here they come back when they are due. Each time they wait on
-// or end. Whatever is decided holds for the attempt, whoever decides it: two servers that were given the same row one after the
-// other come to the same.
+// Tasks that wait without a slot: sleeps, approvals, sub-workflows, polls and callbacks. The gate begins a wait; when a row is due it is
+// resumed here, and waits on or finishes. Decisions are the same on every server that resumes a row: two servers may resume it in turn.
 
-import { approvalOutput } from "./approvals.ts"
 import { ChildRuns } from "./child-runs.ts"
-import { nodeOf } from "../attempts/claims.ts"
-import type { ChangeBuilder } from "../attempts/change-builder.ts"
-import { type AssignmentBuilder, isTaskFault } from "../attempts/assignment-builder.ts"
-import { outputOf } from "../attempts/outputs.ts"
 import { DeferredPolls } from "./deferred-polls.ts"
+import type { ChangeBuilder } from "../attempts/change-builder.ts"
+import { nodeOf } from "../attempts/claims.ts"
+import { type OutputReader, writeOutput } from "../attempts/outputs.ts"
+import { isTaskFault, TaskFailure } from "../attempts/task-failure.ts"
 import type { EngineOptions } from "../ports.ts"
-import { TaskFailure } from "../attempts/task-failure.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import type { Json } from "../../core/model/json.ts"
-import { iso } from "../../core/model/ports.ts"
-import { DURATION_HINT, parseDuration, formatDuration } from "../../core/model/quantities.ts"
-import { soonest } from "../../core/time/soonest.ts"
 import { checkSchema } from "../../core/model/json-schema.ts"
+import { iso } from "../../core/model/ports.ts"
+import { DURATION_HINT, formatDuration, parseDuration } from "../../core/model/quantities.ts"
 import type { WaitingExecutor, WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
+import { soonest } from "../../core/time/soonest.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
-/** What becomes of a woken row: it waits on, or its attempt has this result. */
+/** The next step of a resumed row: it waits on, or its attempt has a result. */
 export type WaitStep = { waitingOn: WaitingOn; delayMs: number | null } | { result: WaitResult }
 
-/** A result as far as it is decided here. */
+/** A result without its times; the output is not stored yet. */
 export type WaitResult = Pick<AttemptResult, "state"> & Partial<Pick<AttemptResult, "error" | "retryable">> & { output?: Json }
+
+/** An answer to an approval. `by` is null when nobody answered in time and the default applies. */
+export interface ApprovalAnswer {
+  approved: boolean
+  comment: string | null
+  by: string | null
+  at: string
+}
 
 type Wait = Omit<Extract<Change, { kind: "wait" }>, "row" | "attemptId">
 
 export class WaitingTasks {
   readonly #options: EngineOptions
-  readonly #conclusions: ChangeBuilder
+  readonly #changes: ChangeBuilder
   readonly #polls: DeferredPolls
-  readonly #children: ChildRuns
+  readonly #childRuns: ChildRuns
 
-  constructor(options: EngineOptions, inputs: AssignmentBuilder, conclusions: ChangeBuilder) {
+  constructor(options: EngineOptions, outputs: OutputReader, changes: ChangeBuilder) {
     this.#options = options
-    this.#conclusions = conclusions
+    this.#changes = changes
     this.#polls = new DeferredPolls(options)
-    this.#children = new ChildRuns(options, inputs)
+    this.#childRuns = new ChildRuns(options, outputs)
   }
 
-  /** Ends what is asked of others just now: those rows are given back. */
+  /** Aborts the polls under way; their rows are released. */
   stop(): void {
     this.#polls.stop()
   }
 
-  /** What a task begins to wait for. A fault of the task is thrown as one. */
+  /** Returns the wait that a task begins with. Throws a `TaskFailure` for invalid fields. */
   async begin(node: Node, executor: WaitingExecutor, scope: ExpressionScope): Promise<Wait> {
     const { evaluator } = this.#options
     const field = async (name: string): Promise<Json | undefined> =>
@@ -61,15 +66,15 @@ export class WaitingTasks {
       case "approval": {
         const message = await field("message")
         const fallback = await field("default")
-        const waits: WaitingOn = {
+        const waitingOn: WaitingOn = {
           kind: "approval",
           ...(message !== undefined && { message: toText(message) }),
           ...((fallback === "approve" || fallback === "reject") && { default: fallback }),
         }
-        return { kind: "wait", waitingOn: waits, delayMs: node.timeoutMs }
+        return { kind: "wait", waitingOn, delayMs: node.timeoutMs }
       }
       case "workflow":
-        return { kind: "wait", waitingOn: this.#children.begin(toText((await field("workflow")) ?? null)), delayMs: 0 }
+        return { kind: "wait", waitingOn: this.#childRuns.begin(toText((await field("workflow")) ?? null)), delayMs: 0 }
       default:
         return executor satisfies never
     }
@@ -88,88 +93,96 @@ export class WaitingTasks {
     return Math.max(0, at - this.#options.clock.now())
   }
 
-  /** A row that was due. Rejects for faults that are not the task's: then it is given back. */
-  async resume(claim: TaskClaim, emit: (change: Change) => void): Promise<void> {
+  /** Returns the change for a row that is due. Rejects for faults that are not the task's: its claim is then released. */
+  async resume(claim: TaskClaim): Promise<Change> {
     const { node } = nodeOf(this.#options.store, claim)
-    const fence = fenceOf(claim)
-    const next = await this.#next(claim, node)
-    if ("waitingOn" in next) emit({ ...fence, kind: "wait", ...next })
-    else emit(await this.toChange(claim, node, next.result))
+    const step = await this.#step(claim, node)
+    return "waitingOn" in step ? { ...fenceOf(claim), kind: "wait", ...step } : await this.toChange(claim, node, step.result)
   }
 
-  async #next(claim: TaskClaim, node: Node): Promise<WaitStep> {
-    const { for: waits, elapsedMs } = claim.waitingOn!
+  async #step(claim: TaskClaim, node: Node): Promise<WaitStep> {
+    const { for: waitingOn, elapsedMs } = claim.waitingOn!
     try {
-      if (isStopping(claim)) return await this.#cancel(waits)
-      const limitMs = limitOf(node, waits)
-      // Whoever looks may come late: it was over in time.
-      if (waits.kind === "sleep" && elapsedMs >= waits.ms && waits.ms < (limitMs ?? Number.POSITIVE_INFINITY))
+      if (isCancelling(claim)) return await this.#cancel(waitingOn)
+      const limitMs = limitOf(node, waitingOn)
+      // The row may be resumed late: a sleep that ended before the timeout is a success.
+      if (waitingOn.kind === "sleep" && elapsedMs >= waitingOn.ms && waitingOn.ms < (limitMs ?? Number.POSITIVE_INFINITY))
         return { result: { state: "success" } }
-      if (limitMs !== null && elapsedMs >= limitMs) return await this.#overdue(waits, limitMs)
-      const left = limitMs === null ? null : limitMs - elapsedMs
-      switch (waits.kind) {
-        case "sleep":
-          return { waitingOn: waits, delayMs: soonest(waits.ms - elapsedMs, left) }
-        case "approval":
-        case "callback":
-          return { waitingOn: waits, delayMs: left }
-        case "workflow":
-          return bounded(await this.#children.check(claim, node, waits), left)
-        case "poll":
-          return bounded(await this.#polls.ask(waits, claim), left)
-        default:
-          return waits satisfies never
-      }
+      if (limitMs !== null && elapsedMs >= limitMs) return await this.#timeOut(waitingOn, limitMs)
+      const leftMs = limitMs === null ? null : limitMs - elapsedMs
+      return withinLimit(await this.#check(claim, node, waitingOn), leftMs)
     } catch (error) {
       if (!isTaskFault(error)) throw error
       return { result: { state: "failed", error: error.message, retryable: false } }
     }
   }
 
-  /** Cancel goes down: a child run is cancelled first, and its end wakes this row again. */
-  async #cancel(waits: WaitingOn): Promise<WaitStep> {
-    if (waits.kind === "workflow" && !(await this.#children.cancel(waits))) return { waitingOn: waits, delayMs: null }
+  async #check(claim: TaskClaim, node: Node, waitingOn: WaitingOn): Promise<WaitStep> {
+    switch (waitingOn.kind) {
+      case "sleep":
+        return { waitingOn, delayMs: waitingOn.ms - claim.waitingOn!.elapsedMs }
+      case "approval":
+      case "callback":
+        return { waitingOn, delayMs: null }
+      case "workflow":
+        return await this.#childRuns.check(claim, node, waitingOn)
+      case "poll":
+        return await this.#polls.poll(waitingOn, claim)
+      default:
+        return waitingOn satisfies never
+    }
+  }
+
+  /** Cancels a child run first; the end of the child resumes this row again. */
+  async #cancel(waitingOn: WaitingOn): Promise<WaitStep> {
+    if (waitingOn.kind === "workflow" && !(await this.#childRuns.cancel(waitingOn))) return { waitingOn, delayMs: null }
     return { result: { state: "cancelled" } }
   }
 
-  async #overdue(waits: WaitingOn, limitMs: number): Promise<WaitStep> {
-    if (waits.kind === "approval" && waits.default !== undefined) {
-      const approved = waits.default === "approve"
-      const at = iso(this.#options.clock.now())
+  async #timeOut(waitingOn: WaitingOn, limitMs: number): Promise<WaitStep> {
+    if (waitingOn.kind === "approval" && waitingOn.default !== undefined) {
       const comment = `nobody answered within ${formatDuration(limitMs)}`
-      const output = approvalOutput({ approved, comment, by: null, at })
-      if (approved) return { result: { state: "success", output } }
-      return { result: { state: "failed", error: `rejected: ${comment}`, output, retryable: false } }
+      const approved = waitingOn.default === "approve"
+      const answer = { approved, comment, by: null, at: iso(this.#options.clock.now()) }
+      return { result: approvalResult(answer, `rejected: ${comment}`) }
     }
-    if (waits.kind === "workflow") await this.#children.cancel(waits)
+    if (waitingOn.kind === "workflow") await this.#childRuns.cancel(waitingOn)
     return { result: { state: "timeout", error: `timed out after ${formatDuration(limitMs)}` } }
   }
 
-  /** The change that ends a waiting row, from here or from outside. */
-  async toChange(claim: TaskClaim, node: Node, ended: WaitResult): Promise<Change> {
-    const { output, ...rest } = this.#checked(node, ended)
-    const result: AttemptResult = { ...rest, startedAt: null, finishedAt: this.#options.clock.now() }
-    if (output !== undefined) result.output = await outputOf(this.#options, claim, node.name, output)
-    return await this.#conclusions.toChange(claim, result, isStopping(claim))
-  }
-
-  #checked(node: Node, ended: WaitResult): WaitResult {
-    if (ended.state !== "success" || node.output === undefined) return ended
-    const problem = checkSchema(node.output, ended.output ?? null)
-    return problem === null ? ended : { state: "failed", error: `the output does not fit its schema: ${problem}` }
+  /** Returns the change for the result of a waiting row, decided here or by an external signal. */
+  async toChange(claim: TaskClaim, node: Node, result: WaitResult): Promise<Change> {
+    const { output, ...rest } = checkOutput(node, result)
+    const stored = output === undefined ? {} : { output: await writeOutput(this.#options, claim, node.name, output) }
+    const finishedAt = this.#options.clock.now()
+    return await this.#changes.toChange(claim, { ...rest, startedAt: null, finishedAt, ...stored }, isCancelling(claim))
   }
 }
 
-/** With its run, or with a group around it that is overdue. */
-const isStopping = ({ run, waitingOn }: TaskClaim): boolean => run.cancelling !== null || waitingOn?.cancelRequested === true
-
-/** How long the attempt may take in all; null: for ever. A default of a launched attempt's time does not bind what it defers. */
-const limitOf = (node: Node, waits: WaitingOn): number | null => {
-  const own = waits.kind === "poll" || waits.kind === "callback" ? (node.deferTimeoutMs ?? null) : node.timeoutMs
-  const asked = waits.kind === "poll" ? waits.poll.timeoutMs : waits.kind === "callback" ? waits.timeoutMs : undefined
-  const since = waits.kind === "poll" || waits.kind === "callback" ? waits.since : 0
-  return soonest(own, asked === undefined ? null : since + asked)
+/** `error`: the error of a rejected approval. */
+export const approvalResult = ({ approved, comment, by, at }: ApprovalAnswer, error: string): WaitResult => {
+  const output = { approved, comment, by, at }
+  return approved ? { state: "success", output } : { state: "failed", error, output, retryable: false }
 }
 
-const bounded = (next: WaitStep, left: number | null): WaitStep =>
-  "waitingOn" in next ? { ...next, delayMs: soonest(next.delayMs, left) } : next
+const checkOutput = (node: Node, result: WaitResult): WaitResult => {
+  if (result.state !== "success" || node.output === undefined) return result
+  const problem = checkSchema(node.output, result.output ?? null)
+  return problem === null ? result : { state: "failed", error: `the output does not fit its schema: ${problem}` }
+}
+
+/** The run is being cancelled, or a group around the task is overdue. */
+const isCancelling = ({ run, waitingOn }: TaskClaim): boolean => run.cancelling !== null || waitingOn?.cancelRequested === true
+
+/**
+ * Returns how long the attempt may take in all; null: without limit. Deferred work has a limit of its own: the task's timeout, which
+ * has a default, applies to the launched process only.
+ */
+const limitOf = (node: Node, waitingOn: WaitingOn): number | null => {
+  if (waitingOn.kind !== "poll" && waitingOn.kind !== "callback") return node.timeoutMs
+  const timeoutMs = waitingOn.kind === "poll" ? waitingOn.poll.timeoutMs : waitingOn.timeoutMs
+  return soonest(node.deferTimeoutMs ?? null, timeoutMs === undefined ? null : waitingOn.since + timeoutMs)
+}
+
+const withinLimit = (step: WaitStep, leftMs: number | null): WaitStep =>
+  "waitingOn" in step ? { ...step, delayMs: soonest(step.delayMs, leftMs) } : step

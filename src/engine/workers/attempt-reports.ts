@@ -1,10 +1,9 @@
-// What workers say of their attempts, as changes for the engine's inbox. Facts of an attempt are kept from its claim; when that went
-// through another server they are read by its fence.
+// Turns what workers report about their attempts into changes. The claim of an attempt is cached; if another server made it, it is read
+// from the store by its fence.
 
+import type { ChangeBuilder } from "../attempts/change-builder.ts"
 import { cancellingOf, nodeOf, objectPrefixOf } from "../attempts/claims.ts"
-import { ChangeBuilder } from "../attempts/change-builder.ts"
 import type { Engine } from "../engine.ts"
-import type { AssignmentBuilder } from "../attempts/assignment-builder.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { AttemptResult, Change, Fence } from "../../core/model/change.ts"
 import type { AttemptId } from "../../core/model/ids.ts"
@@ -16,13 +15,21 @@ import type { z } from "zod"
 
 type Report = z.output<typeof wire.reportBody>
 type Entry = Report["entries"][number]
-type Result = z.output<typeof wire.result>
+type WireResult = z.output<typeof wire.result>
 
-const REMEMBERED = 20_000
-/** Clocks that differ by less are taken to be the same. */
-const SKEW_MS = 1000
+const MAX_CACHED = 20_000
+/** Smaller differences between the clocks of worker and server are ignored. */
+const MIN_SKEW_MS = 1000
 
-export interface Place {
+interface ReportOptions extends Pick<EngineOptions, "store" | "objects" | "clock"> {
+  engine: Pick<Engine, "report">
+  changes: ChangeBuilder
+  /** Called after the commit of an attempt's end, with the prefix of its objects. */
+  ended(prefix: string): void
+}
+
+/** An attempt in flight, with the keys of its objects. */
+export interface ReportedAttempt {
   claim: Claim
   workflow: CompiledWorkflow
   prefix: string
@@ -30,91 +37,89 @@ export interface Place {
 }
 
 export class AttemptReports {
-  readonly #engine: Pick<Engine, "report">
-  readonly #parts: EngineOptions
-  readonly #conclusions: ChangeBuilder
-  readonly #ended: (prefix: string) => void
+  readonly #options: ReportOptions
   readonly #claims = new Map<AttemptId, Claim>()
 
-  /** `ended` is told where the objects of an attempt lie whose end was committed. */
-  constructor(
-    engine: Pick<Engine, "report">,
-    parts: EngineOptions,
-    inputs: AssignmentBuilder,
-    ended: (prefix: string) => void,
-  ) {
-    this.#engine = engine
-    this.#ended = ended
-    this.#parts = parts
-    this.#conclusions = new ChangeBuilder(parts, inputs)
+  constructor(options: ReportOptions) {
+    this.#options = options
   }
 
   remember(claim: Claim): void {
     this.#claims.set(claim.attemptId, claim)
-    if (this.#claims.size > REMEMBERED) this.#claims.delete(this.#claims.keys().next().value!)
+    if (this.#claims.size > MAX_CACHED) this.#claims.delete(this.#claims.keys().next().value!)
   }
 
-  /** Resolves after the commit, with the attempts that were refused. */
-  async take({ now, entries }: Report, proven: (entry: Entry) => boolean): Promise<string[]> {
-    const skew = this.#parts.clock.now() - now
-    const shift = Math.abs(skew) < SKEW_MS ? 0 : skew
-    const refused = new Set<string>()
-    const good = entries.filter((entry) => proven(entry) || (refused.add(entry.attempt_id), false))
-    const claims = await this.#claimsOf(good)
-    const changes: Change[] = []
-    for (const entry of good) {
-      const claim = claims.get(entry.attempt_id)
-      const change = claim === undefined ? null : await this.#change(claim, entry, shift)
-      if (change === null) refused.add(entry.attempt_id)
-      else changes.push(change)
+  /** Commits a report. Returns the attempts of rejected entries: those that are not authentic, or whose fence no longer held. */
+  async report({ now, entries }: Report, isAuthentic: (entry: Entry) => boolean): Promise<string[]> {
+    const { clock, engine } = this.#options
+    const skew = clock.now() - now
+    const shift = Math.abs(skew) < MIN_SKEW_MS ? 0 : skew
+    const authentic = entries.filter(isAuthentic)
+    const rejected = new Set<string>()
+    if (authentic.length < entries.length) {
+      for (const entry of entries) if (!authentic.includes(entry)) rejected.add(entry.attempt_id)
     }
-    for (const { attemptId } of await this.#engine.report(changes)) refused.add(attemptId)
+    const claims = await this.#claimsOf(authentic)
+    const changes: Change[] = []
+    for (const entry of authentic) {
+      const claim = claims.get(entry.attempt_id)
+      if (claim === undefined) rejected.add(entry.attempt_id)
+      else changes.push(await this.#change(claim, entry, shift))
+    }
+    for (const { attemptId } of await engine.report(changes)) rejected.add(attemptId)
+    this.#committed(entries, claims, rejected)
+    return [...rejected]
+  }
+
+  #committed(entries: readonly Entry[], claims: ReadonlyMap<string, Claim>, rejected: ReadonlySet<string>): void {
     for (const { kind, attempt_id } of entries) {
       const claim = claims.get(attempt_id)
-      if (kind === "ended" && claim !== undefined && !refused.has(attempt_id)) {
-        this.#ended(objectPrefixOf(claim, nodeOf(this.#parts.store, claim).node))
+      if (kind === "ended" && claim !== undefined && !rejected.has(attempt_id)) {
+        this.#options.ended(objectPrefixOf(claim, nodeOf(this.#options.store, claim).node))
       }
-      if (kind === "ended" || kind === "released" || refused.has(attempt_id)) this.#claims.delete(attempt_id as AttemptId)
+      if (kind === "ended" || kind === "released" || rejected.has(attempt_id)) this.#claims.delete(attempt_id as AttemptId)
     }
-    return [...refused]
   }
 
-  /** An attempt that could not even be given to its worker. */
+  /** Fails an attempt that could not be given to its worker. */
   async fail(claim: Claim, error: string, retryable: boolean): Promise<void> {
-    const failed = { state: "failed", startedAt: null, finishedAt: this.#parts.clock.now(), error } as const
+    const { clock, engine, changes } = this.#options
+    const failed = { state: "failed", startedAt: null, finishedAt: clock.now(), error } as const
     const result: AttemptResult = retryable ? failed : { ...failed, retryable }
-    await this.#engine.report([await this.#conclusions.toChange(claim, result, false)])
+    await engine.report([await changes.toChange(claim, result, false)])
   }
 
-  /** Where the objects of a live attempt lie; null: it is not live. */
-  async placeOf(fence: Fence): Promise<Place | null> {
+  /** Returns an attempt in flight; null when its fence no longer holds. */
+  async find(fence: Fence): Promise<ReportedAttempt | null> {
+    const { store } = this.#options
     let claim = this.#claims.get(fence.attemptId)
     if (claim === undefined) {
-      claim = (await this.#parts.store.readClaims([fence]))[0]
+      claim = (await store.readClaims([fence]))[0]
       if (claim === undefined) return null
       this.remember(claim)
     }
-    const { workflow, node } = nodeOf(this.#parts.store, claim)
+    const { workflow, node } = nodeOf(store, claim)
     const prefix = objectPrefixOf(claim, node)
     return { claim, workflow, prefix, outputKey: `${prefix}output.json` }
   }
 
-  /** Failures are judged by how their run stands now: it may be being cancelled. */
+  /** Reads the claims of failed attempts again: their run may be being cancelled by now. */
   async #claimsOf(entries: readonly Entry[]): Promise<Map<string, Claim>> {
     const found = new Map<string, Claim>()
-    const asked: Fence[] = []
+    const unknown: Fence[] = []
     for (const entry of entries) {
       const attemptId = entry.attempt_id as AttemptId
-      const known = this.#claims.get(attemptId)
-      const fresh = entry.kind === "ended" && entry.result.state !== "success"
-      if (known !== undefined && !fresh) found.set(attemptId, known)
-      else asked.push({ row: entry.row, attemptId })
+      const cached = this.#claims.get(attemptId)
+      const mayBeStale = entry.kind === "ended" && entry.result.state !== "success"
+      if (cached !== undefined && !mayBeStale) found.set(attemptId, cached)
+      else unknown.push({ row: entry.row, attemptId })
     }
-    if (asked.length > 0) for (const claim of await this.#parts.store.readClaims(asked)) found.set(claim.attemptId, claim)
+    if (unknown.length > 0) for (const claim of await this.#options.store.readClaims(unknown)) found.set(claim.attemptId, claim)
     return found
   }
 
-  async #change(claim: Claim, entry: Entry, shift: number): Promise<Change | null> {
+  /** `shift`: milliseconds from the worker's clock to the server's. */
+  async #change(claim: Claim, entry: Entry, shift: number): Promise<Change> {
     const { row, attemptId } = claim
     switch (entry.kind) {
       case "started": {
@@ -126,33 +131,37 @@ export class AttemptReports {
       case "released":
         return { row, attemptId, kind: "release" }
       case "ended": {
-        const result = await this.#result(claim, entry.result, shift)
-        return this.#conclusions.toChange(claim, result, cancellingOf(claim) !== null)
+        const result = await this.#withOutput(claim, entry.result, toResult(entry.result, shift))
+        return this.#options.changes.toChange(claim, result, cancellingOf(claim) !== null)
       }
       default:
         return entry satisfies never
     }
   }
 
-  async #result(claim: Claim, told: Result, shift: number): Promise<AttemptResult> {
-    const { output, started_at, finished_at, exit_code, external_id, retry_after_ms } = told
-    const result: AttemptResult = {
-      state: told.state,
-      startedAt: started_at === null ? null : started_at + shift,
-      finishedAt: finished_at + shift,
-      ...(told.error !== undefined && { error: told.error }),
-      ...(exit_code !== undefined && { exitCode: exit_code }),
-      ...(external_id !== undefined && { externalId: external_id }),
-      ...(told.usage !== undefined && { usage: told.usage as NonNullable<AttemptResult["usage"]> }),
-      ...(told.retryable !== undefined && { retryable: told.retryable }),
-      ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }),
-    }
+  /** Adds the output. Fails the attempt when an output that was sent before is not stored completely. */
+  async #withOutput(claim: Claim, { output }: WireResult, result: AttemptResult): Promise<AttemptResult> {
     if (output === undefined) return result
     if ("inline" in output) return { ...result, output: { inline: output.inline as Json } }
-    const { outputKey } = (await this.placeOf(claim))!
-    if ((await this.#parts.objects.size(outputKey)) === output.bytes) {
+    const { outputKey } = (await this.find(claim))!
+    if ((await this.#options.objects.size(outputKey)) === output.bytes) {
       return { ...result, output: { key: outputKey, bytes: output.bytes } }
     }
     return { ...result, state: "failed", error: `its output of ${output.bytes} bytes did not arrive at the server` }
+  }
+}
+
+const toResult = (wireResult: WireResult, shift: number): AttemptResult => {
+  const { state, error, usage, retryable, started_at, finished_at, exit_code, external_id, retry_after_ms } = wireResult
+  return {
+    state,
+    startedAt: started_at === null ? null : started_at + shift,
+    finishedAt: finished_at + shift,
+    ...(error !== undefined && { error }),
+    ...(exit_code !== undefined && { exitCode: exit_code }),
+    ...(external_id !== undefined && { externalId: external_id }),
+    ...(usage !== undefined && { usage: usage as NonNullable<AttemptResult["usage"]> }),
+    ...(retryable !== undefined && { retryable }),
+    ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }),
   }
 }

@@ -1,10 +1,11 @@
-// The open claims of workers: each is answered when there is something for it, or after its time. One pass at a time goes through
-// them, those that wait longest first; what had nothing for one has nothing for others with the same lanes.
+// Open claim requests of workers (long polls). Each is answered when there is something for it, or after its waiting time. One pass at a
+// time serves them, oldest first; lanes that had nothing for one worker are skipped for others with the same lanes.
 
-import type { RegisteredWorker } from "./worker-service.ts"
+import type { RegisteredWorker } from "./worker-registry.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { HolderId } from "../../core/model/ids.ts"
 import type * as wire from "../../protocol/api/workers.ts"
+import { soonest } from "../../core/time/soonest.ts"
 import type { z } from "zod"
 
 export type Claimed = z.output<typeof wire.claimed>
@@ -14,108 +15,116 @@ export const NOTHING: Claimed = { assignments: [], stop: [], lost: [], over: [] 
 export interface ClaimPoll {
   worker: RegisteredWorker
   free: number
+  /** Attempts that the worker is stopping already. */
   stopping: ReadonlySet<string>
-  /** An answer is being made for it. */
+  /** A response is being prepared. */
   busy: boolean
-  /** False: nobody waits for the answer any more. */
-  settle(answer: Claimed): boolean
-  refuse(error: Error): void
+  /** Returns false when nobody waits for the response any more. */
+  respond(response: Claimed): boolean
+  reject(error: Error): void
 }
 
-/** `empty`: there is nothing in its lanes, for anybody. */
-export type Serve = (poll: ClaimPoll) => Promise<{ empty: boolean; more: boolean; nextDueMs: number | null }>
+export interface Served {
+  /** The lanes have no work. */
+  empty: boolean
+  /** There may be more work: run another pass. */
+  more: boolean
+  nextDueMs: number | null
+}
 
 export class ClaimPolls {
-  readonly #parts: Pick<EngineOptions, "clock" | "log">
-  readonly #serve: Serve
+  readonly #options: Pick<EngineOptions, "clock" | "log">
+  readonly #serve: (poll: ClaimPoll) => Promise<Served>
   readonly #open = new Map<HolderId, ClaimPoll>()
-  #passing = false
-  #again = false
-  #all = false
+  #serving = false
+  #passWanted = false
+  /** The next pass also serves polls without free slots. */
+  #serveAll = false
   #closed = false
   #cancelDue: (() => void) | null = null
 
-  constructor(parts: Pick<EngineOptions, "clock" | "log">, serve: Serve) {
-    this.#parts = parts
+  constructor(options: Pick<EngineOptions, "clock" | "log">, serve: (poll: ClaimPoll) => Promise<Served>) {
+    this.#options = options
     this.#serve = serve
   }
 
-  add(asked: Pick<ClaimPoll, "worker" | "free" | "stopping">, waitMs: number, signal: AbortSignal): Promise<Claimed> {
-    const { id } = asked.worker
-    // Its worker has given that one up.
-    this.#open.get(id)?.settle(NOTHING)
+  /** Opens a poll. A previous poll of the same worker is answered with nothing: the worker no longer waits for it. */
+  add(request: Pick<ClaimPoll, "worker" | "free" | "stopping">, waitMs: number, signal: AbortSignal): Promise<Claimed> {
+    const { id } = request.worker
+    this.#open.get(id)?.respond(NOTHING)
+    if (this.#closed) return Promise.resolve(NOTHING)
     return new Promise((resolve, reject) => {
-      if (this.#closed) return resolve(NOTHING)
-      let done = false
+      let isDone = false
       const poll: ClaimPoll = {
-        ...asked,
+        ...request,
         busy: false,
-        settle: (answer) => {
-          if (done) return false
-          done = true
-          cancel()
-          signal.removeEventListener("abort", leave)
+        respond: (response) => {
+          if (isDone) return false
+          isDone = true
+          cancelTimeout()
+          signal.removeEventListener("abort", onAbort)
           if (this.#open.get(id) === poll) this.#open.delete(id)
-          resolve(answer)
+          resolve(response)
           return true
         },
-        refuse: (error) => {
+        reject: (error) => {
           reject(error)
-          poll.settle(NOTHING)
+          poll.respond(NOTHING)
         },
       }
-      const leave = (): void => void poll.settle(NOTHING)
-      const cancel = this.#parts.clock.after(waitMs, () => {
-        if (!poll.busy) poll.settle(NOTHING)
+      const onAbort = (): void => void poll.respond(NOTHING)
+      const cancelTimeout = this.#options.clock.after(waitMs, () => {
+        if (!poll.busy) poll.respond(NOTHING)
       })
-      signal.addEventListener("abort", leave, { once: true })
+      signal.addEventListener("abort", onAbort, { once: true })
       this.#open.set(id, poll)
       this.wake(false)
     })
   }
 
+  /** `all`: polls without free slots are served too. */
   wake(all: boolean): void {
-    this.#all ||= all
-    this.#again = true
-    if (!this.#passing && this.#open.size > 0) void this.#pass()
+    this.#serveAll ||= all
+    this.#passWanted = true
+    if (!this.#serving && this.#open.size > 0) void this.#runPasses()
   }
 
   close(): void {
     this.#closed = true
     this.#cancelDue?.()
-    for (const poll of this.#open.values()) poll.settle(NOTHING)
+    for (const poll of this.#open.values()) poll.respond(NOTHING)
   }
 
-  async #pass(): Promise<void> {
-    this.#passing = true
+  async #runPasses(): Promise<void> {
+    this.#serving = true
     try {
-      while (this.#again) {
-        this.#again = false
-        await this.#once()
+      while (this.#passWanted) {
+        this.#passWanted = false
+        await this.#pass()
       }
     } catch (error) {
-      this.#parts.log.warn({ error: String(error) }, "could not look for work for workers; trying again at the next occasion")
+      this.#options.log.warn({ error: String(error) }, "failed to claim work for workers; trying again at the next wake-up")
     } finally {
-      this.#passing = false
+      this.#serving = false
     }
   }
 
-  async #once(): Promise<void> {
-    const all = this.#all
-    this.#all = false
-    const empty = new Set<string>()
-    let due = Number.POSITIVE_INFINITY
+  async #pass(): Promise<void> {
+    const all = this.#serveAll
+    this.#serveAll = false
+    const emptyLanes = new Set<string>()
+    let dueMs: number | null = null
     const waiting = [...this.#open.values()]
     for (const poll of waiting) {
       const lanes = poll.worker.lanes.join(" ")
       if (poll.busy || this.#open.get(poll.worker.id) !== poll) continue
-      if (!all && (poll.free === 0 || empty.has(lanes))) continue
-      const { empty: nothing, more, nextDueMs } = await this.#serve(poll)
-      if (nothing) empty.add(lanes)
-      if (more) this.#again = true
-      due = Math.min(due, nextDueMs ?? due)
+      if (!all && (poll.free === 0 || emptyLanes.has(lanes))) continue
+      const { empty, more, nextDueMs } = await this.#serve(poll)
+      if (empty) emptyLanes.add(lanes)
+      if (more) this.#passWanted = true
+      dueMs = soonest(dueMs, nextDueMs)
     }
     this.#cancelDue?.()
-    this.#cancelDue = due < Number.POSITIVE_INFINITY ? this.#parts.clock.after(due, () => this.wake(false)) : null
+    this.#cancelDue = dueMs === null ? null : this.#options.clock.after(dueMs, () => this.wake(false))
   }
 }

@@ -1,0 +1,80 @@
+// Builds the scope that the expressions of a task or a job read. A claim carries the outputs that its task reads; only large ones are
+// fetched, and only if an expression refers to them.
+
+import type { OutputReader } from "./outputs.ts"
+import { referencedTasks } from "./referenced-tasks.ts"
+import type { Output } from "../../core/model/change.ts"
+import type { ExpressionScope } from "../../core/expressions/expressions.ts"
+import type { TaskStatus } from "../../core/model/status.ts"
+import { enclosingPath, isGroup, isInstance, lastIndex, shortName } from "../../core/model/task-path.ts"
+import { dayIn } from "../../core/time/schedule.ts"
+import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
+import type { Claim, JobClaim, TaskClaim } from "../../store/contract/store.ts"
+
+export const buildScope = async (
+  outputs: OutputReader,
+  claim: Claim,
+  workflow: CompiledWorkflow,
+  node: Node,
+): Promise<ExpressionScope> => (claim.kind === "job" ? jobScope(claim) : await taskScope(outputs, claim, workflow, node))
+
+const taskScope = async (
+  outputs: OutputReader,
+  claim: TaskClaim,
+  workflow: CompiledWorkflow,
+  node: Node,
+): Promise<ExpressionScope> => {
+  const referenced = referencedTasks(node)
+  const tasks: ExpressionScope["tasks"] = {}
+  for (const [index, state] of claim.reads) {
+    const name = shortName(workflow.nodes[index]!)
+    if (referenced !== "all" && !referenced.has(name)) continue
+    tasks[name] = { status: state.status, output: await outputs.value(visibleOutput(workflow.nodes[index]!, state)) }
+  }
+  const scope: ExpressionScope = { params: claim.run.params, tasks, run: runScope(claim) }
+  if (isInstance(node, claim.kind)) {
+    scope.index = lastIndex(claim.path)
+    if (node.fan!.foreach !== undefined) scope.item = claim.item
+  }
+  if (node.parent !== undefined) {
+    const index = lastIndex(enclosingPath(workflow, claim.node, claim.path))
+    const hasItem = workflow.nodes[node.parent]!.fan?.foreach !== undefined
+    scope.parent = hasItem ? { index, item: claim.parentItem } : { index }
+  }
+  return scope
+}
+
+const runScope = ({ runId, run }: TaskClaim): ExpressionScope["run"] => {
+  const logical = run.logicalDate ?? run.createdAt
+  return {
+    id: runId,
+    workflow: run.workflow,
+    logical_date: logical,
+    date: run.timezone === null ? logical.slice(0, 10) : dayIn(run.timezone, new Date(logical)),
+    trigger: run.trigger,
+    status: run.status,
+    error: run.error,
+  }
+}
+
+/** Returns the scope of a job: it has neither parameters nor upstream tasks, and `run` describes the job. */
+const jobScope = ({ job, createdAt }: JobClaim): ExpressionScope => ({
+  params: {},
+  tasks: {},
+  run: {
+    id: job.id,
+    workflow: "",
+    logical_date: createdAt,
+    date: createdAt.slice(0, 10),
+    trigger: "job",
+    status: "running",
+    error: null,
+  },
+})
+
+/**
+ * Returns the output that downstream tasks see. A container gives the outputs of its successful children; a task that did not
+ * succeed gives null, even if it has an output (a rejected approval records who rejected it).
+ */
+export const visibleOutput = (node: Node, { status, output }: { status: TaskStatus; output: Output | null }): Output | null =>
+  status === "success" || node.fan !== undefined || isGroup(node) ? output : null

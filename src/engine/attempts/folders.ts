@@ -1,0 +1,70 @@
+// The folders that an attempt uses on this machine: its working directory, its code, and upstream outputs.
+
+import { mkdir, rm } from "node:fs/promises"
+import { isAbsolute, join, resolve } from "node:path"
+import type { EngineOptions } from "../ports.ts"
+import { ownerOf } from "./claims.ts"
+import type { UpstreamFiles } from "./upstream-files.ts"
+import type { Output } from "../../core/model/change.ts"
+import type { Assignment } from "../../executors/executor.ts"
+import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
+import type { Claim, TaskClaim } from "../../store/contract/store.ts"
+
+/** Provides the folders of an attempt: `LocalFolders`, or for a worker a recorder of what the worker has to create. */
+export interface Folders {
+  /** `wanted`: the task's `working_dir`; null without one. */
+  workingDir(claim: Claim, wanted: string | null): Promise<string>
+  /** Returns the folder with the files of the workflow's version, for a task that names a `file`. */
+  code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
+  /** Returns the folder that contains NAME.json, an upstream output that is too large to merge. */
+  upstream(claim: TaskClaim, name: string, output: Output): Promise<string>
+}
+
+type LocalOptions = Pick<EngineOptions, "store" | "objects" | "dataDir">
+
+export class LocalFolders implements Folders {
+  readonly #options: LocalOptions
+  readonly #upstreamFiles: UpstreamFiles
+  readonly #bundles: BundleFolders
+
+  constructor(options: LocalOptions, upstreamFiles: UpstreamFiles) {
+    this.#options = options
+    this.#upstreamFiles = upstreamFiles
+    const { dataDir, objects } = options
+    this.#bundles = new BundleFolders({ dataDir, read: (hash) => objects.get(bundleKey(hash)) })
+  }
+
+  async workingDir(claim: Claim, wanted: string | null): Promise<string> {
+    const given = claim.kind === "job" ? null : claim.run.workingDir
+    const folder = given ?? (await this.#ownFolder(claim))
+    if (wanted === null) return folder
+    return isAbsolute(wanted) ? wanted : resolve(folder, wanted)
+  }
+
+  async code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null> {
+    if (bundle !== null) return { folder: await this.#bundles.folder(bundle), bundle }
+    return claim.run.workingDir === null ? null : { folder: claim.run.workingDir, bundle: null }
+  }
+
+  upstream(claim: TaskClaim, name: string, output: Output): Promise<string> {
+    return this.#upstreamFiles.write(claim, name, output)
+  }
+
+  /** Creates the folder of the run or job, with the files of the workflow's version. */
+  async #ownFolder(claim: Claim): Promise<string> {
+    const folder = runFolder(this.#options.dataDir, ownerOf(claim))
+    const bundle = claim.kind === "job" ? undefined : this.#options.store.compiledNow(claim.versionId).bundle
+    await (bundle === undefined ? mkdir(folder, { recursive: true }) : this.#bundles.copyTo(folder, bundle))
+    return folder
+  }
+}
+
+/** Returns the folder of a run or a job. */
+export const runFolder = (dataDir: string, id: string): string => join(dataDir, "work", id)
+
+/** Removes the folder of a finished job. */
+export const removeJobFolder = async ({ dataDir, log }: Pick<EngineOptions, "dataDir" | "log">, id: string): Promise<void> => {
+  await rm(runFolder(dataDir, id), { recursive: true, force: true }).catch((error: unknown) =>
+    log.warn({ job: id, error: String(error) }, "failed to remove the folder of a job"),
+  )
+}

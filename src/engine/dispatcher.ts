@@ -1,0 +1,121 @@
+// Hands claims to the part of the engine that handles them: attempts run work, the gate decides on rows, waiting tasks are resumed. Knows
+// what is in flight here, and how much more may be claimed.
+
+import type { Attempts } from "./attempts/attempts.ts"
+import { logFieldsOf } from "./attempts/claims.ts"
+import type { Gate } from "./gate/gate.ts"
+import { type Lanes, lanesOf } from "./loop/lanes.ts"
+import type { Dispatch } from "./loop/loop.ts"
+import type { EngineOptions } from "./ports.ts"
+import type { WaitingTasks } from "./waiting/waiting-tasks.ts"
+import { type Change, fenceOf } from "../core/model/change.ts"
+import type { StopReason } from "../executors/executor.ts"
+import type { Advanced, Batch, Claim, TaskClaim } from "../store/contract/store.ts"
+
+const MAX_GATE_CLAIMS = 256
+const DEFAULT_REMOTE_CONCURRENCY = 1000
+/** A gate claim that failed is released after this delay. */
+const GATE_RETRY_MS = 50
+
+export interface DispatcherParts {
+  attempts: Attempts
+  gate: Gate
+  waiting: WaitingTasks
+  emit(change: Change): void
+  /** Called when an attempt ended, with or without a change. */
+  attemptEnded(): void
+  /** Called when a waiting task was resumed: it may have created a run. */
+  resumed(): void
+}
+
+export class Dispatcher implements Dispatch {
+  readonly #options: EngineOptions
+  readonly #parts: DispatcherParts
+  readonly #lanes: Lanes
+  /** Attempt ids of gate claims in flight. */
+  readonly #gateClaims = new Set<string>()
+
+  constructor(options: EngineOptions, parts: DispatcherParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#lanes = lanesOf(options)
+  }
+
+  get attempts(): number {
+    return this.#parts.attempts.size
+  }
+
+  get idle(): boolean {
+    return this.#parts.attempts.size === 0 && this.#gateClaims.size === 0
+  }
+
+  has(attemptId: string): boolean {
+    return this.#parts.attempts.has(attemptId) || this.#gateClaims.has(attemptId)
+  }
+
+  /** Local and remote work together are bounded by the smaller free capacity; where one has none, the other is claimed alone. */
+  claimCapacity(reserved: number): Batch["claim"] {
+    const { concurrency, remoteConcurrency = DEFAULT_REMOTE_CONCURRENCY } = this.#options
+    const { attempts } = this.#parts
+    const { local, remote } = this.#lanes
+    const freeLocal = concurrency - (attempts.size - attempts.remote) - reserved
+    const freeRemote = remote.length === 0 ? 0 : remoteConcurrency - attempts.remote - reserved
+    if (freeRemote <= 0) return { lanes: local, limit: Math.max(0, freeLocal) }
+    if (freeLocal <= 0 || local.length === 0) return { lanes: remote, limit: freeRemote }
+    return { lanes: [...local, ...remote], limit: Math.min(freeLocal, freeRemote) }
+  }
+
+  gateCapacity(chunks: number): Batch["gate"] {
+    return { lanes: this.#lanes.gate, limit: Math.max(0, MAX_GATE_CLAIMS - this.#gateClaims.size - chunks) }
+  }
+
+  dispatch({ rejected, claims, gates, cancelling, cancelRequested }: Advanced, { release }: { release: boolean }): void {
+    const { attempts } = this.#parts
+    for (const { attemptId } of rejected) attempts.lose(attemptId)
+    for (const claim of claims) {
+      if (release) this.#release(claim)
+      else void this.launch(claim)
+    }
+    for (const claim of gates) void this.#handleGateClaim(claim)
+    for (const { runSeq, reason } of cancelling) attempts.cancelRun(runSeq, reason)
+    for (const attemptId of cancelRequested) attempts.cancel(attemptId)
+  }
+
+  async launch(claim: Claim): Promise<void> {
+    const { attempts, attemptEnded } = this.#parts
+    try {
+      await attempts.launch(claim)
+    } catch (error) {
+      const fields = { ...logFieldsOf(claim), error: String(error) }
+      this.#options.log.error(fields, "failed to launch an attempt; releasing its claim")
+      this.#release(claim)
+    }
+    attemptEnded()
+  }
+
+  stopAttempts(reason: StopReason): void {
+    this.#parts.attempts.stopAll(reason)
+  }
+
+  /** Evaluates a row for the gate, or resumes a waiting row that is due. */
+  async #handleGateClaim(claim: TaskClaim): Promise<void> {
+    const { gate, waiting, emit, resumed } = this.#parts
+    const isResumed = claim.waitingOn !== null
+    this.#gateClaims.add(claim.attemptId)
+    try {
+      const changes = isResumed ? [await waiting.resume(claim)] : await gate.evaluate(claim)
+      for (const change of changes) emit(change)
+    } catch (error) {
+      const fields = { run: claim.runId, error: String(error) }
+      this.#options.log.warn(fields, "failed to evaluate a task; releasing its claim")
+      this.#options.clock.after(GATE_RETRY_MS, () => this.#release(claim))
+    } finally {
+      this.#gateClaims.delete(claim.attemptId)
+      if (isResumed) resumed()
+    }
+  }
+
+  #release(claim: Claim): void {
+    this.#parts.emit({ ...fenceOf(claim), kind: "release" })
+  }
+}

@@ -1,0 +1,285 @@
+// The loop around `store.advance`. A turn commits a batch of changes from the inbox and claims what may run next; the dispatcher handles
+// the claims. Changes, wake-ups, notifications of the store and due timers start a turn; an idle loop runs none.
+//
+// Phases: new → running → draining (claims nothing, commits what is left) → stopped. While the store is `unavailable`, no turn runs
+// until `#recover` succeeds.
+
+import { CommitAcks } from "./commit-acks.ts"
+import { type InboxBatch, ShardedInbox } from "./sharded-inbox.ts"
+import type { EngineOptions } from "../ports.ts"
+import type { Change, Fence } from "../../core/model/change.ts"
+import type { HolderId } from "../../core/model/ids.ts"
+import { clampChange } from "../../core/rules/clamp-change.ts"
+import type { Advanced, Batch } from "../../store/contract/store.ts"
+
+/** A start may wait this long to be committed together with the end of its attempt. */
+const COALESCE_MS = 25
+const RETRY_MIN_MS = 50
+const RETRY_MAX_MS = 5000
+
+export const CLAIM_NOTHING: Batch["claim"] = { lanes: [], limit: 0 }
+
+/** What the loop needs of the dispatcher, which handles claims. */
+export interface Dispatch {
+  /** Nothing is in flight. */
+  readonly idle: boolean
+  has(attemptId: string): boolean
+  /** Returns how much work to claim beside `reserved` claims that other turns may still get. */
+  claimCapacity(reserved: number): Batch["claim"]
+  /** Returns how much to claim for the gate beside `chunks` of expansions that are not committed yet. */
+  gateCapacity(chunks: number): Batch["gate"]
+  /** Handles everything that an advance returned for this engine. `release`: claims are released unstarted. */
+  dispatch(advanced: Advanced, options: { release: boolean }): void
+}
+
+export interface LoopParts {
+  dispatcher: Dispatch
+  holderId(): HolderId
+  /** Publishes the events and closed runs of a commit. */
+  publish(advanced: Advanced): void
+  /** The store is available again: commits whose outcome is unknown may have closed runs. */
+  recovered(): void
+}
+
+type Phase = "new" | "running" | "draining" | "stopped"
+
+/** One call of `advance`. */
+interface Turn {
+  taken: InboxBatch
+  batch: Batch
+  /** Claims that this turn may still return; they count against the capacity of other turns. */
+  reserved: number
+  /** Part of the capacity was reserved for other turns. */
+  sharedCapacity: boolean
+}
+
+export class Loop {
+  readonly #options: EngineOptions
+  readonly #parts: LoopParts
+  readonly #inbox: ShardedInbox
+  readonly #acks = new CommitAcks()
+
+  #phase: Phase = "new"
+  #store: "available" | "unavailable" = "available"
+  /** Failed calls of `advance` since the last successful one. */
+  #failures = 0
+  /** Sum of `reserved` of the turns in flight. */
+  #reserved = 0
+  #turnWanted = false
+  #turnScheduled = false
+  #cancelCoalescing: (() => void) | null = null
+  #cancelDue: (() => void) | null = null
+  #dueAt = Number.POSITIVE_INFINITY
+  #resolveDrained: (() => void) | null = null
+
+  constructor(options: EngineOptions, parts: LoopParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#inbox = new ShardedInbox(options.store.advanceConcurrency, (change, into) => this.#acks.coalesced(change, into))
+  }
+
+  get running(): boolean {
+    return this.#phase === "running"
+  }
+
+  /** Number of changes that are not committed. */
+  get pendingChanges(): number {
+    return this.#inbox.size
+  }
+
+  start(): void {
+    this.#phase = "running"
+    this.wake()
+  }
+
+  /** Stops claiming. Resolves when everything in flight has ended and is committed; never while the store is unavailable. */
+  drain(): Promise<void> {
+    this.#phase = "draining"
+    return new Promise((resolve) => {
+      this.#resolveDrained = resolve
+      this.wake()
+    })
+  }
+
+  stop(): void {
+    this.#phase = "stopped"
+    this.#acks.close()
+    this.#cancelCoalescing?.()
+    this.#cancelDue?.()
+  }
+
+  /** Adds a change. Commits it with the next turn, which runs soon unless only starts and progress are waiting. */
+  add(change: Change): void {
+    this.#enqueue(clampChange(change))
+  }
+
+  #enqueue(change: Change): void {
+    this.#inbox.add(change)
+    if (this.#inbox.urgent) this.wake()
+    else this.#wakeAfterCoalescing()
+  }
+
+  /** Adds changes. Resolves after their commit, with the fences that no longer held. */
+  commit(changes: readonly Change[]): Promise<Fence[]> {
+    const clamped = changes.map(clampChange)
+    const acknowledged = this.#acks.track(clamped)
+    if (this.#phase !== "stopped") for (const change of clamped) this.#enqueue(change)
+    return acknowledged
+  }
+
+  /** Makes the loop run a turn. */
+  wake(): void {
+    if (this.#phase === "new" || this.#phase === "stopped") return
+    this.#turnWanted = true
+    this.#scheduleTurn()
+  }
+
+  /** Checks again whether the loop has drained: an attempt that is left running for another server ends without a change. */
+  attemptEnded(): void {
+    if (this.#phase === "draining") this.wake()
+  }
+
+  #wakeAfterCoalescing(): void {
+    this.#cancelCoalescing ??= this.#options.clock.after(COALESCE_MS, () => this.wake())
+  }
+
+  /** A turn beside others does not know what they postponed: it may bring the timer forward, but not put it off. */
+  #wakeWhenDue(ms: number | null, exclusive: boolean): void {
+    const dueAt = ms === null ? Number.POSITIVE_INFINITY : this.#options.clock.now() + ms
+    if (!exclusive && this.#dueAt <= dueAt) return
+    this.#cancelDue?.()
+    this.#dueAt = dueAt
+    const due = (): void => {
+      this.#dueAt = Number.POSITIVE_INFINITY
+      this.wake()
+    }
+    this.#cancelDue = ms === null ? null : this.#options.clock.after(ms, due)
+  }
+
+  // -- turns ---------------------------------------------------------------------------------------------------------------------
+
+  #scheduleTurn(): void {
+    if (this.#turnScheduled || !this.#canTurn()) return
+    this.#turnScheduled = true
+    this.#options.clock.after(0, () => {
+      this.#turnScheduled = false
+      void this.#turn()
+    })
+  }
+
+  #canTurn(): boolean {
+    return this.#store === "available" && this.#phase !== "stopped" && this.#inbox.canAdvance
+  }
+
+  async #turn(): Promise<void> {
+    if (!this.#canTurn()) return
+    this.#turnWanted = false
+    this.#cancelCoalescing?.()
+    this.#cancelCoalescing = null
+    const turn = this.#prepareTurn()
+    const { store, clock, observer } = this.#options
+    const begunAt = clock.now()
+    try {
+      const advancing = store.advance(turn.batch)
+      if (turn.taken.remaining > 0) void this.#turn()
+      const advanced = await advancing
+      const { length: changes } = turn.batch.changes
+      observer?.turn?.({ changes, claims: advanced.claims.length, ms: clock.now() - begunAt })
+      this.#committed(turn, advanced)
+    } catch (error) {
+      this.#unreserve(turn)
+      this.#inbox.requeue(turn.taken)
+      this.#retryLater(error)
+    }
+    if (this.#store === "unavailable") return
+    if (this.#turnWanted) this.#scheduleTurn()
+    else this.#resolveIfDrained()
+  }
+
+  /** Takes a batch from the inbox and reserves the capacity for its claims. */
+  #prepareTurn(): Turn {
+    const taken = this.#inbox.nextBatch()
+    const { dispatcher, holderId } = this.#parts
+    const draining = this.#phase === "draining"
+    const sharedCapacity = taken.remaining > 0 || this.#reserved > 0
+    const claim = draining ? CLAIM_NOTHING : dispatcher.claimCapacity(this.#reserved + taken.remaining)
+    const gate = dispatcher.gateCapacity(this.#inbox.chunks)
+    const batch: Batch = {
+      holder: holderId(),
+      changes: taken.changes,
+      claim,
+      gate: draining ? { ...gate, limit: 0 } : gate,
+    }
+    this.#reserved += batch.claim.limit
+    return { taken, batch, reserved: batch.claim.limit, sharedCapacity }
+  }
+
+  #unreserve(turn: Turn): void {
+    this.#reserved -= turn.reserved
+    turn.reserved = 0
+  }
+
+  #committed(turn: Turn, advanced: Advanced): void {
+    const { taken, batch, sharedCapacity } = turn
+    this.#failures = 0
+    this.#unreserve(turn)
+    this.#acks.committed(batch.changes, advanced.rejected)
+    this.#parts.publish(advanced)
+    this.#parts.dispatcher.dispatch(advanced, { release: this.#phase === "draining" })
+    this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
+    if (this.#claimedAll(batch, advanced)) {
+      // The other turn may have left capacity for what this one made ready; or there is more of the other kind of work.
+      if (sharedCapacity) this.#turnWanted = true
+      else this.#wakeAfterCoalescing()
+    }
+    if (advanced.more || this.#inbox.urgent) this.#turnWanted = true
+    this.#inbox.complete(taken)
+  }
+
+  /** The turn got as many claims as it asked for, and there is capacity for more. */
+  #claimedAll({ claim }: Batch, { claims }: Advanced): boolean {
+    return claim.limit > 0 && claims.length === claim.limit && this.#parts.dispatcher.claimCapacity(this.#reserved).limit > 0
+  }
+
+  #resolveIfDrained(): void {
+    if (this.#phase !== "draining" || !this.#inbox.idle || this.#inbox.size > 0 || !this.#parts.dispatcher.idle) return
+    this.#resolveDrained?.()
+    this.#resolveDrained = null
+  }
+
+  // -- an unavailable store --------------------------------------------------------------------------------------------------------
+
+  /** Tries again with back-off. The outcome of a failed call is unknown: its claims may be committed. */
+  #retryLater(error: unknown): void {
+    const { clock, log, random } = this.#options
+    if (this.#phase === "stopped") return
+    this.#failures += 1
+    const delayMs = Math.min(RETRY_MIN_MS * 2 ** (this.#failures - 1), RETRY_MAX_MS) * (0.5 + random.next() / 2)
+    log.warn({ error: String(error), failures: this.#failures }, "the store did not commit a batch; trying again")
+    if (this.#store === "unavailable") return
+    this.#store = "unavailable"
+    clock.after(delayMs, () => void this.#recover())
+  }
+
+  /** Releases claims that were committed but never arrived here, and resumes turns. Waits for other turns first: they may claim too. */
+  async #recover(): Promise<void> {
+    const { clock, store } = this.#options
+    if (this.#phase === "stopped") return
+    if (!this.#inbox.idle) {
+      clock.after(RETRY_MIN_MS, () => void this.#recover())
+      return
+    }
+    try {
+      for (const { row, attemptId } of await store.listInFlight(this.#parts.holderId())) {
+        const known = this.#parts.dispatcher.has(attemptId) || this.#inbox.has(attemptId)
+        if (!known) this.add({ row, attemptId, kind: "release" })
+      }
+      this.#parts.recovered()
+      this.#store = "available"
+      this.wake()
+    } catch (error) {
+      this.#store = "available"
+      this.#retryLater(error)
+    }
+  }
+}
