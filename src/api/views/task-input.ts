@@ -19,26 +19,29 @@ import type { Api } from "../http/ports.ts"
 /** Size in bytes up to which an output is shown. Of a larger output only the key is shown. */
 const MAX_SHOWN_BYTES = 256 * 1024
 
+interface Context {
+  api: Api
+  run: RunRow
+  task: TaskRow
+  workflow: CompiledWorkflow
+  node: Node
+}
+
 /** Returns null when the task has not started. */
 export const taskInput = async (api: Api, run: RunRow, task: TaskRow, workflow: CompiledWorkflow): Promise<Json> => {
   if (task.attempt === 0) return null
   const node = workflow.nodes[task.node]!
-  const tasks = await upstreamTasks(api, task, node, workflow)
+  const context = { api, run, task, workflow, node }
+  const tasks = await upstreamTasks(context)
   const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: task.item }
   for (const index of node.upstream) {
     const name = shortName(workflow.nodes[index]!)
     input[name] = tasks[name]?.output ?? null
   }
-  const parent = await parentOf(api, task, node, workflow)
-  return { ...input, ...ownInput(node, scopeOf(run, task, node, { tasks, parent })) }
+  return { ...input, ...ownInput(node, { ...runScope(context), ...(await parentScope(context)), tasks }) }
 }
 
-const upstreamTasks = async (
-  api: Api,
-  task: TaskRow,
-  node: Node,
-  workflow: CompiledWorkflow,
-): Promise<ExpressionScope["tasks"]> => {
+const upstreamTasks = async ({ api, task, node, workflow }: Context): Promise<ExpressionScope["tasks"]> => {
   const found = await Promise.all(
     [...new Set([...node.upstream, ...node.reads])].map(async (index) => {
       const upstream = workflow.nodes[index]!
@@ -51,37 +54,18 @@ const upstreamTasks = async (
   return Object.fromEntries(found)
 }
 
-const parentOf = async (
-  api: Api,
-  task: TaskRow,
-  node: Node,
-  workflow: CompiledWorkflow,
-): Promise<ExpressionScope["parent"]> => {
-  if (node.parent === undefined) return undefined
+const parentScope = async ({ api, task, node, workflow }: Context): Promise<Pick<ExpressionScope, "parent">> => {
+  if (node.parent === undefined) return {}
   const group = workflow.nodes[node.parent]!
   const path = enclosingPath(workflow, task.node, task.path)
   const row = await api.store.getTask({ runId: task.runId, name: group.name, path })
-  return { index: lastIndex(path), ...(group.fan?.foreach !== undefined && { item: row?.item ?? null }) }
+  return { parent: { index: lastIndex(path), ...(group.fan?.foreach !== undefined && { item: row?.item ?? null }) } }
 }
 
-const outputJson = async (api: Api, output: Output | null): Promise<Json> => {
-  if (output === null) return null
-  if ("inline" in output) return output.inline
-  const bytes = output.bytes > MAX_SHOWN_BYTES ? null : await api.objects.get(output.key)
-  if (bytes === null) return { output_object: { key: output.key, bytes: output.bytes } }
-  return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
-}
-
-const scopeOf = (
-  run: RunRow,
-  task: TaskRow,
-  node: Node,
-  { tasks, parent }: { tasks: ExpressionScope["tasks"]; parent: ExpressionScope["parent"] | undefined },
-): ExpressionScope => {
+const runScope = ({ run, task, node }: Context): Omit<ExpressionScope, "tasks" | "parent"> => {
   const logicalDate = run.logicalDate ?? run.createdAt
-  const scope: ExpressionScope = {
+  return {
     params: run.params,
-    tasks,
     run: {
       id: run.id,
       workflow: run.workflow,
@@ -91,13 +75,17 @@ const scopeOf = (
       status: run.status,
       error: run.error,
     },
+    ...(node.fan !== undefined && { index: lastIndex(task.path) }),
+    ...(node.fan?.foreach !== undefined && { item: task.item }),
   }
-  if (node.fan !== undefined) {
-    scope.index = lastIndex(task.path)
-    if (node.fan.foreach !== undefined) scope.item = task.item
-  }
-  if (parent !== undefined) scope.parent = parent
-  return scope
+}
+
+const outputJson = async (api: Api, output: Output | null): Promise<Json> => {
+  if (output === null) return null
+  if ("inline" in output) return output.inline
+  const bytes = output.bytes > MAX_SHOWN_BYTES ? null : await api.objects.get(output.key)
+  if (bytes === null) return { output_object: { key: output.key, bytes: output.bytes } }
+  return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
 }
 
 /** Evaluates the task's own `input`. Returns no fields when an expression is unbounded or fails. */
