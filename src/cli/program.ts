@@ -1,76 +1,26 @@
 // The program: all commands in the order in which help lists them, and the exit code of a call.
 
 import { Command, CommanderError } from "commander"
-import { declareCompletion, declareDoctor, declareGc, declareKeys, declareMigrate } from "./commands/declarations/admin.ts"
-import { declareJobs, declareQueues } from "./commands/declarations/jobs.ts"
-import type { Declare } from "./commands/declarations/options.ts"
-import { declareExec, declareServe, declareWorker, declareWorkers } from "./commands/declarations/processes.ts"
-import {
-  declareApprovals,
-  declareCancel,
-  declareExplain,
-  declareLogs,
-  declarePauses,
-  declareRetry,
-  declareRun,
-  declareRuns,
-  declareShow,
-} from "./commands/declarations/runs.ts"
-import {
-  declareBackfill,
-  declareDeploy,
-  declareGraph,
-  declareSchedules,
-  declareTrigger,
-  declareValidate,
-} from "./commands/declarations/workflows.ts"
+import { ADMIN_COMMANDS } from "./commands/specs/admin.ts"
+import { addCommand, type CommandFunction } from "./commands/specs/command-spec.ts"
+import { JOB_COMMANDS } from "./commands/specs/jobs.ts"
+import { PROCESS_COMMANDS } from "./commands/specs/processes.ts"
+import { RUN_COMMANDS } from "./commands/specs/runs.ts"
+import { WORKFLOW_COMMANDS } from "./commands/specs/workflows.ts"
 import type { Context } from "./target/context.ts"
 import { describeError } from "./terminal/errors.ts"
 import { printError } from "./terminal/output.ts"
 
-const DECLARATIONS: readonly Declare[] = [
-  declareRun,
-  declareServe,
-  declareValidate,
-  declareGraph,
-  declareRuns,
-  declareShow,
-  declareLogs,
-  declareDeploy,
-  declareTrigger,
-  declareExplain,
-  declareCancel,
-  declareRetry,
-  declareApprovals,
-  declarePauses,
-  declareBackfill,
-  declareJobs,
-  declareQueues,
-  declareSchedules,
-  declareWorkers,
-  declareWorker,
-  declareKeys,
-  declareExec,
-  declareMigrate,
-  declareGc,
-  declareDoctor,
-  declareCompletion,
-]
+const COMMANDS = [RUN_COMMANDS, WORKFLOW_COMMANDS, JOB_COMMANDS, PROCESS_COMMANDS, ADMIN_COMMANDS].flat()
 
 /** Runs one command line and returns the exit code. */
 export const main = async (context: Context, args: string[]): Promise<number> => {
   const program = createProgram(context)
   let exitCode = 0
-  const scope = {
-    program,
-    context,
-    action:
-      <Args extends unknown[]>(run: (...given: Args) => Promise<number>) =>
-      async (...given: Args): Promise<void> => {
-        exitCode = await run(...given)
-      },
+  const run = async (load: () => Promise<CommandFunction>, given: unknown[]): Promise<void> => {
+    exitCode = await (await load())(context, ...(given as never[]))
   }
-  for (const declare of DECLARATIONS) declare(scope)
+  for (const spec of COMMANDS) addCommand(program, spec, run)
   try {
     await program.parseAsync(args, { from: "user" })
     return exitCode

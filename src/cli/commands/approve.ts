@@ -10,29 +10,35 @@ import { printResult } from "../terminal/output.ts"
 import { type ReaderFlags, withServerOrStores } from "../target/reader.ts"
 import { privateEngine } from "../run/private-engine.ts"
 import { newRunId } from "../../core/model/ids.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import type { Engine } from "../../engine/engine.ts"
 
 export interface ApproveOptions extends ReaderFlags {
   comment?: string
   index?: string
   path?: string
-  json?: boolean
 }
 
-export interface Approval {
+export const approve = (context: Context, run: string, task: string, options: ApproveOptions): Promise<number> =>
+  signal(context, { run, task, approved: true }, options)
+
+export const reject = (context: Context, run: string, task: string, options: ApproveOptions): Promise<number> =>
+  signal(context, { run, task, approved: false }, options)
+
+interface Approval {
   run: string
   task: string
   approved: boolean
 }
 
-export const approve = async (context: Context, approval: Approval, options: ApproveOptions): Promise<number> => {
+const signal = async (context: Context, approval: Approval, options: ApproveOptions): Promise<number> => {
   const { task, approved } = approval
   const { comment } = options
   const path = parseInstancePath(options)
   const runId = await withServerOrStores(context, options, {
     async server(client) {
       const { id } = await findServerRun(client, approval.run)
-      await client.answerTask({ runId: id, task, ...(path !== undefined && { path }) }, approved, comment)
+      await client.answerTask(omitUndefined({ runId: id, task, path }), approved, comment)
       return id
     },
     async stores(stores) {

@@ -6,13 +6,13 @@ import { findWorkflow } from "../target/find-workflow.ts"
 import { parseWholeNumber } from "../terminal/option-values.ts"
 import { printResult } from "../terminal/output.ts"
 import { plural } from "../terminal/text.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 
 export interface BackfillOptions extends ServerFlags {
   from: string
   to: string
   plan?: boolean
   maxActiveRuns?: string
-  json?: boolean
 }
 
 export const backfill = async (context: Context, name: string, options: BackfillOptions): Promise<number> => {
@@ -20,12 +20,7 @@ export const backfill = async (context: Context, name: string, options: Backfill
   const maxActiveRuns = parseWholeNumber("--max-active-runs", options.maxActiveRuns, 1, 1000)
   const client = await connect(context, options)
   await findWorkflow(client, name)
-  const created = await client.backfill(name, {
-    from,
-    to,
-    ...(plan === true && { plan }),
-    ...(maxActiveRuns !== undefined && { max_active_runs: maxActiveRuns }),
-  })
+  const created = await client.backfill(name, omitUndefined({ from, to, plan, max_active_runs: maxActiveRuns }))
   const { ticks, runs } = created
   const lines =
     plan === true ? [...ticks, plural(ticks.length, "tick")] : [...runs, `${plural(runs.length, "run")}, one for each tick`]

@@ -5,11 +5,7 @@ import { connect, type ServerFlags } from "../target/connect.ts"
 import { findServerRun } from "../target/find-run.ts"
 import { printResult } from "../terminal/output.ts"
 
-export interface CancelOptions extends ServerFlags {
-  json?: boolean
-}
-
-export const cancel = async (context: Context, runText: string, options: CancelOptions): Promise<number> => {
+export const cancel = async (context: Context, runText: string, options: ServerFlags): Promise<number> => {
   const client = await connect(context, options)
   const { id } = await findServerRun(client, runText)
   const run = await client.cancelRun(id)

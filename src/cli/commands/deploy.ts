@@ -8,16 +8,13 @@ import { connect, type ServerFlags } from "../target/connect.ts"
 import { unreadableFile } from "../target/definition.ts"
 import { InputError } from "../terminal/errors.ts"
 import { print, printJson } from "../terminal/output.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { problemText } from "../../core/model/problems.ts"
 import { collectBundle } from "../../engine/services/bundle-files.ts"
 import type { Bundle } from "../../objects/bundles/bundles.ts"
 import { parseDefinition } from "../../definition/parse.ts"
 import { definitionsIn } from "../../server/folder-deploys.ts"
 import { type Client, ClientError, type DefinitionText, type Workflow } from "../../protocol/client/client.ts"
-
-export interface DeployOptions extends ServerFlags {
-  json?: boolean
-}
 
 interface DefinitionFile {
   file: string
@@ -28,7 +25,7 @@ interface DefinitionFile {
   problems: string[]
 }
 
-export const deploy = async (context: Context, paths: string[], options: DeployOptions): Promise<number> => {
+export const deploy = async (context: Context, paths: string[], options: ServerFlags): Promise<number> => {
   const client = await connect(context, options)
   const files = (await Promise.all(paths.map((path) => listDefinitions(context, path)))).flat()
   const definitions = await Promise.all(files.map((file) => readDefinitionFile(context, file)))
@@ -52,10 +49,7 @@ const validateAll = async (client: Client, files: readonly DefinitionFile[]): Pr
     problems.push(...bundleProblems)
     if (bundleProblems.length > 0) continue
     const validation = await client.validate(definition, bundle === null ? {} : { bundle: bundle.hash })
-    for (const { path, message, line, column, suggestion } of validation.problems) {
-      const position = { ...(line !== undefined && { line }), ...(column !== undefined && { column }) }
-      problems.push(problemText({ path, message, ...position, ...(suggestion !== undefined && { suggestion }) }, file))
-    }
+    problems.push(...validation.problems.map((problem) => problemText(omitUndefined(problem), file)))
     if (validation.name !== null) versions.set(file, await deployedVersion(client, validation.name))
   }
   if (problems.length > 0) throw new InputError(problems.join("\n"))

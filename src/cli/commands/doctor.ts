@@ -2,18 +2,15 @@
 
 import { platform, release } from "node:os"
 import type { Context, Inspection } from "../target/context.ts"
-import { serverAddress, type ServerFlags } from "../target/connect.ts"
+import { serverAddress } from "../target/connect.ts"
 import { printJson, printSpans } from "../terminal/output.ts"
-import { loadConfig, type StoreFlags } from "../target/load-config.ts"
+import { loadConfig } from "../target/load-config.ts"
+import type { ReaderFlags } from "../target/reader.ts"
 import type { Style } from "../terminal/style.ts"
 import { padEnd } from "../terminal/text.ts"
 import { type Config, withoutPassword } from "../../config.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { Client } from "../../protocol/client/client.ts"
-
-export interface DoctorOptions extends StoreFlags, ServerFlags {
-  json?: boolean
-}
 
 interface Check {
   name: string
@@ -24,7 +21,7 @@ interface Check {
 
 const STYLES = { ok: "green", warn: "yellow", none: "dim", fail: "red" } as const satisfies Record<Check["state"], Style>
 
-export const doctor = async (context: Context, options: DoctorOptions): Promise<number> => {
+export const doctor = async (context: Context, options: ReaderFlags): Promise<number> => {
   const { databaseUrl, objectStore, url, apiKey } = options
   const config = await loadConfig(context, { databaseUrl, objectStore, url, apiKey })
   const inspection = await context.backends.inspect(config)

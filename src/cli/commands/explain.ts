@@ -9,16 +9,7 @@ import { printable } from "../terminal/text.ts"
 import { TASK_STATUSES } from "../../core/model/status.ts"
 import type { Explanation } from "../../protocol/client/client.ts"
 
-export interface ExplainOptions extends ReaderFlags {
-  json?: boolean
-}
-
-export const explain = (
-  context: Context,
-  runText: string,
-  task: string | undefined,
-  options: ExplainOptions,
-): Promise<number> =>
+export const explain = (context: Context, runText: string, task: string | undefined, options: ReaderFlags): Promise<number> =>
   withReader(context, options, async (reader) => {
     const run = await reader.findRun(runText)
     const items = await reader.explain(run, task)

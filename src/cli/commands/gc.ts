@@ -7,13 +7,13 @@ import { parseWholeNumber } from "../terminal/option-values.ts"
 import { printResult } from "../terminal/output.ts"
 import type { StoreFlags } from "../target/load-config.ts"
 import { plural } from "../terminal/text.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
 import { removeExpired, removeUnusedBundles } from "../../engine/services/retention.ts"
 
 export interface GcOptions extends StoreFlags {
   olderThan?: string
   keep?: string
-  json?: boolean
 }
 
 export const gc = (context: Context, options: GcOptions): Promise<number> => {
@@ -25,8 +25,7 @@ export const gc = (context: Context, options: GcOptions): Promise<number> => {
   }
   return withStores(context, options, async ({ config, store, objects }) => {
     const stores = { store, objects, dataDir: config.dataDir }
-    const rule = { ...(olderThanMs !== undefined && { olderThanMs }), ...(keep !== undefined && { keep }) }
-    const removed = await removeExpired(stores, rule)
+    const removed = await removeExpired(stores, omitUndefined({ olderThanMs, keep }))
     const bundles = await removeUnusedBundles(stores)
     const unused = bundles > 0 ? ` and ${plural(bundles, "unused bundle")}` : ""
     return printResult(context, options, { removed, bundles }, `removed ${plural(removed, "run")}${unused}`)

@@ -14,6 +14,7 @@ import { firstItems } from "../target/pages.ts"
 import type { Span } from "../terminal/style.ts"
 import { printable } from "../terminal/text.ts"
 import { isObject, type Json } from "../../core/model/json.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { JOB_STATUSES } from "../../core/rules/jobs.ts"
 import type { Job, JobQuery, NewJob } from "../../protocol/client/client.ts"
 
@@ -25,21 +26,18 @@ export interface JobsOptions extends ServerFlags {
   createdAfter?: string
   createdBefore?: string
   limit: string
-  json?: boolean
 }
 
 export const listJobs = async (context: Context, options: JobsOptions): Promise<number> => {
   const limit = parseLimit(options.limit)
-  const min = parseWholeNumber("--priority-min", options.priorityMin, 1, 10)
-  const max = parseWholeNumber("--priority-max", options.priorityMax, 1, 10)
-  const filter: JobQuery = {
-    ...(options.queue !== undefined && { queue: options.queue }),
-    ...(options.status !== undefined && { status: parseChoice("--status", options.status.toUpperCase(), JOB_STATUSES) }),
-    ...(min !== undefined && { priority_min: min }),
-    ...(max !== undefined && { priority_max: max }),
-    ...(options.createdAfter !== undefined && { created_after: options.createdAfter }),
-    ...(options.createdBefore !== undefined && { created_before: options.createdBefore }),
-  }
+  const filter: JobQuery = omitUndefined({
+    queue: options.queue,
+    status: parseChoice("--status", options.status?.toUpperCase(), JOB_STATUSES),
+    priority_min: parseWholeNumber("--priority-min", options.priorityMin, 1, 10),
+    priority_max: parseWholeNumber("--priority-max", options.priorityMax, 1, 10),
+    created_after: options.createdAfter,
+    created_before: options.createdBefore,
+  })
   const client = await connect(context, options)
   return printListing(context, options, {
     items: await firstItems((page) => client.listJobs({ ...filter, ...page }), limit),
@@ -63,13 +61,12 @@ export interface SubmitOptions extends ServerFlags {
   queue?: string
   payload?: string
   priority?: string
-  after?: string[]
+  after: string[]
   command?: string
   maxAttempts?: string
   concurrencyKey?: string
   id?: string
   file?: string
-  json?: boolean
 }
 
 export const submitJob = async (context: Context, name: string | undefined, options: SubmitOptions): Promise<number> => {
@@ -87,19 +84,19 @@ const jobFromOptions = (name: string | undefined, options: SubmitOptions): NewJo
   if (name === undefined || options.queue === undefined) {
     throw new InputError("a job needs a name and a queue: ork jobs submit NAME --queue QUEUE, or --file FILE")
   }
-  const priority = parseWholeNumber("--priority", options.priority, 1, 10)
-  const attempts = parseWholeNumber("--max-attempts", options.maxAttempts, 1, 10)
-  return {
+  const { queue, payload, after, command, concurrencyKey, id } = options
+  const maxAttempts = parseWholeNumber("--max-attempts", options.maxAttempts, 1, 10)
+  return omitUndefined({
     name,
-    queue: options.queue,
-    ...(options.payload !== undefined && { payload: parsePayload(options.payload) }),
-    ...(priority !== undefined && { priority }),
-    ...(options.after !== undefined && options.after.length > 0 && { dependencies: options.after }),
-    ...(options.command !== undefined && { task: { command: options.command } }),
-    ...(attempts !== undefined && { retry_policy: { max_attempts: attempts } }),
-    ...(options.concurrencyKey !== undefined && { concurrency_key: options.concurrencyKey }),
-    ...(options.id !== undefined && { id: options.id }),
-  }
+    queue,
+    payload: payload === undefined ? undefined : parsePayload(payload),
+    priority: parseWholeNumber("--priority", options.priority, 1, 10),
+    dependencies: after.length === 0 ? undefined : after,
+    task: command === undefined ? undefined : { command },
+    retry_policy: maxAttempts === undefined ? undefined : { max_attempts: maxAttempts },
+    concurrency_key: concurrencyKey,
+    id,
+  })
 }
 
 const parsePayload = (text: string): Json => {
@@ -132,11 +129,7 @@ const readJobs = async (context: Context, file: string): Promise<NewJob[]> => {
 
 // -- one job -------------------------------------------------------------------------------------------------------------------
 
-export interface JobOptions extends ServerFlags {
-  json?: boolean
-}
-
-export const showJob = async (context: Context, id: string, options: JobOptions): Promise<number> => {
+export const showJob = async (context: Context, id: string, options: ServerFlags): Promise<number> => {
   const client = await connect(context, options)
   const [job, result] = await Promise.all([client.getJob(id), client.jobResult(id)])
   if (options.json === true) printJson(context, { ...job, result })
@@ -161,13 +154,13 @@ const jobLines = (job: Job, output: Json): Span[][] => {
   return lines
 }
 
-export const cancelJob = async (context: Context, id: string, options: JobOptions): Promise<number> => {
+export const cancelJob = async (context: Context, id: string, options: ServerFlags): Promise<number> => {
   const job = await (await connect(context, options)).cancelJob(id)
   const state = job.status === "FAILED" ? "is cancelled" : "is being cancelled"
   return printResult(context, options, job, `job ${job.id} ${state}`)
 }
 
-export interface JobLogsOptions extends JobOptions {
+export interface JobLogsOptions extends ServerFlags {
   follow?: boolean
 }
 

@@ -11,11 +11,7 @@ import type { KeyScope } from "../../protocol/client/client.ts"
 
 const SCOPES: readonly KeyScope[] = ["read", "trigger", "worker", "admin"]
 
-export interface KeysOptions extends ServerFlags {
-  json?: boolean
-}
-
-export const listKeys = async (context: Context, options: KeysOptions): Promise<number> => {
+export const listKeys = async (context: Context, options: ServerFlags): Promise<number> => {
   const items = await (await connect(context, options)).listKeys()
   return printListing(context, options, {
     items,
@@ -25,7 +21,7 @@ export const listKeys = async (context: Context, options: KeysOptions): Promise<
   })
 }
 
-export interface CreateKeyOptions extends KeysOptions {
+export interface CreateKeyOptions extends ServerFlags {
   scope: string[]
 }
 
@@ -41,7 +37,7 @@ export const createKey = async (context: Context, name: string, options: CreateK
   return 0
 }
 
-export const revokeKey = async (context: Context, id: string, options: KeysOptions): Promise<number> => {
+export const revokeKey = async (context: Context, id: string, options: ServerFlags): Promise<number> => {
   await (await connect(context, options)).removeKey(id)
   return printResult(context, options, { revoked: id }, `key ${id} is revoked`)
 }

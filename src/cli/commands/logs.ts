@@ -4,13 +4,13 @@ import type { Context } from "../target/context.ts"
 import { parseInstancePath, parseWholeNumber } from "../terminal/option-values.ts"
 import { print } from "../terminal/output.ts"
 import { type ReaderFlags, withReader } from "../target/reader.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 
 export interface LogsOptions extends ReaderFlags {
   index?: string
   path?: string
   attempt?: string
   follow?: boolean
-  json?: boolean
 }
 
 export const logs = (context: Context, runText: string, name: string, options: LogsOptions): Promise<number> => {
@@ -18,13 +18,7 @@ export const logs = (context: Context, runText: string, name: string, options: L
   const attempt = parseWholeNumber("--attempt", options.attempt, 1)
   return withReader(context, options, async (reader) => {
     const run = await reader.findRun(runText)
-    const request = {
-      runId: run.id,
-      task: name,
-      follow: options.follow === true,
-      ...(path !== undefined && { path }),
-      ...(attempt !== undefined && { attempt }),
-    }
+    const request = omitUndefined({ runId: run.id, task: name, follow: options.follow === true, path, attempt })
     if (options.json === true) {
       for await (const { at, stream, line } of reader.logLines(request)) print(context, JSON.stringify({ at, stream, line }))
     } else {

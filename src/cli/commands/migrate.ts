@@ -6,11 +6,7 @@ import { printResult } from "../terminal/output.ts"
 import { loadConfig, type StoreFlags } from "../target/load-config.ts"
 import { withoutPassword } from "../../config.ts"
 
-export interface MigrateOptions extends StoreFlags {
-  json?: boolean
-}
-
-export const migrate = async (context: Context, options: MigrateOptions): Promise<number> => {
+export const migrate = async (context: Context, options: StoreFlags): Promise<number> => {
   const { databaseUrl, objectStore } = options
   const config = await loadConfig(context, { databaseUrl, objectStore })
   const store = await context.backends.openStore(config, { create: true })

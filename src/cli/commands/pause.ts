@@ -8,11 +8,13 @@ import { printResult } from "../terminal/output.ts"
 import { parseRunId } from "../../core/model/ids.ts"
 import { type Client, ClientError, type Run, type Workflow } from "../../protocol/client/client.ts"
 
-export interface PauseOptions extends ServerFlags {
-  json?: boolean
-}
+export const pause = (context: Context, target: string, options: ServerFlags): Promise<number> =>
+  setPaused(context, target, true, options)
 
-export const setPaused = async (context: Context, text: string, paused: boolean, options: PauseOptions): Promise<number> => {
+export const resume = (context: Context, target: string, options: ServerFlags): Promise<number> =>
+  setPaused(context, target, false, options)
+
+const setPaused = async (context: Context, text: string, paused: boolean, options: ServerFlags): Promise<number> => {
   const client = await connect(context, options)
   const target = await findTarget(client, text)
   if ("run" in target) {

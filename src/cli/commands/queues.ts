@@ -7,14 +7,11 @@ import { printListing } from "../terminal/listing.ts"
 import { parseWholeNumber } from "../terminal/option-values.ts"
 import { printJson } from "../terminal/output.ts"
 import { duration } from "../terminal/text.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
 import type { Queue, QueueSettings } from "../../protocol/client/client.ts"
 
-export interface QueuesOptions extends ServerFlags {
-  json?: boolean
-}
-
-const printQueues = (context: Context, options: QueuesOptions, items: readonly Queue[]): number =>
+const printQueues = (context: Context, options: ServerFlags, items: readonly Queue[]): number =>
   printListing(context, options, {
     items,
     none: "no queues: none has work or settings",
@@ -32,10 +29,10 @@ const printQueues = (context: Context, options: QueuesOptions, items: readonly Q
     ],
   })
 
-export const listQueues = async (context: Context, options: QueuesOptions): Promise<number> =>
+export const listQueues = async (context: Context, options: ServerFlags): Promise<number> =>
   printQueues(context, options, await (await connect(context, options)).listQueues())
 
-export interface SetQueueOptions extends QueuesOptions {
+export interface SetQueueOptions extends ServerFlags {
   concurrency?: string
   rate?: string
   pause?: boolean
@@ -44,12 +41,12 @@ export interface SetQueueOptions extends QueuesOptions {
 
 export const setQueue = async (context: Context, name: string, options: SetQueueOptions): Promise<number> => {
   if (options.pause === true && options.resume === true) throw new InputError("--pause and --resume contradict each other")
-  const settings: QueueSettings = {
-    ...(options.concurrency !== undefined && { concurrency: parseConcurrency(options.concurrency) }),
-    ...(options.rate !== undefined && { rate_limit: parseRate(options.rate) }),
-    ...(options.pause === true && { paused: true }),
-    ...(options.resume === true && { paused: false }),
-  }
+  const { concurrency, rate, pause, resume } = options
+  const settings: QueueSettings = omitUndefined({
+    concurrency: concurrency === undefined ? undefined : parseConcurrency(concurrency),
+    rate_limit: rate === undefined ? undefined : parseRate(rate),
+    paused: pause === true ? true : resume === true ? false : undefined,
+  })
   if (Object.keys(settings).length === 0) throw new InputError("name a setting: --concurrency, --rate, --pause or --resume")
   const queue = await (await connect(context, options)).setQueue(name, settings)
   if (options.json !== true) return printQueues(context, {}, [queue])
@@ -58,7 +55,7 @@ export const setQueue = async (context: Context, name: string, options: SetQueue
 }
 
 const parseConcurrency = (text: string): number | null =>
-  text === "none" ? null : parseWholeNumber("--concurrency", text, 1, 1_000_000)!
+  text === "none" ? null : parseWholeNumber("--concurrency", text, 1, 1_000_000)
 
 /** Parses `10/1m`, or `none` as null. */
 const parseRate = (text: string): NonNullable<QueueSettings["rate_limit"]> | null => {

@@ -6,6 +6,7 @@ import { findServerRun } from "../target/find-run.ts"
 import { InputError } from "../terminal/errors.ts"
 import { parseInstancePath } from "../terminal/option-values.ts"
 import { printResult } from "../terminal/output.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 
 export interface RetryOptions extends ServerFlags {
   from?: string
@@ -13,7 +14,6 @@ export interface RetryOptions extends ServerFlags {
   index?: string
   path?: string
   plan?: boolean
-  json?: boolean
 }
 
 export const retry = async (context: Context, runText: string, options: RetryOptions): Promise<number> => {
@@ -32,8 +32,6 @@ export const retry = async (context: Context, runText: string, options: RetryOpt
     return printResult(context, options, planned, `again: ${list(planned.again)}\nkept: ${list(planned.kept)}`)
   }
   const run =
-    task === undefined
-      ? await client.retryRun(id, from)
-      : await client.retryTask({ runId: id, task, ...(path !== undefined && { path }) })
+    task === undefined ? await client.retryRun(id, from) : await client.retryTask(omitUndefined({ runId: id, task, path }))
   return printResult(context, options, run, `run ${id} is retried; it is ${run.status}`)
 }

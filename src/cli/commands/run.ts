@@ -20,7 +20,6 @@ import type { JsonObject } from "../../core/model/json.ts"
 export interface RunOptions extends StoreFlags {
   param?: string[]
   paramsFile?: string
-  json?: boolean
   concurrency?: string
   resume?: string
   handlers: string[]

@@ -8,6 +8,7 @@ import { iconOf } from "../progress/icons.ts"
 import { type ReaderFlags, type RunFilter, withReader } from "../target/reader.ts"
 import type { Span } from "../terminal/style.ts"
 import { duration, padEnd, table } from "../terminal/text.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { RUN_STATUSES } from "../../core/model/status.ts"
 import type { Run } from "../../protocol/client/client.ts"
 import { TRIGGERS } from "../../store/contract/store.ts"
@@ -19,19 +20,18 @@ export interface RunsOptions extends ReaderFlags {
   createdAfter?: string
   createdBefore?: string
   limit: string
-  json?: boolean
 }
 
 export const runs = async (context: Context, options: RunsOptions): Promise<number> => {
   const { workflow, status, trigger, createdAfter, createdBefore } = options
-  const filter: RunFilter = {
+  const filter: RunFilter = omitUndefined({
     limit: parseLimit(options.limit),
-    ...(workflow !== undefined && { workflow }),
-    ...(status !== undefined && { status: parseChoice("--status", status, RUN_STATUSES) }),
-    ...(trigger !== undefined && { trigger: parseChoice("--trigger", trigger, TRIGGERS) }),
-    ...(createdAfter !== undefined && { createdAfter: parseInstant("--created-after", createdAfter) }),
-    ...(createdBefore !== undefined && { createdBefore: parseInstant("--created-before", createdBefore) }),
-  }
+    workflow,
+    status: parseChoice("--status", status, RUN_STATUSES),
+    trigger: parseChoice("--trigger", trigger, TRIGGERS),
+    createdAfter: parseInstant("--created-after", createdAfter),
+    createdBefore: parseInstant("--created-before", createdBefore),
+  })
   return withReader(context, options, async (reader) => {
     const rows = await reader.listRuns(filter)
     if (options.json === true) printJson(context, rows)

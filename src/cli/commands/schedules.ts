@@ -9,7 +9,6 @@ import { firstItems } from "../target/pages.ts"
 export interface SchedulesOptions extends ServerFlags {
   workflow?: string
   limit: string
-  json?: boolean
 }
 
 export const schedules = async (context: Context, options: SchedulesOptions): Promise<number> => {

@@ -12,14 +12,10 @@ import { waitingText } from "../../core/model/waiting-on.ts"
 import type { Progress } from "../../store/contract/store.ts"
 import { type Run, take, type Task } from "../../protocol/client/client.ts"
 
-export interface ShowOptions extends ReaderFlags {
-  json?: boolean
-}
-
 /** Tasks shown without --json. */
 const MAX_SHOWN = 1000
 
-export const show = (context: Context, runText: string, options: ShowOptions): Promise<number> =>
+export const show = (context: Context, runText: string, options: ReaderFlags): Promise<number> =>
   withReader(context, options, async (reader) => {
     const run = await reader.findRun(runText)
     if (options.json === true) {

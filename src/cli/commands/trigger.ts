@@ -8,6 +8,7 @@ import { findWorkflow } from "../target/find-workflow.ts"
 import { parseWholeNumber } from "../terminal/option-values.ts"
 import { printResult } from "../terminal/output.ts"
 import { readGivenParams } from "../target/params.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 
 export interface TriggerOptions extends ServerFlags {
   param?: string[]
@@ -17,7 +18,6 @@ export interface TriggerOptions extends ServerFlags {
   logicalDate?: string
   wait?: boolean
   cancelOnInterrupt?: boolean
-  json?: boolean
 }
 
 export const trigger = async (context: Context, name: string, options: TriggerOptions): Promise<number> => {
@@ -28,13 +28,10 @@ export const trigger = async (context: Context, name: string, options: TriggerOp
   const workflow = await findWorkflow(client, name)
   const params = await readGivenParams(workflow.params, { cwd: context.cwd, param, paramsFile })
   const position = wait ? await client.position() : null
-  const { run, created } = await client.trigger(name, {
-    params,
-    // A random key lets the client repeat the request if the response is lost.
-    idempotency_key: options.idempotencyKey ?? randomUUID(),
-    ...(priority !== undefined && { priority }),
-    ...(logicalDate !== undefined && { logical_date: logicalDate }),
-  })
+  // A random key lets the client repeat the request if the response is lost.
+  const idempotencyKey = options.idempotencyKey ?? randomUUID()
+  const body = omitUndefined({ params, idempotency_key: idempotencyKey, priority, logical_date: logicalDate })
+  const { run, created } = await client.trigger(name, body)
   if (position !== null) {
     const { followRun } = await import("../run/follow-run.ts")
     return followRun(context, { client, run, workflow, position, created, json, cancelOnInterrupt })

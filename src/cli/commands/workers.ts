@@ -4,11 +4,7 @@ import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { instantText, printListing } from "../terminal/listing.ts"
 
-export interface WorkersOptions extends ServerFlags {
-  json?: boolean
-}
-
-export const workers = async (context: Context, options: WorkersOptions): Promise<number> => {
+export const workers = async (context: Context, options: ServerFlags): Promise<number> => {
   const items = await (await connect(context, options)).listWorkers()
   return printListing(context, options, {
     items,

@@ -1,10 +1,8 @@
 // Completes a command line from the declared commands: names of commands, options, values of options, and names that a server
-// knows. `ork __complete` calls it.
+// knows. Pure, except for `namesOf`.
 
 import type { Command, Option } from "commander"
-import { type NameKind, serverNames } from "./names.ts"
-import type { Context } from "../target/context.ts"
-import { print } from "../terminal/output.ts"
+import type { NameKind } from "./names.ts"
 
 type NamesOf = (kind: NameKind) => Promise<string[]>
 
@@ -33,17 +31,16 @@ const STATUSES: Readonly<Record<string, readonly string[]>> = {
   list: ["PENDING", "READY", "RUNNING", "COMPLETED", "FAILED", "BLOCKED"],
 }
 
-/** Prints one candidate per line, and `:files` if file names may follow. `words`: the typed words, the last one incomplete. */
-export const printCandidates = async (context: Context, program: Command, words: readonly string[]): Promise<void> => {
+/** Returns the candidates for the last of the typed words, and `:files` if file names may follow. */
+export const candidates = async (program: Command, words: readonly string[], namesOf: NamesOf): Promise<string[]> => {
   const current = words.at(-1) ?? ""
   const position = findPosition(program, words.slice(0, -1))
-  const namesOf = serverNames(context)
   const found =
     position.pending === null
       ? await completeWord(position, current, namesOf)
       : await completeValue(position.command, position.pending, namesOf)
   const matching = found.words.filter((word) => word.startsWith(current)).toSorted()
-  for (const word of [...matching, ...(found.files ? [":files"] : [])]) print(context, word)
+  return found.files ? [...matching, ":files"] : matching
 }
 
 interface Position {

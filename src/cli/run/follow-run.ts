@@ -11,6 +11,7 @@ import type { Reporter } from "../progress/reporter.ts"
 import { applyEvent, newView, type RunEvent, type RunView } from "../progress/run-view.ts"
 import { serverSource, type ServerProgressSource } from "../progress/server-source.ts"
 import type { RunId } from "../../core/model/ids.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { runEnded, taskEnded } from "../../core/model/status.ts"
 import type { Progress } from "../../store/contract/store.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
@@ -108,20 +109,21 @@ const listHooks = async (client: Client, view: RunView): Promise<string[]> => {
 /** Returns null for events of jobs. */
 const toRunEvent = (event: Event): RunEvent | null => {
   if (event.event === "job" || event.run_id === null) return null
-  return {
+  const { error, total, waiting } = event
+  return omitUndefined({
     type: event.event,
     runId: event.run_id as RunId,
     status: event.status as RunEvent["status"],
     at: event.at,
-    ...(event.task !== null && { task: event.task }),
-    ...(event.path !== null && { path: event.path }),
-    ...(event.attempt !== null && { attempt: event.attempt }),
-    ...(event.error !== undefined && { error: event.error }),
-    ...(event.available_at !== undefined && { availableAt: event.available_at }),
-    ...(event.total !== undefined && { total: event.total }),
-    ...(event.waiting !== undefined && { waiting: event.waiting }),
-    ...(event.progress !== undefined && { progress: event.progress as Progress }),
-  }
+    task: event.task ?? undefined,
+    path: event.path ?? undefined,
+    attempt: event.attempt ?? undefined,
+    error,
+    availableAt: event.available_at,
+    total,
+    waiting,
+    progress: event.progress as Progress | undefined,
+  })
 }
 
 // -- signals -------------------------------------------------------------------------------------------------------------------

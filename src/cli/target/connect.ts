@@ -9,9 +9,11 @@ import { loadConfig } from "./load-config.ts"
 import type { Config } from "../../config.ts"
 import { Client } from "../../protocol/client/client.ts"
 
+/** Flags of every command that talks to a server. */
 export interface ServerFlags {
   url?: string
   apiKey?: string
+  json?: boolean
 }
 
 export interface ServerAddress {

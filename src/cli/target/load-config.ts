@@ -11,6 +11,7 @@ import { type Config, resolveConfig, type Sources } from "../../config.ts"
 export interface StoreFlags {
   databaseUrl?: string
   objectStore?: string
+  json?: boolean
 }
 
 /** Joins the values of a repeated flag into the text of its setting. */

@@ -4,6 +4,7 @@ import type { Context } from "./context.ts"
 import { connectIfRunning, type ServerFlags } from "./connect.ts"
 import type { StoreFlags } from "./load-config.ts"
 import { type OpenStores, withStores } from "./stores.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import type { RunStatus } from "../../core/model/status.ts"
 import type { Client, Explanation, Run, Task } from "../../protocol/client/client.ts"
 import type { TRIGGERS } from "../../store/contract/store.ts"
@@ -61,9 +62,7 @@ export const withServerOrStores = async <T>(
   use: { server(client: Client): Promise<T>; stores(stores: OpenStores): Promise<T> },
 ): Promise<T> => {
   const namesStore = databaseUrl !== undefined || objectStore !== undefined
-  const serverFlags = { ...(url !== undefined && { url }), ...(apiKey !== undefined && { apiKey }) }
-  const client = namesStore && url === undefined ? null : await connectIfRunning(context, serverFlags)
+  const client = namesStore && url === undefined ? null : await connectIfRunning(context, omitUndefined({ url, apiKey }))
   if (client !== null) return use.server(client)
-  const storeFlags = { ...(databaseUrl !== undefined && { databaseUrl }), ...(objectStore !== undefined && { objectStore }) }
-  return withStores(context, storeFlags, use.stores)
+  return withStores(context, omitUndefined({ databaseUrl, objectStore }), use.stores)
 }

@@ -4,15 +4,12 @@ import { findServerRun } from "./find-run.ts"
 import { allItems, firstItems } from "./pages.ts"
 import type { LogRequest, RunReader } from "./reader.ts"
 import { InputError } from "../terminal/errors.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { type ByteStream, type Client, ClientError, type TaskPlace } from "../../protocol/client/client.ts"
 
 export const serverReader = (client: Client): RunReader => ({
   listRuns({ limit, createdAfter, createdBefore, ...filter }) {
-    const query = {
-      ...filter,
-      ...(createdAfter !== undefined && { created_after: createdAfter }),
-      ...(createdBefore !== undefined && { created_before: createdBefore }),
-    }
+    const query = omitUndefined({ ...filter, created_after: createdAfter, created_before: createdBefore })
     return firstItems((page) => client.listRuns({ ...query, ...page }), limit)
   },
   findRun: (text) => findServerRun(client, text),
@@ -34,10 +31,10 @@ async function* readLog<Piece>(
   { runId, task: name, path, attempt, follow }: LogRequest,
   read: (place: TaskPlace, attempt: { attempt?: number }) => AsyncGenerator<Piece>,
 ): AsyncGenerator<Piece> {
-  const place: TaskPlace = { runId, task: name, ...(path !== undefined && { path }) }
+  const place: TaskPlace = omitUndefined({ runId, task: name, path })
   const task = await client.getTask(place).catch(nameOptions)
   if (!follow && task.attempt === 0) throw new InputError(notRunText(task))
-  yield* read(place, attempt === undefined ? {} : { attempt })
+  yield* read(place, omitUndefined({ attempt }))
 }
 
 /** Rethrows an error about the API's parameters as one about the options of the command. */

@@ -1,12 +1,20 @@
-// Parsers for the values of options. Each throws an InputError that names the option.
+// Parsers for the values of options. Each throws an InputError that names the option; most return undefined for an absent option.
 
 import { InputError } from "./errors.ts"
 import { isDateText } from "../../core/time/cron.ts"
 import { nearest } from "../../core/model/nearest.ts"
 
+/** Undefined if the option may be absent. */
+type Absent<Text> = Extract<Text, undefined>
+
 /** Parses one of a few words. `flag` is the option as typed, such as `--status`. */
-export const parseChoice = <Word extends string>(flag: string, text: string, choices: readonly Word[]): Word => {
-  const found = choices.find((word) => word === text)
+export const parseChoice = <Word extends string, Text extends string | undefined>(
+  flag: string,
+  text: Text,
+  choices: readonly Word[],
+): Word | Absent<Text> => {
+  if (text === undefined) return text as Absent<Text>
+  const found = choices.find((word: string) => word === text)
   if (found !== undefined) return found
   const near = nearest(text, choices)
   const hint = near === undefined ? `use one of ${choices.join(", ")}` : `did you mean ${near}?`
@@ -14,19 +22,19 @@ export const parseChoice = <Word extends string>(flag: string, text: string, cho
 }
 
 /** Parses a day or an instant into an ISO instant. */
-export const parseInstant = (flag: string, text: string): string => {
+export const parseInstant = <Text extends string | undefined>(flag: string, text: Text): string | Absent<Text> => {
+  if (text === undefined) return text as Absent<Text>
   if (isDateText(text)) return new Date(text).toISOString()
   throw new InputError(`${flag}: "${text}" is not a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)`)
 }
 
-/** Parses a whole number; returns undefined if the option was not given. */
-export const parseWholeNumber = (
+export const parseWholeNumber = <Text extends string | undefined>(
   flag: string,
-  text: string | undefined,
+  text: Text,
   min: number,
   max = Number.MAX_SAFE_INTEGER,
-): number | undefined => {
-  if (text === undefined) return undefined
+): number | Absent<Text> => {
+  if (text === undefined) return text as Absent<Text>
   const number = Number(text)
   if (/^\d+$/.test(text) && number >= min && number <= max) return number
   const range = max === Number.MAX_SAFE_INTEGER ? `from ${min} up` : `from ${min} to ${max}`

@@ -1,0 +1,76 @@
+// Commands that administer an installation: keys, database, retention, diagnosis, shell completion.
+
+import { Argument } from "commander"
+import { type CommandSpec, JSON_OPTION, READER_OPTIONS, SERVER_OPTIONS, STORE_OPTIONS } from "./command-spec.ts"
+import { SHELLS } from "../../completion/scripts.ts"
+
+const KEY_SUBCOMMANDS: readonly CommandSpec[] = [
+  {
+    usage: "list",
+    isDefault: true,
+    description: "list keys",
+    options: [JSON_OPTION, ...SERVER_OPTIONS],
+    load: async () => (await import("../keys.ts")).listKeys,
+  },
+  {
+    usage: "create <name>",
+    description: "create a key and print it; it cannot be shown again",
+    options: [
+      ["--scope <scope>", "permission of the key: read, trigger, worker or admin; may be repeated", "repeated"],
+      JSON_OPTION,
+      ...SERVER_OPTIONS,
+    ],
+    examples: ["ork keys create ci --scope trigger > ci.key"],
+    load: async () => (await import("../keys.ts")).createKey,
+  },
+  {
+    usage: "revoke",
+    argument: new Argument("<key>", "the id that `ork keys` shows"),
+    description: "revoke a key",
+    options: [JSON_OPTION, ...SERVER_OPTIONS],
+    load: async () => (await import("../keys.ts")).revokeKey,
+  },
+]
+
+export const ADMIN_COMMANDS: readonly CommandSpec[] = [
+  { usage: "keys", description: "list, create and revoke API keys", subcommands: KEY_SUBCOMMANDS },
+  {
+    usage: "migrate",
+    description: "create the database, or migrate it to the schema version of this Ork",
+    options: [JSON_OPTION, ...STORE_OPTIONS],
+    examples: ["ork migrate --database-url postgres://ork@db/ork"],
+    load: async () => (await import("../migrate.ts")).migrate,
+  },
+  {
+    usage: "gc",
+    description: "remove finished runs with their logs and outputs; with both options, runs that match either one",
+    options: [
+      ["--older-than <age>", "runs that finished longer ago than this, such as 30d or 12h"],
+      ["--keep <n>", "all but the newest N runs of each workflow"],
+      JSON_OPTION,
+      ...STORE_OPTIONS,
+    ],
+    examples: ["ork gc --older-than 30d --keep 100"],
+    load: async () => (await import("../gc.ts")).gc,
+  },
+  {
+    usage: "doctor",
+    description: "show what this machine supports, and check the stores and the server; exit 1 if a check fails",
+    options: [JSON_OPTION, ...READER_OPTIONS],
+    examples: ["ork doctor"],
+    load: async () => (await import("../doctor.ts")).doctor,
+  },
+  {
+    usage: "completion",
+    argument: new Argument("<shell>", "the shell").choices(SHELLS),
+    description: "print a script that completes commands, options and names in bash, zsh or fish",
+    examples: ['eval "$(ork completion bash)"'],
+    load: async () => (await import("../completion.ts")).completion,
+  },
+  {
+    usage: "__complete [words...]",
+    hidden: true,
+    description: "print completions; called by the script of `ork completion`",
+    load: async () => (await import("../completion.ts")).complete,
+  },
+]

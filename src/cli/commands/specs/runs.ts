@@ -1,0 +1,130 @@
+// Commands that start, read and control runs.
+
+import { Argument } from "commander"
+import {
+  type CommandSpec,
+  CONCURRENCY_OPTION,
+  CREATED_OPTIONS,
+  HANDLERS_OPTION,
+  INSTANCE_OPTIONS,
+  JSON_OPTION,
+  LIMIT_OPTION,
+  PARAM_OPTIONS,
+  READER_OPTIONS,
+  RUN_ARGUMENT,
+  SERVER_OPTIONS,
+  STORE_OPTIONS,
+} from "./command-spec.ts"
+
+const PAUSE_TARGET = `a run (${RUN_ARGUMENT}) or the name of a workflow`
+
+export const RUN_COMMANDS: readonly CommandSpec[] = [
+  {
+    usage: "run [file]",
+    description: "run a workflow in this process with live progress; exit 0 success, 1 failed, 2 bad input, 130 interrupted",
+    options: [
+      ...PARAM_OPTIONS,
+      CONCURRENCY_OPTION,
+      ["--resume <run>", `continue a run (${RUN_ARGUMENT}) with its stored definition`],
+      ["--json", "print one JSON object per event, then the run"],
+      HANDLERS_OPTION,
+      ...STORE_OPTIONS,
+    ],
+    examples: ["ork run etl.yaml --param date=2026-01-31", "ork run --resume latest"],
+    load: async () => (await import("../run.ts")).run,
+  },
+  {
+    usage: "runs",
+    description: "list runs, newest first",
+    options: [
+      ["--workflow <name>", "runs of this workflow"],
+      ["--status <status>", "pending, running, success, failed or cancelled"],
+      ["--trigger <trigger>", "manual, schedule, webhook, backfill or workflow"],
+      ...CREATED_OPTIONS,
+      LIMIT_OPTION,
+      JSON_OPTION,
+      ...READER_OPTIONS,
+    ],
+    examples: ["ork runs --status failed"],
+    load: async () => (await import("../runs.ts")).runs,
+  },
+  {
+    usage: "show <run>",
+    description: `show a run and its tasks with their attempts; RUN is ${RUN_ARGUMENT}`,
+    options: [JSON_OPTION, ...READER_OPTIONS],
+    examples: ["ork show latest"],
+    load: async () => (await import("../show.ts")).show,
+  },
+  {
+    usage: "logs <run> <task>",
+    description: "print the log of a task's latest attempt, or of another attempt",
+    options: [
+      ...INSTANCE_OPTIONS,
+      ["--attempt <n>", "number of the attempt"],
+      ["-f, --follow", "keep printing until the task finishes"],
+      ["--json", "print one JSON object per line: at, stream, line"],
+      ...READER_OPTIONS,
+    ],
+    examples: ["ork logs latest load --index 3 -f"],
+    load: async () => (await import("../logs.ts")).logs,
+  },
+  {
+    usage: "explain <run> [task]",
+    description: `explain why each task of a run waits, was skipped or failed; RUN is ${RUN_ARGUMENT}`,
+    options: [JSON_OPTION, ...READER_OPTIONS],
+    examples: ["ork explain latest", "ork explain latest load"],
+    load: async () => (await import("../explain.ts")).explain,
+  },
+  {
+    usage: "cancel <run>",
+    description: `cancel a run; RUN is ${RUN_ARGUMENT}`,
+    options: [JSON_OPTION, ...SERVER_OPTIONS],
+    examples: ["ork cancel latest"],
+    load: async () => (await import("../cancel.ts")).cancel,
+  },
+  {
+    usage: "retry <run>",
+    description: "run failed, skipped and cancelled tasks again; successful tasks are kept",
+    options: [
+      ["--from <task>", "this task and everything downstream, whatever their status"],
+      ["--task <task>", "one instance of this task and everything downstream"],
+      ["--index <n>", "index of the instance of --task"],
+      ["--path <path>", "path of the instance of --task inside groups, such as 1.2"],
+      ["--plan", "print what would run, and run nothing"],
+      JSON_OPTION,
+      ...SERVER_OPTIONS,
+    ],
+    examples: ["ork retry latest", "ork retry latest --from load --plan", "ork retry latest --task load --index 3"],
+    load: async () => (await import("../retry.ts")).retry,
+  },
+  {
+    usage: "approve <run> <task>",
+    description: `approve a task that waits for approval: it succeeds; RUN is ${RUN_ARGUMENT}`,
+    options: [["--comment <text>", "stored with the approval"], ...INSTANCE_OPTIONS, JSON_OPTION, ...READER_OPTIONS],
+    examples: ['ork approve latest ship --comment "reviewed"'],
+    load: async () => (await import("../approve.ts")).approve,
+  },
+  {
+    usage: "reject <run> <task>",
+    description: `reject a task that waits for approval: it fails; RUN is ${RUN_ARGUMENT}`,
+    options: [["--comment <text>", "error of the task"], ...INSTANCE_OPTIONS, JSON_OPTION, ...READER_OPTIONS],
+    examples: ['ork reject latest ship --comment "wrong version"'],
+    load: async () => (await import("../approve.ts")).reject,
+  },
+  {
+    usage: "pause",
+    argument: new Argument("<target>", PAUSE_TARGET),
+    description: "stop starting tasks of a run, or runs of a workflow's schedule",
+    options: [JSON_OPTION, ...SERVER_OPTIONS],
+    examples: ["ork pause etl", "ork pause latest"],
+    load: async () => (await import("../pause.ts")).pause,
+  },
+  {
+    usage: "resume",
+    argument: new Argument("<target>", PAUSE_TARGET),
+    description: "resume a paused run, or a workflow's paused schedule",
+    options: [JSON_OPTION, ...SERVER_OPTIONS],
+    examples: ["ork resume etl", "ork resume latest"],
+    load: async () => (await import("../pause.ts")).resume,
+  },
+]

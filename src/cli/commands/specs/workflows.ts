@@ -1,0 +1,65 @@
+// Commands for definitions and deployed workflows.
+
+import { type CommandSpec, JSON_OPTION, LIMIT_OPTION, PARAM_OPTIONS, SERVER_OPTIONS } from "./command-spec.ts"
+
+export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
+  {
+    usage: "validate <files...>",
+    description: "check definitions and list every problem, without storing anything; exit 2 if there is a problem",
+    options: [JSON_OPTION],
+    examples: ["ork validate etl.yaml", "ork validate workflows/*.yaml --json"],
+    load: async () => (await import("../validate.ts")).validate,
+  },
+  {
+    usage: "graph <file>",
+    description: "show the tasks of a workflow and their dependencies",
+    options: [["--format <format>", "text, mermaid or dot", { default: "text" }]],
+    examples: ["ork graph etl.yaml", "ork graph etl.yaml --format dot | dot -Tsvg > etl.svg"],
+    load: async () => (await import("../graph.ts")).graph,
+  },
+  {
+    usage: "deploy <files...>",
+    description:
+      "deploy definitions (files, or folders of files) with the files that they name; deploys none if one has a problem",
+    options: [JSON_OPTION, ...SERVER_OPTIONS],
+    examples: ["ork deploy etl.yaml", "ork deploy workflows/*.yaml --url https://ork.example.com"],
+    load: async () => (await import("../deploy.ts")).deploy,
+  },
+  {
+    usage: "trigger <workflow>",
+    description: "start a run of a deployed workflow and print its id",
+    options: [
+      ...PARAM_OPTIONS,
+      ["--priority <n>", "1 (lowest) to 10 (highest)"],
+      ["--idempotency-key <key>", "a repeated key returns the run that the first request created"],
+      ["--logical-date <date>", "date that the run processes"],
+      ["--wait", "follow the run until it finishes, with the output and exit codes of `ork run`"],
+      ["--cancel-on-interrupt", "with --wait: Ctrl-C cancels the run instead of leaving it running"],
+      ["--json", "print JSON; with --wait one object per event, then the run"],
+      ...SERVER_OPTIONS,
+    ],
+    examples: ["ork trigger etl --param date=2026-01-31 --wait"],
+    load: async () => (await import("../trigger.ts")).trigger,
+  },
+  {
+    usage: "backfill <workflow>",
+    description: "create one run for each tick of the schedule in a range; ticks that were backfilled before are skipped",
+    options: [
+      ["--from <date>", "first day or instant", "required"],
+      ["--to <date>", "last day or instant", "required"],
+      ["--max-active-runs <n>", "concurrent runs of this backfill"],
+      ["--plan", "list the ticks, and create nothing"],
+      JSON_OPTION,
+      ...SERVER_OPTIONS,
+    ],
+    examples: ["ork backfill etl --from 2026-01-01 --to 2026-02-01 --plan"],
+    load: async () => (await import("../backfill.ts")).backfill,
+  },
+  {
+    usage: "schedules",
+    description: "list schedules with their next five ticks",
+    options: [["--workflow <workflow>", "schedules of this workflow"], LIMIT_OPTION, JSON_OPTION, ...SERVER_OPTIONS],
+    examples: ["ork schedules --workflow etl"],
+    load: async () => (await import("../schedules.ts")).schedules,
+  },
+]
