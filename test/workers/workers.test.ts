@@ -106,7 +106,7 @@ describe("a worker", () => {
     const cwd = temporaryFolder()
     const run = (args: string[], key: string) => ork(["worker", ...args], { cwd, env: { ORK_API_KEY: key } })
     const refused = await run(["--server", server.url], body["key"] as string)
-    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("needs a key with the scope worker")])
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("a key with the scope worker is required")])
     expect((await run(["--server", "nowhere"], server.key)).stderr).toMatch(/--server: "nowhere" is not an address/)
     const labels = ["--server", server.url, "--label", "a,b,c,d,e,f,g"]
     expect((await run(labels, server.key)).stderr).toMatch(/--label: a worker has at most 6 labels/)
